@@ -1,0 +1,57 @@
+//! A number that may be printed: value, interval, unit and n.
+
+use serde::{Deserialize, Serialize};
+
+/// The unit of an [`Estimate`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unit {
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Nanoseconds,
+    /// Bytes per second.
+    #[serde(rename = "bytes/s")]
+    BytesPerSecond,
+    /// Requests per second.
+    #[serde(rename = "1/s")]
+    PerSecond,
+    /// Nanoseconds per byte.
+    #[serde(rename = "ns/byte")]
+    NanosecondsPerByte,
+    /// A plain ratio.
+    #[serde(rename = "ratio")]
+    Ratio,
+}
+
+/// A measured or derived value with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The point estimate (a median unless said otherwise).
+    pub value: f64,
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// Upper end of the 95 % interval.
+    pub high: f64,
+    /// The unit of all three.
+    pub unit: Unit,
+    /// How many independent rounds (not requests) it rests on.
+    pub n: u64,
+}
+
+impl Estimate {
+    /// Half the width of the interval relative to the value; infinite when the value is zero.
+    pub fn relative_half_width(&self) -> f64 {
+        if self.value == 0.0 { f64::INFINITY } else { (self.high - self.low) / 2.0 / self.value.abs() }
+    }
+
+    /// The same estimate seen through `numerator / value`, as a time per request becomes a rate.
+    /// The interval's ends change places.
+    pub fn reciprocal(&self, numerator: f64, unit: Unit) -> Estimate {
+        Estimate {
+            value: numerator / self.value,
+            low: numerator / self.high,
+            high: numerator / self.low,
+            unit,
+            n: self.n,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The storeys of the I/O path, top to bottom, and time split over them.
+//!
+//! Invariant: a [`Ledger`] built with [`Ledger::close`] sums to the whole it was closed against; what the named
+//! layers do not explain stands under [`Layer::Unexplained`], and may be negative when they explain too much.
+
+use serde::{Deserialize, Serialize};
+
+/// A storey of the path between a program's request and the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// The program's own user-mode code.
+    Program,
+    /// Entering and leaving the kernel, descriptor look-up, ring handling.
+    Call,
+    /// VFS and file system: path walk, extent mapping, time stamps, journal work.
+    Filesystem,
+    /// Page cache: look-up, allocation, insertion, eviction, dirty accounting, read-ahead decisions.
+    Cache,
+    /// Moving bytes between kernel and user memory.
+    Copy,
+    /// Page faults, mapping, unmapping, TLB shoot-down, zeroing.
+    Memory,
+    /// Building, merging, scheduling, queueing and throttling of block requests.
+    Block,
+    /// The driver and the device's own service time.
+    Device,
+    /// Waiting for dirty throttling, journal commit, flush.
+    Writeback,
+    /// Waiting for a kernel lock.
+    Lock,
+    /// Runnable, but no CPU was free.
+    CpuQueue,
+    /// Asleep on something off the path.
+    Elsewhere,
+    /// The honest remainder.
+    Unexplained,
+}
+
+impl Layer {
+    /// All layers, top to bottom.
+    pub const ALL: [Layer; 13] = [
+        Layer::Program,
+        Layer::Call,
+        Layer::Filesystem,
+        Layer::Cache,
+        Layer::Copy,
+        Layer::Memory,
+        Layer::Block,
+        Layer::Device,
+        Layer::Writeback,
+        Layer::Lock,
+        Layer::CpuQueue,
+        Layer::Elsewhere,
+        Layer::Unexplained,
+    ];
+
+    /// The stable identifier, as in the JSON output.
+    pub fn id(self) -> &'static str {
+        match self {
+            Layer::Program => "program",
+            Layer::Call => "call",
+            Layer::Filesystem => "filesystem",
+            Layer::Cache => "cache",
+            Layer::Copy => "copy",
+            Layer::Memory => "memory",
+            Layer::Block => "block",
+            Layer::Device => "device",
+            Layer::Writeback => "writeback",
+            Layer::Lock => "lock",
+            Layer::CpuQueue => "cpu-queue",
+            Layer::Elsewhere => "elsewhere",
+            Layer::Unexplained => "unexplained",
+        }
+    }
+}
+
+/// Time of one layer, for one request unless said otherwise, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LayerTime {
+    /// Which layer.
+    pub id: Layer,
+    /// CPU time spent in it.
+    pub busy_ns: f64,
+    /// Time spent off the CPU, waiting in it.
+    pub wait_ns: f64,
+}
+
+impl LayerTime {
+    /// Busy and waiting time together.
+    pub fn total_ns(&self) -> f64 {
+        self.busy_ns + self.wait_ns
+    }
+}
+
+/// Time split over layers, in the order of [`Layer::ALL`]; layers without time are absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ledger {
+    entries: Vec<LayerTime>,
+}
+
+impl Ledger {
+    /// Adds time to one layer.
+    pub fn add(&mut self, id: Layer, busy_ns: f64, wait_ns: f64) {
+        if busy_ns == 0.0 && wait_ns == 0.0 {
+            return;
+        }
+        match self.entries.binary_search_by_key(&id, |e| e.id) {
+            Ok(i) => {
+                self.entries[i].busy_ns += busy_ns;
+                self.entries[i].wait_ns += wait_ns;
+            }
+            Err(i) => self.entries.insert(i, LayerTime { id, busy_ns, wait_ns }),
+        }
+    }
+
+    /// Books what is missing to `busy_ns` and `wait_ns` in all under [`Layer::Unexplained`].
+    pub fn close(&mut self, busy_ns: f64, wait_ns: f64) {
+        let (busy, wait) = self.entries.iter().fold((0.0, 0.0), |(b, w), e| (b + e.busy_ns, w + e.wait_ns));
+        self.add(Layer::Unexplained, busy_ns - busy, wait_ns - wait);
+    }
+
+    /// The entries, top to bottom.
+    pub fn entries(&self) -> &[LayerTime] {
+        &self.entries
+    }
+
+    /// The time of one layer, zero when it has none.
+    pub fn get(&self, id: Layer) -> LayerTime {
+        self.entries.iter().copied().find(|e| e.id == id).unwrap_or(LayerTime { id, busy_ns: 0.0, wait_ns: 0.0 })
+    }
+
+    /// The sum over all layers, in nanoseconds.
+    pub fn total_ns(&self) -> f64 {
+        self.entries.iter().map(LayerTime::total_ns).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_ledger_sums_to_the_whole_whatever_was_booked() {
+        for (call, wait) in [(100.0, 0.0), (900.0, 5000.0), (0.0, 0.0)] {
+            let mut ledger = Ledger::default();
+            ledger.add(Layer::Device, 0.0, wait);
+            ledger.add(Layer::Call, call, 0.0);
+            ledger.add(Layer::Call, 1.0, 0.0);
+            ledger.close(500.0, 4000.0);
+            assert!((ledger.total_ns() - 4500.0).abs() < 1e-9);
+            assert!(ledger.entries().windows(2).all(|w| w[0].id < w[1].id), "ordered and unique");
+        }
+    }
+
+    #[test]
+    fn ids_are_what_json_says() {
+        for layer in Layer::ALL {
+            assert_eq!(serde_json::to_string(&layer).unwrap(), format!("\"{}\"", layer.id()));
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The words of iowhy and its pure mathematics.
+//!
+//! Every other crate knows this one and none of its siblings. What may not enter: I/O, a clock, randomness
+//! that is not seeded by the caller, terminal output, `unsafe`.
+#![forbid(unsafe_code)]
+
+pub mod cell;
+pub mod environment;
+pub mod estimate;
+pub mod histogram;
+pub mod layer;
+pub mod limit;
+pub mod model;
+pub mod pattern;
+pub mod problem;
+pub mod rng;
+pub mod schedule;
+pub mod stats;
+pub mod units;
+pub mod warning;
+pub mod workload;

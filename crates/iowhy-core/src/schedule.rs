@@ -1,0 +1,1 @@
+//! The order of cells over rounds: interleaved and seeded, so that drift does not look like effect.

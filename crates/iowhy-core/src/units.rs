@@ -1,0 +1,1 @@
+//! Sizes, times, rates and their text forms, read and written in one place.

@@ -1,0 +1,31 @@
+//! Things a reader of the result must know: cause, consequence, next command.
+//!
+//! What may not enter: errors that end a command (see [`crate::problem`]) and verdicts (see [`crate::limit`]).
+
+use serde::{Deserialize, Serialize};
+
+/// One warning. `code` is stable and machine-readable; the rest is for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Stable identifier such as `unwritten-extents`.
+    pub code: String,
+    /// Cause and consequence in one or two sentences.
+    pub message: String,
+    /// The next command or setting, when there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+impl Warning {
+    /// A warning without a next step.
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Warning { code: code.to_owned(), message: message.into(), next: None }
+    }
+
+    /// Adds the next command or setting.
+    #[must_use]
+    pub fn next(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into());
+        self
+    }
+}

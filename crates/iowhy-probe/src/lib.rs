@@ -1,0 +1,20 @@
+//! Drives I/O itself and times it.
+//!
+//! This room and `iowhy-watch` are the only ones that talk to the kernel and the only ones with `unsafe`. What may
+//! not enter: interpretation of results (that is `iowhy-explain`), terminal output, command-line parsing.
+//!
+//! The waist is [`access::Access`]: one way of moving bytes, bound to one open target, used by one thread. Above it
+//! stands the [`runner`], below it one file per family of system calls in [`method`].
+
+pub mod access;
+pub mod buffer;
+pub mod clock;
+pub mod counters;
+pub mod environment;
+pub mod interrupt;
+pub mod method;
+pub mod residency;
+pub mod ruler;
+pub mod runner;
+pub mod sigbus;
+pub mod target;
