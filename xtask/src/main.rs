@@ -1,1 +1,33 @@
-fn main(){}
+//! Project chores. `cargo xtask test` runs every test there is; `cargo xtask bench` prints speed as paired ratios;
+//! `cargo xtask tidy` checks the rules of the house that no compiler knows.
+
+mod bench;
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+  test     every test: format, tidy, clippy, unit, property, snapshot, doc, end-to-end, static build
+  tidy     the rules of the house alone
+  bench    speed, as paired ratios within one run (fio is used where it is installed)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["test"] => test::run(&root()),
+        ["tidy"] => tidy::report(&root()),
+        ["bench", rest @ ..] => bench::run(&root(), rest),
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The root of the workspace: xtask's own folder is one below it.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_path_buf()
+}

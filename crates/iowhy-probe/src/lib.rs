@@ -8,11 +8,13 @@
 
 pub mod access;
 pub mod buffer;
+pub mod campaign;
 pub mod clock;
 pub mod counters;
 pub mod environment;
 pub mod interrupt;
 pub mod method;
+pub mod pace;
 pub mod residency;
 pub mod ruler;
 pub mod runner;

@@ -1,1 +1,80 @@
-//! ruler
+//! The ruler, measured first: what our own clock costs and how finely it steps, and how fast this CPU copies memory.
+//! The harness cost per request is measured by the campaign on the `null` method and stored beside these.
+
+use iowhy_core::estimate::{Estimate, Unit};
+use iowhy_core::problem::Problem;
+use iowhy_core::stats;
+
+use crate::buffer::Buffer;
+use crate::clock::Clock;
+
+/// What the ruler itself is like.
+#[derive(Clone, Debug)]
+pub struct Ruler {
+    /// `tsc`, `clock_gettime` or `virtual`.
+    pub clock_source: &'static str,
+    /// The smallest step that two readings in a row showed.
+    pub clock_step_ns: u64,
+    /// Cost of one reading.
+    pub clock_read: Estimate,
+    /// Cost of moving one byte from memory outside the CPU's caches to a hot 64 KiB buffer, in user mode: what the
+    /// kernel's copy can at best be.
+    pub copy: Option<Estimate>,
+}
+
+const ROUNDS: usize = 9;
+
+/// Measures the ruler; takes about 60 ms, most of it the copy.
+///
+/// # Errors
+/// Only when memory for the copy cannot be had.
+pub fn measure(seed: u64) -> Result<Ruler, Problem> {
+    let clock = Clock::real();
+    let reads: Vec<f64> = (0..ROUNDS).map(|_| clock_cost(&clock)).collect();
+    let clock_read = stats::bootstrap_median(&reads, seed, Unit::Nanoseconds)
+        .ok_or_else(|| Problem::failed("the clock could not be measured"))?;
+    let source = Buffer::new(COPY_SOURCE_BYTES)?;
+    let mut sink = Buffer::new(COPY_SINK_BYTES)?;
+    let copies: Vec<f64> = (0..ROUNDS).map(|_| copy_cost(&clock, &source, &mut sink)).collect();
+    Ok(Ruler {
+        clock_source: clock.source(),
+        clock_step_ns: clock_step(&clock),
+        clock_read,
+        copy: stats::bootstrap_median(&copies, seed, Unit::NanosecondsPerByte),
+    })
+}
+
+/// Larger than the second-level cache of current CPUs, so that the source comes from where file pages come from.
+const COPY_SOURCE_BYTES: usize = 32 << 20;
+const COPY_SINK_BYTES: usize = 64 << 10;
+
+fn clock_cost(clock: &Clock) -> f64 {
+    const READS: u64 = 20_000;
+    let start = clock.now_ns();
+    for _ in 0..READS {
+        std::hint::black_box(clock.now_ns());
+    }
+    (clock.now_ns() - start) as f64 / READS as f64
+}
+
+fn clock_step(clock: &Clock) -> u64 {
+    let mut least = u64::MAX;
+    let mut last = clock.now_ns();
+    for _ in 0..20_000 {
+        let now = clock.now_ns();
+        if now > last {
+            least = least.min(now - last);
+        }
+        last = now;
+    }
+    least
+}
+
+fn copy_cost(clock: &Clock, source: &Buffer, sink: &mut Buffer) -> f64 {
+    let start = clock.now_ns();
+    for piece in source.as_slice().chunks_exact(COPY_SINK_BYTES) {
+        sink.as_mut_slice().copy_from_slice(piece);
+        std::hint::black_box(sink.as_slice());
+    }
+    (clock.now_ns() - start) as f64 / COPY_SOURCE_BYTES as f64
+}

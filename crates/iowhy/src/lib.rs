@@ -1,1 +1,13 @@
+//! The facade: joins the spokes into commands, defines the record, renders results. The binary is a thin shell
+//! around [`command`].
+//!
+//! What may not enter: system calls that measure (probe), arithmetic that explains (explain).
+#![forbid(unsafe_code)]
 
+pub mod cli;
+pub mod command;
+pub mod output;
+pub mod plan;
+pub mod progress;
+pub mod record;
+pub mod render;

@@ -1,0 +1,147 @@
+//! `iowhy bench`: one workload or a sweep over lists, on one target or on several side by side.
+
+use std::path::Path;
+use std::time::Duration;
+
+use iowhy_core::environment::TargetKind;
+use iowhy_core::estimate::Estimate;
+use iowhy_core::problem::Problem;
+use iowhy_core::warning::Warning;
+use iowhy_core::workload::{CacheState, Method, Workload};
+use iowhy_explain::summary;
+use iowhy_probe::campaign::{self, Cell, Effort};
+use iowhy_probe::interrupt;
+use iowhy_probe::runner::Bounds;
+use iowhy_probe::target::{Needs, Target};
+
+use crate::cli::{BenchArgs, OutputArgs};
+use crate::command::{Ending, shared};
+use crate::output::{self, Outputs};
+use crate::plan::sweep::{DEFAULT_REGION_BYTES, Sweep, split_targets};
+use crate::progress::Progress;
+use crate::render;
+
+/// Time per cell when nobody says how long or how precisely.
+const DEFAULT_RUNTIME: Duration = Duration::from_secs(3);
+/// Time per cell at most when only a precision is asked for.
+const PRECISION_RUNTIME: Duration = Duration::from_secs(5);
+/// Relative half width at which a cell is known well enough, when nobody says.
+const DEFAULT_PRECISION: f64 = 0.02;
+/// Slices that a cell's time is cut into.
+const ROUNDS: u32 = 10;
+/// Fewer rounds give no honest interval.
+const LEAST_ROUNDS: u32 = 5;
+
+/// Runs the command.
+///
+/// # Errors
+/// Usage errors and refusals; a cell that fails is in the record instead.
+pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
+    if args.method.as_deref() == Some("list") {
+        output::print(&method_list())?;
+        return Ok(Ending::Done);
+    }
+    let sweep = Sweep::from_args(args)?;
+    let outputs = Outputs::open(output)?;
+    interrupt::install();
+    let progress = Progress::new(outputs.quiet());
+    let needs = Needs {
+        scratch_bytes: sweep.size_bytes.unwrap_or(DEFAULT_REGION_BYTES),
+        write: sweep.direction.writes(),
+        destroy_data: args.destroy_data.clone(),
+    };
+    let targets = split_targets(&args.target, |path| Path::new(path).exists())
+        .iter()
+        .map(|spec| shared::resolve(spec, &needs, &progress))
+        .collect::<Result<Vec<Target>, Problem>>()?;
+    let targets: Vec<&Target> = targets.iter().collect();
+
+    let mut warnings = Vec::new();
+    let workloads = workloads(&sweep, &targets, &mut warnings)?;
+    let harness = shared::harness_target()?;
+    let mut cells: Vec<Cell<'_>> = workloads.into_iter().map(|arms| cell(arms, &targets, &sweep)).collect();
+    cells.push(shared::harness_cell(&harness));
+    let effort = effort(&sweep, cells.len() as u32);
+
+    let ruler = shared::measure_ruler(&targets, sweep.seed)?;
+    let mut outcome = campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
+    progress.done();
+
+    let harness_run = outcome.cells.pop().unwrap_or_default();
+    let mut record = shared::record(&targets, ruler, &outcome, sweep.seed);
+    record.ruler.harness_per_request = shared::harness_cost(&targets, &harness_run, sweep.seed);
+    record.warnings.extend(warnings);
+    for runs in &outcome.cells {
+        for (run, target) in runs.iter().zip(&targets) {
+            record.cells.push(shared::cell_record(run, target, sweep.seed, shared::Layers::default()));
+        }
+    }
+    outputs.warn(&record.warnings);
+    let ending = shared::ending(&record);
+    outputs.finish(&render::bench::screen(&record), &record)?;
+    Ok(ending)
+}
+
+/// For each cell one workload per target. All targets run the same list.
+fn workloads(
+    sweep: &Sweep,
+    targets: &[&Target],
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<Vec<Workload>>, Problem> {
+    let lists = targets
+        .iter()
+        .map(|target| sweep.cells(&target.facts, warnings))
+        .collect::<Result<Vec<_>, Problem>>()?;
+    let least = lists.iter().map(Vec::len).min().unwrap_or(0);
+    if lists.iter().any(|list| list.len() != least) {
+        return Err(Problem::refused("these targets cannot run the same cells side by side")
+            .hint("give `--method` and `--state` that hold for each of them"));
+    }
+    Ok((0..least).map(|i| lists.iter().map(|list| list[i].clone()).collect()).collect())
+}
+
+fn cell<'a>(arms: Vec<Workload>, targets: &[&'a Target], sweep: &Sweep) -> Cell<'a> {
+    let first = &arms[0];
+    let key = format!(
+        "{}-{}-{}-{}-t{}-d{}",
+        first.method.id(),
+        first.pattern,
+        first.state.id(),
+        first.block_bytes,
+        first.threads,
+        first.depth
+    );
+    // A cold block may be asked for once a round; a mapped page faults once.
+    let once = sweep.once || arms.iter().any(|w| w.state == CacheState::Cold || w.method.mapped());
+    let requests = arms.iter().map(|w| w.blocks() / w.threads.max(1) as u64).min().unwrap_or(1);
+    let wall = if sweep.once { Duration::MAX } else { per_cell(sweep) / ROUNDS };
+    let bounds = Bounds { wall, requests_per_thread: if once { requests } else { u64::MAX } };
+    Cell { key, arms: arms.into_iter().zip(targets.iter().copied()).collect(), bounds }
+}
+
+fn per_cell(sweep: &Sweep) -> Duration {
+    let default = if sweep.precision.is_some() { PRECISION_RUNTIME } else { DEFAULT_RUNTIME };
+    sweep.runtime.unwrap_or(default)
+}
+
+fn effort(sweep: &Sweep, cells: u32) -> Effort {
+    // A time alone is used up; a precision, given or not, ends a cell early.
+    let precision = match (sweep.runtime, sweep.precision) {
+        (_, Some(precision)) => precision,
+        (Some(_), None) => 0.0,
+        (None, None) => DEFAULT_PRECISION,
+    };
+    let (least, most) = if sweep.once { (LEAST_ROUNDS, LEAST_ROUNDS) } else { (LEAST_ROUNDS, ROUNDS) };
+    Effort {
+        least_rounds: least,
+        most_rounds: most,
+        // The rounds are the bound; preparation comes on top of the measured time.
+        budget: per_cell(sweep) * cells * 10,
+        precision,
+        seed: sweep.seed,
+    }
+}
+
+fn method_list() -> String {
+    Method::ALL.iter().map(|m| format!("{:18} {}\n", m.id(), m.about())).collect()
+}

@@ -1,0 +1,207 @@
+//! `iowhy [PATH]`: the main job. Canonical requests, the ladder under them, the limit, the ways of reading.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use iowhy_core::environment::TargetKind;
+use iowhy_core::problem::Problem;
+use iowhy_core::units;
+use iowhy_core::warning::Warning;
+use iowhy_probe::campaign::{self, Effort, Outcome};
+use iowhy_probe::interrupt;
+use iowhy_probe::target::{self, Needs, Target};
+
+use crate::cli::{OutputArgs, PathArgs};
+use crate::command::analysis::{self, Analysis};
+use crate::command::{Ending, shared};
+use crate::output::{Outputs, Pending};
+use crate::plan::path::{PathPlan, Role, RungTargets, plan};
+use crate::plan::sweep;
+use crate::progress::Progress;
+use crate::record::{HeldOutRecord, Record, model_tables};
+use crate::render;
+
+/// Time kept back for looking at the target, fitting and printing.
+const MARGIN: Duration = Duration::from_millis(1500);
+/// Rounds that the budget is divided by; fewer give wide intervals, more give short slices.
+const ROUNDS: u32 = 11;
+/// Rounds that are run even on a path so slow that the budget does not hold.
+const LEAST_ROUNDS: u32 = 5;
+/// A file below this tells nothing about a device.
+const LEAST_FILE_BYTES: u64 = 16 << 20;
+
+/// Runs the command.
+///
+/// # Errors
+/// Usage errors and refusals; a cell that fails is in the record instead.
+pub fn run(args: &PathArgs, output: &OutputArgs) -> Result<Ending, Problem> {
+    let begun = Instant::now();
+    let budget = units::parse_duration("--budget", &args.budget)?;
+    if budget < Duration::from_secs(2) {
+        return Err(Problem::refused(format!("`--budget {}` is too short to measure anything", args.budget))
+            .hint("give at least `--budget 2s`"));
+    }
+    let size = sweep::size("--size", &args.size)?;
+    let outputs = Outputs::open(output)?;
+    let save = args.save.as_deref().map(|path| Pending::open("--save", path)).transpose()?;
+    interrupt::install();
+    let progress = Progress::new(outputs.quiet());
+
+    let mut warnings = Vec::new();
+    let target = resolve(&args.target, size, &progress, &mut warnings)?;
+    let rungs = rung_targets(&target)?;
+    let targets = [&target];
+    let ruler = shared::measure_ruler(&targets, args.seed)?;
+    let mut plan = plan(&target, &rungs, size, args.seed);
+    let left = budget.saturating_sub(begun.elapsed()).saturating_sub(MARGIN);
+    fit_slices(&mut plan, left);
+    let effort = Effort {
+        least_rounds: LEAST_ROUNDS,
+        most_rounds: ROUNDS,
+        budget: left,
+        precision: 0.0,
+        seed: args.seed,
+    };
+    let outcome = campaign::run(&plan.cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
+    progress.done();
+
+    let analysis = analysis::analyse(&plan, &outcome, &target, &ruler, args.seed);
+    let mut record = shared::record(&targets, ruler, &outcome, args.seed);
+    record.warnings.extend(warnings);
+    outputs.warn(&record.warnings);
+    if let Some(save) = save {
+        save_model(save, analysis.model.as_ref())?;
+    }
+    fill(&mut record, &plan, &outcome, analysis);
+    let ending = shared::ending(&record);
+    outputs.finish(&render::path::screen(&record, &canonical(&plan), args.verbose), &record)?;
+    Ok(ending)
+}
+
+/// Finds or makes the target. A directory that we may not write to is measured through a readable file in it.
+fn resolve(
+    spec: &str,
+    size: u64,
+    progress: &Progress,
+    warnings: &mut Vec<Warning>,
+) -> Result<Target, Problem> {
+    let needs = Needs { scratch_bytes: size, write: false, destroy_data: None };
+    let refused = match shared::resolve(spec, &needs, progress) {
+        Ok(target) => return Ok(target),
+        Err(problem) => problem,
+    };
+    let folder = Path::new(spec);
+    if !folder.is_dir() || interrupt::requested() {
+        return Err(refused);
+    }
+    let Some(file) = target::find_readable_file(folder, LEAST_FILE_BYTES) else { return Err(refused) };
+    let name = file.to_string_lossy().into_owned();
+    let target = shared::resolve(&name, &needs, progress)?;
+    warnings.push(
+        Warning::new("no-scratch-file", format!("{refused}: measuring reads of `{name}` instead, and no writes"))
+            .next(refused.hint.unwrap_or_else(|| "name a directory that you may write to".to_owned())),
+    );
+    Ok(target)
+}
+
+/// What the lower rungs read. A rung that cannot be had is left out; the fit says what that costs.
+fn rung_targets(target: &Target) -> Result<RungTargets, Problem> {
+    let harness = shared::harness_target()?;
+    if let Some(script) = target.script() {
+        use iowhy_probe::method::scripted::Rung;
+        let rung = |rung| Some(Target::scripted(script.on_rung(rung)));
+        return Ok(RungTargets {
+            null_device: rung(Rung::NullDevice),
+            zero_device: rung(Rung::ZeroDevice),
+            memory: rung(Rung::Memory),
+            raw_device: None,
+            harness,
+        });
+    }
+    let needs = Needs { scratch_bytes: MEMORY_RUNG_BYTES, write: false, destroy_data: None };
+    let have = |spec: &str| target::resolve(spec, &needs, &mut |_, _| {}).ok();
+    Ok(RungTargets {
+        null_device: have("/dev/null"),
+        zero_device: have("/dev/zero"),
+        memory: have("memory"),
+        raw_device: raw_device(target).and_then(|path| have(&path)),
+        harness,
+    })
+}
+
+/// Size of the memfd that the memory rung reads.
+const MEMORY_RUNG_BYTES: u64 = 64 << 20;
+
+/// The block device under a file, when there is exactly one.
+fn raw_device(target: &Target) -> Option<String> {
+    match target.counted_devices() {
+        [one] if target.facts.kind != TargetKind::BlockDevice => Some(format!("/dev/{one}")),
+        _ => None,
+    }
+}
+
+/// Stretches or shrinks every slice so that [`ROUNDS`] rounds fit in the time that is left. Preparing a slice
+/// (threads, mappings, cache state) costs time that no slice shows; it is reckoned as a quarter.
+fn fit_slices(plan: &mut PathPlan<'_>, left: Duration) {
+    let round: Duration = plan.cells.iter().map(|cell| cell.bounds.wall).sum();
+    let wanted = left.as_secs_f64() * 0.75 / f64::from(ROUNDS);
+    let factor = (wanted / round.as_secs_f64().max(1e-3)).clamp(0.1, 1.5);
+    for cell in &mut plan.cells {
+        cell.bounds.wall = cell.bounds.wall.mul_f64(factor).max(Duration::from_micros(500));
+    }
+}
+
+/// Keys and labels of the canonical requests, in the order of the plan.
+fn canonical(plan: &PathPlan<'_>) -> Vec<(String, &'static str)> {
+    plan.cells
+        .iter()
+        .zip(&plan.roles)
+        .flat_map(|(cell, roles)| {
+            roles.iter().filter_map(|role| match role {
+                Role::Canonical(label) => Some((cell.key.clone(), *label)),
+                _ => None,
+            })
+        })
+        .collect()
+}
+
+/// Puts cells and analysis into the record.
+fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, analysis: Analysis) {
+    record.ruler.harness_per_request = analysis.harness;
+    for ((cell, runs), layers) in plan.cells.iter().zip(&outcome.cells).zip(analysis.layers) {
+        let (Some((_, cell_target)), Some(run)) = (cell.arms.first(), runs.first()) else { continue };
+        record.cells.push(shared::cell_record(run, cell_target, record.seed, layers));
+    }
+    record.limit = analysis.limit;
+    record.limits = analysis.limits;
+    record.ways = analysis.ways;
+    record.model_residual_percent = analysis.residual_percent;
+    record.model_notes = analysis.notes;
+    if let Some(model) = &analysis.model {
+        let (layers, parts) = model_tables(model);
+        record.model = Some(layers);
+        record.model_parts = Some(parts);
+    }
+    record.held_out = analysis
+        .held_out
+        .into_iter()
+        .map(|held| HeldOutRecord {
+            rung: held.rung.id().to_owned(),
+            block_bytes: held.block_bytes,
+            predicted_ns: held.predicted_ns,
+            measured_ns: held.measured.value,
+            measured: held.measured,
+            error_percent: held.error_percent,
+        })
+        .collect();
+}
+
+/// Writes the fitted model.
+fn save_model(save: Pending, model: Option<&iowhy_core::model::StackModel>) -> Result<(), Problem> {
+    let model = model.ok_or_else(|| {
+        Problem::failed("there is no model to save: too little was measured").hint("raise `--budget`")
+    })?;
+    let text = toml::to_string(model)
+        .map_err(|error| Problem::failed(format!("the model cannot be written as TOML: {error}")))?;
+    save.write(text.as_bytes())
+}

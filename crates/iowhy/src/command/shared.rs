@@ -1,0 +1,137 @@
+//! What every measuring command does alike: targets, ruler, record, ending.
+
+use iowhy_core::cell::CellRun;
+use iowhy_core::environment::TargetKind;
+use iowhy_core::problem::Problem;
+use iowhy_core::warning::Warning;
+use iowhy_explain::{facts, reconcile, summary};
+use iowhy_probe::campaign::Outcome;
+use iowhy_probe::target::{self, Needs, Target};
+use iowhy_probe::{counters, environment, ruler};
+
+use crate::command::Ending;
+use crate::progress::Progress;
+use crate::record::{CellRecord, Record, RulerRecord, SCHEMA, Seen};
+
+/// Finds or makes a target, with progress while a scratch file is filled.
+pub(super) fn resolve(spec: &str, needs: &Needs, progress: &Progress) -> Result<Target, Problem> {
+    let begun = std::time::Instant::now();
+    let resolved = target::resolve(spec, needs, &mut |done, total| {
+        let share = done as f64 / total.max(1) as f64;
+        let spent = begun.elapsed().as_secs_f64();
+        let remaining = if share > 0.0 { spent / share - spent } else { 0.0 };
+        progress.at(share, std::time::Duration::from_secs_f64(remaining.max(0.0)), "writing the scratch file");
+    });
+    progress.done();
+    resolved
+}
+
+/// Measures the ruler; in virtual time there is nothing to measure.
+pub(super) fn measure_ruler(targets: &[&Target], seed: u64) -> Result<RulerRecord, Problem> {
+    if targets.iter().any(|t| t.facts.kind == TargetKind::Scripted) {
+        return Ok(RulerRecord {
+            clock_source: "virtual".to_owned(),
+            clock_step_ns: 1,
+            clock_read: None,
+            harness_per_request: None,
+            copy_per_byte: None,
+            peak_memory_bytes: None,
+        });
+    }
+    let ruler = ruler::measure(seed)?;
+    Ok(RulerRecord {
+        clock_source: ruler.clock_source.to_owned(),
+        clock_step_ns: ruler.clock_step_ns,
+        clock_read: Some(ruler.clock_read),
+        harness_per_request: None,
+        copy_per_byte: ruler.copy,
+        peak_memory_bytes: None,
+    })
+}
+
+/// The false target that our own cost is measured on.
+pub(super) fn harness_target() -> Result<Target, Problem> {
+    let needs = Needs { scratch_bytes: 0, write: false, destroy_data: None };
+    target::resolve("null", &needs, &mut |_, _| {})
+}
+
+/// The cell that measures our own cost.
+pub(super) fn harness_cell(target: &Target) -> Cell<'_> {
+    Cell {
+        key: HARNESS_KEY.to_owned(),
+        arms: vec![(Workload::reads(Method::Null, CacheState::None, 4096, 1 << 20), target)],
+        bounds: Bounds { wall: Duration::from_millis(2), requests_per_thread: u64::MAX },
+    }
+}
+
+/// Key of the cell that measures our own cost.
+pub(super) const HARNESS_KEY: &str = "null";
+
+/// Our own cost per request; nothing of ours is in virtual time.
+pub(super) fn harness_cost(targets: &[&Target], runs: &[CellRun], seed: u64) -> Option<Estimate> {
+    if targets.iter().any(|t| t.facts.kind == TargetKind::Scripted) {
+        return None;
+    }
+    runs.first().and_then(|run| summary::summarize(run, seed).time_per_request)
+}
+
+/// The record before anything is in it.
+pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome, seed: u64) -> Record {
+    let environment = targets.first().map(|t| environment::environment(t)).unwrap_or_default();
+    let mut warnings: Vec<Warning> = Vec::new();
+    for target in targets {
+        for warning in facts::facts_warnings(&target.facts, environment.memory_bytes) {
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    }
+    Record {
+        schema: SCHEMA,
+        iowhy: env!("CARGO_PKG_VERSION").to_owned(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        environment,
+        targets: targets.iter().map(|t| t.facts.clone()).collect(),
+        ruler: RulerRecord { peak_memory_bytes: counters::peak_memory_bytes(), ..ruler },
+        warnings,
+        rounds: outcome.rounds,
+        interrupted: outcome.interrupted,
+        seed,
+        cells: Vec::new(),
+        limit: None,
+        limits: Vec::new(),
+        model: None,
+        model_parts: None,
+        model_residual_percent: None,
+        model_notes: Vec::new(),
+        held_out: Vec::new(),
+        ways: Vec::new(),
+    }
+}
+
+/// One cell's entry: summary, bytes held against the device's, verdict.
+pub(super) fn cell_record(run: &CellRun, target: &Target, seed: u64, layers: Layers) -> CellRecord {
+    let bytes = reconcile::reconcile(run, &target.facts);
+    let seen = Seen {
+        bytes_verdict: bytes.sentence(),
+        verdict: reconcile::verdict(run).id().to_owned(),
+        layers: layers.ledger,
+        layer_notes: layers.notes,
+    };
+    CellRecord::new(run, &target.facts.name, summary::summarize(run, seed), seen)
+}
+
+/// A ledger and what is to be said about it.
+#[derive(Debug, Default)]
+pub(super) struct Layers {
+    /// The split, where the model has an opinion.
+    pub(super) ledger: Option<iowhy_core::layer::Ledger>,
+    /// What could not be checked.
+    pub(super) notes: Vec<String>,
+}
+
+/// Exit status of a record: anything that failed, or was not what it claims, counts.
+pub(super) fn ending(record: &Record) -> Ending {
+    let bad = |cell: &CellRecord| cell.verdict == "failed" || cell.verdict == "not-what-it-claims";
+    if record.interrupted || record.cells.iter().any(bad) { Ending::SomethingFailed } else { Ending::Done }
+}

@@ -1,0 +1,322 @@
+//! The cells of the main job: a handful of canonical requests, the ladder, the cells that decide the limit, and the
+//! ways of reading. One cell may play several roles and is measured once.
+
+use std::time::Duration;
+
+use iowhy_core::environment::TargetKind;
+use iowhy_core::pattern::Pattern;
+use iowhy_core::workload::{CacheState, Direction, Method, Workload};
+use iowhy_explain::ladder::Rung;
+use iowhy_probe::campaign::Cell;
+use iowhy_probe::runner::Bounds;
+use iowhy_probe::target::Target;
+
+/// Why a cell is in the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Our own cost: the `null` method.
+    Harness,
+    /// One of the requests on the screen, under this label.
+    Canonical(&'static str),
+    /// A rung of the ladder.
+    Ladder(Rung),
+    /// Decides the limit.
+    Limit(LimitCell),
+    /// A way of reading, compared with the others of the same state and size.
+    Way,
+}
+
+/// The cells that the limit is decided from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitCell {
+    /// Direct 4 KiB at depth 1.
+    DirectOne,
+    /// Direct 4 KiB at a middle depth.
+    DirectMiddle,
+    /// Direct 4 KiB at the deep end.
+    DirectDeep,
+    /// The deep end with a second thread.
+    DirectDeepTwoThreads,
+    /// Large direct sequential requests, several in flight.
+    DirectSequential,
+    /// Cold sequential reads through the cache.
+    ColdSequential,
+    /// Cached 4 KiB.
+    CachedSmall,
+    /// Cached 4 KiB by two threads.
+    CachedSmallTwoThreads,
+    /// Cached 1 MiB.
+    CachedLarge,
+}
+
+/// The false or anonymous targets that the lower rungs read.
+#[derive(Debug)]
+pub struct RungTargets {
+    /// `/dev/null`.
+    pub null_device: Option<Target>,
+    /// `/dev/zero`.
+    pub zero_device: Option<Target>,
+    /// A memfd.
+    pub memory: Option<Target>,
+    /// The block device under the target, when we may read it.
+    pub raw_device: Option<Target>,
+    /// Answers at once: measures us.
+    pub harness: Target,
+}
+
+/// A plan: cells for the campaign, and beside each of them its roles.
+#[derive(Debug)]
+pub struct PathPlan<'a> {
+    /// What the campaign measures.
+    pub cells: Vec<Cell<'a>>,
+    /// Why, in the same order.
+    pub roles: Vec<Vec<Role>>,
+}
+
+/// Depths at which the device is asked.
+pub const MIDDLE_DEPTH: usize = 8;
+/// The deep end.
+pub const DEEP: usize = 32;
+/// Block sizes that are measured but not fitted; the model predicts them and the error is printed.
+pub const HELD_OUT_BLOCK_BYTES: [u64; 2] = [8 << 10, 128 << 10];
+
+const SMALL: u64 = 4 << 10;
+const LARGE: u64 = 1 << 20;
+const STREAM: u64 = 128 << 10;
+const WAY: u64 = 64 << 10;
+
+/// Parts of the target: one stays warm for the whole run, so that warm cells need not be fetched again after every
+/// cold one; the rest is for cold and direct cells.
+#[derive(Clone, Copy, Debug)]
+struct Areas {
+    warm_offset: u64,
+    warm_bytes: u64,
+    cold_offset: u64,
+    cold_bytes: u64,
+}
+
+impl Areas {
+    fn of(size_bytes: u64) -> Areas {
+        // Below this a quarter would be too little for the larger requests: both kinds share the whole.
+        if size_bytes < 16 * LARGE {
+            let bytes = if size_bytes >= SMALL { size_bytes / SMALL * SMALL } else { size_bytes };
+            return Areas { warm_offset: 0, warm_bytes: bytes, cold_offset: 0, cold_bytes: bytes };
+        }
+        let warm = (size_bytes / 4) / LARGE * LARGE;
+        Areas {
+            warm_offset: 0,
+            warm_bytes: warm,
+            cold_offset: warm,
+            cold_bytes: (size_bytes - warm) / LARGE * LARGE,
+        }
+    }
+}
+
+/// Builds the plan for a target. What the target cannot do (no device under it, no O_DIRECT, not ours to write) is
+/// left out; the reasons are in the target's facts.
+pub fn plan<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, seed: u64) -> PathPlan<'a> {
+    let mut plan = Builder { cells: Vec::new(), roles: Vec::new(), seed };
+    let facts = &target.facts;
+    plan.add("null", Role::Harness, 2, Workload::reads(Method::Null, CacheState::None, SMALL, LARGE), &rungs.harness);
+    match facts.kind {
+        TargetKind::CharDevice | TargetKind::Null => plan.character(target),
+        _ => {
+            let areas = Areas::of(size_bytes.min(facts.size_bytes));
+            plan.ladder_below(rungs);
+            plan.cached(target, areas);
+            if !facts.memory_backed {
+                plan.cold(target, areas);
+                if facts.direct_supported != Some(false) {
+                    plan.direct(target, areas, rungs);
+                }
+            }
+            if matches!(facts.kind, TargetKind::Scratch | TargetKind::Memory) {
+                plan.writes(target, areas);
+            }
+        }
+    }
+    PathPlan { cells: plan.cells, roles: plan.roles }
+}
+
+struct Builder<'a> {
+    cells: Vec<Cell<'a>>,
+    roles: Vec<Vec<Role>>,
+    seed: u64,
+}
+
+impl<'a> Builder<'a> {
+    /// Adds a cell, or a role to a cell that is already there.
+    fn add(&mut self, key: &str, role: Role, slice_ms: u64, workload: Workload, target: &'a Target) {
+        if workload.blocks() < workload.threads as u64 {
+            return;
+        }
+        if let Some(i) = self.cells.iter().position(|c| c.key == key) {
+            self.roles[i].push(role);
+            return;
+        }
+        let mut workload = workload;
+        workload.seed = self.seed.wrapping_add(self.cells.len() as u64);
+        // A cold block may be asked for once; a mapped page faults once. Everything else may go round.
+        let once = workload.state == CacheState::Cold || workload.method.mapped();
+        let requests = if once { workload.blocks() / workload.threads as u64 } else { u64::MAX };
+        self.cells.push(Cell {
+            key: key.to_owned(),
+            arms: vec![(workload, target)],
+            bounds: Bounds { wall: Duration::from_millis(slice_ms), requests_per_thread: requests },
+        });
+        self.roles.push(vec![role]);
+    }
+
+    /// The rungs that need nothing of the target: the call itself, the null and zero devices, memory.
+    fn ladder_below(&mut self, rungs: &'a RungTargets) {
+        if let Some(null) = &rungs.null_device {
+            let call = Workload::reads(Method::Syscall, CacheState::None, SMALL, LARGE);
+            self.add("call", Role::Ladder(Rung::Syscall), 2, call, null);
+            let read = Workload::reads(Method::Pread, CacheState::None, SMALL, LARGE);
+            self.add("dev-null", Role::Ladder(Rung::NullDevice), 2, read, null);
+        }
+        if let Some(zero) = &rungs.zero_device {
+            for bytes in [SMALL, WAY, LARGE] {
+                let key = format!("dev-zero-{bytes}");
+                let read = Workload::reads(Method::Pread, CacheState::None, bytes, 4 * LARGE);
+                self.add(&key, Role::Ladder(Rung::ZeroDevice), 3, read, zero);
+            }
+        }
+        if let Some(memory) = &rungs.memory {
+            for bytes in CACHED_LADDER {
+                let key = format!("memory-{bytes}");
+                let read = Workload::reads(Method::Pread, CacheState::Warm, bytes, memory.facts.size_bytes);
+                self.add(&key, Role::Ladder(Rung::Memory), 4, read, memory);
+            }
+        }
+    }
+
+    /// Everything that is answered by the page cache.
+    fn cached(&mut self, target: &'a Target, areas: Areas) {
+        let warm = |method, bytes| {
+            let mut w = Workload::reads(method, CacheState::Warm, bytes, areas.warm_bytes / bytes * bytes);
+            w.region_offset = areas.warm_offset;
+            w
+        };
+        let mut small = warm(Method::Pread, SMALL);
+        small.pattern = Pattern::Random;
+        self.add("cached-4k", Role::Canonical("cached 4 KiB, random"), 30, small.clone(), target);
+        self.add("cached-4k", Role::Limit(LimitCell::CachedSmall), 0, small.clone(), target);
+        small.threads = 2;
+        self.add("cached-4k-2t", Role::Limit(LimitCell::CachedSmallTwoThreads), 20, small, target);
+        let large = warm(Method::Pread, LARGE);
+        self.add("cached-1m", Role::Canonical("cached 1 MiB"), 30, large.clone(), target);
+        self.add("cached-1m", Role::Limit(LimitCell::CachedLarge), 0, large, target);
+        let mapped = warm(Method::Mmap, SMALL);
+        self.add("mapped-4k", Role::Canonical("mapped, a page a time"), 20, mapped, target);
+        for bytes in CACHED_LADDER {
+            let key = format!("warm-{bytes}");
+            self.add(&key, Role::Ladder(Rung::CachedFile), 4, warm(Method::Pread, bytes), target);
+        }
+        for bytes in [SMALL, WAY] {
+            let key = format!("mapped-{bytes}");
+            self.add(&key, Role::Ladder(Rung::MappedFile), 4, warm(Method::Mmap, bytes), target);
+        }
+        for method in WAYS_WARM {
+            self.add(&format!("warm-way-{}", method.id()), Role::Way, 12, warm(method, WAY), target);
+        }
+    }
+
+    /// Reads that find nothing in the page cache.
+    fn cold(&mut self, target: &'a Target, areas: Areas) {
+        let cold = |method, bytes| {
+            let mut w = Workload::reads(method, CacheState::Cold, bytes, areas.cold_bytes / bytes * bytes);
+            w.region_offset = areas.cold_offset;
+            w
+        };
+        let stream = cold(Method::Pread, STREAM);
+        self.add("cold-seq-128k", Role::Canonical("cold sequential, 128 KiB"), 50, stream.clone(), target);
+        self.add("cold-seq-128k", Role::Limit(LimitCell::ColdSequential), 0, stream, target);
+        for method in WAYS_COLD {
+            self.add(&format!("cold-way-{}", method.id()), Role::Way, 25, cold(method, WAY), target);
+        }
+    }
+
+    /// Reads past the page cache.
+    fn direct(&mut self, target: &'a Target, areas: Areas, rungs: &'a RungTargets) {
+        let alignment = target.facts.direct_alignment_bytes.unwrap_or(512).max(512);
+        let direct = |method, bytes: u64, depth, threads| {
+            let mut w = Workload::reads(method, CacheState::Direct, bytes, areas.cold_bytes / bytes * bytes);
+            w.region_offset = areas.cold_offset;
+            w.pattern = Pattern::Permuted;
+            w.depth = depth;
+            w.threads = threads;
+            w
+        };
+        let one = direct(Method::Direct, SMALL, 1, 1);
+        if SMALL % alignment == 0 {
+            self.add("direct-4k", Role::Canonical("direct 4 KiB, random"), 40, one.clone(), target);
+            self.add("direct-4k", Role::Limit(LimitCell::DirectOne), 0, one, target);
+            let middle = direct(Method::Uring, SMALL, MIDDLE_DEPTH, 1);
+            self.add("direct-4k-d8", Role::Limit(LimitCell::DirectMiddle), 30, middle, target);
+            let deep = direct(Method::Uring, SMALL, DEEP, 1);
+            self.add("direct-4k-d32", Role::Canonical("direct 4 KiB, depth 32"), 40, deep.clone(), target);
+            self.add("direct-4k-d32", Role::Limit(LimitCell::DirectDeep), 0, deep, target);
+            let two = direct(Method::Uring, SMALL, DEEP, 2);
+            self.add("direct-4k-d32-2t", Role::Limit(LimitCell::DirectDeepTwoThreads), 30, two, target);
+        }
+        let mut stream = direct(Method::Uring, LARGE, 4, 1);
+        stream.pattern = Pattern::Sequential;
+        self.add("direct-seq-1m-d4", Role::Limit(LimitCell::DirectSequential), 40, stream, target);
+        for bytes in DIRECT_LADDER.into_iter().filter(|b| b % alignment == 0) {
+            let workload = direct(Method::Direct, bytes, 1, 1);
+            self.add(&format!("direct-{bytes}"), Role::Ladder(Rung::DirectFile), 20, workload, target);
+        }
+        let mut way = direct(Method::Direct, WAY, 1, 1);
+        way.pattern = Pattern::Sequential;
+        self.add("cold-way-direct", Role::Way, 25, way, target);
+        if let Some(raw) = &rungs.raw_device {
+            for bytes in [SMALL, WAY] {
+                let mut w = Workload::reads(Method::Direct, CacheState::Direct, bytes, areas.cold_bytes / bytes * bytes);
+                w.pattern = Pattern::Permuted;
+                self.add(&format!("raw-{bytes}"), Role::Ladder(Rung::RawDevice), 20, w, raw);
+            }
+        }
+    }
+
+    /// A small write that must be durable. Only ever on a file that we made.
+    fn writes(&mut self, target: &'a Target, areas: Areas) {
+        let mut w = Workload::reads(Method::PwriteFdatasync, CacheState::None, SMALL, areas.cold_bytes);
+        w.direction = Direction::Write;
+        w.region_offset = areas.cold_offset;
+        w.pattern = Pattern::Permuted;
+        self.add("write-sync-4k", Role::Canonical("write 4 KiB + fdatasync"), 40, w, target);
+    }
+
+    /// A character device: only the call, the VFS and what the driver does with user memory.
+    fn character(&mut self, target: &'a Target) {
+        let call = Workload::reads(Method::Syscall, CacheState::None, SMALL, LARGE);
+        self.add("call", Role::Ladder(Rung::Syscall), 10, call, target);
+        for (bytes, label) in [(512, "read 512 B"), (SMALL, "read 4 KiB"), (WAY, "read 64 KiB"), (LARGE, "read 1 MiB")] {
+            let read = Workload::reads(Method::Pread, CacheState::None, bytes, 4 * LARGE);
+            self.add(&format!("read-{bytes}"), Role::Canonical(label), 20, read, target);
+        }
+    }
+}
+
+/// Block sizes of the cached rungs; those below a page make per-page and per-byte cost separable.
+const CACHED_LADDER: [u64; 8] = [512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 32 << 10, 128 << 10, 256 << 10];
+/// Block sizes of the direct rung.
+const DIRECT_LADDER: [u64; 6] = [4 << 10, 8 << 10, 32 << 10, 128 << 10, 256 << 10, 1 << 20];
+
+/// Ways of reading what is cached.
+const WAYS_WARM: [Method; 9] = [
+    Method::Pread,
+    Method::Read,
+    Method::Readv,
+    Method::Mmap,
+    Method::MmapPopulate,
+    Method::MmapLock,
+    Method::Uring,
+    Method::Splice,
+    Method::Sendfile,
+];
+
+/// Ways of reading what is not.
+const WAYS_COLD: [Method; 6] =
+    [Method::Pread, Method::Mmap, Method::MmapSequential, Method::MmapRandom, Method::MmapPopulate, Method::Uring];

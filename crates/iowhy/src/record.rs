@@ -1,0 +1,318 @@
+//! The record: everything a command found out, as one JSON object that other programs can rely on.
+//!
+//! Invariants: units stand in key names; raw samples are kept, so that every estimate can be computed anew; a key that
+//! has no value is `null` or absent, never a guess. Keys are only ever added within one `schema`.
+
+use std::collections::BTreeMap;
+
+use iowhy_core::cell::{CellRun, Sample, StateCheck};
+use iowhy_core::environment::{Environment, TargetFacts};
+use iowhy_core::estimate::Estimate;
+use iowhy_core::histogram::Histogram;
+use iowhy_core::layer::Ledger;
+use iowhy_core::limit::Limit;
+use iowhy_core::model::{LayerCost, StackModel};
+use iowhy_core::warning::Warning;
+use iowhy_explain::summary::Summary;
+use serde::{Deserialize, Serialize};
+
+/// Version of the record format.
+pub const SCHEMA: u32 = 1;
+
+/// One command's result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Version of this format.
+    pub schema: u32,
+    /// Version of iowhy.
+    pub iowhy: String,
+    /// The command as it was typed.
+    pub command: String,
+    /// Machine and path under the (first) target.
+    pub environment: Environment,
+    /// What was found on each target before timing.
+    pub targets: Vec<TargetFacts>,
+    /// What our own ruler is like.
+    pub ruler: RulerRecord,
+    /// What a reader must know.
+    pub warnings: Vec<Warning>,
+    /// Rounds measured.
+    pub rounds: u32,
+    /// Whether Ctrl-C ended it early.
+    pub interrupted: bool,
+    /// Seed of every order, pattern and interval.
+    pub seed: u64,
+    /// One entry per measured cell.
+    pub cells: Vec<CellRecord>,
+    /// Who the limit is; the main job only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
+    /// The limit of each question apart: cached reads, sequential and random from the device.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub limits: Vec<QuestionLimit>,
+    /// Fitted costs by layer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<BTreeMap<String, LayerCost>>,
+    /// Fitted costs of parts of layers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_parts: Option<BTreeMap<String, LayerCost>>,
+    /// Root mean square of the fit's relative residuals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_residual_percent: Option<f64>,
+    /// What the fit could not separate, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub model_notes: Vec<String>,
+    /// Block sizes that the model had not seen.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub held_out: Vec<HeldOutRecord>,
+    /// What each way of reading costs against `pread`, within rounds.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub ways: Vec<WayRecord>,
+}
+
+/// The ruler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RulerRecord {
+    /// Where time comes from.
+    pub clock_source: String,
+    /// Smallest step seen.
+    pub clock_step_ns: u64,
+    /// Cost of one reading; absent in virtual time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_read: Option<Estimate>,
+    /// Cost of the harness per request, histogram included; measured on the `null` method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harness_per_request: Option<Estimate>,
+    /// Cost of copying one byte in user mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy_per_byte: Option<Estimate>,
+    /// Greatest resident memory of the process, buffers included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_memory_bytes: Option<u64>,
+}
+
+/// One measured cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellRecord {
+    /// Short stable key.
+    pub key: String,
+    /// Name of the target.
+    pub target: String,
+    /// How.
+    pub method: String,
+    /// `read`, `write` or `mixed:N`.
+    pub direction: String,
+    /// Where.
+    pub pattern: String,
+    /// Claimed cache state.
+    pub state: String,
+    /// Whether the claim was verified. A violated claim is in `verdict`.
+    pub state_verified: bool,
+    /// What was seen of it.
+    pub state_check: StateCheck,
+    /// Request size.
+    pub block_bytes: u64,
+    /// Part of the target that requests fall into.
+    pub region_bytes: u64,
+    /// Start of it.
+    pub region_offset_bytes: u64,
+    /// Threads.
+    pub threads: usize,
+    /// Requests in flight per thread.
+    pub depth: usize,
+    /// What was done with arrived bytes.
+    pub touch: String,
+    /// Planned rate of an open loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned_per_second: Option<f64>,
+    /// Thread time per request; at depth 1 the mean latency.
+    pub time_per_request: Option<Estimate>,
+    /// Bytes per second.
+    pub throughput: Option<Estimate>,
+    /// Requests per second.
+    pub requests_per_second: Option<Estimate>,
+    /// CPU time per request.
+    pub cpu_ns_per_request: Option<f64>,
+    /// Interval of it.
+    pub cpu_per_request: Option<Estimate>,
+    /// CPU time per byte.
+    pub cpu_per_byte: Option<Estimate>,
+    /// Latency of every request of every round.
+    pub latency_ns: LatencyRecord,
+    /// Mean lateness against the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<Estimate>,
+    /// First thread done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_done: Option<Estimate>,
+    /// Last thread done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_done: Option<Estimate>,
+    /// Bytes that requests claim.
+    pub claimed_bytes: u64,
+    /// Bytes that the devices moved.
+    pub device_bytes: Option<u64>,
+    /// What the two say about each other, in words.
+    pub bytes_verdict: String,
+    /// `ok`, `not-what-it-claims`, `cannot-tell` or `failed`.
+    pub verdict: String,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Options that the kernel refused.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub dropped: Vec<String>,
+    /// Time per request, split over the layers; sums to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layers: Option<Ledger>,
+    /// Remarks on the split (what could not be checked).
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub layer_notes: Vec<String>,
+    /// Raw rounds.
+    pub samples: Vec<Sample>,
+}
+
+/// Latency percentiles and the histogram they come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyRecord {
+    /// Requests.
+    pub n: u64,
+    /// Median.
+    pub p50: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile; `null` where fewer than 1000 requests were made.
+    pub p99_9: Option<u64>,
+    /// Greatest.
+    pub max: u64,
+    /// Every request.
+    pub histogram: Histogram,
+}
+
+/// The limit of one question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuestionLimit {
+    /// `cached`, `sequential`, `random`.
+    pub question: String,
+    /// The verdict.
+    #[serde(flatten)]
+    pub limit: Limit,
+}
+
+/// A block size that the model had not seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeldOutRecord {
+    /// Rung of the ladder.
+    pub rung: String,
+    /// Block size.
+    pub block_bytes: u64,
+    /// What the model says.
+    pub predicted_ns: f64,
+    /// What was measured.
+    pub measured_ns: f64,
+    /// Interval of the measurement.
+    pub measured: Estimate,
+    /// (predicted - measured) / measured.
+    pub error_percent: f64,
+}
+
+/// One way of reading against `pread` of the same state and size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WayRecord {
+    /// `warm` or `cold`.
+    pub state: String,
+    /// How.
+    pub method: String,
+    /// Key of its cell.
+    pub key: String,
+    /// Time per byte over that of `pread`, paired within rounds.
+    pub time_ratio: Option<Estimate>,
+    /// CPU per byte over that of `pread`.
+    pub cpu_ratio: Option<Estimate>,
+}
+
+impl CellRecord {
+    /// Joins a run with what was made of it.
+    pub fn new(run: &CellRun, target: &str, summary: Summary, seen: Seen) -> CellRecord {
+        let w = &run.workload;
+        CellRecord {
+            key: run.key.clone(),
+            target: target.to_owned(),
+            method: w.method.id().to_owned(),
+            direction: match w.direction {
+                iowhy_core::workload::Direction::Read => "read".to_owned(),
+                iowhy_core::workload::Direction::Write => "write".to_owned(),
+                iowhy_core::workload::Direction::Mixed(read_percent) => format!("mixed:{read_percent}"),
+            },
+            pattern: w.pattern.to_string(),
+            state: w.state.id().to_owned(),
+            state_verified: run.state_check == StateCheck::Verified,
+            state_check: run.state_check.clone(),
+            block_bytes: w.block_bytes,
+            region_bytes: w.region_bytes,
+            region_offset_bytes: w.region_offset,
+            threads: w.threads,
+            depth: w.depth,
+            touch: w.touch.id().to_owned(),
+            planned_per_second: w.rate_per_second,
+            time_per_request: summary.time_per_request,
+            throughput: summary.throughput,
+            requests_per_second: summary.requests_per_second,
+            cpu_ns_per_request: summary.cpu_per_request.map(|e| e.value),
+            cpu_per_request: summary.cpu_per_request,
+            cpu_per_byte: summary.cpu_per_byte,
+            latency_ns: LatencyRecord::of(&run.latency),
+            lateness: summary.lateness,
+            first_done: summary.first_done,
+            last_done: summary.last_done,
+            claimed_bytes: summary.claimed_bytes,
+            device_bytes: summary.device_bytes,
+            bytes_verdict: seen.bytes_verdict,
+            verdict: seen.verdict,
+            failure: run.failure.clone(),
+            dropped: run.dropped.clone(),
+            layers: seen.layers,
+            layer_notes: seen.layer_notes,
+            samples: run.samples.clone(),
+        }
+    }
+}
+
+/// What explanation adds to a run.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// See [`CellRecord::bytes_verdict`].
+    pub bytes_verdict: String,
+    /// See [`CellRecord::verdict`].
+    pub verdict: String,
+    /// See [`CellRecord::layers`].
+    pub layers: Option<Ledger>,
+    /// See [`CellRecord::layer_notes`].
+    pub layer_notes: Vec<String>,
+}
+
+impl LatencyRecord {
+    fn of(histogram: &Histogram) -> LatencyRecord {
+        let n = histogram.count();
+        LatencyRecord {
+            n,
+            p50: histogram.quantile(0.5),
+            p99: histogram.quantile(0.99),
+            // A percentile needs requests beyond it.
+            p99_9: (n >= 1000).then(|| histogram.quantile(0.999)),
+            max: histogram.max(),
+            histogram: histogram.clone(),
+        }
+    }
+}
+
+/// The model's tables by layer and part identifiers.
+pub fn model_tables(model: &StackModel) -> (BTreeMap<String, LayerCost>, BTreeMap<String, LayerCost>) {
+    let layers = model.layers.iter().map(|(layer, cost)| (layer.id().to_owned(), *cost)).collect();
+    let parts = model
+        .parts
+        .iter()
+        .map(|(part, cost)| (format!("{part:?}").to_lowercase(), *cost))
+        .collect();
+    (layers, parts)
+}

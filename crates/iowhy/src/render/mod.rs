@@ -1,0 +1,7 @@
+//! Results for people. Renderers take a record and return text with colour codes; `main` prints it through a stream
+//! that removes the codes where nobody wants them. No renderer measures, decides or explains.
+
+pub mod bar;
+pub mod bench;
+pub mod path;
+pub mod table;

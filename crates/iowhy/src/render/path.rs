@@ -1,0 +1,260 @@
+//! The main job's screen: target, canonical requests with their bars, limit, ways of reading, warnings.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use iowhy_core::cell::StateCheck;
+use iowhy_core::environment::{Environment, TargetFacts, TargetKind};
+use iowhy_core::estimate::Estimate;
+use iowhy_core::layer::{Layer, Ledger};
+use iowhy_core::units::{self, Bytes};
+
+use crate::record::{Record, WayRecord};
+use crate::render::bar;
+use crate::render::table::{Align, layout};
+
+const BAR_WIDTH: usize = 22;
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// The whole screen. `canonical` names the cells to show, in order: key and label.
+pub fn screen(record: &Record, canonical: &[(String, &'static str)], verbose: bool) -> String {
+    let mut text = String::new();
+    if let Some(facts) = record.targets.first() {
+        text.push_str(&heading(facts, &record.environment));
+    }
+    text.push('\n');
+    text.push_str(&requests(record, canonical));
+    text.push_str(&limits(record));
+    text.push_str(&ways(record));
+    if verbose {
+        text.push_str(&model(record));
+    }
+    text.push_str(&trust(record));
+    text
+}
+
+/// What was measured, and on what.
+fn heading(facts: &TargetFacts, environment: &Environment) -> String {
+    let what = match facts.kind {
+        TargetKind::Scratch => "a scratch file in it, now removed",
+        TargetKind::File => "file, read only",
+        TargetKind::BlockDevice => "block device, read only",
+        TargetKind::CharDevice => "character device",
+        TargetKind::Memory => "anonymous memory",
+        TargetKind::Null => "answers at once: measures iowhy",
+        TargetKind::Scripted => "a scripted machine in virtual time: these are the model's numbers, not this machine's",
+    };
+    let size = match facts.kind {
+        TargetKind::CharDevice | TargetKind::Null => String::new(),
+        _ => format!(", {}", Bytes(facts.size_bytes)),
+    };
+    let mut text = format!("{BOLD}{}{BOLD:#}  {what}{size}\n", facts.name);
+    let mut path: Vec<String> = Vec::new();
+    if let Some(fs) = &environment.file_system {
+        path.push(fs.clone());
+    }
+    if let Some(device) = &environment.device {
+        let model = environment.device_model.as_ref().map(|m| format!(" ({m})")).unwrap_or_default();
+        path.push(format!("on {device}{model}"));
+    }
+    let mut settings = Vec::new();
+    if let Some(scheduler) = &environment.scheduler {
+        settings.push(format!("scheduler {scheduler}"));
+    }
+    if let Some(bytes) = environment.read_ahead_bytes {
+        settings.push(format!("read-ahead {}", Bytes(bytes)));
+    }
+    if let Some(throttle) = &environment.throttle {
+        settings.push(format!("throttle {throttle}"));
+    }
+    let first = [path.join(" "), settings.join(", ")];
+    let first: Vec<&String> = first.iter().filter(|s| !s.is_empty()).collect();
+    if !first.is_empty() {
+        let _ = writeln!(text, "  {}", first.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(", "));
+    }
+    if facts.kind != TargetKind::Scripted {
+        let virtualization = environment.virtualization.as_ref().map(|v| format!(", {v}")).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "  Linux {}, {} x {}, {} memory{virtualization}",
+            environment.kernel,
+            environment.cpus,
+            environment.cpu,
+            Bytes(environment.memory_bytes / (1 << 20) * (1 << 20))
+        );
+    }
+    text
+}
+
+/// The canonical requests, a line each.
+fn requests(record: &Record, canonical: &[(String, &'static str)]) -> String {
+    let mut rows = Vec::new();
+    let mut ledgers: Vec<&Ledger> = Vec::new();
+    let mut below = String::new();
+    for (key, label) in canonical {
+        let Some(cell) = record.cells.iter().find(|c| c.key == *key) else { continue };
+        let label = if cell.verdict == "not-what-it-claims" { format!("{label} (!)") } else { (*label).to_owned() };
+        let unexplained = cell.layers.as_ref().map_or_else(String::new, unexplained);
+        rows.push(vec![
+            label.clone(),
+            shown(cell.time_per_request.as_ref()),
+            shown(cell.throughput.as_ref()),
+            shown(cell.cpu_per_byte.as_ref()),
+            cell.layers.as_ref().map_or_else(|| " ".repeat(BAR_WIDTH), |l| bar::bar(l, BAR_WIDTH)),
+            unexplained,
+        ]);
+        ledgers.extend(cell.layers.iter());
+        if let Some(failure) = &cell.failure {
+            let _ = writeln!(below, "  {label}: {failure}");
+        } else if let StateCheck::Violated { reason } | StateCheck::CannotTell { reason } = &cell.state_check {
+            let _ = writeln!(below, "  {label}: {reason}");
+        }
+    }
+    if rows.is_empty() {
+        return "nothing was measured\n".to_owned();
+    }
+    let mut text = layout(
+        &["request", "time", "throughput", "CPU", "where the time goes", "unexplained"],
+        &[Align::Left, Align::Right, Align::Right, Align::Right, Align::Left, Align::Right],
+        &rows,
+    );
+    let _ = writeln!(text, "{}", bar::legend(ledgers.into_iter()));
+    let _ = writeln!(
+        text,
+        "{DIM}medians of up to {} rounds, ± half of the 95 % interval; time is thread time per request{DIM:#}",
+        record.rounds
+    );
+    text.push_str(&below);
+    text
+}
+
+/// The share that no layer explains, with its sign.
+fn unexplained(ledger: &Ledger) -> String {
+    let total = ledger.total_ns();
+    if total <= 0.0 {
+        return String::new();
+    }
+    let share = ledger.get(Layer::Unexplained).total_ns() / total * 100.0;
+    format!("{share:.0} %")
+}
+
+fn shown(estimate: Option<&Estimate>) -> String {
+    estimate.map_or_else(|| "cannot tell".to_owned(), units::estimate)
+}
+
+/// The limit and its evidence.
+fn limits(record: &Record) -> String {
+    let mut text = String::new();
+    if let Some(limit) = &record.limit {
+        let _ = writeln!(text, "\n{BOLD}limit: {}{BOLD:#}  {}", limit.id.id(), limit.sentence);
+        for evidence in &limit.evidence {
+            let _ = writeln!(text, "  - {evidence}");
+        }
+    }
+    for question in record.limits.iter().filter(|q| Some(&q.limit) != record.limit.as_ref()) {
+        let _ = writeln!(text, "  {:10} {}: {}", question.question, question.limit.id.id(), question.limit.sentence);
+    }
+    text
+}
+
+/// What each way of reading costs against `pread`.
+fn ways(record: &Record) -> String {
+    let mut text = String::new();
+    for (state, title) in [("warm", "cached, 64 KiB"), ("cold", "cold or direct, 64 KiB, sequential")] {
+        let ways: Vec<&WayRecord> = record.ways.iter().filter(|w| w.state == state).collect();
+        if ways.is_empty() {
+            continue;
+        }
+        let rows: Vec<Vec<String>> = ways
+            .iter()
+            .map(|way| {
+                vec![way.method.clone(), shown(way.time_ratio.as_ref()), shown(way.cpu_ratio.as_ref())]
+            })
+            .collect();
+        let _ = writeln!(text, "\n{BOLD}ways of reading, against pread: {title}{BOLD:#}");
+        text.push_str(&layout(&["  method", "time", "CPU"], &[Align::Left, Align::Right, Align::Right], &indent(rows)));
+    }
+    text
+}
+
+fn indent(rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    rows.into_iter()
+        .map(|mut row| {
+            if let Some(first) = row.first_mut() {
+                first.insert_str(0, "  ");
+            }
+            row
+        })
+        .collect()
+}
+
+/// The fitted costs and how well they predict what they had not seen.
+fn model(record: &Record) -> String {
+    let Some(model) = &record.model else { return String::new() };
+    let mut text = format!("\n{BOLD}fitted costs{BOLD:#} (95 % interval)\n");
+    let mut rows = Vec::new();
+    let parts = record.model_parts.iter().flatten().map(|(name, cost)| (format!("({name})"), cost));
+    for (name, cost) in model.iter().map(|(n, c)| (n.clone(), c)).chain(parts) {
+        let range = |value: f64, low: f64, high: f64, digits: usize| {
+            if value == 0.0 && high == 0.0 {
+                "0".to_owned()
+            } else {
+                format!("{value:.digits$} [{low:.digits$}, {high:.digits$}]")
+            }
+        };
+        rows.push(vec![
+            format!("  {name}"),
+            range(cost.cost.per_call_ns, cost.low.per_call_ns, cost.high.per_call_ns, 0),
+            range(cost.cost.per_page_ns, cost.low.per_page_ns, cost.high.per_page_ns, 1),
+            range(cost.cost.per_byte_ns, cost.low.per_byte_ns, cost.high.per_byte_ns, 4),
+        ]);
+    }
+    text.push_str(&layout(
+        &["  layer", "ns per call", "ns per page", "ns per byte"],
+        &[Align::Left, Align::Right, Align::Right, Align::Right],
+        &rows,
+    ));
+    if let Some(residual) = record.model_residual_percent {
+        let _ = writeln!(text, "  residual of the fit {residual:.1} % (root mean square, relative)");
+    }
+    for held in &record.held_out {
+        let _ = writeln!(
+            text,
+            "  held out: {} {}: predicted {}, measured {}, error {:+.1} %",
+            held.rung,
+            Bytes(held.block_bytes),
+            units::time(held.predicted_ns),
+            units::estimate(&held.measured),
+            held.error_percent
+        );
+    }
+    for note in &record.model_notes {
+        let _ = writeln!(text, "  {note}");
+    }
+    text
+}
+
+/// Our own cost, and what the fit missed: how far to trust the screen.
+fn trust(record: &Record) -> String {
+    let mut text = String::from("\n");
+    let mut parts = Vec::new();
+    if let Some(harness) = &record.ruler.harness_per_request {
+        parts.push(format!("iowhy's own cost {} per request", units::estimate(harness)));
+    }
+    if let Some(worst) =
+        record.held_out.iter().max_by(|a, b| a.error_percent.abs().total_cmp(&b.error_percent.abs()))
+    {
+        parts.push(format!(
+            "the model missed unseen block sizes by at most {:.0} % ({} {})",
+            worst.error_percent.abs(),
+            worst.rung,
+            Bytes(worst.block_bytes)
+        ));
+    }
+    if !parts.is_empty() {
+        let _ = writeln!(text, "{DIM}{}{DIM:#}", parts.join("; "));
+    }
+    text
+}
+

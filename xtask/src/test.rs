@@ -1,0 +1,189 @@
+//! Runs every check in turn and says at the end which passed, failed or were skipped. A skip is always visible.
+
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use crate::tidy;
+
+/// How a step ended.
+enum Ending {
+    Passed,
+    Failed,
+    Skipped(String),
+}
+
+/// A step: what it is called and what it runs.
+type Step<'a> = (&'a str, Box<dyn Fn(&Path) -> Ending>);
+
+/// Runs all steps, failing ones included, and sums up.
+pub fn run(root: &Path) -> ExitCode {
+    let steps: Vec<Step<'_>> = vec![
+        ("tidy", Box::new(|root| if tidy::check(root).is_empty() { Ending::Passed } else { tidy_failed(root) })),
+        ("rustfmt", Box::new(|root| cargo(root, &["fmt", "--all", "--check"]))),
+        (
+            "clippy",
+            Box::new(|root| {
+                cargo(root, &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
+            }),
+        ),
+        ("tests", Box::new(|root| cargo(root, &["test", "--workspace", "--no-fail-fast"]))),
+        ("docs", Box::new(docs)),
+        ("static build", Box::new(static_build)),
+        ("unprivileged", Box::new(unprivileged)),
+    ];
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    let mut lines = Vec::new();
+    for (name, step) in &steps {
+        println!("== {name}");
+        let begun = Instant::now();
+        let line = match step(root) {
+            Ending::Passed => {
+                passed += 1;
+                "ok".to_owned()
+            }
+            Ending::Failed => {
+                failed += 1;
+                "FAILED".to_owned()
+            }
+            Ending::Skipped(why) => {
+                skipped += 1;
+                format!("skipped: {why}")
+            }
+        };
+        println!("== {name}: {line} ({:.0} s)\n", begun.elapsed().as_secs_f64());
+        lines.push(format!("{name:14} {line}"));
+    }
+    println!("{}\n{passed} passed, {failed} failed, {skipped} skipped", lines.join("\n"));
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn tidy_failed(root: &Path) -> Ending {
+    tidy::report(root);
+    Ending::Failed
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Ending {
+    run_command(Command::new("cargo").args(arguments).current_dir(root))
+}
+
+fn run_command(command: &mut Command) -> Ending {
+    match command.stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => Ending::Passed,
+        Ok(_) => Ending::Failed,
+        Err(error) => {
+            eprintln!("cannot run {command:?}: {error}");
+            Ending::Failed
+        }
+    }
+}
+
+fn docs(root: &Path) -> Ending {
+    run_command(
+        Command::new("cargo")
+            .args(["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"])
+            .env("RUSTDOCFLAGS", "-D warnings")
+            .current_dir(root),
+    )
+}
+
+const MUSL: &str = "x86_64-unknown-linux-musl";
+
+/// The binary must also link statically, so that it runs in a guest or a container without a C library.
+fn static_build(root: &Path) -> Ending {
+    let installed = Command::new("rustup").args(["target", "list", "--installed"]).current_dir(root).output();
+    let has = installed.is_ok_and(|o| String::from_utf8_lossy(&o.stdout).lines().any(|l| l == MUSL));
+    if !has {
+        let added = Command::new("rustup").args(["target", "add", MUSL]).current_dir(root).status();
+        if !added.is_ok_and(|s| s.success()) {
+            return Ending::Skipped(format!("`rustup target add {MUSL}` did not work here"));
+        }
+    }
+    cargo(root, &["build", "--quiet", "--package", "iowhy", "--target", MUSL])
+}
+
+/// The end-to-end tests again as an ordinary user: rights are half of what they test.
+fn unprivileged(root: &Path) -> Ending {
+    let id = Command::new("id").arg("-u").output();
+    if id.is_ok_and(|o| String::from_utf8_lossy(&o.stdout).trim() != "0") {
+        return Ending::Skipped("already run as an ordinary user".to_owned());
+    }
+    if Command::new("setpriv").arg("--version").output().is_err() {
+        return Ending::Skipped("setpriv (util-linux) is not installed".to_owned());
+    }
+    // The tests' own executables are run directly: an ordinary user may not be able to read root's toolchain.
+    let built = Command::new("cargo")
+        .args(["test", "--workspace", "--no-run", "--message-format=json"])
+        .current_dir(root)
+        .stderr(Stdio::null())
+        .output();
+    let Ok(built) = built else { return Ending::Failed };
+    let programs = executables(&String::from_utf8_lossy(&built.stdout));
+    let Ok(folder) = public_copy(&programs, root) else {
+        return Ending::Skipped("no folder that an ordinary user can read could be made".to_owned());
+    };
+    let mut ending = Ending::Passed;
+    for (name, binary) in &folder.programs {
+        println!("-- {name} as nobody");
+        let run = Command::new("setpriv")
+            .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"])
+            .arg(binary)
+            .env("IOWHY_BIN", &folder.iowhy)
+            .env("TMPDIR", &folder.scratch)
+            .env("HOME", &folder.scratch)
+            .current_dir(&folder.scratch)
+            .stdin(Stdio::null())
+            .status();
+        if !run.is_ok_and(|s| s.success()) {
+            ending = Ending::Failed;
+        }
+    }
+    if let Err(error) = std::fs::remove_dir_all(&folder.root) {
+        eprintln!("cannot remove {}: {error}", folder.root.display());
+    }
+    ending
+}
+
+/// Names and paths of the test executables in cargo's messages.
+fn executables(messages: &str) -> Vec<(String, String)> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|m| m["reason"] == "compiler-artifact" && m["profile"]["test"] == true)
+        .filter_map(|m| {
+            Some((m["target"]["name"].as_str()?.to_owned(), m["executable"].as_str()?.to_owned()))
+        })
+        // xtask's own tests read the source tree, which an ordinary user may not be able to.
+        .filter(|(name, _)| name != "xtask")
+        .collect()
+}
+
+/// Copies of the test programs where an ordinary user can run them.
+struct PublicCopy {
+    root: std::path::PathBuf,
+    scratch: std::path::PathBuf,
+    iowhy: std::path::PathBuf,
+    programs: Vec<(String, std::path::PathBuf)>,
+}
+
+fn public_copy(programs: &[(String, String)], root: &Path) -> std::io::Result<PublicCopy> {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = std::env::temp_dir().join(format!("iowhy-test-{}", std::process::id()));
+    let scratch = folder.join("scratch");
+    std::fs::create_dir_all(&scratch)?;
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755))?;
+    std::fs::set_permissions(&scratch, std::fs::Permissions::from_mode(0o777))?;
+    let copy = |from: &Path, name: &str| -> std::io::Result<std::path::PathBuf> {
+        let to = folder.join(name);
+        std::fs::copy(from, &to)?;
+        std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755))?;
+        Ok(to)
+    };
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
+    let iowhy = copy(&target.join("debug/iowhy"), "iowhy")?;
+    let mut copies = Vec::new();
+    for (index, (name, path)) in programs.iter().enumerate() {
+        copies.push((name.clone(), copy(Path::new(path), &format!("{name}-{index}"))?));
+    }
+    Ok(PublicCopy { root: folder, scratch, iowhy, programs: copies })
+}

@@ -1,0 +1,146 @@
+//! Rules of the house that no compiler knows. Each is a function from the tree to complaints.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// A source file longer than this is no longer one room.
+const MOST_LINES: usize = 700;
+
+/// The hub and the facade; every other crate is a spoke.
+const HUB: &str = "iowhy-core";
+const FACADE: &str = "iowhy";
+
+/// Crates that may contain `unsafe`: those that talk to the kernel.
+const KERNEL_CRATES: [&str; 2] = ["iowhy-probe", "iowhy-watch"];
+
+/// Prints complaints; fails if there are any.
+pub fn report(root: &Path) -> ExitCode {
+    let complaints = check(root);
+    for complaint in &complaints {
+        println!("tidy: {complaint}");
+    }
+    if complaints.is_empty() {
+        println!("tidy: ok");
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// All complaints about the tree.
+pub fn check(root: &Path) -> Vec<String> {
+    let sources = rust_files(root);
+    let mut complaints = spokes_know_only_the_hub(root);
+    for path in &sources {
+        let Ok(text) = std::fs::read_to_string(path) else { continue };
+        let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+        complaints.extend(file_complaints(&name, &text));
+    }
+    if sources.len() < 10 {
+        complaints.push(format!("only {} source files found under {}: is this the root?", sources.len(), root.display()));
+    }
+    complaints
+}
+
+/// Complaints about one source file.
+fn file_complaints(name: &str, text: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let lines = text.lines().count();
+    if lines > MOST_LINES {
+        complaints.push(format!("{name}: {lines} lines; a room has at most {MOST_LINES}: split it"));
+    }
+    if !text.starts_with("//!") {
+        complaints.push(format!("{name}: no module header (`//!`) that says what the room is for"));
+    }
+    if !KERNEL_CRATES.iter().any(|c| name.contains(&format!("{c}/"))) {
+        for (number, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or("");
+            if code.contains(concat!("uns", "afe ")) && !code.contains('"') {
+                complaints.push(format!("{name}:{}: unsafe code outside the kernel crates", number + 1));
+            }
+        }
+    }
+    for left_open in [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("TO", "DO"), concat!("FIX", "ME")] {
+        if text.contains(left_open) {
+            complaints.push(format!("{name}: `{left_open}` left open"));
+        }
+    }
+    complaints
+}
+
+/// No spoke depends on another spoke; the hub depends on none of ours.
+fn spokes_know_only_the_hub(root: &Path) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let Ok(crates) = std::fs::read_dir(root.join("crates")) else {
+        return vec!["no folder `crates`".to_owned()];
+    };
+    for entry in crates.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Ok(manifest) = std::fs::read_to_string(entry.path().join("Cargo.toml")) else { continue };
+        complaints.extend(dependency_complaints(&name, &manifest));
+    }
+    complaints
+}
+
+fn dependency_complaints(name: &str, manifest: &str) -> Vec<String> {
+    if name == FACADE {
+        return Vec::new();
+    }
+    manifest
+        .lines()
+        .skip_while(|line| !line.contains("dependencies]"))
+        .filter_map(|line| line.split(['.', ' ', '=']).next())
+        .filter(|word| word.starts_with("iowhy") && *word != name)
+        .filter(|word| name == HUB || *word != HUB)
+        .map(|word| format!("crates/{name}: depends on {word}; a spoke knows only {HUB}, and {HUB} knows nobody"))
+        .collect()
+}
+
+/// Every Rust source below the root, build output left out.
+fn rust_files(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![root.join("crates"), root.join("xtask")];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                if path.file_name().is_none_or(|n| n != "target") {
+                    open.push(path);
+                }
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_tidy() {
+        assert_eq!(check(&crate::root()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_spoke_that_knows_another_is_seen() {
+        let bad = "[dependencies]\niowhy-core.workspace = true\niowhy-probe.workspace = true\n";
+        assert_eq!(dependency_complaints("iowhy-explain", bad).len(), 1);
+        assert_eq!(dependency_complaints("iowhy-core", "[dependencies]\niowhy-explain.workspace = true\n").len(), 1);
+        assert!(dependency_complaints("iowhy", bad).is_empty());
+    }
+
+    #[test]
+    fn breaches_in_a_file_are_seen() {
+        let long = format!("//! x\n{}", "\n".repeat(MOST_LINES));
+        let open = format!("//! x\nfn f() {{ {}) }}\n", concat!("todo", "!("));
+        let sharp = format!("//! x\nfn f() {{ {}{{}} }}\n", concat!("uns", "afe "));
+        for bad in ["fn f() {}\n", &long, &open, &sharp] {
+            assert!(!file_complaints("crates/iowhy/src/x.rs", bad).is_empty(), "{bad}");
+        }
+        assert!(file_complaints("crates/iowhy-probe/src/x.rs", &sharp).is_empty());
+    }
+}
