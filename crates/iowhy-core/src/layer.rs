@@ -93,7 +93,7 @@ impl LayerTime {
     }
 }
 
-/// Time split over layers, in the order of [`Layer::ALL`]; layers without time are absent.
+/// Time split over layers, in the order of [`Layer::ALL`]; layers that no time was added to are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ledger {
