@@ -15,7 +15,7 @@ pub mod ledger;
 //pub mod limit;
 pub mod nnls;
 pub mod per_request;
-//pub mod reconcile;
+pub mod reconcile;
 mod rows;
 mod words;
 
