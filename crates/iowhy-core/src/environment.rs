@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The machine and the path under the target. A fact that could not be read is `None`, never a guess.
+/// The machine and the path under the target. A fact that could not be read is `None`
+/// (empty or 0 where the type has no `None`), never a guess.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// Kernel release, e.g. `6.18.44`.

@@ -22,7 +22,8 @@ pub enum Unit {
     Ratio,
 }
 
-/// A measured or derived value with its 95 % interval.
+/// A measured or derived value with its 95 % interval. (Of 3 or 4 rounds the interval is their full range, which
+/// holds the true median less often: see [`bootstrap_median`](crate::stats::bootstrap_median).)
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The point estimate (a median unless said otherwise).
@@ -44,7 +45,8 @@ impl Estimate {
     }
 
     /// The same estimate seen through `numerator / value`, as a time per request becomes a rate.
-    /// The interval's ends change places.
+    /// The interval's ends change places, which is right for intervals above 0; from a lower end of 0 comes an upper
+    /// end of infinity, which JSON cannot hold.
     pub fn reciprocal(&self, numerator: f64, unit: Unit) -> Estimate {
         Estimate {
             value: numerator / self.value,

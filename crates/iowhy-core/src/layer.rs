@@ -93,7 +93,7 @@ impl LayerTime {
     }
 }
 
-/// Time split over layers, in the order of [`Layer::ALL`]; layers without time are absent.
+/// Time split over layers, in the order of [`Layer::ALL`]; layers that no time was added to are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ledger {
@@ -128,7 +128,11 @@ impl Ledger {
 
     /// The time of one layer, zero when it has none.
     pub fn get(&self, id: Layer) -> LayerTime {
-        self.entries.iter().copied().find(|e| e.id == id).unwrap_or(LayerTime { id, busy_ns: 0.0, wait_ns: 0.0 })
+        self.entries.iter().copied().find(|e| e.id == id).unwrap_or(LayerTime {
+            id,
+            busy_ns: 0.0,
+            wait_ns: 0.0,
+        })
     }
 
     /// The sum over all layers, in nanoseconds.

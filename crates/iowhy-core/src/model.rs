@@ -2,7 +2,8 @@
 //! machine; consumed by the predictor, the scripted target and the simulator.
 //!
 //! A cost is linear in calls, pages and bytes. What the linear form cannot say (cache-size steps, queueing at a
-//! saturated device) is left to the simulator; the residual of the fit is stated with the model.
+//! saturated device) is left to the simulator. How well it holds is not part of the model: predict sizes that were
+//! left out of the fit.
 
 use std::collections::BTreeMap;
 
@@ -104,7 +105,7 @@ impl StackModel {
     /// share of a read-ahead request of `read_ahead_bytes`.
     pub fn predict(&self, method: Method, state: CacheState, block_bytes: u64) -> Option<Ledger> {
         let bytes = block_bytes as f64;
-        let pages = block_bytes.div_ceil(self.page_bytes).max(1) as f64;
+        let pages = block_bytes.div_ceil(self.page_bytes.max(1)).max(1) as f64;
         let mut ledger = Ledger::default();
         let busy = |ledger: &mut Ledger, layer| ledger.add(layer, self.cost(layer).of(pages, bytes), 0.0);
         match (method, state) {
@@ -127,7 +128,7 @@ impl StackModel {
                     ledger.add(Layer::Cache, self.part(Part::Insert).of(pages, bytes), 0.0);
                     let ahead = self.read_ahead_bytes.max(block_bytes) as f64;
                     let share = bytes / ahead;
-                    let ahead_pages = ahead / self.page_bytes as f64;
+                    let ahead_pages = ahead / self.page_bytes.max(1) as f64;
                     ledger.add(Layer::Block, self.cost(Layer::Block).of(ahead_pages, ahead) * share, 0.0);
                     ledger.add(Layer::Device, 0.0, self.cost(Layer::Device).of(ahead_pages, ahead) * share);
                 }

@@ -1,6 +1,6 @@
 //! Seeded pseudo-random numbers for patterns, schedules and bootstrap. Same seed, same sequence, on every machine.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): one addition and three xor-multiply steps a number; passes BigCrush.
+/// SplitMix64 (Steele, Lea, Flood 2014): one addition and a mix of shifts, xors and two multiplications a number; passes BigCrush.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 

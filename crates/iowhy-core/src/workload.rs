@@ -140,10 +140,7 @@ impl Method {
     /// Whether the method can only write.
     pub fn write_only(self) -> bool {
         use Method::*;
-        matches!(
-            self,
-            Write | Pwrite | PwriteDsync | PwriteFsync | PwriteFdatasync | MmapStore | Fallocate
-        )
+        matches!(self, Write | Pwrite | PwriteDsync | PwriteFsync | PwriteFdatasync | MmapStore | Fallocate)
     }
 
     /// Whether the method can carry out writes at all.
@@ -178,8 +175,19 @@ impl Method {
         use Method::*;
         matches!(
             self,
-            Read | Pread | Readv | Preadv2 | Preadv2Nowait | Preadv2Dontcache | Uring | UringSqpoll | Write | Pwrite
-                | PwriteDsync | PwriteFsync | PwriteFdatasync | Sg
+            Read | Pread
+                | Readv
+                | Preadv2
+                | Preadv2Nowait
+                | Preadv2Dontcache
+                | Uring
+                | UringSqpoll
+                | Write
+                | Pwrite
+                | PwriteDsync
+                | PwriteFsync
+                | PwriteFdatasync
+                | Sg
         )
     }
 }

@@ -1,0 +1,89 @@
+//! Whether a change helped, in four words. A verdict of change needs both: an interval that excludes "no change", and
+//! a size that matters.
+
+use serde::{Deserialize, Serialize};
+
+use super::ratio_of_medians;
+use crate::estimate::Estimate;
+
+/// What became of a cost (a time, say) after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Surely smaller, by at least the threshold.
+    Improved,
+    /// Surely larger, by at least the threshold.
+    Regressed,
+    /// If anything changed, then by less than the threshold.
+    WithinNoise,
+    /// The interval allows both no change and one beyond the threshold: more rounds would tell.
+    CannotTell,
+}
+
+impl Verdict {
+    /// The stable identifier, as in the JSON output.
+    pub fn id(self) -> &'static str {
+        match self {
+            Verdict::Improved => "improved",
+            Verdict::Regressed => "regressed",
+            Verdict::WithinNoise => "within-noise",
+            Verdict::CannotTell => "cannot-tell",
+        }
+    }
+}
+
+/// The verdict on samples of a cost that were not taken in common rounds. `threshold` is the share from which a
+/// difference matters, e.g. 0.02. With common rounds, use [`paired_ratio`](super::paired_ratio) and
+/// [`verdict_of_ratio`].
+pub fn verdict(old: &[f64], new: &[f64], threshold: f64, seed: u64) -> Verdict {
+    ratio_of_medians(new, old, seed).map_or(Verdict::CannotTell, |ratio| verdict_of_ratio(&ratio, threshold))
+}
+
+/// The verdict on a ratio new / old of a cost. An estimate of fewer than 5 rounds does not decide, because its
+/// interval is not a 95 % interval.
+pub fn verdict_of_ratio(ratio: &Estimate, threshold: f64) -> Verdict {
+    let (least, greatest) = (1.0 / (1.0 + threshold), 1.0 + threshold);
+    let matters = ratio.value <= least || ratio.value >= greatest;
+    let sure = ratio.high < 1.0 || ratio.low > 1.0;
+    let surely_small = ratio.low > least && ratio.high < greatest;
+    if ratio.n < 5 || !ratio.value.is_finite() {
+        Verdict::CannotTell
+    } else if sure && matters {
+        if ratio.value < 1.0 { Verdict::Improved } else { Verdict::Regressed }
+    } else if sure || surely_small {
+        Verdict::WithinNoise
+    } else {
+        Verdict::CannotTell
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::Unit;
+
+    #[test]
+    fn both_a_sure_and_a_large_difference_are_needed() {
+        let of = |value, low, high, n| {
+            verdict_of_ratio(&Estimate { value, low, high, unit: Unit::Ratio, n }, 0.02)
+        };
+        assert_eq!(of(0.90, 0.85, 0.95, 9), Verdict::Improved);
+        assert_eq!(of(1.10, 1.05, 1.15, 9), Verdict::Regressed);
+        assert_eq!(of(0.99, 0.985, 0.995, 9), Verdict::WithinNoise, "sure, but too small to matter");
+        assert_eq!(of(1.00, 0.99, 1.01, 9), Verdict::WithinNoise);
+        assert_eq!(of(0.90, 0.70, 1.05, 9), Verdict::CannotTell, "large, but not sure");
+        assert_eq!(of(1.00, 0.90, 1.10, 9), Verdict::CannotTell);
+        assert_eq!(of(0.90, 0.85, 0.95, 4), Verdict::CannotTell, "too few rounds");
+    }
+
+    #[test]
+    fn samples_are_judged_as_a_cost() {
+        let old: Vec<f64> = (0..20).map(|i| 100.0 + f64::from(i % 5)).collect();
+        let scaled = |by: f64| old.iter().map(|v| v * by).collect::<Vec<_>>();
+        assert_eq!(verdict(&old, &scaled(0.5), 0.02, 1), Verdict::Improved);
+        assert_eq!(verdict(&old, &scaled(2.0), 0.02, 1), Verdict::Regressed);
+        assert_eq!(verdict(&old, &old, 0.10, 1), Verdict::WithinNoise);
+        assert_eq!(verdict(&old, &old[..2], 0.02, 1), Verdict::CannotTell);
+        assert_eq!(serde_json::to_string(&Verdict::WithinNoise).unwrap(), "\"within-noise\"");
+    }
+}

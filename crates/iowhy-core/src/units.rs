@@ -1,1 +1,0 @@
-//! Sizes, times, rates and their text forms, read and written in one place.

@@ -1,0 +1,73 @@
+//! Sizes, times, rates and their text forms, read and written in one place.
+//!
+//! Conventions: sizes and throughputs are powers of two and their units are always written with the i (`KiB`,
+//! `MiB/s`); counts are powers of ten (`k/s`). Invariant: what is written here can be read back here, up to rounding.
+
+mod format;
+mod parse;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::format::{count_rate, estimate, interval, rate_bytes, time};
+pub use self::parse::{
+    MAX_SIZES, parse_bytes, parse_bytes_nonzero, parse_duration, parse_percent, parse_rate, parse_sizes,
+};
+
+/// Binary units from bytes up; each is 1024 times the one before.
+const BYTE_UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+/// A size for people: `512 B`, `4 KiB`, `1.5 GiB`. Exact where four digits and two decimals suffice in some unit,
+/// otherwise rounded to three digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let natural = (self.0.max(1).ilog2() / 10) as usize;
+        for power in (0..=natural).rev() {
+            let unit = 1u128 << (10 * power);
+            let hundredths = u128::from(self.0) * 100;
+            if hundredths % unit == 0 && u128::from(self.0) / unit < 10_000 {
+                let text = format!("{}.{:02}", hundredths / unit / 100, hundredths / unit % 100);
+                return f.pad(&format!(
+                    "{} {}",
+                    text.trim_end_matches('0').trim_end_matches('.'),
+                    BYTE_UNITS[power]
+                ));
+            }
+        }
+        let (value, unit) = format::binary(self.0 as f64);
+        f.pad(&format!("{} {unit}", format::three_digits(value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_exact_where_that_is_short() {
+        const K: u64 = 1024;
+        for (bytes, text) in [
+            (0, "0 B"),
+            (512, "512 B"),
+            (1000, "1000 B"),
+            (5000, "5000 B"),
+            (4096, "4 KiB"),
+            (1280, "1.25 KiB"),
+            (12_345, "12.1 KiB"),
+            (128 * K, "128 KiB"),
+            (1025 * K * K, "1025 MiB"),
+            (3 * K * K * K / 2, "1.5 GiB"),
+            (1_048_575, "1.00 MiB"),
+            (1 << 60, "1 EiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), text);
+        }
+        assert_eq!(format!("{:>8}", Bytes(4096)), "   4 KiB");
+    }
+}
