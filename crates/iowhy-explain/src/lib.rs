@@ -2,4 +2,22 @@
 //!
 //! Pure functions of plain data: the same record gives the same explanation on any machine. What may not enter:
 //! I/O, a clock, randomness that is not seeded by the caller, `unsafe`.
+//!
+//! [`ladder`] subtracts neighbours, [`fit`] turns all rungs into one `StackModel`, [`ledger`] splits a measured
+//! cell by that model, [`limit`] says what holds the path back, [`reconcile`] holds claimed bytes against the
+//! device's counters, and [`compare`] sets methods side by side.
 #![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod fit;
+pub mod ladder;
+pub mod ledger;
+//pub mod limit;
+pub mod nnls;
+pub mod per_request;
+pub mod reconcile;
+mod rows;
+mod words;
+
+#[cfg(test)]
+mod synthetic;

@@ -1,0 +1,206 @@
+//! The ladder by subtraction: the same requests answered by one storey more each time, and what each storey adds.
+//!
+//! The method of the 1989 Minix posting: `/dev/null`, a null block device, the raw disk, the block disk, the file.
+//! Goal: differences within rounds, with intervals, for every block size. Non-goal: a model (see [`crate::fit`]).
+//! Invariant: only neighbours are subtracted, and only samples of the same round.
+
+use iowhy_core::cell::CellRun;
+use iowhy_core::estimate::{Estimate, Unit};
+
+use crate::per_request::paired_estimate;
+
+/// One rung: what answers the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rung {
+    /// The cheapest system call: entry, descriptor look-up, exit.
+    Syscall,
+    /// `pread` from `/dev/null`: the call and the dispatch through the VFS; no byte moves.
+    NullDevice,
+    /// `pread` from `/dev/zero`: and user memory is zeroed.
+    ZeroDevice,
+    /// `pread` from a memory file: page cache and copy, no file system with a disk layout, no device.
+    Memory,
+    /// `pread` from a file that is wholly in the cache.
+    CachedFile,
+    /// One byte of each page loaded from a mapping of a cached file.
+    MappedFile,
+    /// `pread` from a file that is not in the cache.
+    ColdFile,
+    /// `pread` with O_DIRECT from the block device under the file (root only).
+    RawDevice,
+    /// `pread` with O_DIRECT from the file.
+    DirectFile,
+    /// A copy from user memory to user memory, without the kernel.
+    Copy,
+}
+
+impl Rung {
+    /// The stable identifier.
+    pub fn id(self) -> &'static str {
+        match self {
+            Rung::Syscall => "syscall",
+            Rung::NullDevice => "null-device",
+            Rung::ZeroDevice => "zero-device",
+            Rung::Memory => "memory",
+            Rung::CachedFile => "cached-file",
+            Rung::MappedFile => "mapped-file",
+            Rung::ColdFile => "cold-file",
+            Rung::RawDevice => "raw-device",
+            Rung::DirectFile => "direct-file",
+            Rung::Copy => "copy",
+        }
+    }
+
+    /// Whether the cost does not depend on the block size, so that one cell serves every size.
+    fn sizeless(self) -> bool {
+        matches!(self, Rung::Syscall | Rung::NullDevice)
+    }
+
+    /// The rungs this one stands on, best first: the first that was measured is subtracted.
+    fn neighbours(self) -> &'static [Rung] {
+        match self {
+            Rung::Syscall | Rung::Copy => &[],
+            Rung::NullDevice => &[Rung::Syscall],
+            Rung::ZeroDevice => &[Rung::NullDevice],
+            Rung::Memory => &[Rung::NullDevice, Rung::Syscall],
+            Rung::CachedFile => &[Rung::Memory, Rung::NullDevice, Rung::Syscall],
+            Rung::MappedFile => &[Rung::CachedFile],
+            Rung::ColdFile => &[Rung::CachedFile],
+            Rung::RawDevice => &[Rung::NullDevice, Rung::Syscall],
+            Rung::DirectFile => &[Rung::RawDevice, Rung::NullDevice, Rung::Syscall],
+        }
+    }
+}
+
+/// A measured rung.
+#[derive(Clone, Copy, Debug)]
+pub struct RungRun<'a> {
+    /// Which rung.
+    pub rung: Rung,
+    /// Its cell; the block size is the workload's.
+    pub run: &'a CellRun,
+}
+
+/// What one rung costs more than the one it stands on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The lower rung.
+    pub from: Rung,
+    /// The higher rung.
+    pub to: Rung,
+    /// Size of one request.
+    pub block_bytes: u64,
+    /// Thread time per request of `to` less that of `from`, paired within rounds, in nanoseconds. Negative when the
+    /// storey saves time (a mapping).
+    pub difference: Estimate,
+}
+
+impl Step {
+    /// What the difference pays for, in words.
+    pub fn meaning(&self) -> &'static str {
+        match (self.from, self.to) {
+            (Rung::Syscall, Rung::NullDevice) => "dispatch through the VFS",
+            (_, Rung::ZeroDevice) => "zeroing user memory",
+            (Rung::NullDevice, Rung::Memory) => "page cache and copy",
+            (Rung::Memory, Rung::CachedFile) => "this file system beyond a memory file",
+            (_, Rung::MappedFile) => "mapping instead of copying",
+            (_, Rung::ColdFile) => "not being in the cache: insertion, block layer and device",
+            (_, Rung::RawDevice) => "block layer and device",
+            (Rung::RawDevice, Rung::DirectFile) => "file system under direct reads",
+            (_, Rung::DirectFile) => "file system, block layer and device",
+            (_, Rung::Memory) => "VFS, page cache and copy",
+            (_, Rung::CachedFile) => "file system, page cache and copy",
+            _ => "everything between the two",
+        }
+    }
+}
+
+/// Subtracts from every rung the nearest measured rung that it stands on, for every block size of the higher rung.
+/// Steps come in the order of rungs and then of sizes. Rungs with no measured neighbour, or no round in common with
+/// it, give no step.
+pub fn steps(runs: &[RungRun<'_>]) -> Vec<Step> {
+    let mut higher: Vec<&RungRun<'_>> = runs.iter().collect();
+    higher.sort_by_key(|r| (r.rung, r.run.workload.block_bytes));
+    higher.into_iter().filter_map(|to| step(runs, to)).collect()
+}
+
+fn step(runs: &[RungRun<'_>], to: &RungRun<'_>) -> Option<Step> {
+    let block_bytes = to.run.workload.block_bytes;
+    let from = to.rung.neighbours().iter().find_map(|&rung| lower(runs, rung, block_bytes))?;
+    let difference = paired_estimate(from.run, to.run, Unit::Nanoseconds, |below, above| {
+        above.ns_per_request() - below.ns_per_request()
+    })?;
+    Some(Step { from: from.rung, to: to.rung, block_bytes, difference })
+}
+
+/// The cell of a rung at this size; for a rung whose cost does not depend on the size, any cell.
+fn lower<'a, 'b>(runs: &'b [RungRun<'a>], rung: Rung, block_bytes: u64) -> Option<&'b RungRun<'a>> {
+    let mut of_rung = runs.iter().filter(|r| r.rung == rung);
+    let exact = of_rung.clone().find(|r| r.run.workload.block_bytes == block_bytes);
+    exact.or_else(|| if rung.sizeless() { of_rung.next() } else { None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::Truth;
+
+    fn cells(rungs: &[Rung], sizes: &[u64]) -> Vec<(Rung, CellRun)> {
+        rungs
+            .iter()
+            .flat_map(|&r| sizes.iter().map(move |&s| (r, Truth::EXAMPLE.cell(r, s, 0.0, 1))))
+            .collect()
+    }
+
+    fn runs(cells: &[(Rung, CellRun)]) -> Vec<RungRun<'_>> {
+        cells.iter().map(|(rung, run)| RungRun { rung: *rung, run }).collect()
+    }
+
+    #[test]
+    fn neighbours_differ_by_exactly_the_storey_between_them() {
+        use Rung::*;
+        let cells =
+            cells(&[Syscall, NullDevice, ZeroDevice, Memory, CachedFile, MappedFile, DirectFile], &[4096]);
+        let t = Truth::EXAMPLE;
+        let expected = [
+            (Syscall, NullDevice, t.vfs),
+            (NullDevice, ZeroDevice, t.zero * 4096.0),
+            (NullDevice, Memory, t.cache.0 + t.cache.1 + t.copy * 4096.0),
+            (Memory, CachedFile, t.file),
+            (CachedFile, MappedFile, t.rung_ns(MappedFile, 4096).0 - t.rung_ns(CachedFile, 4096).0),
+            (
+                NullDevice,
+                DirectFile,
+                t.file + t.block.0 + t.block.1 + t.block.2 * 4096.0 + t.device.0 + t.device.1 * 4096.0,
+            ),
+        ];
+        let steps = steps(&runs(&cells));
+        assert_eq!(steps.len(), expected.len());
+        for (step, (from, to, ns)) in steps.iter().zip(expected) {
+            assert_eq!((step.from, step.to, step.difference.n), (from, to, 15));
+            assert!((step.difference.value - ns).abs() < 1e-5 * ns.abs().max(1.0), "{step:?} against {ns}");
+        }
+    }
+
+    #[test]
+    fn a_missing_rung_is_stepped_over_and_one_syscall_cell_serves_all_sizes() {
+        let mut cells = cells(&[Rung::CachedFile], &[512, 65_536]);
+        cells.push((Rung::Syscall, Truth::EXAMPLE.cell(Rung::Syscall, 4096, 0.0, 1)));
+        let steps = steps(&runs(&cells));
+        let found: Vec<_> = steps.iter().map(|s| (s.from, s.to, s.block_bytes)).collect();
+        assert_eq!(
+            found,
+            [(Rung::Syscall, Rung::CachedFile, 512), (Rung::Syscall, Rung::CachedFile, 65_536)]
+        );
+        assert_eq!(steps[0].meaning(), "file system, page cache and copy");
+    }
+
+    #[test]
+    fn rungs_of_different_sizes_are_never_subtracted() {
+        let cells = [
+            (Rung::Memory, Truth::EXAMPLE.cell(Rung::Memory, 4096, 0.0, 1)),
+            (Rung::CachedFile, Truth::EXAMPLE.cell(Rung::CachedFile, 8192, 0.0, 1)),
+        ];
+        assert!(steps(&runs(&cells)).is_empty());
+    }
+}
