@@ -10,6 +10,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use io_uring::{CompletionQueue, EnterFlags, IoUring, SubmissionQueue, squeue};
 use iowhy_core::problem::Problem;
+use libc::c_long;
 use rustix::io::Errno;
 
 /// The kernel's limit on submission entries (IORING_MAX_ENTRIES).
@@ -153,6 +154,12 @@ impl Ring {
         self.io.submitter()
     }
 
+    /// Whether the device is polled for completions.
+    #[cfg(test)]
+    pub(super) fn completions_are_polled(&self) -> bool {
+        self.mode == Mode::Iopoll
+    }
+
     /// Whether entries wait for [`Ring::enter`].
     pub(super) fn has_queued(&self) -> bool {
         self.queued > 0
@@ -273,8 +280,10 @@ struct RingRegistration {
     data: u64,
 }
 
-const REGISTER_RING_FDS: libc::c_uint = 20;
-const UNREGISTER_RING_FDS: libc::c_uint = 21;
+// `syscall` takes full registers: every number is passed as one.
+const REGISTER_RING_FDS: c_long = 20;
+const UNREGISTER_RING_FDS: c_long = 21;
+const ONE: c_long = 1;
 
 /// Registers a ring's descriptor with its thread and returns the index. The `io-uring` crate can do this too, but only
 /// for the life of a borrow of the ring.
@@ -282,7 +291,7 @@ fn register_ring(ring: RawFd) -> io::Result<i32> {
     let mut update = RingRegistration { offset: u32::MAX, resv: 0, data: ring as u64 };
     // SAFETY: `update` is one live `io_uring_rsrc_update`, and the count says one; the kernel writes only its offset.
     let taken = unsafe {
-        libc::syscall(libc::SYS_io_uring_register, ring, REGISTER_RING_FDS, &raw mut update, 1 as libc::c_uint)
+        libc::syscall(libc::SYS_io_uring_register, c_long::from(ring), REGISTER_RING_FDS, &raw mut update, ONE)
     };
     if taken == 1 { Ok(update.offset as i32) } else { Err(io::Error::last_os_error()) }
 }
@@ -292,7 +301,7 @@ fn unregister_ring(ring: RawFd, index: i32) {
     let mut update = RingRegistration { offset: index as u32, resv: 0, data: 0 };
     // SAFETY: as in `register_ring`; the kernel only reads.
     unsafe {
-        libc::syscall(libc::SYS_io_uring_register, ring, UNREGISTER_RING_FDS, &raw mut update, 1 as libc::c_uint)
+        libc::syscall(libc::SYS_io_uring_register, c_long::from(ring), UNREGISTER_RING_FDS, &raw mut update, ONE)
     };
 }
 
@@ -303,12 +312,12 @@ fn enter(fd: i32, to_submit: u32, wait: u32, flags: u32) -> Result<u32, Errno> {
     let taken = unsafe {
         libc::syscall(
             libc::SYS_io_uring_enter,
-            fd,
-            to_submit,
-            wait,
-            flags,
+            c_long::from(fd),
+            to_submit as c_long,
+            wait as c_long,
+            flags as c_long,
             std::ptr::null::<libc::sigset_t>(),
-            0 as libc::size_t,
+            0 as c_long,
         )
     };
     u32::try_from(taken)
