@@ -110,8 +110,9 @@ impl Uring {
             Err(Failure::Io { errno: Errno::OPNOTSUPP, .. }) => {
                 let file = polled.into_file()?;
                 dropped.push(
-                    "IOPOLL: the device has no poll queues (EOPNOTSUPP), measured with interrupts instead; \
-                     NVMe: boot with nvme.poll_queues=2, virtio: virtio_blk.poll_queues=2"
+                    "IOPOLL: not supported here (EOPNOTSUPP), measured with interrupts instead: the device has no \
+                     poll queues (NVMe: boot with nvme.poll_queues=2, virtio: virtio_blk.poll_queues=2), or the \
+                     file system cannot poll"
                         .to_owned(),
                 );
                 Uring::with_mode(file, Plan { mode: Mode::Interrupt, ..plan }, dropped)
@@ -343,3 +344,4 @@ impl Drop for Uring {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)] mod bench;

@@ -36,7 +36,7 @@ fn read_only(path: &Path) -> OwnedFd {
 fn ring_or_skip(file: OwnedFd, plan: Plan) -> Option<Uring> {
     match Uring::new(file, plan) {
         Ok(uring) => Some(uring),
-        Err(problem) if problem.message.contains("io_uring") => {
+        Err(problem) if ["switched off", "EPERM", "ENOSYS"].iter().any(|why| problem.message.contains(why)) => {
             eprintln!("skipped: {problem}");
             None
         }
@@ -195,11 +195,13 @@ fn a_request_that_breaks_the_contract_never_reaches_the_kernel() {
 fn a_ring_may_go_with_requests_in_every_stage_and_leaves_nothing_registered() {
     let directory = tempfile::tempdir().unwrap();
     let path = numbered_file(directory.path(), 256);
-    // More rings in a row than a thread may register.
+    // More rings in a row than a thread may register (16): none may be refused what the first one was given.
+    let mut refused_at_first = None;
     for round in 0..40 {
         let mode = if round % 4 == 3 { Mode::Sqpoll } else { Mode::Interrupt };
         let Some(mut uring) = ring_or_skip(read_only(&path), plan(mode, 64)) else { return };
-        assert!(!uring.dropped().iter().any(|note| note.contains("registered ring: refused (Device")), "{round}");
+        let refused = uring.dropped().iter().any(|note| note.starts_with("registered ring"));
+        assert_eq!(refused, *refused_at_first.get_or_insert(refused), "round {round}: {:?}", uring.dropped());
         let mut done = Vec::new();
         (0..32).for_each(|slot| uring.submit(slot, read(slot as u64 * 3)).unwrap());
         uring.reap(round % 3, &mut done).unwrap();
