@@ -133,7 +133,13 @@ impl std::fmt::Display for Rejected {
 
 impl Header {
     /// A command that reads `bytes` from the device. `data` is used only if the transfer names memory.
-    pub(super) fn read(command: &[u8], transfer: Transfer, data: *mut u8, bytes: usize, sense: &mut [u8]) -> Header {
+    pub(super) fn read(
+        command: &[u8],
+        transfer: Transfer,
+        data: *mut u8,
+        bytes: usize,
+        sense: &mut [u8],
+    ) -> Header {
         Header {
             interface_id: INTERFACE_ID,
             dxfer_direction: DXFER_FROM_DEV,
@@ -221,7 +227,11 @@ mod tests {
         let good = header(Transfer::Direct, &mut []);
         assert_eq!(good.outcome(&[]), Ok(Moved { bytes: 4096, direct: false }));
         assert_eq!(Header { info: 2, ..good }.outcome(&[]), Ok(Moved { bytes: 4096, direct: true }));
-        assert_eq!(Header { info: 4, ..good }.outcome(&[]).map(|m| m.direct), Ok(false), "mixed is not direct");
+        assert_eq!(
+            Header { info: 4, ..good }.outcome(&[]).map(|m| m.direct),
+            Ok(false),
+            "mixed is not direct"
+        );
         let bytes = |resid| Header { resid, ..good }.outcome(&[]).map(|m| m.bytes);
         assert_eq!((bytes(96), bytes(5000), bytes(-1)), (Ok(4000), Ok(0), Ok(4096)));
     }
@@ -232,7 +242,8 @@ mod tests {
         (sense[0], sense[2], sense[12]) = (0x70, 5, 0x24);
         let good = header(Transfer::Indirect, &mut sense);
         for driver_status in [0, DRIVER_SENSE] {
-            let rejected = Header { status: 2, driver_status, sb_len_wr: 18, ..good }.outcome(&sense).unwrap_err();
+            let rejected =
+                Header { status: 2, driver_status, sb_len_wr: 18, ..good }.outcome(&sense).unwrap_err();
             assert_eq!(rejected.errno, Errno::INVAL);
             let text = rejected.to_string();
             assert_eq!(text, "the device answers ILLEGAL REQUEST (sense key 5h, additional code 24h/00h)");

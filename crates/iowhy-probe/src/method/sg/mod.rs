@@ -157,14 +157,15 @@ fn check_device(file: &OwnedFd, name: &str, method: Method) -> Result<(), Proble
             ));
         }
         Nature::Other => {
-            return Err(unusable("it is not a SCSI generic device").hint(
-                "name a /dev/sgN (`lsscsi -g` lists them; `sudo modprobe sg` makes them appear)",
-            ));
+            return Err(unusable("it is not a SCSI generic device")
+                .hint("name a /dev/sgN (`lsscsi -g` lists them; `sudo modprobe sg` makes them appear)"));
         }
     }
     match device::version(file).map_err(failed)? {
         version if version >= OLDEST_VERSION => Ok(()),
-        version => Err(unusable(&format!("its sg driver has version {version}, SG_IO needs {OLDEST_VERSION}"))),
+        version => {
+            Err(unusable(&format!("its sg driver has version {version}, SG_IO needs {OLDEST_VERSION}")))
+        }
     }
 }
 
@@ -191,12 +192,12 @@ fn fit(name: &str, block_bytes: u64, capacity: usize) -> Result<usize, Problem> 
 
 fn problem(name: &str, command: &str, trouble: &Trouble) -> Problem {
     match trouble {
-        Trouble::Call(errno) => Problem::failed(format!(
-            "{command} on `{name}`: SG_IO failed: {}",
-            std::io::Error::from(*errno)
-        )),
-        Trouble::Command(rejected) => Problem::failed(format!("{command} on `{name}`: {rejected}"))
-            .hint("READ BUFFER is optional for a device: `sg_opcodes /dev/sgN` (sg3-utils) lists what it has"),
+        Trouble::Call(errno) => {
+            Problem::failed(format!("{command} on `{name}`: SG_IO failed: {}", std::io::Error::from(*errno)))
+        }
+        Trouble::Command(rejected) => Problem::failed(format!("{command} on `{name}`: {rejected}")).hint(
+            "READ BUFFER is optional for a device: `sg_opcodes /dev/sgN` (sg3-utils) lists what it has",
+        ),
     }
 }
 

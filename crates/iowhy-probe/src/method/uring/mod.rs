@@ -131,7 +131,8 @@ impl Uring {
             .hint("use a smaller --bs or --iodepth")
         };
         let ring = Ring::new(plan.depth, plan.mode, &mut dropped)?;
-        let stride_bytes = plan.block_bytes.checked_next_multiple_of(SLOT_ALIGNMENT_BYTES).ok_or_else(too_large)?;
+        let stride_bytes =
+            plan.block_bytes.checked_next_multiple_of(SLOT_ALIGNMENT_BYTES).ok_or_else(too_large)?;
         // A request carries its length in 32 bits, and the kernel moves at most 2 GiB less a page.
         let memory_bytes =
             stride_bytes.checked_mul(plan.depth).filter(|_| stride_bytes <= 1 << 31).ok_or_else(too_large)?;
@@ -344,4 +345,3 @@ impl Drop for Uring {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)] mod bench;

@@ -51,7 +51,9 @@ impl Flag {
         use Flag::*;
         match mode {
             Mode::Sqpoll => vec![SubmitAll, SingleIssuer, NoSqarray],
-            Mode::Interrupt | Mode::Iopoll => vec![SubmitAll, CoopTaskrun, SingleIssuer, DeferTaskrun, NoSqarray],
+            Mode::Interrupt | Mode::Iopoll => {
+                vec![SubmitAll, CoopTaskrun, SingleIssuer, DeferTaskrun, NoSqarray]
+            }
         }
     }
 
@@ -249,10 +251,12 @@ fn switch_setting() -> Option<String> {
 /// The refusal of `io_uring_setup` in words.
 fn refusal(error: &io::Error, switch: Option<&str>) -> Problem {
     match (error.raw_os_error(), switch) {
-        (Some(libc::ENOSYS), _) => {
-            Problem::refused("--method uring: this kernel, or its system-call filter, has no io_uring (ENOSYS)")
-                .hint("use `--method pread`; in a container allow io_uring_setup, io_uring_enter and io_uring_register")
-        }
+        (Some(libc::ENOSYS), _) => Problem::refused(
+            "--method uring: this kernel, or its system-call filter, has no io_uring (ENOSYS)",
+        )
+        .hint(
+            "use `--method pread`; in a container allow io_uring_setup, io_uring_enter and io_uring_register",
+        ),
         (Some(libc::EPERM), Some(value @ ("1" | "2"))) => Problem::refused(format!(
             "--method uring: io_uring is switched off: kernel.io_uring_disabled = {value}{}",
             if value == "1" { " (root and the group of kernel.io_uring_group only)" } else { "" }
@@ -268,7 +272,8 @@ fn refusal(error: &io::Error, switch: Option<&str>) -> Problem {
         ),
         (Some(libc::ENOMEM), _) => Problem::refused("--method uring: no memory for the rings (ENOMEM)")
             .hint("raise the locked-memory limit (`ulimit -l`), or use a smaller --iodepth"),
-        _ => Problem::refused(format!("--method uring: io_uring_setup failed: {error}")).hint("use `--method pread`"),
+        _ => Problem::refused(format!("--method uring: io_uring_setup failed: {error}"))
+            .hint("use `--method pread`"),
     }
 }
 
@@ -291,7 +296,13 @@ fn register_ring(ring: RawFd) -> io::Result<i32> {
     let mut update = RingRegistration { offset: u32::MAX, resv: 0, data: ring as u64 };
     // SAFETY: `update` is one live `io_uring_rsrc_update`, and the count says one; the kernel writes only its offset.
     let taken = unsafe {
-        libc::syscall(libc::SYS_io_uring_register, c_long::from(ring), REGISTER_RING_FDS, &raw mut update, ONE)
+        libc::syscall(
+            libc::SYS_io_uring_register,
+            c_long::from(ring),
+            REGISTER_RING_FDS,
+            &raw mut update,
+            ONE,
+        )
     };
     if taken == 1 { Ok(update.offset as i32) } else { Err(io::Error::last_os_error()) }
 }
@@ -301,7 +312,13 @@ fn unregister_ring(ring: RawFd, index: i32) {
     let mut update = RingRegistration { offset: index as u32, resv: 0, data: 0 };
     // SAFETY: as in `register_ring`; the kernel only reads.
     unsafe {
-        libc::syscall(libc::SYS_io_uring_register, c_long::from(ring), UNREGISTER_RING_FDS, &raw mut update, ONE)
+        libc::syscall(
+            libc::SYS_io_uring_register,
+            c_long::from(ring),
+            UNREGISTER_RING_FDS,
+            &raw mut update,
+            ONE,
+        )
     };
 }
 
@@ -320,8 +337,7 @@ fn enter(fd: i32, to_submit: u32, wait: u32, flags: u32) -> Result<u32, Errno> {
             0 as c_long,
         )
     };
-    u32::try_from(taken)
-        .map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
+    u32::try_from(taken).map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
 }
 
 #[cfg(test)]

@@ -36,7 +36,9 @@ fn read_only(path: &Path) -> OwnedFd {
 fn ring_or_skip(file: OwnedFd, plan: Plan) -> Option<Uring> {
     match Uring::new(file, plan) {
         Ok(uring) => Some(uring),
-        Err(problem) if ["switched off", "EPERM", "ENOSYS"].iter().any(|why| problem.message.contains(why)) => {
+        Err(problem)
+            if ["switched off", "EPERM", "ENOSYS"].iter().any(|why| problem.message.contains(why)) =>
+        {
             eprintln!("skipped: {problem}");
             None
         }
@@ -133,7 +135,8 @@ fn writes_land_where_they_were_sent() {
     let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let writing = Plan { writes: true, ..plan(Mode::Interrupt, 4) };
     let Some(mut uring) = ring_or_skip(file.into(), writing) else { return };
-    let sent: Vec<Vec<u8>> = (0..4).map(|slot| uring.memory.as_slice()[slot * BLOCK..][..BLOCK].to_vec()).collect();
+    let sent: Vec<Vec<u8>> =
+        (0..4).map(|slot| uring.memory.as_slice()[slot * BLOCK..][..BLOCK].to_vec()).collect();
     let mut done = Vec::new();
     for slot in 0..4 {
         uring.submit(slot, Request { offset: (slot * 2 * BLOCK) as u64, bytes: BLOCK, write: true }).unwrap();
@@ -143,7 +146,11 @@ fn writes_land_where_they_were_sent() {
     let now = std::fs::read(&path).unwrap();
     for (slot, bytes) in sent.iter().enumerate() {
         assert!(&now[slot * 2 * BLOCK..][..BLOCK] == bytes, "block {} holds what slot {slot} sent", slot * 2);
-        assert_eq!(number(&now[(slot * 2 + 1) * BLOCK..]), (slot * 2 + 1) as u64, "its neighbour is untouched");
+        assert_eq!(
+            number(&now[(slot * 2 + 1) * BLOCK..]),
+            (slot * 2 + 1) as u64,
+            "its neighbour is untouched"
+        );
     }
 }
 
