@@ -136,7 +136,8 @@ fn calibrate() -> Option<TscScale> {
     if !cfg!(target_arch = "x86_64") {
         return None;
     }
-    let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource").ok()?;
+    let source =
+        std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource").ok()?;
     if source.trim() != "tsc" {
         return None;
     }

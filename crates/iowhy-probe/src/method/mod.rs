@@ -29,7 +29,9 @@ pub fn open(workload: &Workload, target: &Target, clock: &Clock) -> Result<Box<d
     }
     match workload.method {
         Null => Ok(Box::new(null::Null::new(workload.depth))),
-        Mmap | MmapRandom | MmapSequential | MmapPopulate | MmapLock | MmapStore => mapped::open(workload, target),
+        Mmap | MmapRandom | MmapSequential | MmapPopulate | MmapLock | MmapStore => {
+            mapped::open(workload, target)
+        }
         Uring | UringSqpoll | UringIopoll => uring::open(workload, target),
         Splice | Sendfile => no_copy::open(workload, target),
         Sg | SgDirect | SgMmap | SgNoCopy => sg::open(workload, target),
