@@ -3,3 +3,5 @@
 //! Pure functions of plain data: the same record gives the same explanation on any machine. What may not enter:
 //! I/O, a clock, randomness that is not seeded by the caller, `unsafe`.
 #![forbid(unsafe_code)]
+
+pub mod facts;
