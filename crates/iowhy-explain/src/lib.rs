@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod facts;
 pub mod fit;
 pub mod ladder;
 pub mod ledger;
@@ -17,6 +18,7 @@ pub mod nnls;
 pub mod per_request;
 pub mod reconcile;
 mod rows;
+pub mod summary;
 mod words;
 
 #[cfg(test)]

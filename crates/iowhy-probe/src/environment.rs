@@ -1,9 +1,185 @@
 //! Facts about the machine and the block devices under a target, from procfs and sysfs.
+//!
+//! Invariant: works without root; what cannot be read is `None`, never a guess. Texts of the kernel are read by pure
+//! functions with known answers.
+
+mod control_group;
+mod machine;
+pub(crate) mod mounts;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use iowhy_core::environment::Environment;
 
-use crate::target::Target;
+pub(crate) use machine::memory_available_bytes;
+
+use crate::target::devices::{self, Devices};
+use crate::target::{Status, Target};
 
 /// Gathers what can be known without root; what cannot is `None`.
-pub fn environment(_target: &Target) -> Environment {
-    unimplemented!("helper: targets")
+pub fn environment(target: &Target) -> Environment {
+    let table = mounts::read();
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let memory_bytes = machine::memory_bytes();
+    let under = devices::under(target);
+    let status = target.status();
+    let mount = status.filter(|s| holds_files(s)).and_then(|s| mounts::of(&table, s.mount_id, target.path()));
+    let mut environment = Environment {
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        cpu: machine::cpu(&cpuinfo),
+        cpus: machine::cpus(),
+        memory_bytes,
+        memory_limit_bytes: control_group::memory_limit_bytes(&table, memory_bytes),
+        file_system: file_system(target),
+        mount_options: mount.map(mounts::Mount::all_options),
+        virtualization: machine::virtualization(&cpuinfo),
+        privileged: rustix::process::geteuid().is_root(),
+        throttle: control_group::throttle(&table, &numbered(&under)),
+        ..Environment::default()
+    };
+    add_device(&mut environment, under, status);
+    environment
+}
+
+/// The type of the file system that the target's bytes are in; `None` for devices and the false targets.
+pub(crate) fn file_system(target: &Target) -> Option<String> {
+    let status = target.status().filter(|s| holds_files(s))?;
+    let table = mounts::read();
+    let listed = mounts::of(&table, status.mount_id, target.path()).map(|m| m.file_system.clone());
+    // A memfd is on the kernel's own tmpfs, which no mount table lists.
+    listed.or_else(|| status.memory_backed.then(|| "tmpfs".to_owned()))
+}
+
+fn holds_files(status: &Status) -> bool {
+    status.block_device.is_none() && !status.char_device
+}
+
+/// Adds what sysfs tells of the device that the target stands on.
+fn add_device(environment: &mut Environment, under: Devices, status: Option<&Status>) {
+    if let Some(display) = &under.display {
+        let stack = Queue::of(display);
+        let leaf = under.leaves.first().map(|name| Queue::of(name));
+        environment.device_model = stack.model().or_else(|| leaf.as_ref().and_then(Queue::model));
+        environment.scheduler = leaf.as_ref().and_then(|q| active_scheduler(&q.text("queue/scheduler")?));
+        environment.queue_requests = leaf.as_ref().and_then(|q| q.number("queue/nr_requests"));
+        environment.rotational = stack.number("queue/rotational").map(|flag| flag != 0);
+        environment.logical_block_bytes = stack.number("queue/logical_block_size");
+        environment.read_ahead_bytes = read_ahead_kib(&stack, display, status).map(|kib| kib * 1024);
+    }
+    environment.device = under.display;
+    environment.devices = under.leaves;
+}
+
+/// The window that applies to the target: the file system's own where it keeps one (anonymous device numbers), else
+/// that of the device under it.
+fn read_ahead_kib(stack: &Queue, display: &str, status: Option<&Status>) -> Option<u64> {
+    let of_device = || stack.number("queue/read_ahead_kb");
+    match status.filter(|s| holds_files(s) && s.device.0 == 0) {
+        None => of_device(),
+        Some(s) => {
+            let own = format!("/sys/class/bdi/{}:{}/read_ahead_kb", s.device.0, s.device.1);
+            let own = fs::read_to_string(own).ok().and_then(|text| text.trim().parse().ok());
+            own.or_else(|| devices::btrfs_read_ahead_kib(display))
+        }
+    }
+}
+
+/// The devices whose throttles count, by name and `major:minor`.
+fn numbered(under: &Devices) -> Vec<(String, String)> {
+    let mut names: Vec<&String> = under.display.iter().chain(&under.leaves).chain(&under.backing).collect();
+    names.sort();
+    names.dedup();
+    let number = |name: &String| fs::read_to_string(format!("/sys/class/block/{name}/dev")).ok();
+    names.into_iter().filter_map(|name| Some((name.clone(), number(name)?.trim().to_owned()))).collect()
+}
+
+/// A whole disk's directory in sysfs.
+struct Queue {
+    dir: Option<PathBuf>,
+}
+
+impl Queue {
+    fn of(name: &str) -> Queue {
+        let dir = fs::canonicalize(Path::new("/sys/class/block").join(name)).ok();
+        Queue { dir: dir.map(|dir| devices::whole_disk(&dir).to_owned()) }
+    }
+
+    fn text(&self, file: &str) -> Option<String> {
+        let text = fs::read_to_string(self.dir.as_ref()?.join(file)).ok()?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    fn number(&self, file: &str) -> Option<u64> {
+        self.text(file)?.parse().ok()
+    }
+
+    /// What the device says it is: its model, the name of its mapping, its backing file, or its driver.
+    fn model(&self) -> Option<String> {
+        let driver = || {
+            Some(
+                fs::read_link(self.dir.as_ref()?.join("device/driver"))
+                    .ok()?
+                    .file_name()?
+                    .to_string_lossy()
+                    .into_owned(),
+            )
+        };
+        self.text("device/model")
+            .or_else(|| Some(format!("device-mapper {}", self.text("dm/name")?)))
+            .or_else(|| Some(format!("md {}", self.text("md/level")?)))
+            .or_else(|| Some(format!("loop on {}", self.text("loop/backing_file")?)))
+            .or_else(driver)
+    }
+}
+
+/// The one in brackets: `none [mq-deadline] kyber`; a text without brackets is the only choice.
+fn active_scheduler(text: &str) -> Option<String> {
+    let active =
+        text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(name, _)| name);
+    Some(active.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::{Needs, resolve};
+
+    fn of(spec: &(impl AsRef<std::ffi::OsStr> + ?Sized)) -> Environment {
+        let needs = Needs { scratch_bytes: 1 << 20, ..Needs::default() };
+        environment(&resolve(spec, &needs, &mut |_, _| {}).unwrap())
+    }
+
+    #[test]
+    fn the_active_scheduler_stands_in_brackets() {
+        assert_eq!(active_scheduler("none [mq-deadline] kyber\n").as_deref(), Some("mq-deadline"));
+        assert_eq!(active_scheduler("[none]").as_deref(), Some("none"));
+        assert_eq!(active_scheduler("none\n").as_deref(), Some("none"));
+        assert_eq!(active_scheduler(""), None);
+    }
+
+    #[test]
+    fn false_and_memory_targets_have_no_device_and_still_a_machine() {
+        let null = of("null");
+        assert_eq!((null.file_system, null.device, null.devices.len()), (None, None, 0));
+        assert!(!null.kernel.is_empty() && !null.cpu.is_empty() && null.cpus > 0 && null.memory_bytes > 0);
+        let memory = of("memory");
+        assert_eq!((memory.file_system.as_deref(), memory.device), (Some("tmpfs"), None));
+        assert_eq!(of("/dev/zero").file_system, None, "not that of the node");
+    }
+
+    #[test]
+    fn a_directory_has_a_file_system_and_either_devices_or_a_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let needs = Needs { scratch_bytes: 1 << 20, ..Needs::default() };
+        let target = resolve(dir.path(), &needs, &mut |_, _| {}).unwrap();
+        let under = devices::under(&target);
+        assert_ne!(under.leaves.is_empty(), under.reason.is_none(), "{under:?}");
+        let environment = environment(&target);
+        assert_eq!(environment.devices, under.leaves);
+        assert!(environment.file_system.is_some() && environment.mount_options.is_some());
+        if let Some(limit) = environment.memory_limit_bytes {
+            assert!(limit < environment.memory_bytes);
+        }
+    }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use iowhy_core::model::StackModel;
+use iowhy_core::problem::Problem;
 use iowhy_core::workload::Workload;
 
 use crate::access::{Access, Completion, Failure, Request};
@@ -22,6 +23,13 @@ pub struct Script {
     pub size_bytes: u64,
     /// The request with this number (from 0, per thread) fails with EIO.
     pub fail_at: Option<u64>,
+}
+
+impl Script {
+    /// Placeholder with the signature that `target::resolve` calls; the method's own branch has the real one.
+    pub fn from_spec(spec: &str) -> Result<Script, Problem> {
+        Err(Problem::refused(format!("`{spec}`: scripted targets are not there yet")))
+    }
 }
 
 /// A thread's access to the scripted machine.

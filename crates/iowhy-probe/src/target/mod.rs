@@ -1,17 +1,37 @@
 //! What is read or written: finding it, looking at it before timing, opening it the safe way.
 //!
 //! Invariants: a file of the user's is only ever opened O_RDONLY here; only scratch files and memfds are opened for
-//! writing, and a named block device only with a [`write_guard::Permit`]. A scratch file has no name while it is in
-//! use, so that nothing is left behind however the process ends.
+//! writing, and a named block device or file only with a [`write_guard::Permit`]. A scratch file has no name while
+//! it is in use, so that nothing is left behind however the process ends.
 
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+pub mod devices;
+mod extents;
+mod find_file;
+mod inspect;
+mod refusal;
+mod resolve;
+mod scratch;
+mod signatures;
+mod status;
+pub mod write_guard;
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use iowhy_core::environment::TargetFacts;
 use iowhy_core::problem::Problem;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+pub use find_file::find_readable_file;
+pub use resolve::{Needs, resolve};
+pub use status::Identity;
+
+pub(crate) use status::Status;
 
 use crate::method::scripted::Script;
+use write_guard::Permit;
 
 /// A target, looked at and ready to be opened.
 #[derive(Debug)]
@@ -19,14 +39,23 @@ pub struct Target {
     /// What was found on it.
     pub facts: TargetFacts,
     place: Place,
+    /// What the kernel said of it; `None` for the false ones.
+    status: Option<Status>,
 }
 
 /// Where the bytes are.
 #[derive(Debug)]
 enum Place {
-    Path(PathBuf),
-    /// Scratch files and memfds: no name, reopened through `/proc/self/fd`.
-    Descriptor(OwnedFd),
+    /// A file or device of the user's, with the permission to write over it if it was given.
+    Path {
+        path: PathBuf,
+        permit: Option<Permit>,
+    },
+    /// Scratch files and memfds: no name, reopened through `/proc/self/fd`. The directory is the scratch file's.
+    Descriptor {
+        file: OwnedFd,
+        directory: Option<PathBuf>,
+    },
     Null,
     Scripted(Arc<Script>),
 }
@@ -43,9 +72,43 @@ pub struct How {
 }
 
 impl Target {
-    /// Opens it anew, with its own file position.
-    pub fn open(&self, _how: How) -> Result<OwnedFd, Problem> {
-        unimplemented!("helper D")
+    /// Opens it anew, with its own file position, always close-on-exec; a file of the user's without touching its
+    /// access time where that is allowed.
+    ///
+    /// # Errors
+    /// A refusal when writing is not permitted, O_DIRECT is not supported, the target is a false one, the file was
+    /// replaced since it was looked at, or the system refuses.
+    pub fn open(&self, how: How) -> Result<OwnedFd, Problem> {
+        let mut flags =
+            if how.write { OFlags::RDWR } else { OFlags::RDONLY } | OFlags::CLOEXEC | OFlags::NOCTTY;
+        flags.set(OFlags::DIRECT, how.direct);
+        flags.set(OFlags::DSYNC, how.dsync);
+        let opened = match &self.place {
+            Place::Null | Place::Scripted(_) => {
+                return Err(Problem::refused(format!(
+                    "the false target `{}` has no file to open",
+                    self.facts.name
+                ))
+                .hint("use `--method null` with it, or name a file, directory or device"));
+            }
+            Place::Descriptor { file, .. } => reopen(file.as_fd(), flags).map_err(Refused::Nameless),
+            Place::Path { permit: Some(permit), .. } => {
+                reopen(permit.claim(), flags).map_err(Refused::Nameless)
+            }
+            Place::Path { .. } if how.write && !self.is_char_device() => {
+                return Err(Problem::refused(format!("`{}` was opened for reading only", self.facts.name))
+                    .hint(format!("to destroy all data on it: `--destroy-data {0} {0}`", self.facts.name)));
+            }
+            Place::Path { path, .. } => open_quietly(path, flags).map_err(Refused::Named),
+        };
+        let file = opened.map_err(|refused| self.explain(how, refused))?;
+        self.check_unchanged(file.as_fd())?;
+        Ok(file)
+    }
+
+    /// Whether it is the false target that answers at once.
+    pub fn is_null(&self) -> bool {
+        matches!(self.place, Place::Null)
     }
 
     /// The script of a scripted target.
@@ -54,5 +117,91 @@ impl Target {
             Place::Scripted(script) => Some(script),
             _ => None,
         }
+    }
+
+    /// The path as the user gave it; for a scratch file its directory; `None` for memory and the false targets.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Path { path, .. } => Some(path),
+            Place::Descriptor { directory, .. } => directory.as_deref(),
+            Place::Null | Place::Scripted(_) => None,
+        }
+    }
+
+    /// What identifies its bytes; `None` for the false targets.
+    pub fn identity(&self) -> Option<Identity> {
+        self.status.as_ref().map(Status::identity)
+    }
+
+    /// Whether it may be written to.
+    pub fn writable(&self) -> bool {
+        match &self.place {
+            Place::Path { permit, .. } => permit.is_some() || self.is_char_device(),
+            Place::Descriptor { .. } | Place::Null | Place::Scripted(_) => true,
+        }
+    }
+
+    /// What the kernel said of it when it was looked at.
+    pub(crate) fn status(&self) -> Option<&Status> {
+        self.status.as_ref()
+    }
+
+    fn is_char_device(&self) -> bool {
+        self.status.as_ref().is_some_and(|s| s.char_device)
+    }
+
+    fn explain(&self, how: How, refused: Refused) -> Problem {
+        let name = &self.facts.name;
+        match refused {
+            Refused::Named(Errno::INVAL) | Refused::Nameless(Errno::INVAL) if how.direct => {
+                refusal::no_direct(name, crate::environment::file_system(self).as_deref())
+            }
+            Refused::Named(errno) => refusal::cannot_open(Path::new(name), "", errno),
+            Refused::Nameless(Errno::NOENT) if !Path::new("/proc/self/fd").exists() => Problem::refused(format!(
+                "cannot reopen `{name}`: /proc is not mounted, and a file without a name is reached only through it"
+            ))
+            .hint("mount it with `mount -t proc proc /proc`, or name a file that you may read"),
+            Refused::Nameless(errno) => {
+                Problem::refused(format!("cannot reopen the scratch file of `{name}`: {}", refusal::words(errno)))
+                    .hint("its file system does not allow that; name a directory on another one, or a readable file")
+            }
+        }
+    }
+
+    /// All cells must see the same bytes: a file that was renamed over since is refused.
+    fn check_unchanged(&self, file: BorrowedFd<'_>) -> Result<(), Problem> {
+        let now = Status::of(file).ok().map(|s| s.identity());
+        if now == self.identity() {
+            return Ok(());
+        }
+        Err(Problem::failed(format!(
+            "`{}` was replaced by another file while it was measured",
+            self.facts.name
+        ))
+        .hint("measure a file that nobody replaces meanwhile, or a directory"))
+    }
+}
+
+/// Why an open failed, and which way it was tried.
+enum Refused {
+    Named(Errno),
+    Nameless(Errno),
+}
+
+/// The name under which the kernel reopens a descriptor.
+fn descriptor_path(file: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// Opens what a descriptor refers to anew, always close-on-exec.
+fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(descriptor_path(file), flags | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty())
+}
+
+/// Opens a file of the user's, without touching its access time where that is allowed (to its owner and to root).
+fn open_quietly(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => rustix::fs::open(path, flags, Mode::empty()),
+        other => other,
     }
 }

@@ -1,0 +1,203 @@
+//! Warnings that follow from what a target is, before anything was timed: each says the cause, the consequence for
+//! the numbers, and the next command. Pure functions; finding the facts out is the probe's work.
+
+use iowhy_core::environment::{TargetFacts, TargetKind};
+use iowhy_core::warning::Warning;
+
+/// Shares of the file below this are not worth a warning.
+const WORTH_SAYING: f64 = 0.01;
+
+/// What a reader must know about a target. `memory_bytes` is the memory that the page cache can have: physical
+/// memory, or the control group's limit when that is less.
+pub fn facts_warnings(facts: &TargetFacts, memory_bytes: u64) -> Vec<Warning> {
+    if matches!(facts.kind, TargetKind::Null | TargetKind::Scripted | TargetKind::CharDevice) {
+        return Vec::new();
+    }
+    let rules = [unwritten, holes, shared, encoded, memory_backed, no_direct, cache_hidden];
+    let mut warnings: Vec<Warning> = rules.iter().filter_map(|rule| rule(facts)).collect();
+    warnings.extend(larger_than_memory(facts, memory_bytes));
+    warnings
+}
+
+/// `63 % of NAME`, when the part is known and worth saying.
+fn part(facts: &TargetFacts, bytes: Option<u64>) -> Option<String> {
+    let share = bytes? as f64 / facts.size_bytes.max(1) as f64;
+    (share >= WORTH_SAYING).then(|| format!("{:.0} % of `{}`", share * 100.0, facts.name))
+}
+
+fn unwritten(facts: &TargetFacts) -> Option<Warning> {
+    let part = part(facts, facts.unwritten_bytes)?;
+    let message = format!(
+        "{part} is allocated but was never written: a direct or cold read of it never reaches the device, so its \
+         speed is not the device's"
+    );
+    Some(
+        Warning::new("unwritten-extents", message)
+            .next("measure a file with data in it, or a directory: `iowhy DIR`"),
+    )
+}
+
+fn holes(facts: &TargetFacts) -> Option<Warning> {
+    let part = part(facts, facts.hole_bytes)?;
+    let message = format!(
+        "{part} is holes: a direct or cold read of them never reaches the device, so its speed is not the device's"
+    );
+    Some(Warning::new("holes", message).next("measure a file with data in it, or a directory: `iowhy DIR`"))
+}
+
+fn shared(facts: &TargetFacts) -> Option<Warning> {
+    let part = part(facts, facts.shared_bytes)?;
+    let message = format!(
+        "{part} is shared with other files (reflinks or snapshots): another file's use can move or warm the same \
+         blocks, and a write copies them first"
+    );
+    Some(
+        Warning::new("shared-extents", message)
+            .next("measure a file of our own in the same directory: `iowhy DIR`"),
+    )
+}
+
+fn encoded(facts: &TargetFacts) -> Option<Warning> {
+    let part = part(facts, facts.encoded_bytes)?;
+    let message = format!(
+        "{part} is stored compressed or encrypted: the device moves other bytes than are read, and decoding them \
+         costs CPU time that counts as file system"
+    );
+    Some(
+        Warning::new("encoded-extents", message)
+            .next("compare with incompressible data in the same directory: `iowhy DIR`"),
+    )
+}
+
+fn memory_backed(facts: &TargetFacts) -> Option<Warning> {
+    // Who asks for memory knows that it is no device.
+    if !facts.memory_backed || facts.kind == TargetKind::Memory {
+        return None;
+    }
+    let direct = match facts.direct_supported {
+        Some(true) => "O_DIRECT is accepted here, but it is not a device",
+        _ => "there is no device to measure",
+    };
+    let message = format!("`{}` lives in memory (tmpfs or ramfs): {direct}; `cold` cannot exist", facts.name);
+    Some(Warning::new("memory-backed", message).next("name a directory on a disk, such as `iowhy /var/tmp`"))
+}
+
+fn no_direct(facts: &TargetFacts) -> Option<Warning> {
+    if facts.direct_supported != Some(false) || facts.memory_backed {
+        return None;
+    }
+    let message = format!(
+        "the file system of `{}` does not support O_DIRECT: cells that bypass the cache are left out, and the \
+         device's own time is seen only through the cache",
+        facts.name
+    );
+    Some(
+        Warning::new("direct-unsupported", message)
+            .next("use `--state cold`, or name a target on another file system"),
+    )
+}
+
+fn cache_hidden(facts: &TargetFacts) -> Option<Warning> {
+    if facts.cache_visible || facts.memory_backed {
+        return None;
+    }
+    let message = format!(
+        "the page cache of `{}` is shown only to its owner and to those who may write it: cold and warm states \
+         cannot be verified",
+        facts.name
+    );
+    Some(
+        Warning::new("cache-not-visible", message)
+            .next(format!("`sudo iowhy {}` (it is only read)", facts.name)),
+    )
+}
+
+fn larger_than_memory(facts: &TargetFacts, memory_bytes: u64) -> Option<Warning> {
+    if facts.size_bytes <= memory_bytes || memory_bytes == 0 {
+        return None;
+    }
+    let message = format!(
+        "`{}` ({} bytes) is larger than the memory its cache can have ({memory_bytes} bytes): it cannot be warm as \
+         a whole",
+        facts.name, facts.size_bytes
+    );
+    let fits = memory_bytes / 2 / 4096 * 4096;
+    Some(
+        Warning::new("larger-than-memory", message)
+            .next(format!("for warm cells restrict the region: `--size {fits}`")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clean() -> TargetFacts {
+        TargetFacts {
+            kind: TargetKind::File,
+            name: "f".into(),
+            size_bytes: 1000,
+            hole_bytes: Some(0),
+            unwritten_bytes: Some(0),
+            shared_bytes: Some(0),
+            encoded_bytes: Some(0),
+            extents: Some(1),
+            memory_backed: false,
+            direct_supported: Some(true),
+            direct_alignment_bytes: Some(512),
+            cache_visible: true,
+        }
+    }
+
+    fn codes(facts: &TargetFacts) -> Vec<String> {
+        facts_warnings(facts, 1 << 30).into_iter().map(|w| w.code).collect()
+    }
+
+    #[test]
+    fn a_plain_file_and_unknown_facts_raise_nothing() {
+        assert!(codes(&clean()).is_empty());
+        let unknown = TargetFacts {
+            hole_bytes: None,
+            unwritten_bytes: None,
+            shared_bytes: None,
+            encoded_bytes: None,
+            direct_supported: None,
+            ..clean()
+        };
+        assert!(codes(&unknown).is_empty());
+    }
+
+    #[test]
+    fn each_trap_has_its_own_code_and_a_next_step() {
+        let traps = [
+            ("unwritten-extents", TargetFacts { unwritten_bytes: Some(1000), ..clean() }),
+            ("holes", TargetFacts { hole_bytes: Some(500), ..clean() }),
+            ("shared-extents", TargetFacts { shared_bytes: Some(10), ..clean() }),
+            ("encoded-extents", TargetFacts { encoded_bytes: Some(999), ..clean() }),
+            ("memory-backed", TargetFacts { memory_backed: true, ..clean() }),
+            ("direct-unsupported", TargetFacts { direct_supported: Some(false), ..clean() }),
+            ("cache-not-visible", TargetFacts { cache_visible: false, ..clean() }),
+            ("larger-than-memory", TargetFacts { size_bytes: 1 << 31, ..clean() }),
+        ];
+        for (code, facts) in traps {
+            assert_eq!(codes(&facts), [code]);
+            let warning = &facts_warnings(&facts, 1 << 30)[0];
+            assert!(warning.message.contains("`f`") && warning.next.is_some(), "{warning:?}");
+        }
+    }
+
+    #[test]
+    fn a_trace_of_a_trap_is_not_worth_a_warning_but_its_share_is_named() {
+        assert!(codes(&TargetFacts { hole_bytes: Some(9), ..clean() }).is_empty());
+        let half = facts_warnings(&TargetFacts { hole_bytes: Some(630), ..clean() }, 0);
+        assert!(half[0].message.starts_with("63 % of `f` is holes"), "{}", half[0].message);
+    }
+
+    #[test]
+    fn memory_asked_for_by_name_is_no_surprise() {
+        let memory = TargetFacts { kind: TargetKind::Memory, memory_backed: true, ..clean() };
+        assert!(codes(&memory).is_empty());
+        let null = TargetFacts { kind: TargetKind::Null, cache_visible: false, ..clean() };
+        assert!(codes(&null).is_empty());
+    }
+}

@@ -1,0 +1,151 @@
+//! The machine: processor, memory, virtualization.
+
+use std::fs;
+use std::path::Path;
+
+/// Physical memory.
+pub(super) fn memory_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    u64::from(info.mem_unit).saturating_mul(info.totalram)
+}
+
+/// Memory that can be had without swapping, by the kernel's own estimate; `None` without /proc.
+pub(crate) fn memory_available_bytes() -> Option<u64> {
+    meminfo_bytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
+}
+
+/// A line of /proc/meminfo in bytes: `MemAvailable:   1234 kB`.
+fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// CPUs this process may run on.
+pub(super) fn cpus() -> usize {
+    rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count().max(1) as usize)
+}
+
+/// The processor's name; its architecture where the kernel gives none.
+pub(super) fn cpu(cpuinfo: &str) -> String {
+    let named = ["model name", "cpu model", "Model", "Processor", "cpu", "uarch"].into_iter();
+    let name = named.filter_map(|key| cpuinfo_value(cpuinfo, key)).find(|name| !name.is_empty());
+    name.map_or_else(
+        || std::env::consts::ARCH.to_owned(),
+        |name| name.split_whitespace().collect::<Vec<_>>().join(" "),
+    )
+}
+
+fn cpuinfo_value<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
+    cpuinfo.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == key).then_some(value.trim())
+    })
+}
+
+/// The kind of virtual machine; `None` on what looks like bare metal.
+pub(super) fn virtualization(cpuinfo: &str) -> Option<String> {
+    let read = |path: &str| fs::read_to_string(Path::new(path)).unwrap_or_default();
+    let dmi = read("/sys/class/dmi/id/sys_vendor") + &read("/sys/class/dmi/id/product_name");
+    let tables = fs::read("/sys/firmware/acpi/tables/FACP").unwrap_or_default();
+    virtualization_from(&read("/sys/hypervisor/type"), &dmi, &tables, cpuinfo, &hypervisor_signature(cpuinfo))
+}
+
+fn virtualization_from(
+    hypervisor: &str,
+    dmi: &str,
+    acpi_table: &[u8],
+    cpuinfo: &str,
+    signature: &str,
+) -> Option<String> {
+    const VENDORS: [(&str, &str); 9] = [
+        ("Amazon EC2", "Amazon EC2"),
+        ("Google", "Google Compute Engine"),
+        ("VMware", "VMware"),
+        ("VirtualBox", "VirtualBox"),
+        ("innotek", "VirtualBox"),
+        ("Microsoft Corporation", "Hyper-V"),
+        ("Parallels", "Parallels"),
+        ("QEMU", "QEMU"),
+        ("KVM", "KVM"),
+    ];
+    const SIGNATURES: [(&str, &str); 6] = [
+        ("KVMKVMKVM", "KVM"),
+        ("Microsoft Hv", "Hyper-V"),
+        ("VMwareVMware", "VMware"),
+        ("XenVMMXenVMM", "Xen"),
+        ("bhyve bhyve ", "bhyve"),
+        ("TCGTCGTCGTCG", "QEMU without KVM"),
+    ];
+    let flagged =
+        cpuinfo_value(cpuinfo, "flags").is_some_and(|f| f.split(' ').any(|flag| flag == "hypervisor"));
+    let by_signature =
+        SIGNATURES.into_iter().find(|(mark, _)| signature.starts_with(mark)).map(|(_, kind)| kind);
+    // Byte 10 of every ACPI table: the maker's six letters (ACPI 6.5, section 5.2.6).
+    let firecracker = acpi_table.get(10..16) == Some(b"FIRECK");
+    // Makers of real machines, such as Microsoft, stand in DMI too: there the processor's flag decides.
+    let by_vendor = VENDORS.into_iter().find(|(mark, _)| dmi.contains(mark)).map(|(_, kind)| kind);
+    let by_vendor = by_vendor.filter(|_| flagged || !cfg!(target_arch = "x86_64"));
+    let kind = if firecracker { Some("Firecracker") } else { by_vendor.or(by_signature) };
+    match (kind, hypervisor.trim()) {
+        (Some(kind), _) => Some(kind.to_owned()),
+        (None, "xen") => Some("Xen".to_owned()),
+        (None, _) => flagged.then(|| "a hypervisor that does not say which".to_owned()),
+    }
+}
+
+/// The twelve letters of CPUID leaf 0x40000000, where the processor says that a hypervisor runs it.
+#[cfg(target_arch = "x86_64")]
+fn hypervisor_signature(cpuinfo: &str) -> String {
+    if !cpuinfo.contains(" hypervisor") {
+        return String::new();
+    }
+    let leaf = core::arch::x86_64::__cpuid(0x4000_0000);
+    let letters = [leaf.ebx, leaf.ecx, leaf.edx].map(u32::to_le_bytes).concat();
+    String::from_utf8_lossy(&letters).trim_end_matches('\0').to_owned()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn hypervisor_signature(_cpuinfo: &str) -> String {
+    String::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CPUINFO: &str =
+        "processor\t: 0\nmodel\t\t: 207\nmodel name\t: Intel(R)  Xeon(R) CPU\nflags\t\t: fpu hypervisor lm\n";
+
+    #[test]
+    fn processor_and_memory_read_as_written() {
+        assert_eq!(cpu(CPUINFO), "Intel(R) Xeon(R) CPU");
+        assert_eq!(cpu("processor : 0\n"), std::env::consts::ARCH);
+        assert_eq!(
+            meminfo_bytes("MemTotal: 9 kB\nMemAvailable:    2048 kB\n", "MemAvailable"),
+            Some(2 << 20)
+        );
+        assert_eq!(meminfo_bytes("MemTotal: 9 kB\n", "MemAvailable"), None);
+        assert!(memory_bytes() > 0 && cpus() > 0);
+    }
+
+    #[test]
+    fn virtual_machines_are_named_by_what_they_say_of_themselves() {
+        let bare = "flags : fpu lm\n";
+        let acpi = [&[0; 10][..], b"FIRECK"].concat();
+        for (expected, dmi, acpi, cpuinfo, signature) in [
+            (Some("Firecracker"), "", &acpi[..], CPUINFO, "KVMKVMKVM"),
+            (Some("KVM"), "", &[], CPUINFO, "KVMKVMKVM"),
+            (Some("QEMU"), "QEMU\nStandard PC", &[], CPUINFO, "KVMKVMKVM"),
+            (Some("Amazon EC2"), "Amazon EC2\nm5.large", &[], CPUINFO, "KVMKVMKVM"),
+            (Some("a hypervisor that does not say which"), "", &[], CPUINFO, ""),
+            (None, "", &[], bare, ""),
+        ] {
+            assert_eq!(virtualization_from("", dmi, acpi, cpuinfo, signature).as_deref(), expected);
+        }
+        assert_eq!(virtualization_from("xen\n", "", &[], bare, "").as_deref(), Some("Xen"));
+        if cfg!(target_arch = "x86_64") {
+            let laptop = virtualization_from("", "Microsoft Corporation\nSurface", &[], bare, "");
+            assert_eq!(laptop, None, "a real machine of that maker");
+        }
+    }
+}
