@@ -104,7 +104,7 @@ pub fn run(
             .collect();
         ready.wait();
         let kernel_before = kernel_threads.as_mut().map(|k| k.cpu_ns());
-        let before: Vec<_> = arms.iter().map(|a| counters::devices(a.target.counted_devices())).collect();
+        let before: Vec<_> = arms.iter().map(|a| a.target.device_counters()).collect();
         go.wait();
         let results: Vec<Vec<_>> = handles
             .into_iter()
@@ -114,7 +114,7 @@ pub fn run(
                     .collect()
             })
             .collect();
-        let after: Vec<_> = arms.iter().map(|a| counters::devices(a.target.counted_devices())).collect();
+        let after: Vec<_> = arms.iter().map(|a| a.target.device_counters()).collect();
         let kernel_after = kernel_threads.as_mut().map(|k| k.cpu_ns());
         let kernel_ns = kernel_before.zip(kernel_after).map(|(b, a)| a.saturating_sub(b));
         (results, before, after, kernel_ns)
@@ -124,25 +124,13 @@ pub fn run(
         let threads = threads.into_iter().collect::<Result<Vec<_>, Problem>>()?;
         let mut slice = combine(threads);
         slice.sample.kernel_thread_ns = kernel_ns;
-        match arm.target.script() {
-            Some(script) => {
-                let moved = script.take_device_totals();
-                slice.sample.device_bytes = Some(moved.bytes);
-                slice.sample.device_requests = Some(moved.requests);
-                slice.sample.device_request_ns = Some(moved.request_ns);
-            }
-            None => {
-                if let (Some(before), Some(after)) = (before[index], after[index]) {
-                    let moved = after.since(&before);
-                    let writes = arm.workload.direction.writes();
-                    slice.sample.device_bytes =
-                        Some(if writes { moved.write_bytes } else { moved.read_bytes });
-                    slice.sample.device_requests =
-                        Some(if writes { moved.write_requests } else { moved.read_requests });
-                    slice.sample.device_request_ns =
-                        Some(if writes { moved.write_ns + moved.flush_ns } else { moved.read_ns });
-                }
-            }
+        if let (Some(before), Some(after)) = (before[index], after[index]) {
+            let moved = after.since(&before);
+            let writes = arm.workload.direction.writes();
+            let of = |written, read| Some(if writes { written } else { read });
+            slice.sample.device_bytes = of(moved.write_bytes, moved.read_bytes);
+            slice.sample.device_requests = of(moved.write_requests, moved.read_requests);
+            slice.sample.device_request_ns = of(moved.write_ns + moved.flush_ns, moved.read_ns);
         }
         slices.push(slice);
     }
@@ -227,8 +215,7 @@ fn run_thread(
     };
     let tally = work.tally;
     let end_ns = clock.now_ns();
-    let mut usage = counters::thread_usage(&clock);
-    usage = usage.since(&before);
+    let usage = counters::thread_usage(&clock).since(&before);
     Ok(ThreadResult {
         start_ns,
         end_ns,
@@ -253,13 +240,8 @@ struct NextRequest {
 impl NextRequest {
     fn new(workload: &Workload, thread: usize, threads: usize) -> Self {
         NextRequest {
-            offsets: Offsets::for_thread(
-                workload.pattern,
-                workload.blocks().max(1),
-                workload.seed,
-                thread as u64,
-                threads as u64,
-            ),
+            offsets: Offsets::new(workload.pattern, workload.blocks().max(1), workload.seed)
+                .for_thread(thread, threads),
             base: workload.region_offset,
             block_bytes: workload.block_bytes,
             direction: workload.direction,
@@ -275,7 +257,7 @@ impl NextRequest {
             Direction::Mixed(read_percent) => self.coin.below(100) >= u64::from(read_percent),
         };
         Request {
-            offset: self.base + self.offsets.next_block() * self.block_bytes,
+            offset: self.base + self.offsets.next() * self.block_bytes,
             bytes: self.block_bytes as usize,
             write,
         }

@@ -8,6 +8,7 @@ pub mod devices;
 mod extents;
 mod find_file;
 mod inspect;
+mod measured;
 mod refusal;
 mod resolve;
 mod scratch;
@@ -17,7 +18,7 @@ pub mod write_guard;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use iowhy_core::environment::TargetFacts;
 use iowhy_core::problem::Problem;
@@ -41,6 +42,8 @@ pub struct Target {
     place: Place,
     /// What the kernel said of it; `None` for the false ones.
     status: Option<Status>,
+    /// The devices under it, found when they are first counted.
+    leaves: OnceLock<Vec<String>>,
 }
 
 /// Where the bytes are.

@@ -1,0 +1,40 @@
+//! What a measurement needs to know of a target beside opening it: its counters, and whether the page cache is
+//! between it and the program.
+
+use std::sync::{Arc, OnceLock};
+
+use iowhy_core::environment::TargetKind;
+
+use super::{Place, Target, devices, inspect};
+use crate::counters::{self, DeviceCounters};
+use crate::method::scripted::Script;
+
+impl Target {
+    /// A target on a scripted machine.
+    pub fn scripted(script: Script) -> Target {
+        let facts = inspect::made_up(TargetKind::Scripted, "scripted", script.size_bytes);
+        Target { facts, place: Place::Scripted(Arc::new(script)), status: None, leaves: OnceLock::new() }
+    }
+
+    /// The leaf devices whose counters are held against claimed bytes; empty when there are none or they are not
+    /// known.
+    pub fn counted_devices(&self) -> &[String] {
+        self.leaves.get_or_init(|| devices::under(self).leaves)
+    }
+
+    /// What the devices under it (real or scripted) have moved since boot.
+    pub fn device_counters(&self) -> Option<DeviceCounters> {
+        match &self.place {
+            Place::Scripted(script) => Some(script.device_counters()),
+            _ => counters::devices(self.counted_devices()),
+        }
+    }
+
+    /// Whether reads of it can be answered by a page cache that we can set and see.
+    pub fn has_page_cache(&self) -> bool {
+        matches!(
+            self.facts.kind,
+            TargetKind::File | TargetKind::Scratch | TargetKind::BlockDevice | TargetKind::Memory
+        )
+    }
+}
