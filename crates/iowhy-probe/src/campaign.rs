@@ -4,10 +4,12 @@
 //! gone. Non-goal: choosing the cells, explaining the result. Invariant: a cell that fails keeps its samples and its
 //! reason and does not stop the others; an interrupt ends the campaign with what is known.
 
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use iowhy_core::cell::{CellRun, Sample, StateCheck};
+use iowhy_core::cell::{CellRun, Sample, StateCheck, StateEvidence};
 use iowhy_core::histogram::Histogram;
+use iowhy_core::pattern::Offsets;
 use iowhy_core::problem::Problem;
 use iowhy_core::schedule;
 use iowhy_core::stats;
@@ -172,20 +174,21 @@ impl CellState {
         };
         for (i, mut slice) in slices.into_iter().enumerate() {
             let (workload, target) = &cell.arms[i];
-            let after = look(workload, target);
             slice.sample.round = round;
             slice.sample.start_ns = start_ns;
-            slice.sample.resident_before = before[i].as_ref().and_then(|l| l.as_ref().ok().copied());
-            slice.sample.resident_after = after.as_ref().and_then(|l| l.as_ref().ok().copied());
-            let share = |seen: &Seen| seen.clone().unwrap_or(Err("not looked at".to_owned()));
-            if before[i].is_some() {
-                let once = slice.sample.requests <= workload.blocks() && !workload.pattern.revisits();
-                self.checks[i].push(StateCheck::of(
-                    workload.state,
-                    share(&before[i]),
-                    share(&after),
-                    once,
-                ));
+            if let Some(before) = &before[i] {
+                let after = look(workload, target);
+                slice.sample.resident_before = before.as_ref().ok().copied();
+                slice.sample.resident_after = after.as_ref().ok().copied();
+                let evidence = StateEvidence {
+                    before: slice.sample.resident_before,
+                    after: slice.sample.resident_after,
+                    blind_reason: before.clone().err().or(after.err()),
+                    region_bytes: workload.region_bytes,
+                    claimed_bytes: slice.sample.claimed_bytes,
+                    repeated: repeated_share(workload, slice.sample.requests),
+                };
+                self.checks[i].push(StateCheck::judge(workload.state, &evidence));
             }
             let run = &mut self.runs[i];
             if slice.sample.requests > 0 {
@@ -218,46 +221,77 @@ impl CellState {
     /// A cell is what it claims only if every round was.
     fn finish(mut self) -> Vec<CellRun> {
         for (run, checks) in self.runs.iter_mut().zip(self.checks) {
-            run.state_check = StateCheck::all(checks);
+            run.state_check = StateCheck::worst(checks);
         }
         self.runs
     }
 }
 
-/// Share of the region in the cache, why it cannot be seen, or `None` where no page cache is involved.
-type Seen = Option<Result<f64, String>>;
+/// Share of the region in the cache, or why it cannot be seen.
+type Seen = Result<f64, String>;
 
-/// Brings the page cache into the claimed state and looks at it.
-fn prepare(workload: &Workload, target: &Target) -> Result<Seen, Problem> {
-    if !target.has_page_cache() {
+/// Brings the page cache into the claimed state and looks at it; `None` where no state is claimed or no page cache is
+/// involved.
+fn prepare(workload: &Workload, target: &Target) -> Result<Option<Seen>, Problem> {
+    if !target.has_page_cache() || workload.state == CacheState::None {
         return Ok(None);
     }
-    let file = target.open(How::default())?;
-    use std::os::fd::AsFd;
+    let file = target.open(How { write: target.is_ours(), ..How::default() })?;
     let (fd, offset, bytes) = (file.as_fd(), workload.region_offset, workload.region_bytes);
-    match workload.state {
-        CacheState::Cold => residency::evict(fd, offset, bytes)?,
-        CacheState::Warm => {
-            let there = residency::look(fd, offset, bytes).is_ok_and(|seen| seen.resident == seen.pages);
-            if !there {
-                residency::fetch(fd, offset, bytes)?;
-            }
+    if workload.state == CacheState::Warm {
+        if !residency::look(fd, offset, bytes).is_ok_and(|seen| seen.resident == seen.pages) {
+            residency::fetch(fd, offset, bytes)?;
         }
-        CacheState::Direct => {}
-        CacheState::None => return Ok(None),
+    } else {
+        // Direct cells too: a request that silently went through a full cache would not show in it.
+        residency::evict(fd, offset, bytes)?;
     }
-    Ok(look(workload, target))
+    Ok(Some(residency::look(fd, offset, bytes).map(|seen| seen.share())))
 }
 
 /// Looks at the region without changing anything.
 fn look(workload: &Workload, target: &Target) -> Seen {
-    if !target.has_page_cache() || workload.state == CacheState::None {
-        return None;
+    let file = target.open(How::default()).map_err(|problem| problem.to_string())?;
+    residency::look(file.as_fd(), workload.region_offset, workload.region_bytes).map(|seen| seen.share())
+}
+
+/// Share of a round's requests that asked for a block asked for before in the round. Patterns without chance are
+/// reckoned; the others are drawn again from the seed, as if every thread had made its equal part.
+fn repeated_share(workload: &Workload, requests: u64) -> f64 {
+    let blocks = workload.blocks().max(1);
+    if requests == 0 {
+        return 0.0;
     }
-    use std::os::fd::AsFd;
-    Some(match target.open(How::default()) {
-        Ok(file) => residency::look(file.as_fd(), workload.region_offset, workload.region_bytes)
-            .map(|seen| seen.share()),
-        Err(problem) => Err(problem.to_string()),
-    })
+    if !workload.pattern.revisits() {
+        return requests.saturating_sub(blocks) as f64 / requests as f64;
+    }
+    let mut asked = vec![false; blocks as usize];
+    let all = Offsets::new(workload.pattern, blocks, workload.seed);
+    let threads = workload.threads.max(1);
+    for thread in 0..threads {
+        let mut offsets = all.for_thread(thread, threads);
+        for _ in 0..requests / threads as u64 {
+            asked[offsets.next() as usize] = true;
+        }
+    }
+    let distinct = asked.iter().filter(|&&a| a).count() as u64;
+    requests.saturating_sub(distinct) as f64 / requests as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iowhy_core::pattern::Pattern;
+    use iowhy_core::workload::Method;
+
+    #[test]
+    fn repeats_are_none_within_one_pass_and_counted_beyond_it() {
+        let mut w = Workload::reads(Method::Pread, CacheState::Cold, 4096, 4096 * 1000);
+        assert_eq!(repeated_share(&w, 1000), 0.0);
+        assert_eq!(repeated_share(&w, 2000), 0.5);
+        // Uniform draws of as many as there are blocks leave 1/e of the blocks out.
+        w.pattern = Pattern::Random;
+        let share = repeated_share(&w, 1000);
+        assert!((share - 0.368).abs() < 0.05, "{share}");
+    }
 }

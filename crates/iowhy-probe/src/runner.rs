@@ -203,10 +203,10 @@ fn run_thread(
     };
     work.tally.latency.reserve();
     let depth = arm.workload.depth.max(1).min(work.access.capacity());
-    let pacer = arm
-        .workload
-        .rate_per_second
-        .map(|rate| Pacer::for_thread(rate, start_ns, thread as u64, threads as u64));
+    let pacer = match arm.workload.rate_per_second {
+        Some(rate) => Some(Pacer::new(rate, start_ns)?.share(thread, threads)),
+        None => None,
+    };
     let ended = match (pacer, depth) {
         (None, 1) => work.closed(start_ns),
         (None, depth) => work.closed_deep(depth, start_ns),
@@ -341,7 +341,8 @@ impl Loop<'_> {
             if planned >= self.deadline_ns {
                 break;
             }
-            self.tally.lateness_ns += pacer.wait(self.clock);
+            let Some(lateness_ns) = pacer.wait(self.clock, interrupt::requested) else { break };
+            self.tally.lateness_ns += lateness_ns;
             let request = self.next.draw();
             let bytes = self.access.perform(request).map_err(|f| f.to_string())?;
             self.arrived(0, bytes, request)?;
@@ -370,7 +371,7 @@ impl Loop<'_> {
                 && !interrupt::requested();
             if open && planned <= now {
                 if let Some(slot) = free.pop() {
-                    self.tally.lateness_ns += pacer.wait(self.clock);
+                    self.tally.lateness_ns += pacer.take(now);
                     let request = self.next.draw();
                     flying[slot] = (planned, request);
                     self.access.submit(slot, request).map_err(|f| f.to_string())?;
@@ -378,13 +379,15 @@ impl Loop<'_> {
                     continue;
                 }
             }
-            let in_flight = depth - free.len();
-            if in_flight == 0 {
+            if free.len() == depth {
                 if !open {
                     return Ok(());
                 }
-                // Nothing can complete: wait for the plan without counting it as issued.
-                pacer.sleep(self.clock);
+                // Nothing is in flight, so nothing can complete before the plan goes on.
+                match self.clock.virtual_time_of() {
+                    Some(time) => time.sleep_until(planned),
+                    None => std::hint::spin_loop(),
+                }
                 continue;
             }
             done.clear();

@@ -30,6 +30,11 @@ impl Target {
         }
     }
 
+    /// Whether iowhy made it, so that dirty pages in it may be written out.
+    pub fn is_ours(&self) -> bool {
+        matches!(self.facts.kind, TargetKind::Scratch | TargetKind::Memory)
+    }
+
     /// Whether reads of it can be answered by a page cache that we can set and see.
     pub fn has_page_cache(&self) -> bool {
         matches!(
