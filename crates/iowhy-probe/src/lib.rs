@@ -13,6 +13,7 @@ pub mod counters;
 pub mod environment;
 pub mod interrupt;
 pub mod method;
+pub mod pace;
 pub mod residency;
 pub mod ruler;
 pub mod runner;
