@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
-use crate::workload::Workload;
+use crate::workload::{CacheState, Workload};
 
 /// Totals of one round of one cell: the raw material of every estimate. Times are sums over the cell's threads
 /// unless said otherwise.
@@ -84,6 +84,137 @@ pub enum StateCheck {
     },
 }
 
+/// What a round showed of the page cache: what [`StateCheck::judge`] judges by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateEvidence {
+    /// Share of the region in the cache before the first request, 0 to 1; `None` when it could not be seen.
+    pub before: Option<f64>,
+    /// Share after the last.
+    pub after: Option<f64>,
+    /// Why it could not be seen, in words; used when `before` or `after` is `None`.
+    pub blind_reason: Option<String>,
+    /// Length of the region.
+    pub region_bytes: u64,
+    /// Bytes the requests claim to have moved.
+    pub claimed_bytes: u64,
+    /// Share of the requests that asked for a block asked for before in the same round, 0 to 1: such a request finds
+    /// what the earlier one left in the cache.
+    pub repeated: f64,
+}
+
+impl StateCheck {
+    /// What may differ from the claim: 1 % of the region, of the requests, or of the claimed bytes. It leaves room for
+    /// the odd page that somebody else touched; an effect of 1 % on a mean is below what a cell resolves.
+    pub const TOLERANCE: f64 = 0.01;
+
+    /// Whether a round was what its cell claims.
+    ///
+    /// - `cold`: at most 1 % of the region was in the cache before, and at most 1 % of the requests repeated a block.
+    /// - `warm`: at least 99 % of the region was in the cache before, and after.
+    /// - `direct`: what is in the cache grew by no more than 1 % of the claimed bytes. When the region was so full
+    ///   before that growth could not show, a silent fall-back to the cache could not either: cannot tell.
+    /// - `none`: nothing to verify.
+    ///
+    /// A violation that can be seen from one side is one even if the other side could not be seen.
+    pub fn judge(claim: CacheState, evidence: &StateEvidence) -> StateCheck {
+        match claim {
+            CacheState::None => StateCheck::NotApplicable,
+            CacheState::Cold => evidence.judge_cold(),
+            CacheState::Warm => evidence.judge_warm(),
+            CacheState::Direct => evidence.judge_direct(),
+        }
+    }
+
+    /// The verdict over several rounds: one violated round spoils the cell, one unseen round leaves it open. No
+    /// round at all is nothing to verify.
+    pub fn worst(checks: impl IntoIterator<Item = StateCheck>) -> StateCheck {
+        let gravity = |check: &StateCheck| match check {
+            StateCheck::NotApplicable => 0,
+            StateCheck::Verified => 1,
+            StateCheck::CannotTell { .. } => 2,
+            StateCheck::Violated { .. } => 3,
+        };
+        let worse = |a: StateCheck, b: StateCheck| if gravity(&b) > gravity(&a) { b } else { a };
+        checks.into_iter().fold(StateCheck::NotApplicable, worse)
+    }
+}
+
+impl StateEvidence {
+    fn judge_cold(&self) -> StateCheck {
+        if self.repeated > StateCheck::TOLERANCE {
+            return violated(format!(
+                "{} of the requests asked for a block that the same round had already read into the cache",
+                per_cent(self.repeated)
+            ));
+        }
+        match self.before {
+            Some(before) if before > StateCheck::TOLERANCE => violated(format!(
+                "{} of the region was in the cache before the first request",
+                per_cent(before)
+            )),
+            Some(_) => StateCheck::Verified,
+            None => self.unseen(),
+        }
+    }
+
+    fn judge_warm(&self) -> StateCheck {
+        let missing = |share: Option<f64>| share.filter(|&share| share < 1.0 - StateCheck::TOLERANCE);
+        if let Some(before) = missing(self.before) {
+            return violated(format!(
+                "only {} of the region was in the cache before the first request",
+                per_cent(before)
+            ));
+        }
+        if let Some(after) = missing(self.after) {
+            return violated(format!(
+                "only {} of the region was still in the cache after the last request: it does not fit, or memory is \
+                 short",
+                per_cent(after)
+            ));
+        }
+        if self.before.and(self.after).is_some() { StateCheck::Verified } else { self.unseen() }
+    }
+
+    fn judge_direct(&self) -> StateCheck {
+        let (Some(before), Some(after)) = (self.before, self.after) else { return self.unseen() };
+        let allowed = StateCheck::TOLERANCE * self.claimed_bytes as f64;
+        let grown = (after - before) * self.region_bytes as f64;
+        // One page in a rounded share must not convict a round of a few requests.
+        if grown > allowed.max(PAGE_BYTES) {
+            return violated(format!(
+                "the cache grew by {} of the region during direct requests: they went through the cache",
+                per_cent(after - before)
+            ));
+        }
+        if self.claimed_bytes > 0 && (1.0 - before) < StateCheck::TOLERANCE {
+            return StateCheck::CannotTell {
+                reason: format!(
+                    "{} of the region was in the cache before, so requests that silently went through it would not \
+                     show; evict the region first",
+                    per_cent(before)
+                ),
+            };
+        }
+        StateCheck::Verified
+    }
+
+    fn unseen(&self) -> StateCheck {
+        let reason = self.blind_reason.clone();
+        StateCheck::CannotTell { reason: reason.unwrap_or_else(|| "the page cache was not looked at".into()) }
+    }
+}
+
+/// The common page size: the grain of a residency.
+const PAGE_BYTES: f64 = 4096.0;
+
+fn violated(reason: String) -> StateCheck {
+    StateCheck::Violated { reason }
+}
+
+fn per_cent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
 /// All that was measured for one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellRun {
@@ -101,4 +232,95 @@ pub struct CellRun {
     pub dropped: Vec<String>,
     /// Why the cell failed, when it did; samples before the failure are kept.
     pub failure: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn seen(before: f64, after: f64) -> StateEvidence {
+        StateEvidence {
+            before: Some(before),
+            after: Some(after),
+            blind_reason: None,
+            region_bytes: 100 * MIB,
+            claimed_bytes: 100 * MIB,
+            repeated: 0.0,
+        }
+    }
+
+    fn is_violated(claim: CacheState, evidence: &StateEvidence) -> bool {
+        matches!(StateCheck::judge(claim, evidence), StateCheck::Violated { .. })
+    }
+
+    fn is_unclear(claim: CacheState, evidence: &StateEvidence) -> bool {
+        matches!(StateCheck::judge(claim, evidence), StateCheck::CannotTell { .. })
+    }
+
+    #[test]
+    fn cold_means_nothing_there_before_whatever_is_there_after() {
+        assert_eq!(StateCheck::judge(CacheState::Cold, &seen(0.0, 1.0)), StateCheck::Verified);
+        assert_eq!(StateCheck::judge(CacheState::Cold, &seen(0.01, 0.5)), StateCheck::Verified);
+        assert!(is_violated(CacheState::Cold, &seen(0.02, 1.0)));
+    }
+
+    #[test]
+    fn a_region_that_is_read_again_is_not_cold() {
+        let repeated = |repeated| StateEvidence { repeated, ..seen(0.0, 1.0) };
+        assert!(is_violated(CacheState::Cold, &repeated(0.15)));
+        assert_eq!(StateCheck::judge(CacheState::Cold, &repeated(0.01)), StateCheck::Verified);
+        let blind = StateEvidence { before: None, ..repeated(0.15) };
+        assert!(is_violated(CacheState::Cold, &blind), "known from the plan alone");
+    }
+
+    #[test]
+    fn warm_means_all_there_before_and_after() {
+        assert_eq!(StateCheck::judge(CacheState::Warm, &seen(0.99, 1.0)), StateCheck::Verified);
+        assert!(is_violated(CacheState::Warm, &seen(0.98, 1.0)));
+        assert!(is_violated(CacheState::Warm, &seen(1.0, 0.9)));
+        assert!(is_violated(CacheState::Warm, &StateEvidence { after: None, ..seen(0.5, 0.0) }));
+        assert!(is_unclear(CacheState::Warm, &StateEvidence { after: None, ..seen(1.0, 0.0) }));
+    }
+
+    #[test]
+    fn direct_must_not_fill_the_cache() {
+        assert_eq!(StateCheck::judge(CacheState::Direct, &seen(0.0, 0.0)), StateCheck::Verified);
+        assert_eq!(StateCheck::judge(CacheState::Direct, &seen(0.5, 0.2)), StateCheck::Verified);
+        assert!(is_violated(CacheState::Direct, &seen(0.0, 1.0)));
+        assert!(is_unclear(CacheState::Direct, &seen(1.0, 1.0)));
+        // Growth is held against what was asked for, not against a region that is mostly left alone.
+        let few = StateEvidence { claimed_bytes: MIB, ..seen(0.0, 0.005) };
+        assert!(is_violated(CacheState::Direct, &few));
+        let one_page = StateEvidence { claimed_bytes: 4096, ..seen(0.0, 4096.0 / (100 * MIB) as f64) };
+        assert_eq!(StateCheck::judge(CacheState::Direct, &one_page), StateCheck::Verified);
+    }
+
+    #[test]
+    fn what_could_not_be_seen_carries_its_reason_and_what_claims_nothing_needs_none() {
+        let blind = StateEvidence {
+            before: None,
+            after: None,
+            blind_reason: Some("not the owner".into()),
+            ..seen(0.0, 0.0)
+        };
+        for claim in [CacheState::Cold, CacheState::Warm, CacheState::Direct] {
+            assert_eq!(
+                StateCheck::judge(claim, &blind),
+                StateCheck::CannotTell { reason: "not the owner".into() }
+            );
+        }
+        assert_eq!(StateCheck::judge(CacheState::None, &blind), StateCheck::NotApplicable);
+    }
+
+    #[test]
+    fn one_bad_round_spoils_the_cell_and_one_unseen_round_leaves_it_open() {
+        let unseen = || StateCheck::CannotTell { reason: "why".into() };
+        let bad = || violated("how".into());
+        assert_eq!(StateCheck::worst([]), StateCheck::NotApplicable);
+        assert_eq!(StateCheck::worst([StateCheck::Verified, StateCheck::Verified]), StateCheck::Verified);
+        assert_eq!(StateCheck::worst([StateCheck::Verified, unseen(), StateCheck::Verified]), unseen());
+        assert_eq!(StateCheck::worst([unseen(), bad(), StateCheck::Verified]), bad());
+    }
 }

@@ -1,0 +1,142 @@
+//! What the calling thread has used: CPU, faults, switches, waiting for a CPU.
+
+use std::mem::MaybeUninit;
+
+use super::parse_schedstat;
+use crate::clock::Clock;
+
+/// What the calling thread has used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadUsage {
+    /// CPU time, exact.
+    pub cpu_ns: u64,
+    /// Of which user mode: the kernel's own split, which on most kernels is sampled at the timer tick (1 to 10 ms),
+    /// applied to the exact time. Over less than some hundred ticks it is a rough share.
+    pub cpu_user_ns: u64,
+    /// Time runnable without a CPU; 0 where schedstats cannot be read.
+    pub run_delay_ns: u64,
+    /// Minor faults.
+    pub minor_faults: u64,
+    /// Major faults.
+    pub major_faults: u64,
+    /// Context switches that waited.
+    pub voluntary_switches: u64,
+    /// Context switches that were forced.
+    pub involuntary_switches: u64,
+}
+
+impl ThreadUsage {
+    /// What was used between an earlier reading and this one; never negative.
+    #[must_use]
+    pub fn since(&self, earlier: &ThreadUsage) -> ThreadUsage {
+        ThreadUsage {
+            cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
+            cpu_user_ns: self.cpu_user_ns.saturating_sub(earlier.cpu_user_ns),
+            run_delay_ns: self.run_delay_ns.saturating_sub(earlier.run_delay_ns),
+            minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
+        }
+    }
+}
+
+/// Reads the calling thread's usage; on a virtual clock its busy time and nothing else. The reading itself costs the
+/// thread some microseconds of system time, of which about half fall before the CPU time is taken.
+pub fn thread_usage(clock: &Clock) -> ThreadUsage {
+    if clock.virtual_time_of().is_some() {
+        return ThreadUsage { cpu_ns: clock.thread_cpu_ns(), ..ThreadUsage::default() };
+    }
+    let run_delay_ns = std::fs::read_to_string("/proc/thread-self/schedstat")
+        .ok()
+        .and_then(|text| parse_schedstat(&text))
+        .map_or(0, |(_, delay)| delay);
+    let usage = rusage_of_thread();
+    let cpu_ns = clock.thread_cpu_ns();
+    let (user, system) = (timeval_us(usage.ru_utime), timeval_us(usage.ru_stime));
+    let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
+    ThreadUsage {
+        cpu_ns,
+        cpu_user_ns: share(cpu_ns, user, user.saturating_add(system)),
+        run_delay_ns,
+        minor_faults: count(usage.ru_minflt),
+        major_faults: count(usage.ru_majflt),
+        voluntary_switches: count(usage.ru_nvcsw),
+        involuntary_switches: count(usage.ru_nivcsw),
+    }
+}
+
+/// `whole * part / total`, in the wide; 0 when the total is.
+fn share(whole: u64, part: u64, total: u64) -> u64 {
+    (u128::from(whole) * u128::from(part)).checked_div(u128::from(total)).unwrap_or(0) as u64
+}
+
+#[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
+fn timeval_us(time: libc::timeval) -> u64 {
+    // The widths of both fields differ between machines.
+    u64::try_from(time.tv_sec as i64 * 1_000_000 + time.tv_usec as i64).unwrap_or(0)
+}
+
+fn rusage_of_thread() -> libc::rusage {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one rusage to the pointer; it can only fail for a bad pointer or selector, and then
+    // the zeroes stay, which are a valid rusage.
+    unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_virtual_clock_gives_its_busy_time_and_nothing_else() {
+        let clock = Clock::virtual_time();
+        let time = clock.virtual_time_of().unwrap();
+        time.run(70);
+        time.sleep_until(1_000);
+        assert_eq!(thread_usage(&clock), ThreadUsage { cpu_ns: 70, ..ThreadUsage::default() });
+    }
+
+    #[test]
+    fn the_user_share_is_exact_in_the_wide() {
+        assert_eq!(share(1_000, 3, 4), 750);
+        assert_eq!(share(u64::MAX, u64::MAX, u64::MAX), u64::MAX);
+        assert_eq!(share(5, 0, 0), 0);
+    }
+
+    #[test]
+    fn faults_and_switches_of_this_thread_are_counted() {
+        // Longer than any allocator keeps in its heap: a fresh mapping, in which every touched page faults.
+        const BYTES: usize = 64 << 20;
+        let clock = Clock::real();
+        let before = thread_usage(&clock);
+        let mut memory = vec![0u8; BYTES];
+        memory[BYTES / 2] = 1;
+        std::hint::black_box(&memory);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        let used = thread_usage(&clock).since(&before);
+        assert!(used.minor_faults >= 1, "{used:?}");
+        assert!(used.voluntary_switches >= 1, "{used:?}");
+        assert!(used.cpu_ns > 0, "{used:?}");
+    }
+
+    #[test]
+    fn another_threads_work_is_not_ours() {
+        let clock = Clock::real();
+        let before = thread_usage(&clock);
+        let theirs = std::thread::spawn(|| {
+            let clock = Clock::real();
+            while thread_usage(&clock).cpu_ns < 30_000_000 {
+                std::hint::spin_loop();
+            }
+            thread_usage(&clock).cpu_ns
+        })
+        .join()
+        .unwrap();
+        let ours = thread_usage(&clock).since(&before).cpu_ns;
+        assert!(ours < theirs, "ours {ours} ns, theirs {theirs} ns");
+    }
+}
