@@ -99,13 +99,6 @@ impl Script {
     }
 }
 
-impl Script {
-    /// Placeholder with the signature that `target::resolve` calls; the method's own branch has the real one.
-    pub fn from_spec(spec: &str) -> Result<Script, Problem> {
-        Err(Problem::refused(format!("`{spec}`: scripted targets are not there yet")))
-    }
-}
-
 /// A thread's access to the scripted machine.
 #[derive(Debug)]
 pub struct Scripted {
