@@ -114,6 +114,7 @@ impl Totals {
             flush_requests,
             flush_ns,
             busy_ns,
+            ..DeviceCounters::default()
         }
     }
 }
