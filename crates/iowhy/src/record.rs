@@ -300,7 +300,7 @@ impl LatencyRecord {
             p99: histogram.quantile(0.99),
             // A percentile needs requests beyond it.
             p99_9: (n >= 1000).then(|| histogram.quantile(0.999)),
-            max: histogram.max(),
+            max: histogram.max_ns(),
             histogram: histogram.clone(),
         }
     }

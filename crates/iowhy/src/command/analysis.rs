@@ -2,14 +2,16 @@
 //! what it needs. No rule of its own.
 
 use iowhy_core::cell::CellRun;
-use iowhy_core::environment::TargetKind;
-use iowhy_core::estimate::Estimate;
+use iowhy_core::environment::{Environment, TargetKind};
+use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::limit::Limit;
 use iowhy_core::model::StackModel;
+use iowhy_core::workload::CacheState;
 use iowhy_explain::compare;
 use iowhy_explain::fit::{self, FitOptions, HeldOut};
 use iowhy_explain::ladder::RungRun;
 use iowhy_explain::ledger::{self, LedgerContext};
+use iowhy_explain::limit::{self, Evidence};
 use iowhy_explain::summary;
 use iowhy_probe::campaign::Outcome;
 use iowhy_probe::environment;
@@ -40,4 +42,157 @@ pub(super) struct Analysis {
     pub(super) limits: Vec<QuestionLimit>,
     /// Ways of reading.
     pub(super) ways: Vec<WayRecord>,
+}
+
+/// Explains the cells of a plan.
+pub(super) fn analyse(
+    plan: &PathPlan<'_>,
+    outcome: &Outcome,
+    target: &Target,
+    ruler: &RulerRecord,
+    seed: u64,
+) -> Analysis {
+    let cells = Cells { plan, outcome };
+    let environment = environment::environment(target);
+    let virtual_time = target.facts.kind == TargetKind::Scripted;
+    let harness = cells
+        .with(|role| *role == Role::Harness)
+        .next()
+        .filter(|_| !virtual_time)
+        .and_then(|run| summary::summarize(run, seed).time_per_request);
+    let harness_ns = harness.map_or(0.0, |e| e.value);
+    let mut analysis = Analysis { harness, ..Analysis::default() };
+
+    let rungs = cells.rungs();
+    if !rungs.is_empty() {
+        let fitted = fit::fit(&rungs, &fit_options(target, &environment, harness_ns, seed));
+        analysis.residual_percent = Some(fitted.residual_percent);
+        analysis.notes = fitted.notes;
+        analysis.held_out = fitted.held_out;
+        analysis.model = Some(fitted.model);
+    }
+    analysis.layers = cells.layers(analysis.model.as_ref(), harness_ns);
+    if !matches!(target.facts.kind, TargetKind::CharDevice | TargetKind::Null) {
+        let limits = limit::limits(&cells.evidence(&environment, ruler, analysis.model.as_ref()));
+        let question = |name: &str, limit: Limit| QuestionLimit { question: name.to_owned(), limit };
+        analysis.limit = Some(limits.headline);
+        analysis.limits = vec![
+            question("cached", limits.cached),
+            question("sequential", limits.sequential),
+            question("random", limits.random),
+        ];
+    }
+    analysis.ways = cells.ways();
+    analysis
+}
+
+fn fit_options(target: &Target, environment: &Environment, harness_ns: f64, seed: u64) -> FitOptions {
+    let mut options = FitOptions::new(target.facts.name.clone(), rustix::param::page_size() as u64, seed);
+    options.held_out = HELD_OUT_BLOCK_BYTES.to_vec();
+    options.harness_ns = harness_ns;
+    options.memory_backed = target.facts.memory_backed;
+    let read_ahead = match target.script() {
+        Some(script) => Some(script.model.read_ahead_bytes),
+        None => environment.read_ahead_bytes,
+    };
+    if let Some(bytes) = read_ahead {
+        options.read_ahead_bytes = bytes;
+    }
+    options
+}
+
+/// Cells found by their roles.
+struct Cells<'a> {
+    plan: &'a PathPlan<'a>,
+    outcome: &'a Outcome,
+}
+
+impl<'a> Cells<'a> {
+    /// Runs whose cell has a role that is wanted.
+    fn with(&self, wanted: impl Fn(&Role) -> bool) -> impl Iterator<Item = &'a CellRun> {
+        self.plan
+            .roles
+            .iter()
+            .zip(&self.outcome.cells)
+            .filter(move |(roles, _)| roles.iter().any(&wanted))
+            .filter_map(|(_, runs)| runs.first())
+    }
+
+    fn rungs(&self) -> Vec<RungRun<'a>> {
+        self.plan
+            .roles
+            .iter()
+            .zip(&self.outcome.cells)
+            .filter_map(|(roles, runs)| {
+                let rung = roles.iter().find_map(|role| match role {
+                    Role::Ladder(rung) => Some(*rung),
+                    _ => None,
+                })?;
+                Some(RungRun { rung, run: runs.first()? })
+            })
+            .collect()
+    }
+
+    /// One ledger per cell, in the order of the plan.
+    fn layers(&self, model: Option<&StackModel>, harness_ns: f64) -> Vec<Layers> {
+        self.plan
+            .cells
+            .iter()
+            .zip(&self.outcome.cells)
+            .map(|(cell, runs)| {
+                let split = model.zip(runs.first()).zip(cell.arms.first()).and_then(|((model, run), (_, target))| {
+                    ledger::ledger(run, &LedgerContext { model, facts: Some(&target.facts), harness_ns })
+                });
+                split.map_or_else(Layers::default, |split| Layers { ledger: Some(split.layers), notes: split.notes })
+            })
+            .collect()
+    }
+
+    fn evidence<'b>(
+        &self,
+        environment: &'b Environment,
+        ruler: &RulerRecord,
+        model: Option<&'b StackModel>,
+    ) -> Evidence<'b>
+    where
+        'a: 'b,
+    {
+        let cell = |wanted: LimitCell| self.with(|role| *role == Role::Limit(wanted)).next();
+        Evidence {
+            cpus: environment.cpus,
+            throttle: environment.throttle.as_deref(),
+            memcpy: ruler.copy_per_byte.map(|e| e.reciprocal(1e9, Unit::BytesPerSecond)),
+            model,
+            cached_small: cell(LimitCell::CachedSmall),
+            cached_small_threads: cell(LimitCell::CachedSmallThreads),
+            cached_large: cell(LimitCell::CachedLarge),
+            cold_sequential: cell(LimitCell::ColdSequential),
+            cold_sequential_threads: cell(LimitCell::ColdSequentialThreads),
+            direct_sequential: cell(LimitCell::DirectSequential),
+            direct_sequential_deep: cell(LimitCell::DirectSequentialDeep),
+            random_one: cell(LimitCell::RandomOne),
+            random_half: cell(LimitCell::RandomHalf),
+            random_deep: cell(LimitCell::RandomDeep),
+            random_full: cell(LimitCell::RandomFull),
+            random_threads: cell(LimitCell::RandomThreads),
+        }
+    }
+
+    /// Ways of reading, one table per state.
+    fn ways(&self) -> Vec<WayRecord> {
+        let ways: Vec<CellRun> = self.with(|role| *role == Role::Way).cloned().collect();
+        compare::methods(&ways)
+            .into_iter()
+            .flat_map(|table| {
+                let state = if table.common.state == CacheState::Warm { "warm" } else { "cold" };
+                table.rows.into_iter().map(move |row| WayRecord {
+                    state: state.to_owned(),
+                    method: row.method.id().to_owned(),
+                    key: row.key,
+                    time_ratio: row.ratio,
+                    cpu_ratio: row.cpu_ratio,
+                })
+            })
+            .collect()
+    }
 }

@@ -3,12 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use iowhy_core::environment::TargetKind;
-use iowhy_core::estimate::Estimate;
 use iowhy_core::problem::Problem;
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
-use iowhy_explain::summary;
 use iowhy_probe::campaign::{self, Cell, Effort};
 use iowhy_probe::interrupt;
 use iowhy_probe::runner::Bounds;
@@ -71,9 +68,16 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     let mut record = shared::record(&targets, ruler, &outcome, sweep.seed);
     record.ruler.harness_per_request = shared::harness_cost(&targets, &harness_run, sweep.seed);
     record.warnings.extend(warnings);
+    let read_ahead_bytes = record.environment.read_ahead_bytes;
     for runs in &outcome.cells {
         for (run, target) in runs.iter().zip(&targets) {
-            record.cells.push(shared::cell_record(run, target, sweep.seed, shared::Layers::default()));
+            record.cells.push(shared::cell_record(
+                run,
+                target,
+                read_ahead_bytes,
+                sweep.seed,
+                shared::Layers::default(),
+            ));
         }
     }
     outputs.warn(&record.warnings);

@@ -168,9 +168,10 @@ fn canonical(plan: &PathPlan<'_>) -> Vec<(String, &'static str)> {
 /// Puts cells and analysis into the record.
 fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, analysis: Analysis) {
     record.ruler.harness_per_request = analysis.harness;
+    let read_ahead_bytes = record.environment.read_ahead_bytes;
     for ((cell, runs), layers) in plan.cells.iter().zip(&outcome.cells).zip(analysis.layers) {
         let (Some((_, cell_target)), Some(run)) = (cell.arms.first(), runs.first()) else { continue };
-        record.cells.push(shared::cell_record(run, cell_target, record.seed, layers));
+        record.cells.push(shared::cell_record(run, cell_target, read_ahead_bytes, record.seed, layers));
     }
     record.limit = analysis.limit;
     record.limits = analysis.limits;

@@ -1,11 +1,17 @@
 //! What every measuring command does alike: targets, ruler, record, ending.
 
+use std::time::Duration;
+
 use iowhy_core::cell::CellRun;
 use iowhy_core::environment::TargetKind;
+use iowhy_core::estimate::Estimate;
 use iowhy_core::problem::Problem;
 use iowhy_core::warning::Warning;
-use iowhy_explain::{facts, reconcile, summary};
-use iowhy_probe::campaign::Outcome;
+use iowhy_core::workload::{CacheState, Method, Workload};
+use iowhy_explain::reconcile::{self, ReconcileContext};
+use iowhy_explain::{facts, summary};
+use iowhy_probe::campaign::{Cell, Outcome};
+use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{self, Needs, Target};
 use iowhy_probe::{counters, environment, ruler};
 
@@ -110,11 +116,17 @@ pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome,
 }
 
 /// One cell's entry: summary, bytes held against the device's, verdict.
-pub(super) fn cell_record(run: &CellRun, target: &Target, seed: u64, layers: Layers) -> CellRecord {
-    let bytes = reconcile::reconcile(run, &target.facts);
+pub(super) fn cell_record(
+    run: &CellRun,
+    target: &Target,
+    read_ahead_bytes: Option<u64>,
+    seed: u64,
+    layers: Layers,
+) -> CellRecord {
+    let context = ReconcileContext { facts: Some(&target.facts), read_ahead_bytes };
     let seen = Seen {
-        bytes_verdict: bytes.sentence(),
-        verdict: reconcile::verdict(run).id().to_owned(),
+        bytes_verdict: reconcile::reconcile(run, &context).sentence(),
+        verdict: reconcile::verdict(run, &context).id().to_owned(),
         layers: layers.ledger,
         layer_notes: layers.notes,
     };

@@ -29,24 +29,30 @@ pub enum Role {
 /// The cells that the limit is decided from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitCell {
-    /// Direct 4 KiB at depth 1.
-    DirectOne,
-    /// Direct 4 KiB at a middle depth.
-    DirectMiddle,
-    /// Direct 4 KiB at the deep end.
-    DirectDeep,
-    /// The deep end with a second thread.
-    DirectDeepTwoThreads,
-    /// Large direct sequential requests, several in flight.
-    DirectSequential,
-    /// Cold sequential reads through the cache.
-    ColdSequential,
     /// Cached 4 KiB.
     CachedSmall,
     /// Cached 4 KiB by two threads.
-    CachedSmallTwoThreads,
+    CachedSmallThreads,
     /// Cached 1 MiB.
     CachedLarge,
+    /// Cold sequential reads through the cache.
+    ColdSequential,
+    /// The same by two threads.
+    ColdSequentialThreads,
+    /// Large direct sequential requests, one in flight.
+    DirectSequential,
+    /// The same, several in flight.
+    DirectSequentialDeep,
+    /// Direct 4 KiB, one in flight.
+    RandomOne,
+    /// Direct 4 KiB, 16 in flight.
+    RandomHalf,
+    /// Direct 4 KiB, 32 in flight.
+    RandomDeep,
+    /// Direct 4 KiB, 64 in flight.
+    RandomFull,
+    /// Direct 4 KiB, 32 in flight for each of two threads.
+    RandomThreads,
 }
 
 /// The false or anonymous targets that the lower rungs read.
@@ -73,10 +79,10 @@ pub struct PathPlan<'a> {
     pub roles: Vec<Vec<Role>>,
 }
 
-/// Depths at which the device is asked.
-pub const MIDDLE_DEPTH: usize = 8;
-/// The deep end.
-pub const DEEP: usize = 32;
+/// Depths at which the device is asked, beside one: is it still getting faster at the deep end?
+const DEPTHS: [(usize, LimitCell); 3] =
+    [(16, LimitCell::RandomHalf), (DEEP, LimitCell::RandomDeep), (64, LimitCell::RandomFull)];
+const DEEP: usize = 32;
 /// Block sizes that are measured but not fitted; the model predicts them and the error is printed.
 pub const HELD_OUT_BLOCK_BYTES: [u64; 2] = [8 << 10, 128 << 10];
 
@@ -203,7 +209,7 @@ impl<'a> Builder<'a> {
         self.add("cached-4k", Role::Canonical("cached 4 KiB, random"), 30, small.clone(), target);
         self.add("cached-4k", Role::Limit(LimitCell::CachedSmall), 0, small.clone(), target);
         small.threads = 2;
-        self.add("cached-4k-2t", Role::Limit(LimitCell::CachedSmallTwoThreads), 20, small, target);
+        self.add("cached-4k-2t", Role::Limit(LimitCell::CachedSmallThreads), 20, small, target);
         let large = warm(Method::Pread, LARGE);
         self.add("cached-1m", Role::Canonical("cached 1 MiB"), 30, large.clone(), target);
         self.add("cached-1m", Role::Limit(LimitCell::CachedLarge), 0, large, target);
@@ -231,7 +237,13 @@ impl<'a> Builder<'a> {
         };
         let stream = cold(Method::Pread, STREAM);
         self.add("cold-seq-128k", Role::Canonical("cold sequential, 128 KiB"), 50, stream.clone(), target);
-        self.add("cold-seq-128k", Role::Limit(LimitCell::ColdSequential), 0, stream, target);
+        self.add("cold-seq-128k", Role::Limit(LimitCell::ColdSequential), 0, stream.clone(), target);
+        let mut two = stream;
+        two.threads = 2;
+        self.add("cold-seq-128k-2t", Role::Limit(LimitCell::ColdSequentialThreads), 30, two, target);
+        for bytes in [WAY, LARGE] {
+            self.add(&format!("cold-{bytes}"), Role::Ladder(Rung::ColdFile), 25, cold(Method::Pread, bytes), target);
+        }
         for method in WAYS_COLD {
             self.add(&format!("cold-way-{}", method.id()), Role::Way, 25, cold(method, WAY), target);
         }
@@ -248,21 +260,26 @@ impl<'a> Builder<'a> {
             w.threads = threads;
             w
         };
-        let one = direct(Method::Direct, SMALL, 1, 1);
         if SMALL % alignment == 0 {
+            let one = direct(Method::Direct, SMALL, 1, 1);
             self.add("direct-4k", Role::Canonical("direct 4 KiB, random"), 40, one.clone(), target);
-            self.add("direct-4k", Role::Limit(LimitCell::DirectOne), 0, one, target);
-            let middle = direct(Method::Uring, SMALL, MIDDLE_DEPTH, 1);
-            self.add("direct-4k-d8", Role::Limit(LimitCell::DirectMiddle), 30, middle, target);
+            self.add("direct-4k", Role::Limit(LimitCell::RandomOne), 0, one, target);
+            for (depth, role) in DEPTHS {
+                let deep = direct(Method::Uring, SMALL, depth, 1);
+                self.add(&format!("direct-4k-d{depth}"), Role::Limit(role), 30, deep, target);
+            }
             let deep = direct(Method::Uring, SMALL, DEEP, 1);
-            self.add("direct-4k-d32", Role::Canonical("direct 4 KiB, depth 32"), 40, deep.clone(), target);
-            self.add("direct-4k-d32", Role::Limit(LimitCell::DirectDeep), 0, deep, target);
+            self.add("direct-4k-d32", Role::Canonical("direct 4 KiB, depth 32"), 0, deep, target);
             let two = direct(Method::Uring, SMALL, DEEP, 2);
-            self.add("direct-4k-d32-2t", Role::Limit(LimitCell::DirectDeepTwoThreads), 30, two, target);
+            self.add("direct-4k-d32-2t", Role::Limit(LimitCell::RandomThreads), 30, two, target);
         }
-        let mut stream = direct(Method::Uring, LARGE, 4, 1);
-        stream.pattern = Pattern::Sequential;
-        self.add("direct-seq-1m-d4", Role::Limit(LimitCell::DirectSequential), 40, stream, target);
+        for (depth, key, role) in
+            [(1, "direct-seq-1m", LimitCell::DirectSequential), (4, "direct-seq-1m-d4", LimitCell::DirectSequentialDeep)]
+        {
+            let mut stream = direct(Method::Uring, LARGE, depth, 1);
+            stream.pattern = Pattern::Sequential;
+            self.add(key, Role::Limit(role), 30, stream, target);
+        }
         for bytes in DIRECT_LADDER.into_iter().filter(|b| b % alignment == 0) {
             let workload = direct(Method::Direct, bytes, 1, 1);
             self.add(&format!("direct-{bytes}"), Role::Ladder(Rung::DirectFile), 20, workload, target);
