@@ -12,8 +12,6 @@ use std::path::{Path, PathBuf};
 
 use iowhy_core::environment::Environment;
 
-pub(crate) use machine::memory_available_bytes;
-
 use crate::target::devices::{self, Devices};
 use crate::target::{Status, Target};
 
@@ -24,7 +22,8 @@ pub fn environment(target: &Target) -> Environment {
     let memory_bytes = machine::memory_bytes();
     let under = devices::under(target);
     let status = target.status();
-    let mount = status.filter(|s| holds_files(s)).and_then(|s| mounts::of(&table, s.mount_id, target.path()));
+    let mount =
+        status.filter(|s| s.holds_files()).and_then(|s| mounts::of(&table, s.mount_id, target.path()));
     let mut environment = Environment {
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         cpu: machine::cpu(&cpuinfo),
@@ -42,17 +41,19 @@ pub fn environment(target: &Target) -> Environment {
     environment
 }
 
+/// Memory that can be filled without swapping or hitting the control group's limit; `None` without /proc.
+pub(crate) fn memory_available_bytes() -> Option<u64> {
+    let available = machine::memory_available_bytes()?;
+    Some(control_group::memory_limit_bytes(&mounts::read(), available).unwrap_or(available))
+}
+
 /// The type of the file system that the target's bytes are in; `None` for devices and the false targets.
 pub(crate) fn file_system(target: &Target) -> Option<String> {
-    let status = target.status().filter(|s| holds_files(s))?;
+    let status = target.status().filter(|s| s.holds_files())?;
     let table = mounts::read();
     let listed = mounts::of(&table, status.mount_id, target.path()).map(|m| m.file_system.clone());
     // A memfd is on the kernel's own tmpfs, which no mount table lists.
     listed.or_else(|| status.memory_backed.then(|| "tmpfs".to_owned()))
-}
-
-fn holds_files(status: &Status) -> bool {
-    status.block_device.is_none() && !status.char_device
 }
 
 /// Adds what sysfs tells of the device that the target stands on.
@@ -75,7 +76,7 @@ fn add_device(environment: &mut Environment, under: Devices, status: Option<&Sta
 /// that of the device under it.
 fn read_ahead_kib(stack: &Queue, display: &str, status: Option<&Status>) -> Option<u64> {
     let of_device = || stack.number("queue/read_ahead_kb");
-    match status.filter(|s| holds_files(s) && s.device.0 == 0) {
+    match status.filter(|s| s.holds_files() && s.device.0 == 0) {
         None => of_device(),
         Some(s) => {
             let own = format!("/sys/class/bdi/{}:{}/read_ahead_kb", s.device.0, s.device.1);

@@ -1,18 +1,25 @@
 //! Ctrl-C, SIGTERM and SIGHUP as a flag that every loop looks at: what is known so far is printed, and a second
 //! signal ends the process at once.
 //!
-//! Non-goal: the exit code (the binary's). Invariant: a signal that was ignored when we started (`nohup`) stays
-//! ignored; sleeping system calls end with EINTR, because SA_RESTART is off.
+//! Non-goal: the exit code (the binary's). Invariants: a signal that was ignored when we started (`nohup`) stays
+//! ignored; sleeping system calls end with EINTR, because SA_RESTART is off; a signal that arrives twice in one
+//! breath is one request, because timeout(1) signals both the process and its group.
 
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-static REQUESTED: AtomicBool = AtomicBool::new(false);
+use crate::clock::monotonic_ns;
+
+/// When the first signal came, by CLOCK_MONOTONIC; 0 before it.
+static REQUESTED_NS: AtomicU64 = AtomicU64::new(0);
+
+/// A signal this soon after the first is its echo.
+const ECHO_NS: u64 = 200_000_000;
 
 /// Whether somebody asked us to stop.
 #[inline]
 pub fn requested() -> bool {
-    REQUESTED.load(Ordering::Relaxed)
+    REQUESTED_NS.load(Ordering::Relaxed) != 0
 }
 
 /// Starts listening. Idempotent.
@@ -29,15 +36,20 @@ pub fn install() {
 
 /// Forgets a request, so that a later one is a first one again.
 pub fn clear() {
-    REQUESTED.store(false, Ordering::Relaxed);
+    REQUESTED_NS.store(0, Ordering::Relaxed);
 }
 
-/// The handler: sets the flag, or ends the process the default way when it is already set.
+/// The handler: notes the time of the first signal; a later one ends the process the default way.
+/// clock_gettime(2), sigaction(2) and raise(3) are async-signal-safe.
 extern "C" fn on_signal(signal: libc::c_int) {
-    if REQUESTED.swap(true, Ordering::Relaxed) {
-        dispose(signal, libc::SIG_DFL);
-        // SAFETY: raise(3) is async-signal-safe; the signal is delivered when the handler returns.
-        unsafe { libc::raise(signal) };
+    let now_ns = monotonic_ns().max(1);
+    match REQUESTED_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(first_ns) if now_ns.saturating_sub(first_ns) > ECHO_NS => {
+            dispose(signal, libc::SIG_DFL);
+            // SAFETY: raise(3) takes any number; the signal is delivered when the handler returns.
+            unsafe { libc::raise(signal) };
+        }
+        Ok(_) | Err(_) => {}
     }
 }
 
@@ -76,10 +88,11 @@ mod tests {
     /// Runs in a child process only: the flag is process-wide and other tests look at it.
     #[test]
     fn child_that_raises_signals() {
-        let Ok(count) = std::env::var(ROLE) else { return };
+        let Ok(pauses_ms) = std::env::var(ROLE) else { return };
         install();
         install();
-        for _ in 0..count.parse::<u32>().unwrap() {
+        for pause_ms in pauses_ms.split_whitespace() {
+            std::thread::sleep(std::time::Duration::from_millis(pause_ms.parse().unwrap()));
             // SAFETY: raising a signal whose handler was just installed.
             unsafe { libc::raise(libc::SIGTERM) };
         }
@@ -90,19 +103,32 @@ mod tests {
         std::process::exit(if requested() { 4 } else { 5 });
     }
 
-    fn child(signals: u32) -> std::process::ExitStatus {
+    /// How a process ends that gets SIGTERM after each of these pauses.
+    fn child(pauses_ms: &str) -> std::process::ExitStatus {
         Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "interrupt::tests::child_that_raises_signals", "--nocapture"])
-            .env(ROLE, signals.to_string())
+            .env(ROLE, pauses_ms)
             .stdout(std::process::Stdio::null())
             .status()
             .unwrap()
     }
 
     #[test]
-    fn the_first_signal_is_a_request_and_the_second_ends_the_process() {
-        assert_eq!(child(0).code(), Some(3), "nothing asked, nothing requested");
-        assert_eq!(child(1).code(), Some(5), "one signal: requested, then cleared");
-        assert_eq!(child(2).signal(), Some(libc::SIGTERM), "two signals: ended the default way");
+    fn the_first_signal_is_a_request_and_a_later_one_ends_the_process() {
+        assert_eq!(child("").code(), Some(3), "nothing asked, nothing requested");
+        assert_eq!(child("0").code(), Some(5), "one signal: requested, then cleared");
+        assert_eq!(child("0 250").signal(), Some(libc::SIGTERM), "two signals: ended the default way");
+    }
+
+    #[test]
+    fn an_ignored_signal_stays_ignored() {
+        let run = |command: &str| {
+            let exe = std::env::current_exe().unwrap();
+            let test = "--exact interrupt::tests::child_that_raises_signals --nocapture";
+            let shell = format!("{command} exec '{}' {test} > /dev/null", exe.display());
+            Command::new("sh").args(["-c", &shell]).env(ROLE, "0").status().unwrap()
+        };
+        assert_eq!(run("").code(), Some(5));
+        assert_eq!(run("trap '' TERM;").code(), Some(3));
     }
 }

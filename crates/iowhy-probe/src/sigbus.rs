@@ -29,15 +29,17 @@ struct Slot {
 }
 
 impl Slot {
-    const FREE: Slot = Slot {
-        taken: AtomicBool::new(false),
-        start: AtomicUsize::new(0),
-        end: AtomicUsize::new(0),
-        hit: AtomicBool::new(false),
-    };
+    const fn free() -> Slot {
+        Slot {
+            taken: AtomicBool::new(false),
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            hit: AtomicBool::new(false),
+        }
+    }
 }
 
-static TABLE: [Slot; SLOTS] = [Slot::FREE; SLOTS];
+static TABLE: [Slot; SLOTS] = [const { Slot::free() }; SLOTS];
 
 /// What handled SIGBUS before us, and the page size, both known before the handler is installed.
 struct Before {
@@ -187,7 +189,7 @@ mod tests {
 
     #[test]
     fn guards_are_given_back_and_the_table_says_when_it_is_full() {
-        static TWO: [Slot; 2] = [Slot::FREE; 2];
+        static TWO: [Slot; 2] = [const { Slot::free() }; 2];
         let first = Guard::claim(&TWO).unwrap();
         let _second = Guard::claim(&TWO).unwrap();
         assert!(Guard::claim(&TWO).is_err_and(|problem| problem.hint.unwrap().contains("--threads")));

@@ -10,7 +10,7 @@ pub(super) fn memory_bytes() -> u64 {
 }
 
 /// Memory that can be had without swapping, by the kernel's own estimate; `None` without /proc.
-pub(crate) fn memory_available_bytes() -> Option<u64> {
+pub(super) fn memory_available_bytes() -> Option<u64> {
     meminfo_bytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
 }
 

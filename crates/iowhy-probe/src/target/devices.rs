@@ -1,7 +1,6 @@
 //! The block devices under a target: what its file system stands on, down to the leaves whose counters are exact.
 //!
-//! Invariant: a leaf is listed once, and no leaf stands on another leaf in the list, so that sums count nothing
-//! twice. A loop device is a leaf (its own counters are those of the target); what its backing file stands on is
+//! Invariant: a leaf is listed once, and none carries another in the list, so that sums count nothing twice. A loop device is a leaf (its own counters are those of the target); what its backing file stands on is
 //! listed apart. Where the devices cannot be known the reason is given, never a guess.
 
 use std::fs;
@@ -29,6 +28,20 @@ const MAX_DEPTH: usize = 16;
 
 /// Finds the devices under a target.
 pub fn under(target: &Target) -> Devices {
+    let found = all_under(target);
+    match found.leaves.iter().find(|leaf| found.backing.contains(leaf)) {
+        None => found,
+        Some(twice) => Devices {
+            reason: Some(format!(
+                "{twice} carries bytes of its own and those of a loop device, which it counts again"
+            )),
+            leaves: Vec::new(),
+            ..found
+        },
+    }
+}
+
+fn all_under(target: &Target) -> Devices {
     let Some(status) = target.status() else { return none("a false target has no device") };
     if let Some((major, minor)) = status.block_device {
         return Sysfs::real().of_number(major, minor, 0);
@@ -37,7 +50,13 @@ pub fn under(target: &Target) -> Devices {
         return none("a character device has no block device under it");
     }
     let table = mounts::read();
-    of_file_system(&Sysfs::real(), status, mounts::of(&table, status.mount_id, target.path()), 0)
+    of_file_system(
+        &Sysfs::real(),
+        status,
+        mounts::of(&table, status.mount_id, target.path()),
+        target.path(),
+        0,
+    )
 }
 
 /// The name of the loop device that has this file behind it.
@@ -55,7 +74,14 @@ fn none(reason: impl Into<String>) -> Devices {
     Devices { reason: Some(reason.into()), ..Devices::default() }
 }
 
-fn of_file_system(sysfs: &Sysfs, status: &Status, mount: Option<&Mount>, depth: usize) -> Devices {
+/// The devices of the file system that holds `path` (for a scratch file its directory).
+fn of_file_system(
+    sysfs: &Sysfs,
+    status: &Status,
+    mount: Option<&Mount>,
+    path: Option<&Path>,
+    depth: usize,
+) -> Devices {
     if status.memory_backed {
         return none("its bytes live in memory");
     }
@@ -67,7 +93,7 @@ fn of_file_system(sysfs: &Sysfs, status: &Status, mount: Option<&Mount>, depth: 
     let Some(mount) = mount else { return none("its mount is not visible from this process") };
     match mount.file_system.as_str() {
         "btrfs" => sysfs.of_btrfs(&mount.source, depth),
-        "overlay" => of_overlay(sysfs, mount, depth),
+        "overlay" => of_overlay(sysfs, mount, path, depth),
         "bcachefs" => sysfs.of_nodes(mount.source.split(':'), depth),
         "zfs" => none("zfs hides its devices behind the pool; see `zpool status`"),
         "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "afs" => {
@@ -81,25 +107,35 @@ fn of_file_system(sysfs: &Sysfs, status: &Status, mount: Option<&Mount>, depth: 
     }
 }
 
-/// Everything that the layers stand on: a file may come from any of them.
-fn of_overlay(sysfs: &Sysfs, mount: &Mount, depth: usize) -> Devices {
+/// The devices of the first layer, top down, that has the path: there the bytes are read, and a new file is made in
+/// the upper one.
+fn of_overlay(sysfs: &Sysfs, mount: &Mount, path: Option<&Path>, depth: usize) -> Devices {
+    let hidden = none("overlay: its layers are not visible from this process (a container?)");
     if depth >= MAX_DEPTH {
-        return none("overlays are nested too deeply");
+        return hidden;
     }
-    let layers = mount.super_options.split(',').filter_map(|option| {
-        option
-            .strip_prefix("upperdir=")
-            .or(option.strip_prefix("lowerdir="))
-            .or(option.strip_prefix("lowerdir+="))
+    let below_mount = path.and_then(|path| {
+        let path = fs::canonicalize(path).ok()?;
+        let inside = path.strip_prefix(&mount.point).ok()?;
+        Some(mount.root.strip_prefix("/").ok()?.join(inside))
     });
+    let Some(below_mount) = below_mount else { return hidden };
+    let found = overlay_layers(&mount.super_options).into_iter().find_map(|layer| {
+        let inside = Path::new(layer).join(&below_mount);
+        Some((Status::of_path(&inside)?, inside))
+    });
+    let Some((status, inside)) = found else { return hidden };
     let table = mounts::read();
-    let mut all = Devices::default();
-    for dir in layers.flat_map(|dirs| dirs.split(':')).filter(|dir| !dir.is_empty()) {
-        let Some(status) = Status::of_path(Path::new(dir)) else { continue };
-        let mount = mounts::of(&table, status.mount_id, Some(Path::new(dir)));
-        all.join(of_file_system(sysfs, &status, mount, depth + 1));
-    }
-    all.or_reason("overlay: its layers are not visible from this process (a container?)")
+    let mount = mounts::of(&table, status.mount_id, Some(&inside));
+    of_file_system(sysfs, &status, mount, Some(&inside), depth + 1)
+}
+
+/// The directories of an overlay, top down.
+fn overlay_layers(super_options: &str) -> Vec<&str> {
+    let values =
+        |key: &'static str| super_options.split(',').filter_map(move |option| option.strip_prefix(key));
+    let lower = values("lowerdir=").flat_map(|dirs| dirs.split(':')).chain(values("lowerdir+="));
+    values("upperdir=").chain(lower).filter(|dir| !dir.is_empty()).collect()
 }
 
 impl Devices {
@@ -177,7 +213,7 @@ impl Sysfs {
             return self.of_number(major, minor, depth);
         }
         let table = mounts::read();
-        of_file_system(self, &status, mounts::of(&table, status.mount_id, Some(file)), depth)
+        of_file_system(self, &status, mounts::of(&table, status.mount_id, Some(file)), Some(file), depth)
     }
 
     /// Devices named by nodes such as `/dev/sda1`.
@@ -290,6 +326,13 @@ mod tests {
     }
 
     #[test]
+    fn overlay_layers_are_listed_top_down() {
+        let options = "rw,lowerdir=/l1:/l2,upperdir=/u,workdir=/w,lowerdir+=/l3";
+        assert_eq!(overlay_layers(options), ["/u", "/l1", "/l2", "/l3"]);
+        assert_eq!(overlay_layers("rw,lowerdir=/l1"), ["/l1"]);
+    }
+
+    #[test]
     fn what_cannot_be_seen_has_a_reason_and_no_leaves() {
         let (_dir, sysfs) = made_up();
         for unseen in [sysfs.of_number(7, 7, 0), sysfs.of_btrfs("/dev/no-such-node/sdz", 0)] {
@@ -300,10 +343,10 @@ mod tests {
             [("nfs4", "network"), ("fuse.sshfs", "user-space"), ("9p", "host"), ("zfs", "pool")]
         {
             let mount = Mount { file_system: file_system.into(), source: "x:/y".into(), ..Mount::default() };
-            let found = of_file_system(&sysfs, &status, Some(&mount), 0);
+            let found = of_file_system(&sysfs, &status, Some(&mount), None, 0);
             assert!(found.leaves.is_empty() && found.reason.as_ref().unwrap().contains(word), "{found:?}");
         }
         let memory = Status { memory_backed: true, ..status };
-        assert!(of_file_system(&sysfs, &memory, None, 0).reason.unwrap().contains("memory"));
+        assert!(of_file_system(&sysfs, &memory, None, None, 0).reason.unwrap().contains("memory"));
     }
 }

@@ -4,14 +4,18 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use iowhy_core::environment::{TargetFacts, TargetKind};
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::extents::{self, Layout};
 use super::status::Status;
+use crate::residency;
 
 /// The smallest and largest alignment that is tried where statx does not tell.
 const PROBED_ALIGNMENTS: [usize; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
+
+/// How much of the cache is looked at to learn whether it can be seen.
+const GLANCE_BYTES: u64 = 4096;
 
 /// Gathers the facts about an open target of `size_bytes`.
 pub(super) fn facts(
@@ -38,7 +42,7 @@ pub(super) fn facts(
         memory_backed: status.memory_backed,
         direct_supported: alignment.map(|bytes| bytes > 0),
         direct_alignment_bytes: alignment.filter(|&bytes| bytes > 0),
-        cache_visible: seekable && cache_visible(file),
+        cache_visible: seekable && residency::look(file, 0, size_bytes.min(GLANCE_BYTES)).is_ok(),
     }
 }
 
@@ -85,16 +89,6 @@ fn probe_alignment(direct: BorrowedFd<'_>) -> Option<u64> {
             Err(_) => Some(None),
         }
     })?
-}
-
-/// Whether the kernel shows which pages are in the cache. By its own rule (`can_do_mincore`, and cachestat since
-/// Linux 6.15): to the owner and to those who may write; to others mincore calls every page resident.
-fn cache_visible(file: BorrowedFd<'_>) -> bool {
-    let owner = rustix::fs::fstat(file).is_ok_and(|s| s.st_uid == rustix::process::geteuid().as_raw());
-    let path = super::descriptor_path(file);
-    owner
-        || rustix::process::geteuid().is_root()
-        || rustix::fs::accessat(rustix::fs::CWD, path, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ pub(super) fn words(errno: Errno) -> String {
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
+/// What a directory is called in [`cannot_open`]: its fix differs, because a file is made in it.
+pub(super) const DIRECTORY: &str = "the directory";
+
 /// A refusal to open or look at `path`; `what` is what it is or what was wanted (`the block device`), or empty.
 pub(super) fn cannot_open(path: &Path, what: &str, errno: Errno) -> Problem {
     let name = path.display();
@@ -22,6 +25,9 @@ pub(super) fn cannot_open(path: &Path, what: &str, errno: Errno) -> Problem {
     match errno {
         Errno::NOENT => plain.hint("name an existing file, directory or device; the present directory is `.`"),
         Errno::NOTDIR => plain.hint("a part of this path before its last `/` is a file, not a directory"),
+        Errno::ACCESS if what == DIRECTORY => plain.hint(format!(
+            "run `sudo iowhy {name}` (it writes a file of its own there and removes it), or name a directory of yours"
+        )),
         Errno::ACCESS => plain.hint(format!(
             "ask for the right to read it, run `sudo iowhy {name}` (it is only read), or name a file that you may read"
         )),
@@ -43,12 +49,11 @@ pub(super) fn cannot_open(path: &Path, what: &str, errno: Errno) -> Problem {
     }
 }
 
-/// O_DIRECT was refused with EINVAL.
+/// O_DIRECT was refused with EINVAL. A target without a file system is a device.
 pub(super) fn no_direct(name: &str, file_system: Option<&str>) -> Problem {
-    let where_ =
-        file_system.map_or_else(|| "its file system".to_owned(), |fs| format!("its file system ({fs})"));
+    let who = file_system.map_or_else(|| "the device".to_owned(), |fs| format!("its file system ({fs})"));
     Problem::refused(format!(
-        "cannot open `{name}` for direct I/O: {where_} does not support O_DIRECT (EINVAL)"
+        "cannot open `{name}` for direct I/O: {who} does not support O_DIRECT (EINVAL)"
     ))
     .hint(
         "measure through the page cache with `--state cold`, or name a target on a file system with O_DIRECT",

@@ -1,6 +1,6 @@
 //! From what the user typed to a target: decides what it is, refuses what cannot be measured, makes what is missing.
 //!
-//! The words `null`, `memory`, `scripted` and `scripted:...` name false targets. A file of such a name is reached
+//! The words `null`, `memory`, `scripted`, `scripted:...` and `scripted?...` name false targets. A file of such a name is reached
 //! as `./null`: a path that contains a `/` and exists is always a path.
 
 use std::ffi::OsStr;
@@ -50,7 +50,7 @@ pub fn resolve(
             }
             "null" => return Ok(null(needs)),
             "memory" => return memory(needs, progress),
-            _ if word == "scripted" || word.starts_with("scripted:") => return scripted(word),
+            _ if word.split([':', '?']).next() == Some("scripted") => return scripted(word),
             _ => {}
         }
     }
@@ -172,6 +172,8 @@ mod tests {
     fn the_false_names_are_false_unless_a_path_is_meant() {
         assert!(look("null").unwrap().is_null());
         assert!(look("null").unwrap().open(How::default()).is_err());
+        let no_script = look("scripted?no-such-option").unwrap_err();
+        assert!(!no_script.message.contains("cannot open"), "taken for a path: {no_script}");
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("null");
         std::fs::write(&path, b"data").unwrap();

@@ -35,11 +35,11 @@ pub(super) fn make(dir: &Path, bytes: u64, progress: &mut dyn FnMut(u64, u64)) -
     let place = format!("`{}`", dir.display());
     check_file_limit(&place, bytes)?;
     let handle = rustix::fs::open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|errno| refusal::cannot_open(dir, "the directory", errno))?;
+        .map_err(|errno| refusal::cannot_open(dir, refusal::DIRECTORY, errno))?;
     check_space(&place, handle.as_fd(), bytes)?;
     let file = create(dir, handle.as_fd())?;
     if super::status::on_memory(file.as_fd()) {
-        check_memory(&place, bytes)?;
+        check_memory(&format!("{place} lives in memory"), bytes)?;
     }
     fill(&place, file.as_fd(), bytes, progress)?;
     Ok(file)
@@ -52,7 +52,7 @@ pub(super) fn make(dir: &Path, bytes: u64, progress: &mut dyn FnMut(u64, u64)) -
 pub(super) fn memory(bytes: u64, progress: &mut dyn FnMut(u64, u64)) -> Result<OwnedFd, Problem> {
     let bytes = whole_grains(bytes)?;
     check_file_limit("memory", bytes)?;
-    check_memory("memory", bytes)?;
+    check_memory("not enough memory", bytes)?;
     let file = rustix::fs::memfd_create("iowhy-memory", MemfdFlags::CLOEXEC)
         .map_err(|errno| Problem::refused(format!("cannot make a memory file: {}", refusal::words(errno))))?;
     fill("memory", file.as_fd(), bytes, progress)?;
@@ -93,14 +93,14 @@ fn check_space(place: &str, dir: BorrowedFd<'_>, bytes: u64) -> Result<(), Probl
     ))
 }
 
-fn check_memory(place: &str, bytes: u64) -> Result<(), Problem> {
+fn check_memory(cause: &str, bytes: u64) -> Result<(), Problem> {
     let Some(available) = crate::environment::memory_available_bytes() else { return Ok(()) };
     let usable = available / 5 * 4;
     if bytes <= usable {
         return Ok(());
     }
     Err(no_room(
-        format!("{place} lives in memory: {available} bytes are available, {bytes} would be filled"),
+        format!("{cause}: {available} bytes are available, and 4/5 of that may be filled, not {bytes}"),
         usable,
     ))
 }
@@ -180,12 +180,14 @@ fn fill(
 ) -> Result<(), Problem> {
     // Allocating first keeps the file in few extents and finds a full disk early; where it is not supported the
     // writes allocate.
-    if let Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO)) =
-        rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes)
+    let on_memory = super::status::on_memory(file);
+    if !on_memory
+        && let Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO)) =
+            rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes)
     {
         return Err(cannot_fill(place, 0, bytes, errno));
     }
-    let direct = super::reopen(file, OFlags::RDWR | OFlags::DIRECT).ok();
+    let direct = super::reopen(file, OFlags::RDWR | OFlags::DIRECT).ok().filter(|_| !on_memory);
     let mut noise = Noise::new();
     let (mut done, mut use_direct) = (0u64, direct.is_some());
     while done < bytes {

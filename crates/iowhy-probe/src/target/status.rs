@@ -18,10 +18,13 @@ pub struct Identity {
 /// The kernel's answers about one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Status {
-    /// Size, allocated bytes, and the rest that only a file has.
+    /// Size of a regular file.
     pub(crate) size_bytes: u64,
+    /// Bytes allocated to it.
     pub(crate) allocated_bytes: u64,
+    /// See [`Identity::inode`].
     pub(crate) inode: u64,
+    /// See [`Identity::device`].
     pub(crate) raw_device: u64,
     /// Major and minor number of the file system's device; major 0 is anonymous.
     pub(crate) device: (u32, u32),
@@ -41,7 +44,7 @@ impl Status {
     /// Asks about an open file.
     pub(crate) fn of(file: BorrowedFd<'_>) -> Result<Status, Errno> {
         let mut status = Status::from_stat(&rustix::fs::fstat(file)?);
-        status.memory_backed = status.block_device.is_none() && on_memory(file);
+        status.memory_backed = status.holds_files() && on_memory(file);
         status.add_statx(file, Path::new(""), AtFlags::EMPTY_PATH);
         Ok(status)
     }
@@ -50,9 +53,14 @@ impl Status {
     pub(crate) fn of_path(path: &Path) -> Option<Status> {
         let mut status = Status::from_stat(&rustix::fs::stat(path).ok()?);
         let handle = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-        status.memory_backed = status.block_device.is_none() && on_memory(handle.as_fd());
+        status.memory_backed = status.holds_files() && on_memory(handle.as_fd());
         status.add_statx(CWD, path, AtFlags::empty());
         Some(status)
+    }
+
+    /// Whether its bytes are in a file system (a device node is in one too, but its bytes are not).
+    pub(crate) fn holds_files(&self) -> bool {
+        self.block_device.is_none() && !self.char_device
     }
 
     /// What identifies the bytes.
