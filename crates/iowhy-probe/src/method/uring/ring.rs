@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
 
 use io_uring::{CompletionQueue, EnterFlags, IoUring, SubmissionQueue, squeue};
 use iowhy_core::problem::Problem;
@@ -14,10 +15,13 @@ use libc::c_long;
 use rustix::io::Errno;
 
 /// The kernel's limit on submission entries (IORING_MAX_ENTRIES).
-pub(super) const MAX_DEPTH: usize = 32768;
+const MAX_ENTRIES: usize = 32768;
 
 /// How long the submission thread of SQPOLL stays awake without work.
 const SQ_THREAD_IDLE_MS: u32 = 1000;
+
+/// Between two attempts to get memory for the rings.
+const UNCHARGE_PAUSE: Duration = Duration::from_millis(5);
 
 /// Looks at the completion queue before a SQPOLL wait goes to sleep in the kernel: about 20 us, longer than a cached
 /// read takes and shorter than what a submission thread that shares our CPU would lose by our spinning.
@@ -32,6 +36,19 @@ pub(super) enum Mode {
     Sqpoll,
     /// We submit by system call and poll the device for completions.
     Iopoll,
+}
+
+impl Mode {
+    /// Submission entries for each request in flight, so that the queue is never full.
+    ///
+    /// A submission thread gives the entries of a batch back when it has dealt with all of them, and cached reads
+    /// complete before that: a whole batch that has ended and as many new requests may lie in the queue together.
+    fn entries_per_request(self) -> usize {
+        match self {
+            Mode::Sqpoll => 2,
+            Mode::Interrupt | Mode::Iopoll => 1,
+        }
+    }
 }
 
 /// An optional set-up flag.
@@ -88,7 +105,7 @@ fn settle<T>(
     }
 }
 
-fn build(depth: u32, mode: Mode, flags: &[Flag]) -> io::Result<IoUring> {
+fn build(entries: u32, mode: Mode, flags: &[Flag]) -> io::Result<IoUring> {
     let mut builder = IoUring::builder();
     match mode {
         Mode::Interrupt => {}
@@ -108,7 +125,19 @@ fn build(depth: u32, mode: Mode, flags: &[Flag]) -> io::Result<IoUring> {
             Flag::NoSqarray => builder.setup_no_sqarray(),
         };
     }
-    builder.build(depth)
+    builder.build(entries)
+}
+
+/// Builds, and tries again for a short while when there is no locked memory left: the kernel takes a closed ring off
+/// the user's account in the background, so the ring of the cell before may still be on it.
+fn build_patiently(entries: u32, mode: Mode, flags: &[Flag]) -> io::Result<IoUring> {
+    for _ in 0..20 {
+        match build(entries, mode, flags) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => std::thread::sleep(UNCHARGE_PAUSE),
+            result => return result,
+        }
+    }
+    build(entries, mode, flags)
 }
 
 /// An io_uring instance of one thread.
@@ -128,13 +157,15 @@ impl Ring {
     /// # Errors
     /// io_uring is switched off, forbidden or unknown here, or out of memory.
     pub(super) fn new(depth: usize, mode: Mode, dropped: &mut Vec<String>) -> Result<Ring, Problem> {
-        if !(1..=MAX_DEPTH).contains(&depth) {
+        let most = MAX_ENTRIES / mode.entries_per_request();
+        if !(1..=most).contains(&depth) {
             return Err(Problem::refused(format!(
-                "--iodepth {depth}: io_uring keeps 1 to {MAX_DEPTH} requests in flight"
+                "--iodepth {depth}: io_uring keeps 1 to {most} requests in flight this way"
             ))
-            .hint(format!("use --iodepth {MAX_DEPTH} or less")));
+            .hint(format!("use an --iodepth from 1 to {most}")));
         }
-        let (io, given_up) = settle(Flag::wanted(mode), |flags| build(depth as u32, mode, flags))
+        let entries = (depth * mode.entries_per_request()) as u32;
+        let (io, given_up) = settle(Flag::wanted(mode), |flags| build_patiently(entries, mode, flags))
             .map_err(|error| refusal(&error, switch_setting().as_deref()))?;
         dropped.extend(given_up.into_iter().map(|flag| {
             let (name, origin) = flag.name_and_origin();
@@ -391,8 +422,10 @@ mod tests {
 
     #[test]
     fn a_depth_that_no_ring_has_is_refused() {
-        for depth in [0, MAX_DEPTH + 1] {
-            let refused = Ring::new(depth, Mode::Interrupt, &mut Vec::new()).err().unwrap();
+        for (mode, depth) in
+            [(Mode::Interrupt, 0), (Mode::Interrupt, MAX_ENTRIES + 1), (Mode::Sqpoll, MAX_ENTRIES / 2 + 1)]
+        {
+            let refused = Ring::new(depth, mode, &mut Vec::new()).err().unwrap();
             assert!(refused.message.contains(&depth.to_string()), "{refused}");
         }
     }

@@ -37,7 +37,9 @@ fn ring_or_skip(file: OwnedFd, plan: Plan) -> Option<Uring> {
     match Uring::new(file, plan) {
         Ok(uring) => Some(uring),
         Err(problem)
-            if ["switched off", "EPERM", "ENOSYS"].iter().any(|why| problem.message.contains(why)) =>
+            if ["switched off", "EPERM", "ENOSYS", "ENOMEM"]
+                .iter()
+                .any(|why| problem.message.contains(why)) =>
         {
             eprintln!("skipped: {problem}");
             None
@@ -92,7 +94,8 @@ fn every_block_arrives_once_in_its_slot_at_any_depth() {
         for depth in [1, 3, 32, 128] {
             let Some(mut uring) = ring_or_skip(read_only(&path), plan(mode, depth)) else { return };
             assert_eq!(uring.capacity(), depth);
-            read_each_once(&mut uring, 100);
+            // Often enough for a submission thread to be overtaken by its own completions.
+            (0..20).for_each(|_| read_each_once(&mut uring, 100));
         }
     }
 }
