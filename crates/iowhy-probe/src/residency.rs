@@ -172,7 +172,7 @@ fn failed(file: BorrowedFd<'_>, what: &str, errno: Errno) -> Problem {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::io::Write;
+    use std::io::{Seek, Write};
     use std::os::fd::AsFd;
 
     use super::*;
@@ -182,14 +182,20 @@ mod tests {
     /// A file with `mib` MiB of written and synced bytes, or `None` (said aloud) where nothing can be evicted.
     fn evictable(mib: u64) -> Option<File> {
         let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[0]).unwrap();
         if sight::only_in_memory(file.as_fd()) {
             eprintln!("skipped: the temporary directory is in memory, where nothing can be evicted");
             return None;
         }
-        if let Err(reason) = look(file.as_fd(), 0, 0) {
+        if sight::on_overlay(file.as_fd()) {
+            eprintln!("skipped: the temporary directory is an overlay, which may lie in memory");
+            return None;
+        }
+        if let Err(reason) = look(file.as_fd(), 0, 1) {
             eprintln!("skipped: {reason}");
             return None;
         }
+        file.rewind().unwrap();
         for i in 0..mib {
             file.write_all(&vec![i as u8 + 1; MIB as usize]).unwrap();
         }

@@ -9,6 +9,9 @@ use std::path::Path;
 ///
 /// Bytes are exact when the last request's completion has been seen: the kernel counts them before it wakes the
 /// waiter. Requests and times are counted just after, so that the last one may be missing from a reading.
+/// Read-ahead that is in flight when the reader stops is counted when it lands: after 16 MiB read in order from a cold
+/// file (window 8 MiB) a reading at once said 22 MiB, one after 100 ms 30 MiB. Direct reads of 64 MiB gave 64 MiB to
+/// the byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
     /// Bytes read.

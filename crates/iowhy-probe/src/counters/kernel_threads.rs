@@ -18,7 +18,8 @@ const KEPT_OPEN: usize = 256;
 /// Threads come and go (kworkers). Each reading looks at the list of processes again: a new thread counts from its
 /// birth, which lies after the reading before; of one that is gone the last seen time stays in the sum, which
 /// therefore never goes down. What is missed: the time between the last reading and a thread's end, and threads that
-/// were born and ended between two readings.
+/// were born and ended between two readings. A reading, the list included, takes about 1 us a thread (84 us for 89
+/// threads).
 #[derive(Debug)]
 pub struct KernelThreads {
     threads: HashMap<u32, Thread>,
