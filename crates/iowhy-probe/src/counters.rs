@@ -4,10 +4,12 @@
 
 mod device;
 mod kernel_threads;
+mod memory;
 mod thread;
 
 pub use device::{DeviceCounters, devices};
 pub use kernel_threads::KernelThreads;
+pub use memory::peak_memory_bytes;
 pub use thread::{ThreadUsage, thread_usage};
 
 /// The first number of `/proc/PID/schedstat` is time on the CPU, the second time runnable without one (both ns).

@@ -33,7 +33,9 @@ pub fn measure(seed: u64) -> Result<Ruler, Problem> {
     let reads: Vec<f64> = (0..ROUNDS).map(|_| clock_cost(&clock)).collect();
     let clock_read = stats::bootstrap_median(&reads, seed, Unit::Nanoseconds)
         .ok_or_else(|| Problem::failed("the clock could not be measured"))?;
-    let source = Buffer::new(COPY_SOURCE_BYTES)?;
+    let mut source = Buffer::new(COPY_SOURCE_BYTES)?;
+    // Filled, because pages never written may all be one and the same.
+    source.fill(seed);
     let mut sink = Buffer::new(COPY_SINK_BYTES)?;
     let copies: Vec<f64> = (0..ROUNDS).map(|_| copy_cost(&clock, &source, &mut sink)).collect();
     Ok(Ruler {
