@@ -2,7 +2,7 @@
 //!
 //! Goal: a verdict only where the measurements decide, with every number it rests on. Non-goal: advice.
 //! Invariants: a ratio counts as over or under a threshold only when its whole interval is, and its value is clear
-//! of it by [`rules::CLEARANCE`]; what is nearer than that, or was not measured, gives `cannot-tell` and names the
+//! of it by [`CLEARANCE`]; what is nearer than that, or was not measured, gives `cannot-tell` and names the
 //! measurement that would decide.
 
 mod rules;

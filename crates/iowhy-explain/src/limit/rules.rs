@@ -193,3 +193,19 @@ pub(super) fn copy_bandwidth(
     );
     all(vec![(true, place(&share, COPY_SHARE), copying), (true, place(&of_memcpy, COPY_RATE), reached)])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_interval_and_the_value_must_be_clear_of_the_threshold() {
+        let at = |low, value, high| place(&Estimate { value, low, high, unit: Unit::Ratio, n: 9 }, 1.0);
+        assert_eq!(at(1.05, 1.10, 1.20), Place::Above);
+        assert_eq!(at(0.99, 1.10, 1.20), Place::Near, "the low end is under it");
+        assert_eq!(at(1.005, 1.01, 1.02), Place::Near, "too close");
+        assert_eq!(at(0.80, 0.90, 0.95), Place::Below);
+        assert_eq!(at(0.80, 0.90, 1.01), Place::Near, "the high end is over it");
+        assert_eq!(at(0.98, 0.985, 0.99), Place::Near, "too close");
+    }
+}
