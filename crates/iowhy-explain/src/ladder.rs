@@ -116,8 +116,8 @@ impl Step {
 }
 
 /// Subtracts from every rung the nearest measured rung that it stands on, for every block size of the higher rung.
-/// Steps come in the order of rungs and then of sizes. Rungs with no measured neighbour, or no round in common with
-/// it, give no step.
+/// Steps come in the order of rungs and then of sizes. Rungs with no measured neighbour, or too few rounds in
+/// common with it for an interval (three), give no step.
 pub fn steps(runs: &[RungRun<'_>]) -> Vec<Step> {
     let mut higher: Vec<&RungRun<'_>> = runs.iter().collect();
     higher.sort_by_key(|r| (r.rung, r.run.workload.block_bytes));

@@ -281,7 +281,7 @@ fn device_expected(w: &Workload) -> bool {
 }
 
 /// Whether a call of this method ends only when the data is on stable storage.
-fn waits_for_storage(method: Method) -> bool {
+pub(crate) fn waits_for_storage(method: Method) -> bool {
     matches!(method, Method::PwriteDsync | Method::PwriteFsync | Method::PwriteFdatasync | Method::MmapStore)
 }
 

@@ -13,7 +13,7 @@ pub mod facts;
 pub mod fit;
 pub mod ladder;
 pub mod ledger;
-//pub mod limit;
+pub mod limit;
 pub mod nnls;
 pub mod per_request;
 pub mod reconcile;

@@ -34,11 +34,6 @@ pub fn requests_per_second(sample: &Sample) -> f64 {
     per_second(sample.requests, sample)
 }
 
-/// Bytes that one request claims.
-pub fn claimed_bytes(sample: &Sample) -> f64 {
-    sample.claimed_bytes as f64 / requests(sample)
-}
-
 /// Requests of the block layer for one request, where the device's counters are known.
 pub fn device_requests(sample: &Sample) -> Option<f64> {
     sample.device_requests.map(|n| n as f64 / requests(sample))

@@ -7,9 +7,11 @@
 use iowhy_core::cell::{CellRun, StateCheck};
 use iowhy_core::environment::{TargetFacts, TargetKind};
 use iowhy_core::pattern::Pattern;
+use iowhy_core::units::Bytes;
 use iowhy_core::workload::{CacheState, Direction, Method, Workload};
 
-use crate::words::{bytes, percent};
+use crate::ledger::waits_for_storage;
+use crate::words::percent;
 
 /// Claimed and device bytes that differ by no more than this share agree: metadata, partial pages at the ends.
 pub const AGREEMENT_SHARE: f64 = 0.03;
@@ -103,9 +105,9 @@ pub struct Reconciliation {
 impl Reconciliation {
     /// Both numbers and the reason, in one sentence.
     pub fn sentence(&self) -> String {
-        let claimed = format!("claimed {}", bytes(self.claimed_bytes as f64));
+        let claimed = format!("claimed {}", Bytes(self.claimed_bytes));
         let both = match self.device_bytes {
-            Some(moved) => format!("{claimed}, the device moved {}", bytes(moved as f64)),
+            Some(moved) => format!("{claimed}, the device moved {}", Bytes(moved)),
             None => claimed,
         };
         let why = match self.account {
@@ -133,7 +135,7 @@ impl Reconciliation {
                 "{threads} threads read the same file, each byte left the device once and was claimed {factor:.2} times"
             ),
             Account::WriteBackDebt { debt_bytes } => {
-                format!("{} were still in memory, to be written later", bytes(debt_bytes as f64))
+                format!("{} were still in memory, to be written later", Bytes(debt_bytes))
             }
             Account::Journal { factor } => {
                 format!("journal and metadata made it {factor:.2} times the data")
@@ -142,7 +144,7 @@ impl Reconciliation {
             Account::MemoryBacked => "the bytes live in memory, there is no device under them".to_owned(),
             Account::AnotherProgram { excess_bytes } => format!(
                 "{} more than this cell can have caused; another program used the device",
-                bytes(excess_bytes as f64)
+                Bytes(excess_bytes)
             ),
             Account::Unaccounted { share } => {
                 format!("{} did not come from the device and nothing known explains it", percent(share))
@@ -229,17 +231,12 @@ fn through_the_cache(w: &Workload) -> bool {
     !direct && !w.method.scsi()
 }
 
-/// Whether a call of this method ends only when the data is on stable storage.
-fn synchronous(method: Method) -> bool {
-    matches!(method, Method::PwriteDsync | Method::PwriteFsync | Method::PwriteFdatasync | Method::MmapStore)
-}
-
 /// The device moved less than was claimed.
 fn less(run: &CellRun, context: &ReconcileContext<'_>, totals: &Totals, device: u64) -> Account {
     let w = &run.workload;
     let missing = 1.0 - device as f64 / totals.claimed.max(1) as f64;
     if w.direction.writes() {
-        return if through_the_cache(w) && !synchronous(w.method) {
+        return if through_the_cache(w) && !waits_for_storage(w.method) {
             Account::WriteBackDebt { debt_bytes: totals.claimed - device }
         } else {
             Account::Unaccounted { share: missing }
@@ -299,7 +296,7 @@ fn more(w: &Workload, context: &ReconcileContext<'_>, totals: &Totals, device: u
     let factor = device as f64 / totals.claimed.max(1) as f64;
     if w.direction.writes() {
         let own = totals.requests.saturating_mul(JOURNAL_BYTES_PER_REQUEST);
-        return if w.direction == Direction::Write && synchronous(w.method) && excess_bytes <= own {
+        return if w.direction == Direction::Write && waits_for_storage(w.method) && excess_bytes <= own {
             Account::Journal { factor }
         } else {
             Account::AnotherProgram { excess_bytes }
@@ -366,7 +363,7 @@ pub fn verdict(run: &CellRun, context: &ReconcileContext<'_>) -> Verdict {
     let claims_device = matches!(w.state, CacheState::Cold | CacheState::Direct) && !w.direction.writes();
     match reconcile(run, context).account {
         Account::NotDirect { .. } => Verdict::NotWhatItClaims,
-        Account::MemoryBacked if claims_device => Verdict::NotWhatItClaims,
+        Account::MemoryBacked if claims_device && !is_false(context.facts) => Verdict::NotWhatItClaims,
         Account::Holes { .. } | Account::Unwritten { .. } if claims_device => Verdict::NotWhatItClaims,
         Account::CacheHits { .. } | Account::SharedByJobs { .. } if claims_device => Verdict::NotWhatItClaims,
         Account::CacheHits { share } if 1.0 - share > AGREEMENT_SHARE => Verdict::NotWhatItClaims,
@@ -378,6 +375,11 @@ pub fn verdict(run: &CellRun, context: &ReconcileContext<'_>) -> Verdict {
         _ if matches!(run.state_check, StateCheck::CannotTell { .. }) => Verdict::CannotTell,
         _ => Verdict::Ok,
     }
+}
+
+/// The false targets claim nothing about a device, whatever state their cells name.
+fn is_false(facts: Option<&TargetFacts>) -> bool {
+    facts.is_some_and(|f| matches!(f.kind, TargetKind::Null | TargetKind::Scripted))
 }
 
 fn claims_bytes(run: &CellRun) -> bool {
@@ -576,6 +578,14 @@ mod tests {
     }
 
     static FACTS_SIZE: std::sync::LazyLock<TargetFacts> = std::sync::LazyLock::new(|| facts(1024 * MIB));
+
+    #[test]
+    fn a_scripted_target_claims_no_device() {
+        let scripted = TargetFacts { kind: TargetKind::Scripted, ..facts(1024 * MIB) };
+        let run = totals(reads(Method::Direct, CacheState::Direct, 4096), 100 * MIB, None);
+        assert_eq!(verdict(&run, &with(&scripted)), Verdict::Ok);
+        assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::CannotTell);
+    }
 
     #[test]
     fn failure_and_a_violated_state_come_before_the_bytes() {

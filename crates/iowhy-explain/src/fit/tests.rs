@@ -1,0 +1,246 @@
+//! Known answers: ladders generated from a model give the model back.
+
+use super::*;
+use crate::synthetic::Truth;
+use iowhy_core::cell::CellRun;
+use iowhy_core::layer::Layer;
+use iowhy_core::model::Part;
+use proptest::prelude::*;
+
+const SIZES: [u64; 8] = [512, 1024, 2048, 4096, 16_384, 65_536, 262_144, 1 << 20];
+const RUNGS: [Rung; 7] = [
+    Rung::Syscall,
+    Rung::NullDevice,
+    Rung::ZeroDevice,
+    Rung::Memory,
+    Rung::CachedFile,
+    Rung::MappedFile,
+    Rung::DirectFile,
+];
+
+fn ladder(truth: &Truth, rungs: &[Rung], sizes: &[u64], noise: f64, seed: u64) -> Vec<(Rung, CellRun)> {
+    rungs.iter().flat_map(|&r| sizes.iter().map(move |&s| (r, truth.cell(r, s, noise, seed)))).collect()
+}
+
+fn fitted(cells: &[(Rung, CellRun)], options: &FitOptions) -> Fit {
+    let runs: Vec<RungRun<'_>> = cells.iter().map(|(rung, run)| RungRun { rung: *rung, run }).collect();
+    fit(&runs, options)
+}
+
+fn options(replicates: usize) -> FitOptions {
+    FitOptions { replicates, ..FitOptions::new("test", 4096, 42) }
+}
+
+/// Every cost of the truth with the fitted one.
+fn pairs(truth: &Truth, fit: &Fit) -> Vec<(String, f64, LayerCost)> {
+    let wanted = truth.model();
+    let layers = wanted
+        .layers
+        .iter()
+        .map(|(l, c)| (l.id().to_owned(), c.cost, fit.model.layers.get(l).copied().unwrap_or_default()));
+    let parts = wanted
+        .parts
+        .iter()
+        .map(|(p, c)| (format!("{p:?}"), c.cost, fit.model.parts.get(p).copied().unwrap_or_default()));
+    let field = |cost: fn(&Cost) -> f64, c: &LayerCost| LayerCost {
+        cost: Cost { per_call_ns: cost(&c.cost), ..Cost::default() },
+        low: Cost { per_call_ns: cost(&c.low), ..Cost::default() },
+        high: Cost { per_call_ns: cost(&c.high), ..Cost::default() },
+    };
+    type Field = (&'static str, fn(&Cost) -> f64);
+    let fields: [Field; 3] =
+        [("call", |c| c.per_call_ns), ("page", |c| c.per_page_ns), ("byte", |c| c.per_byte_ns)];
+    layers
+        .chain(parts)
+        .flat_map(|(name, wanted, found)| {
+            fields.map(|(per, cost)| (format!("{name} per {per}"), cost(&wanted), field(cost, &found)))
+        })
+        .collect()
+}
+
+fn assert_recovered(truth: &Truth, fit: &Fit) {
+    for (name, wanted, found) in pairs(truth, fit) {
+        let found = found.cost.per_call_ns;
+        assert!(
+            (found - wanted).abs() <= 1e-6 * wanted + 1e-9,
+            "{name}: {found} for {wanted}\n{:?}",
+            fit.notes
+        );
+    }
+}
+
+#[test]
+fn an_exact_ladder_gives_back_every_cost() {
+    let cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.0, 1);
+    let fit = fitted(&cells, &options(20));
+    assert_recovered(&Truth::EXAMPLE, &fit);
+    assert!(fit.residual_percent < 1e-6, "{}", fit.residual_percent);
+    assert!(fit.notes.is_empty(), "{:?}", fit.notes);
+}
+
+#[test]
+fn held_out_sizes_are_predicted_and_do_not_steer_the_fit() {
+    let mut cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.0, 1);
+    let options = FitOptions { held_out: vec![16_384], ..options(5) };
+    let clean = fitted(&cells, &options);
+    assert_eq!(clean.held_out.len(), 5, "every rung whose cost depends on the size: {:?}", clean.held_out);
+    assert!(clean.held_out.iter().all(|h| h.block_bytes == 16_384 && h.error_percent.abs() < 1e-4));
+    // A held-out cell that doubles its time changes its own error and nothing else.
+    let direct = cells.iter_mut().find(|c| c.0 == Rung::DirectFile && c.1.workload.block_bytes == 16_384);
+    for s in &mut direct.unwrap().1.samples {
+        s.thread_ns *= 2;
+    }
+    let bent = fitted(&cells, &options);
+    assert_eq!(bent.model, clean.model);
+    let error = bent.held_out.iter().find(|h| h.rung == Rung::DirectFile).unwrap().error_percent;
+    assert!((error + 50.0).abs() < 1e-4, "{error}");
+}
+
+#[test]
+fn noise_of_two_per_cent_leaves_most_truths_inside_their_intervals() {
+    let (mut inside, mut all) = (0, 0);
+    for seed in 1..=6 {
+        let cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.02, seed * 7919);
+        let fit = fitted(&cells, &FitOptions { seed, ..options(120) });
+        assert!(fit.residual_percent < 4.0, "{}", fit.residual_percent);
+        for (_, wanted, found) in pairs(&Truth::EXAMPLE, &fit).iter().filter(|p| p.1 > 0.0) {
+            all += 1;
+            let holds = found.low.per_call_ns <= *wanted && *wanted <= found.high.per_call_ns;
+            inside += usize::from(holds);
+            assert!(found.low.per_call_ns <= found.cost.per_call_ns);
+            assert!(found.cost.per_call_ns <= found.high.per_call_ns);
+        }
+    }
+    assert!(inside * 100 >= all * 80, "{inside} of {all}");
+}
+
+#[test]
+fn the_same_record_gives_the_same_model() {
+    let cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.05, 3);
+    assert_eq!(fitted(&cells, &options(30)), fitted(&cells, &options(30)));
+}
+
+#[test]
+fn missing_rungs_are_noted_and_the_rest_still_predicts() {
+    let cells = ladder(&Truth::EXAMPLE, &[Rung::Syscall, Rung::CachedFile], &SIZES, 0.0, 1);
+    let fit = fitted(&cells, &FitOptions { held_out: vec![4096], ..options(5) });
+    assert!(!fit.model.layers.contains_key(&Layer::Device) && !fit.model.layers.contains_key(&Layer::Block));
+    for needle in ["/dev/null", "memory-file", "no direct rung"] {
+        assert!(fit.notes.iter().any(|n| n.contains(needle)), "{needle}: {:?}", fit.notes);
+    }
+    assert!(fit.held_out[0].error_percent.abs() < 1e-4, "{:?}", fit.held_out);
+    let t = Truth::EXAMPLE;
+    let cache = fit.model.cost(Layer::Cache).per_call_ns;
+    assert!((cache - (t.vfs + t.file + t.cache.0)).abs() < 1e-4, "the gap is booked under cache: {cache}");
+    let nothing = fitted(&[], &options(5));
+    assert!(nothing.model.layers.is_empty() && nothing.held_out.is_empty());
+}
+
+#[test]
+fn direct_reads_that_no_device_answered_give_no_device_layer() {
+    let mut cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.0, 1);
+    for (_, run) in cells.iter_mut().filter(|c| c.0 == Rung::DirectFile) {
+        run.samples.iter_mut().for_each(|s| s.device_bytes = Some(0));
+    }
+    let unwritten = fitted(&cells, &options(5));
+    assert!(!unwritten.model.layers.contains_key(&Layer::Device));
+    assert!(unwritten.notes.iter().any(|n| n.contains("the device moved nothing")), "{:?}", unwritten.notes);
+    let cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.0, 1);
+    let tmpfs = fitted(&cells, &FitOptions { memory_backed: true, ..options(5) });
+    assert!(!tmpfs.model.layers.contains_key(&Layer::Device));
+}
+
+#[test]
+fn sizes_of_whole_pages_say_that_pages_and_bytes_are_one() {
+    let sizes = [4096, 16_384, 65_536, 1 << 20];
+    let cells = ladder(&Truth::EXAMPLE, &RUNGS, &sizes, 0.0, 1);
+    let fit = fitted(&cells, &options(5));
+    let t = Truth::EXAMPLE;
+    let copy = fit.model.cost(Layer::Copy).per_byte_ns;
+    assert!((copy - (t.copy + t.cache.1 / 4096.0)).abs() < 1e-8, "{copy}");
+    let block = fit.model.cost(Layer::Block);
+    assert!((block.per_page_ns - (t.block.1 + t.block.2 * 4096.0)).abs() < 1e-4, "{block:?}");
+    assert!(fit.notes.iter().any(|n| n.contains("no cached size below the page")));
+
+    let mut rungs = RUNGS.to_vec();
+    rungs.push(Rung::Copy);
+    let with_copy = fitted(&ladder(&t, &rungs, &sizes, 0.0, 1), &options(5));
+    assert!((with_copy.model.cost(Layer::Copy).per_byte_ns - t.copy).abs() < 1e-8);
+    assert!((with_copy.model.cost(Layer::Cache).per_page_ns - t.cache.1).abs() < 1e-4);
+}
+
+#[test]
+fn a_memory_file_dearer_than_the_file_system_does_not_bend_the_file() {
+    let t = Truth::EXAMPLE;
+    let mut cells = ladder(&t, &RUNGS, &SIZES, 0.0, 1);
+    for (_, run) in cells.iter_mut().filter(|c| c.0 == Rung::Memory) {
+        let pages = run.workload.block_bytes.div_ceil(4096);
+        for s in &mut run.samples {
+            s.cpu_ns += s.requests * 50 * pages;
+            s.thread_ns += s.requests * 50 * pages;
+        }
+    }
+    let fit = fitted(&cells, &options(5));
+    assert!(fit.residual_percent < 1e-4, "{}", fit.residual_percent);
+    assert!((fit.model.cost(Layer::Cache).per_page_ns - t.cache.1).abs() < 1e-4);
+    assert!(fit.notes.iter().any(|n| n.contains("50.0 ns more per page")), "{:?}", fit.notes);
+}
+
+#[test]
+fn insertion_comes_from_cold_cells_with_the_device_counters() {
+    let t = Truth::EXAMPLE;
+    let mut rungs = RUNGS.to_vec();
+    rungs.push(Rung::ColdFile);
+    let mut cells = ladder(&t, &rungs, &SIZES, 0.0, 1);
+    for (_, run) in cells.iter_mut().filter(|c| c.0 == Rung::ColdFile) {
+        let insert = 130.0 * run.workload.block_bytes as f64 / 4096.0;
+        for s in &mut run.samples {
+            s.cpu_ns += (s.requests as f64 * insert) as u64;
+        }
+    }
+    let fit = fitted(&cells, &options(5));
+    // A cold read below the page shares its page's insertion with its neighbours.
+    let insert = fit.model.part(Part::Insert).per_page_ns;
+    assert!((insert - 130.0).abs() < 1e-3, "{insert}");
+    assert_recovered(&t, &fit);
+}
+
+#[test]
+fn our_own_cost_is_taken_off_before_fitting() {
+    let t = Truth::EXAMPLE;
+    let mut cells = ladder(&t, &RUNGS, &SIZES, 0.0, 1);
+    for s in cells.iter_mut().flat_map(|c| &mut c.1.samples) {
+        s.cpu_ns += s.requests * 40;
+        s.thread_ns += s.requests * 40;
+    }
+    assert_recovered(&t, &fitted(&cells, &FitOptions { harness_ns: 40.0, ..options(5) }));
+}
+
+#[test]
+fn a_violated_cell_is_left_out_by_name() {
+    let mut cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.0, 1);
+    let bad = cells.iter_mut().find(|c| c.0 == Rung::CachedFile && c.1.workload.block_bytes == 65_536);
+    let bad = &mut bad.unwrap().1;
+    bad.state_check = StateCheck::Violated { reason: "31 % resident".into() };
+    bad.samples.iter_mut().for_each(|s| s.cpu_ns *= 9);
+    let fit = fitted(&cells, &options(5));
+    assert_recovered(&Truth::EXAMPLE, &fit);
+    assert!(fit.notes[0].contains("65536") && fit.notes[0].contains("31 % resident"), "{:?}", fit.notes);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn random_models_are_recovered(
+        call in 20.0..500.0f64, vfs in 5.0..200.0f64, file in 0.0..300.0f64, zero in 0.005..0.2f64,
+        cache in (5.0..200.0f64, 1.0..200.0f64), copy in 0.01..0.5f64, memory in (1.0..50.0f64, 20.0..900.0f64),
+        block in (200.0..9000.0f64, 1.0..200.0f64, 0.0..0.1f64), device in (2e3..8e6f64, 0.05..20.0f64),
+    ) {
+        let truth = Truth { call, vfs, file, zero, cache, copy, memory, block, device };
+        let fit = fitted(&ladder(&truth, &RUNGS, &SIZES, 0.0, 1), &options(2));
+        for (name, wanted, found) in pairs(&truth, &fit) {
+            let found = found.cost.per_call_ns;
+            prop_assert!((found - wanted).abs() <= 1e-5 * wanted + 1e-7, "{name}: {found} for {wanted}");
+        }
+    }
+}
