@@ -6,9 +6,9 @@
 
 use iowhy_core::cell::{CellRun, Sample, StateCheck};
 use iowhy_core::estimate::{Estimate, Unit};
-use iowhy_core::workload::{Method, Workload};
+use iowhy_core::workload::{CacheState, Method, Workload};
 
-use crate::per_request::{estimate, paired_estimate};
+use crate::per_request::{busy_ns, estimate, paired_estimate};
 
 /// One method in a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub struct MethodCost {
     /// Thread time of one request over that of the reference, paired within rounds; `None` when they share no
     /// round. Exactly 1 for the reference itself.
     pub ratio: Option<Estimate>,
+    /// CPU time of the measuring threads for one request, over that of the reference, likewise.
+    pub cpu_ratio: Option<Estimate>,
 }
 
 /// Methods that were asked for exactly the same thing.
@@ -48,9 +50,13 @@ pub fn methods(cells: &[CellRun]) -> Vec<MethodTable> {
     groups.iter().filter_map(|group| table(group)).collect()
 }
 
-/// Whether two cells ask for the same but for the method (and the seed of the pattern).
+/// Whether two cells ask for the same but for the method (and the seed of the pattern). Cold and direct are one: both
+/// are answered by the device.
 fn same_question(a: &Workload, b: &Workload) -> bool {
-    let neutral = |w: &Workload| Workload { method: Method::Null, seed: 0, ..w.clone() };
+    let neutral = |w: &Workload| {
+        let state = if w.state == CacheState::Direct { CacheState::Cold } else { w.state };
+        Workload { method: Method::Null, seed: 0, state, ..w.clone() }
+    };
     neutral(a) == neutral(b)
 }
 
@@ -73,6 +79,7 @@ fn table(group: &[&CellRun]) -> Option<MethodTable> {
             ratio: paired_estimate(reference, cell, Unit::Ratio, |r, c| {
                 c.ns_per_request() / r.ns_per_request()
             }),
+            cpu_ratio: paired_estimate(reference, cell, Unit::Ratio, |r, c| busy_ns(c) / busy_ns(r)),
         })
         .collect();
     Some(MethodTable { common: reference.workload.clone(), reference: reference.workload.method, rows })
@@ -82,7 +89,6 @@ fn table(group: &[&CellRun]) -> Option<MethodTable> {
 mod tests {
     use super::*;
     use crate::synthetic::Rounds;
-    use iowhy_core::workload::CacheState;
 
     fn cell(method: Method, block_bytes: u64, ns: f64) -> CellRun {
         Rounds::new(Workload::reads(method, CacheState::Warm, block_bytes, 1 << 30)).busy(ns).build()

@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 //! The `iowhy` binary: reads the command line, runs a command, prints its problem, sets the exit code.
 #![forbid(unsafe_code)]
 
@@ -40,6 +39,3 @@ fn complain(problem: &Problem) {
         anstream::eprintln!("{cyan}hint:{cyan:#} {hint}");
     }
 }
-=======
-fn main() {}
->>>>>>> maths
