@@ -70,7 +70,9 @@ fn measure(root: &Path, rounds: usize) -> Outcome<()> {
     if !fio {
         println!("skipped: comparison with fio (not installed; Debian package `fio`)");
     }
-    println!("{rounds} rounds, arms interleaved in seeded order; [95 % interval of the median], n = {rounds}\n");
+    println!(
+        "{rounds} rounds, arms interleaved in seeded order; [95 % interval of the median], n = {rounds}\n"
+    );
 
     harness(&iowhy, rounds)?;
     cached_pread(&iowhy, &file.path, fio, rounds)?;
@@ -85,13 +87,18 @@ fn measure(root: &Path, rounds: usize) -> Outcome<()> {
 fn harness(iowhy: &Path, rounds: usize) -> Outcome<()> {
     let mut arms = [Arm::new("iowhy null", || {
         let record = bench_json(iowhy, &["--runtime", "300ms", "null"])?;
-        record["cells"][0]["time_per_request"]["value"].as_f64().ok_or_else(|| "no time per request".to_owned())
+        record["cells"][0]["time_per_request"]["value"]
+            .as_f64()
+            .ok_or_else(|| "no time per request".to_owned())
     })];
     interleave(&mut arms, rounds)?;
     println!("harness, ns per request (aim: at most 60)\n  {}", show(&arms[0], Unit::Nanoseconds));
     let record = bench_json(iowhy, &["--runtime", "300ms", "null"])?;
     if let Some(bytes) = record["ruler"]["peak_memory_bytes"].as_u64() {
-        println!("  peak memory of the process {} MiB (one run; aim: under 64 beside the buffers)\n", bytes >> 20);
+        println!(
+            "  peak memory of the process {} MiB (one run; aim: under 64 beside the buffers)\n",
+            bytes >> 20
+        );
     }
     Ok(())
 }
@@ -142,7 +149,19 @@ fn uring(iowhy: &Path, file: &Path, rounds: usize, direct: bool) -> Outcome<()> 
         Arm::new("iowhy uring", || {
             iowhy_rate(
                 iowhy,
-                &["--rw", "randread", "--method", "uring", "--iodepth", "32", "--state", state, "--runtime", "1s", &path],
+                &[
+                    "--rw",
+                    "randread",
+                    "--method",
+                    "uring",
+                    "--iodepth",
+                    "32",
+                    "--state",
+                    state,
+                    "--runtime",
+                    "1s",
+                    &path,
+                ],
             )
         }),
         Arm::new("fio io_uring", || fio_rate(&path, &fio_options)),
@@ -224,7 +243,9 @@ fn bench_json(iowhy: &Path, arguments: &[&str]) -> Outcome<Value> {
 
 fn iowhy_rate(iowhy: &Path, arguments: &[&str]) -> Outcome<f64> {
     let record = bench_json(iowhy, arguments)?;
-    record["cells"][0]["requests_per_second"]["value"].as_f64().ok_or_else(|| "no rate in its JSON".to_owned())
+    record["cells"][0]["requests_per_second"]["value"]
+        .as_f64()
+        .ok_or_else(|| "no rate in its JSON".to_owned())
 }
 
 fn fio_rate(path: &str, options: &[&str]) -> Outcome<f64> {

@@ -19,7 +19,10 @@ type Step<'a> = (&'a str, Box<dyn Fn(&Path) -> Ending>);
 /// Runs all steps, failing ones included, and sums up.
 pub fn run(root: &Path) -> ExitCode {
     let steps: Vec<Step<'_>> = vec![
-        ("tidy", Box::new(|root| if tidy::check(root).is_empty() { Ending::Passed } else { tidy_failed(root) })),
+        (
+            "tidy",
+            Box::new(|root| if tidy::check(root).is_empty() { Ending::Passed } else { tidy_failed(root) }),
+        ),
         ("rustfmt", Box::new(|root| cargo(root, &["fmt", "--all", "--check"]))),
         (
             "clippy",

@@ -37,7 +37,11 @@ pub fn check(root: &Path) -> Vec<String> {
         complaints.extend(file_complaints(&name, &text));
     }
     if sources.len() < 10 {
-        complaints.push(format!("only {} source files found under {}: is this the root?", sources.len(), root.display()));
+        complaints.push(format!(
+            "only {} source files found under {}: is this the root?",
+            sources.len(),
+            root.display()
+        ));
     }
     complaints
 }
@@ -60,7 +64,9 @@ fn file_complaints(name: &str, text: &str) -> Vec<String> {
             }
         }
     }
-    for left_open in [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("TO", "DO"), concat!("FIX", "ME")] {
+    for left_open in
+        [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("TO", "DO"), concat!("FIX", "ME")]
+    {
         if text.contains(left_open) {
             complaints.push(format!("{name}: `{left_open}` left open"));
         }
@@ -92,7 +98,9 @@ fn dependency_complaints(name: &str, manifest: &str) -> Vec<String> {
         .filter_map(|line| line.split(['.', ' ', '=']).next())
         .filter(|word| word.starts_with("iowhy") && *word != name)
         .filter(|word| name == HUB || *word != HUB)
-        .map(|word| format!("crates/{name}: depends on {word}; a spoke knows only {HUB}, and {HUB} knows nobody"))
+        .map(|word| {
+            format!("crates/{name}: depends on {word}; a spoke knows only {HUB}, and {HUB} knows nobody")
+        })
         .collect()
 }
 
@@ -129,7 +137,10 @@ mod tests {
     fn a_spoke_that_knows_another_is_seen() {
         let bad = "[dependencies]\niowhy-core.workspace = true\niowhy-probe.workspace = true\n";
         assert_eq!(dependency_complaints("iowhy-explain", bad).len(), 1);
-        assert_eq!(dependency_complaints("iowhy-core", "[dependencies]\niowhy-explain.workspace = true\n").len(), 1);
+        assert_eq!(
+            dependency_complaints("iowhy-core", "[dependencies]\niowhy-explain.workspace = true\n").len(),
+            1
+        );
         assert!(dependency_complaints("iowhy", bad).is_empty());
     }
 

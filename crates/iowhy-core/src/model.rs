@@ -61,6 +61,10 @@ pub enum Part {
     Insert,
     /// Zeroing user memory (`/dev/zero`): the store half of a copy. Not part of a file read.
     Zero,
+    /// What `call` becomes for a request that travels through io_uring in a batch of many.
+    Ring,
+    /// What `block` becomes, per request, when many are in flight and handed to the driver in batches.
+    Deep,
 }
 
 /// Named layers with costs.
@@ -111,6 +115,10 @@ impl StackModel {
         match (method, state) {
             (Method::Null, _) => {}
             (Method::Syscall, _) => busy(&mut ledger, Layer::Call),
+            (Method::PreadEnd, _) => {
+                busy(&mut ledger, Layer::Call);
+                busy(&mut ledger, Layer::Filesystem);
+            }
             (Method::Direct, _) | (Method::Uring, CacheState::Direct) => {
                 for layer in [Layer::Call, Layer::Filesystem, Layer::Block] {
                     busy(&mut ledger, layer);
@@ -125,7 +133,12 @@ impl StackModel {
                     busy(&mut ledger, layer);
                 }
                 if state == CacheState::Cold {
-                    ledger.add(Layer::Cache, self.part(Part::Insert).of(pages, bytes), 0.0);
+                    // A page is brought in once, however many requests share it.
+                    ledger.add(
+                        Layer::Cache,
+                        self.part(Part::Insert).of(bytes / self.page_bytes.max(1) as f64, bytes),
+                        0.0,
+                    );
                     let ahead = self.read_ahead_bytes.max(block_bytes) as f64;
                     let share = bytes / ahead;
                     let ahead_pages = ahead / self.page_bytes.max(1) as f64;

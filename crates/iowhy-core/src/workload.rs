@@ -101,6 +101,7 @@ macro_rules! methods {
 methods! {
     Null = "null", "nothing at all: measures the harness";
     Syscall = "syscall", "the cheapest system call on the descriptor (fcntl F_GETFD): entry, descriptor look-up, exit";
+    PreadEnd = "pread-end", "pread(2) at the end of the file: entry, VFS and file system, but no page and no byte";
     Read = "read", "read(2) at the file position (lseek before it unless sequential)";
     Pread = "pread", "pread(2)";
     Readv = "readv", "preadv(2) into four equal buffers";

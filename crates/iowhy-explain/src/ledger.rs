@@ -102,6 +102,7 @@ fn path(w: &Workload, kind: Option<TargetKind>) -> Option<Path> {
     Some(match w.method {
         M::Null => plain(&[]),
         M::Syscall => plain(&[Call]),
+        M::PreadEnd => plain(&[Call, Filesystem]),
         // The rungs /dev/null and /dev/zero: no cache below them.
         m if character && m.copies() => Path { calls: 1.0, extra_vfs: 1.0, layers: &[Call], note: None },
         M::Direct => plain(DIRECT),

@@ -16,10 +16,10 @@ use iowhy_core::stats;
 use iowhy_core::workload::{CacheState, Workload};
 
 use crate::counters::KernelThreads;
+use crate::interrupt;
 use crate::residency;
 use crate::runner::{self, Arm, Bounds};
 use crate::target::{How, Target};
-use crate::interrupt;
 
 /// One cell of a plan. Several arms run side by side from one barrier.
 #[derive(Debug)]
@@ -77,9 +77,9 @@ pub fn run(cells: &[Cell<'_>], effort: Effort, progress: &mut dyn FnMut(Progress
     let mut rounds = 0;
     let mut first_round = Duration::ZERO;
     while rounds < effort.most_rounds && !interrupt::requested() {
-        let open: Vec<usize> =
-            (0..cells.len()).filter(|&i| states[i].wants_more(rounds, &effort)).collect();
-        if open.is_empty() || (rounds >= effort.least_rounds && begun.elapsed() + first_round > effort.budget) {
+        let open: Vec<usize> = (0..cells.len()).filter(|&i| states[i].wants_more(rounds, &effort)).collect();
+        if open.is_empty() || (rounds >= effort.least_rounds && begun.elapsed() + first_round > effort.budget)
+        {
             break;
         }
         for (position, &pick) in schedule::interleave(open.len(), rounds, effort.seed).iter().enumerate() {
@@ -158,7 +158,13 @@ impl CellState {
     }
 
     /// Prepares, runs and verifies one slice; books it.
-    fn slice(&mut self, cell: &Cell<'_>, round: u32, begun: Instant, kernel_threads: Option<&mut KernelThreads>) {
+    fn slice(
+        &mut self,
+        cell: &Cell<'_>,
+        round: u32,
+        begun: Instant,
+        kernel_threads: Option<&mut KernelThreads>,
+    ) {
         let mut before = Vec::with_capacity(cell.arms.len());
         for (workload, target) in &cell.arms {
             match prepare(workload, target) {
@@ -166,7 +172,8 @@ impl CellState {
                 Err(problem) => return self.fail(&problem),
             }
         }
-        let arms: Vec<Arm<'_>> = cell.arms.iter().map(|(workload, target)| Arm { workload, target }).collect();
+        let arms: Vec<Arm<'_>> =
+            cell.arms.iter().map(|(workload, target)| Arm { workload, target }).collect();
         let start_ns = begun.elapsed().as_nanos() as u64;
         let slices = match runner::run(&arms, cell.bounds, kernel_threads) {
             Ok(slices) => slices,

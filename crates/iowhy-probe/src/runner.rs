@@ -14,7 +14,7 @@ use iowhy_core::histogram::Histogram;
 use iowhy_core::pattern::Offsets;
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
-use iowhy_core::workload::{Direction, Touch, Workload};
+use iowhy_core::workload::{Direction, Method, Touch, Workload};
 
 use crate::access::{Access, Completion, Request};
 use crate::clock::Clock;
@@ -196,7 +196,8 @@ fn run_thread(
         clock: &clock,
         next: NextRequest::new(arm.workload, thread, threads),
         touch: arm.workload.touch,
-        zero_is_end: !matches!(arm.target.facts.kind, TargetKind::CharDevice | TargetKind::Null),
+        zero_is_end: !matches!(arm.target.facts.kind, TargetKind::CharDevice | TargetKind::Null)
+            && !matches!(arm.workload.method, Method::Syscall | Method::PreadEnd),
         deadline_ns: start_ns.saturating_add(bounds.wall.as_nanos().min(u128::from(u64::MAX)) as u64),
         limit: bounds.requests_per_thread,
         tally: Tally { latency: Histogram::default(), requests: 0, bytes: 0, lateness_ns: 0, digest: 0 },
@@ -433,7 +434,9 @@ const NO_REQUEST: Request = Request { offset: 0, bytes: 0, write: false };
 fn touch(data: &[u8], how: Touch) -> u64 {
     match how {
         Touch::None => 0,
-        Touch::Line => data.iter().step_by(64).fold(0, |sum, &byte| sum + u64::from(std::hint::black_box(byte))),
+        Touch::Line => {
+            data.iter().step_by(64).fold(0, |sum, &byte| sum + u64::from(std::hint::black_box(byte)))
+        }
         Touch::All => {
             let mut words = data.chunks_exact(8);
             let sum = words.by_ref().fold(0u64, |sum, w| {
@@ -443,4 +446,3 @@ fn touch(data: &[u8], how: Touch) -> u64 {
         }
     }
 }
-

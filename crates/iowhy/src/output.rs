@@ -27,10 +27,11 @@ impl Pending {
     /// A refusal that names the option and the path.
     pub fn open(option: &str, path: &Path) -> Result<Pending, Problem> {
         let made = !path.exists();
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(|error| {
-            Problem::refused(format!("cannot write `{option} {}`: {error}", path.display()))
-                .hint("name a file in a directory that you may write to")
-        })?;
+        let file =
+            OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(|error| {
+                Problem::refused(format!("cannot write `{option} {}`: {error}", path.display()))
+                    .hint("name a file in a directory that you may write to")
+            })?;
         Ok(Pending { path: path.to_owned(), file, made, written: false })
     }
 

@@ -39,6 +39,11 @@ pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Pro
         Method::Pread => boxed(Reader::new(fd(false, false)?, bytes, Positioned { direct })?),
         Method::Readv => boxed(Reader::new(fd(false, false)?, bytes, InFour { direct })?),
         Method::Preadv2 => boxed(Reader::new(fd(false, false)?, bytes, Flagged::plain(direct))?),
+        Method::PreadEnd => boxed(PreadEnd {
+            fd: fd(false, false)?,
+            end: target.facts.size_bytes,
+            buffer: Buffer::new(bytes)?,
+        }),
         Method::Preadv2Nowait => boxed(Reader::new(fd(false, false)?, bytes, Flagged::nowait(direct))?),
         Method::Preadv2Dontcache => boxed(Reader::new(fd(false, false)?, bytes, Flagged::dontcache(direct))?),
         Method::Direct => match workload.direction {
@@ -123,6 +128,26 @@ fn failed(call: &'static str, direct: bool, offset: u64, errno: Errno) -> Failur
         (false, _) => call,
     };
     Failure::Io { call, offset, errno }
+}
+
+/// `pread` at the end of the file: everything that is done for a request before the first page is looked up. It moves
+/// nothing and claims nothing.
+#[derive(Debug)]
+pub struct PreadEnd {
+    fd: OwnedFd,
+    end: u64,
+    buffer: Buffer,
+}
+
+impl Perform for PreadEnd {
+    fn perform(&mut self, _request: Request) -> Result<usize, Failure> {
+        rustix::io::pread(&self.fd, self.buffer.as_mut_slice(), self.end)
+            .map_err(Failure::io("pread", self.end))
+    }
+
+    fn data(&self) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// The cheapest system call on the descriptor: fcntl(F_GETFD). It moves nothing and claims nothing.

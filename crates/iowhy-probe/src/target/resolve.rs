@@ -125,7 +125,12 @@ fn existing(path: &Path, kind: TargetKind, needs: &Needs) -> Result<Target, Prob
         false => None,
     };
     let facts = inspect::facts(kind, path.display().to_string(), file.as_fd(), &status, size_bytes);
-    Ok(Target { facts, place: Place::Path { path: path.to_owned(), permit }, status: Some(status), leaves: OnceLock::new() })
+    Ok(Target {
+        facts,
+        place: Place::Path { path: path.to_owned(), permit },
+        status: Some(status),
+        leaves: OnceLock::new(),
+    })
 }
 
 fn char_device(path: &Path, number: u64, needs: &Needs) -> Result<Target, Problem> {
@@ -139,7 +144,12 @@ fn char_device(path: &Path, number: u64, needs: &Needs) -> Result<Target, Proble
     let (file, status) = open_to_look(path, "")?;
     let name = path.display().to_string();
     let facts = inspect::facts(TargetKind::CharDevice, name, file.as_fd(), &status, needs.scratch_bytes);
-    Ok(Target { facts, place: Place::Path { path: path.to_owned(), permit: None }, status: Some(status), leaves: OnceLock::new() })
+    Ok(Target {
+        facts,
+        place: Place::Path { path: path.to_owned(), permit: None },
+        status: Some(status),
+        leaves: OnceLock::new(),
+    })
 }
 
 fn open_to_look(path: &Path, what: &str) -> Result<(OwnedFd, Status), Problem> {

@@ -140,10 +140,14 @@ impl<'a> Cells<'a> {
             .iter()
             .zip(&self.outcome.cells)
             .map(|(cell, runs)| {
-                let split = model.zip(runs.first()).zip(cell.arms.first()).and_then(|((model, run), (_, target))| {
-                    ledger::ledger(run, &LedgerContext { model, facts: Some(&target.facts), harness_ns })
-                });
-                split.map_or_else(Layers::default, |split| Layers { ledger: Some(split.layers), notes: split.notes })
+                let split =
+                    model.zip(runs.first()).zip(cell.arms.first()).and_then(|((model, run), (_, target))| {
+                        ledger::ledger(run, &LedgerContext { model, facts: Some(&target.facts), harness_ns })
+                    });
+                split.map_or_else(Layers::default, |split| Layers {
+                    ledger: Some(split.layers),
+                    notes: split.notes,
+                })
             })
             .collect()
     }

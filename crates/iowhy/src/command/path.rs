@@ -98,8 +98,11 @@ fn resolve(
     let name = file.to_string_lossy().into_owned();
     let target = shared::resolve(&name, &needs, progress)?;
     warnings.push(
-        Warning::new("no-scratch-file", format!("{refused}: measuring reads of `{name}` instead, and no writes"))
-            .next(refused.hint.unwrap_or_else(|| "name a directory that you may write to".to_owned())),
+        Warning::new(
+            "no-scratch-file",
+            format!("{refused}: measuring reads of `{name}` instead, and no writes"),
+        )
+        .next(refused.hint.unwrap_or_else(|| "name a directory that you may write to".to_owned())),
     );
     Ok(target)
 }

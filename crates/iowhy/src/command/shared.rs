@@ -26,7 +26,11 @@ pub(super) fn resolve(spec: &str, needs: &Needs, progress: &Progress) -> Result<
         let share = done as f64 / total.max(1) as f64;
         let spent = begun.elapsed().as_secs_f64();
         let remaining = if share > 0.0 { spent / share - spent } else { 0.0 };
-        progress.at(share, std::time::Duration::from_secs_f64(remaining.max(0.0)), "writing the scratch file");
+        progress.at(
+            share,
+            std::time::Duration::from_secs_f64(remaining.max(0.0)),
+            "writing the scratch file",
+        );
     });
     progress.done();
     resolved

@@ -123,7 +123,13 @@ impl Areas {
 pub fn plan<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, seed: u64) -> PathPlan<'a> {
     let mut plan = Builder { cells: Vec::new(), roles: Vec::new(), seed };
     let facts = &target.facts;
-    plan.add("null", Role::Harness, 2, Workload::reads(Method::Null, CacheState::None, SMALL, LARGE), &rungs.harness);
+    plan.add(
+        "null",
+        Role::Harness,
+        2,
+        Workload::reads(Method::Null, CacheState::None, SMALL, LARGE),
+        &rungs.harness,
+    );
     match facts.kind {
         TargetKind::CharDevice | TargetKind::Null => plan.character(target),
         _ => {
@@ -242,7 +248,13 @@ impl<'a> Builder<'a> {
         two.threads = 2;
         self.add("cold-seq-128k-2t", Role::Limit(LimitCell::ColdSequentialThreads), 30, two, target);
         for bytes in [WAY, LARGE] {
-            self.add(&format!("cold-{bytes}"), Role::Ladder(Rung::ColdFile), 25, cold(Method::Pread, bytes), target);
+            self.add(
+                &format!("cold-{bytes}"),
+                Role::Ladder(Rung::ColdFile),
+                25,
+                cold(Method::Pread, bytes),
+                target,
+            );
         }
         for method in WAYS_COLD {
             self.add(&format!("cold-way-{}", method.id()), Role::Way, 25, cold(method, WAY), target);
@@ -273,9 +285,10 @@ impl<'a> Builder<'a> {
             let two = direct(Method::Uring, SMALL, DEEP, 2);
             self.add("direct-4k-d32-2t", Role::Limit(LimitCell::RandomThreads), 30, two, target);
         }
-        for (depth, key, role) in
-            [(1, "direct-seq-1m", LimitCell::DirectSequential), (4, "direct-seq-1m-d4", LimitCell::DirectSequentialDeep)]
-        {
+        for (depth, key, role) in [
+            (1, "direct-seq-1m", LimitCell::DirectSequential),
+            (4, "direct-seq-1m-d4", LimitCell::DirectSequentialDeep),
+        ] {
             let mut stream = direct(Method::Uring, LARGE, depth, 1);
             stream.pattern = Pattern::Sequential;
             self.add(key, Role::Limit(role), 30, stream, target);
@@ -289,7 +302,12 @@ impl<'a> Builder<'a> {
         self.add("cold-way-direct", Role::Way, 25, way, target);
         if let Some(raw) = &rungs.raw_device {
             for bytes in [SMALL, WAY] {
-                let mut w = Workload::reads(Method::Direct, CacheState::Direct, bytes, areas.cold_bytes / bytes * bytes);
+                let mut w = Workload::reads(
+                    Method::Direct,
+                    CacheState::Direct,
+                    bytes,
+                    areas.cold_bytes / bytes * bytes,
+                );
                 w.pattern = Pattern::Permuted;
                 self.add(&format!("raw-{bytes}"), Role::Ladder(Rung::RawDevice), 20, w, raw);
             }
@@ -309,7 +327,9 @@ impl<'a> Builder<'a> {
     fn character(&mut self, target: &'a Target) {
         let call = Workload::reads(Method::Syscall, CacheState::None, SMALL, LARGE);
         self.add("call", Role::Ladder(Rung::Syscall), 10, call, target);
-        for (bytes, label) in [(512, "read 512 B"), (SMALL, "read 4 KiB"), (WAY, "read 64 KiB"), (LARGE, "read 1 MiB")] {
+        for (bytes, label) in
+            [(512, "read 512 B"), (SMALL, "read 4 KiB"), (WAY, "read 64 KiB"), (LARGE, "read 1 MiB")]
+        {
             let read = Workload::reads(Method::Pread, CacheState::None, bytes, 4 * LARGE);
             self.add(&format!("read-{bytes}"), Role::Canonical(label), 20, read, target);
         }
@@ -335,5 +355,11 @@ const WAYS_WARM: [Method; 9] = [
 ];
 
 /// Ways of reading what is not.
-const WAYS_COLD: [Method; 6] =
-    [Method::Pread, Method::Mmap, Method::MmapSequential, Method::MmapRandom, Method::MmapPopulate, Method::Uring];
+const WAYS_COLD: [Method; 6] = [
+    Method::Pread,
+    Method::Mmap,
+    Method::MmapSequential,
+    Method::MmapRandom,
+    Method::MmapPopulate,
+    Method::Uring,
+];

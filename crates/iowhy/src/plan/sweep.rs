@@ -71,33 +71,68 @@ impl Sweep {
             direction,
             pattern,
             block_bytes: units::parse_sizes("--bs", &args.bs)?,
-            methods: args.method.as_deref().map(|text| list("--method", text, method)).transpose()?.unwrap_or_default(),
+            methods: args
+                .method
+                .as_deref()
+                .map(|text| list("--method", text, method))
+                .transpose()?
+                .unwrap_or_default(),
             states,
             threads: list("--threads", &args.threads, |o, t| count(o, t, MOST_THREADS))?,
             depths: list("--iodepth", &args.iodepth, |o, t| count(o, t, MOST_DEPTH))?,
             size_bytes: args.size.as_deref().map(|text| size("--size", text)).transpose()?,
-            runtime: args.runtime.as_deref().map(|text| units::parse_duration("--runtime", text)).transpose()?,
-            precision: args.precision.as_deref().map(|text| units::parse_percent("--precision", text)).transpose()?,
+            runtime: args
+                .runtime
+                .as_deref()
+                .map(|text| units::parse_duration("--runtime", text))
+                .transpose()?,
+            precision: args
+                .precision
+                .as_deref()
+                .map(|text| units::parse_percent("--precision", text))
+                .transpose()?,
             once: args.once,
-            rate_per_second: args.rate.as_deref().map(|text| units::parse_rate("--rate", text)).transpose()?,
+            rate_per_second: args
+                .rate
+                .as_deref()
+                .map(|text| units::parse_rate("--rate", text))
+                .transpose()?,
             touch: touch(&args.touch)?,
             seed: args.seed,
         };
         if sweep.runtime == Some(Duration::ZERO) {
-            return Err(Problem::refused("`--runtime 0` leaves no time to measure").hint("give a time such as `--runtime 5s`"));
+            return Err(Problem::refused("`--runtime 0` leaves no time to measure")
+                .hint("give a time such as `--runtime 5s`"));
         }
         for &method in &sweep.methods {
             if direction == Direction::Read && !method.can_read() {
-                return Err(Problem::refused(format!("method `{}` only writes, but `--rw {}` reads", method.id(), args.rw))
-                    .hint("add `--rw write`, and name a directory: writes go to a scratch file in it"));
+                return Err(Problem::refused(format!(
+                    "method `{}` only writes, but `--rw {}` reads",
+                    method.id(),
+                    args.rw
+                ))
+                .hint("add `--rw write`, and name a directory: writes go to a scratch file in it"));
             }
             if direction.writes() && !method.can_write() {
                 return Err(Problem::refused(format!("method `{}` only reads, but `--rw {}` writes", method.id(), args.rw))
                     .hint("writing methods: write, pwrite, direct, uring, pwrite-dsync, pwrite-fsync, pwrite-fdatasync, mmap-store, fallocate"));
             }
-            if matches!(direction, Direction::Mixed(_)) && method.write_only() && !matches!(method, Method::Write | Method::Pwrite | Method::PwriteDsync | Method::PwriteFsync | Method::PwriteFdatasync) {
-                return Err(Problem::refused(format!("method `{}` cannot mix reads and writes", method.id()))
-                    .hint("use `--method pwrite`, `direct` or `uring` for `--rw rw` and `--rw randrw`"));
+            if matches!(direction, Direction::Mixed(_))
+                && method.write_only()
+                && !matches!(
+                    method,
+                    Method::Write
+                        | Method::Pwrite
+                        | Method::PwriteDsync
+                        | Method::PwriteFsync
+                        | Method::PwriteFdatasync
+                )
+            {
+                return Err(Problem::refused(format!(
+                    "method `{}` cannot mix reads and writes",
+                    method.id()
+                ))
+                .hint("use `--method pwrite`, `direct` or `uring` for `--rw rw` and `--rw randrw`"));
             }
         }
         Ok(sweep)
@@ -153,8 +188,11 @@ impl Sweep {
             }
         }
         if cells.len() > MOST_CELLS {
-            return Err(Problem::refused(format!("these lists make {} cells; {MOST_CELLS} is the most", cells.len()))
-                .hint("shorten `--bs`, `--method`, `--state`, `--threads` or `--iodepth`"));
+            return Err(Problem::refused(format!(
+                "these lists make {} cells; {MOST_CELLS} is the most",
+                cells.len()
+            ))
+            .hint("shorten `--bs`, `--method`, `--state`, `--threads` or `--iodepth`"));
         }
         Ok(cells)
     }
@@ -278,7 +316,10 @@ fn settle(method: Method, state: CacheState, facts: &TargetFacts) -> Result<Cach
             ))
             .hint("use `--state cold` or `--state warm` with mappings, or `--method direct`"));
         }
-        if !matches!(method, Method::Uring | Method::UringSqpoll | Method::Pread | Method::Pwrite | Method::Null) {
+        if !matches!(
+            method,
+            Method::Uring | Method::UringSqpoll | Method::Pread | Method::Pwrite | Method::Null
+        ) {
             return Err(Problem::refused(format!("method `{}` has no O_DIRECT form here", method.id()))
                 .hint("use `--method direct` or `--method uring` with `--state direct`"));
         }
@@ -342,9 +383,12 @@ fn list<T: PartialEq>(
 }
 
 fn state(option: &str, text: &str) -> Result<CacheState, Problem> {
-    [CacheState::Cold, CacheState::Warm, CacheState::Direct].into_iter().find(|s| s.id() == text).ok_or_else(|| {
-        Problem::refused(format!("`{option} {text}` is not a cache state")).hint("a list of cold, warm, direct")
-    })
+    [CacheState::Cold, CacheState::Warm, CacheState::Direct].into_iter().find(|s| s.id() == text).ok_or_else(
+        || {
+            Problem::refused(format!("`{option} {text}` is not a cache state"))
+                .hint("a list of cold, warm, direct")
+        },
+    )
 }
 
 fn method(option: &str, text: &str) -> Result<Method, Problem> {
@@ -356,15 +400,15 @@ fn method(option: &str, text: &str) -> Result<Method, Problem> {
         other => other,
     };
     Method::from_id(id).ok_or_else(|| {
-        Problem::refused(format!("`{option} {text}` is not a method")).hint("`iowhy bench --method list` prints them all")
+        Problem::refused(format!("`{option} {text}` is not a method"))
+            .hint("`iowhy bench --method list` prints them all")
     })
 }
 
 fn touch(text: &str) -> Result<Touch, Problem> {
-    [Touch::None, Touch::Line, Touch::All]
-        .into_iter()
-        .find(|t| t.id() == text)
-        .ok_or_else(|| Problem::refused(format!("`--touch {text}` is not known")).hint("one of none, line, all"))
+    [Touch::None, Touch::Line, Touch::All].into_iter().find(|t| t.id() == text).ok_or_else(|| {
+        Problem::refused(format!("`--touch {text}` is not known")).hint("one of none, line, all")
+    })
 }
 
 fn count(option: &str, text: &str, most: usize) -> Result<usize, Problem> {

@@ -21,7 +21,21 @@ pub fn screen(record: &Record) -> String {
     }
     let several = record.targets.len() > 1;
     let rows: Vec<Vec<String>> = record.cells.iter().map(|cell| row(cell, several)).collect();
-    let mut header = vec!["method", "pattern", "state", "bs", "thr", "depth", "time", "throughput", "requests", "CPU", "p50", "p99", "p99.9"];
+    let mut header = vec![
+        "method",
+        "pattern",
+        "state",
+        "bs",
+        "thr",
+        "depth",
+        "time",
+        "throughput",
+        "requests",
+        "CPU",
+        "p50",
+        "p99",
+        "p99.9",
+    ];
     let mut align = vec![Align::Left, Align::Left, Align::Left];
     align.extend([Align::Right; 10]);
     if several {
@@ -30,7 +44,8 @@ pub fn screen(record: &Record) -> String {
     }
     text.push_str(&layout(&header, &align, &rows));
     let rounds: Vec<usize> = record.cells.iter().map(|c| c.samples.len()).collect();
-    let (least, most) = (rounds.iter().min().copied().unwrap_or(0), rounds.iter().max().copied().unwrap_or(0));
+    let (least, most) =
+        (rounds.iter().min().copied().unwrap_or(0), rounds.iter().max().copied().unwrap_or(0));
     let n = if least == most { format!("{least}") } else { format!("{least} to {most}") };
     let _ = writeln!(
         text,
@@ -40,7 +55,11 @@ pub fn screen(record: &Record) -> String {
         text.push_str(&remarks(cell));
     }
     if let Some(harness) = &record.ruler.harness_per_request {
-        let _ = writeln!(text, "{DIM}iowhy's own cost {} per request, included above{DIM:#}", units::estimate(harness));
+        let _ = writeln!(
+            text,
+            "{DIM}iowhy's own cost {} per request, included above{DIM:#}",
+            units::estimate(harness)
+        );
     }
     text
 }
@@ -115,7 +134,8 @@ fn remarks(cell: &CellRecord) -> String {
         }
     }
     if let Some(lateness) = &cell.lateness {
-        let _ = writeln!(text, "  {name}: issued {} late on average against the plan", units::estimate(lateness));
+        let _ =
+            writeln!(text, "  {name}: issued {} late on average against the plan", units::estimate(lateness));
     }
     text
 }

@@ -43,7 +43,9 @@ fn heading(facts: &TargetFacts, environment: &Environment) -> String {
         TargetKind::CharDevice => "character device",
         TargetKind::Memory => "anonymous memory",
         TargetKind::Null => "answers at once: measures iowhy",
-        TargetKind::Scripted => "a scripted machine in virtual time: these are the model's numbers, not this machine's",
+        TargetKind::Scripted => {
+            "a scripted machine in virtual time: these are the model's numbers, not this machine's"
+        }
     };
     let size = match facts.kind {
         TargetKind::CharDevice | TargetKind::Null => String::new(),
@@ -74,7 +76,8 @@ fn heading(facts: &TargetFacts, environment: &Environment) -> String {
         let _ = writeln!(text, "  {}", first.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(", "));
     }
     if facts.kind != TargetKind::Scripted {
-        let virtualization = environment.virtualization.as_ref().map(|v| format!(", {v}")).unwrap_or_default();
+        let virtualization =
+            environment.virtualization.as_ref().map(|v| format!(", {v}")).unwrap_or_default();
         let _ = writeln!(
             text,
             "  Linux {}, {} x {}, {} memory{virtualization}",
@@ -94,7 +97,8 @@ fn requests(record: &Record, canonical: &[(String, &'static str)]) -> String {
     let mut below = String::new();
     for (key, label) in canonical {
         let Some(cell) = record.cells.iter().find(|c| c.key == *key) else { continue };
-        let label = if cell.verdict == "not-what-it-claims" { format!("{label} (!)") } else { (*label).to_owned() };
+        let label =
+            if cell.verdict == "not-what-it-claims" { format!("{label} (!)") } else { (*label).to_owned() };
         let unexplained = cell.layers.as_ref().map_or_else(String::new, unexplained);
         rows.push(vec![
             label.clone(),
@@ -107,7 +111,8 @@ fn requests(record: &Record, canonical: &[(String, &'static str)]) -> String {
         ledgers.extend(cell.layers.iter());
         if let Some(failure) = &cell.failure {
             let _ = writeln!(below, "  {label}: {failure}");
-        } else if let StateCheck::Violated { reason } | StateCheck::CannotTell { reason } = &cell.state_check {
+        } else if let StateCheck::Violated { reason } | StateCheck::CannotTell { reason } = &cell.state_check
+        {
             let _ = writeln!(below, "  {label}: {reason}");
         }
     }
@@ -153,7 +158,13 @@ fn limits(record: &Record) -> String {
         }
     }
     for question in record.limits.iter().filter(|q| Some(&q.limit) != record.limit.as_ref()) {
-        let _ = writeln!(text, "  {:10} {}: {}", question.question, question.limit.id.id(), question.limit.sentence);
+        let _ = writeln!(
+            text,
+            "  {:10} {}: {}",
+            question.question,
+            question.limit.id.id(),
+            question.limit.sentence
+        );
     }
     text
 }
@@ -173,7 +184,11 @@ fn ways(record: &Record) -> String {
             })
             .collect();
         let _ = writeln!(text, "\n{BOLD}ways of reading, against pread: {title}{BOLD:#}");
-        text.push_str(&layout(&["  method", "time", "CPU"], &[Align::Left, Align::Right, Align::Right], &indent(rows)));
+        text.push_str(&layout(
+            &["  method", "time", "CPU"],
+            &[Align::Left, Align::Right, Align::Right],
+            &indent(rows),
+        ));
     }
     text
 }
@@ -257,4 +272,3 @@ fn trust(record: &Record) -> String {
     }
     text
 }
-
