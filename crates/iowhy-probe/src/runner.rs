@@ -14,7 +14,7 @@ use iowhy_core::histogram::Histogram;
 use iowhy_core::pattern::Offsets;
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
-use iowhy_core::workload::{Direction, Method, Touch, Workload};
+use iowhy_core::workload::{CacheState, Direction, Method, Touch, Workload};
 
 use crate::access::{Access, Completion, Request};
 use crate::clock::Clock;
@@ -114,6 +114,9 @@ pub fn run(
                     .collect()
             })
             .collect();
+        for arm in arms.iter().filter(|arm| leaves_work_behind(arm.workload)) {
+            counters::settle(arm.target.counted_devices(), SETTLE_PATIENCE);
+        }
         let after: Vec<_> = arms.iter().map(|a| a.target.device_counters()).collect();
         let kernel_after = kernel_threads.as_mut().map(|k| k.cpu_ns());
         let kernel_ns = kernel_before.zip(kernel_after).map(|(b, a)| a.saturating_sub(b));
@@ -135,6 +138,14 @@ pub fn run(
         slices.push(slice);
     }
     Ok(slices)
+}
+
+/// How long a slice waits for what it left in flight. Another program may keep the device busy for ever.
+const SETTLE_PATIENCE: Duration = Duration::from_millis(100);
+
+/// Whether requests of a finished slice may still be in flight: read-ahead beyond its last byte, or write-back.
+fn leaves_work_behind(workload: &Workload) -> bool {
+    workload.direction.writes() || workload.state == CacheState::Cold
 }
 
 /// Sums the threads of one arm.

@@ -34,6 +34,15 @@ pub fn estimate(e: &Estimate) -> String {
     format!("{value} [{}, {}]", scale.number(e.low, decimals), scale.number(e.high, decimals))
 }
 
+/// As [`estimate`], but always with `±` and its longer arm: for tables, where a column must stay narrow. It overstates
+/// the uncertainty on the shorter side, never understates it.
+pub fn estimate_narrow(e: &Estimate) -> String {
+    let longer = (e.value - e.low).max(e.high - e.value);
+    let scale = Scale::of(e.value, e.unit);
+    let value = scale.write(e.value, scale.decimals(e));
+    if e.value == 0.0 { value } else { format!("{value} ±{} %", percent_up(longer / e.value.abs())) }
+}
+
 /// The interval alone: `[630, 655] ns`, rounded as in [`estimate`].
 pub fn interval(e: &Estimate) -> String {
     let scale = Scale::of(e.value, e.unit);
@@ -155,6 +164,12 @@ mod tests {
 
     use super::*;
     use crate::units::{Bytes, parse_bytes, parse_duration, parse_rate};
+
+    #[test]
+    fn the_narrow_form_shows_the_longer_arm() {
+        let e = Estimate { value: 641.0, low: 630.0, high: 690.0, unit: Unit::Nanoseconds, n: 9 };
+        assert_eq!(estimate_narrow(&e), "641 ns ±8 %");
+    }
 
     #[test]
     fn three_digits_and_the_fitting_unit() {

@@ -49,7 +49,7 @@ pub fn screen(record: &Record) -> String {
     let n = if least == most { format!("{least}") } else { format!("{least} to {most}") };
     let _ = writeln!(
         text,
-        "{DIM}n = {n} rounds; ± half of the 95 % interval of the median; time and CPU per request; percentiles over every request{DIM:#}"
+        "{DIM}n = {n} rounds; ± the longer arm of the 95 % interval of the median; time and CPU per request; percentiles over every request{DIM:#}"
     );
     for cell in &record.cells {
         text.push_str(&remarks(cell));
@@ -98,7 +98,7 @@ fn row(cell: &CellRecord, several: bool) -> Vec<String> {
 }
 
 fn shown(estimate: Option<&Estimate>) -> String {
-    estimate.map_or_else(|| "cannot tell".to_owned(), units::estimate)
+    estimate.map_or_else(|| "cannot tell".to_owned(), units::estimate_narrow)
 }
 
 /// What is worth saying about one cell; nothing when all is as claimed.

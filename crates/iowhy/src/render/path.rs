@@ -25,7 +25,7 @@ pub fn screen(record: &Record, canonical: &[(String, &'static str)], verbose: bo
     }
     text.push('\n');
     text.push_str(&requests(record, canonical));
-    text.push_str(&limits(record));
+    text.push_str(&limits(record, verbose));
     text.push_str(&ways(record));
     if verbose {
         text.push_str(&model(record));
@@ -127,7 +127,7 @@ fn requests(record: &Record, canonical: &[(String, &'static str)]) -> String {
     let _ = writeln!(text, "{}", bar::legend(ledgers.into_iter()));
     let _ = writeln!(
         text,
-        "{DIM}medians of up to {} rounds, ± half of the 95 % interval; time is thread time per request{DIM:#}",
+        "{DIM}medians of {} rounds, ± the longer arm of the 95 % interval; time is thread time per request{DIM:#}",
         record.rounds
     );
     text.push_str(&below);
@@ -145,28 +145,38 @@ fn unexplained(ledger: &Ledger) -> String {
 }
 
 fn shown(estimate: Option<&Estimate>) -> String {
-    estimate.map_or_else(|| "cannot tell".to_owned(), units::estimate)
+    estimate.map_or_else(|| "cannot tell".to_owned(), units::estimate_narrow)
 }
 
-/// The limit and its evidence.
-fn limits(record: &Record) -> String {
-    let mut text = String::new();
-    if let Some(limit) = &record.limit {
-        let _ = writeln!(text, "\n{BOLD}limit: {}{BOLD:#}  {}", limit.id.id(), limit.sentence);
-        for evidence in &limit.evidence {
-            let _ = writeln!(text, "  - {evidence}");
+/// The headline with its evidence, then the other questions in a line each. What was ruled out is for `--verbose`.
+fn limits(record: &Record, verbose: bool) -> String {
+    let Some(limit) = &record.limit else { return String::new() };
+    let mut text = format!("\n{BOLD}limit: {}{BOLD:#}  {}\n", limit.id.id(), limit.sentence);
+    let others: Vec<_> = record.limits.iter().filter(|q| q.limit != *limit).collect();
+    let mut evidence: Vec<&String> = limit.evidence.iter().filter(|e| verbose || !ruled_out(e)).collect();
+    if !verbose {
+        evidence.truncate(MOST_EVIDENCE);
+    }
+    for line in evidence {
+        let _ = writeln!(text, "  - {line}");
+    }
+    for question in others {
+        let _ = writeln!(text, "{BOLD}limit: {}{BOLD:#}  {}", question.limit.id.id(), question.limit.sentence);
+        if verbose {
+            for line in &question.limit.evidence {
+                let _ = writeln!(text, "  - {line}");
+            }
         }
     }
-    for question in record.limits.iter().filter(|q| Some(&q.limit) != record.limit.as_ref()) {
-        let _ = writeln!(
-            text,
-            "  {:10} {}: {}",
-            question.question,
-            question.limit.id.id(),
-            question.limit.sentence
-        );
-    }
     text
+}
+
+/// Lines of evidence on a screen that must stay one screen.
+const MOST_EVIDENCE: usize = 4;
+
+/// Whether a line of evidence says what the limit is not.
+fn ruled_out(evidence: &str) -> bool {
+    evidence.starts_with("not ")
 }
 
 /// What each way of reading costs against `pread`.
