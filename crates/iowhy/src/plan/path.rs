@@ -11,6 +11,8 @@ use iowhy_probe::campaign::Cell;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::Target;
 
+use crate::plan::sweep;
+
 /// Why a cell is in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -135,6 +137,7 @@ pub fn plan<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, see
         &rungs.harness,
     );
     match facts.kind {
+        TargetKind::CharDevice if sweep::is_scsi_generic(facts) => plan.scsi(target),
         TargetKind::CharDevice | TargetKind::Null => plan.character(target),
         _ => {
             let areas = Areas::of(size_bytes.min(facts.size_bytes));
@@ -327,6 +330,14 @@ impl<'a> Builder<'a> {
         self.add("write-sync-4k", Role::Canonical("write 4 KiB + fdatasync"), 40, w, target);
     }
 
+    /// A SCSI generic device: READ BUFFER moves the device's own buffer, so that no medium is involved.
+    fn scsi(&mut self, target: &'a Target) {
+        for (bytes, method, label) in SCSI {
+            let read = Workload::reads(method, CacheState::None, bytes, bytes);
+            self.add(&format!("{}-{bytes}", method.id()), Role::Canonical(label), 40, read, target);
+        }
+    }
+
     /// A character device: only the call, the VFS and what the driver does with user memory.
     fn character(&mut self, target: &'a Target) {
         let call = Workload::reads(Method::Syscall, CacheState::None, SMALL, LARGE);
@@ -339,6 +350,16 @@ impl<'a> Builder<'a> {
         }
     }
 }
+
+/// The 1999 test: one SCSI command, several sizes, with and without the last copy.
+const SCSI: [(u64, Method, &str); 6] = [
+    (4 << 10, Method::Sg, "READ BUFFER 4 KiB"),
+    (4 << 10, Method::SgNoCopy, "the same, not copied"),
+    (32 << 10, Method::Sg, "READ BUFFER 32 KiB"),
+    (32 << 10, Method::SgNoCopy, "the same, not copied"),
+    (128 << 10, Method::Sg, "READ BUFFER 128 KiB"),
+    (128 << 10, Method::SgNoCopy, "the same, not copied"),
+];
 
 /// Block sizes of the cached rungs; those below a page make per-page and per-byte cost separable.
 const CACHED_LADDER: [u64; 8] = [512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 32 << 10, 128 << 10, 256 << 10];
