@@ -4,10 +4,17 @@
 //! independently fitted costs, unscaled; waiting is booked no further than the kernel's own counters cover it, and
 //! where there are none the note says "not checked"; what is left stands under `unexplained`, and may be negative.
 //!
+//! Busy costs depend on how many requests are in flight: from [`MANY_IN_FLIGHT`] on, a ring pays `Part::Ring` for
+//! `call`, and a direct request in it `Part::Deep` and its share of a batch for `block`, where the model has them.
+//! They are measured on their own rungs at other depths, so the ledger of a depth between them is a prediction.
+//!
 //! The rules of waiting, in order:
 //! 1. `cpu-queue`: the scheduler's own count of time runnable without a CPU, exactly.
 //! 2. `device` for reads: as far as the block layer's request times reach, and not at all for bytes that live in
-//!    memory. Without counters: all of it for cold and direct reads, with a note; none for warm ones.
+//!    memory. Without counters: all of it for cold and direct reads, with a note; none for warm ones. At depth `d` the
+//!    thread's time per request is about `1 / d` of a request's latency, and the block layer's time per request is
+//!    the whole latency, counted once for each request under way. So it reaches further than the wait, and the wait
+//!    is the bound: a thread that waits in a ring waits while at least one of its requests is under way.
 //! 3. `device` for writes: as for reads; then, for methods that wait for stable storage, the rest is `writeback`
 //!    (journal commit and flush: the thread sleeps on nothing else inside such a call). For a single thread of
 //!    plain cached writes the rest is `writeback` too (dirty throttling). Several threads may as well wait for the
@@ -22,6 +29,10 @@ use iowhy_core::workload::{CacheState, Method, Workload};
 use crate::per_request::{
     busy_ns, device_bytes, device_request_ns, device_requests, mean_pages, median_round, wait_ns,
 };
+
+/// Requests in flight for each thread from which a ring is booked as a batch. From two up to here the costs lie between
+/// those of one request and those of many, and are booked as of one.
+pub const MANY_IN_FLIGHT: usize = 8;
 
 /// What the ledger is told beside the cell.
 #[derive(Clone, Copy, Debug)]
@@ -106,9 +117,7 @@ fn path(w: &Workload, kind: Option<TargetKind>) -> Option<Path> {
         // The rungs /dev/null and /dev/zero: no cache below them.
         m if character && m.copies() => Path { calls: 1.0, extra_vfs: 1.0, layers: &[Call], note: None },
         M::Direct => plain(DIRECT),
-        M::Uring if w.state == CacheState::Direct => {
-            noted(1.0, 0.0, DIRECT, "ring: costs of a direct pread; batching makes the call cheaper")
-        }
+        M::Uring if w.state == CacheState::Direct => plain(DIRECT),
         M::UringIopoll => noted(
             1.0,
             0.0,
@@ -185,14 +194,23 @@ fn book_busy(
     };
     notes.extend(path.note.map(str::to_owned));
     let (pages, bytes) = (mean_pages(w.block_bytes, model.page_bytes), w.block_bytes as f64);
+    let other_memory_file =
+        kind == Some(TargetKind::Memory) && context.facts.is_some_and(|f| f.name != model.name);
+    let queue = Queue::of(w, path.layers.contains(&Layer::Block), model);
+    notes.extend(queue.note(w, pages).map(str::to_owned));
     for &layer in path.layers {
-        let times = if layer == Layer::Call { path.calls } else { 1.0 };
-        let cost = if layer == Layer::Filesystem && kind == Some(TargetKind::Memory) {
-            model.part(Part::Vfs)
-        } else {
-            model.cost(layer)
+        let busy_ns = match (layer, queue) {
+            (Layer::Call, Queue::Many { .. }) => model.part(Part::Ring).per_call_ns,
+            (Layer::Block, Queue::Many { .. }) => {
+                let batch = model.part(Part::Batch).per_call_ns / w.depth.max(1) as f64;
+                let each = model.part(Part::Deep).per_call_ns + batch;
+                each * device_requests(sample).unwrap_or(1.0).max(1.0)
+            }
+            (Layer::Call, _) => model.cost(layer).of(pages, bytes) * path.calls,
+            _ if other_memory_file => memory_file_cost(model, layer).of(pages, bytes),
+            _ => model.cost(layer).of(pages, bytes),
         };
-        ledger.add(layer, cost.of(pages, bytes) * times, 0.0);
+        ledger.add(layer, busy_ns, 0.0);
     }
     ledger.add(Layer::Filesystem, model.part(Part::Vfs).per_call_ns * path.extra_vfs, 0.0);
     if kind == Some(TargetKind::CharDevice) && context.facts.is_some_and(|f| f.name == "/dev/zero") {
@@ -201,6 +219,70 @@ fn book_busy(
     let through_the_cache = !path.layers.contains(&Layer::Block) && !path.layers.is_empty();
     if through_the_cache && (w.state == CacheState::Cold || w.direction.writes()) {
         book_device_work(ledger, w, sample, context, notes);
+    }
+}
+
+/// How the requests of a cell share calls and batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Queue {
+    /// One in flight, by a call or through a ring.
+    One,
+    /// More than one, booked as one: too few, or the model does not know better.
+    Several,
+    /// Many, at the costs of a batch.
+    Many {
+        /// Past the page cache.
+        direct: bool,
+        /// The model knows the ring apart from what stands below it.
+        ring: bool,
+    },
+}
+
+impl Queue {
+    fn of(w: &Workload, direct: bool, model: &StackModel) -> Queue {
+        if !w.method.asynchronous() || w.method == Method::Null {
+            return Queue::One;
+        }
+        let ring = model.parts.contains_key(&Part::Ring);
+        let known = if direct { model.parts.contains_key(&Part::Deep) } else { ring };
+        match w.depth {
+            MANY_IN_FLIGHT.. if known => Queue::Many { direct, ring },
+            2.. => Queue::Several,
+            _ => Queue::One,
+        }
+    }
+
+    /// What the booking rests on.
+    fn note(self, w: &Workload, pages: f64) -> Option<&'static str> {
+        match self {
+            Queue::One if w.method != Method::Uring => None,
+            Queue::One => {
+                Some("ring: costs of a call for each request; a registered buffer makes it cheaper")
+            }
+            Queue::Several if w.depth >= MANY_IN_FLIGHT => Some(
+                "ring: costs of one request in flight; batching makes it cheaper, which was not measured",
+            ),
+            Queue::Several => Some(
+                "ring: costs of one request in flight; with a few in flight they lie between those of one and of many",
+            ),
+            Queue::Many { direct: true, .. } if pages > 1.0 => {
+                Some("block: the cost of a deep queue was measured on requests of one page")
+            }
+            Queue::Many { ring: false, .. } => Some("ring: not measured apart, its cost is part of `block`"),
+            Queue::Many { .. } => None,
+        }
+    }
+}
+
+/// What a memory file pays that the model was not fitted on: its own costs where they were measured, else those of the
+/// file without its file system.
+fn memory_file_cost(model: &StackModel, layer: Layer) -> Cost {
+    let own = model.parts.get(&Part::MemoryFile).map(|c| c.cost);
+    match (layer, own) {
+        (Layer::Filesystem, _) => model.part(Part::Vfs),
+        (Layer::Cache, Some(own)) => Cost { per_byte_ns: 0.0, ..own },
+        (Layer::Copy, Some(own)) => Cost { per_byte_ns: own.per_byte_ns, ..Cost::default() },
+        _ => model.cost(layer),
     }
 }
 
@@ -295,6 +377,7 @@ mod tests {
     use super::*;
     use crate::ladder::Rung;
     use crate::synthetic::{Rounds, Truth, facts};
+    use iowhy_core::model::LayerCost;
     use iowhy_core::workload::Direction;
     use proptest::prelude::*;
 
@@ -305,7 +388,8 @@ mod tests {
     #[test]
     fn the_models_own_rungs_leave_nothing_unexplained() {
         let model = Truth::EXAMPLE.model();
-        for rung in [Rung::Syscall, Rung::CachedFile, Rung::MappedFile, Rung::DirectFile, Rung::ColdFile] {
+        use Rung::*;
+        for rung in [Syscall, EndOfFile, CachedFile, MappedFile, DirectFile, ColdFile] {
             for bytes in [4096, 65_536] {
                 let run = Truth::EXAMPLE.cell(rung, bytes, 0.0, 1);
                 let split = ledger(&run, &context(&model, None)).unwrap();
@@ -334,6 +418,91 @@ mod tests {
             let split = ledger(&run, &context(&model, Some(&target))).unwrap();
             assert!(split.unexplained_share().abs() < 1e-6, "{rung:?}: {split:?}");
         }
+    }
+
+    fn with_parts(parts: &[(Part, f64)]) -> StackModel {
+        let mut model = Truth::EXAMPLE.model();
+        model.parts.extend(
+            parts.iter().map(|&(p, ns)| (p, LayerCost::exact(Cost { per_call_ns: ns, ..Cost::default() }))),
+        );
+        model
+    }
+
+    #[test]
+    fn a_depth_between_the_measured_ones_is_predicted() {
+        let t = Truth::EXAMPLE;
+        let model = with_parts(&[(Part::Ring, t.ring), (Part::Deep, t.deep.0), (Part::Batch, t.deep.1)]);
+        for depth in [MANY_IN_FLIGHT, 32] {
+            let split = ledger(&t.deep_cell(depth, 0.0, 1), &context(&model, None)).unwrap();
+            assert!(split.unexplained_share().abs() < 1e-9, "{depth}: {split:?}");
+            assert!((split.layers.get(Layer::Call).busy_ns - t.ring).abs() < 1e-9);
+            let block = t.deep.0 + t.deep.1 / depth as f64;
+            assert!((split.layers.get(Layer::Block).busy_ns - block).abs() < 1e-6);
+            assert!(
+                (split.layers.get(Layer::Device).wait_ns - 7000.0).abs() < 1e-3,
+                "no more than was waited"
+            );
+            assert!(split.notes.is_empty(), "{:?}", split.notes);
+        }
+        let cached = ledger(&t.cell(Rung::RingMemory, 4096, 0.0, 1), &context(&model, None)).unwrap();
+        assert!(cached.unexplained_share().abs() < 1e-9, "{cached:?}");
+    }
+
+    #[test]
+    fn a_few_in_flight_and_unmeasured_queues_are_booked_as_one_request_and_said_so() {
+        let t = Truth::EXAMPLE;
+        let full = with_parts(&[(Part::Ring, t.ring), (Part::Deep, t.deep.0), (Part::Batch, t.deep.1)]);
+        let no_ring = with_parts(&[(Part::Deep, t.deep.0)]);
+        let cases = [
+            (&full, 4, t.call, t.block.0, "between those of one and of many"),
+            (&t.model(), 32, t.call, t.block.0, "which was not measured"),
+            (&no_ring, 32, 0.0, t.deep.0, "its cost is part of `block`"),
+        ];
+        for (model, depth, call, block_at_least, words) in cases {
+            let split = ledger(&t.deep_cell(depth, 0.0, 1), &context(model, None)).unwrap();
+            assert!((split.layers.get(Layer::Call).busy_ns - call).abs() < 1e-9, "{words}");
+            let block = split.layers.get(Layer::Block).busy_ns;
+            assert!(block >= block_at_least && block < block_at_least + 100.0, "{words}: {block}");
+            assert!(split.notes.iter().any(|n| n.contains(words)), "{words}: {:?}", split.notes);
+        }
+    }
+
+    #[test]
+    fn a_request_split_by_the_block_layer_pays_the_deep_cost_for_each_part() {
+        let t = Truth::EXAMPLE;
+        let model = with_parts(&[(Part::Ring, t.ring), (Part::Deep, t.deep.0), (Part::Batch, t.deep.1)]);
+        let mut w = Workload::reads(Method::Uring, CacheState::Direct, 1 << 20, 1 << 30);
+        w.depth = 16;
+        let run = Rounds::new(w).busy(20_000.0).wait(7e5).device(3.0, (1 << 20) as f64, 9e6).build();
+        let split = ledger(&run, &context(&model, None)).unwrap();
+        let block = split.layers.get(Layer::Block).busy_ns;
+        assert!((block - 3.0 * (t.deep.0 + t.deep.1 / 16.0)).abs() < 1e-6, "{block}");
+        assert!(split.notes.iter().any(|n| n.contains("requests of one page")), "{:?}", split.notes);
+    }
+
+    #[test]
+    fn a_memory_file_pays_its_own_costs_unless_it_is_what_the_model_was_fitted_on() {
+        let t = Truth::EXAMPLE;
+        let mut model = t.model();
+        let own = Cost { per_call_ns: 40.0, per_page_ns: 300.0, per_byte_ns: 0.1 };
+        model.parts.insert(Part::MemoryFile, LayerCost::exact(own));
+        let run = t.cell(Rung::Memory, 65_536, 0.0, 1);
+        let split = |name: &str| {
+            let target = TargetFacts {
+                kind: TargetKind::Memory,
+                name: name.into(),
+                memory_backed: true,
+                ..facts(1 << 30)
+            };
+            ledger(&run, &context(&model, Some(&target))).unwrap().layers
+        };
+        let other = split("memory");
+        assert!((other.get(Layer::Filesystem).busy_ns - t.vfs).abs() < 1e-9);
+        assert!((other.get(Layer::Cache).busy_ns - (40.0 + 300.0 * 16.0)).abs() < 1e-9);
+        assert!((other.get(Layer::Copy).busy_ns - 6553.6).abs() < 1e-9);
+        let same = split(&model.name);
+        assert!((same.get(Layer::Filesystem).busy_ns - t.vfs - t.file).abs() < 1e-9);
+        assert!((same.get(Layer::Copy).busy_ns - t.copy * 65_536.0).abs() < 1e-9);
     }
 
     #[test]
@@ -423,6 +592,8 @@ mod tests {
             state in proptest::sample::select(vec![CacheState::Cold, CacheState::Warm, CacheState::Direct, CacheState::None]),
             write in any::<bool>(),
             threads in 0usize..5,
+            depth in 0usize..100,
+            deep in any::<bool>(),
             block_bytes in 0u64..(1 << 24),
             totals in (0u64..10_000_000, 0u64..(1 << 50), 0u64..(1 << 50), 0u64..(1 << 50)),
             counters in proptest::option::of((0u64..(1 << 40), 0u64..(1 << 50), 0u64..(1 << 50))),
@@ -432,6 +603,7 @@ mod tests {
             let mut w = Workload::reads(method, state, block_bytes, 1 << 30);
             w.direction = if write { Direction::Write } else { Direction::Read };
             w.threads = threads;
+            w.depth = depth;
             let mut run = Rounds::new(w).rounds(1).build();
             let s = &mut run.samples[0];
             (s.requests, s.thread_ns, s.cpu_ns, s.run_delay_ns) = totals;
@@ -439,7 +611,8 @@ mod tests {
             s.device_bytes = counters.map(|c| c.1);
             s.device_request_ns = counters.map(|c| c.2);
             let expected = s.ns_per_request();
-            let model = Truth::EXAMPLE.model();
+            let parts = [(Part::Ring, 70.0), (Part::Deep, 1800.0), (Part::Batch, 30_000.0)];
+            let model = with_parts(if deep { &parts } else { &[] });
             let target = TargetFacts { memory_backed, ..facts(1 << 30) };
             let context = LedgerContext { model: &model, facts: Some(&target), harness_ns };
             match ledger(&run, &context) {

@@ -17,6 +17,11 @@ use crate::words::percent;
 pub const AGREEMENT_SHARE: f64 = 0.03;
 /// Absolute slack beside [`AGREEMENT_SHARE`]: a neighbour's log line is not a mismatch.
 pub const AGREEMENT_BYTES: u64 = 256 * 1024;
+/// Rounds up to this share are few: a median over the rounds does not see them.
+const FEW_ROUNDS_SHARE: f64 = 0.25;
+/// Windows that a sequential reader may leave under way beyond its last byte: the one it reads from was asked for while
+/// the one before was read, and asks for the next when its own mark is reached.
+const WINDOWS_AHEAD: u64 = 2;
 /// Bytes beyond the data that a synchronous write may cause (journal, inode, bitmap) and still be its own.
 const JOURNAL_BYTES_PER_REQUEST: u64 = 64 * 1024;
 /// Read-ahead assumed where the device's setting is not known: the kernel's default.
@@ -55,6 +60,13 @@ pub enum Account {
     ReadAhead {
         /// Device bytes over claimed bytes.
         factor: f64,
+    },
+    /// A warm cell whose state was verified in every round, and in a few rounds the device was used all the same.
+    UsedMeanwhile {
+        /// Rounds in which it was.
+        rounds: usize,
+        /// Rounds in all.
+        of: usize,
     },
     /// Several threads read one file: the first brings a page in, the others find it.
     SharedByJobs {
@@ -131,6 +143,9 @@ impl Reconciliation {
             Account::ReadAhead { factor } => {
                 format!("read-ahead and whole pages fetched {factor:.2} times what was asked")
             }
+            Account::UsedMeanwhile { rounds, of } => format!(
+                "another program (or late read-ahead of another cell) used the device in {rounds} of {of} rounds"
+            ),
             Account::SharedByJobs { threads, factor } => format!(
                 "{threads} threads read the same file, each byte left the device once and was claimed {factor:.2} times"
             ),
@@ -177,6 +192,7 @@ pub fn reconcile(run: &CellRun, context: &ReconcileContext<'_>) -> Reconciliatio
             Some(device) if run.workload.method == Method::Fallocate && device <= totals.claimed => {
                 Account::NoData
             }
+            Some(_) if let Some(account) = used_meanwhile(run) => account,
             Some(device) if agree(totals.claimed, device) => Account::Agrees,
             Some(device) if device < totals.claimed => less(run, context, &totals, device),
             Some(device) => more(&run.workload, context, &totals, device),
@@ -222,6 +238,24 @@ fn in_memory(facts: Option<&TargetFacts>) -> bool {
 fn agree(claimed: u64, device: u64) -> bool {
     let slack = ((claimed as f64 * AGREEMENT_SHARE) as u64).max(AGREEMENT_BYTES.min(claimed / 10));
     claimed.abs_diff(device) <= slack
+}
+
+/// A warm cell does not stop being warm because somebody else used the device in a few of its rounds: what it asks
+/// for was seen in the cache before and after each of them, and reading it again and again would have brought the
+/// device into every round. `None` where that is not so, and where the device moved next to nothing.
+fn used_meanwhile(run: &CellRun) -> Option<Account> {
+    let w = &run.workload;
+    let verified_warm = w.state == CacheState::Warm && run.state_check == StateCheck::Verified;
+    if !verified_warm || w.direction.writes() || !through_the_cache(w) {
+        return None;
+    }
+    let counted: Vec<(u64, u64)> =
+        run.samples.iter().filter_map(|s| Some((s.claimed_bytes, s.device_bytes?))).collect();
+    let touched = |&&(claimed, device): &&(u64, u64)| device as f64 > claimed as f64 * AGREEMENT_SHARE;
+    let rounds = counted.iter().filter(touched).count();
+    let of = counted.len();
+    (rounds > 0 && rounds as f64 <= of as f64 * FEW_ROUNDS_SHARE)
+        .then_some(Account::UsedMeanwhile { rounds, of })
 }
 
 /// Whether requests go through the page cache, whatever state was asked for.
@@ -312,12 +346,12 @@ fn more(w: &Workload, context: &ReconcileContext<'_>, totals: &Totals, device: u
     }
 }
 
-/// The most that reading ahead and whole pages can add: in order, one window past the end for each thread and
+/// The most that reading ahead and whole pages can add: in order, [`WINDOWS_AHEAD`] past the end for each thread and
 /// round; out of order, one window (or the rest of a page) for each request.
 fn over_fetch_bytes(w: &Workload, context: &ReconcileContext<'_>, totals: &Totals) -> u64 {
     let window = context.read_ahead_bytes.unwrap_or(DEFAULT_READ_AHEAD_BYTES).max(PAGE_BYTES);
     let starts = match w.pattern {
-        Pattern::Sequential => totals.rounds.saturating_mul(w.threads.max(1) as u64),
+        Pattern::Sequential => totals.rounds.saturating_mul(w.threads.max(1) as u64 * WINDOWS_AHEAD),
         _ => totals.requests,
     };
     starts.saturating_mul(window)
@@ -568,13 +602,77 @@ mod tests {
     }
 
     #[test]
-    fn sequential_reading_cannot_over_fetch_more_than_a_window() {
+    fn sequential_reading_cannot_over_fetch_more_than_two_windows() {
         let w = reads(Method::Pread, CacheState::Cold, 4096);
         let context = with(&FACTS_SIZE);
         let slightly = totals(w.clone(), MIB, Some(MIB + 120 * 1024));
         assert!(matches!(reconcile(&slightly, &context).account, Account::ReadAhead { .. }));
+        let two_windows = totals(w.clone(), MIB, Some(MIB + 2 * 131_072));
+        assert!(matches!(reconcile(&two_windows, &context).account, Account::ReadAhead { .. }));
+        let beyond = totals(w.clone(), MIB, Some(MIB + 2 * 131_072 + 1));
+        assert!(matches!(reconcile(&beyond, &context).account, Account::AnotherProgram { .. }));
         let grossly = totals(w, MIB, Some(4 * MIB));
         assert_eq!(reconcile(&grossly, &context).account, Account::AnotherProgram { excess_bytes: 3 * MIB });
+    }
+
+    /// A cell of several rounds, each with its claimed and device bytes.
+    fn in_rounds(w: Workload, rounds: &[(u64, u64)]) -> CellRun {
+        let mut run = totals(w, MIB, Some(0));
+        let sample = run.samples[0].clone();
+        run.samples = (0..)
+            .zip(rounds)
+            .map(|(round, &(claimed_bytes, device))| iowhy_core::cell::Sample {
+                round,
+                claimed_bytes,
+                device_bytes: Some(device),
+                ..sample.clone()
+            })
+            .collect();
+        run
+    }
+
+    #[test]
+    fn large_read_ahead_left_under_way_in_every_round_is_no_other_program() {
+        let context = ReconcileContext { facts: Some(&FACTS_SIZE), read_ahead_bytes: Some(8 * MIB) };
+        let run = |device: u64| {
+            in_rounds(reads(Method::Pread, CacheState::Cold, 131_072), &[(71 * MIB, device / 11); 11])
+        };
+        let found = reconcile(&run(904 * MIB), &context);
+        assert_eq!(
+            found.sentence(),
+            "claimed 781 MiB, the device moved 904 MiB: read-ahead and whole pages fetched 1.16 times what was asked"
+        );
+        assert_eq!(verdict(&run(904 * MIB), &context), Verdict::Ok);
+        assert_eq!(verdict(&run(1804 * MIB), &context), Verdict::CannotTell);
+    }
+
+    #[test]
+    fn one_round_with_late_read_ahead_does_not_make_a_verified_warm_cell_a_liar() {
+        let context = with(&FACTS_SIZE);
+        let warm = || reads(Method::Pread, CacheState::Warm, 1024);
+        let mut rounds = [(17_580_311, 0); 11];
+        rounds[4].1 = 8 * MIB;
+        let run = in_rounds(warm(), &rounds);
+        assert_eq!(
+            reconcile(&run, &context).sentence(),
+            "claimed 184 MiB, the device moved 8 MiB: another program (or late read-ahead of another cell) used the \
+             device in 1 of 11 rounds"
+        );
+        assert_eq!(verdict(&run, &context), Verdict::Ok);
+        // More than the cell claims in all, and still in one round.
+        rounds[4].1 = 400 * MIB;
+        assert_eq!(verdict(&in_rounds(warm(), &rounds), &context), Verdict::Ok);
+        // Not verified: nobody saw that the bytes were in the cache.
+        let mut unseen = run;
+        unseen.state_check = StateCheck::CannotTell { reason: "no cachestat".into() };
+        assert_eq!(verdict(&unseen, &context), Verdict::NotWhatItClaims);
+        // In every third round or more it is the cell's own reading.
+        let mut often = [(17_580_311, 0); 11];
+        often.iter_mut().step_by(3).for_each(|r| r.1 = 8 * MIB);
+        assert_eq!(verdict(&in_rounds(warm(), &often), &context), Verdict::NotWhatItClaims);
+        // A trace of device traffic is worth no word.
+        let quiet = in_rounds(warm(), &[(17_580_311, 4096); 11]);
+        assert!(matches!(reconcile(&quiet, &context).account, Account::CacheHits { .. }));
     }
 
     static FACTS_SIZE: std::sync::LazyLock<TargetFacts> = std::sync::LazyLock::new(|| facts(1024 * MIB));
