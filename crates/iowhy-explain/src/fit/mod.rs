@@ -7,6 +7,8 @@
 //! cost the rungs cannot tell apart from another is fixed at zero and named in `notes`, not guessed.
 
 mod identify;
+#[cfg(test)]
+mod measured;
 mod solve;
 #[cfg(test)]
 mod tests;
