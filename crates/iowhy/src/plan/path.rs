@@ -228,6 +228,12 @@ impl<'a> Builder<'a> {
         self.add("cached-1m", Role::Limit(LimitCell::CachedLarge), 0, large, target);
         let mapped = warm(Method::Mmap, SMALL);
         self.add("mapped-4k", Role::Canonical("mapped, a page a time"), 20, mapped, target);
+        let end = Workload::reads(Method::PreadEnd, CacheState::None, SMALL, LARGE);
+        self.add("end-of-file", Role::Ladder(Rung::EndOfFile), 4, end, target);
+        let mut ring = warm(Method::Uring, SMALL);
+        ring.pattern = Pattern::Random;
+        ring.depth = DEEP;
+        self.add("ring-warm-4k", Role::Ladder(Rung::RingMemory), 6, ring, target);
         for bytes in CACHED_LADDER {
             let key = format!("warm-{bytes}");
             self.add(&key, Role::Ladder(Rung::CachedFile), 4, warm(Method::Pread, bytes), target);
@@ -285,7 +291,12 @@ impl<'a> Builder<'a> {
             self.add("direct-4k", Role::Limit(LimitCell::RandomOne), 0, one, target);
             for (depth, role) in DEPTHS {
                 let deep = direct(Method::Uring, SMALL, depth, 1);
-                self.add(&format!("direct-4k-d{depth}"), Role::Limit(role), 30, deep, target);
+                let key = format!("direct-4k-d{depth}");
+                self.add(&key, Role::Limit(role), 30, deep.clone(), target);
+                // The depth on the screen is predicted from its neighbours.
+                if depth != DEEP {
+                    self.add(&key, Role::Ladder(Rung::DirectDeep), 0, deep, target);
+                }
             }
             let deep = direct(Method::Uring, SMALL, DEEP, 1);
             self.add("direct-4k-d32", Role::Canonical("direct 4 KiB, depth 32"), 0, deep, target);
