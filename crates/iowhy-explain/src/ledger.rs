@@ -120,7 +120,7 @@ fn book_busy(
             (Layer::Block, Queue::Many { .. }) => {
                 let batch = model.part(Part::Batch).per_call_ns / w.depth.max(1) as f64;
                 let each = model.part(Part::Deep).per_call_ns + batch;
-                each * device_requests(sample).unwrap_or(1.0).max(1.0)
+                each * parts(sample, pages)
             }
             (Layer::Call, _) => model.cost(layer).of(pages, bytes) * path.calls,
             _ if other_memory_file => memory_file_cost(model, layer).of(pages, bytes),
@@ -136,6 +136,12 @@ fn book_busy(
     if through_the_cache && (w.state == CacheState::Cold || w.direction.writes()) {
         book_device_work(ledger, w, sample, context, notes);
     }
+}
+
+/// Requests of the block layer that one direct request became. A page is never split, whatever another program's
+/// requests add to the counters.
+fn parts(sample: &Sample, pages: f64) -> f64 {
+    if pages <= 1.0 { 1.0 } else { device_requests(sample).unwrap_or(1.0).max(1.0) }
 }
 
 /// What a memory file pays that the model was not fitted on: its own costs where they were measured, else those of the

@@ -101,6 +101,10 @@ fn a_request_split_by_the_block_layer_pays_the_deep_cost_for_each_part() {
     let block = split.layers.get(Layer::Block).busy_ns;
     assert!((block - 3.0 * (t.deep.0 + t.deep.1 / 16.0)).abs() < 1e-6, "{block}");
     assert!(split.notes.iter().any(|n| n.contains("requests of one page")), "{:?}", split.notes);
+    // A page cannot be split: more requests than ours are another program's.
+    let mut page = t.deep_cell(16, 0.0, 1);
+    page.samples.iter_mut().for_each(|s| s.device_requests = s.device_requests.map(|n| n * 5));
+    assert!(ledger(&page, &context(&model, None)).unwrap().unexplained_share().abs() < 1e-9);
 }
 
 #[test]
