@@ -102,7 +102,15 @@ fn harness(iowhy: &Path, rounds: usize) -> Outcome<()> {
 /// What the runner costs a cached read: its loop and a bare one, slice about slice in one process.
 fn bare_loop(root: &Path, example: &Path, file: &Path, rounds: usize) -> Outcome<()> {
     let built = Command::new("cargo")
-        .args(["build", "--quiet", "--release", "--package", "iowhy-probe", "--example", "bare_against_runner"])
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "--package",
+            "iowhy-probe",
+            "--example",
+            "bare_against_runner",
+        ])
         .current_dir(root)
         .status()
         .map_err(|e| format!("cannot run cargo: {e}"))?;

@@ -74,6 +74,21 @@ pub enum Part {
     MemoryFile,
 }
 
+impl Part {
+    /// The stable identifier, as in TOML and JSON.
+    pub fn id(self) -> &'static str {
+        match self {
+            Part::Vfs => "vfs",
+            Part::Insert => "insert",
+            Part::Zero => "zero",
+            Part::Ring => "ring",
+            Part::Deep => "deep",
+            Part::Batch => "batch",
+            Part::MemoryFile => "memory-file",
+        }
+    }
+}
+
 /// Named layers with costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StackModel {
@@ -194,6 +209,14 @@ mod tests {
         let end = m.predict(Method::PreadEnd, CacheState::Warm, 8192).unwrap();
         assert!((end.total_ns() - (100.0 + 80.0)).abs() < 1e-9, "no page, no byte: {end:?}");
         assert!(m.predict(Method::Sendfile, CacheState::Warm, 4096).is_none());
+    }
+
+    #[test]
+    fn part_ids_are_what_files_say() {
+        use Part::*;
+        for part in [Vfs, Insert, Zero, Ring, Deep, Batch, MemoryFile] {
+            assert_eq!(serde_json::to_string(&part).unwrap(), format!("\"{}\"", part.id()));
+        }
     }
 
     #[test]

@@ -64,7 +64,9 @@ pub fn summarize(run: &CellRun, seed: u64) -> Summary {
         cpu_user_per_request: median(Unit::Nanoseconds, &|s| s.cpu_user_ns as f64 / s.requests.max(1) as f64),
         kernel_threads_per_request: kernel_seen
             .then(|| {
-                median(Unit::Nanoseconds, &|s| s.kernel_thread_ns.unwrap_or(0) as f64 / s.requests.max(1) as f64)
+                median(Unit::Nanoseconds, &|s| {
+                    s.kernel_thread_ns.unwrap_or(0) as f64 / s.requests.max(1) as f64
+                })
             })
             .flatten(),
         noise_share: stats::noise(&times),

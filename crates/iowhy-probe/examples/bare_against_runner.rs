@@ -20,7 +20,8 @@ const SLICE: Duration = Duration::from_millis(25);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
-    let (Some(path), Some(Ok(rounds))) = (arguments.get(1), arguments.get(2).map(|n| n.parse::<u32>())) else {
+    let (Some(path), Some(Ok(rounds))) = (arguments.get(1), arguments.get(2).map(|n| n.parse::<u32>()))
+    else {
         eprintln!("usage: bare_against_runner FILE ROUNDS");
         return ExitCode::from(2);
     };
@@ -49,7 +50,11 @@ fn measure(path: &str, rounds: u32) -> Result<(Vec<f64>, Vec<f64>), Problem> {
     for _ in 0..rounds {
         let bare_first = coin.below(2) == 0;
         for arm in [bare_first, !bare_first] {
-            if arm { bare.push(bare_slice(&target, bytes)?) } else { ours.push(runner_slice(&target, &workload)?) }
+            if arm {
+                bare.push(bare_slice(&target, bytes)?)
+            } else {
+                ours.push(runner_slice(&target, &workload)?)
+            }
         }
     }
     Ok((bare, ours))

@@ -99,7 +99,12 @@ pub trait Access {
     }
 
     /// Likewise for greater depths.
-    fn closed_loop_deep(&mut self, work: &mut HotLoop<'_>, depth: usize, start_ns: u64) -> Result<(), String> {
+    fn closed_loop_deep(
+        &mut self,
+        work: &mut HotLoop<'_>,
+        depth: usize,
+        start_ns: u64,
+    ) -> Result<(), String> {
         work.closed_deep(self, depth, start_ns)
     }
 

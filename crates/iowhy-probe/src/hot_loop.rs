@@ -57,11 +57,7 @@ impl NextRequest {
         }
         let offset = self.drawn[self.used];
         self.used += 1;
-        Request {
-            offset,
-            bytes: self.block_bytes as usize,
-            write,
-        }
+        Request { offset, bytes: self.block_bytes as usize, write }
     }
 }
 

@@ -222,4 +222,3 @@ fn run_thread(
         failure: ended.err(),
     })
 }
-

@@ -204,7 +204,12 @@ impl<'a> Builder<'a> {
         if let Some(memory) = &rungs.memory {
             for bytes in CACHED_LADDER {
                 let key = format!("memory-{bytes}");
-                let read = Workload::reads(Method::Pread, CacheState::Warm, bytes, memory.facts.size_bytes.min(WARM_BYTES));
+                let read = Workload::reads(
+                    Method::Pread,
+                    CacheState::Warm,
+                    bytes,
+                    memory.facts.size_bytes.min(WARM_BYTES),
+                );
                 self.add(&key, Role::Ladder(Rung::Memory), 4, read, memory);
             }
         }

@@ -107,8 +107,12 @@ impl Sweep {
         }
         if let (Some(size), Some(&largest)) = (sweep.size_bytes, sweep.block_bytes.iter().max()) {
             if largest > size {
-                return Err(Problem::refused(format!("`--bs {}` is larger than `--size {}`", Bytes(largest), Bytes(size)))
-                    .hint("use a smaller `--bs` or a larger `--size`"));
+                return Err(Problem::refused(format!(
+                    "`--bs {}` is larger than `--size {}`",
+                    Bytes(largest),
+                    Bytes(size)
+                ))
+                .hint("use a smaller `--bs` or a larger `--size`"));
             }
         }
         for &method in &sweep.methods {

@@ -105,7 +105,8 @@ fn limits(record: &Record, verbose: bool) -> String {
         let _ = writeln!(text, "  - {line}");
     }
     for question in others {
-        let _ = writeln!(text, "{BOLD}limit: {}{BOLD:#}  {}", question.limit.id.id(), question.limit.sentence);
+        let _ =
+            writeln!(text, "{BOLD}limit: {}{BOLD:#}  {}", question.limit.id.id(), question.limit.sentence);
         if verbose {
             for line in &question.limit.evidence {
                 let _ = writeln!(text, "  - {line}");
