@@ -229,15 +229,16 @@ impl<'a> HotLoop<'a> {
                 && now < self.deadline_ns
                 && started < self.limit
                 && !interrupt::requested();
-            if open && planned <= now {
-                if let Some(slot) = free.pop() {
-                    self.tally.lateness_ns += pacer.take(now);
-                    let request = self.next.draw();
-                    flying[slot] = (planned, request);
-                    access.submit(slot, request).map_err(|f| f.to_string())?;
-                    started += 1;
-                    continue;
-                }
+            if open
+                && planned <= now
+                && let Some(slot) = free.pop()
+            {
+                self.tally.lateness_ns += pacer.take(now);
+                let request = self.next.draw();
+                flying[slot] = (planned, request);
+                access.submit(slot, request).map_err(|f| f.to_string())?;
+                started += 1;
+                continue;
             }
             if free.len() == depth {
                 if !open {
@@ -280,11 +281,12 @@ impl<'a> HotLoop<'a> {
         }
         self.tally.requests += 1;
         self.tally.bytes += bytes as u64;
-        if self.touch != Touch::None && !request.write {
-            if let Some(data) = access.data(slot) {
-                let data = &data[..bytes.min(data.len())];
-                self.tally.digest = self.tally.digest.wrapping_add(touch(data, self.touch));
-            }
+        if self.touch != Touch::None
+            && !request.write
+            && let Some(data) = access.data(slot)
+        {
+            let data = &data[..bytes.min(data.len())];
+            self.tally.digest = self.tally.digest.wrapping_add(touch(data, self.touch));
         }
         Ok(())
     }

@@ -290,7 +290,7 @@ impl<'a> Builder<'a> {
             w.threads = threads;
             w
         };
-        if SMALL % alignment == 0 {
+        if SMALL.is_multiple_of(alignment) {
             let one = direct(Method::Direct, SMALL, 1, 1);
             self.add("direct-4k", Role::Canonical("direct 4 KiB, random"), 40, one.clone(), target);
             self.add("direct-4k", Role::Limit(LimitCell::RandomOne), 0, one, target);

@@ -105,15 +105,15 @@ impl Sweep {
             return Err(Problem::refused("`--runtime 0` leaves no time to measure")
                 .hint("give a time such as `--runtime 5s`"));
         }
-        if let (Some(size), Some(&largest)) = (sweep.size_bytes, sweep.block_bytes.iter().max()) {
-            if largest > size {
-                return Err(Problem::refused(format!(
-                    "`--bs {}` is larger than `--size {}`",
-                    Bytes(largest),
-                    Bytes(size)
-                ))
-                .hint("use a smaller `--bs` or a larger `--size`"));
-            }
+        if let (Some(size), Some(&largest)) = (sweep.size_bytes, sweep.block_bytes.iter().max())
+            && largest > size
+        {
+            return Err(Problem::refused(format!(
+                "`--bs {}` is larger than `--size {}`",
+                Bytes(largest),
+                Bytes(size)
+            ))
+            .hint("use a smaller `--bs` or a larger `--size`"));
         }
         for &method in &sweep.methods {
             if direction == Direction::Read && !method.can_read() {
@@ -260,16 +260,16 @@ impl Sweep {
         if matches!(facts.kind, TargetKind::CharDevice | TargetKind::Null) {
             return Ok(self.size_bytes.unwrap_or(DEFAULT_REGION_BYTES).max(block_bytes));
         }
-        if let Some(size) = self.size_bytes {
-            if size > facts.size_bytes {
-                return Err(Problem::refused(format!(
-                    "`--size {}` is larger than `{}` ({})",
-                    Bytes(size),
-                    facts.name,
-                    Bytes(facts.size_bytes)
-                ))
-                .hint(format!("use `--size {}` or less", facts.size_bytes)));
-            }
+        if let Some(size) = self.size_bytes
+            && size > facts.size_bytes
+        {
+            return Err(Problem::refused(format!(
+                "`--size {}` is larger than `{}` ({})",
+                Bytes(size),
+                facts.name,
+                Bytes(facts.size_bytes)
+            ))
+            .hint(format!("use `--size {}` or less", facts.size_bytes)));
         }
         let whole = self.size_bytes.unwrap_or(facts.size_bytes);
         // A warm region is fetched before every round: without an explicit size keep that short.
@@ -369,7 +369,7 @@ fn check_alignment(workload: &Workload, facts: &TargetFacts) -> Result<(), Probl
             .hint("use `--state cold`, which empties the page cache before each round"));
     }
     let alignment = facts.direct_alignment_bytes.unwrap_or(512).max(1);
-    if workload.block_bytes % alignment != 0 {
+    if !workload.block_bytes.is_multiple_of(alignment) {
         return Err(Problem::refused(format!(
             "`--bs {}` is not a multiple of {alignment} bytes, which direct requests to `{}` need",
             Bytes(workload.block_bytes),

@@ -152,24 +152,24 @@ fn remarks(cell: &CellRecord) -> String {
             noise * 100.0
         );
     }
-    if let (Some(kernel), Some(own)) = (&cell.kernel_threads_per_request, &cell.cpu_per_request) {
-        if kernel.value > NOTABLE_KERNEL_SHARE * own.value {
-            let _ = writeln!(
-                text,
-                "  {name}: kernel threads (write-back, completions, others' too) used {} per request beside",
-                units::estimate(kernel)
-            );
-        }
+    if let (Some(kernel), Some(own)) = (&cell.kernel_threads_per_request, &cell.cpu_per_request)
+        && kernel.value > NOTABLE_KERNEL_SHARE * own.value
+    {
+        let _ = writeln!(
+            text,
+            "  {name}: kernel threads (write-back, completions, others' too) used {} per request beside",
+            units::estimate(kernel)
+        );
     }
-    if let (Some(first), Some(last)) = (&cell.first_done, &cell.last_done) {
-        if cell.threads > 1 {
-            let _ = writeln!(
-                text,
-                "  {name}: first thread done after {}, last after {}",
-                units::estimate(first),
-                units::estimate(last)
-            );
-        }
+    if let (Some(first), Some(last)) = (&cell.first_done, &cell.last_done)
+        && cell.threads > 1
+    {
+        let _ = writeln!(
+            text,
+            "  {name}: first thread done after {}, last after {}",
+            units::estimate(first),
+            units::estimate(last)
+        );
     }
     if let Some(lateness) = &cell.lateness {
         let _ =

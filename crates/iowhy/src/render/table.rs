@@ -11,7 +11,6 @@ pub enum Align {
 
 /// Lays out rows below a header; columns are as wide as their widest cell, two spaces apart.
 pub fn layout(header: &[&str], align: &[Align], rows: &[Vec<String>]) -> String {
-    let columns = header.len();
     let mut widths: Vec<usize> = header.iter().map(|h| visible_width(h)).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -22,9 +21,9 @@ pub fn layout(header: &[&str], align: &[Align], rows: &[Vec<String>]) -> String 
     let head: Vec<String> = header.iter().map(|h| (*h).to_owned()).collect();
     for row in std::iter::once(&head).chain(rows) {
         let mut line = String::new();
-        for column in 0..columns {
+        for (column, width) in widths.iter().enumerate() {
             let cell = row.get(column).map_or("", String::as_str);
-            let gap = " ".repeat(widths[column] - visible_width(cell));
+            let gap = " ".repeat(width - visible_width(cell));
             match align.get(column) {
                 Some(Align::Right) => line.push_str(&format!("{gap}{cell}")),
                 _ => line.push_str(&format!("{cell}{gap}")),
