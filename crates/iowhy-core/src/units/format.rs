@@ -20,7 +20,7 @@ pub fn count_rate(per_second: f64) -> String {
 
 /// Value and interval: `641 ns ±2 %` when the interval is about symmetric, otherwise `641 ns [630, 690]`, in the
 /// unit of the value. The per cent figure is the longer arm, rounded up. No more digits than the interval supports:
-/// to one digit beyond the leading digit of its longer finite arm, four at most.
+/// to one digit beyond the leading digit of its longer finite arm, four at most and two at least.
 pub fn estimate(e: &Estimate) -> String {
     let (below, above) = (e.value - e.low, e.high - e.value);
     let longer = below.max(above);
@@ -217,7 +217,7 @@ mod tests {
             (of(641.27, 441.0, 790.0, Nanoseconds), "640 ns ±32 %"),
             (of(641.27, 630.0, 690.0, Nanoseconds), "641 ns [630, 690]"),
             (of(641.27, 641.27, 641.27, Nanoseconds), "641.3 ns ±0 %"),
-            (of(641.27, 10.0, 5000.0, Nanoseconds), "600 ns [0, 5000]"),
+            (of(641.27, 10.0, 5000.0, Nanoseconds), "640 ns [10, 5000]"),
             (of(0.0, -3.0, 4.0, Nanoseconds), "0.0 ns [-3.0, 4.0]"),
             (of(1_500.0, 1_470.0, 1_530.0, Nanoseconds), "1.500 µs ±2 %"),
             (of(12_345.0, 12_000.0, 12_700.0, PerSecond), "12.35 k/s ±3 %"),
