@@ -102,7 +102,7 @@ impl Scale {
         let arms = [e.value - e.low, e.high - e.value];
         let longer = arms.into_iter().filter(|arm| arm.is_finite()).fold(0.0, f64::max);
         // Two digits of the value always stay, however wide the interval.
-        let least = if e.value == 0.0 { most } else { 1 - magnitude(e.value) };
+        let least = if e.value == 0.0 { i32::MIN } else { 1 - magnitude(e.value) };
         if longer > 0.0 { (1 - magnitude(longer)).min(most).max(least) } else { most }
     }
 
