@@ -4,7 +4,7 @@
 //! never by the size of the mismatch alone. Non-goal: correcting the claimed rate. Invariant: a mismatch that no
 //! fact explains is [`Account::AnotherProgram`] or [`Account::Unaccounted`], never the nearest likely story.
 
-use iowhy_core::cell::{CellRun, StateCheck};
+use iowhy_core::cell::{CellRun, Sample, StateCheck};
 use iowhy_core::environment::{TargetFacts, TargetKind};
 use iowhy_core::pattern::Pattern;
 use iowhy_core::units::Bytes;
@@ -214,7 +214,7 @@ impl Totals {
 
 fn in_memory(facts: Option<&TargetFacts>) -> bool {
     facts.is_some_and(|f| {
-        let kinds = [TargetKind::CharDevice, TargetKind::Memory, TargetKind::Null, TargetKind::Scripted];
+        let kinds = [TargetKind::CharDevice, TargetKind::Memory, TargetKind::Null];
         f.memory_backed || kinds.contains(&f.kind)
     })
 }
@@ -247,6 +247,11 @@ fn less(run: &CellRun, context: &ReconcileContext<'_>, totals: &Totals, device: 
     }
     // A warm cell is meant to be answered from memory; what lies under the file does not matter to it.
     if through_the_cache(w) && w.state == CacheState::Warm {
+        // All of it was seen in memory before and after every round: what the device read was not for this cell.
+        let in_memory = |s: &Sample| s.resident_before == Some(1.0) && s.resident_after == Some(1.0);
+        if 1.0 - missing > AGREEMENT_SHARE && run.samples.iter().all(in_memory) {
+            return Account::AnotherProgram { excess_bytes: device };
+        }
         return Account::CacheHits { share: missing };
     }
     if let Some(account) = nothing_behind(context.facts, missing) {
@@ -371,7 +376,7 @@ pub fn verdict(run: &CellRun, context: &ReconcileContext<'_>) -> Verdict {
         Account::Agrees if w.state == CacheState::Warm && claims_bytes(run) => Verdict::NotWhatItClaims,
         Account::AnotherProgram { .. } if w.state == CacheState::Warm => Verdict::CannotTell,
         Account::AnotherProgram { .. } | Account::Unaccounted { .. } => Verdict::CannotTell,
-        Account::NoCounters if claims_device => Verdict::CannotTell,
+        Account::NoCounters if claims_device && !is_false(context.facts) => Verdict::CannotTell,
         _ if matches!(run.state_check, StateCheck::CannotTell { .. }) => Verdict::CannotTell,
         _ => Verdict::Ok,
     }
@@ -578,6 +583,18 @@ mod tests {
     }
 
     static FACTS_SIZE: std::sync::LazyLock<TargetFacts> = std::sync::LazyLock::new(|| facts(1024 * MIB));
+
+    #[test]
+    fn a_file_that_stayed_in_memory_is_not_to_blame_for_what_the_device_read() {
+        let mut run = totals(reads(Method::Pread, CacheState::Warm, 4096), 100 * MIB, Some(50 * MIB));
+        let plain = facts(1024 * MIB);
+        assert_eq!(verdict(&run, &with(&plain)), Verdict::NotWhatItClaims, "residency was not seen");
+        run.samples[0].resident_before = Some(1.0);
+        run.samples[0].resident_after = Some(1.0);
+        let found = reconcile(&run, &with(&plain));
+        assert_eq!(found.account, Account::AnotherProgram { excess_bytes: 50 * MIB });
+        assert_eq!(verdict(&run, &with(&plain)), Verdict::CannotTell);
+    }
 
     #[test]
     fn a_scripted_target_claims_no_device() {

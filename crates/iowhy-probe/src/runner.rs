@@ -9,7 +9,6 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use iowhy_core::cell::Sample;
-use iowhy_core::environment::TargetKind;
 use iowhy_core::histogram::Histogram;
 use iowhy_core::pattern::Offsets;
 use iowhy_core::problem::Problem;
@@ -123,7 +122,8 @@ pub fn run(
     for (index, (arm, threads)) in arms.iter().zip(results).enumerate() {
         let threads = threads.into_iter().collect::<Result<Vec<_>, Problem>>()?;
         let mut slice = combine(threads);
-        slice.sample.kernel_thread_ns = kernel_ns;
+        // Kernel threads of this machine have no part in virtual time.
+        slice.sample.kernel_thread_ns = kernel_ns.filter(|_| arm.target.script().is_none());
         if let (Some(before), Some(after)) = (before[index], after[index]) {
             let moved = after.since(&before);
             let writes = arm.workload.direction.writes();
@@ -196,7 +196,7 @@ fn run_thread(
         clock: &clock,
         next: NextRequest::new(arm.workload, thread, threads),
         touch: arm.workload.touch,
-        zero_is_end: !matches!(arm.target.facts.kind, TargetKind::CharDevice | TargetKind::Null)
+        zero_is_end: !arm.target.answers_nothing()
             && !matches!(arm.workload.method, Method::Syscall | Method::PreadEnd),
         deadline_ns: start_ns.saturating_add(bounds.wall.as_nanos().min(u128::from(u64::MAX)) as u64),
         limit: bounds.requests_per_thread,
