@@ -134,7 +134,30 @@ pub fn run(
         }
         slices.push(slice);
     }
+    apportion(arms, &mut slices);
     Ok(slices)
+}
+
+/// Arms on the same devices see each other's traffic in the counters. Each is booked its part by the bytes it claims,
+/// so that the parts sum to what the devices moved and no byte is taken as evidence twice.
+fn apportion(arms: &[Arm<'_>], slices: &mut [Slice]) {
+    let claimed: Vec<u64> = slices.iter().map(|slice| slice.sample.claimed_bytes).collect();
+    for (index, slice) in slices.iter_mut().enumerate() {
+        let devices = arms[index].target.counted_devices();
+        let beside = |other: &Arm<'_>| !devices.is_empty() && other.target.counted_devices() == devices;
+        let together: u64 =
+            arms.iter().zip(&claimed).filter(|(arm, _)| beside(arm)).map(|(_, bytes)| bytes).sum();
+        if together > claimed[index] {
+            let part = claimed[index] as f64 / together as f64;
+            for counted in [
+                &mut slice.sample.device_bytes,
+                &mut slice.sample.device_requests,
+                &mut slice.sample.device_request_ns,
+            ] {
+                *counted = counted.map(|whole| (whole as f64 * part).round() as u64);
+            }
+        }
+    }
 }
 
 /// Sums the threads of one arm.
