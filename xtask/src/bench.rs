@@ -2,12 +2,9 @@
 //! each ratio with its interval. Prints; asserts nothing, because a shared machine proves nothing by one number.
 
 use std::fs::File;
-use std::hint::black_box;
 use std::io::Write;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
 
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::rng::Rng;
@@ -15,15 +12,13 @@ use iowhy_core::stats;
 use serde_json::Value;
 
 const FILE_BYTES: u64 = 64 << 20;
-const BLOCK_BYTES: u64 = 4 << 10;
-const SLICE: Duration = Duration::from_millis(1000);
 const SEED: u64 = 1;
 
 /// What a benchmark step may fail with: text for people.
 type Outcome<T> = Result<T, String>;
 
 /// Builds the release binary and measures it. `--rounds N` changes the number of rounds (default 11).
-pub fn run(root: &Path, arguments: &[&str]) -> ExitCode {
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     let rounds = match arguments {
         [] => 11,
         ["--rounds", n] if n.parse::<usize>().is_ok_and(|n| n >= 3) => n.parse().unwrap_or(11),
@@ -75,8 +70,9 @@ fn measure(root: &Path, rounds: usize) -> Outcome<()> {
     );
 
     harness(&iowhy, rounds)?;
-    cached_pread(&iowhy, &file.path, fio, rounds)?;
+    bare_loop(root, &target.join("release/examples/bare_against_runner"), &file.path, rounds)?;
     if fio {
+        cached_pread(&iowhy, &file.path, rounds)?;
         uring(&iowhy, &file.path, rounds, false)?;
         uring(&iowhy, &file.path, rounds, true)?;
     }
@@ -103,26 +99,59 @@ fn harness(iowhy: &Path, rounds: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// Cached random 4 KiB reads: bare loop, iowhy, fio psync. Rates per second.
-fn cached_pread(iowhy: &Path, file: &Path, fio: bool, rounds: usize) -> Outcome<()> {
+/// What the runner costs a cached read: its loop and a bare one, slice about slice in one process.
+fn bare_loop(root: &Path, example: &Path, file: &Path, rounds: usize) -> Outcome<()> {
+    let built = Command::new("cargo")
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "--package",
+            "iowhy-probe",
+            "--example",
+            "bare_against_runner",
+        ])
+        .current_dir(root)
+        .status()
+        .map_err(|e| format!("cannot run cargo: {e}"))?;
+    if !built.success() {
+        return Err("the example did not build".to_owned());
+    }
+    // A slice takes 25 ms: many more pairs than the others fit in the same time.
+    let pairs = rounds * PAIRS_PER_ROUND;
+    let output = Command::new(example)
+        .arg(file)
+        .arg(pairs.to_string())
+        .output()
+        .map_err(|e| format!("cannot run {}: {e}", example.display()))?;
+    let record: Value = serde_json::from_slice(&output.stdout).map_err(|e| format!("its JSON: {e}"))?;
+    let values = |key: &str| -> Vec<f64> {
+        record[key].as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
+    };
+    let bare = Arm { name: "bare loop", run: Box::new(|| Ok(0.0)), values: values("bare_ns") };
+    let ours = Arm { name: "runner", run: Box::new(|| Ok(0.0)), values: values("runner_ns") };
+    println!("cached random 4 KiB pread, ns per request, {pairs} pairs of 25 ms");
+    println!("  {}\n  {}", show(&bare, Unit::Nanoseconds), show(&ours, Unit::Nanoseconds));
+    ratio("runner / bare loop (aim: at most 1.03)", &ours, &bare);
+    println!();
+    Ok(())
+}
+
+const PAIRS_PER_ROUND: usize = 20;
+
+/// Cached random 4 KiB reads: iowhy and fio psync. Rates per second.
+fn cached_pread(iowhy: &Path, file: &Path, rounds: usize) -> Outcome<()> {
     let path = file.display().to_string();
-    let bare = File::open(file).map_err(|e| format!("cannot open {path}: {e}"))?;
     let mut arms = vec![
-        Arm::new("bare loop", || bare_loop(&bare)),
         Arm::new("iowhy pread", || {
             iowhy_rate(iowhy, &["--rw", "randread", "--state", "warm", "--runtime", "1s", &path])
         }),
+        Arm::new("fio psync", || fio_rate(&path, &["--ioengine=psync"])),
     ];
-    if fio {
-        arms.push(Arm::new("fio psync", || fio_rate(&path, &["--ioengine=psync"])));
-    }
     interleave(&mut arms, rounds)?;
     println!("cached random 4 KiB pread, requests per second");
     table(&arms);
-    ratio("bare loop / iowhy (aim: at most 1.03)", &arms[0], &arms[1]);
-    if let Some(fio) = arms.get(2) {
-        ratio("iowhy / fio psync (aim: at least 1.25)", &arms[1], fio);
-    }
+    ratio("iowhy / fio psync (aim: at least 1.25)", &arms[0], &arms[1]);
     println!();
     Ok(())
 }
@@ -208,24 +237,6 @@ fn ratio(what: &str, above: &Arm<'_>, below: &Arm<'_>) {
         Some(Estimate { value, low, high, .. }) => println!("  {what}: {value:.3} [{low:.3}, {high:.3}]"),
         None => println!("  {what}: cannot tell"),
     }
-}
-
-/// Random preads and nothing else: what the kernel gives to a program that measures nothing.
-fn bare_loop(file: &File) -> Outcome<f64> {
-    let mut buffer = vec![0u8; BLOCK_BYTES as usize];
-    let mut rng = Rng::new(SEED);
-    let begun = Instant::now();
-    let mut reads = 0u64;
-    while begun.elapsed() < SLICE {
-        // Looking at the time once in a thousand reads costs less than a tenth of a nanosecond per read.
-        for _ in 0..1000 {
-            let offset = rng.below(FILE_BYTES / BLOCK_BYTES) * BLOCK_BYTES;
-            file.read_at(&mut buffer, offset).map_err(|e| format!("pread: {e}"))?;
-        }
-        reads += 1000;
-        black_box(&buffer);
-    }
-    Ok(reads as f64 / begun.elapsed().as_secs_f64())
 }
 
 fn bench_json(iowhy: &Path, arguments: &[&str]) -> Outcome<Value> {

@@ -17,7 +17,7 @@ enum Ending {
 type Step<'a> = (&'a str, Box<dyn Fn(&Path) -> Ending>);
 
 /// Runs all steps, failing ones included, and sums up.
-pub fn run(root: &Path) -> ExitCode {
+pub(crate) fn run(root: &Path) -> ExitCode {
     let steps: Vec<Step<'_>> = vec![
         (
             "tidy",

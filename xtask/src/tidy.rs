@@ -14,7 +14,7 @@ const FACADE: &str = "iowhy";
 const KERNEL_CRATES: [&str; 2] = ["iowhy-probe", "iowhy-watch"];
 
 /// Prints complaints; fails if there are any.
-pub fn report(root: &Path) -> ExitCode {
+pub(crate) fn report(root: &Path) -> ExitCode {
     let complaints = check(root);
     for complaint in &complaints {
         println!("tidy: {complaint}");
@@ -28,7 +28,7 @@ pub fn report(root: &Path) -> ExitCode {
 }
 
 /// All complaints about the tree.
-pub fn check(root: &Path) -> Vec<String> {
+pub(crate) fn check(root: &Path) -> Vec<String> {
     let sources = rust_files(root);
     let mut complaints = spokes_know_only_the_hub(root);
     for path in &sources {

@@ -4,6 +4,8 @@ use std::fmt;
 
 use rustix::io::Errno;
 
+use crate::hot_loop::HotLoop;
+
 /// One request. Offsets are absolute in the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -88,6 +90,22 @@ pub trait Access {
         let mut done = Vec::with_capacity(1);
         self.reap(1, &mut done)?;
         Ok(done.first().map_or(0, |c| c.bytes))
+    }
+
+    /// Hands itself to the hot loop of depth 1. Not to be overridden: it exists so that the loop is compiled for each
+    /// method and calls it directly.
+    fn closed_loop(&mut self, work: &mut HotLoop<'_>, start_ns: u64) -> Result<(), String> {
+        work.closed(self, start_ns)
+    }
+
+    /// Likewise for greater depths.
+    fn closed_loop_deep(
+        &mut self,
+        work: &mut HotLoop<'_>,
+        depth: usize,
+        start_ns: u64,
+    ) -> Result<(), String> {
+        work.closed_deep(self, depth, start_ns)
     }
 
     /// Options that were asked for and refused by the kernel, in words: `IOPOLL: not supported (EOPNOTSUPP)`.

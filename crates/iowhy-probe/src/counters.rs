@@ -7,7 +7,7 @@ mod kernel_threads;
 mod memory;
 mod thread;
 
-pub use device::{DeviceCounters, devices};
+pub use device::{DeviceCounters, devices, settle};
 pub use kernel_threads::KernelThreads;
 pub use memory::peak_memory_bytes;
 pub use thread::{ThreadUsage, thread_usage};

@@ -12,6 +12,7 @@ pub mod campaign;
 pub mod clock;
 pub mod counters;
 pub mod environment;
+pub mod hot_loop;
 pub mod interrupt;
 pub mod method;
 pub mod pace;

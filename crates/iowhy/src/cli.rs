@@ -104,7 +104,7 @@ pub struct BenchArgs {
     #[arg(value_name = "TARGET", default_value = ".")]
     pub target: String,
 
-    /// Direction: read, write, rw (mixed); with `rand` in front the pattern is random
+    /// Direction: read, write, rw (mixed); with `rand` in front the pattern is `permuted`
     #[arg(long, visible_alias = "readwrite", value_name = "RW", default_value = "read")]
     pub rw: String,
 
@@ -112,7 +112,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub rwmixread: u8,
 
-    /// Order of blocks: seq, random, permuted (each block once), zipf:THETA, stride:N, reverse
+    /// Order of blocks: seq, random (blocks repeat), permuted (each block once), zipf:THETA, stride:N, reverse
     #[arg(long, value_name = "PATTERN")]
     pub pattern: Option<String>,
 

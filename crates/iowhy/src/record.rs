@@ -137,6 +137,14 @@ pub struct CellRecord {
     pub cpu_per_request: Option<Estimate>,
     /// CPU time per byte.
     pub cpu_per_byte: Option<Estimate>,
+    /// Of the CPU time per request, user mode, by the kernel's own coarse split.
+    pub cpu_user_per_request: Option<Estimate>,
+    /// CPU time of kernel threads per request, where they can be seen.
+    pub kernel_threads_per_request: Option<Estimate>,
+    /// Spread of the rounds: median absolute deviation over median.
+    pub noise_share: Option<f64>,
+    /// Change of the time per request over the run, where a trend is clear.
+    pub drift_share: Option<f64>,
     /// Latency of every request of every round.
     pub latency_ns: LatencyRecord,
     /// Mean lateness against the plan.
@@ -261,6 +269,10 @@ impl CellRecord {
             cpu_ns_per_request: summary.cpu_per_request.map(|e| e.value),
             cpu_per_request: summary.cpu_per_request,
             cpu_per_byte: summary.cpu_per_byte,
+            cpu_user_per_request: summary.cpu_user_per_request,
+            kernel_threads_per_request: summary.kernel_threads_per_request,
+            noise_share: summary.noise_share,
+            drift_share: summary.drift_share,
             latency_ns: LatencyRecord::of(&run.latency),
             lateness: summary.lateness,
             first_done: summary.first_done,

@@ -34,6 +34,19 @@ pub fn estimate(e: &Estimate) -> String {
     format!("{value} [{}, {}]", scale.number(e.low, decimals), scale.number(e.high, decimals))
 }
 
+/// As [`estimate`], but always with `±` and its longer arm: for tables, where a column must stay narrow. It overstates
+/// the uncertainty on the shorter side, never understates it.
+pub fn estimate_narrow(e: &Estimate) -> String {
+    let longer = (e.value - e.low).max(e.high - e.value);
+    // A share of more than the whole says nothing; the ends do.
+    if longer > e.value.abs() {
+        return estimate(e);
+    }
+    let scale = Scale::of(e.value, e.unit);
+    let value = scale.write(e.value, scale.decimals(e));
+    if longer == 0.0 { value } else { format!("{value} ±{} %", percent_up(longer / e.value.abs())) }
+}
+
 /// The interval alone: `[630, 655] ns`, rounded as in [`estimate`].
 pub fn interval(e: &Estimate) -> String {
     let scale = Scale::of(e.value, e.unit);
@@ -88,7 +101,9 @@ impl Scale {
         let most = if e.value == 0.0 { 3 } else { 3 - magnitude(e.value) };
         let arms = [e.value - e.low, e.high - e.value];
         let longer = arms.into_iter().filter(|arm| arm.is_finite()).fold(0.0, f64::max);
-        if longer > 0.0 { (1 - magnitude(longer)).min(most) } else { most }
+        // Two digits of the value always stay, however wide the interval.
+        let least = if e.value == 0.0 { most } else { 1 - magnitude(e.value) };
+        if longer > 0.0 { (1 - magnitude(longer)).min(most).max(least) } else { most }
     }
 
     fn number(&self, value: f64, decimals: i32) -> String {
@@ -155,6 +170,14 @@ mod tests {
 
     use super::*;
     use crate::units::{Bytes, parse_bytes, parse_duration, parse_rate};
+
+    #[test]
+    fn the_narrow_form_shows_the_longer_arm() {
+        let e = Estimate { value: 641.0, low: 630.0, high: 690.0, unit: Unit::Nanoseconds, n: 9 };
+        assert_eq!(estimate_narrow(&e), "641 ns ±8 %");
+        let wild = Estimate { value: 105_000.0, low: 98_000.0, high: 6.3e7, unit: Unit::Nanoseconds, n: 9 };
+        assert_eq!(estimate_narrow(&wild), "110 µs [100, 63000]");
+    }
 
     #[test]
     fn three_digits_and_the_fitting_unit() {

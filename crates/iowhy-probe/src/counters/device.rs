@@ -4,6 +4,7 @@
 use std::fs;
 use std::ops::Add;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Totals of one or more block devices since boot.
 ///
@@ -111,6 +112,23 @@ fn device(directory: &Path) -> Option<DeviceCounters> {
     parse(&fs::read_to_string(directory.join("stat")).ok()?)
 }
 
+/// Waits until nothing is in flight on the named devices, or until `patience` is over. What a slice has started, such
+/// as read-ahead beyond its last byte, then counts for that slice and does not disturb the next.
+pub fn settle(names: &[String], patience: Duration) {
+    let begun = Instant::now();
+    while names.iter().any(|name| in_flight(Path::new("/sys/class/block").join(name).as_path()) > 0)
+        && begun.elapsed() < patience
+    {
+        std::thread::sleep(Duration::from_micros(500));
+    }
+}
+
+/// Requests in flight: two numbers, reads and writes; 0 where they cannot be read.
+fn in_flight(directory: &Path) -> u64 {
+    let text = fs::read_to_string(directory.join("inflight")).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(|number| number.parse::<u64>().ok()).sum()
+}
+
 /// The 11 to 17 fields of Documentation/block/stat.rst: requests, merges, sectors and milliseconds of reads, the same
 /// of writes, requests in flight, milliseconds busy and in the queue; the same four of discards (since 4.18);
 /// requests and milliseconds of flushes (since 5.5).
@@ -167,6 +185,16 @@ mod tests {
                 flush_ns: 17_000_000,
             })
         );
+    }
+
+    #[test]
+    fn a_busy_device_is_waited_for_and_patience_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("inflight"), "       3        4\n").unwrap();
+        assert_eq!(in_flight(folder.path()), 7);
+        assert_eq!(in_flight(Path::new("/nonexistent")), 0);
+        // No device: nothing to wait for, whatever the patience.
+        settle(&[], Duration::MAX);
     }
 
     #[test]

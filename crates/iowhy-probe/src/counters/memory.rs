@@ -5,7 +5,7 @@ pub fn peak_memory_bytes() -> Option<u64> {
     peak_of(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// `VmHWM:	    5328 kB`
+/// `VmHWM:        5328 kB`
 fn peak_of(status: &str) -> Option<u64> {
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;

@@ -133,7 +133,7 @@ fn rung_targets(target: &Target) -> Result<RungTargets, Problem> {
 }
 
 /// Size of the memfd that the memory rung reads.
-const MEMORY_RUNG_BYTES: u64 = 64 << 20;
+const MEMORY_RUNG_BYTES: u64 = 16 << 20;
 
 /// The block device under a file, when there is exactly one.
 fn raw_device(target: &Target) -> Option<String> {
@@ -148,11 +148,14 @@ fn raw_device(target: &Target) -> Option<String> {
 fn fit_slices(plan: &mut PathPlan<'_>, left: Duration) {
     let round: Duration = plan.cells.iter().map(|cell| cell.bounds.wall).sum();
     let wanted = left.as_secs_f64() * 0.75 / f64::from(ROUNDS);
-    let factor = (wanted / round.as_secs_f64().max(1e-3)).clamp(0.1, 1.5);
+    let factor = (wanted / round.as_secs_f64().max(1e-3)).clamp(0.1, MOST_STRETCH);
     for cell in &mut plan.cells {
         cell.bounds.wall = cell.bounds.wall.mul_f64(factor).max(Duration::from_micros(500));
     }
 }
+
+/// Longer slices than this many times the planned ones make the run longer and the intervals hardly narrower.
+const MOST_STRETCH: f64 = 2.2;
 
 /// Keys and labels of the canonical requests, in the order of the plan.
 fn canonical(plan: &PathPlan<'_>) -> Vec<(String, &'static str)> {

@@ -92,8 +92,12 @@ const LARGE: u64 = 1 << 20;
 const STREAM: u64 = 128 << 10;
 const WAY: u64 = 64 << 10;
 
-/// Parts of the target: one stays warm for the whole run, so that warm cells need not be fetched again after every
-/// cold one; the rest is for cold and direct cells.
+/// All cached cells move over this much: beyond the second-level cache of current CPUs, within the third of most. The
+/// same for all, because a copy costs what the CPU's caches make of it.
+const WARM_BYTES: u64 = 16 * LARGE;
+
+/// Parts of the target: one stays warm for the whole run, so that warm cells need not be fetched from the device again
+/// after every cold one; the rest is for cold and direct cells.
 #[derive(Clone, Copy, Debug)]
 struct Areas {
     warm_offset: u64,
@@ -109,7 +113,7 @@ impl Areas {
             let bytes = if size_bytes >= SMALL { size_bytes / SMALL * SMALL } else { size_bytes };
             return Areas { warm_offset: 0, warm_bytes: bytes, cold_offset: 0, cold_bytes: bytes };
         }
-        let warm = (size_bytes / 4) / LARGE * LARGE;
+        let warm = ((size_bytes / 4) / LARGE * LARGE).min(WARM_BYTES);
         Areas {
             warm_offset: 0,
             warm_bytes: warm,
@@ -196,7 +200,12 @@ impl<'a> Builder<'a> {
         if let Some(memory) = &rungs.memory {
             for bytes in CACHED_LADDER {
                 let key = format!("memory-{bytes}");
-                let read = Workload::reads(Method::Pread, CacheState::Warm, bytes, memory.facts.size_bytes);
+                let read = Workload::reads(
+                    Method::Pread,
+                    CacheState::Warm,
+                    bytes,
+                    memory.facts.size_bytes.min(WARM_BYTES),
+                );
                 self.add(&key, Role::Ladder(Rung::Memory), 4, read, memory);
             }
         }

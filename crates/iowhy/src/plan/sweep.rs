@@ -59,7 +59,8 @@ impl Sweep {
         let (direction, random) = direction(&args.rw, args.rwmixread)?;
         let pattern = match &args.pattern {
             Some(text) => text.parse()?,
-            None if random => Pattern::Random,
+            // Each block once, as fio's random map does it: a cold block must not be asked for twice.
+            None if random => Pattern::Permuted,
             None => Pattern::Sequential,
         };
         let states = match (&args.state, args.direct) {

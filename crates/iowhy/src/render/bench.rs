@@ -8,17 +8,18 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::{CellRecord, Record};
+use crate::render::heading::heading;
 use crate::render::table::{Align, layout};
 
-const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
 /// The whole result.
 pub fn screen(record: &Record) -> String {
     let mut text = String::new();
     for facts in &record.targets {
-        let _ = writeln!(text, "{BOLD}{}{BOLD:#}  {}", facts.name, Bytes(facts.size_bytes));
+        text.push_str(&heading(facts, &record.environment));
     }
+    text.push('\n');
     let several = record.targets.len() > 1;
     let rows: Vec<Vec<String>> = record.cells.iter().map(|cell| row(cell, several)).collect();
     let mut header = vec![
@@ -35,9 +36,10 @@ pub fn screen(record: &Record) -> String {
         "p50",
         "p99",
         "p99.9",
+        "device",
     ];
     let mut align = vec![Align::Left, Align::Left, Align::Left];
-    align.extend([Align::Right; 10]);
+    align.extend([Align::Right; 11]);
     if several {
         header.insert(0, "target");
         align.insert(0, Align::Left);
@@ -49,7 +51,8 @@ pub fn screen(record: &Record) -> String {
     let n = if least == most { format!("{least}") } else { format!("{least} to {most}") };
     let _ = writeln!(
         text,
-        "{DIM}n = {n} rounds; ± half of the 95 % interval of the median; time and CPU per request; percentiles over every request{DIM:#}"
+        "{DIM}n = {n} rounds; ± the longer arm of the 95 % interval of the median; time and CPU per request\n\
+         percentiles over every request; device: bytes that the device moved, of those the requests claim{DIM:#}"
     );
     for cell in &record.cells {
         text.push_str(&remarks(cell));
@@ -91,6 +94,7 @@ fn row(cell: &CellRecord, several: bool) -> Vec<String> {
         row.push(if latency.n >= 100 { units::time(latency.p99 as f64) } else { "-".to_owned() });
         row.push(latency.p99_9.map_or_else(|| "-".to_owned(), |ns| units::time(ns as f64)));
     }
+    row.push(from_device(cell));
     if several {
         row.insert(0, cell.target.clone());
     }
@@ -98,7 +102,23 @@ fn row(cell: &CellRecord, several: bool) -> Vec<String> {
 }
 
 fn shown(estimate: Option<&Estimate>) -> String {
-    estimate.map_or_else(|| "cannot tell".to_owned(), units::estimate)
+    estimate.map_or_else(|| "cannot tell".to_owned(), units::estimate_narrow)
+}
+
+/// Drift and noise beyond these shares are said.
+const NOTABLE_DRIFT: f64 = 0.05;
+const NOTABLE_NOISE: f64 = 0.10;
+/// CPU time of kernel threads beyond this share of ours is said.
+const NOTABLE_KERNEL_SHARE: f64 = 0.10;
+
+/// Bytes that the device moved over bytes that requests claim, in per cent.
+fn from_device(cell: &CellRecord) -> String {
+    match cell.device_bytes {
+        Some(bytes) if cell.claimed_bytes > 0 => {
+            format!("{:.0} %", bytes as f64 / cell.claimed_bytes as f64 * 100.0)
+        }
+        _ => "-".to_owned(),
+    }
 }
 
 /// What is worth saying about one cell; nothing when all is as claimed.
@@ -114,14 +134,32 @@ fn remarks(cell: &CellRecord) -> String {
     for note in &cell.dropped {
         let _ = writeln!(text, "  {name}: {note}");
     }
-    if cell.claimed_bytes > 0 {
-        let device = cell.device_bytes.map_or_else(|| "unknown".to_owned(), |b| Bytes(b).to_string());
+    let state_explains = matches!(cell.state_check, StateCheck::Violated { .. });
+    if cell.verdict != "ok" && cell.failure.is_none() && cell.claimed_bytes > 0 && !state_explains {
+        let _ = writeln!(text, "  {name}: {}: {}", cell.verdict, cell.bytes_verdict);
+    }
+    if let Some(drift) = cell.drift_share.filter(|d| d.abs() > NOTABLE_DRIFT) {
         let _ = writeln!(
             text,
-            "  {name}: claimed {}, device {device}: {}",
-            Bytes(cell.claimed_bytes),
-            cell.bytes_verdict
+            "  {name}: time drifted by {:+.0} % over the run: the interval does not hold; repeat it, or look for another load",
+            drift * 100.0
         );
+    }
+    if let Some(noise) = cell.noise_share.filter(|n| *n > NOTABLE_NOISE) {
+        let _ = writeln!(
+            text,
+            "  {name}: noisy: rounds differ by {:.0} % (median absolute deviation); a longer `--runtime` narrows the interval",
+            noise * 100.0
+        );
+    }
+    if let (Some(kernel), Some(own)) = (&cell.kernel_threads_per_request, &cell.cpu_per_request) {
+        if kernel.value > NOTABLE_KERNEL_SHARE * own.value {
+            let _ = writeln!(
+                text,
+                "  {name}: kernel threads (write-back, completions, others' too) used {} per request beside",
+                units::estimate(kernel)
+            );
+        }
     }
     if let (Some(first), Some(last)) = (&cell.first_done, &cell.last_done) {
         if cell.threads > 1 {

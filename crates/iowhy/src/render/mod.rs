@@ -3,5 +3,6 @@
 
 pub mod bar;
 pub mod bench;
+pub mod heading;
 pub mod path;
 pub mod table;

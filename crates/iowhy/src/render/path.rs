@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::cell::StateCheck;
-use iowhy_core::environment::{Environment, TargetFacts, TargetKind};
 use iowhy_core::estimate::Estimate;
 use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::{Record, WayRecord};
 use crate::render::bar;
+use crate::render::heading::heading;
 use crate::render::table::{Align, layout};
 
 const BAR_WIDTH: usize = 22;
@@ -25,68 +25,12 @@ pub fn screen(record: &Record, canonical: &[(String, &'static str)], verbose: bo
     }
     text.push('\n');
     text.push_str(&requests(record, canonical));
-    text.push_str(&limits(record));
+    text.push_str(&limits(record, verbose));
     text.push_str(&ways(record));
     if verbose {
         text.push_str(&model(record));
     }
     text.push_str(&trust(record));
-    text
-}
-
-/// What was measured, and on what.
-fn heading(facts: &TargetFacts, environment: &Environment) -> String {
-    let what = match facts.kind {
-        TargetKind::Scratch => "a scratch file in it, now removed",
-        TargetKind::File => "file, read only",
-        TargetKind::BlockDevice => "block device, read only",
-        TargetKind::CharDevice => "character device",
-        TargetKind::Memory => "anonymous memory",
-        TargetKind::Null => "answers at once: measures iowhy",
-        TargetKind::Scripted => {
-            "a scripted machine in virtual time: these are the model's numbers, not this machine's"
-        }
-    };
-    let size = match facts.kind {
-        TargetKind::CharDevice | TargetKind::Null => String::new(),
-        _ => format!(", {}", Bytes(facts.size_bytes)),
-    };
-    let mut text = format!("{BOLD}{}{BOLD:#}  {what}{size}\n", facts.name);
-    let mut path: Vec<String> = Vec::new();
-    if let Some(fs) = &environment.file_system {
-        path.push(fs.clone());
-    }
-    if let Some(device) = &environment.device {
-        let model = environment.device_model.as_ref().map(|m| format!(" ({m})")).unwrap_or_default();
-        path.push(format!("on {device}{model}"));
-    }
-    let mut settings = Vec::new();
-    if let Some(scheduler) = &environment.scheduler {
-        settings.push(format!("scheduler {scheduler}"));
-    }
-    if let Some(bytes) = environment.read_ahead_bytes {
-        settings.push(format!("read-ahead {}", Bytes(bytes)));
-    }
-    if let Some(throttle) = &environment.throttle {
-        settings.push(format!("throttle {throttle}"));
-    }
-    let first = [path.join(" "), settings.join(", ")];
-    let first: Vec<&String> = first.iter().filter(|s| !s.is_empty()).collect();
-    if !first.is_empty() {
-        let _ = writeln!(text, "  {}", first.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(", "));
-    }
-    if facts.kind != TargetKind::Scripted {
-        let virtualization =
-            environment.virtualization.as_ref().map(|v| format!(", {v}")).unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "  Linux {}, {} x {}, {} memory{virtualization}",
-            environment.kernel,
-            environment.cpus,
-            environment.cpu,
-            Bytes(environment.memory_bytes / (1 << 20) * (1 << 20))
-        );
-    }
     text
 }
 
@@ -127,7 +71,7 @@ fn requests(record: &Record, canonical: &[(String, &'static str)]) -> String {
     let _ = writeln!(text, "{}", bar::legend(ledgers.into_iter()));
     let _ = writeln!(
         text,
-        "{DIM}medians of up to {} rounds, ± half of the 95 % interval; time is thread time per request{DIM:#}",
+        "{DIM}medians of {} rounds, ± the longer arm of the 95 % interval; time is thread time per request{DIM:#}",
         record.rounds
     );
     text.push_str(&below);
@@ -145,28 +89,39 @@ fn unexplained(ledger: &Ledger) -> String {
 }
 
 fn shown(estimate: Option<&Estimate>) -> String {
-    estimate.map_or_else(|| "cannot tell".to_owned(), units::estimate)
+    estimate.map_or_else(|| "cannot tell".to_owned(), units::estimate_narrow)
 }
 
-/// The limit and its evidence.
-fn limits(record: &Record) -> String {
-    let mut text = String::new();
-    if let Some(limit) = &record.limit {
-        let _ = writeln!(text, "\n{BOLD}limit: {}{BOLD:#}  {}", limit.id.id(), limit.sentence);
-        for evidence in &limit.evidence {
-            let _ = writeln!(text, "  - {evidence}");
+/// The headline with its evidence, then the other questions in a line each. What was ruled out is for `--verbose`.
+fn limits(record: &Record, verbose: bool) -> String {
+    let Some(limit) = &record.limit else { return String::new() };
+    let mut text = format!("\n{BOLD}limit: {}{BOLD:#}  {}\n", limit.id.id(), limit.sentence);
+    let others: Vec<_> = record.limits.iter().filter(|q| q.limit != *limit).collect();
+    let mut evidence: Vec<&String> = limit.evidence.iter().filter(|e| verbose || !ruled_out(e)).collect();
+    if !verbose {
+        evidence.truncate(MOST_EVIDENCE);
+    }
+    for line in evidence {
+        let _ = writeln!(text, "  - {line}");
+    }
+    for question in others {
+        let _ =
+            writeln!(text, "{BOLD}limit: {}{BOLD:#}  {}", question.limit.id.id(), question.limit.sentence);
+        if verbose {
+            for line in &question.limit.evidence {
+                let _ = writeln!(text, "  - {line}");
+            }
         }
     }
-    for question in record.limits.iter().filter(|q| Some(&q.limit) != record.limit.as_ref()) {
-        let _ = writeln!(
-            text,
-            "  {:10} {}: {}",
-            question.question,
-            question.limit.id.id(),
-            question.limit.sentence
-        );
-    }
     text
+}
+
+/// Lines of evidence on a screen that must stay one screen.
+const MOST_EVIDENCE: usize = 4;
+
+/// Whether a line of evidence says what the limit is not.
+fn ruled_out(evidence: &str) -> bool {
+    evidence.starts_with("not ")
 }
 
 /// What each way of reading costs against `pread`.

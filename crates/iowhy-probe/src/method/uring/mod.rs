@@ -254,7 +254,10 @@ impl Uring {
     fn collect(&mut self, wanted: usize, mut ended: impl FnMut(Completion)) -> Result<(), Failure> {
         let mut missing = wanted;
         loop {
-            if self.ring.has_queued() || self.ring.completions().len() < missing {
+            // A caller that wants nothing yet still asks what has ended: with DEFER_TASKRUN nothing ends unless the
+            // kernel is entered.
+            let polls = wanted == 0 && self.in_flight > 0;
+            if polls || self.ring.has_queued() || self.ring.completions().len() < missing {
                 self.ring.enter(missing).map_err(|errno| {
                     let offset = self.slots.iter().find(|slot| slot.in_flight).map_or(0, |slot| slot.offset);
                     Failure::Io { call: "io_uring_enter", offset, errno }

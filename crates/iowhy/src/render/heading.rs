@@ -1,0 +1,65 @@
+//! The first lines of every screen: what was measured, and on what.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use iowhy_core::environment::{Environment, TargetFacts, TargetKind};
+use iowhy_core::units::Bytes;
+
+const BOLD: Style = Style::new().bold();
+
+/// What was measured, and on what.
+pub fn heading(facts: &TargetFacts, environment: &Environment) -> String {
+    let what = match facts.kind {
+        TargetKind::Scratch => "a scratch file in it, now removed",
+        TargetKind::File => "file, read only",
+        TargetKind::BlockDevice => "block device, read only",
+        TargetKind::CharDevice => "character device",
+        TargetKind::Memory => "anonymous memory",
+        TargetKind::Null => "answers at once: measures iowhy",
+        TargetKind::Scripted => {
+            "a scripted machine in virtual time: these are the model's numbers, not this machine's"
+        }
+    };
+    let size = match facts.kind {
+        TargetKind::CharDevice | TargetKind::Null => String::new(),
+        _ => format!(", {}", Bytes(facts.size_bytes)),
+    };
+    let mut text = format!("{BOLD}{}{BOLD:#}  {what}{size}\n", facts.name);
+    let mut path: Vec<String> = Vec::new();
+    if let Some(fs) = &environment.file_system {
+        path.push(fs.clone());
+    }
+    if let Some(device) = &environment.device {
+        let model = environment.device_model.as_ref().map(|m| format!(" ({m})")).unwrap_or_default();
+        path.push(format!("on {device}{model}"));
+    }
+    let mut settings = Vec::new();
+    if let Some(scheduler) = &environment.scheduler {
+        settings.push(format!("scheduler {scheduler}"));
+    }
+    if let Some(bytes) = environment.read_ahead_bytes {
+        settings.push(format!("read-ahead {}", Bytes(bytes)));
+    }
+    if let Some(throttle) = &environment.throttle {
+        settings.push(format!("throttle {throttle}"));
+    }
+    let first = [path.join(" "), settings.join(", ")];
+    let first: Vec<&String> = first.iter().filter(|s| !s.is_empty()).collect();
+    if !first.is_empty() {
+        let _ = writeln!(text, "  {}", first.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(", "));
+    }
+    if facts.kind != TargetKind::Scripted {
+        let virtualization =
+            environment.virtualization.as_ref().map(|v| format!(", {v}")).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "  Linux {}, {} x {}, {} memory{virtualization}",
+            environment.kernel,
+            environment.cpus,
+            environment.cpu,
+            Bytes(environment.memory_bytes / (1 << 20) * (1 << 20))
+        );
+    }
+    text
+}
