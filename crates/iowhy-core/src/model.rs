@@ -61,10 +61,32 @@ pub enum Part {
     Insert,
     /// Zeroing user memory (`/dev/zero`): the store half of a copy. Not part of a file read.
     Zero,
-    /// What `call` becomes for a request that travels through io_uring in a batch of many.
+    /// What `call` becomes for a request that travels through io_uring in a batch of many. Zero where a registered
+    /// buffer saves more copying than the ring costs.
     Ring,
-    /// What `block` becomes, per request, when many are in flight and handed to the driver in batches.
+    /// What `block` becomes, per request of one page, when many are in flight; [`Part::Batch`] comes on top.
     Deep,
+    /// Handing a batch of requests to the driver (the doorbell, in a virtual machine an exit), once for each batch:
+    /// at depth `d` every request pays `Deep + Batch / d`.
+    Batch,
+    /// What a file in anonymous memory pays above `call` and [`Part::Vfs`], where a file with other pages was fitted:
+    /// in place of that file's `filesystem`, `cache` and `copy`.
+    MemoryFile,
+}
+
+impl Part {
+    /// The stable identifier, as in TOML and JSON.
+    pub fn id(self) -> &'static str {
+        match self {
+            Part::Vfs => "vfs",
+            Part::Insert => "insert",
+            Part::Zero => "zero",
+            Part::Ring => "ring",
+            Part::Deep => "deep",
+            Part::Batch => "batch",
+            Part::MemoryFile => "memory-file",
+        }
+    }
 }
 
 /// Named layers with costs.
@@ -184,7 +206,17 @@ mod tests {
         assert!((warm.total_ns() - (100.0 + 80.0 + 60.0 + 40.0 + 8192.0 * 0.05)).abs() < 1e-9);
         let direct = m.predict(Method::Direct, CacheState::Direct, 4096).unwrap();
         assert!((direct.get(Layer::Device).wait_ns - (60_000.0 + 2048.0)).abs() < 1e-9);
+        let end = m.predict(Method::PreadEnd, CacheState::Warm, 8192).unwrap();
+        assert!((end.total_ns() - (100.0 + 80.0)).abs() < 1e-9, "no page, no byte: {end:?}");
         assert!(m.predict(Method::Sendfile, CacheState::Warm, 4096).is_none());
+    }
+
+    #[test]
+    fn part_ids_are_what_files_say() {
+        use Part::*;
+        for part in [Vfs, Insert, Zero, Ring, Deep, Batch, MemoryFile] {
+            assert_eq!(serde_json::to_string(&part).unwrap(), format!("\"{}\"", part.id()));
+        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub enum Rung {
     Syscall,
     /// `pread` from `/dev/null`: the call and the dispatch through the VFS; no byte moves.
     NullDevice,
+    /// `pread` at the end of the file: call, VFS and file system; no page is looked up and no byte moves.
+    EndOfFile,
     /// `pread` from `/dev/zero`: and user memory is zeroed.
     ZeroDevice,
     /// `pread` from a memory file: page cache and copy, no file system with a disk layout, no device.
@@ -30,6 +32,10 @@ pub enum Rung {
     RawDevice,
     /// `pread` with O_DIRECT from the file.
     DirectFile,
+    /// A page of a cached file through io_uring, many in flight: the call is shared by a batch.
+    RingMemory,
+    /// A page of the file with O_DIRECT through io_uring, many in flight; the depth is the workload's.
+    DirectDeep,
     /// A copy from user memory to user memory, without the kernel.
     Copy,
 }
@@ -40,6 +46,7 @@ impl Rung {
         match self {
             Rung::Syscall => "syscall",
             Rung::NullDevice => "null-device",
+            Rung::EndOfFile => "end-of-file",
             Rung::ZeroDevice => "zero-device",
             Rung::Memory => "memory",
             Rung::CachedFile => "cached-file",
@@ -47,13 +54,21 @@ impl Rung {
             Rung::ColdFile => "cold-file",
             Rung::RawDevice => "raw-device",
             Rung::DirectFile => "direct-file",
+            Rung::RingMemory => "ring-memory",
+            Rung::DirectDeep => "direct-deep",
             Rung::Copy => "copy",
         }
     }
 
     /// Whether the cost does not depend on the block size, so that one cell serves every size.
     fn sizeless(self) -> bool {
-        matches!(self, Rung::Syscall | Rung::NullDevice)
+        matches!(self, Rung::Syscall | Rung::NullDevice | Rung::EndOfFile)
+    }
+
+    /// Whether the rung is measured over block sizes. Those that are not say what a call or a queue costs; to hold
+    /// their only size out of a fit would say nothing.
+    pub(crate) fn spans_sizes(self) -> bool {
+        !self.sizeless() && !matches!(self, Rung::RingMemory | Rung::DirectDeep)
     }
 
     /// The rungs this one stands on, best first: the first that was measured is subtracted.
@@ -61,13 +76,16 @@ impl Rung {
         match self {
             Rung::Syscall | Rung::Copy => &[],
             Rung::NullDevice => &[Rung::Syscall],
+            Rung::EndOfFile => &[Rung::NullDevice, Rung::Syscall],
             Rung::ZeroDevice => &[Rung::NullDevice],
             Rung::Memory => &[Rung::NullDevice, Rung::Syscall],
-            Rung::CachedFile => &[Rung::Memory, Rung::NullDevice, Rung::Syscall],
+            Rung::CachedFile => &[Rung::EndOfFile, Rung::Memory, Rung::NullDevice, Rung::Syscall],
             Rung::MappedFile => &[Rung::CachedFile],
             Rung::ColdFile => &[Rung::CachedFile],
             Rung::RawDevice => &[Rung::NullDevice, Rung::Syscall],
             Rung::DirectFile => &[Rung::RawDevice, Rung::NullDevice, Rung::Syscall],
+            Rung::RingMemory => &[Rung::CachedFile],
+            Rung::DirectDeep => &[Rung::DirectFile],
         }
     }
 }
@@ -90,6 +108,8 @@ pub struct Step {
     pub to: Rung,
     /// Size of one request.
     pub block_bytes: u64,
+    /// Requests in flight on the higher rung.
+    pub depth: usize,
     /// Thread time per request of `to` less that of `from`, paired within rounds, in nanoseconds. Negative when the
     /// storey saves time (a mapping).
     pub difference: Estimate,
@@ -100,6 +120,9 @@ impl Step {
     pub fn meaning(&self) -> &'static str {
         match (self.from, self.to) {
             (Rung::Syscall, Rung::NullDevice) => "dispatch through the VFS",
+            (Rung::NullDevice, Rung::EndOfFile) => "this file system's entry, before any page",
+            (_, Rung::EndOfFile) => "VFS and file system, before any page",
+            (Rung::EndOfFile, Rung::CachedFile) => "page cache and copy",
             (_, Rung::ZeroDevice) => "zeroing user memory",
             (Rung::NullDevice, Rung::Memory) => "page cache and copy",
             (Rung::Memory, Rung::CachedFile) => "this file system beyond a memory file",
@@ -108,6 +131,8 @@ impl Step {
             (_, Rung::RawDevice) => "block layer and device",
             (Rung::RawDevice, Rung::DirectFile) => "file system under direct reads",
             (_, Rung::DirectFile) => "file system, block layer and device",
+            (_, Rung::RingMemory) => "a ring with many requests instead of a call for each",
+            (_, Rung::DirectDeep) => "many requests in flight instead of one",
             (_, Rung::Memory) => "VFS, page cache and copy",
             (_, Rung::CachedFile) => "file system, page cache and copy",
             _ => "everything between the two",
@@ -116,11 +141,11 @@ impl Step {
 }
 
 /// Subtracts from every rung the nearest measured rung that it stands on, for every block size of the higher rung.
-/// Steps come in the order of rungs and then of sizes. Rungs with no measured neighbour, or too few rounds in
+/// Steps come in the order of rungs, then of sizes, then of depths. Rungs with no measured neighbour, or too few rounds in
 /// common with it for an interval (three), give no step.
 pub fn steps(runs: &[RungRun<'_>]) -> Vec<Step> {
     let mut higher: Vec<&RungRun<'_>> = runs.iter().collect();
-    higher.sort_by_key(|r| (r.rung, r.run.workload.block_bytes));
+    higher.sort_by_key(|r| (r.rung, r.run.workload.block_bytes, r.run.workload.depth));
     higher.into_iter().filter_map(|to| step(runs, to)).collect()
 }
 
@@ -130,7 +155,7 @@ fn step(runs: &[RungRun<'_>], to: &RungRun<'_>) -> Option<Step> {
     let difference = paired_estimate(from.run, to.run, Unit::Nanoseconds, |below, above| {
         above.ns_per_request() - below.ns_per_request()
     })?;
-    Some(Step { from: from.rung, to: to.rung, block_bytes, difference })
+    Some(Step { from: from.rung, to: to.rung, block_bytes, depth: to.run.workload.depth, difference })
 }
 
 /// The cell of a rung at this size; for a rung whose cost does not depend on the size, any cell.
@@ -193,6 +218,45 @@ mod tests {
             [(Rung::Syscall, Rung::CachedFile, 512), (Rung::Syscall, Rung::CachedFile, 65_536)]
         );
         assert_eq!(steps[0].meaning(), "file system, page cache and copy");
+    }
+
+    #[test]
+    fn the_end_of_the_file_stands_between_the_null_device_and_the_page_cache() {
+        use Rung::*;
+        let mut cells = cells(&[CachedFile], &[4096, 65_536]);
+        for rung in [NullDevice, EndOfFile] {
+            cells.push((rung, Truth::EXAMPLE.cell(rung, 4096, 0.0, 1)));
+        }
+        let t = Truth::EXAMPLE;
+        let found: Vec<_> = steps(&runs(&cells))
+            .iter()
+            .map(|s| (s.from, s.to, s.block_bytes, s.meaning(), (s.difference.value * 1e3).round() / 1e3))
+            .collect();
+        let above = |bytes: f64| t.cache.0 + t.cache.1 * bytes / 4096.0 + t.copy * bytes;
+        assert_eq!(
+            found,
+            [
+                (NullDevice, EndOfFile, 4096, "this file system's entry, before any page", t.file),
+                (EndOfFile, CachedFile, 4096, "page cache and copy", above(4096.0)),
+                (EndOfFile, CachedFile, 65_536, "page cache and copy", above(65_536.0)),
+            ]
+        );
+    }
+
+    #[test]
+    fn every_deep_queue_is_held_against_one_request_in_flight() {
+        let t = Truth::EXAMPLE;
+        let cells = [
+            (Rung::DirectDeep, t.deep_cell(64, 0.0, 1)),
+            (Rung::DirectDeep, t.deep_cell(16, 0.0, 1)),
+            (Rung::DirectFile, t.cell(Rung::DirectFile, 4096, 0.0, 1)),
+        ];
+        let steps = steps(&runs(&cells));
+        assert_eq!(
+            steps.iter().map(|s| (s.from, s.to, s.depth)).collect::<Vec<_>>(),
+            [(Rung::DirectFile, Rung::DirectDeep, 16), (Rung::DirectFile, Rung::DirectDeep, 64),]
+        );
+        assert!(steps.iter().all(|s| s.difference.value < 0.0));
     }
 
     #[test]

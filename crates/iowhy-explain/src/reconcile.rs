@@ -4,6 +4,9 @@
 //! never by the size of the mismatch alone. Non-goal: correcting the claimed rate. Invariant: a mismatch that no
 //! fact explains is [`Account::AnotherProgram`] or [`Account::Unaccounted`], never the nearest likely story.
 
+#[cfg(test)]
+mod tests;
+
 use iowhy_core::cell::{CellRun, Sample, StateCheck};
 use iowhy_core::environment::{TargetFacts, TargetKind};
 use iowhy_core::pattern::Pattern;
@@ -17,6 +20,11 @@ use crate::words::percent;
 pub const AGREEMENT_SHARE: f64 = 0.03;
 /// Absolute slack beside [`AGREEMENT_SHARE`]: a neighbour's log line is not a mismatch.
 pub const AGREEMENT_BYTES: u64 = 256 * 1024;
+/// Rounds up to this share are few: a median over the rounds does not see them.
+const FEW_ROUNDS_SHARE: f64 = 0.25;
+/// Windows that a sequential reader may leave beyond its last byte: the marker that asks for the next window stands on
+/// the first page of the present one, so a reader that stops there leaves the rest of both.
+const WINDOWS_AHEAD: u64 = 2;
 /// Bytes beyond the data that a synchronous write may cause (journal, inode, bitmap) and still be its own.
 const JOURNAL_BYTES_PER_REQUEST: u64 = 64 * 1024;
 /// Read-ahead assumed where the device's setting is not known: the kernel's default.
@@ -55,6 +63,13 @@ pub enum Account {
     ReadAhead {
         /// Device bytes over claimed bytes.
         factor: f64,
+    },
+    /// A warm cell whose state was verified in every round, and in a few rounds the device was used all the same.
+    UsedMeanwhile {
+        /// Rounds in which it was.
+        rounds: usize,
+        /// Rounds in all.
+        of: usize,
     },
     /// Several threads read one file: the first brings a page in, the others find it.
     SharedByJobs {
@@ -131,6 +146,9 @@ impl Reconciliation {
             Account::ReadAhead { factor } => {
                 format!("read-ahead and whole pages fetched {factor:.2} times what was asked")
             }
+            Account::UsedMeanwhile { rounds, of } => format!(
+                "another program (or late read-ahead of another cell) used the device in {rounds} of {of} rounds"
+            ),
             Account::SharedByJobs { threads, factor } => format!(
                 "{threads} threads read the same file, each byte left the device once and was claimed {factor:.2} times"
             ),
@@ -177,6 +195,7 @@ pub fn reconcile(run: &CellRun, context: &ReconcileContext<'_>) -> Reconciliatio
             Some(device) if run.workload.method == Method::Fallocate && device <= totals.claimed => {
                 Account::NoData
             }
+            Some(_) if let Some(account) = used_meanwhile(run) => account,
             Some(device) if agree(totals.claimed, device) => Account::Agrees,
             Some(device) if device < totals.claimed => less(run, context, &totals, device),
             Some(device) => more(&run.workload, context, &totals, device),
@@ -222,6 +241,24 @@ fn in_memory(facts: Option<&TargetFacts>) -> bool {
 fn agree(claimed: u64, device: u64) -> bool {
     let slack = ((claimed as f64 * AGREEMENT_SHARE) as u64).max(AGREEMENT_BYTES.min(claimed / 10));
     claimed.abs_diff(device) <= slack
+}
+
+/// A warm cell does not stop being warm because somebody else used the device in a few of its rounds: what it asks
+/// for was seen in the cache before and after each of them, and reading it again and again would have brought the
+/// device into every round. `None` where that is not so, and where the device moved next to nothing.
+fn used_meanwhile(run: &CellRun) -> Option<Account> {
+    let w = &run.workload;
+    let verified_warm = w.state == CacheState::Warm && run.state_check == StateCheck::Verified;
+    if !verified_warm || w.direction.writes() || !through_the_cache(w) {
+        return None;
+    }
+    let counted: Vec<(u64, u64)> =
+        run.samples.iter().filter_map(|s| Some((s.claimed_bytes, s.device_bytes?))).collect();
+    let touched = |&&(claimed, device): &&(u64, u64)| device as f64 > claimed as f64 * AGREEMENT_SHARE;
+    let rounds = counted.iter().filter(touched).count();
+    let of = counted.len();
+    (rounds > 0 && rounds as f64 <= of as f64 * FEW_ROUNDS_SHARE)
+        .then_some(Account::UsedMeanwhile { rounds, of })
 }
 
 /// Whether requests go through the page cache, whatever state was asked for.
@@ -317,12 +354,12 @@ fn more(w: &Workload, context: &ReconcileContext<'_>, totals: &Totals, device: u
     }
 }
 
-/// The most that reading ahead and whole pages can add: in order, one window past the end for each thread and
+/// The most that reading ahead and whole pages can add: in order, [`WINDOWS_AHEAD`] past the end for each thread and
 /// round; out of order, one window (or the rest of a page) for each request.
 fn over_fetch_bytes(w: &Workload, context: &ReconcileContext<'_>, totals: &Totals) -> u64 {
     let window = context.read_ahead_bytes.unwrap_or(DEFAULT_READ_AHEAD_BYTES).max(PAGE_BYTES);
     let starts = match w.pattern {
-        Pattern::Sequential => totals.rounds.saturating_mul(w.threads.max(1) as u64),
+        Pattern::Sequential => totals.rounds.saturating_mul(w.threads.max(1) as u64 * WINDOWS_AHEAD),
         _ => totals.requests,
     };
     starts.saturating_mul(window)
@@ -389,230 +426,4 @@ fn is_false(facts: Option<&TargetFacts>) -> bool {
 
 fn claims_bytes(run: &CellRun) -> bool {
     run.samples.iter().any(|s| s.claimed_bytes > 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::synthetic::{facts, totals};
-
-    const MIB: u64 = 1 << 20;
-
-    fn reads(method: Method, state: CacheState, block_bytes: u64) -> Workload {
-        Workload::reads(method, state, block_bytes, 1024 * MIB)
-    }
-
-    fn with<'a>(facts: &'a TargetFacts) -> ReconcileContext<'a> {
-        ReconcileContext { facts: Some(facts), read_ahead_bytes: Some(131_072) }
-    }
-
-    // The wrong numbers that other tools print without a warning, and what we say beside each.
-
-    #[test]
-    fn trap_a_never_written_file_read_directly_at_41_gb_per_second() {
-        let unwritten = TargetFacts { unwritten_bytes: Some(1024 * MIB), ..facts(1024 * MIB) };
-        let run = totals(reads(Method::Direct, CacheState::Direct, MIB), 1024 * MIB, Some(0));
-        let found = reconcile(&run, &with(&unwritten));
-        assert_eq!(found.account, Account::Unwritten { share: 1.0 });
-        assert_eq!(
-            found.sentence(),
-            "claimed 1 GiB, the device moved 0 B: 100 % of the file is allocated but never written, and is answered \
-             with zeros without the device"
-        );
-        assert_eq!(verdict(&run, &with(&unwritten)), Verdict::NotWhatItClaims);
-    }
-
-    #[test]
-    fn trap_four_jobs_over_one_file_claim_four_times_what_the_device_read() {
-        let mut w = reads(Method::Pread, CacheState::Cold, MIB);
-        w.threads = 4;
-        let run = totals(w, 4096 * MIB, Some(1024 * MIB));
-        let found = reconcile(&run, &with(&facts(1024 * MIB)));
-        assert_eq!(found.account, Account::SharedByJobs { threads: 4, factor: 4.0 });
-        assert_eq!(
-            found.sentence(),
-            "claimed 4 GiB, the device moved 1 GiB: 4 threads read the same file, each byte left the device once \
-             and was claimed 4.00 times"
-        );
-        assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::NotWhatItClaims);
-    }
-
-    #[test]
-    fn trap_random_cached_reads_claim_355_mib_of_which_301_came_from_the_device() {
-        let mut w = reads(Method::Pread, CacheState::Cold, 4096);
-        w.pattern = Pattern::Random;
-        let run = totals(w, 355 * MIB, Some(301 * MIB));
-        let found = reconcile(&run, &with(&facts(1024 * MIB)));
-        assert_eq!(
-            found.sentence(),
-            "claimed 355 MiB, the device moved 301 MiB: 15 % came from the page cache"
-        );
-        assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::NotWhatItClaims);
-    }
-
-    #[test]
-    fn trap_a_mapping_asked_to_be_direct_drops_nothing() {
-        let mut run = totals(reads(Method::Mmap, CacheState::Direct, 4096), 1024 * MIB, Some(0));
-        run.samples[0].resident_after = Some(1.0);
-        let found = reconcile(&run, &with(&facts(1024 * MIB)));
-        assert_eq!(found.account, Account::NotDirect { share: 1.0 });
-        assert!(
-            found.sentence().contains("reads through the page cache; 100 % came from it"),
-            "{}",
-            found.sentence()
-        );
-        assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::NotWhatItClaims);
-    }
-
-    #[test]
-    fn trap_kib_over_1000_called_mb_is_2_4_per_cent_low() {
-        let run = totals(reads(Method::Direct, CacheState::Direct, MIB), 1000 * MIB, Some(1000 * MIB));
-        assert_eq!(
-            reconcile(&run, &with(&facts(1000 * MIB))).sentence(),
-            "claimed 1000 MiB, the device moved 1000 MiB: they agree"
-        );
-    }
-
-    #[test]
-    fn each_account_is_decided_by_its_fact() {
-        let plain = facts(1024 * MIB);
-        let holes = TargetFacts { hole_bytes: Some(512 * MIB), ..facts(1024 * MIB) };
-        let encoded = TargetFacts { encoded_bytes: Some(1024 * MIB), ..facts(1024 * MIB) };
-        let tmpfs = TargetFacts { memory_backed: true, ..facts(1024 * MIB) };
-        let cold = |pattern| Workload { pattern, ..reads(Method::Pread, CacheState::Cold, 4096) };
-        let write =
-            |method| Workload { direction: Direction::Write, ..reads(method, CacheState::None, 4096) };
-        let direct = reads(Method::Direct, CacheState::Direct, 4096);
-        type Case<'a> = (&'a str, Workload, &'a TargetFacts, u64, Option<u64>, Verdict, &'a str);
-        let cases: [Case<'_>; 14] = [
-            ("cold agrees", cold(Pattern::Sequential), &plain, 100, Some(101), Verdict::Ok, "they agree"),
-            (
-                "warm",
-                reads(Method::Pread, CacheState::Warm, 4096),
-                &plain,
-                100,
-                Some(0),
-                Verdict::Ok,
-                "100 % came",
-            ),
-            (
-                "warm, half",
-                reads(Method::Pread, CacheState::Warm, 4096),
-                &plain,
-                100,
-                Some(50),
-                Verdict::NotWhatItClaims,
-                "50 % came",
-            ),
-            (
-                "warm, not at all",
-                reads(Method::Pread, CacheState::Warm, 4096),
-                &plain,
-                100,
-                Some(100),
-                Verdict::NotWhatItClaims,
-                "agree",
-            ),
-            (
-                "holes",
-                direct.clone(),
-                &holes,
-                100,
-                Some(50),
-                Verdict::NotWhatItClaims,
-                "50 % of the file is holes",
-            ),
-            ("encoded", direct.clone(), &encoded, 100, Some(40), Verdict::Ok, "compressed"),
-            ("tmpfs", direct.clone(), &tmpfs, 100, Some(0), Verdict::NotWhatItClaims, "live in memory"),
-            (
-                "direct, too little",
-                direct.clone(),
-                &plain,
-                100,
-                Some(60),
-                Verdict::CannotTell,
-                "nothing known explains",
-            ),
-            ("direct, too much", direct.clone(), &plain, 100, Some(160), Verdict::CannotTell, "60 MiB more"),
-            ("no counters", direct, &plain, 100, None, Verdict::CannotTell, "not checked"),
-            ("random cold", cold(Pattern::Permuted), &plain, 100, Some(800), Verdict::Ok, "8.00 times"),
-            (
-                "cached write",
-                write(Method::Pwrite),
-                &plain,
-                100,
-                Some(20),
-                Verdict::Ok,
-                "80 MiB were still in memory",
-            ),
-            (
-                "synced write",
-                write(Method::PwriteFsync),
-                &plain,
-                100,
-                Some(350),
-                Verdict::Ok,
-                "3.50 times the data",
-            ),
-            (
-                "allocation",
-                write(Method::Fallocate),
-                &plain,
-                100,
-                Some(0),
-                Verdict::Ok,
-                "no data was written",
-            ),
-        ];
-        for (name, workload, facts, claimed, device, wanted, words) in cases {
-            let run = totals(workload, claimed * MIB, device.map(|d| d * MIB));
-            let found = reconcile(&run, &with(facts));
-            assert!(found.sentence().contains(words), "{name}: {}", found.sentence());
-            assert_eq!(verdict(&run, &with(facts)), wanted, "{name}: {:?}", found.account);
-        }
-    }
-
-    #[test]
-    fn sequential_reading_cannot_over_fetch_more_than_a_window() {
-        let w = reads(Method::Pread, CacheState::Cold, 4096);
-        let context = with(&FACTS_SIZE);
-        let slightly = totals(w.clone(), MIB, Some(MIB + 120 * 1024));
-        assert!(matches!(reconcile(&slightly, &context).account, Account::ReadAhead { .. }));
-        let grossly = totals(w, MIB, Some(4 * MIB));
-        assert_eq!(reconcile(&grossly, &context).account, Account::AnotherProgram { excess_bytes: 3 * MIB });
-    }
-
-    static FACTS_SIZE: std::sync::LazyLock<TargetFacts> = std::sync::LazyLock::new(|| facts(1024 * MIB));
-
-    #[test]
-    fn a_file_that_stayed_in_memory_is_not_to_blame_for_what_the_device_read() {
-        let mut run = totals(reads(Method::Pread, CacheState::Warm, 4096), 100 * MIB, Some(50 * MIB));
-        let plain = facts(1024 * MIB);
-        assert_eq!(verdict(&run, &with(&plain)), Verdict::NotWhatItClaims, "residency was not seen");
-        run.samples[0].resident_before = Some(1.0);
-        run.samples[0].resident_after = Some(1.0);
-        let found = reconcile(&run, &with(&plain));
-        assert_eq!(found.account, Account::AnotherProgram { excess_bytes: 50 * MIB });
-        assert_eq!(verdict(&run, &with(&plain)), Verdict::CannotTell);
-    }
-
-    #[test]
-    fn a_scripted_target_claims_no_device() {
-        let scripted = TargetFacts { kind: TargetKind::Scripted, ..facts(1024 * MIB) };
-        let run = totals(reads(Method::Direct, CacheState::Direct, 4096), 100 * MIB, None);
-        assert_eq!(verdict(&run, &with(&scripted)), Verdict::Ok);
-        assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::CannotTell);
-    }
-
-    #[test]
-    fn failure_and_a_violated_state_come_before_the_bytes() {
-        let mut run = totals(reads(Method::Pread, CacheState::Warm, 4096), 100 * MIB, Some(0));
-        run.state_check = StateCheck::CannotTell { reason: "no cachestat".into() };
-        let context = ReconcileContext::default();
-        assert_eq!(verdict(&run, &context).id(), "cannot-tell");
-        run.state_check = StateCheck::Violated { reason: "cold".into() };
-        assert_eq!(verdict(&run, &context).id(), "not-what-it-claims");
-        run.failure = Some("EIO".into());
-        assert_eq!(verdict(&run, &context).id(), "failed");
-    }
 }

@@ -31,9 +31,15 @@ pub(crate) enum Term {
     /// What the file system adds to a memory file, for each page.
     FilePage,
     /// What a memory file costs beyond the file system, for each call; no part of the model.
-    MemoryFileCall,
+    MemoryExcessCall,
     /// What a memory file costs beyond the file system, for each page; no part of the model.
-    MemoryFilePage,
+    MemoryExcessPage,
+    /// A memory file that is fitted on its own, above the VFS, for each call.
+    MemoryCall,
+    /// The same for each page.
+    MemoryPage,
+    /// The same for each byte.
+    MemoryByte,
     /// Mapped reading, for each call.
     MapCall,
     /// Mapped reading, for each page.
@@ -50,6 +56,12 @@ pub(crate) enum Term {
     DeviceCall,
     /// Waiting for the device, for each byte.
     DeviceByte,
+    /// In place of `Call` for a request in a ring with many others.
+    Ring,
+    /// In place of `BlockCall` for a request of one page with many in flight.
+    DeepCall,
+    /// Handing a batch of requests to the driver, for each batch.
+    DeepBatch,
 }
 
 /// Which cost of the model a term belongs to.
@@ -66,11 +78,26 @@ pub(crate) enum Side {
     Wait,
 }
 
-/// What a rung pays for one request of this size: each term with its count.
-pub(crate) fn equation(rung: Rung, side: Side, block_bytes: u64, page_bytes: u64) -> Vec<(Term, f64)> {
+/// What the table of equations depends on beside the rung.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table {
+    /// Page size of the machine.
+    pub(crate) page_bytes: u64,
+    /// A memory file has costs of its own instead of the cached file's: its pages may be smaller.
+    pub(crate) memory_apart: bool,
+}
+
+/// What a rung pays for one request of this size with this many in flight: each term with its count.
+pub(crate) fn equation(
+    table: Table,
+    rung: Rung,
+    side: Side,
+    block_bytes: u64,
+    depth: usize,
+) -> Vec<(Term, f64)> {
     use Term::*;
     let bytes = block_bytes as f64;
-    let pages = mean_pages(block_bytes, page_bytes);
+    let pages = mean_pages(block_bytes, table.page_bytes);
     if side == Side::Wait {
         return match rung {
             Rung::DirectFile | Rung::RawDevice => vec![(DeviceCall, 1.0), (DeviceByte, bytes)],
@@ -80,18 +107,22 @@ pub(crate) fn equation(rung: Rung, side: Side, block_bytes: u64, page_bytes: u64
     match rung {
         Rung::Syscall => vec![(Call, 1.0)],
         Rung::NullDevice => vec![(Call, 1.0), (Vfs, 1.0)],
+        Rung::EndOfFile => vec![(Call, 1.0), (Vfs, 1.0), (FileCall, 1.0)],
         Rung::ZeroDevice => vec![(Call, 1.0), (Vfs, 1.0), (Zero, bytes)],
+        Rung::Memory if table.memory_apart => {
+            vec![(Call, 1.0), (Vfs, 1.0), (MemoryCall, 1.0), (MemoryPage, pages), (MemoryByte, bytes)]
+        }
         Rung::Memory => vec![
             (Call, 1.0),
             (Vfs, 1.0),
             (CacheCall, 1.0),
             (CachePage, pages),
             (Copy, bytes),
-            (MemoryFileCall, 1.0),
-            (MemoryFilePage, pages),
+            (MemoryExcessCall, 1.0),
+            (MemoryExcessPage, pages),
         ],
-        Rung::CachedFile => vec![
-            (Call, 1.0),
+        Rung::CachedFile | Rung::RingMemory => vec![
+            (if rung == Rung::RingMemory { Ring } else { Call }, 1.0),
             (Vfs, 1.0),
             (FileCall, 1.0),
             (FilePage, pages),
@@ -113,6 +144,14 @@ pub(crate) fn equation(rung: Rung, side: Side, block_bytes: u64, page_bytes: u64
         Rung::RawDevice => {
             vec![(Call, 1.0), (Vfs, 1.0), (BlockCall, 1.0), (BlockPage, pages), (BlockByte, bytes)]
         }
+        Rung::DirectDeep => vec![
+            (Ring, 1.0),
+            (Vfs, 1.0),
+            (FileCall, 1.0),
+            (FilePage, pages),
+            (DeepCall, 1.0),
+            (DeepBatch, 1.0 / depth.max(1) as f64),
+        ],
         Rung::Copy => vec![(Copy, bytes)],
         // Fitted after the rest, because it needs the device's request counts.
         Rung::ColdFile => Vec::new(),
@@ -152,7 +191,13 @@ fn homes(term: Term) -> Vec<(Home, Per)> {
         Term::Copy => vec![(L(Layer::Copy), Per::Byte)],
         Term::FileCall => vec![(L(Layer::Filesystem), Per::Call)],
         Term::FilePage => vec![(L(Layer::Filesystem), Per::Page)],
-        Term::MemoryFileCall | Term::MemoryFilePage => Vec::new(),
+        Term::MemoryExcessCall | Term::MemoryExcessPage => Vec::new(),
+        Term::MemoryCall => vec![(P(Part::MemoryFile), Per::Call)],
+        Term::MemoryPage => vec![(P(Part::MemoryFile), Per::Page)],
+        Term::MemoryByte => vec![(P(Part::MemoryFile), Per::Byte)],
+        Term::Ring => vec![(P(Part::Ring), Per::Call)],
+        Term::DeepCall => vec![(P(Part::Deep), Per::Call)],
+        Term::DeepBatch => vec![(P(Part::Batch), Per::Call)],
         Term::MapCall => vec![(L(Layer::Memory), Per::Call)],
         Term::MapPage => vec![(L(Layer::Memory), Per::Page)],
         Term::MapByte => vec![(L(Layer::Memory), Per::Byte)],
@@ -206,25 +251,45 @@ mod tests {
             Term::BlockByte => t.block.2,
             Term::DeviceCall => t.device.0,
             Term::DeviceByte => t.device.1,
-            Term::FilePage | Term::MemoryFileCall | Term::MemoryFilePage | Term::MapByte => 0.0,
+            Term::Ring => t.ring,
+            Term::DeepCall => t.deep.0,
+            Term::DeepBatch => t.deep.1,
+            Term::MemoryCall => t.cache.0,
+            Term::MemoryPage => t.cache.1,
+            Term::MemoryByte => t.copy,
+            Term::FilePage | Term::MemoryExcessCall | Term::MemoryExcessPage | Term::MapByte => 0.0,
         };
         for rung in [
             Rung::Syscall,
             Rung::NullDevice,
+            Rung::EndOfFile,
             Rung::ZeroDevice,
             Rung::Memory,
             Rung::CachedFile,
             Rung::MappedFile,
             Rung::DirectFile,
+            Rung::RingMemory,
         ] {
-            for bytes in [512, 4096, 1 << 20] {
+            for (bytes, memory_apart) in [(512, false), (4096, true), (1 << 20, false), (1 << 20, true)] {
+                let table = Table { page_bytes: 4096, memory_apart };
                 let sum = |side| {
-                    equation(rung, side, bytes, 4096).iter().map(|&(term, n)| n * value(term)).sum::<f64>()
+                    equation(table, rung, side, bytes, 1)
+                        .iter()
+                        .map(|&(term, n)| n * value(term))
+                        .sum::<f64>()
                 };
                 let (busy, wait) = t.rung_ns(rung, bytes);
                 assert!((sum(Side::Busy) - busy).abs() < 1e-9 * busy, "{rung:?} {bytes}");
                 assert!((sum(Side::Wait) - wait).abs() < 1e-9 * wait.max(1.0), "{rung:?} {bytes}");
             }
+        }
+        let table = Table { page_bytes: 4096, memory_apart: true };
+        for depth in [16, 64] {
+            let found: f64 = equation(table, Rung::DirectDeep, Side::Busy, 4096, depth)
+                .iter()
+                .map(|&(term, n)| n * value(term))
+                .sum();
+            assert!((found - t.deep_busy_ns(depth)).abs() < 1e-9, "depth {depth}");
         }
     }
 

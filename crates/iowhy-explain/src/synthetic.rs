@@ -145,6 +145,10 @@ pub(crate) struct Truth {
     pub(crate) memory: (f64, f64),
     pub(crate) block: (f64, f64, f64),
     pub(crate) device: (f64, f64),
+    /// In place of `call` in a ring with many requests.
+    pub(crate) ring: f64,
+    /// In place of `block` with many in flight: for each request, and for each batch.
+    pub(crate) deep: (f64, f64),
 }
 
 impl Truth {
@@ -158,6 +162,8 @@ impl Truth {
         memory: (12.0, 210.0),
         block: (2500.0, 35.0, 0.01),
         device: (60_000.0, 0.4),
+        ring: 70.0,
+        deep: (1800.0, 30_000.0),
     };
 
     pub(crate) fn model(&self) -> StackModel {
@@ -196,6 +202,7 @@ impl Truth {
         match rung {
             Rung::Syscall => (self.call, 0.0),
             Rung::NullDevice => (self.call + self.vfs, 0.0),
+            Rung::EndOfFile => of(Method::PreadEnd, CacheState::Warm),
             Rung::ZeroDevice => (self.call + self.vfs + self.zero * bytes, 0.0),
             Rung::Memory => {
                 (self.call + self.vfs + self.cache.0 + self.cache.1 * pages + self.copy * bytes, 0.0)
@@ -204,8 +211,30 @@ impl Truth {
             Rung::MappedFile => of(Method::Mmap, CacheState::Warm),
             Rung::DirectFile | Rung::RawDevice => of(Method::Direct, CacheState::Direct),
             Rung::ColdFile => of(Method::Pread, CacheState::Cold),
+            Rung::RingMemory => (of(Method::Pread, CacheState::Warm).0 - self.call + self.ring, 0.0),
+            Rung::DirectDeep => (self.deep_busy_ns(32), 0.0),
             Rung::Copy => (self.copy * bytes, 0.0),
         }
+    }
+
+    /// CPU time of a direct page with `depth` in flight.
+    pub(crate) fn deep_busy_ns(&self, depth: usize) -> f64 {
+        self.ring + self.vfs + self.file + self.deep.0 + self.deep.1 / depth as f64
+    }
+
+    /// A direct page with `depth` in flight, on a device that is never idle.
+    pub(crate) fn deep_cell(&self, depth: usize, noise: f64, seed: u64) -> CellRun {
+        let mut workload = Workload::reads(Method::Uring, CacheState::Direct, 4096, 1 << 30);
+        workload.depth = depth;
+        workload.seed = seed.wrapping_add(depth as u64 * 7_000_003);
+        let wait = 7000.0;
+        Rounds::new(workload)
+            .rounds(15)
+            .busy(self.deep_busy_ns(depth))
+            .wait(wait)
+            .noise(noise)
+            .device(1.0, 4096.0, wait * depth as f64)
+            .build()
     }
 
     /// One cell of the ladder.
@@ -213,6 +242,9 @@ impl Truth {
         let (busy, wait) = self.rung_ns(rung, block_bytes);
         let (method, state) = match rung {
             Rung::Syscall => (Method::Syscall, CacheState::None),
+            Rung::EndOfFile => (Method::PreadEnd, CacheState::Warm),
+            Rung::RingMemory => (Method::Uring, CacheState::Warm),
+            Rung::DirectDeep => return self.deep_cell(32, noise, seed),
             Rung::NullDevice | Rung::ZeroDevice | Rung::Copy => (Method::Pread, CacheState::None),
             Rung::Memory | Rung::CachedFile => (Method::Pread, CacheState::Warm),
             Rung::MappedFile => (Method::Mmap, CacheState::Warm),
@@ -221,6 +253,9 @@ impl Truth {
         };
         let mut workload = Workload::reads(method, state, block_bytes, 1 << 30);
         workload.seed = seed.wrapping_add(rung as u64 * 1_000_003);
+        if rung == Rung::RingMemory {
+            workload.depth = 32;
+        }
         let cell = Rounds::new(workload).rounds(15).busy(busy).wait(wait).noise(noise);
         match rung {
             Rung::DirectFile | Rung::RawDevice => cell.device(1.0, block_bytes as f64, wait).build(),

@@ -321,6 +321,6 @@ impl LatencyRecord {
 /// The model's tables by layer and part identifiers.
 pub fn model_tables(model: &StackModel) -> (BTreeMap<String, LayerCost>, BTreeMap<String, LayerCost>) {
     let layers = model.layers.iter().map(|(layer, cost)| (layer.id().to_owned(), *cost)).collect();
-    let parts = model.parts.iter().map(|(part, cost)| (format!("{part:?}").to_lowercase(), *cost)).collect();
+    let parts = model.parts.iter().map(|(part, cost)| (part.id().to_owned(), *cost)).collect();
     (layers, parts)
 }

@@ -1,5 +1,5 @@
-//! The joint fit: all rungs and block sizes together give one `StackModel` with intervals, and predict the block
-//! sizes that were held out of it.
+//! The fit: all rungs and block sizes give one `StackModel` with intervals, and predict the block sizes that were held
+//! out of it.
 //!
 //! Goal: costs per call, page and byte that are identified by the experiment, and a plain note for each one that is
 //! not. Non-goal: queueing, cache-size steps (the residual says how much the linear form misses).
@@ -7,6 +7,8 @@
 //! cost the rungs cannot tell apart from another is fixed at zero and named in `notes`, not guessed.
 
 mod identify;
+#[cfg(test)]
+mod measured;
 mod solve;
 #[cfg(test)]
 mod tests;
@@ -22,7 +24,7 @@ use self::identify::identified;
 use self::solve::Data;
 use crate::ladder::{Rung, RungRun};
 use crate::per_request::{estimate, rounds, undisturbed_ns};
-use crate::rows::{Home, Side, Term, equation, with_interval};
+use crate::rows::{Home, Side, Table, Term, equation, with_interval};
 
 /// What the fit is told and cannot see in the cells.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,18 +107,25 @@ pub fn fit(runs: &[RungRun<'_>], options: &FitOptions) -> Fit {
     let usable = usable(runs, options, &mut notes);
     let (held_out, fitted): (Vec<&RungRun<'_>>, Vec<&RungRun<'_>>) = usable
         .iter()
-        .partition(|r| options.held_out.contains(&r.run.workload.block_bytes) && has_size(r.rung));
-    let terms = identified(&fitted, options.page_bytes, &mut notes);
-    let data = Data::gather(&fitted, options);
-    let (terms, solution) = data.best_variant(&terms, &mut notes);
+        .partition(|r| options.held_out.contains(&r.run.workload.block_bytes) && r.rung.spans_sizes());
+    let stages = identified(&fitted, options.page_bytes, &mut notes);
+    let table = stages.table;
+    let data = Data::gather(&fitted, table, options);
+    let (stages, solution) = data.best_variant(stages, &mut notes);
     let mut point = data.model_costs(&solution.solved, None, options);
     let mut replicates: Vec<BTreeMap<Home, Cost>> = Vec::with_capacity(options.replicates);
     let mut rng = Rng::new(options.seed);
     for _ in 0..options.replicates {
         let drawn: Vec<usize> =
             data.rounds.iter().map(|_| rng.below(data.rounds.len() as u64) as usize).collect();
-        let solved = data.solve(&terms, Some(&drawn)).solved;
+        let solved = data.solve(&stages, Some(&drawn)).solved;
         replicates.push(data.model_costs(&solved, Some(&drawn), options));
+    }
+    if let Some(ns) = data.ring_deficit_ns(&solution.solved) {
+        notes.push(format!(
+            "a cached page through a ring costs {ns:.0} ns less than its file system, cache and copy by read (a \
+             registered buffer copies cheaper): `call` in a ring is taken as 0"
+        ));
     }
     if data.cold.iter().any(|c| c.device.is_none()) {
         notes.push(
@@ -142,14 +151,17 @@ pub fn fit(runs: &[RungRun<'_>], options: &FitOptions) -> Fit {
         };
     }
     let mut held_out: Vec<HeldOut> =
-        held_out.iter().filter_map(|r| predict(r, &solution.solved, options)).collect();
+        held_out.iter().filter_map(|r| predict(r, table, &solution.solved, options)).collect();
     held_out.sort_by_key(|h| (h.rung, h.block_bytes));
     Fit { model, held_out, residual_percent: solution.residual * 100.0, notes }
 }
 
-/// The rungs whose cells may be believed, with a note for each one left out.
+/// The rungs whose cells may be believed, with a note for each one left out. Where no file was read, the memory file
+/// whose end was read is the cached file.
 fn usable<'a>(runs: &[RungRun<'a>], options: &FitOptions, notes: &mut Vec<String>) -> Vec<RungRun<'a>> {
-    let direct_file = runs.iter().any(|r| r.rung == Rung::DirectFile);
+    let has = |rung| runs.iter().any(|r| r.rung == rung);
+    let direct_file = has(Rung::DirectFile);
+    let memory_is_the_file = has(Rung::EndOfFile) && !has(Rung::CachedFile);
     runs.iter()
         .filter(|r| {
             let (rung, size) = (r.rung.id(), r.run.workload.block_bytes);
@@ -167,10 +179,12 @@ fn usable<'a>(runs: &[RungRun<'a>], options: &FitOptions, notes: &mut Vec<String
                 return refuse(r.run.failure.as_deref().unwrap_or("nothing was completed"));
             }
             match r.rung {
-                Rung::DirectFile | Rung::RawDevice if options.memory_backed => {
+                Rung::DirectFile | Rung::RawDevice | Rung::DirectDeep if options.memory_backed => {
                     refuse("the bytes live in memory, there is no device to measure")
                 }
-                Rung::DirectFile | Rung::RawDevice if rounds(r.run).all(|s| s.device_bytes == Some(0)) => {
+                Rung::DirectFile | Rung::RawDevice | Rung::DirectDeep
+                    if rounds(r.run).all(|s| s.device_bytes == Some(0)) =>
+                {
                     refuse("the device moved nothing")
                 }
                 // Both paths to the same device differ in code; the file's is the one that is explained.
@@ -178,21 +192,24 @@ fn usable<'a>(runs: &[RungRun<'a>], options: &FitOptions, notes: &mut Vec<String
                 _ => true,
             }
         })
-        .copied()
+        .map(|&r| match r.rung {
+            Rung::Memory if memory_is_the_file => RungRun { rung: Rung::CachedFile, ..r },
+            _ => r,
+        })
         .collect()
 }
 
-/// Whether the cost of a rung depends on the block size, so that holding a size out means something.
-fn has_size(rung: Rung) -> bool {
-    !matches!(rung, Rung::Syscall | Rung::NullDevice)
-}
-
 /// The prediction for a size that was held out; `None` where no term of the rung was fitted.
-fn predict(run: &RungRun<'_>, solved: &BTreeMap<Term, f64>, options: &FitOptions) -> Option<HeldOut> {
-    let block_bytes = run.run.workload.block_bytes;
+fn predict(
+    run: &RungRun<'_>,
+    table: Table,
+    solved: &BTreeMap<Term, f64>,
+    options: &FitOptions,
+) -> Option<HeldOut> {
+    let (block_bytes, depth) = (run.run.workload.block_bytes, run.run.workload.depth);
     let known: Vec<f64> = [Side::Busy, Side::Wait]
         .into_iter()
-        .flat_map(|side| equation(run.rung, side, block_bytes, options.page_bytes))
+        .flat_map(|side| equation(table, run.rung, side, block_bytes, depth))
         .filter_map(|(term, count)| solved.get(&term).map(|ns| ns * count))
         .collect();
     if known.is_empty() {

@@ -1,4 +1,5 @@
-//! From per-round observations to costs: one weighted non-negative least-squares problem for each draw of rounds.
+//! From per-round observations to costs: a weighted non-negative least-squares problem for each stage and each draw
+//! of rounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +9,12 @@ use iowhy_core::model::{Cost, Part};
 use iowhy_core::stats;
 
 use super::FitOptions;
+use super::identify::{Stage, Stages};
 use crate::ladder::{Rung, RungRun};
 use crate::ledger::block_busy_ns;
 use crate::nnls;
 use crate::per_request::{busy_ns, device_bytes, device_requests, rounds, wait_ns};
-use crate::rows::{Home, Side, Term, costs, equation};
+use crate::rows::{Home, Side, Table, Term, costs, equation};
 
 /// One rung and size, with the per-round values of its busy or waiting time.
 struct Observed {
@@ -37,6 +39,7 @@ pub(super) struct Data {
     pub(super) rounds: Vec<u32>,
     observed: Vec<Observed>,
     pub(super) cold: Vec<Cold>,
+    table: Table,
 }
 
 /// Terms with their values.
@@ -47,7 +50,7 @@ pub(super) struct Solved {
 }
 
 impl Data {
-    pub(super) fn gather(runs: &[&RungRun<'_>], options: &FitOptions) -> Data {
+    pub(super) fn gather(runs: &[&RungRun<'_>], table: Table, options: &FitOptions) -> Data {
         let ids: BTreeSet<u32> = runs.iter().flat_map(|r| rounds(r.run)).map(|s| s.round).collect();
         let ids: Vec<u32> = ids.into_iter().collect();
         let by_round = |run: &CellRun, quantity: &dyn Fn(&Sample) -> f64| -> Vec<Option<f64>> {
@@ -57,7 +60,7 @@ impl Data {
         let mut observed = Vec::new();
         let mut cold = Vec::new();
         for r in runs {
-            let block_bytes = r.run.workload.block_bytes;
+            let (block_bytes, depth) = (r.run.workload.block_bytes, r.run.workload.depth);
             if r.rung == Rung::ColdFile {
                 let device = rounds(r.run)
                     .map(|s| Some((device_requests(s)?, device_bytes(s)?)))
@@ -71,7 +74,7 @@ impl Data {
                 continue;
             }
             for side in [Side::Busy, Side::Wait] {
-                let equation = equation(r.rung, side, block_bytes, options.page_bytes);
+                let equation = equation(table, r.rung, side, block_bytes, depth);
                 if equation.is_empty() {
                     continue;
                 }
@@ -82,22 +85,26 @@ impl Data {
                 observed.push(Observed { rung: r.rung, side, equation, values });
             }
         }
-        Data { rounds: ids, observed, cold }
+        Data { rounds: ids, observed, cold, table }
     }
 
-    /// A memory file may cost less than the file system or more, in calls and in pages; costs are not negative, so
-    /// the sign is found by trying. The file's side wins a tie.
-    pub(super) fn best_variant(&self, terms: &[Term], notes: &mut Vec<String>) -> (Vec<Term>, Solved) {
-        let swaps = [(Term::FileCall, Term::MemoryFileCall), (Term::FilePage, Term::MemoryFilePage)];
-        let mut best = (terms.to_vec(), self.solve(terms, None));
+    /// A memory file that is fitted together with the cached file may cost less than it or more, in calls and in
+    /// pages; costs are not negative, so the sign is found by trying. The file's side wins a tie.
+    pub(super) fn best_variant(&self, stages: Stages, notes: &mut Vec<String>) -> (Vec<Stage>, Solved) {
+        let stages = stages.stages;
+        let swaps = [(Term::FileCall, Term::MemoryExcessCall), (Term::FilePage, Term::MemoryExcessPage)];
+        let solved = self.solve(&stages, None);
+        let mut best = (stages.clone(), solved);
         for choice in 1..4usize {
-            let mut variant = terms.to_vec();
-            for (bit, (file, memory)) in swaps.iter().enumerate() {
-                if choice >> bit & 1 == 1 {
-                    variant.iter_mut().filter(|t| *t == file).for_each(|t| *t = *memory);
+            let mut variant = stages.clone();
+            for stage in variant.iter_mut().filter(|s| s.rungs.contains(&Rung::Memory)) {
+                for (bit, (file, memory)) in swaps.iter().enumerate() {
+                    if choice >> bit & 1 == 1 {
+                        stage.terms.iter_mut().filter(|t| *t == file).for_each(|t| *t = *memory);
+                    }
                 }
             }
-            if variant == terms {
+            if variant == stages {
                 continue;
             }
             let solved = self.solve(&variant, None);
@@ -105,7 +112,7 @@ impl Data {
                 best = (variant, solved);
             }
         }
-        for (term, what) in [(Term::MemoryFileCall, "call"), (Term::MemoryFilePage, "page")] {
+        for (term, what) in [(Term::MemoryExcessCall, "call"), (Term::MemoryExcessPage, "page")] {
             if let Some(ns) = best.1.solved.get(&term).filter(|&&ns| ns > 0.0) {
                 notes.push(format!(
                     "a memory file costs {ns:.1} ns more per {what} than this file system; left out"
@@ -115,10 +122,26 @@ impl Data {
         best
     }
 
-    pub(super) fn solve(&self, terms: &[Term], drawn: Option<&[usize]>) -> Solved {
-        let rows: Vec<nnls::Row> = self
-            .observed
+    /// Solves the stages in order; the residual is that of all their rows.
+    pub(super) fn solve(&self, stages: &[Stage], drawn: Option<&[usize]>) -> Solved {
+        let mut solved = BTreeMap::new();
+        let (mut squares, mut count) = (0.0, 0.0);
+        for stage in stages {
+            let rows = self.rows(stage, &solved, drawn);
+            let solution = nnls::solve(stage.terms.len(), &rows);
+            squares += solution.residual * solution.residual * rows.len() as f64;
+            count += rows.len() as f64;
+            solved.extend(stage.terms.iter().copied().zip(solution.x));
+        }
+        Solved { solved, residual: (squares / f64::max(count, 1.0)).sqrt() }
+    }
+
+    /// The rows of one stage: what its rungs cost beyond what is solved already, each weighted by its whole.
+    fn rows(&self, stage: &Stage, solved: &BTreeMap<Term, f64>, drawn: Option<&[usize]>) -> Vec<nnls::Row> {
+        let terms = &stage.terms;
+        self.observed
             .iter()
+            .filter(|o| stage.rungs.contains(&o.rung))
             .filter(|o| o.rung != Rung::Copy || self.needs_copy_rung(terms))
             .filter_map(|o| {
                 let value = median_of(&o.values, drawn)?;
@@ -132,21 +155,27 @@ impl Data {
                         coefficients[i] = count;
                     }
                 }
-                Some(nnls::Row { coefficients, value, weight: 1.0 / value })
+                let known = cost_of(&o.equation, solved);
+                Some(nnls::Row { coefficients, value: value - known, weight: 1.0 / value })
             })
-            .collect();
-        let solution = nnls::solve(terms.len(), &rows);
-        Solved { solved: terms.iter().copied().zip(solution.x).collect(), residual: solution.residual }
+            .collect()
+    }
+
+    /// By how much a request in a ring costs less than the file's own costs without the call, when it does.
+    pub(super) fn ring_deficit_ns(&self, solved: &BTreeMap<Term, f64>) -> Option<f64> {
+        solved.get(&Term::Ring)?;
+        let ring = self.observed.iter().find(|o| o.rung == Rung::RingMemory)?;
+        let deficit = cost_of(&ring.equation, solved) - median_of(&ring.values, None)?;
+        (deficit > 0.0 && solved.get(&Term::Ring) == Some(&0.0)).then_some(deficit)
     }
 
     /// A copy in user memory is not the kernel's copy: it counts only where nothing else separates bytes from pages.
     fn needs_copy_rung(&self, terms: &[Term]) -> bool {
-        let cached = || self.observed.iter().filter(|o| matches!(o.rung, Rung::Memory | Rung::CachedFile));
-        let per_page = |o: &Observed| {
-            let count = |term| o.equation.iter().find(|e| e.0 == term).map_or(0.0, |e| e.1);
-            count(Term::Copy) / count(Term::CachePage)
+        let bytes_per_page = |o: &Observed| {
+            let count = |term| o.equation.iter().find(|e| e.0 == term).map(|e| e.1);
+            Some(count(Term::Copy)? / count(Term::CachePage)?)
         };
-        let mut ratios = cached().map(per_page);
+        let mut ratios = self.observed.iter().filter_map(bytes_per_page);
         let first = ratios.next();
         terms.contains(&Term::CachePage) && ratios.all(|r| first.is_some_and(|f| (r - f).abs() < 1e-6 * f))
     }
@@ -165,10 +194,8 @@ impl Data {
             .iter()
             .filter_map(|c| {
                 let busy = median_of(&c.busy, drawn).filter(|&b| b > 0.0)?;
-                let warm: f64 = equation(Rung::CachedFile, Side::Busy, c.block_bytes, options.page_bytes)
-                    .iter()
-                    .map(|(term, count)| count * solved.get(term).copied().unwrap_or(0.0))
-                    .sum();
+                let warm =
+                    cost_of(&equation(self.table, Rung::CachedFile, Side::Busy, c.block_bytes, 1), solved);
                 let (requests, bytes) = c.device.unwrap_or_else(|| {
                     let ahead = options.read_ahead_bytes.max(c.block_bytes) as f64;
                     (c.block_bytes as f64 / ahead, c.block_bytes as f64)
@@ -188,6 +215,11 @@ impl Data {
         }
         costs
     }
+}
+
+/// What an equation comes to; terms that are not solved count as zero.
+fn cost_of(equation: &[(Term, f64)], solved: &BTreeMap<Term, f64>) -> f64 {
+    equation.iter().map(|(term, count)| count * solved.get(term).copied().unwrap_or(0.0)).sum()
 }
 
 /// Median over the drawn rounds; over all rounds when none is drawn, or the cell has none of those drawn.

@@ -18,6 +18,13 @@ const RUNGS: [Rung; 7] = [
     Rung::DirectFile,
 ];
 
+/// The ladder with the rung that tells the file system from the cache.
+fn with_end_of_file() -> Vec<Rung> {
+    let mut rungs = RUNGS.to_vec();
+    rungs.push(Rung::EndOfFile);
+    rungs
+}
+
 fn ladder(truth: &Truth, rungs: &[Rung], sizes: &[u64], noise: f64, seed: u64) -> Vec<(Rung, CellRun)> {
     rungs.iter().flat_map(|&r| sizes.iter().map(move |&s| (r, truth.cell(r, s, noise, seed)))).collect()
 }
@@ -71,11 +78,13 @@ fn assert_recovered(truth: &Truth, fit: &Fit) {
 
 #[test]
 fn an_exact_ladder_gives_back_every_cost() {
-    let cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.0, 1);
-    let fit = fitted(&cells, &options(20));
-    assert_recovered(&Truth::EXAMPLE, &fit);
-    assert!(fit.residual_percent < 1e-6, "{}", fit.residual_percent);
-    assert!(fit.notes.is_empty(), "{:?}", fit.notes);
+    for rungs in [&RUNGS[..], &with_end_of_file()] {
+        let cells = ladder(&Truth::EXAMPLE, rungs, &SIZES, 0.0, 1);
+        let fit = fitted(&cells, &options(20));
+        assert_recovered(&Truth::EXAMPLE, &fit);
+        assert!(fit.residual_percent < 1e-6, "{}", fit.residual_percent);
+        assert!(fit.notes.is_empty(), "{:?}", fit.notes);
+    }
 }
 
 #[test]
@@ -100,7 +109,8 @@ fn held_out_sizes_are_predicted_and_do_not_steer_the_fit() {
 fn noise_of_two_per_cent_leaves_most_truths_inside_their_intervals() {
     let (mut inside, mut all) = (0, 0);
     for seed in 1..=6 {
-        let cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.02, seed * 7919);
+        let rungs = if seed % 2 == 0 { RUNGS.to_vec() } else { with_end_of_file() };
+        let cells = ladder(&Truth::EXAMPLE, &rungs, &SIZES, 0.02, seed * 7919);
         let fit = fitted(&cells, &FitOptions { seed, ..options(120) });
         assert!(fit.residual_percent < 4.0, "{}", fit.residual_percent);
         for (_, wanted, found) in pairs(&Truth::EXAMPLE, &fit).iter().filter(|p| p.1 > 0.0) {
@@ -187,6 +197,118 @@ fn a_memory_file_dearer_than_the_file_system_does_not_bend_the_file() {
 }
 
 #[test]
+fn with_the_end_of_the_file_a_memory_file_of_any_kind_bends_nothing_and_has_its_own_costs() {
+    let t = Truth::EXAMPLE;
+    let mut cells = ladder(&t, &with_end_of_file(), &SIZES, 0.0, 1);
+    let options = FitOptions { held_out: vec![65_536], ..options(5) };
+    let plain = fitted(&cells, &options);
+    assert!(!plain.notes.iter().any(|n| n.contains("memory file")), "{:?}", plain.notes);
+    // Small pages that cost more each, and no linear form at all: a step at a size.
+    for (_, run) in cells.iter_mut().filter(|c| c.0 == Rung::Memory) {
+        let bytes = run.workload.block_bytes;
+        let extra = 200 * bytes.div_ceil(4096) + if bytes > 8192 { 5000 } else { 0 };
+        for s in &mut run.samples {
+            s.cpu_ns += s.requests * extra;
+            s.thread_ns += s.requests * extra;
+        }
+    }
+    let bent = fitted(&cells, &options);
+    assert_recovered(&t, &bent);
+    let file = |fit: &Fit| {
+        let mut model = fit.model.clone();
+        model.parts.remove(&Part::MemoryFile);
+        model
+    };
+    assert_eq!(file(&bent), file(&plain));
+    let own = |fit: &Fit| fit.model.part(Part::MemoryFile);
+    assert!(
+        (own(&plain).per_page_ns - t.cache.1).abs() < 1e-4 && (own(&plain).per_byte_ns - t.copy).abs() < 1e-7
+    );
+    assert!((own(&plain).per_call_ns - t.cache.0).abs() < 1e-4);
+    assert!(own(&bent).per_page_ns > own(&plain).per_page_ns);
+    let of_memory = |fit: &Fit| fit.held_out.iter().find(|h| h.rung == Rung::Memory).unwrap().error_percent;
+    assert!(of_memory(&plain).abs() < 1e-4 && of_memory(&bent).abs() > 1.0);
+}
+
+#[test]
+fn nothing_above_the_end_of_the_file_reaches_the_costs_below_it() {
+    let t = Truth::EXAMPLE;
+    let mut cells = ladder(&t, &with_end_of_file(), &SIZES, 0.0, 1);
+    // Large reads fall out of the processor's cache: no line goes through these sizes.
+    for (_, run) in cells.iter_mut().filter(|c| matches!(c.0, Rung::CachedFile | Rung::ZeroDevice)) {
+        if run.workload.block_bytes >= 65_536 {
+            run.samples.iter_mut().for_each(|s| s.cpu_ns *= 2);
+        }
+    }
+    let fit = fitted(&cells, &options(5));
+    assert!((fit.model.cost(Layer::Call).per_call_ns - t.call).abs() < 1e-6);
+    assert!((fit.model.cost(Layer::Filesystem).per_call_ns - t.vfs - t.file).abs() < 1e-6);
+    assert!((fit.model.part(Part::Vfs).per_call_ns - t.vfs).abs() < 1e-6);
+}
+
+#[test]
+fn where_no_file_was_read_the_memory_file_is_the_cached_file() {
+    let t = Truth::EXAMPLE;
+    let rungs = [Rung::Syscall, Rung::NullDevice, Rung::EndOfFile, Rung::Memory, Rung::RingMemory];
+    let mut cells = ladder(&t, &rungs, &SIZES, 0.0, 1);
+    // Its own file system stands on the way to its bytes too.
+    for s in cells.iter_mut().filter(|c| c.0 == Rung::Memory).flat_map(|c| &mut c.1.samples) {
+        s.cpu_ns += (s.requests as f64 * t.file) as u64;
+    }
+    let fit = fitted(&cells, &FitOptions { memory_backed: true, ..options(5) });
+    let (cache, wanted) = (fit.model.cost(Layer::Cache), t.model().cost(Layer::Cache));
+    assert!((cache.per_call_ns - wanted.per_call_ns).abs() < 1e-4, "{cache:?}");
+    assert!((cache.per_page_ns - wanted.per_page_ns).abs() < 1e-4, "{cache:?}");
+    assert!(!fit.model.parts.contains_key(&Part::MemoryFile));
+}
+
+/// The ladder with a ring and deep queues on top.
+fn deep_ladder(truth: &Truth, depths: &[usize]) -> Vec<(Rung, CellRun)> {
+    let mut cells = ladder(truth, &with_end_of_file(), &SIZES, 0.0, 1);
+    cells.push((Rung::RingMemory, truth.cell(Rung::RingMemory, 4096, 0.0, 1)));
+    cells.extend(depths.iter().map(|&d| (Rung::DirectDeep, truth.deep_cell(d, 0.0, 1))));
+    cells
+}
+
+#[test]
+fn ring_and_deep_queue_are_recovered_from_two_depths() {
+    let t = Truth::EXAMPLE;
+    let fit = fitted(&deep_ladder(&t, &[16, 64]), &options(5));
+    assert_recovered(&t, &fit);
+    for (part, wanted) in [(Part::Ring, t.ring), (Part::Deep, t.deep.0), (Part::Batch, t.deep.1)] {
+        let found = fit.model.part(part).per_call_ns;
+        assert!((found - wanted).abs() < 1e-6 * wanted, "{part:?}: {found} for {wanted}");
+    }
+    assert!(fit.notes.is_empty(), "{:?}", fit.notes);
+    let one = fitted(&deep_ladder(&t, &[32]), &options(5));
+    let deep = one.model.part(Part::Deep).per_call_ns;
+    assert!((deep - t.deep.0 - t.deep.1 / 32.0).abs() < 1e-4, "{deep}");
+    assert!(!one.model.parts.contains_key(&Part::Batch));
+    assert!(one.notes.iter().any(|n| n.contains("one deep queue")), "{:?}", one.notes);
+}
+
+#[test]
+fn a_ring_that_saves_more_than_it_costs_is_taken_as_free_and_said_so() {
+    let t = Truth { ring: -60.0, ..Truth::EXAMPLE };
+    let fit = fitted(&deep_ladder(&t, &[16, 64]), &options(5));
+    assert_eq!(fit.model.part(Part::Ring).per_call_ns, 0.0);
+    assert!(fit.notes.iter().any(|n| n.contains("60 ns less")), "{:?}", fit.notes);
+    // What the ring saves is saved in the deep queue too: the sum stays what was measured.
+    let sum = fit.model.cost(Layer::Filesystem).per_call_ns
+        + fit.model.part(Part::Deep).per_call_ns
+        + fit.model.part(Part::Batch).per_call_ns / 32.0;
+    assert!((sum - t.deep_busy_ns(32)).abs() < 1e-3, "{sum}");
+}
+
+#[test]
+fn without_call_or_cached_file_a_ring_is_not_known_apart() {
+    let cells = [(Rung::RingMemory, Truth::EXAMPLE.cell(Rung::RingMemory, 4096, 0.0, 1))];
+    let fit = fitted(&cells, &options(5));
+    assert!(!fit.model.parts.contains_key(&Part::Ring));
+    assert!(fit.notes.iter().any(|n| n.contains("what a ring costs is not known apart")), "{:?}", fit.notes);
+}
+
+#[test]
 fn insertion_comes_from_cold_cells_with_the_device_counters() {
     let t = Truth::EXAMPLE;
     let mut rungs = RUNGS.to_vec();
@@ -236,11 +358,13 @@ proptest! {
         cache in (5.0..200.0f64, 1.0..200.0f64), copy in 0.01..0.5f64, memory in (1.0..50.0f64, 20.0..900.0f64),
         block in (200.0..9000.0f64, 1.0..200.0f64, 0.0..0.1f64), device in (2e3..8e6f64, 0.05..20.0f64),
     ) {
-        let truth = Truth { call, vfs, file, zero, cache, copy, memory, block, device };
-        let fit = fitted(&ladder(&truth, &RUNGS, &SIZES, 0.0, 1), &options(2));
-        for (name, wanted, found) in pairs(&truth, &fit) {
-            let found = found.cost.per_call_ns;
-            prop_assert!((found - wanted).abs() <= 1e-5 * wanted + 1e-7, "{name}: {found} for {wanted}");
+        let truth = Truth { call, vfs, file, zero, cache, copy, memory, block, device, ..Truth::EXAMPLE };
+        for rungs in [&RUNGS[..], &with_end_of_file()] {
+            let fit = fitted(&ladder(&truth, rungs, &SIZES, 0.0, 1), &options(2));
+            for (name, wanted, found) in pairs(&truth, &fit) {
+                let found = found.cost.per_call_ns;
+                prop_assert!((found - wanted).abs() <= 1e-5 * wanted + 1e-7, "{name}: {found} for {wanted}");
+            }
         }
     }
 }

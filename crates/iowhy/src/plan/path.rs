@@ -12,6 +12,8 @@ use iowhy_probe::campaign::Cell;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::Target;
 
+use crate::plan::sweep;
+
 /// Why a cell is in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -134,6 +136,7 @@ pub fn plan<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, see
         plan.add("null", Role::Harness, 2, null, &rungs.harness);
     }
     match facts.kind {
+        TargetKind::CharDevice if sweep::is_scsi_generic(facts) => plan.scsi(target),
         TargetKind::CharDevice | TargetKind::Null => plan.character(target),
         _ => {
             let areas = Areas::of(size_bytes.min(facts.size_bytes));
@@ -229,6 +232,12 @@ impl<'a> Builder<'a> {
         self.add("cached-1m", Role::Limit(LimitCell::CachedLarge), 0, large, target);
         let mapped = warm(Method::Mmap, SMALL);
         self.add("mapped-4k", Role::Canonical("mapped, a page a time"), 20, mapped, target);
+        let end = Workload::reads(Method::PreadEnd, CacheState::None, SMALL, LARGE);
+        self.add("end-of-file", Role::Ladder(Rung::EndOfFile), 4, end, target);
+        let mut ring = warm(Method::Uring, SMALL);
+        ring.pattern = Pattern::Random;
+        ring.depth = DEEP;
+        self.add("ring-warm-4k", Role::Ladder(Rung::RingMemory), 6, ring, target);
         for bytes in CACHED_LADDER {
             let key = format!("warm-{bytes}");
             self.add(&key, Role::Ladder(Rung::CachedFile), 4, warm(Method::Pread, bytes), target);
@@ -286,7 +295,12 @@ impl<'a> Builder<'a> {
             self.add("direct-4k", Role::Limit(LimitCell::RandomOne), 0, one, target);
             for (depth, role) in DEPTHS {
                 let deep = direct(Method::Uring, SMALL, depth, 1);
-                self.add(&format!("direct-4k-d{depth}"), Role::Limit(role), 30, deep, target);
+                let key = format!("direct-4k-d{depth}");
+                self.add(&key, Role::Limit(role), 30, deep.clone(), target);
+                // The depth on the screen is predicted from its neighbours.
+                if depth != DEEP {
+                    self.add(&key, Role::Ladder(Rung::DirectDeep), 0, deep, target);
+                }
             }
             let deep = direct(Method::Uring, SMALL, DEEP, 1);
             self.add("direct-4k-d32", Role::Canonical("direct 4 KiB, depth 32"), 0, deep, target);
@@ -331,6 +345,14 @@ impl<'a> Builder<'a> {
         self.add("write-sync-4k", Role::Canonical("write 4 KiB + fdatasync"), 40, w, target);
     }
 
+    /// A SCSI generic device: READ BUFFER moves the device's own buffer, so that no medium is involved.
+    fn scsi(&mut self, target: &'a Target) {
+        for (bytes, method, label) in SCSI {
+            let read = Workload::reads(method, CacheState::None, bytes, bytes);
+            self.add(&format!("{}-{bytes}", method.id()), Role::Canonical(label), 40, read, target);
+        }
+    }
+
     /// A character device: only the call, the VFS and what the driver does with user memory.
     fn character(&mut self, target: &'a Target) {
         let call = Workload::reads(Method::Syscall, CacheState::None, SMALL, LARGE);
@@ -350,6 +372,16 @@ fn has_opinion(target: &Target, workload: &Workload) -> bool {
     let request = Request { offset: 0, bytes: workload.block_bytes as usize, write };
     target.script().is_none_or(|script| script.charge(workload.method, workload.state, request).is_some())
 }
+
+/// The 1999 test: one SCSI command, several sizes, with and without the last copy.
+const SCSI: [(u64, Method, &str); 6] = [
+    (4 << 10, Method::Sg, "READ BUFFER 4 KiB"),
+    (4 << 10, Method::SgNoCopy, "the same, not copied"),
+    (32 << 10, Method::Sg, "READ BUFFER 32 KiB"),
+    (32 << 10, Method::SgNoCopy, "the same, not copied"),
+    (128 << 10, Method::Sg, "READ BUFFER 128 KiB"),
+    (128 << 10, Method::SgNoCopy, "the same, not copied"),
+];
 
 /// Block sizes of the cached rungs; those below a page make per-page and per-byte cost separable.
 const CACHED_LADDER: [u64; 8] = [512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 32 << 10, 128 << 10, 256 << 10];

@@ -105,6 +105,16 @@ impl Sweep {
             return Err(Problem::refused("`--runtime 0` leaves no time to measure")
                 .hint("give a time such as `--runtime 5s`"));
         }
+        if let (Some(size), Some(&largest)) = (sweep.size_bytes, sweep.block_bytes.iter().max()) {
+            if largest > size {
+                return Err(Problem::refused(format!(
+                    "`--bs {}` is larger than `--size {}`",
+                    Bytes(largest),
+                    Bytes(size)
+                ))
+                .hint("use a smaller `--bs` or a larger `--size`"));
+            }
+        }
         for &method in &sweep.methods {
             if direction == Direction::Read && !method.can_read() {
                 return Err(Problem::refused(format!(
@@ -218,6 +228,7 @@ impl Sweep {
         }
         vec![match (facts.kind, state) {
             (TargetKind::Null, _) => Method::Null,
+            (TargetKind::CharDevice, _) if is_scsi_generic(facts) => Method::Sg,
             _ if depth > 1 => Method::Uring,
             (_, CacheState::Direct) => Method::Direct,
             _ if self.direction == Direction::Read => Method::Pread,
@@ -279,13 +290,30 @@ impl Sweep {
     }
 }
 
+/// Whether a target is a SCSI generic device, which is asked with commands and not read.
+pub fn is_scsi_generic(facts: &TargetFacts) -> bool {
+    facts.kind == TargetKind::CharDevice
+        && facts.name.rsplit('/').next().is_some_and(|name| {
+            name.strip_prefix("sg").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        })
+}
+
 /// Part of a target that is used when nobody says how much.
 pub const DEFAULT_REGION_BYTES: u64 = 256 << 20;
 
 /// Joins method and state into what really happens, or refuses what would be a lie.
 fn settle(method: Method, state: CacheState, facts: &TargetFacts) -> Result<CacheState, Problem> {
     if matches!(facts.kind, TargetKind::Null) {
-        return Ok(CacheState::None);
+        return match method {
+            Method::Null => Ok(CacheState::None),
+            _ => Err(Problem::refused(format!("method `{}` has nothing to work on in `null`", method.id()))
+                .hint("use `--method null` with it, or name a file, directory or device")),
+        };
+    }
+    if is_scsi_generic(facts) != method.scsi() {
+        return Err(Problem::refused(format!("method `{}` cannot be used on `{}`", method.id(), facts.name)).hint(
+            "SCSI generic devices (`/dev/sg0`) take sg, sg-direct, sg-mmap and sg-no-copy; nothing else does",
+        ));
     }
     if facts.kind == TargetKind::CharDevice {
         return match state {

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::common::{
-    MIB, Mount, Ran, binary, directory, finish, full_file, iowhy, is_root, names, skipped, succeeds, text,
+    MIB, Mount, Ran, binary, directory, finish, full_file, iowhy, is_root, names, rows, skipped, succeeds,
+    text,
 };
 
 /// Asserts a refusal that names `subject`.
@@ -144,7 +145,7 @@ fn a_depth_that_cannot_act_is_said_and_measured_as_what_it_is() {
     let ran = iowhy(&["bench", "scripted", "--method", "pread", "--state", "warm", "--iodepth", "32"]).done();
     assert!(ran.stderr.starts_with("warning: depth 32 has no effect with method `pread`"), "{}", ran.stderr);
     assert!(ran.stderr.contains("--method uring"), "{}", ran.stderr);
-    assert_eq!(ran.stdout.lines().nth(2).unwrap().split_whitespace().nth(6), Some("1"), "{}", ran.stdout);
+    assert_eq!(rows(&ran.stdout).next().unwrap()[6], "1", "{}", ran.stdout);
 }
 
 /// Runs as somebody who may do nothing here: as an ordinary user we are that ourselves.

@@ -166,7 +166,7 @@ fn a_full_output_is_an_error() {
 #[test]
 fn colour_only_where_it_is_wanted() {
     let coloured = |args: &[&str], env: &[(&str, &str)]| {
-        finish(binary().args(&QUICK).args(args).envs(env.iter().copied())).done().stdout.contains('\u{1b}')
+        finish(binary().args(QUICK).args(args).envs(env.iter().copied())).done().stdout.contains('\u{1b}')
     };
     assert!(!coloured(&[], &[]), "stdout is no terminal");
     assert!(coloured(&["--color", "always"], &[]));

@@ -93,6 +93,12 @@ pub(crate) fn record_of(args: &[&str]) -> Value {
     record
 }
 
+/// The rows of the table on a screen, below its header.
+pub(crate) fn rows(screen: &str) -> impl Iterator<Item = Vec<&str>> {
+    let below = screen.lines().skip_while(|line| !line.starts_with("method ")).skip(1);
+    below.map(|line| line.split_whitespace().collect())
+}
+
 /// An empty directory of the test's own, in `$TMPDIR`.
 pub(crate) fn directory() -> TempDir {
     tempfile::tempdir().expect("$TMPDIR can be written")

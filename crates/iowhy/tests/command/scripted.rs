@@ -7,7 +7,7 @@ use iowhy_core::workload::{CacheState, Method};
 use iowhy_probe::method::scripted::Script;
 use serde_json::Value;
 
-use crate::common::{directory, iowhy, record_of, text};
+use crate::common::{directory, iowhy, record_of, rows, text};
 use crate::record::{cell, cells, holds_together, number, only_cell, same, whole, words};
 
 /// Virtual clocks count whole nanoseconds.
@@ -86,10 +86,9 @@ fn the_same_command_twice_gives_the_same_result() {
 
 #[test]
 fn noise_comes_from_its_seed() {
-    let screen = |target: &str| iowhy(&["bench", target, "--state", "warm"]).done().stdout;
     let time = |target: &str| {
-        let row = screen(target).lines().nth(2).unwrap().to_owned();
-        row.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        let screen = iowhy(&["bench", target, "--state", "warm"]).done().stdout;
+        rows(&screen).next().unwrap().join(" ")
     };
     assert_ne!(time("scripted?noise=0.2&seed=1"), time("scripted?noise=0.2&seed=2"));
     assert_ne!(time("scripted?noise=0.2"), time("scripted"));

@@ -9,7 +9,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
 use crate::bad_input::assert_refused;
-use crate::common::{MIB, directory, full_file, iowhy, iowhy_alone, record_of, skipped, text};
+use crate::common::{MIB, directory, full_file, iowhy, iowhy_alone, record_of, rows, skipped, text};
 use crate::record::{cell, cells, holds_together, number, only_cell, same, whole, words};
 
 /// A run by itself; the record holds together.
@@ -139,7 +139,7 @@ fn arms_side_by_side_share_what_their_device_moved() {
 fn cold_reads_that_come_back_to_a_block_are_not_called_cold() {
     let dir = directory();
     let file = full_file(dir.path(), "file", 2 * MIB);
-    let record = alone(&["bench", "--rw", "randread", "--state", "cold", "--once", text(&file)]);
+    let record = alone(&["bench", "--pattern", "random", "--state", "cold", "--once", text(&file)]);
     if record["targets"][0]["memory_backed"] == true {
         return skipped("$TMPDIR lives in memory");
     }
@@ -159,8 +159,8 @@ fn a_cached_read_through_a_ring_costs_what_its_work_costs() {
         "bench",
         "--method",
         "pread,uring",
-        "--rw",
-        "randread",
+        "--pattern",
+        "random",
         "--state",
         "warm",
         "--runtime",
@@ -217,19 +217,17 @@ fn units_on_the_screen_mean_what_they_say() {
     let args = ["bench", "scripted", "--bs", "4k,1m", "--state", "warm,direct"];
     let record = record_of(&args);
     let screen = iowhy(&args).done().stdout;
-    let rows = screen.lines().skip(2);
-    for (cell, row) in cells(&record).iter().zip(rows) {
+    for (cell, fields) in cells(&record).iter().zip(rows(&screen)) {
         // "... TIME UNIT ±0 % THROUGHPUT UNIT ±0 % ...": the number before a unit.
-        let fields: Vec<&str> = row.split_whitespace().collect();
         let before = |unit: &str, factor: f64| {
             let at = fields.iter().position(|field| *field == unit)?;
             Some(fields[at - 1].parse::<f64>().unwrap() * factor)
         };
         let shown = before("MiB/s", MIB as f64).or_else(|| before("GiB/s", (1 << 30) as f64));
-        let shown = shown.unwrap_or_else(|| panic!("no throughput in {row}"));
-        assert!(same(shown, number(&cell["throughput"]["value"]), 1e-3), "{row}");
+        let shown = shown.unwrap_or_else(|| panic!("no throughput in {fields:?}"));
+        assert!(same(shown, number(&cell["throughput"]["value"]), 1e-3), "{fields:?}");
         let seconds = number(&cell["time_per_request"]["value"]) / 1e9;
-        assert!(same(shown * seconds, number(&cell["block_bytes"]), 1e-3), "{row}");
+        assert!(same(shown * seconds, number(&cell["block_bytes"]), 1e-3), "{fields:?}");
     }
 }
 
