@@ -36,7 +36,7 @@ pub use self::queue::MANY_IN_FLIGHT;
 use self::path::path;
 use self::queue::Queue;
 use crate::per_request::{
-    busy_ns, device_bytes, device_request_ns, device_requests, mean_pages, median_round, wait_ns,
+    busy_ns, device_bytes, device_request_ns, device_requests, mean_pages, median_rounds, wait_ns,
 };
 
 /// What the ledger is told beside the cell.
@@ -74,9 +74,31 @@ impl RequestLedger {
     }
 }
 
-/// Splits the median round of a cell. `None` when no request was completed.
+/// Splits the median round of a cell; of an even number of rounds the mean of the two in the middle, so that the split
+/// sums to the median that is printed beside it. `None` when no request was completed.
 pub fn ledger(run: &CellRun, context: &LedgerContext<'_>) -> Option<RequestLedger> {
-    let sample = median_round(run)?;
+    let middle = median_rounds(run);
+    let rounds: Vec<RequestLedger> = middle.iter().map(|sample| of_round(run, sample, context)).collect();
+    let share = 1.0 / rounds.len() as f64;
+    let mut mean =
+        RequestLedger { total_ns: 0.0, busy_ns: 0.0, layers: Ledger::default(), notes: Vec::new() };
+    for round in rounds {
+        mean.total_ns += round.total_ns * share;
+        mean.busy_ns += round.busy_ns * share;
+        for entry in round.layers.entries() {
+            mean.layers.add(entry.id, entry.busy_ns * share, entry.wait_ns * share);
+        }
+        for note in round.notes {
+            if !mean.notes.contains(&note) {
+                mean.notes.push(note);
+            }
+        }
+    }
+    (!middle.is_empty()).then_some(mean)
+}
+
+/// Splits one round.
+fn of_round(run: &CellRun, sample: &Sample, context: &LedgerContext<'_>) -> RequestLedger {
     let total_ns = sample.ns_per_request();
     let busy = busy_ns(sample);
     let mut notes = Vec::new();
@@ -85,7 +107,7 @@ pub fn ledger(run: &CellRun, context: &LedgerContext<'_>) -> Option<RequestLedge
     book_busy(&mut layers, &run.workload, sample, context, &mut notes);
     book_wait(&mut layers, &run.workload, sample, context, &mut notes);
     layers.close(busy, total_ns - busy);
-    Some(RequestLedger { total_ns, busy_ns: busy, layers, notes })
+    RequestLedger { total_ns, busy_ns: busy, layers, notes }
 }
 
 /// CPU time of the block layer for one request of ours that became `requests` block requests of `bytes` in all.

@@ -69,11 +69,13 @@ pub fn median(run: &CellRun, quantity: impl Fn(&Sample) -> f64) -> Option<f64> {
     stats::median(&series(run, quantity))
 }
 
-/// The round whose thread time per request is the (lower) median: one real round, so that its parts add up.
-pub fn median_round(run: &CellRun) -> Option<&Sample> {
+/// The rounds whose thread time per request is the median: one, or the two in the middle of an even number. Real
+/// rounds, so that the parts of each add up.
+pub fn median_rounds(run: &CellRun) -> Vec<&Sample> {
     let mut samples: Vec<&Sample> = rounds(run).collect();
     samples.sort_by(|a, b| a.ns_per_request().total_cmp(&b.ns_per_request()));
-    samples.get(samples.len().saturating_sub(1) / 2).copied()
+    let (lower, upper) = (samples.len().saturating_sub(1) / 2, samples.len() / 2);
+    samples.get(lower..=upper).unwrap_or_default().to_vec()
 }
 
 /// A quantity of two samples of the same round, for every round that both cells completed.
@@ -157,6 +159,6 @@ mod tests {
         run.samples[0].requests = 0;
         assert_eq!(series(&run, busy_ns).len(), run.samples.len() - 1);
         run.samples.iter_mut().for_each(|s| s.requests = 0);
-        assert!(median_round(&run).is_none() && median(&run, busy_ns).is_none());
+        assert!(median_rounds(&run).is_empty() && median(&run, busy_ns).is_none());
     }
 }

@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use iowhy_core::cell::{CellRun, StateCheck};
+use iowhy_core::cell::{CellRun, Sample, StateCheck};
 use iowhy_core::environment::{TargetFacts, TargetKind};
 use iowhy_core::pattern::Pattern;
 use iowhy_core::units::Bytes;
@@ -233,7 +233,7 @@ impl Totals {
 
 fn in_memory(facts: Option<&TargetFacts>) -> bool {
     facts.is_some_and(|f| {
-        let kinds = [TargetKind::CharDevice, TargetKind::Memory, TargetKind::Null, TargetKind::Scripted];
+        let kinds = [TargetKind::CharDevice, TargetKind::Memory, TargetKind::Null];
         f.memory_backed || kinds.contains(&f.kind)
     })
 }
@@ -284,6 +284,11 @@ fn less(run: &CellRun, context: &ReconcileContext<'_>, totals: &Totals, device: 
     }
     // A warm cell is meant to be answered from memory; what lies under the file does not matter to it.
     if through_the_cache(w) && w.state == CacheState::Warm {
+        // All of it was seen in memory before and after every round: what the device read was not for this cell.
+        let in_memory = |s: &Sample| s.resident_before == Some(1.0) && s.resident_after == Some(1.0);
+        if 1.0 - missing > AGREEMENT_SHARE && run.samples.iter().all(in_memory) {
+            return Account::AnotherProgram { excess_bytes: device };
+        }
         return Account::CacheHits { share: missing };
     }
     if let Some(account) = nothing_behind(context.facts, missing) {
@@ -408,7 +413,7 @@ pub fn verdict(run: &CellRun, context: &ReconcileContext<'_>) -> Verdict {
         Account::Agrees if w.state == CacheState::Warm && claims_bytes(run) => Verdict::NotWhatItClaims,
         Account::AnotherProgram { .. } if w.state == CacheState::Warm => Verdict::CannotTell,
         Account::AnotherProgram { .. } | Account::Unaccounted { .. } => Verdict::CannotTell,
-        Account::NoCounters if claims_device => Verdict::CannotTell,
+        Account::NoCounters if claims_device && !is_false(context.facts) => Verdict::CannotTell,
         _ if matches!(run.state_check, StateCheck::CannotTell { .. }) => Verdict::CannotTell,
         _ => Verdict::Ok,
     }

@@ -7,7 +7,6 @@
 //! The closed loops are generic, and [`Access`] hands itself to them, so that each method gets its own copy with direct
 //! calls: after a system call the CPU has forgotten where an indirect call goes, and pays for it anew each time.
 
-use iowhy_core::environment::TargetKind;
 use iowhy_core::histogram::Histogram;
 use iowhy_core::pattern::Offsets;
 use iowhy_core::rng::Rng;
@@ -17,6 +16,7 @@ use crate::access::{Access, Completion, Request};
 use crate::clock::Clock;
 use crate::interrupt;
 use crate::pace::Pacer;
+use crate::target::Target;
 
 /// Generates requests: pattern for the offset, a coin for the direction of a mix.
 struct NextRequest {
@@ -101,7 +101,7 @@ impl<'a> HotLoop<'a> {
     pub(crate) fn new(
         workload: &Workload,
         (thread, threads): (usize, usize),
-        kind: TargetKind,
+        target: &Target,
         clock: &'a Clock,
         deadline_ns: u64,
         limit: u64,
@@ -112,7 +112,7 @@ impl<'a> HotLoop<'a> {
             clock,
             next: NextRequest::new(workload, thread, threads),
             touch: workload.touch,
-            zero_is_end: !matches!(kind, TargetKind::CharDevice | TargetKind::Null)
+            zero_is_end: !target.answers_nothing()
                 && !matches!(workload.method, Method::Syscall | Method::PreadEnd),
             deadline_ns,
             limit,

@@ -112,7 +112,8 @@ pub fn run(
     for (index, (arm, threads)) in arms.iter().zip(results).enumerate() {
         let threads = threads.into_iter().collect::<Result<Vec<_>, Problem>>()?;
         let mut slice = combine(threads);
-        slice.sample.kernel_thread_ns = kernel_ns;
+        // Kernel threads of this machine have no part in virtual time.
+        slice.sample.kernel_thread_ns = kernel_ns.filter(|_| arm.target.script().is_none());
         if let (Some(before), Some(after)) = (before[index], after[index]) {
             let moved = after.since(&before);
             let writes = arm.workload.direction.writes();
@@ -123,7 +124,30 @@ pub fn run(
         }
         slices.push(slice);
     }
+    apportion(arms, &mut slices);
     Ok(slices)
+}
+
+/// Arms on the same devices see each other's traffic in the counters. Each is booked its part by the bytes it claims,
+/// so that the parts sum to what the devices moved and no byte is taken as evidence twice.
+fn apportion(arms: &[Arm<'_>], slices: &mut [Slice]) {
+    let claimed: Vec<u64> = slices.iter().map(|slice| slice.sample.claimed_bytes).collect();
+    for (index, slice) in slices.iter_mut().enumerate() {
+        let devices = arms[index].target.counted_devices();
+        let beside = |other: &Arm<'_>| !devices.is_empty() && other.target.counted_devices() == devices;
+        let together: u64 =
+            arms.iter().zip(&claimed).filter(|(arm, _)| beside(arm)).map(|(_, bytes)| bytes).sum();
+        if together > claimed[index] {
+            let part = claimed[index] as f64 / together as f64;
+            for counted in [
+                &mut slice.sample.device_bytes,
+                &mut slice.sample.device_requests,
+                &mut slice.sample.device_request_ns,
+            ] {
+                *counted = counted.map(|whole| (whole as f64 * part).round() as u64);
+            }
+        }
+    }
 }
 
 /// How long a slice waits for what it left in flight. Another program may keep the device busy for ever.
@@ -192,7 +216,7 @@ fn run_thread(
     let mut work = HotLoop::new(
         arm.workload,
         (thread, threads),
-        arm.target.facts.kind,
+        arm.target,
         &clock,
         deadline_ns,
         bounds.requests_per_thread,

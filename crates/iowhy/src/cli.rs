@@ -1,4 +1,6 @@
 //! The command line. Every option is documented once, here, at its definition; `--help` is generated from it.
+//!
+//! Options that take a quantity take a hyphen too, so that `--size -1` is refused by the name of the option.
 
 use std::path::PathBuf;
 
@@ -75,11 +77,11 @@ pub struct PathArgs {
     pub target: String,
 
     /// Time to spend at most, set-up included
-    #[arg(long, value_name = "TIME", default_value = "30s")]
+    #[arg(long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true)]
     pub budget: String,
 
     /// Size of the scratch file, or of the part of the file that is measured
-    #[arg(long, value_name = "SIZE", default_value = "256m")]
+    #[arg(long, value_name = "SIZE", default_value = "256m", allow_hyphen_values = true)]
     pub size: String,
 
     /// Save the fitted model of the stack as TOML
@@ -115,7 +117,7 @@ pub struct BenchArgs {
     pub pattern: Option<String>,
 
     /// Request sizes: a list `512,4k,64k` or a range `1k..1m` (powers of two)
-    #[arg(long, visible_aliases = ["blocksize", "block-size"], value_name = "SIZES", default_value = "4k")]
+    #[arg(long, visible_aliases = ["blocksize", "block-size"], value_name = "SIZES", default_value = "4k", allow_hyphen_values = true)]
     pub bs: String,
 
     /// Ways of moving bytes, as a list; `list` prints them
@@ -128,28 +130,40 @@ pub struct BenchArgs {
     pub state: Option<String>,
 
     /// Bypass the page cache: the same as `--state direct`
-    #[arg(long, conflicts_with = "state", num_args = 0..=1, default_missing_value = "1", value_name = "0|1",
+    #[arg(long, conflicts_with = "state", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_name = "0|1",
           value_parser = clap::value_parser!(u8).range(0..=1))]
     pub direct: Option<u8>,
 
     /// Threads, as a list; each has its own descriptor and its own part of the target
-    #[arg(long, visible_alias = "numjobs", value_name = "N,...", default_value = "1")]
+    #[arg(
+        long,
+        visible_alias = "numjobs",
+        value_name = "N,...",
+        default_value = "1",
+        allow_hyphen_values = true
+    )]
     pub threads: String,
 
     /// Requests that each thread keeps in flight, as a list (asynchronous methods only)
-    #[arg(long, visible_alias = "depth", value_name = "N,...", default_value = "1")]
+    #[arg(
+        long,
+        visible_alias = "depth",
+        value_name = "N,...",
+        default_value = "1",
+        allow_hyphen_values = true
+    )]
     pub iodepth: String,
 
     /// Size of the scratch file, or of the part of the target that is used
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub size: Option<String>,
 
     /// Time for each cell, over all rounds
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub runtime: Option<String>,
 
     /// Stop a cell once its 95 % interval is this narrow (half width); at most --runtime, or 5 s
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub precision: Option<String>,
 
     /// One pass over --size instead of a time: each block once, and first-done and last-done of the threads
@@ -157,7 +171,7 @@ pub struct BenchArgs {
     pub once: bool,
 
     /// Open loop: planned requests per second over all threads; latency counts from the plan, lateness is kept
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<String>,
 
     /// What is done with bytes that arrived: none, line (a byte of each cache line), all

@@ -133,6 +133,19 @@ fn a_memory_file_pays_its_own_costs_unless_it_is_what_the_model_was_fitted_on() 
 }
 
 #[test]
+fn of_an_even_number_of_rounds_the_split_sums_to_the_median_between_two() {
+    let model = Truth::EXAMPLE.model();
+    let mut run = Truth::EXAMPLE.cell(Rung::CachedFile, 4096, 0.0, 1);
+    run.samples.truncate(4);
+    for (i, sample) in run.samples.iter_mut().enumerate() {
+        sample.thread_ns = sample.requests * (1000 + 100 * i as u64);
+    }
+    let split = ledger(&run, &context(&model, None)).unwrap();
+    assert!((split.total_ns - 1150.0).abs() < 1e-6, "{split:?}");
+    assert!((split.layers.total_ns() - split.total_ns).abs() < 1e-6, "{split:?}");
+}
+
+#[test]
 fn device_time_is_booked_only_as_far_as_the_counters_cover_it() {
     let model = Truth::EXAMPLE.model();
     let direct = |device: Option<f64>| {

@@ -244,6 +244,18 @@ fn one_round_with_late_read_ahead_does_not_make_a_verified_warm_cell_a_liar() {
 static FACTS_SIZE: std::sync::LazyLock<TargetFacts> = std::sync::LazyLock::new(|| facts(1024 * MIB));
 
 #[test]
+fn a_file_that_stayed_in_memory_is_not_to_blame_for_what_the_device_read() {
+    let mut run = totals(reads(Method::Pread, CacheState::Warm, 4096), 100 * MIB, Some(50 * MIB));
+    let plain = facts(1024 * MIB);
+    assert_eq!(verdict(&run, &with(&plain)), Verdict::NotWhatItClaims, "residency was not seen");
+    run.samples[0].resident_before = Some(1.0);
+    run.samples[0].resident_after = Some(1.0);
+    let found = reconcile(&run, &with(&plain));
+    assert_eq!(found.account, Account::AnotherProgram { excess_bytes: 50 * MIB });
+    assert_eq!(verdict(&run, &with(&plain)), Verdict::CannotTell);
+}
+
+#[test]
 fn a_scripted_target_claims_no_device() {
     let scripted = TargetFacts { kind: TargetKind::Scripted, ..facts(1024 * MIB) };
     let run = totals(reads(Method::Direct, CacheState::Direct, 4096), 100 * MIB, None);

@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use iowhy_core::environment::TargetFacts;
+use iowhy_core::environment::{TargetFacts, TargetKind};
 use iowhy_core::problem::Problem;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -31,7 +31,7 @@ pub use status::Identity;
 
 pub(crate) use status::Status;
 
-use crate::method::scripted::Script;
+use crate::method::scripted::{Rung, Script};
 use write_guard::Permit;
 
 /// A target, looked at and ready to be opened.
@@ -119,6 +119,14 @@ impl Target {
         match &self.place {
             Place::Scripted(script) => Some(script),
             _ => None,
+        }
+    }
+
+    /// Whether a read of no bytes is what it always answers, and not the end of a file that was cut short.
+    pub(crate) fn answers_nothing(&self) -> bool {
+        match self.facts.kind {
+            TargetKind::CharDevice | TargetKind::Null => true,
+            _ => self.script().is_some_and(|script| script.rung == Rung::NullDevice),
         }
     }
 

@@ -54,11 +54,9 @@ pub(super) fn analyse(
 ) -> Analysis {
     let cells = Cells { plan, outcome };
     let environment = environment::environment(target);
-    let virtual_time = target.facts.kind == TargetKind::Scripted;
     let harness = cells
         .with(|role| *role == Role::Harness)
         .next()
-        .filter(|_| !virtual_time)
         .and_then(|run| summary::summarize(run, seed).time_per_request);
     let harness_ns = harness.map_or(0.0, |e| e.value);
     let mut analysis = Analysis { harness, ..Analysis::default() };

@@ -57,16 +57,20 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     let workloads = workloads(&sweep, &targets, &mut warnings)?;
     let harness = shared::harness_target()?;
     let mut cells: Vec<Cell<'_>> = workloads.into_iter().map(|arms| cell(arms, &targets, &sweep)).collect();
-    cells.push(shared::harness_cell(&harness));
+    // Our own cost is real time: it has no place beside virtual time, where every run is the same.
+    let real_time = targets.iter().all(|target| target.script().is_none());
+    if real_time {
+        cells.push(shared::harness_cell(&harness));
+    }
     let effort = effort(&sweep, cells.len() as u32);
 
     let ruler = shared::measure_ruler(&targets, sweep.seed)?;
     let mut outcome = campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
     progress.done();
 
-    let harness_run = outcome.cells.pop().unwrap_or_default();
+    let harness_run = if real_time { outcome.cells.pop().unwrap_or_default() } else { Vec::new() };
     let mut record = shared::record(&targets, ruler, &outcome, sweep.seed);
-    record.ruler.harness_per_request = shared::harness_cost(&targets, &harness_run, sweep.seed);
+    record.ruler.harness_per_request = shared::harness_cost(&harness_run, sweep.seed);
     record.warnings.extend(warnings);
     let read_ahead_bytes = record.environment.read_ahead_bytes;
     for runs in &outcome.cells {

@@ -7,6 +7,7 @@ use iowhy_core::environment::TargetKind;
 use iowhy_core::pattern::Pattern;
 use iowhy_core::workload::{CacheState, Direction, Method, Workload};
 use iowhy_explain::ladder::Rung;
+use iowhy_probe::access::Request;
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::Target;
@@ -129,13 +130,11 @@ impl Areas {
 pub fn plan<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, seed: u64) -> PathPlan<'a> {
     let mut plan = Builder { cells: Vec::new(), roles: Vec::new(), seed };
     let facts = &target.facts;
-    plan.add(
-        "null",
-        Role::Harness,
-        2,
-        Workload::reads(Method::Null, CacheState::None, SMALL, LARGE),
-        &rungs.harness,
-    );
+    // Real time has no place beside virtual time, where every run is the same.
+    if facts.kind != TargetKind::Scripted {
+        let null = Workload::reads(Method::Null, CacheState::None, SMALL, LARGE);
+        plan.add("null", Role::Harness, 2, null, &rungs.harness);
+    }
     match facts.kind {
         TargetKind::CharDevice if sweep::is_scsi_generic(facts) => plan.scsi(target),
         TargetKind::CharDevice | TargetKind::Null => plan.character(target),
@@ -166,7 +165,7 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     /// Adds a cell, or a role to a cell that is already there.
     fn add(&mut self, key: &str, role: Role, slice_ms: u64, workload: Workload, target: &'a Target) {
-        if workload.blocks() < workload.threads as u64 {
+        if workload.blocks() < workload.threads as u64 || !has_opinion(target, &workload) {
             return;
         }
         if let Some(i) = self.cells.iter().position(|c| c.key == key) {
@@ -365,6 +364,13 @@ impl<'a> Builder<'a> {
             self.add(&format!("read-{bytes}"), Role::Canonical(label), 20, read, target);
         }
     }
+}
+
+/// Whether a target can say what this costs: a scripted machine knows only what is in its model.
+fn has_opinion(target: &Target, workload: &Workload) -> bool {
+    let write = workload.direction.writes();
+    let request = Request { offset: 0, bytes: workload.block_bytes as usize, write };
+    target.script().is_none_or(|script| script.charge(workload.method, workload.state, request).is_some())
 }
 
 /// The 1999 test: one SCSI command, several sizes, with and without the last copy.

@@ -29,8 +29,10 @@ impl Script {
         let mut script = match machine.split_once(':') {
             None if machine == "scripted" => Script::example()?,
             Some(("scripted", path)) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| Problem::refused(format!("cannot read the model `{path}`: {error}")))?;
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    Problem::refused(format!("cannot read the model `{path}`: {error}"))
+                        .hint("name a model that `--save` wrote, or plain `scripted` for the built-in one")
+                })?;
                 Script::new(model(path, &text)?)
             }
             _ => {

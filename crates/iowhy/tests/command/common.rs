@@ -1,0 +1,222 @@
+//! Runs the binary, makes targets for it and looks at what is left. No assertion about results: those are the tests'.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{PoisonError, RwLock};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Runs share it; a run that needs the machine for itself takes it alone.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// One mebibyte.
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// The binary under test, with no terminal, nothing on stdin and no colour wish in its environment.
+pub(crate) fn binary() -> Command {
+    let path = std::env::var_os("IOWHY_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_iowhy").into());
+    let mut command = Command::new(path);
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM"] {
+        command.env_remove(name);
+    }
+    command.env("COLUMNS", "100").stdin(Stdio::null());
+    command
+}
+
+/// What a run ended with.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    /// The exit code; a death by signal has none and is shown.
+    pub(crate) fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| panic!("died: {self:?}"))
+    }
+
+    /// Asserts that it ended as done.
+    pub(crate) fn done(self) -> Ran {
+        assert_eq!(self.code(), 0, "{self:?}");
+        self
+    }
+
+    /// Asserts that it measured something. On a machine where others use the device a cell may fail to be what it
+    /// claims, which is exit code 1.
+    pub(crate) fn measured(self) -> Ran {
+        assert!(matches!(self.code(), 0 | 1) && !self.stderr.contains("error:"), "{self:?}");
+        self
+    }
+
+    /// Stdout as the one JSON object that it must be.
+    pub(crate) fn json(&self) -> Value {
+        let value: Value = serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("stdout is no single JSON value ({error}): {self:?}"));
+        assert!(value.is_object());
+        value
+    }
+}
+
+/// Waits for a command and keeps all it said.
+pub(crate) fn finish(command: &mut Command) -> Ran {
+    let _shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+    wait_for(command)
+}
+
+fn wait_for(command: &mut Command) -> Ran {
+    let output = command.output().expect("the binary starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+    Ran { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Runs with arguments.
+pub(crate) fn iowhy(args: &[&str]) -> Ran {
+    finish(binary().args(args))
+}
+
+/// Runs with arguments while no other test of this program runs the binary.
+pub(crate) fn iowhy_alone(args: &[&str]) -> Ran {
+    let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    wait_for(binary().args(args))
+}
+
+/// Runs with arguments and reads the JSON that comes to stdout; the record must hold together.
+pub(crate) fn record_of(args: &[&str]) -> Value {
+    let ran = iowhy(&[args, &["--json", "-"]].concat()).measured();
+    let record = ran.json();
+    crate::record::holds_together(&record);
+    record
+}
+
+/// The rows of the table on a screen, below its header.
+pub(crate) fn rows(screen: &str) -> impl Iterator<Item = Vec<&str>> {
+    let below = screen.lines().skip_while(|line| !line.starts_with("method ")).skip(1);
+    below.map(|line| line.split_whitespace().collect())
+}
+
+/// An empty directory of the test's own, in `$TMPDIR`.
+pub(crate) fn directory() -> TempDir {
+    tempfile::tempdir().expect("$TMPDIR can be written")
+}
+
+/// A path as an argument.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("a path of ours is UTF-8")
+}
+
+/// A file full of bytes that do not repeat, on its device.
+pub(crate) fn full_file(directory: &Path, name: &str, bytes: u64) -> PathBuf {
+    let path = directory.join(name);
+    let mut file = File::create(&path).unwrap();
+    let mut word = 0x9e37_79b9_7f4a_7c15u64;
+    let mut block = vec![0u8; 1 << 16];
+    let mut left = bytes;
+    while left > 0 {
+        for chunk in block.chunks_exact_mut(8) {
+            // xorshift64: any sequence that does not compress will do.
+            word ^= word << 13;
+            word ^= word >> 7;
+            word ^= word << 17;
+            chunk.copy_from_slice(&word.to_le_bytes());
+        }
+        let now = left.min(block.len() as u64);
+        file.write_all(&block[..now as usize]).unwrap();
+        left -= now;
+    }
+    file.sync_all().unwrap();
+    path
+}
+
+/// Names in a directory, sorted.
+pub(crate) fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Says that a test, or a part of it, could not be made here. Past `eprintln!`, whose output is swallowed for tests
+/// that pass.
+pub(crate) fn skipped(reason: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {reason}");
+}
+
+/// Whether we may do what only root may.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Runs another program; whether it was there and succeeded.
+pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
+    Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// A mounted file system that is unmounted when the test ends, however it ends.
+#[derive(Debug)]
+pub(crate) struct Mount {
+    point: TempDir,
+}
+
+impl Mount {
+    /// A tmpfs with these options; `None`, said aloud, where we may not mount.
+    pub(crate) fn tmpfs(options: &str) -> Option<Mount> {
+        let point = directory();
+        let args = ["-t", "tmpfs", "-o", options, "iowhy-test", text(point.path())];
+        if is_root() && succeeds("mount", &args) {
+            return Some(Mount { point });
+        }
+        skipped("a small file system cannot be mounted here (needs root)");
+        None
+    }
+
+    /// Where it is mounted.
+    pub(crate) fn path(&self) -> &Path {
+        self.point.path()
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        succeeds("umount", &[text(self.point.path())]);
+    }
+}
+
+/// A loop device over a file, detached when the test ends.
+#[derive(Debug)]
+pub(crate) struct Loop {
+    /// `/dev/loopN`.
+    pub(crate) device: String,
+}
+
+impl Loop {
+    /// Attaches a file; `None`, said aloud, where that cannot be done.
+    pub(crate) fn over(file: &Path) -> Option<Loop> {
+        let attached = Command::new("losetup").args(["--find", "--show"]).arg(file).output().ok();
+        match attached.filter(|output| is_root() && output.status.success()) {
+            Some(output) => Some(Loop { device: String::from_utf8_lossy(&output.stdout).trim().to_owned() }),
+            None => {
+                skipped("no loop device can be attached here (needs root and losetup)");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        succeeds("losetup", &["-d", &self.device]);
+    }
+}

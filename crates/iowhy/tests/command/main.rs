@@ -1,0 +1,16 @@
+//! The whole command, as a user runs it: the binary's exit code, stdout, stderr, JSON and what it leaves behind.
+//!
+//! One program for all subjects, so that it is linked once and tests that need a quiet machine can ask for it.
+//! Invariants: no absolute times; every test passes as root and as an ordinary user whose only writable place is
+//! `$TMPDIR`; what a machine cannot show is skipped aloud (`skipped: REASON` on stderr).
+//!
+//! `IOWHY_BIN` names another binary to test; `IOWHY_UPDATE=1` rewrites the expected screens.
+
+mod bad_input;
+mod behaviour;
+mod common;
+mod contract;
+mod destroy_data;
+mod record;
+mod scripted;
+mod traps;
