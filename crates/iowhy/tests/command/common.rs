@@ -148,6 +148,12 @@ pub(crate) fn skipped(reason: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }
 
+/// Whether files in a directory live in memory, where nothing can be cold.
+pub(crate) fn lives_in_memory(directory: &Path) -> bool {
+    const TMPFS_MAGIC: u64 = 0x0102_1994;
+    rustix::fs::statfs(directory).is_ok_and(|fs| fs.f_type as u64 == TMPFS_MAGIC)
+}
+
 /// Whether we may do what only root may.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()

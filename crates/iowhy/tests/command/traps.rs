@@ -9,7 +9,9 @@ use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
 use crate::bad_input::assert_refused;
-use crate::common::{MIB, directory, full_file, iowhy, iowhy_alone, record_of, rows, skipped, text};
+use crate::common::{
+    MIB, directory, full_file, iowhy, iowhy_alone, lives_in_memory, record_of, rows, skipped, text,
+};
 use crate::record::{cell, cells, holds_together, number, only_cell, same, whole, words};
 
 /// A run by itself; the record holds together.
@@ -88,6 +90,9 @@ fn a_hole_is_not_reported_as_a_fast_device() {
 #[test]
 fn four_threads_over_one_file_claim_its_bytes_once() {
     let dir = directory();
+    if lives_in_memory(dir.path()) {
+        return skipped("$TMPDIR lives in memory");
+    }
     let file = full_file(dir.path(), "file", 8 * MIB);
     let record = alone(&["bench", "--state", "cold", "--threads", "4", "--once", "--bs", "64k", text(&file)]);
     for sample in only_cell(&record)["samples"].as_array().unwrap() {
@@ -99,6 +104,9 @@ fn four_threads_over_one_file_claim_its_bytes_once() {
 #[test]
 fn one_file_named_four_times_is_not_four_cold_reads() {
     let dir = directory();
+    if lives_in_memory(dir.path()) {
+        return skipped("$TMPDIR lives in memory");
+    }
     let file = full_file(dir.path(), "file", 8 * MIB);
     let targets = [text(&file); 4].join(":");
     let record = alone(&["bench", "--state", "cold", "--once", "--bs", "64k", &targets]);
@@ -138,11 +146,11 @@ fn arms_side_by_side_share_what_their_device_moved() {
 #[test]
 fn cold_reads_that_come_back_to_a_block_are_not_called_cold() {
     let dir = directory();
-    let file = full_file(dir.path(), "file", 2 * MIB);
-    let record = alone(&["bench", "--pattern", "random", "--state", "cold", "--once", text(&file)]);
-    if record["targets"][0]["memory_backed"] == true {
+    if lives_in_memory(dir.path()) {
         return skipped("$TMPDIR lives in memory");
     }
+    let file = full_file(dir.path(), "file", 2 * MIB);
+    let record = alone(&["bench", "--pattern", "random", "--state", "cold", "--once", text(&file)]);
     let cell = only_cell(&record);
     assert_eq!((&cell["verdict"], &cell["state_verified"]), (&"not-what-it-claims".into(), &false.into()));
     // Each block once, in an order without order, is what such a test wants.
