@@ -173,8 +173,8 @@ impl<'a> HotLoop<'a> {
             open = open && now < self.deadline_ns && !interrupt::requested();
             for completion in &done {
                 let (since, request) = flying[completion.slot];
-                self.tally.latency.record(now - since);
                 self.arrived(access, completion.slot, completion.bytes, request)?;
+                self.tally.latency.record(now - since);
                 in_flight -= 1;
                 if open && started < self.limit {
                     let request = self.next.draw();
@@ -257,8 +257,8 @@ impl<'a> HotLoop<'a> {
             let now = self.clock.now_ns();
             for completion in &done {
                 let (since, request) = flying[completion.slot];
-                self.tally.latency.record(now.saturating_sub(since));
                 self.arrived(access, completion.slot, completion.bytes, request)?;
+                self.tally.latency.record(now.saturating_sub(since));
                 free.push(completion.slot);
             }
         }

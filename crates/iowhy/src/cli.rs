@@ -19,7 +19,7 @@ Exit codes: 0 done, 1 measured but something failed, 2 usage or refused.";
 /// Without a subcommand it measures the I/O path under PATH and prints the time of a handful of canonical requests,
 /// split over the layers of the kernel, the limit, and what each way of reading costs.
 #[derive(Debug, Parser)]
-#[command(name = "iowhy", version, after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
+#[command(name = "iowhy", version, after_help = AFTER_HELP)]
 pub struct Cli {
     /// Options of the main job.
     #[command(flatten)]
@@ -68,21 +68,22 @@ pub enum ColorWhen {
     Never,
 }
 
-/// Options of the main job.
-#[derive(Debug, Args)]
+/// Options of the main job. All are optional here, so that one given before a subcommand, where it would do nothing,
+/// is seen.
+#[derive(Debug, Default, PartialEq, Eq, Args)]
 pub struct PathArgs {
     /// A directory (a scratch file is made in it and removed), a file, a device (both read only), `null`, `memory`,
-    /// or `scripted[:MODEL.toml]`
-    #[arg(default_value = ".", value_name = "PATH")]
-    pub target: String,
+    /// or `scripted[:MODEL.toml]` [default: the present directory]
+    #[arg(value_name = "PATH")]
+    pub target: Option<String>,
 
-    /// Time to spend at most, set-up included
-    #[arg(long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true)]
-    pub budget: String,
+    /// Time to spend at most, set-up included [default: 30s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub budget: Option<String>,
 
-    /// Size of the scratch file, or of the part of the file that is measured
-    #[arg(long, value_name = "SIZE", default_value = "256m", allow_hyphen_values = true)]
-    pub size: String,
+    /// Size of the scratch file, or of the part of the file that is measured [default: 256m]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub size: Option<String>,
 
     /// Save the fitted model of the stack as TOML
     #[arg(long, value_name = "FILE")]
@@ -92,9 +93,9 @@ pub struct PathArgs {
     #[arg(long, short)]
     pub verbose: bool,
 
-    /// Seed of every order, pattern and interval
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
+    /// Seed of every order, pattern and interval [default: 1]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
 }
 
 /// Options of `bench`.

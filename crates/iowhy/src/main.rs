@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use iowhy::cli::{Cli, ColorWhen, Command};
+use iowhy::cli::{Cli, ColorWhen, Command, PathArgs};
 use iowhy::command;
 use iowhy_core::problem::Problem;
 
@@ -17,6 +17,10 @@ fn main() -> ExitCode {
     }
     let ended = match &cli.command {
         None => command::path::run(&cli.path, &cli.output),
+        Some(_) if cli.path != PathArgs::default() => Err(Problem::refused(
+            "a PATH or an option of the main job stands before the subcommand, where it would do nothing",
+        )
+        .hint("write `iowhy bench [OPTIONS] [TARGET]`; a directory called `bench` is `iowhy ./bench`")),
         Some(Command::Bench(args)) => command::bench::run(args, &cli.output),
     };
     match ended {

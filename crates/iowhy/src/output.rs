@@ -118,6 +118,15 @@ impl Outputs {
     }
 }
 
+/// Columns of the terminal that stdout is, or enough for every column where it is none.
+pub fn width() -> usize {
+    const WHEN_NO_TERMINAL: usize = 120;
+    match rustix::termios::tcgetwinsize(std::io::stdout()) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => WHEN_NO_TERMINAL,
+    }
+}
+
 fn to_json(record: &impl Serialize) -> Result<String, Problem> {
     let mut text = serde_json::to_string(record)
         .map_err(|error| Problem::failed(format!("the record cannot be written as JSON: {error}")))?;

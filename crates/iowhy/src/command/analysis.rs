@@ -12,6 +12,7 @@ use iowhy_explain::fit::{self, FitOptions, HeldOut};
 use iowhy_explain::ladder::RungRun;
 use iowhy_explain::ledger::{self, LedgerContext};
 use iowhy_explain::limit::{self, Evidence};
+use iowhy_explain::per_request;
 use iowhy_explain::summary;
 use iowhy_probe::campaign::Outcome;
 use iowhy_probe::environment;
@@ -63,7 +64,8 @@ pub(super) fn analyse(
 
     let rungs = cells.rungs();
     if !rungs.is_empty() {
-        let fitted = fit::fit(&rungs, &fit_options(target, &environment, harness_ns, seed));
+        let fitted =
+            fit::fit(&rungs, &fit_options(target, &environment, harness_ns, cells.parallelism(), seed));
         analysis.residual_percent = Some(fitted.residual_percent);
         analysis.notes = fitted.notes;
         analysis.held_out = fitted.held_out;
@@ -84,10 +86,17 @@ pub(super) fn analyse(
     analysis
 }
 
-fn fit_options(target: &Target, environment: &Environment, harness_ns: f64, seed: u64) -> FitOptions {
+fn fit_options(
+    target: &Target,
+    environment: &Environment,
+    harness_ns: f64,
+    parallelism: Option<f64>,
+    seed: u64,
+) -> FitOptions {
     let mut options = FitOptions::new(target.facts.name.clone(), rustix::param::page_size() as u64, seed);
     options.held_out = HELD_OUT_BLOCK_BYTES.to_vec();
     options.harness_ns = harness_ns;
+    options.device_parallelism = parallelism.unwrap_or(1.0);
     options.memory_backed = target.facts.memory_backed;
     let read_ahead = match target.script() {
         Some(script) => Some(script.model.read_ahead_bytes),
@@ -114,6 +123,17 @@ impl<'a> Cells<'a> {
             .zip(&self.outcome.cells)
             .filter(move |(roles, _)| roles.iter().any(&wanted))
             .filter_map(|(_, runs)| runs.first())
+    }
+
+    /// Requests that the device serves at once, by Little's law: what it completes per second at the greatest depth
+    /// times how long it takes for one that is alone. At least 1.
+    fn parallelism(&self) -> Option<f64> {
+        let cell = |wanted: LimitCell| self.with(|role| *role == Role::Limit(wanted)).next();
+        let alone_ns = per_request::median(cell(LimitCell::RandomOne)?, |s| {
+            per_request::device_request_ns(s).unwrap_or_else(|| per_request::wait_ns(s))
+        })?;
+        let per_second = per_request::median(cell(LimitCell::RandomFull)?, per_request::requests_per_second)?;
+        Some((per_second * alone_ns / 1e9).max(1.0))
     }
 
     fn rungs(&self) -> Vec<RungRun<'a>> {

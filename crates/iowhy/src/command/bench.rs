@@ -52,6 +52,13 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
         .map(|spec| shared::resolve(spec, &needs, &progress))
         .collect::<Result<Vec<Target>, Problem>>()?;
     let targets: Vec<&Target> = targets.iter().collect();
+    if let Some(name) =
+        args.destroy_data.as_ref().filter(|name| targets.iter().all(|t| t.facts.name != **name))
+    {
+        return Err(Problem::refused(format!("`--destroy-data {name}` does not name the target")).hint(
+            "leave it out: a directory gets a scratch file; or give the device itself as the target, too",
+        ));
+    }
 
     let mut warnings = Vec::new();
     let workloads = workloads(&sweep, &targets, &mut warnings)?;

@@ -14,13 +14,15 @@ use iowhy_probe::target::{self, Needs, Target};
 use crate::cli::{OutputArgs, PathArgs};
 use crate::command::analysis::{self, Analysis};
 use crate::command::{Ending, shared};
-use crate::output::{Outputs, Pending};
+use crate::output::{self, Outputs, Pending};
 use crate::plan::path::{PathPlan, Role, RungTargets, plan};
 use crate::plan::sweep;
 use crate::progress::Progress;
 use crate::record::{HeldOutRecord, Record, model_tables};
 use crate::render;
 
+/// Time to spend when nobody says how much.
+const DEFAULT_BUDGET: Duration = Duration::from_secs(30);
 /// Time kept back for looking at the target, fitting and printing.
 const MARGIN: Duration = Duration::from_millis(1500);
 /// Rounds that the budget is divided by; fewer give wide intervals, more give short slices.
@@ -34,39 +36,44 @@ const LEAST_FILE_BYTES: u64 = 16 << 20;
 ///
 /// # Errors
 /// Usage errors and refusals; a cell that fails is in the record instead.
-pub fn run(args: &PathArgs, output: &OutputArgs) -> Result<Ending, Problem> {
+pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let begun = Instant::now();
-    let budget = units::parse_duration("--budget", &args.budget)?;
+    let budget = match &args.budget {
+        Some(text) => units::parse_duration("--budget", text)?,
+        None => DEFAULT_BUDGET,
+    };
     if budget < Duration::from_secs(2) {
-        return Err(Problem::refused(format!("`--budget {}` is too short to measure anything", args.budget))
-            .hint("give at least `--budget 2s`"));
+        return Err(Problem::refused(format!(
+            "`--budget {}` is too short to measure anything",
+            args.budget.as_deref().unwrap_or_default()
+        ))
+        .hint("give at least `--budget 2s`"));
     }
-    let size = sweep::size("--size", &args.size)?;
-    let outputs = Outputs::open(output)?;
+    let size = match &args.size {
+        Some(text) => sweep::size("--size", text)?,
+        None => sweep::DEFAULT_REGION_BYTES,
+    };
+    let seed = args.seed.unwrap_or(1);
+    let outputs = Outputs::open(options)?;
     let save = args.save.as_deref().map(|path| Pending::open("--save", path)).transpose()?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
 
     let mut warnings = Vec::new();
-    let target = resolve(&args.target, size, &progress, &mut warnings)?;
+    let target = resolve(args.target.as_deref().unwrap_or("."), size, &progress, &mut warnings)?;
     let rungs = rung_targets(&target)?;
     let targets = [&target];
-    let ruler = shared::measure_ruler(&targets, args.seed)?;
-    let mut plan = plan(&target, &rungs, size, args.seed);
+    let ruler = shared::measure_ruler(&targets, seed)?;
+    let mut plan = plan(&target, &rungs, size, seed);
     let left = budget.saturating_sub(begun.elapsed()).saturating_sub(MARGIN);
     fit_slices(&mut plan, left);
-    let effort = Effort {
-        least_rounds: LEAST_ROUNDS,
-        most_rounds: ROUNDS,
-        budget: left,
-        precision: 0.0,
-        seed: args.seed,
-    };
+    let effort =
+        Effort { least_rounds: LEAST_ROUNDS, most_rounds: ROUNDS, budget: left, precision: 0.0, seed };
     let outcome = campaign::run(&plan.cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
     progress.done();
 
-    let analysis = analysis::analyse(&plan, &outcome, &target, &ruler, args.seed);
-    let mut record = shared::record(&targets, ruler, &outcome, args.seed);
+    let analysis = analysis::analyse(&plan, &outcome, &target, &ruler, seed);
+    let mut record = shared::record(&targets, ruler, &outcome, seed);
     record.warnings.extend(warnings);
     outputs.warn(&record.warnings);
     if let Some(save) = save {
@@ -74,7 +81,8 @@ pub fn run(args: &PathArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     }
     fill(&mut record, &plan, &outcome, analysis);
     let ending = shared::ending(&record);
-    outputs.finish(&render::path::screen(&record, &canonical(&plan), args.verbose), &record)?;
+    outputs
+        .finish(&render::path::screen(&record, &canonical(&plan), args.verbose, output::width()), &record)?;
     Ok(ending)
 }
 

@@ -14,17 +14,18 @@ use crate::render::heading::heading;
 use crate::render::table::{Align, layout};
 
 const BAR_WIDTH: usize = 22;
+const NARROW_BAR_WIDTH: usize = 14;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// The whole screen. `canonical` names the cells to show, in order: key and label.
-pub fn screen(record: &Record, canonical: &[(String, &'static str)], verbose: bool) -> String {
+/// The whole screen for a terminal of `width` columns. `canonical` names the cells to show, in order: key and label.
+pub fn screen(record: &Record, canonical: &[(String, &'static str)], verbose: bool, width: usize) -> String {
     let mut text = String::new();
     if let Some(facts) = record.targets.first() {
         text.push_str(&heading(facts, &record.environment));
     }
     text.push('\n');
-    text.push_str(&requests(record, canonical));
+    text.push_str(&requests(record, canonical, width));
     text.push_str(&limits(record, verbose));
     text.push_str(&ways(record));
     if verbose {
@@ -34,8 +35,11 @@ pub fn screen(record: &Record, canonical: &[(String, &'static str)], verbose: bo
     text
 }
 
-/// The canonical requests, a line each.
-fn requests(record: &Record, canonical: &[(String, &'static str)]) -> String {
+/// The canonical requests, a line each. On a narrow terminal columns give way: first the width of the bar, then CPU,
+/// then throughput; the time and where it goes stay.
+fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize) -> String {
+    let (cpu, throughput) = (width >= 100, width >= 82);
+    let bar_width = if width >= 118 { BAR_WIDTH } else { NARROW_BAR_WIDTH };
     let mut rows = Vec::new();
     let mut ledgers: Vec<&Ledger> = Vec::new();
     let mut below = String::new();
@@ -43,15 +47,12 @@ fn requests(record: &Record, canonical: &[(String, &'static str)]) -> String {
         let Some(cell) = record.cells.iter().find(|c| c.key == *key) else { continue };
         let label =
             if cell.verdict == "not-what-it-claims" { format!("{label} (!)") } else { (*label).to_owned() };
-        let unexplained = cell.layers.as_ref().map_or_else(String::new, unexplained);
-        rows.push(vec![
-            label.clone(),
-            shown(cell.time_per_request.as_ref()),
-            shown(cell.throughput.as_ref()),
-            shown(cell.cpu_per_byte.as_ref()),
-            cell.layers.as_ref().map_or_else(|| " ".repeat(BAR_WIDTH), |l| bar::bar(l, BAR_WIDTH)),
-            unexplained,
-        ]);
+        let mut row = vec![label.clone(), shown(cell.time_per_request.as_ref())];
+        row.extend(throughput.then(|| shown(cell.throughput.as_ref())));
+        row.extend(cpu.then(|| shown(cell.cpu_per_byte.as_ref())));
+        row.push(cell.layers.as_ref().map_or_else(|| " ".repeat(bar_width), |l| bar::bar(l, bar_width)));
+        row.push(cell.layers.as_ref().map_or_else(String::new, unexplained));
+        rows.push(row);
         ledgers.extend(cell.layers.iter());
         if let Some(failure) = &cell.failure {
             let _ = writeln!(below, "  {label}: {failure}");
@@ -63,11 +64,19 @@ fn requests(record: &Record, canonical: &[(String, &'static str)]) -> String {
     if rows.is_empty() {
         return "nothing was measured\n".to_owned();
     }
-    let mut text = layout(
-        &["request", "time", "throughput", "CPU", "where the time goes", "unexplained"],
-        &[Align::Left, Align::Right, Align::Right, Align::Right, Align::Left, Align::Right],
-        &rows,
-    );
+    let mut header = vec!["request", "time"];
+    let mut align = vec![Align::Left, Align::Right];
+    if throughput {
+        header.push("throughput");
+        align.push(Align::Right);
+    }
+    if cpu {
+        header.push("CPU");
+        align.push(Align::Right);
+    }
+    header.extend(["where it goes", "unexplained"]);
+    align.extend([Align::Left, Align::Right]);
+    let mut text = layout(&header, &align, &rows);
     let _ = writeln!(text, "{}", bar::legend(ledgers.into_iter()));
     let _ = writeln!(
         text,
@@ -84,8 +93,9 @@ fn unexplained(ledger: &Ledger) -> String {
     if total <= 0.0 {
         return String::new();
     }
-    let share = ledger.get(Layer::Unexplained).total_ns() / total * 100.0;
-    format!("{share:.0} %")
+    // Adding 0 turns -0 into 0.
+    let percent = (ledger.get(Layer::Unexplained).total_ns() / total * 100.0).round() + 0.0;
+    format!("{percent:.0} %")
 }
 
 fn shown(estimate: Option<&Estimate>) -> String {
