@@ -39,9 +39,11 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Half the width of the interval relative to the value; infinite when the value is zero.
-    pub fn relative_half_width(&self) -> f64 {
-        if self.value == 0.0 { f64::INFINITY } else { (self.high - self.low) / 2.0 / self.value.abs() }
+    /// The longer arm of the interval relative to the value, as it is printed behind `±`; infinite when the value is
+    /// zero.
+    pub fn relative_arm(&self) -> f64 {
+        let longer = (self.value - self.low).max(self.high - self.value);
+        if self.value == 0.0 { f64::INFINITY } else { longer / self.value.abs() }
     }
 
     /// The same estimate seen through `numerator / value`, as a time per request becomes a rate.

@@ -92,6 +92,12 @@ pub trait Access {
         Ok(done.first().map_or(0, |c| c.bytes))
     }
 
+    /// Ends a slice, inside its timed part: gives back what the requests have built up and a program would have to give
+    /// back too (the page tables of a mapping).
+    fn finish(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Hands itself to the hot loop of depth 1. Not to be overridden: it exists so that the loop is compiled for each
     /// method and calls it directly.
     fn closed_loop(&mut self, work: &mut HotLoop<'_>, start_ns: u64) -> Result<(), String> {
@@ -131,6 +137,10 @@ pub trait Perform {
     fn perform(&mut self, request: Request) -> Result<usize, Failure>;
     /// See [`Access::data`].
     fn data(&self) -> Option<&[u8]>;
+    /// See [`Access::finish`].
+    fn finish(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
     /// See [`Access::dropped`].
     fn dropped(&self) -> &[String] {
         &[]
@@ -166,6 +176,9 @@ impl<P: Perform> Access for Blocking<P> {
     }
     fn perform(&mut self, request: Request) -> Result<usize, Failure> {
         self.inner.perform(request)
+    }
+    fn finish(&mut self) -> Result<(), Failure> {
+        self.inner.finish()
     }
     fn dropped(&self) -> &[String] {
         self.inner.dropped()

@@ -8,11 +8,12 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use iowhy_core::cell::{CellRun, Sample, StateCheck, StateEvidence};
+use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::histogram::Histogram;
 use iowhy_core::pattern::Offsets;
 use iowhy_core::problem::Problem;
 use iowhy_core::schedule;
-use iowhy_core::stats;
+use iowhy_core::stats::{self, Stop, StopRule};
 use iowhy_core::workload::{CacheState, Workload};
 
 use crate::counters::KernelThreads;
@@ -41,7 +42,7 @@ pub struct Effort {
     pub most_rounds: u32,
     /// Wall time after which no new round is begun.
     pub budget: Duration,
-    /// Relative half width of the 95 % interval at which a cell is known well enough.
+    /// Longer arm of the 95 % interval relative to the value at which a cell is known well enough; 0 uses every round.
     pub precision: f64,
     /// Seed of the order of cells and of the bootstrap.
     pub seed: u64,
@@ -144,17 +145,22 @@ impl CellState {
         CellState { checks: vec![Vec::new(); runs.len()], runs, failed: false }
     }
 
-    /// Not failed, and not yet known as precisely as asked.
+    /// Not failed, and not yet known as precisely as asked. The budget is the campaign's, not the cell's.
     fn wants_more(&self, rounds: u32, effort: &Effort) -> bool {
-        if self.failed {
-            return false;
-        }
-        rounds < effort.least_rounds
-            || self.runs.iter().any(|run| {
+        let rule = StopRule {
+            precision: effort.precision,
+            min_rounds: u64::from(effort.least_rounds),
+            budget_ns: u64::MAX,
+        };
+        let estimates: Vec<Option<Estimate>> = self
+            .runs
+            .iter()
+            .map(|run| {
                 let values: Vec<f64> = run.samples.iter().map(Sample::ns_per_request).collect();
-                stats::bootstrap_median(&values, effort.seed, iowhy_core::estimate::Unit::Nanoseconds)
-                    .is_none_or(|e| e.relative_half_width() > effort.precision)
+                stats::bootstrap_median(&values, effort.seed, Unit::Nanoseconds)
             })
+            .collect();
+        !self.failed && rule.decide(&estimates, u64::from(rounds), 0, 0) == Stop::GoOn
     }
 
     /// Prepares, runs and verifies one slice; books it.
@@ -198,7 +204,12 @@ impl CellState {
                     blind_reason: before.clone().err().or(after.err()),
                     region_bytes: workload.region_bytes,
                     claimed_bytes: slice.sample.claimed_bytes,
-                    repeated: repeated_share(workload, slice.sample.requests),
+                    // Only a cold claim is spoilt by repeats; counting them takes memory by the block.
+                    repeated: if workload.state == CacheState::Cold {
+                        repeated_share(workload, slice.sample.requests)
+                    } else {
+                        0.0
+                    },
                 };
                 self.checks[i].push(StateCheck::judge(workload.state, &evidence));
             }

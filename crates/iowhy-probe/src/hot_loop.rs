@@ -81,9 +81,14 @@ pub struct HotLoop<'a> {
     touch: Touch,
     /// A read of nothing means that the file ended under us (a null device answers nothing by nature).
     zero_is_end: bool,
+    /// 0 until the loop is started.
     deadline_ns: u64,
     limit: u64,
     tally: Tally,
+    // Room for the deep loops, made before the clock runs: start and request of each slot, free slots, completions.
+    flying: Vec<(u64, Request)>,
+    free: Vec<usize>,
+    done: Vec<Completion>,
 }
 
 /// What a loop counts.
@@ -96,14 +101,13 @@ pub(crate) struct Tally {
 }
 
 impl<'a> HotLoop<'a> {
-    /// A loop over a workload, for one of its threads. Ends at the deadline (on the clock's time) or after `limit`
-    /// requests.
+    /// A loop over a workload, for one of its threads, with `depth` requests in flight; ends after `limit` requests.
     pub(crate) fn new(
         workload: &Workload,
         (thread, threads): (usize, usize),
         target: &Target,
         clock: &'a Clock,
-        deadline_ns: u64,
+        depth: usize,
         limit: u64,
     ) -> Self {
         let mut latency = Histogram::default();
@@ -114,10 +118,18 @@ impl<'a> HotLoop<'a> {
             touch: workload.touch,
             zero_is_end: !target.answers_nothing()
                 && !matches!(workload.method, Method::Syscall | Method::PreadEnd),
-            deadline_ns,
+            deadline_ns: 0,
             limit,
             tally: Tally { latency, requests: 0, bytes: 0, lateness_ns: 0, digest: 0 },
+            flying: vec![(0, NO_REQUEST); depth],
+            free: (0..depth).rev().collect(),
+            done: Vec::with_capacity(depth),
         }
+    }
+
+    /// Sets the instant at which the loop ends, on its clock's time.
+    pub(crate) fn until(&mut self, deadline_ns: u64) {
+        self.deadline_ns = deadline_ns;
     }
 
     /// What was counted.
@@ -149,8 +161,7 @@ impl<'a> HotLoop<'a> {
         depth: usize,
         start_ns: u64,
     ) -> Result<(), String> {
-        let mut flying = vec![(0u64, NO_REQUEST); depth];
-        let mut done: Vec<Completion> = Vec::with_capacity(depth);
+        let (mut flying, mut done) = (std::mem::take(&mut self.flying), std::mem::take(&mut self.done));
         let mut started = 0u64;
         let mut in_flight = 0usize;
         for (slot, entry) in flying.iter_mut().enumerate() {
@@ -218,9 +229,8 @@ impl<'a> HotLoop<'a> {
         mut pacer: Pacer,
         depth: usize,
     ) -> Result<(), String> {
-        let mut flying = vec![(0u64, NO_REQUEST); depth];
-        let mut free: Vec<usize> = (0..depth).rev().collect();
-        let mut done: Vec<Completion> = Vec::with_capacity(depth);
+        let (mut flying, mut done) = (std::mem::take(&mut self.flying), std::mem::take(&mut self.done));
+        let mut free = std::mem::take(&mut self.free);
         let mut started = 0u64;
         loop {
             let now = self.clock.now_ns();

@@ -47,7 +47,7 @@ pub fn measure(seed: u64) -> Result<Ruler, Problem> {
 }
 
 /// Larger than the second-level cache of current CPUs, so that the source comes from where file pages come from.
-const COPY_SOURCE_BYTES: usize = 32 << 20;
+const COPY_SOURCE_BYTES: usize = 8 << 20;
 const COPY_SINK_BYTES: usize = 64 << 10;
 
 fn clock_cost(clock: &Clock) -> f64 {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use iowhy_core::cell::Sample;
 use iowhy_core::histogram::Histogram;
 use iowhy_core::problem::Problem;
-use iowhy_core::workload::{CacheState, Workload};
+use iowhy_core::workload::{CacheState, Direction, Workload};
 
 use crate::clock::Clock;
 use crate::counters::{self, KernelThreads, ThreadUsage};
@@ -116,8 +116,11 @@ pub fn run(
         slice.sample.kernel_thread_ns = kernel_ns.filter(|_| arm.target.script().is_none());
         if let (Some(before), Some(after)) = (before[index], after[index]) {
             let moved = after.since(&before);
-            let writes = arm.workload.direction.writes();
-            let of = |written, read| Some(if writes { written } else { read });
+            let of = |written, read| match arm.workload.direction {
+                Direction::Read => Some(read),
+                Direction::Write => Some(written),
+                Direction::Mixed(_) => Some(written + read),
+            };
             slice.sample.device_bytes = of(moved.write_bytes, moved.read_bytes);
             slice.sample.device_requests = of(moved.write_requests, moved.read_requests);
             slice.sample.device_request_ns = of(moved.write_ns + moved.flush_ns, moved.read_ns);
@@ -207,21 +210,15 @@ fn run_thread(
     let opening = clock.now_ns();
     let opened = method::open(arm.workload, arm.target, &clock);
     let setup_ns = clock.now_ns() - opening;
+    let depth = opened.as_ref().map_or(1, |access| arm.workload.depth.max(1).min(access.capacity()));
+    let mut work =
+        HotLoop::new(arm.workload, (thread, threads), arm.target, &clock, depth, bounds.requests_per_thread);
     ready.wait();
     go.wait();
     let mut access = opened?;
     let before = counters::thread_usage(&clock);
     let start_ns = clock.now_ns();
-    let deadline_ns = start_ns.saturating_add(bounds.wall.as_nanos().min(u128::from(u64::MAX)) as u64);
-    let mut work = HotLoop::new(
-        arm.workload,
-        (thread, threads),
-        arm.target,
-        &clock,
-        deadline_ns,
-        bounds.requests_per_thread,
-    );
-    let depth = arm.workload.depth.max(1).min(access.capacity());
+    work.until(start_ns.saturating_add(bounds.wall.as_nanos().min(u128::from(u64::MAX)) as u64));
     let pacer = match arm.workload.rate_per_second {
         Some(rate) => Some(Pacer::new(rate, start_ns)?.share(thread, threads)),
         None => None,
@@ -232,6 +229,7 @@ fn run_thread(
         (Some(pacer), 1) => work.open_loop(access.as_mut(), pacer),
         (Some(pacer), depth) => work.open_loop_deep(access.as_mut(), pacer, depth),
     };
+    let ended = ended.and_then(|()| access.finish().map_err(|failure| failure.to_string()));
     let tally = work.into_tally();
     let end_ns = clock.now_ns();
     let usage = counters::thread_usage(&clock).since(&before);

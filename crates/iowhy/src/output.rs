@@ -3,10 +3,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::warning::Warning;
+use iowhy_probe::target::Target;
 use serde::Serialize;
 
 use crate::cli::OutputArgs;
@@ -14,6 +16,7 @@ use crate::cli::OutputArgs;
 /// A file that will be written at the end. If it did not exist before and nothing was written, it is removed again.
 #[derive(Debug)]
 pub struct Pending {
+    option: String,
     path: PathBuf,
     file: File,
     made: bool,
@@ -24,15 +27,45 @@ impl Pending {
     /// Opens the file for writing without touching what is in it.
     ///
     /// # Errors
-    /// A refusal that names the option and the path.
+    /// A refusal that names the option and the path; also for a block device, which an output would destroy.
     pub fn open(option: &str, path: &Path) -> Result<Pending, Problem> {
+        let named = || format!("`{option} {}`", path.display());
+        if std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device()) {
+            return Err(Problem::refused(format!(
+                "{} is a block device: an output would destroy it",
+                named()
+            ))
+            .hint(format!("name a file, or `{option} -` for stdout")));
+        }
         let made = !path.exists();
         let file =
             OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(|error| {
-                Problem::refused(format!("cannot write `{option} {}`: {error}", path.display()))
+                Problem::refused(format!("cannot write {}: {error}", named()))
                     .hint("name a file in a directory that you may write to")
             })?;
-        Ok(Pending { path: path.to_owned(), file, made, written: false })
+        Ok(Pending { option: option.to_owned(), path: path.to_owned(), file, made, written: false })
+    }
+
+    /// Makes sure that the output is none of the targets.
+    ///
+    /// # Errors
+    /// A refusal that names both.
+    pub fn spare(&self, targets: &[&Target]) -> Result<(), Problem> {
+        let Ok(own) = self.file.metadata() else { return Ok(()) };
+        let same = |target: &&&Target| {
+            target.identity().is_some_and(|id| (id.device, id.inode) == (own.dev(), own.ino()))
+        };
+        // What was made a moment ago cannot hold anything, but it cannot be a target either.
+        match targets.iter().find(same).filter(|_| own.is_file()) {
+            Some(target) => Err(Problem::refused(format!(
+                "`{} {}` is the target `{}` itself: the output would overwrite it",
+                self.option,
+                self.path.display(),
+                target.facts.name
+            ))
+            .hint("name another file")),
+            None => Ok(()),
+        }
     }
 
     /// Replaces the content.
@@ -84,6 +117,17 @@ impl Outputs {
             Some(path) => Json::File(Pending::open("--json", path)?),
         };
         Ok(Outputs { json, quiet: args.quiet })
+    }
+
+    /// Makes sure that no output is one of the targets.
+    ///
+    /// # Errors
+    /// See [`Pending::spare`].
+    pub fn spare(&self, targets: &[&Target]) -> Result<(), Problem> {
+        match &self.json {
+            Json::File(pending) => pending.spare(targets),
+            Json::No | Json::Stdout => Ok(()),
+        }
     }
 
     /// Whether stderr should carry progress.

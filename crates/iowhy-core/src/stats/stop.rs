@@ -5,7 +5,7 @@ use crate::estimate::Estimate;
 /// Precision or budget, whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StopRule {
-    /// Half width of the 95 % interval relative to the value that is enough, e.g. 0.02. 0 always uses the budget.
+    /// Longer arm of the 95 % interval relative to the value that is enough, e.g. 0.02. 0 always uses the budget.
     pub precision: f64,
     /// Rounds before precision may end it: a few rounds can agree by luck, and looking after each round gives luck
     /// many chances. At least 8 is advisable.
@@ -29,7 +29,7 @@ impl StopRule {
     /// Decides after `rounds` whole rounds. `estimates` holds one entry a cell, `None` where there is no interval yet;
     /// `spent_ns` is the time used so far and `round_ns` what another round is expected to take.
     pub fn decide(&self, estimates: &[Option<Estimate>], rounds: u64, spent_ns: u64, round_ns: u64) -> Stop {
-        let precise = |e: &Option<Estimate>| e.is_some_and(|e| e.relative_half_width() <= self.precision);
+        let precise = |e: &Option<Estimate>| e.is_some_and(|e| e.relative_arm() <= self.precision);
         if self.precision > 0.0 && rounds >= self.min_rounds && estimates.iter().all(precise) {
             Stop::Enough
         } else if spent_ns.saturating_add(round_ns) > self.budget_ns {

@@ -1,20 +1,19 @@
 //! Whether a method can do what a workload asks of it: checked once for all families, before anything is opened.
 
 use iowhy_core::problem::Problem;
-use iowhy_core::workload::{Direction, Method, Workload};
+use iowhy_core::workload::{Direction, Method};
 
-/// Refuses a direction that the workload's method does not have.
+/// Refuses a direction that a method does not have.
 ///
 /// # Errors
 /// Names the method and the ones that would do.
-pub(super) fn check(workload: &Workload) -> Result<(), Problem> {
-    let method = workload.method;
-    let can = |m: Method| match workload.direction {
+pub fn check(direction: Direction, method: Method) -> Result<(), Problem> {
+    let can = |m: Method| match direction {
         Direction::Read => m.can_read(),
         Direction::Write => m.can_write(),
         Direction::Mixed(_) => m.can_read() && m.can_write(),
     };
-    let needed = match workload.direction {
+    let needed = match direction {
         Direction::Read => "read",
         Direction::Write => "write",
         Direction::Mixed(_) => "mix reads and writes",
@@ -34,22 +33,15 @@ pub(super) fn check(workload: &Workload) -> Result<(), Problem> {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::workload::CacheState;
-
     use super::*;
 
     #[test]
     fn directions_are_refused_with_what_would_work() {
-        let mut workload = Workload::reads(Method::Pread, CacheState::Warm, 4096, 1 << 20);
-        assert!(check(&workload).is_ok());
-        workload.direction = Direction::Mixed(50);
-        let hint = check(&workload).unwrap_err().hint.unwrap();
+        assert!(check(Direction::Read, Method::Pread).is_ok());
+        let hint = check(Direction::Mixed(50), Method::Pread).unwrap_err().hint.unwrap();
         assert_eq!(hint, "use `--method direct` or `--method uring`");
-        workload.direction = Direction::Write;
-        assert!(check(&workload).unwrap_err().message.contains("`pread` cannot write"));
-        workload.method = Method::Fallocate;
-        assert!(check(&workload).is_ok());
-        workload.direction = Direction::Read;
-        assert!(check(&workload).is_err());
+        assert!(check(Direction::Write, Method::Pread).unwrap_err().message.contains("`pread` cannot write"));
+        assert!(check(Direction::Write, Method::Fallocate).is_ok());
+        assert!(check(Direction::Read, Method::Fallocate).is_err());
     }
 }

@@ -3,7 +3,7 @@
 //! What may not enter: timing (the runner's) and choice of offsets (core's patterns).
 
 pub mod blocking;
-mod direction;
+pub mod direction;
 pub mod mapped;
 pub mod no_copy;
 pub mod null;
@@ -28,7 +28,7 @@ pub fn open(workload: &Workload, target: &Target, clock: &Clock) -> Result<Box<d
     if let Some(script) = target.script() {
         return Ok(Box::new(scripted::Scripted::new(script, workload, clock)));
     }
-    direction::check(workload)?;
+    direction::check(workload.direction, workload.method)?;
     match workload.method {
         Null => Ok(Box::new(null::Null::new(workload.depth))),
         Mmap | MmapRandom | MmapSequential | MmapPopulate | MmapLock | MmapStore => {

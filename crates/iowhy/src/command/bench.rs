@@ -22,12 +22,15 @@ use crate::render;
 const DEFAULT_RUNTIME: Duration = Duration::from_secs(3);
 /// Time per cell at most when only a precision is asked for.
 const PRECISION_RUNTIME: Duration = Duration::from_secs(5);
-/// Relative half width at which a cell is known well enough, when nobody says.
+/// Longer arm of the interval at which a cell is known well enough, when nobody says.
 const DEFAULT_PRECISION: f64 = 0.02;
 /// Slices that a cell's time is cut into.
-const ROUNDS: u32 = 10;
-/// Fewer rounds give no honest interval.
-const LEAST_ROUNDS: u32 = 5;
+const ROUNDS: u32 = 12;
+/// Rounds before a cell may be called known: looking after each round gives luck many chances, and with fewer an
+/// interval of 95 % covers less.
+const LEAST_ROUNDS: u32 = 8;
+/// Passes of `--once`.
+const PASSES: u32 = 5;
 
 /// Runs the command.
 ///
@@ -52,6 +55,7 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
         .map(|spec| shared::resolve(spec, &needs, &progress))
         .collect::<Result<Vec<Target>, Problem>>()?;
     let targets: Vec<&Target> = targets.iter().collect();
+    outputs.spare(&targets)?;
     if let Some(name) =
         args.destroy_data.as_ref().filter(|name| targets.iter().all(|t| t.facts.name != **name))
     {
@@ -67,7 +71,7 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     // Our own cost is real time: it has no place beside virtual time, where every run is the same.
     let real_time = targets.iter().all(|target| target.script().is_none());
     if real_time {
-        cells.push(shared::harness_cell(&harness));
+        cells.push(shared::harness_cell(&harness, sweep.pattern));
     }
     let effort = effort(&sweep, cells.len() as u32);
 
@@ -146,7 +150,7 @@ fn effort(sweep: &Sweep, cells: u32) -> Effort {
         (Some(_), None) => 0.0,
         (None, None) => DEFAULT_PRECISION,
     };
-    let (least, most) = if sweep.once { (LEAST_ROUNDS, LEAST_ROUNDS) } else { (LEAST_ROUNDS, ROUNDS) };
+    let (least, most) = if sweep.once { (PASSES, PASSES) } else { (LEAST_ROUNDS, ROUNDS) };
     Effort {
         least_rounds: least,
         most_rounds: most,

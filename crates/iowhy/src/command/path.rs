@@ -55,6 +55,9 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     };
     let seed = args.seed.unwrap_or(1);
     let outputs = Outputs::open(options)?;
+    if args.save.is_some() && args.save == options.json {
+        return Err(Problem::refused("`--save` and `--json` name the same file").hint("name two files"));
+    }
     let save = args.save.as_deref().map(|path| Pending::open("--save", path)).transpose()?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
@@ -63,6 +66,10 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let target = resolve(args.target.as_deref().unwrap_or("."), size, &progress, &mut warnings)?;
     let rungs = rung_targets(&target)?;
     let targets = [&target];
+    outputs.spare(&targets)?;
+    if let Some(save) = &save {
+        save.spare(&targets)?;
+    }
     let ruler = shared::measure_ruler(&targets, seed)?;
     let mut plan = plan(&target, &rungs, size, seed);
     let left = budget.saturating_sub(begun.elapsed()).saturating_sub(MARGIN);

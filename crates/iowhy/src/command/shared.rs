@@ -5,6 +5,7 @@ use std::time::Duration;
 use iowhy_core::cell::CellRun;
 use iowhy_core::environment::TargetKind;
 use iowhy_core::estimate::Estimate;
+use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
@@ -65,11 +66,13 @@ pub(super) fn harness_target() -> Result<Target, Problem> {
     target::resolve("null", &needs, &mut |_, _| {})
 }
 
-/// The cell that measures our own cost.
-pub(super) fn harness_cell(target: &Target) -> Cell<'_> {
+/// The cell that measures our own cost, with the pattern of the others: drawing an offset is part of it.
+pub(super) fn harness_cell(target: &Target, pattern: Pattern) -> Cell<'_> {
+    let mut workload = Workload::reads(Method::Null, CacheState::None, 4096, 1 << 30);
+    workload.pattern = pattern;
     Cell {
         key: HARNESS_KEY.to_owned(),
-        arms: vec![(Workload::reads(Method::Null, CacheState::None, 4096, 1 << 20), target)],
+        arms: vec![(workload, target)],
         bounds: Bounds { wall: Duration::from_millis(2), requests_per_thread: u64::MAX },
     }
 }

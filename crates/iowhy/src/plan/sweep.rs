@@ -9,6 +9,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Direction, Method, Touch, Workload};
+use iowhy_probe::method::direction;
 
 use crate::cli::BenchArgs;
 
@@ -56,7 +57,7 @@ impl Sweep {
     /// # Errors
     /// A refusal that names the option.
     pub fn from_args(args: &BenchArgs) -> Result<Sweep, Problem> {
-        let (direction, random) = direction(&args.rw, args.rwmixread)?;
+        let (asked, random) = parse_direction(&args.rw, args.rwmixread)?;
         let pattern = match &args.pattern {
             Some(text) => text.parse()?,
             // Each block once, as fio's random map does it: a cold block must not be asked for twice.
@@ -69,7 +70,7 @@ impl Sweep {
             _ => Vec::new(),
         };
         let sweep = Sweep {
-            direction,
+            direction: asked,
             pattern,
             block_bytes: units::parse_sizes("--bs", &args.bs)?,
             methods: args
@@ -116,35 +117,7 @@ impl Sweep {
             .hint("use a smaller `--bs` or a larger `--size`"));
         }
         for &method in &sweep.methods {
-            if direction == Direction::Read && !method.can_read() {
-                return Err(Problem::refused(format!(
-                    "method `{}` only writes, but `--rw {}` reads",
-                    method.id(),
-                    args.rw
-                ))
-                .hint("add `--rw write`, and name a directory: writes go to a scratch file in it"));
-            }
-            if direction.writes() && !method.can_write() {
-                return Err(Problem::refused(format!("method `{}` only reads, but `--rw {}` writes", method.id(), args.rw))
-                    .hint("writing methods: write, pwrite, direct, uring, pwrite-dsync, pwrite-fsync, pwrite-fdatasync, mmap-store, fallocate"));
-            }
-            if matches!(direction, Direction::Mixed(_))
-                && method.write_only()
-                && !matches!(
-                    method,
-                    Method::Write
-                        | Method::Pwrite
-                        | Method::PwriteDsync
-                        | Method::PwriteFsync
-                        | Method::PwriteFdatasync
-                )
-            {
-                return Err(Problem::refused(format!(
-                    "method `{}` cannot mix reads and writes",
-                    method.id()
-                ))
-                .hint("use `--method pwrite`, `direct` or `uring` for `--rw rw` and `--rw randrw`"));
-            }
+            direction::check(sweep.direction, method)?;
         }
         Ok(sweep)
     }
@@ -231,8 +204,12 @@ impl Sweep {
             (TargetKind::CharDevice, _) if is_scsi_generic(facts) => Method::Sg,
             _ if depth > 1 => Method::Uring,
             (_, CacheState::Direct) => Method::Direct,
-            _ if self.direction == Direction::Read => Method::Pread,
-            _ => Method::Pwrite,
+            _ => match self.direction {
+                Direction::Read => Method::Pread,
+                Direction::Write => Method::Pwrite,
+                // The one method that reads and writes through the page cache on one descriptor.
+                Direction::Mixed(_) => Method::Uring,
+            },
         }]
     }
 
@@ -380,7 +357,7 @@ fn check_alignment(workload: &Workload, facts: &TargetFacts) -> Result<(), Probl
     Ok(())
 }
 
-fn direction(text: &str, read_percent: u8) -> Result<(Direction, bool), Problem> {
+fn parse_direction(text: &str, read_percent: u8) -> Result<(Direction, bool), Problem> {
     Ok(match text {
         "read" => (Direction::Read, false),
         "randread" => (Direction::Read, true),

@@ -139,6 +139,8 @@ fn remarks(cell: &CellRecord) -> String {
         let _ = writeln!(text, "  {name}: {}: {}", cell.verdict, cell.bytes_verdict);
     }
     if let Some(drift) = cell.drift_share.filter(|d| d.abs() > NOTABLE_DRIFT) {
+        // Beyond the whole a share of the median says nothing but "much".
+        let drift = drift.clamp(-1.0, 1.0);
         let _ = writeln!(
             text,
             "  {name}: time drifted by {:+.0} % over the run: the interval does not hold; repeat it, or look for another load",
