@@ -48,13 +48,17 @@ pub fn summarize(run: &CellRun, seed: u64) -> Summary {
     };
     let per_second = |count: u64, wall_ns: u64| count as f64 * 1e9 / wall_ns.max(1) as f64;
     let times: Vec<f64> = run.samples.iter().map(Sample::ns_per_request).collect();
+    // Some requests move nothing by nature (`/dev/null`, the bare call): then there is no rate of bytes.
+    let moved = run.samples.iter().all(|s| s.claimed_bytes > 0);
     let kernel_seen = run.samples.iter().all(|s| s.kernel_thread_ns.is_some());
     Summary {
         time_per_request: median(Unit::Nanoseconds, &Sample::ns_per_request),
-        throughput: median(Unit::BytesPerSecond, &|s| per_second(s.claimed_bytes, s.wall_ns)),
+        throughput: moved
+            .then(|| median(Unit::BytesPerSecond, &|s| per_second(s.claimed_bytes, s.wall_ns)))
+            .flatten(),
         requests_per_second: median(Unit::PerSecond, &|s| per_second(s.requests, s.wall_ns)),
         cpu_per_request: median(Unit::Nanoseconds, &|s| s.cpu_ns as f64 / s.requests.max(1) as f64),
-        cpu_per_byte: (run.samples.iter().all(|s| s.claimed_bytes > 0))
+        cpu_per_byte: moved
             .then(|| median(Unit::NanosecondsPerByte, &|s| s.cpu_ns as f64 / s.claimed_bytes.max(1) as f64))
             .flatten(),
         claimed_bytes: run.samples.iter().map(|s| s.claimed_bytes).sum(),

@@ -145,7 +145,7 @@ impl<'a> HotLoop<'a> {
             let bytes = access.perform(request).map_err(|f| f.to_string())?;
             self.arrived(access, 0, bytes, request)?;
             let now = self.clock.now_ns();
-            self.tally.latency.record(now - last);
+            self.tally.latency.record(now.saturating_sub(last));
             last = now;
             if now >= self.deadline_ns {
                 break;
@@ -185,7 +185,7 @@ impl<'a> HotLoop<'a> {
             for completion in &done {
                 let (since, request) = flying[completion.slot];
                 self.arrived(access, completion.slot, completion.bytes, request)?;
-                self.tally.latency.record(now - since);
+                self.tally.latency.record(now.saturating_sub(since));
                 in_flight -= 1;
                 if open && started < self.limit {
                     let request = self.next.draw();
@@ -218,7 +218,14 @@ impl<'a> HotLoop<'a> {
                 break;
             }
         }
+        self.see_out(pacer);
         Ok(())
+    }
+
+    /// Waits for the instant of the request that is no longer made: n requests take n intervals of the plan, and a slice
+    /// that ended with its last request would show a rate that was never planned.
+    fn see_out(&self, mut pacer: Pacer) {
+        let _ = pacer.wait(self.clock, interrupt::requested);
     }
 
     /// Open loop with several in flight. Polls while it waits for the next planned instant, because a completion may
@@ -252,6 +259,7 @@ impl<'a> HotLoop<'a> {
             }
             if free.len() == depth {
                 if !open {
+                    self.see_out(pacer);
                     return Ok(());
                 }
                 // Nothing is in flight, so nothing can complete before the plan goes on.

@@ -34,9 +34,11 @@ impl Progress {
         self.bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
         self.bar.set_message(format!("{} s left  {doing}", remaining.as_secs_f64().ceil() as u64));
     }
+}
 
-    /// Removes the line.
-    pub fn done(&self) {
+impl Drop for Progress {
+    /// Removes the line, so that whatever is printed next starts on a clean one.
+    fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
 }

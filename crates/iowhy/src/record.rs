@@ -12,6 +12,7 @@ use iowhy_core::histogram::Histogram;
 use iowhy_core::layer::Ledger;
 use iowhy_core::limit::Limit;
 use iowhy_core::model::{LayerCost, StackModel};
+use iowhy_core::stats;
 use iowhy_core::warning::Warning;
 use iowhy_explain::summary::Summary;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub struct Record {
     pub command: String,
     /// Machine and path under the (first) target.
     pub environment: Environment,
+    /// With several targets: the same for each, in the order of `targets`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub environments: Vec<Environment>,
     /// What was found on each target before timing.
     pub targets: Vec<TargetFacts>,
     /// What our own ruler is like.
@@ -125,7 +129,7 @@ pub struct CellRecord {
     /// Planned rate of an open loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_per_second: Option<f64>,
-    /// Thread time per request; at depth 1 the mean latency.
+    /// Thread time per request; at depth 1 the mean latency. Absent below 3 rounds, which give no interval.
     pub time_per_request: Option<Estimate>,
     /// Bytes per second.
     pub throughput: Option<Estimate>,
@@ -233,6 +237,10 @@ pub struct WayRecord {
     pub method: String,
     /// Key of its cell.
     pub key: String,
+    /// Whether the bytes reach the program's memory; those of `splice` and `sendfile` here do not.
+    pub delivers: bool,
+    /// Thread time of one request, every cache line of the data loaded once.
+    pub time_per_request: Estimate,
     /// Time per byte over that of `pread`, paired within rounds.
     pub time_ratio: Option<Estimate>,
     /// CPU per byte over that of `pread`.
@@ -240,6 +248,13 @@ pub struct WayRecord {
 }
 
 impl CellRecord {
+    /// The median time per request of the rounds there are, for a run that was cut short before an interval could be
+    /// had; with the number of rounds.
+    pub fn provisional_ns(&self) -> Option<(f64, usize)> {
+        let times: Vec<f64> = self.samples.iter().map(Sample::ns_per_request).collect();
+        stats::median(&times).map(|ns| (ns, times.len()))
+    }
+
     /// Joins a run with what was made of it.
     pub fn new(run: &CellRun, target: &str, summary: Summary, seen: Seen) -> CellRecord {
         let w = &run.workload;

@@ -86,8 +86,8 @@ fn range(option: &str, item: &str) -> Result<Vec<u64>, Problem> {
         .ok_or_else(|| refuse("the factor must be a whole number, 2 or more", "for example `1k..1m*4`"))?;
     let (low, high) = (parse_bytes_nonzero(option, low)?, parse_bytes_nonzero(option, high)?);
     if low > high {
-        let hint =
-            format!("write the smaller size first: `{}..{}`", Bytes(high), Bytes(low)).replace(' ', "");
+        let range = format!("{}..{}", Bytes(high), Bytes(low)).replace(' ', "");
+        let hint = format!("write the smaller size first: `{range}`");
         return Err(refuse("the range runs downwards", &hint));
     }
     let steps = std::iter::successors(Some(low), |size| size.checked_mul(factor).filter(|next| *next < high));

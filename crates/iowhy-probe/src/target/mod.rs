@@ -172,6 +172,10 @@ impl Target {
                 "cannot reopen `{name}`: /proc is not mounted, and a file without a name is reached only through it"
             ))
             .hint("mount it with `mount -t proc proc /proc`, or name a file that you may read"),
+            Refused::Nameless(Errno::MFILE | Errno::NFILE) => {
+                Problem::refused(format!("cannot open `{name}` once more: too many open files"))
+                    .hint("raise the limit with `ulimit -n 1024`, or use fewer `--threads`")
+            }
             Refused::Nameless(errno) => {
                 Problem::refused(format!("cannot reopen the scratch file of `{name}`: {}", refusal::words(errno)))
                     .hint("its file system does not allow that; name a directory on another one, or a readable file")

@@ -116,9 +116,11 @@ fn existing(path: &Path, kind: TargetKind, needs: &Needs) -> Result<Target, Prob
             }
             _ => "name a file with data in it, or a directory to measure with a file of our own",
         };
-        return Err(
-            Problem::refused(format!("`{}` is empty: there is nothing to read", path.display())).hint(hint)
-        );
+        return Err(Problem::refused(format!(
+            "`{}` is empty, or reports no size as files under /proc do: there is nothing to read",
+            path.display()
+        ))
+        .hint(hint));
     }
     let permit = match needs.write || needs.destroy_data.is_some() {
         true => Some(Permit::obtain(path, kind, needs.destroy_data.as_deref())?),

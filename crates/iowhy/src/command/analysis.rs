@@ -6,13 +6,14 @@ use iowhy_core::environment::{Environment, TargetKind};
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::limit::Limit;
 use iowhy_core::model::StackModel;
-use iowhy_core::workload::CacheState;
+use iowhy_core::workload::{CacheState, Method};
 use iowhy_explain::compare;
 use iowhy_explain::fit::{self, FitOptions, HeldOut};
 use iowhy_explain::ladder::RungRun;
 use iowhy_explain::ledger::{self, LedgerContext};
 use iowhy_explain::limit::{self, Evidence};
 use iowhy_explain::per_request;
+use iowhy_explain::reconcile::{self, ReconcileContext};
 use iowhy_explain::summary;
 use iowhy_probe::campaign::Outcome;
 use iowhy_probe::environment;
@@ -73,7 +74,7 @@ pub(super) fn analyse(
     }
     analysis.layers = cells.layers(analysis.model.as_ref(), harness_ns);
     if !matches!(target.facts.kind, TargetKind::CharDevice | TargetKind::Null) {
-        let limits = limit::limits(&cells.evidence(&environment, ruler, analysis.model.as_ref()));
+        let limits = limit::limits(&cells.evidence(target, &environment, ruler, analysis.model.as_ref()));
         let question = |name: &str, limit: Limit| QuestionLimit { question: name.to_owned(), limit };
         analysis.limit = Some(limits.headline);
         analysis.limits = vec![
@@ -82,7 +83,7 @@ pub(super) fn analyse(
             question("random", limits.random),
         ];
     }
-    analysis.ways = cells.ways();
+    analysis.ways = cells.ways(target, environment.read_ahead_bytes);
     analysis
 }
 
@@ -172,6 +173,7 @@ impl<'a> Cells<'a> {
 
     fn evidence<'b>(
         &self,
+        target: &Target,
         environment: &'b Environment,
         ruler: &RulerRecord,
         model: Option<&'b StackModel>,
@@ -179,7 +181,11 @@ impl<'a> Cells<'a> {
     where
         'a: 'b,
     {
-        let cell = |wanted: LimitCell| self.with(|role| *role == Role::Limit(wanted)).next();
+        let context =
+            ReconcileContext { facts: Some(&target.facts), read_ahead_bytes: environment.read_ahead_bytes };
+        // What never reached the device is no evidence about it.
+        let holds = |run: &&CellRun| reconcile::verdict(run, &context) != reconcile::Verdict::NotWhatItClaims;
+        let cell = |wanted: LimitCell| self.with(|role| *role == Role::Limit(wanted)).next().filter(holds);
         Evidence {
             cpus: environment.cpus,
             throttle: environment.throttle.as_deref(),
@@ -200,9 +206,15 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// Ways of reading, one table per state.
-    fn ways(&self) -> Vec<WayRecord> {
-        let ways: Vec<CellRun> = self.with(|role| *role == Role::Way).cloned().collect();
+    /// Ways of reading, one table per state. A cell that was not what it claims (zeros from an unwritten extent) has no
+    /// place among them.
+    fn ways(&self, target: &Target, read_ahead_bytes: Option<u64>) -> Vec<WayRecord> {
+        let context = ReconcileContext { facts: Some(&target.facts), read_ahead_bytes };
+        let ways: Vec<CellRun> = self
+            .with(|role| *role == Role::Way)
+            .filter(|run| reconcile::verdict(run, &context) == reconcile::Verdict::Ok)
+            .cloned()
+            .collect();
         compare::methods(&ways)
             .into_iter()
             .flat_map(|table| {
@@ -211,6 +223,8 @@ impl<'a> Cells<'a> {
                     state: state.to_owned(),
                     method: row.method.id().to_owned(),
                     key: row.key,
+                    delivers: !matches!(row.method, Method::Splice | Method::Sendfile),
+                    time_per_request: row.time_per_request,
                     time_ratio: row.ratio,
                     cpu_ratio: row.cpu_ratio,
                 })

@@ -77,12 +77,13 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
 
     let ruler = shared::measure_ruler(&targets, sweep.seed)?;
     let mut outcome = campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
-    progress.done();
+    drop(progress);
 
     let harness_run = if real_time { outcome.cells.pop().unwrap_or_default() } else { Vec::new() };
     let mut record = shared::record(&targets, ruler, &outcome, sweep.seed);
     record.ruler.harness_per_request = shared::harness_cost(&harness_run, sweep.seed);
     record.warnings.extend(warnings);
+    let harness_ns = record.ruler.harness_per_request.map_or(0.0, |e| e.value);
     let read_ahead_bytes = record.environment.read_ahead_bytes;
     for runs in &outcome.cells {
         for (run, target) in runs.iter().zip(&targets) {
@@ -91,10 +92,11 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
                 target,
                 read_ahead_bytes,
                 sweep.seed,
-                shared::Layers::default(),
+                shared::known_layers(run, target, harness_ns),
             ));
         }
     }
+    record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
     outputs.finish(&render::bench::screen(&record), &record)?;

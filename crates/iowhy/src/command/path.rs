@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use iowhy_core::environment::TargetKind;
 use iowhy_core::problem::Problem;
-use iowhy_core::units;
+use iowhy_core::units::{self, Bytes};
 use iowhy_core::warning::Warning;
 use iowhy_probe::campaign::{self, Effort, Outcome};
 use iowhy_probe::interrupt;
@@ -27,6 +27,8 @@ const DEFAULT_BUDGET: Duration = Duration::from_secs(30);
 const MARGIN: Duration = Duration::from_millis(1500);
 /// Rounds that the budget is divided by; fewer give wide intervals, more give short slices.
 const ROUNDS: u32 = 11;
+/// Rounds beyond which an interval gets no narrower that anybody could see.
+const MOST_ROUNDS: u32 = 200;
 /// Rounds that are run even on a path so slow that the budget does not hold.
 const LEAST_ROUNDS: u32 = 5;
 /// A file below this tells nothing about a device.
@@ -72,21 +74,36 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     }
     let ruler = shared::measure_ruler(&targets, seed)?;
     let mut plan = plan(&target, &rungs, size, seed);
+    if canonical(&plan).is_empty() {
+        return Err(Problem::refused(format!(
+            "`{}` is too small to measure: {} are used of it, and no request fits",
+            target.facts.name,
+            Bytes(target.facts.size_bytes.min(size))
+        ))
+        .hint("name a file of at least 4 KiB, better 16 MiB, or a directory"));
+    }
     let left = budget.saturating_sub(begun.elapsed()).saturating_sub(MARGIN);
     fit_slices(&mut plan, left);
-    let effort =
-        Effort { least_rounds: LEAST_ROUNDS, most_rounds: ROUNDS, budget: left, precision: 0.0, seed };
+    // Whoever names a budget wants it used.
+    let effort = Effort {
+        least_rounds: LEAST_ROUNDS,
+        most_rounds: if args.budget.is_some() { MOST_ROUNDS } else { ROUNDS },
+        budget: left,
+        precision: 0.0,
+        seed,
+    };
     let outcome = campaign::run(&plan.cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
-    progress.done();
+    drop(progress);
 
     let analysis = analysis::analyse(&plan, &outcome, &target, &ruler, seed);
     let mut record = shared::record(&targets, ruler, &outcome, seed);
     record.warnings.extend(warnings);
-    outputs.warn(&record.warnings);
     if let Some(save) = save {
         save_model(save, analysis.model.as_ref())?;
     }
     fill(&mut record, &plan, &outcome, analysis);
+    record.warnings.extend(shared::busy_machine(&record.cells));
+    outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
     outputs
         .finish(&render::path::screen(&record, &canonical(&plan), args.verbose, output::width()), &record)?;

@@ -1,14 +1,17 @@
 //! What every measuring command does alike: targets, ruler, record, ending.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use iowhy_core::cell::CellRun;
 use iowhy_core::environment::TargetKind;
 use iowhy_core::estimate::Estimate;
+use iowhy_core::model::{MODEL_SCHEMA, StackModel};
 use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
+use iowhy_explain::ledger::{self, LedgerContext};
 use iowhy_explain::reconcile::{self, ReconcileContext};
 use iowhy_explain::{facts, summary};
 use iowhy_probe::campaign::{Cell, Outcome};
@@ -23,7 +26,7 @@ use crate::record::{CellRecord, Record, RulerRecord, SCHEMA, Seen};
 /// Finds or makes a target, with progress while a scratch file is filled.
 pub(super) fn resolve(spec: &str, needs: &Needs, progress: &Progress) -> Result<Target, Problem> {
     let begun = std::time::Instant::now();
-    let resolved = target::resolve(spec, needs, &mut |done, total| {
+    target::resolve(spec, needs, &mut |done, total| {
         let share = done as f64 / total.max(1) as f64;
         let spent = begun.elapsed().as_secs_f64();
         let remaining = if share > 0.0 { spent / share - spent } else { 0.0 };
@@ -32,9 +35,7 @@ pub(super) fn resolve(spec: &str, needs: &Needs, progress: &Progress) -> Result<
             std::time::Duration::from_secs_f64(remaining.max(0.0)),
             "writing the scratch file",
         );
-    });
-    progress.done();
-    resolved
+    })
 }
 
 /// Measures the ruler; in virtual time there is nothing to measure.
@@ -101,6 +102,10 @@ pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: std::env::args().collect::<Vec<_>>().join(" "),
         environment,
+        environments: match targets {
+            [_] => Vec::new(),
+            several => several.iter().map(|t| environment::environment(t)).collect(),
+        },
         targets: targets.iter().map(|t| t.facts.clone()).collect(),
         ruler: RulerRecord { peak_memory_bytes: counters::peak_memory_bytes(), ..ruler },
         warnings,
@@ -137,6 +142,24 @@ pub(super) fn cell_record(
     CellRecord::new(run, &target.facts.name, summary::summarize(run, seed), seen)
 }
 
+/// What is known of a cell's layers without a model: our own cost, the wait for a CPU, and the device as far as its
+/// counters cover it. The rest is unexplained.
+pub(super) fn known_layers(run: &CellRun, target: &Target, harness_ns: f64) -> Layers {
+    let model = StackModel {
+        schema: MODEL_SCHEMA,
+        name: String::new(),
+        page_bytes: rustix::param::page_size() as u64,
+        device_parallelism: 1.0,
+        read_ahead_bytes: 0,
+        layers: BTreeMap::new(),
+        parts: BTreeMap::new(),
+    };
+    let context = LedgerContext { model: &model, facts: Some(&target.facts), harness_ns };
+    // Its notes speak of fitted costs, and there are none.
+    let ledger = ledger::ledger(run, &context).map(|split| split.layers);
+    Layers { ledger, notes: Vec::new() }
+}
+
 /// A ledger and what is to be said about it.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
@@ -145,6 +168,35 @@ pub(super) struct Layers {
     /// What could not be checked.
     pub(super) notes: Vec<String>,
 }
+
+/// Says when the machine was not idle: then every number here is of a busy machine.
+pub(super) fn busy_machine(cells: &[CellRecord]) -> Option<Warning> {
+    let share = |cell: &CellRecord| {
+        let (waited, whole) = cell
+            .samples
+            .iter()
+            .fold((0, 0), |(waited, whole), s| (waited + s.run_delay_ns, whole + s.thread_ns));
+        waited as f64 / whole.max(1) as f64
+    };
+    // Two threads on one CPU wait for each other: only single ones tell of others.
+    let single: Vec<f64> = cells.iter().filter(|cell| cell.threads == 1).map(share).collect();
+    let busy = single.iter().filter(|share| **share > BUSY_SHARE).count();
+    (busy * 4 > single.len()).then(|| {
+        Warning::new(
+            "busy-machine",
+            format!(
+                "in {busy} of {} cells the measuring thread waited for a CPU for more than {:.0} % of the time: \
+                 other programs use the CPUs, and the figures are those of a busy machine",
+                single.len(),
+                BUSY_SHARE * 100.0
+            ),
+        )
+        .next("repeat it when the machine is idle")
+    })
+}
+
+/// Share of its time that a thread waits for a CPU on a machine that is not idle.
+const BUSY_SHARE: f64 = 0.05;
 
 /// Exit status of a record: anything that failed, or was not what it claims, counts.
 pub(super) fn ending(record: &Record) -> Ending {

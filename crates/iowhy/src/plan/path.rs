@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use iowhy_core::environment::TargetKind;
 use iowhy_core::pattern::Pattern;
-use iowhy_core::workload::{CacheState, Direction, Method, Workload};
+use iowhy_core::workload::{CacheState, Direction, Method, Touch, Workload};
 use iowhy_explain::ladder::Rung;
 use iowhy_probe::access::Request;
 use iowhy_probe::campaign::Cell;
@@ -93,6 +93,8 @@ const SMALL: u64 = 4 << 10;
 const LARGE: u64 = 1 << 20;
 const STREAM: u64 = 128 << 10;
 const WAY: u64 = 64 << 10;
+/// Ways of reading are compared with the data used: without that a mapping would look as if bytes came for nothing.
+const WAY_TOUCH: Touch = Touch::Line;
 
 /// All cached cells move over this much: beyond the second-level cache of current CPUs, within the third of most. The
 /// same for all, because a copy costs what the CPU's caches make of it.
@@ -137,7 +139,11 @@ pub fn plan<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, see
     }
     match facts.kind {
         TargetKind::CharDevice if sweep::is_scsi_generic(facts) => plan.scsi(target),
-        TargetKind::CharDevice | TargetKind::Null => plan.character(target),
+        TargetKind::CharDevice => plan.character(target, rungs),
+        TargetKind::Null => {
+            let nothing = Workload::reads(Method::Null, CacheState::None, SMALL, LARGE);
+            plan.add("nothing", Role::Canonical("nothing at all"), 50, nothing, target);
+        }
         _ => {
             let areas = Areas::of(size_bytes.min(facts.size_bytes));
             plan.ladder_below(rungs);
@@ -247,7 +253,9 @@ impl<'a> Builder<'a> {
             self.add(&key, Role::Ladder(Rung::MappedFile), 4, warm(Method::Mmap, bytes), target);
         }
         for method in WAYS_WARM {
-            self.add(&format!("warm-way-{}", method.id()), Role::Way, 12, warm(method, WAY), target);
+            let mut way = warm(method, WAY);
+            way.touch = WAY_TOUCH;
+            self.add(&format!("warm-way-{}", method.id()), Role::Way, 12, way, target);
         }
     }
 
@@ -274,7 +282,9 @@ impl<'a> Builder<'a> {
             );
         }
         for method in WAYS_COLD {
-            self.add(&format!("cold-way-{}", method.id()), Role::Way, 25, cold(method, WAY), target);
+            let mut way = cold(method, WAY);
+            way.touch = WAY_TOUCH;
+            self.add(&format!("cold-way-{}", method.id()), Role::Way, 25, way, target);
         }
     }
 
@@ -321,6 +331,7 @@ impl<'a> Builder<'a> {
         }
         let mut way = direct(Method::Direct, WAY, 1, 1);
         way.pattern = Pattern::Sequential;
+        way.touch = WAY_TOUCH;
         self.add("cold-way-direct", Role::Way, 25, way, target);
         if let Some(raw) = &rungs.raw_device {
             for bytes in [SMALL, WAY] {
@@ -354,9 +365,8 @@ impl<'a> Builder<'a> {
     }
 
     /// A character device: only the call, the VFS and what the driver does with user memory.
-    fn character(&mut self, target: &'a Target) {
-        let call = Workload::reads(Method::Syscall, CacheState::None, SMALL, LARGE);
-        self.add("call", Role::Ladder(Rung::Syscall), 10, call, target);
+    fn character(&mut self, target: &'a Target, rungs: &'a RungTargets) {
+        self.ladder_below(rungs);
         for (bytes, label) in
             [(512, "read 512 B"), (SMALL, "read 4 KiB"), (WAY, "read 64 KiB"), (LARGE, "read 1 MiB")]
         {

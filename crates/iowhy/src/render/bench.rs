@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::cell::StateCheck;
-use iowhy_core::estimate::Estimate;
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::{CellRecord, Record};
+use crate::render::cell::{self, shown};
 use crate::render::heading::heading;
 use crate::render::table::{Align, layout};
 
@@ -16,8 +16,8 @@ const DIM: Style = Style::new().dimmed();
 /// The whole result.
 pub fn screen(record: &Record) -> String {
     let mut text = String::new();
-    for facts in &record.targets {
-        text.push_str(&heading(facts, &record.environment));
+    for (index, facts) in record.targets.iter().enumerate() {
+        text.push_str(&heading(facts, record.environments.get(index).unwrap_or(&record.environment)));
     }
     text.push('\n');
     let several = record.targets.len() > 1;
@@ -54,8 +54,9 @@ pub fn screen(record: &Record) -> String {
         "{DIM}n = {n} rounds; ± the longer arm of the 95 % interval of the median; time and CPU per request\n\
          percentiles over every request; device: bytes that the device moved, of those the requests claim{DIM:#}"
     );
+    text.push_str(&cell::interrupted(record));
     for cell in &record.cells {
-        text.push_str(&remarks(cell));
+        text.push_str(&remarks(cell, several));
     }
     if let Some(harness) = &record.ruler.harness_per_request {
         let _ = writeln!(
@@ -81,8 +82,8 @@ fn row(cell: &CellRecord, several: bool) -> Vec<String> {
         Bytes(cell.block_bytes).to_string(),
         cell.threads.to_string(),
         cell.depth.to_string(),
-        shown(cell.time_per_request.as_ref()),
-        shown(cell.throughput.as_ref()),
+        cell::time(cell),
+        cell::throughput(cell),
         shown(cell.requests_per_second.as_ref()),
         shown(cell.cpu_per_request.as_ref()),
     ];
@@ -101,8 +102,19 @@ fn row(cell: &CellRecord, several: bool) -> Vec<String> {
     row
 }
 
-fn shown(estimate: Option<&Estimate>) -> String {
-    estimate.map_or_else(|| "cannot tell".to_owned(), units::estimate_narrow)
+/// The row that a remark is about.
+fn name(cell: &CellRecord, several: bool) -> String {
+    let mut name = format!("{} {} {}", cell.method, cell.state, Bytes(cell.block_bytes));
+    if cell.threads > 1 {
+        name.push_str(&format!(", {} threads", cell.threads));
+    }
+    if cell.depth > 1 {
+        name.push_str(&format!(", depth {}", cell.depth));
+    }
+    if several {
+        name.push_str(&format!(" on {}", cell.target));
+    }
+    name
 }
 
 /// Drift and noise beyond these shares are said.
@@ -122,9 +134,9 @@ fn from_device(cell: &CellRecord) -> String {
 }
 
 /// What is worth saying about one cell; nothing when all is as claimed.
-fn remarks(cell: &CellRecord) -> String {
+fn remarks(cell: &CellRecord, several: bool) -> String {
     let mut text = String::new();
-    let name = format!("{} {} {}", cell.method, cell.state, Bytes(cell.block_bytes));
+    let name = name(cell, several);
     if let StateCheck::Violated { reason } | StateCheck::CannotTell { reason } = &cell.state_check {
         let _ = writeln!(text, "  {name}: {reason}");
     }

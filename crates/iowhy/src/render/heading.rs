@@ -50,11 +50,15 @@ pub fn heading(facts: &TargetFacts, environment: &Environment) -> String {
         let _ = writeln!(text, "  {}", first.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(", "));
     }
     if facts.kind != TargetKind::Scripted {
+        let limit = environment
+            .memory_limit_bytes
+            .map(|bytes| format!(" (limited to {})", Bytes(bytes)))
+            .unwrap_or_default();
         let virtualization =
             environment.virtualization.as_ref().map(|v| format!(", {v}")).unwrap_or_default();
         let _ = writeln!(
             text,
-            "  Linux {}, {} x {}, {} memory{virtualization}",
+            "  Linux {}, {} x {}, {} memory{limit}{virtualization}",
             environment.kernel,
             environment.cpus,
             environment.cpu,

@@ -3,6 +3,7 @@
 
 pub mod bar;
 pub mod bench;
+pub mod cell;
 pub mod heading;
 pub mod path;
 pub mod table;

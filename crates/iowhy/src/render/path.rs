@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::cell::StateCheck;
-use iowhy_core::estimate::Estimate;
 use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::{Record, WayRecord};
 use crate::render::bar;
+use crate::render::cell::{self, shown};
 use crate::render::heading::heading;
 use crate::render::table::{Align, layout};
 
@@ -47,8 +47,8 @@ fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize)
         let Some(cell) = record.cells.iter().find(|c| c.key == *key) else { continue };
         let label =
             if cell.verdict == "not-what-it-claims" { format!("{label} (!)") } else { (*label).to_owned() };
-        let mut row = vec![label.clone(), shown(cell.time_per_request.as_ref())];
-        row.extend(throughput.then(|| shown(cell.throughput.as_ref())));
+        let mut row = vec![label.clone(), cell::time(cell)];
+        row.extend(throughput.then(|| cell::throughput(cell)));
         row.extend(cpu.then(|| shown(cell.cpu_per_byte.as_ref())));
         row.push(cell.layers.as_ref().map_or_else(|| " ".repeat(bar_width), |l| bar::bar(l, bar_width)));
         row.push(cell.layers.as_ref().map_or_else(String::new, unexplained));
@@ -59,6 +59,11 @@ fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize)
         } else if let StateCheck::Violated { reason } | StateCheck::CannotTell { reason } = &cell.state_check
         {
             let _ = writeln!(below, "  {label}: {reason}");
+        } else if cell.verdict != "ok" {
+            let _ = writeln!(below, "  {label}: {}", cell.bytes_verdict);
+        }
+        for note in cell.layer_notes.iter().filter(|note| note.contains("not checked")) {
+            let _ = writeln!(below, "  {label}: {note}");
         }
     }
     if rows.is_empty() {
@@ -84,7 +89,25 @@ fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize)
         record.rounds
     );
     text.push_str(&below);
+    text.push_str(&cell::interrupted(record));
+    text.push_str(&failures(record, canonical));
     text
+}
+
+/// Cells beside the canonical ones that could not be measured, by reason.
+fn failures(record: &Record, canonical: &[(String, &'static str)]) -> String {
+    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+    for cell in record.cells.iter().filter(|cell| canonical.iter().all(|(key, _)| *key != cell.key)) {
+        let Some(reason) = &cell.failure else { continue };
+        match by_reason.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, keys)) => keys.push(&cell.key),
+            None => by_reason.push((reason, vec![&cell.key])),
+        }
+    }
+    by_reason
+        .into_iter()
+        .map(|(reason, keys)| format!("  not measured: {}: {reason}\n", keys.join(", ")))
+        .collect()
 }
 
 /// The share that no layer explains, with its sign.
@@ -96,10 +119,6 @@ fn unexplained(ledger: &Ledger) -> String {
     // Adding 0 turns -0 into 0.
     let percent = (ledger.get(Layer::Unexplained).total_ns() / total * 100.0).round() + 0.0;
     format!("{percent:.0} %")
-}
-
-fn shown(estimate: Option<&Estimate>) -> String {
-    estimate.map_or_else(|| "cannot tell".to_owned(), units::estimate_narrow)
 }
 
 /// The headline with its evidence, then the other questions in a line each. What was ruled out is for `--verbose`.
@@ -137,7 +156,7 @@ fn ruled_out(evidence: &str) -> bool {
 /// What each way of reading costs against `pread`.
 fn ways(record: &Record) -> String {
     let mut text = String::new();
-    for (state, title) in [("warm", "cached, 64 KiB"), ("cold", "cold or direct, 64 KiB, sequential")] {
+    for (state, title) in [("warm", "cached"), ("cold", "not cached")] {
         let ways: Vec<&WayRecord> = record.ways.iter().filter(|w| w.state == state).collect();
         if ways.is_empty() {
             continue;
@@ -145,15 +164,24 @@ fn ways(record: &Record) -> String {
         let rows: Vec<Vec<String>> = ways
             .iter()
             .map(|way| {
-                vec![way.method.clone(), shown(way.time_ratio.as_ref()), shown(way.cpu_ratio.as_ref())]
+                let mark = if way.delivers { "" } else { " *" };
+                vec![
+                    format!("{}{mark}", way.method),
+                    units::estimate_narrow(&way.time_per_request),
+                    shown(way.time_ratio.as_ref()),
+                    shown(way.cpu_ratio.as_ref()),
+                ]
             })
             .collect();
-        let _ = writeln!(text, "\n{BOLD}ways of reading, against pread: {title}{BOLD:#}");
+        let _ = writeln!(text, "\n{BOLD}ways of reading 64 KiB in order, {title}, data used{BOLD:#}");
         text.push_str(&layout(
-            &["  method", "time", "CPU"],
-            &[Align::Left, Align::Right, Align::Right],
+            &["  method", "time", "against pread", "its CPU"],
+            &[Align::Left, Align::Right, Align::Right, Align::Right],
             &indent(rows),
         ));
+        if ways.iter().any(|way| !way.delivers) {
+            let _ = writeln!(text, "  {DIM}* to /dev/null: the bytes never reach the program{DIM:#}");
+        }
     }
     text
 }
