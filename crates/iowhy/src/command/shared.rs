@@ -133,13 +133,15 @@ pub(super) fn cell_record(
     layers: Layers,
 ) -> CellRecord {
     let context = ReconcileContext { facts: Some(&target.facts), read_ahead_bytes };
+    let summary = summary::summarize(run, seed);
     let seen = Seen {
         bytes_verdict: reconcile::reconcile(run, &context).sentence(),
         verdict: reconcile::verdict(run, &context).id().to_owned(),
-        layers: layers.ledger,
+        // A split of a time that has no interval would look surer than the time.
+        layers: layers.ledger.filter(|_| summary.time_per_request.is_some()),
         layer_notes: layers.notes,
     };
-    CellRecord::new(run, &target.facts.name, summary::summarize(run, seed), seen)
+    CellRecord::new(run, &target.facts.name, summary, seen)
 }
 
 /// What is known of a cell's layers without a model: our own cost, the wait for a CPU, and the device as far as its
