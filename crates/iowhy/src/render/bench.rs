@@ -175,15 +175,13 @@ fn remarks(cell: &CellRecord, several: bool) -> String {
             units::estimate(kernel)
         );
     }
-    if let (Some(first), Some(last)) = (&cell.first_done, &cell.last_done)
-        && cell.threads > 1
-    {
-        let _ = writeln!(
-            text,
-            "  {name}: first thread done after {}, last after {}",
-            units::estimate(first),
-            units::estimate(last)
-        );
+    if let (Some(first), Some(last)) = (&cell.first_done, &cell.last_done) {
+        let (first, last) = (units::estimate(first), units::estimate(last));
+        if cell.threads > 1 {
+            let _ = writeln!(text, "  {name}: first thread done after {first}, last after {last}");
+        } else if several {
+            let _ = writeln!(text, "  {name}: done after {last}");
+        }
     }
     if let Some(lateness) = &cell.lateness {
         let _ =

@@ -27,6 +27,15 @@ pub fn throughput(cell: &CellRecord) -> String {
     }
 }
 
+/// CPU time per byte; a dash where requests move none by nature.
+pub fn cpu_per_byte(cell: &CellRecord) -> String {
+    if cell.claimed_bytes == 0 && cell.latency_ns.n > 0 {
+        "-".to_owned()
+    } else {
+        shown(cell.cpu_per_byte.as_ref())
+    }
+}
+
 /// What an interrupt means for the figures; empty when there was none.
 pub fn interrupted(record: &Record) -> String {
     if !record.interrupted {

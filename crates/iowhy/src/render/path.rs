@@ -7,14 +7,12 @@ use iowhy_core::cell::StateCheck;
 use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::units::{self, Bytes};
 
-use crate::record::{Record, WayRecord};
+use crate::record::{CellRecord, Record, WayRecord};
 use crate::render::bar;
 use crate::render::cell::{self, shown};
 use crate::render::heading::heading;
-use crate::render::table::{Align, layout};
+use crate::render::table::{Align, layout, visible_width};
 
-const BAR_WIDTH: usize = 22;
-const NARROW_BAR_WIDTH: usize = 14;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
@@ -38,59 +36,69 @@ pub fn screen(record: &Record, canonical: &[(String, &'static str)], verbose: bo
 /// The canonical requests, a line each. On a narrow terminal columns give way: first the width of the bar, then CPU,
 /// then throughput; the time and where it goes stay.
 fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize) -> String {
-    let (cpu, throughput) = (width >= 100, width >= 82);
-    let bar_width = if width >= 118 { BAR_WIDTH } else { NARROW_BAR_WIDTH };
-    let mut rows = Vec::new();
-    let mut ledgers: Vec<&Ledger> = Vec::new();
-    let mut below = String::new();
-    for (key, label) in canonical {
-        let Some(cell) = record.cells.iter().find(|c| c.key == *key) else { continue };
-        let label =
-            if cell.verdict == "not-what-it-claims" { format!("{label} (!)") } else { (*label).to_owned() };
-        let mut row = vec![label.clone(), cell::time(cell)];
-        row.extend(throughput.then(|| cell::throughput(cell)));
-        row.extend(cpu.then(|| shown(cell.cpu_per_byte.as_ref())));
-        row.push(cell.layers.as_ref().map_or_else(|| " ".repeat(bar_width), |l| bar::bar(l, bar_width)));
-        row.push(cell.layers.as_ref().map_or_else(String::new, unexplained));
-        rows.push(row);
-        ledgers.extend(cell.layers.iter());
-        if let Some(failure) = &cell.failure {
-            let _ = writeln!(below, "  {label}: {failure}");
-        } else if let StateCheck::Violated { reason } | StateCheck::CannotTell { reason } = &cell.state_check
-        {
-            let _ = writeln!(below, "  {label}: {reason}");
-        } else if cell.verdict != "ok" {
-            let _ = writeln!(below, "  {label}: {}", cell.bytes_verdict);
-        }
-        for note in cell.layer_notes.iter().filter(|note| note.contains("not checked")) {
-            let _ = writeln!(below, "  {label}: {note}");
-        }
-    }
-    if rows.is_empty() {
+    let cells: Vec<(String, &CellRecord)> = canonical
+        .iter()
+        .filter_map(|(key, label)| {
+            let cell = record.cells.iter().find(|c| c.key == *key)?;
+            let mark = if cell.verdict == "not-what-it-claims" { " (!)" } else { "" };
+            Some((format!("{label}{mark}"), cell))
+        })
+        .collect();
+    if cells.is_empty() {
         return "nothing was measured\n".to_owned();
     }
-    let mut header = vec!["request", "time"];
-    let mut align = vec![Align::Left, Align::Right];
-    if throughput {
-        header.push("throughput");
-        align.push(Align::Right);
-    }
-    if cpu {
-        header.push("CPU");
-        align.push(Align::Right);
-    }
-    header.extend(["where it goes", "unexplained"]);
-    align.extend([Align::Left, Align::Right]);
-    let mut text = layout(&header, &align, &rows);
-    let _ = writeln!(text, "{}", bar::legend(ledgers.into_iter()));
+    let shapes = [(true, true, 22), (true, true, 14), (true, false, 14), (false, false, 14)];
+    let fits = |text: &String| text.lines().all(|line| visible_width(line) <= width);
+    let tables = shapes.map(|(throughput, cpu, bar_width)| table(&cells, throughput, cpu, bar_width));
+    let mut text = tables.iter().find(|text| fits(text)).unwrap_or(&tables[3]).clone();
+    let _ = writeln!(text, "{}", bar::legend(cells.iter().filter_map(|(_, cell)| cell.layers.as_ref())));
     let _ = writeln!(
         text,
         "{DIM}medians of {} rounds, ± the longer arm of the 95 % interval; time is thread time per request{DIM:#}",
         record.rounds
     );
-    text.push_str(&below);
+    for (label, cell) in &cells {
+        text.push_str(&remarks(label, cell));
+    }
     text.push_str(&cell::interrupted(record));
     text.push_str(&failures(record, canonical));
+    text
+}
+
+/// The table with or without the columns that may give way.
+fn table(cells: &[(String, &CellRecord)], throughput: bool, cpu: bool, bar_width: usize) -> String {
+    let mut columns = vec![("request", Align::Left), ("time", Align::Right)];
+    columns.extend(throughput.then_some(("throughput", Align::Right)));
+    columns.extend(cpu.then_some(("CPU", Align::Right)));
+    columns.extend([("where it goes", Align::Left), ("unexplained", Align::Right)]);
+    let rows: Vec<Vec<String>> = cells
+        .iter()
+        .map(|(label, cell)| {
+            let mut row = vec![label.clone(), cell::time(cell)];
+            row.extend(throughput.then(|| cell::throughput(cell)));
+            row.extend(cpu.then(|| cell::cpu_per_byte(cell)));
+            row.push(cell.layers.as_ref().map_or_else(|| " ".repeat(bar_width), |l| bar::bar(l, bar_width)));
+            row.push(cell.layers.as_ref().map_or_else(String::new, unexplained));
+            row
+        })
+        .collect();
+    let (header, align): (Vec<&str>, Vec<Align>) = columns.into_iter().unzip();
+    layout(&header, &align, &rows)
+}
+
+/// What a reader must know about one row.
+fn remarks(label: &str, cell: &CellRecord) -> String {
+    let mut text = String::new();
+    if let Some(failure) = &cell.failure {
+        let _ = writeln!(text, "  {label}: {failure}");
+    } else if let StateCheck::Violated { reason } | StateCheck::CannotTell { reason } = &cell.state_check {
+        let _ = writeln!(text, "  {label}: {reason}");
+    } else if cell.verdict != "ok" {
+        let _ = writeln!(text, "  {label}: {}", cell.bytes_verdict);
+    }
+    for note in cell.layer_notes.iter().filter(|note| note.contains("not checked")) {
+        let _ = writeln!(text, "  {label}: {note}");
+    }
     text
 }
 
