@@ -179,6 +179,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "TOUCH", default_value = "none")]
     pub touch: String,
 
+    /// Also measure the ladder under the (first) target, and split each cell's time over the layers
+    #[arg(long)]
+    pub layers: bool,
+
     /// Seed of every order, pattern and interval
     #[arg(long, visible_alias = "randseed", value_name = "N", default_value_t = 1)]
     pub seed: u64,

@@ -8,7 +8,7 @@ use iowhy_core::limit::Limit;
 use iowhy_core::model::StackModel;
 use iowhy_core::workload::{CacheState, Method};
 use iowhy_explain::compare;
-use iowhy_explain::fit::{self, FitOptions, HeldOut};
+use iowhy_explain::fit::{self, Fit, FitOptions, HeldOut};
 use iowhy_explain::ladder::RungRun;
 use iowhy_explain::ledger::{self, LedgerContext};
 use iowhy_explain::limit::{self, Evidence};
@@ -56,17 +56,11 @@ pub(super) fn analyse(
 ) -> Analysis {
     let cells = Cells { plan, outcome };
     let environment = environment::environment(target);
-    let harness = cells
-        .with(|role| *role == Role::Harness)
-        .next()
-        .and_then(|run| summary::summarize(run, seed).time_per_request);
+    let harness = cells.harness(seed);
     let harness_ns = harness.map_or(0.0, |e| e.value);
     let mut analysis = Analysis { harness, ..Analysis::default() };
 
-    let rungs = cells.rungs();
-    if !rungs.is_empty() {
-        let fitted =
-            fit::fit(&rungs, &fit_options(target, &environment, harness_ns, cells.parallelism(), seed));
+    if let Some(fitted) = cells.fit(target, &environment, harness_ns, seed) {
         analysis.residual_percent = Some(fitted.residual_percent);
         analysis.notes = fitted.notes;
         analysis.held_out = fitted.held_out;
@@ -85,6 +79,18 @@ pub(super) fn analyse(
     }
     analysis.ways = cells.ways(target, environment.read_ahead_bytes);
     analysis
+}
+
+/// The model that a ladder gives, for cells of another plan, and our own cost per request.
+pub(super) fn model_of(
+    plan: &PathPlan<'_>,
+    outcome: &Outcome,
+    target: &Target,
+    seed: u64,
+) -> Option<StackModel> {
+    let cells = Cells { plan, outcome };
+    let harness = cells.harness(seed).map_or(0.0, |e| e.value);
+    Some(cells.fit(target, &environment::environment(target), harness, seed)?.model)
 }
 
 fn fit_options(
@@ -124,6 +130,19 @@ impl<'a> Cells<'a> {
             .zip(&self.outcome.cells)
             .filter(move |(roles, _)| roles.iter().any(&wanted))
             .filter_map(|(_, runs)| runs.first())
+    }
+
+    /// Our own cost per request; absent in virtual time.
+    fn harness(&self, seed: u64) -> Option<Estimate> {
+        let run = self.with(|role| *role == Role::Harness).next()?;
+        summary::summarize(run, seed).time_per_request
+    }
+
+    /// The fit over the rungs; `None` without any.
+    fn fit(&self, target: &Target, environment: &Environment, harness_ns: f64, seed: u64) -> Option<Fit> {
+        let rungs = self.rungs();
+        let options = fit_options(target, environment, harness_ns, self.parallelism(), seed);
+        (!rungs.is_empty()).then(|| fit::fit(&rungs, &options))
     }
 
     /// Requests that the device serves at once, by Little's law: what it completes per second at the greatest depth

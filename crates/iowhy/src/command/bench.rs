@@ -6,14 +6,15 @@ use std::time::Duration;
 use iowhy_core::problem::Problem;
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
-use iowhy_probe::campaign::{self, Cell, Effort};
+use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
 use iowhy_probe::interrupt;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target};
 
 use crate::cli::{BenchArgs, OutputArgs};
-use crate::command::{Ending, shared};
+use crate::command::{Ending, analysis, shared};
 use crate::output::{self, Outputs};
+use crate::plan::path::{self, PathPlan};
 use crate::plan::sweep::{DEFAULT_REGION_BYTES, Sweep, split_targets};
 use crate::progress::Progress;
 use crate::render;
@@ -73,12 +74,21 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     if real_time {
         cells.push(shared::harness_cell(&harness, sweep.pattern));
     }
-    let effort = effort(&sweep, cells.len() as u32);
+    let measured = cells.len();
+    let rungs = if args.layers { Some(shared::rung_targets(targets[0])?) } else { None };
+    let mut ladder = match &rungs {
+        Some(rungs) => path::ladder(targets[0], rungs, needs.scratch_bytes, sweep.seed),
+        None => PathPlan { cells: Vec::new(), roles: Vec::new() },
+    };
+    let effort = effort(&sweep, measured as u32);
+    cells.append(&mut ladder.cells);
 
     let ruler = shared::measure_ruler(&targets, sweep.seed)?;
     let mut outcome = campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
     drop(progress);
 
+    let below = Outcome { cells: outcome.cells.split_off(measured), ..outcome };
+    let model = analysis::model_of(&ladder, &below, targets[0], sweep.seed);
     let harness_run = if real_time { outcome.cells.pop().unwrap_or_default() } else { Vec::new() };
     let mut record = shared::record(&targets, ruler, &outcome, sweep.seed);
     record.ruler.harness_per_request = shared::harness_cost(&harness_run, sweep.seed);
@@ -92,14 +102,19 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
                 target,
                 read_ahead_bytes,
                 sweep.seed,
-                shared::known_layers(run, target, harness_ns),
+                shared::layers(
+                    run,
+                    target,
+                    model.as_ref().filter(|_| std::ptr::eq(*target, targets[0])),
+                    harness_ns,
+                ),
             ));
         }
     }
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
-    outputs.finish(&render::bench::screen(&record), &record)?;
+    outputs.finish(&render::bench::screen(&record, args.layers), &record)?;
     Ok(ending)
 }
 

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use iowhy_core::environment::TargetKind;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::warning::Warning;
@@ -15,7 +14,7 @@ use crate::cli::{OutputArgs, PathArgs};
 use crate::command::analysis::{self, Analysis};
 use crate::command::{Ending, shared};
 use crate::output::{self, Outputs, Pending};
-use crate::plan::path::{PathPlan, Role, RungTargets, plan};
+use crate::plan::path::{PathPlan, Role, plan};
 use crate::plan::sweep;
 use crate::progress::Progress;
 use crate::record::{HeldOutRecord, Record, model_tables};
@@ -66,7 +65,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 
     let mut warnings = Vec::new();
     let target = resolve(args.target.as_deref().unwrap_or("."), size, &progress, &mut warnings)?;
-    let rungs = rung_targets(&target)?;
+    let rungs = shared::rung_targets(&target)?;
     let targets = [&target];
     outputs.spare(&targets)?;
     if let Some(save) = &save {
@@ -137,42 +136,6 @@ fn resolve(
         .next(refused.hint.unwrap_or_else(|| "name a directory that you may write to".to_owned())),
     );
     Ok(target)
-}
-
-/// What the lower rungs read. A rung that cannot be had is left out; the fit says what that costs.
-fn rung_targets(target: &Target) -> Result<RungTargets, Problem> {
-    let harness = shared::harness_target()?;
-    if let Some(script) = target.script() {
-        use iowhy_probe::method::scripted::Rung;
-        let rung = |rung| Some(Target::scripted(script.on_rung(rung)));
-        return Ok(RungTargets {
-            null_device: rung(Rung::NullDevice),
-            zero_device: rung(Rung::ZeroDevice),
-            memory: rung(Rung::Memory),
-            raw_device: None,
-            harness,
-        });
-    }
-    let needs = Needs { scratch_bytes: MEMORY_RUNG_BYTES, write: false, destroy_data: None };
-    let have = |spec: &str| target::resolve(spec, &needs, &mut |_, _| {}).ok();
-    Ok(RungTargets {
-        null_device: have("/dev/null"),
-        zero_device: have("/dev/zero"),
-        memory: have("memory"),
-        raw_device: raw_device(target).and_then(|path| have(&path)),
-        harness,
-    })
-}
-
-/// Size of the memfd that the memory rung reads.
-const MEMORY_RUNG_BYTES: u64 = 16 << 20;
-
-/// The block device under a file, when there is exactly one.
-fn raw_device(target: &Target) -> Option<String> {
-    match target.counted_devices() {
-        [one] if target.facts.kind != TargetKind::BlockDevice => Some(format!("/dev/{one}")),
-        _ => None,
-    }
 }
 
 /// Stretches or shrinks every slice so that [`ROUNDS`] rounds fit in the time that is left. Preparing a slice

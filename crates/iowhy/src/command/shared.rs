@@ -20,6 +20,7 @@ use iowhy_probe::target::{self, Needs, Target};
 use iowhy_probe::{counters, environment, ruler};
 
 use crate::command::Ending;
+use crate::plan::path::RungTargets;
 use crate::progress::Progress;
 use crate::record::{CellRecord, Record, RulerRecord, SCHEMA, Seen};
 
@@ -144,10 +145,10 @@ pub(super) fn cell_record(
     CellRecord::new(run, &target.facts.name, summary, seen)
 }
 
-/// What is known of a cell's layers without a model: our own cost, the wait for a CPU, and the device as far as its
-/// counters cover it. The rest is unexplained.
-pub(super) fn known_layers(run: &CellRun, target: &Target, harness_ns: f64) -> Layers {
-    let model = StackModel {
+/// A cell's layers. Without a model: our own cost, the wait for a CPU, and the device as far as its counters cover it;
+/// the rest is unexplained.
+pub(super) fn layers(run: &CellRun, target: &Target, model: Option<&StackModel>, harness_ns: f64) -> Layers {
+    let nothing = StackModel {
         schema: MODEL_SCHEMA,
         name: String::new(),
         page_bytes: rustix::param::page_size() as u64,
@@ -156,10 +157,11 @@ pub(super) fn known_layers(run: &CellRun, target: &Target, harness_ns: f64) -> L
         layers: BTreeMap::new(),
         parts: BTreeMap::new(),
     };
-    let context = LedgerContext { model: &model, facts: Some(&target.facts), harness_ns };
-    // Its notes speak of fitted costs, and there are none.
-    let ledger = ledger::ledger(run, &context).map(|split| split.layers);
-    Layers { ledger, notes: Vec::new() }
+    let context = LedgerContext { model: model.unwrap_or(&nothing), facts: Some(&target.facts), harness_ns };
+    let Some(split) = ledger::ledger(run, &context) else { return Layers::default() };
+    // Without a model its notes would speak of fitted costs, and there are none.
+    let notes = if model.is_some() { split.notes } else { Vec::new() };
+    Layers { ledger: Some(split.layers), notes }
 }
 
 /// A ledger and what is to be said about it.
@@ -204,4 +206,40 @@ const BUSY_SHARE: f64 = 0.05;
 pub(super) fn ending(record: &Record) -> Ending {
     let bad = |cell: &CellRecord| cell.verdict == "failed" || cell.verdict == "not-what-it-claims";
     if record.interrupted || record.cells.iter().any(bad) { Ending::SomethingFailed } else { Ending::Done }
+}
+
+/// What the lower rungs read. A rung that cannot be had is left out; the fit says what that costs.
+pub(super) fn rung_targets(target: &Target) -> Result<RungTargets, Problem> {
+    let harness = harness_target()?;
+    if let Some(script) = target.script() {
+        use iowhy_probe::method::scripted::Rung;
+        let rung = |rung| Some(Target::scripted(script.on_rung(rung)));
+        return Ok(RungTargets {
+            null_device: rung(Rung::NullDevice),
+            zero_device: rung(Rung::ZeroDevice),
+            memory: rung(Rung::Memory),
+            raw_device: None,
+            harness,
+        });
+    }
+    let needs = Needs { scratch_bytes: MEMORY_RUNG_BYTES, write: false, destroy_data: None };
+    let have = |spec: &str| target::resolve(spec, &needs, &mut |_, _| {}).ok();
+    Ok(RungTargets {
+        null_device: have("/dev/null"),
+        zero_device: have("/dev/zero"),
+        memory: have("memory"),
+        raw_device: raw_device(target).and_then(|path| have(&path)),
+        harness,
+    })
+}
+
+/// Size of the memfd that the memory rung reads.
+const MEMORY_RUNG_BYTES: u64 = 16 << 20;
+
+/// The block device under a file, when there is exactly one.
+fn raw_device(target: &Target) -> Option<String> {
+    match target.counted_devices() {
+        [one] if target.facts.kind != TargetKind::BlockDevice => Some(format!("/dev/{one}")),
+        _ => None,
+    }
 }

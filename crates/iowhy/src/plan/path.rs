@@ -162,6 +162,18 @@ pub fn plan<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, see
     PathPlan { cells: plan.cells, roles: plan.roles }
 }
 
+/// The ladder alone, for cells of another plan: our own cost and the rungs.
+pub fn ladder<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, seed: u64) -> PathPlan<'a> {
+    let whole = plan(target, rungs, size_bytes, seed);
+    let kept = whole
+        .cells
+        .into_iter()
+        .zip(whole.roles)
+        .filter(|(_, roles)| roles.iter().any(|role| matches!(role, Role::Harness | Role::Ladder(_))));
+    let (cells, roles) = kept.unzip();
+    PathPlan { cells, roles }
+}
+
 struct Builder<'a> {
     cells: Vec<Cell<'a>>,
     roles: Vec<Vec<Role>>,

@@ -7,14 +7,15 @@ use iowhy_core::cell::StateCheck;
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::{CellRecord, Record};
+use crate::render::bar;
 use crate::render::cell::{self, shown};
 use crate::render::heading::heading;
 use crate::render::table::{Align, layout};
 
 const DIM: Style = Style::new().dimmed();
 
-/// The whole result.
-pub fn screen(record: &Record) -> String {
+/// The whole result; with the layers of each cell when its ladder was measured.
+pub fn screen(record: &Record, layers: bool) -> String {
     let mut text = String::new();
     for (index, facts) in record.targets.iter().enumerate() {
         text.push_str(&heading(facts, record.environments.get(index).unwrap_or(&record.environment)));
@@ -54,6 +55,9 @@ pub fn screen(record: &Record) -> String {
         "{DIM}n = {n} rounds; ± the longer arm of the 95 % interval of the median; time and CPU per request\n\
          percentiles over every request; device: bytes that the device moved, of those the requests claim{DIM:#}"
     );
+    if layers {
+        text.push_str(&split(record, several));
+    }
     text.push_str(&cell::interrupted(record));
     for cell in &record.cells {
         text.push_str(&remarks(cell, several));
@@ -100,6 +104,29 @@ fn row(cell: &CellRecord, several: bool) -> Vec<String> {
         row.insert(0, cell.target.clone());
     }
     row
+}
+
+/// Where each cell's time goes.
+fn split(record: &Record, several: bool) -> String {
+    const BAR_WIDTH: usize = 30;
+    let rows: Vec<Vec<String>> = record
+        .cells
+        .iter()
+        .filter_map(|cell| Some((cell, cell.layers.as_ref()?)))
+        .map(|(cell, ledger)| {
+            vec![
+                name(cell, several),
+                cell::time(cell),
+                bar::bar(ledger, BAR_WIDTH),
+                cell::unexplained(ledger),
+            ]
+        })
+        .collect();
+    let align = [Align::Left, Align::Right, Align::Left, Align::Right];
+    let mut text = String::from("\n");
+    text.push_str(&layout(&["cell", "time", "where it goes", "unexplained"], &align, &rows));
+    let _ = writeln!(text, "{}\n", bar::legend(record.cells.iter().filter_map(|cell| cell.layers.as_ref())));
+    text
 }
 
 /// The row that a remark is about.

@@ -1,6 +1,7 @@
 //! How one cell's figures are written, the same on every screen.
 
 use iowhy_core::estimate::Estimate;
+use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::units;
 
 use crate::record::{CellRecord, Record};
@@ -34,6 +35,17 @@ pub fn cpu_per_byte(cell: &CellRecord) -> String {
     } else {
         shown(cell.cpu_per_byte.as_ref())
     }
+}
+
+/// The share that no layer explains, with its sign.
+pub fn unexplained(ledger: &Ledger) -> String {
+    let total = ledger.total_ns();
+    if total <= 0.0 {
+        return String::new();
+    }
+    // Adding 0 turns -0 into 0.
+    let percent = (ledger.get(Layer::Unexplained).total_ns() / total * 100.0).round() + 0.0;
+    format!("{percent:.0} %")
 }
 
 /// What an interrupt means for the figures; empty when there was none.

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::cell::StateCheck;
-use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::{CellRecord, Record, WayRecord};
@@ -78,7 +77,7 @@ fn table(cells: &[(String, &CellRecord)], throughput: bool, cpu: bool, bar_width
             row.extend(throughput.then(|| cell::throughput(cell)));
             row.extend(cpu.then(|| cell::cpu_per_byte(cell)));
             row.push(cell.layers.as_ref().map_or_else(|| " ".repeat(bar_width), |l| bar::bar(l, bar_width)));
-            row.push(cell.layers.as_ref().map_or_else(String::new, unexplained));
+            row.push(cell.layers.as_ref().map_or_else(String::new, cell::unexplained));
             row
         })
         .collect();
@@ -116,17 +115,6 @@ fn failures(record: &Record, canonical: &[(String, &'static str)]) -> String {
         .into_iter()
         .map(|(reason, keys)| format!("  not measured: {}: {reason}\n", keys.join(", ")))
         .collect()
-}
-
-/// The share that no layer explains, with its sign.
-fn unexplained(ledger: &Ledger) -> String {
-    let total = ledger.total_ns();
-    if total <= 0.0 {
-        return String::new();
-    }
-    // Adding 0 turns -0 into 0.
-    let percent = (ledger.get(Layer::Unexplained).total_ns() / total * 100.0).round() + 0.0;
-    format!("{percent:.0} %")
 }
 
 /// The headline with its evidence, then the other questions in a line each. What was ruled out is for `--verbose`.
