@@ -133,20 +133,7 @@ mod tests {
     use super::*;
 
     fn clean() -> TargetFacts {
-        TargetFacts {
-            kind: TargetKind::File,
-            name: "f".into(),
-            size_bytes: 1000,
-            hole_bytes: Some(0),
-            unwritten_bytes: Some(0),
-            shared_bytes: Some(0),
-            encoded_bytes: Some(0),
-            extents: Some(1),
-            memory_backed: false,
-            direct_supported: Some(true),
-            direct_alignment_bytes: Some(512),
-            cache_visible: true,
-        }
+        TargetFacts { name: "f".into(), ..crate::synthetic::facts(1000) }
     }
 
     fn codes(facts: &TargetFacts) -> Vec<String> {

@@ -10,15 +10,13 @@
 //!
 //! The rules of waiting, in order:
 //! 1. `cpu-queue`: the scheduler's own count of time runnable without a CPU, exactly.
-//! 2. `device` for reads: as far as the block layer's request times reach, and not at all for bytes that live in
-//!    memory. Without counters: all of it for cold and direct reads, with a note; none for warm ones. At depth `d` the
-//!    thread's time per request is about `1 / d` of a request's latency, and the block layer's time per request is
-//!    the whole latency, counted once for each request under way. So it reaches further than the wait, and the wait
-//!    is the bound: a thread that waits in a ring waits while at least one of its requests is under way.
-//! 3. `device` for writes: as for reads; then, for methods that wait for stable storage, the rest is `writeback`
-//!    (journal commit and flush: the thread sleeps on nothing else inside such a call). For a single thread of
-//!    plain cached writes the rest is `writeback` too (dirty throttling). Several threads may as well wait for the
-//!    inode lock: unexplained.
+//! 2. `device`: as far as the block layer's request times reach, and not at all for bytes that live in memory.
+//!    Without counters: all of it for cold and direct reads, with a note; none for warm reads and for writes. At depth
+//!    `d` the thread's time per request is about `1 / d` of a request's latency, and the block layer's time per
+//!    request is the whole latency, counted once for each request under way. So it reaches further than the wait, and
+//!    the wait is the bound: a thread that waits in a ring waits while at least one of its requests is under way.
+//! 3. What a write waits beyond that (journal commit, flush, dirty throttling, the inode lock) no counter of ours
+//!    tells apart. It stays unexplained, with a note.
 
 mod path;
 mod queue;
@@ -101,11 +99,12 @@ pub fn ledger(run: &CellRun, context: &LedgerContext<'_>) -> Option<RequestLedge
 fn of_round(run: &CellRun, sample: &Sample, context: &LedgerContext<'_>) -> RequestLedger {
     let total_ns = sample.ns_per_request();
     let busy = busy_ns(sample);
-    let mut notes = Vec::new();
-    let mut layers = Ledger::default();
-    layers.add(Layer::Program, context.harness_ns, 0.0);
-    book_busy(&mut layers, &run.workload, sample, context, &mut notes);
-    book_wait(&mut layers, &run.workload, sample, context, &mut notes);
+    let mut booking =
+        Booking { w: &run.workload, sample, context, layers: Ledger::default(), notes: Vec::new() };
+    booking.layers.add(Layer::Program, context.harness_ns, 0.0);
+    booking.busy();
+    booking.wait();
+    let Booking { mut layers, notes, .. } = booking;
     layers.close(busy, total_ns - busy);
     RequestLedger { total_ns, busy_ns: busy, layers, notes }
 }
@@ -117,46 +116,112 @@ pub fn block_busy_ns(cost: &Cost, requests: f64, bytes: f64, page_bytes: u64) ->
         + cost.per_byte_ns * bytes
 }
 
-fn book_busy(
-    ledger: &mut Ledger,
-    w: &Workload,
-    sample: &Sample,
-    context: &LedgerContext<'_>,
-    notes: &mut Vec<String>,
-) {
-    let model = context.model;
-    let kind = context.facts.map(|f| f.kind);
-    let Some(path) = path(w, kind) else {
-        notes.push(format!("the model has no opinion about method {}", w.method.id()));
-        return;
-    };
-    notes.extend(path.note.map(str::to_owned));
-    let (pages, bytes) = (mean_pages(w.block_bytes, model.page_bytes), w.block_bytes as f64);
-    let other_memory_file =
-        kind == Some(TargetKind::Memory) && context.facts.is_some_and(|f| f.name != model.name);
-    let queue = Queue::of(w, path.layers.contains(&Layer::Block), model);
-    notes.extend(queue.note(w, pages).map(str::to_owned));
-    for &layer in path.layers {
-        let busy_ns = match (layer, queue) {
-            (Layer::Call, Queue::Many { .. }) => model.part(Part::Ring).per_call_ns,
-            (Layer::Block, Queue::Many { .. }) => {
-                let batch = model.part(Part::Batch).per_call_ns / w.depth.max(1) as f64;
-                let each = model.part(Part::Deep).per_call_ns + batch;
-                each * parts(sample, pages)
-            }
-            (Layer::Call, _) => model.cost(layer).of(pages, bytes) * path.calls,
-            _ if other_memory_file => memory_file_cost(model, layer).of(pages, bytes),
-            _ => model.cost(layer).of(pages, bytes),
+/// One round on its way into a ledger.
+struct Booking<'a> {
+    w: &'a Workload,
+    sample: &'a Sample,
+    context: &'a LedgerContext<'a>,
+    layers: Ledger,
+    notes: Vec<String>,
+}
+
+impl Booking<'_> {
+    /// Books CPU time by the model's costs along the method's path.
+    fn busy(&mut self) {
+        let (w, sample, model) = (self.w, self.sample, self.context.model);
+        let kind = self.context.facts.map(|f| f.kind);
+        let Some(path) = path(w, kind) else {
+            self.notes.push(format!("the model has no opinion about method {}", w.method.id()));
+            return;
         };
-        ledger.add(layer, busy_ns, 0.0);
+        self.notes.extend(path.note.map(str::to_owned));
+        let (pages, bytes) = (mean_pages(w.block_bytes, model.page_bytes), w.block_bytes as f64);
+        let other_memory_file =
+            kind == Some(TargetKind::Memory) && self.context.facts.is_some_and(|f| f.name != model.name);
+        let queue = Queue::of(w, path.layers.contains(&Layer::Block), model);
+        self.notes.extend(queue.note(w, pages).map(str::to_owned));
+        for &layer in path.layers {
+            let busy_ns = match (layer, queue) {
+                (Layer::Call, Queue::Many { .. }) => model.part(Part::Ring).per_call_ns,
+                (Layer::Block, Queue::Many { .. }) => {
+                    let batch = model.part(Part::Batch).per_call_ns / w.depth.max(1) as f64;
+                    let each = model.part(Part::Deep).per_call_ns + batch;
+                    each * parts(sample, pages)
+                }
+                (Layer::Call, _) => model.cost(layer).of(pages, bytes) * path.calls,
+                _ if other_memory_file => memory_file_cost(model, layer).of(pages, bytes),
+                _ => model.cost(layer).of(pages, bytes),
+            };
+            self.layers.add(layer, busy_ns, 0.0);
+        }
+        self.layers.add(Layer::Filesystem, model.part(Part::Vfs).per_call_ns * path.extra_vfs, 0.0);
+        if kind == Some(TargetKind::CharDevice) && self.context.facts.is_some_and(|f| f.name == "/dev/zero") {
+            self.layers.add(Layer::Memory, model.part(Part::Zero).of(pages, bytes), 0.0);
+        }
+        let through_the_cache = !path.layers.contains(&Layer::Block) && !path.layers.is_empty();
+        if through_the_cache && (w.state == CacheState::Cold || w.direction.writes()) {
+            self.device_work();
+        }
     }
-    ledger.add(Layer::Filesystem, model.part(Part::Vfs).per_call_ns * path.extra_vfs, 0.0);
-    if kind == Some(TargetKind::CharDevice) && context.facts.is_some_and(|f| f.name == "/dev/zero") {
-        ledger.add(Layer::Memory, model.part(Part::Zero).of(pages, bytes), 0.0);
+
+    /// CPU time that a request through the cache spends below it: insertion of pages read and building of requests,
+    /// by the device's own counts. Work that the kernel's threads did for us is not in our CPU time and makes
+    /// `unexplained` negative.
+    fn device_work(&mut self) {
+        let (w, sample, model) = (self.w, self.sample, self.context.model);
+        let counted = device_requests(sample).zip(device_bytes(sample));
+        let (requests, bytes) = match counted {
+            Some(counted) => counted,
+            None if w.direction.writes() => return,
+            None => {
+                self.notes.push(
+                    "block: no device counters, requests were reckoned from the read-ahead size".into(),
+                );
+                let ahead = model.read_ahead_bytes.max(w.block_bytes).max(1) as f64;
+                (w.block_bytes as f64 / ahead, w.block_bytes as f64)
+            }
+        };
+        // Plain cached writes are written back by kernel threads, not by us.
+        if !w.direction.writes() || waits_for_storage(w.method) {
+            self.layers.add(
+                Layer::Block,
+                block_busy_ns(&model.cost(Layer::Block), requests, bytes, model.page_bytes),
+                0.0,
+            );
+        }
+        if !w.direction.writes() {
+            let inserted_pages = bytes / model.page_bytes.max(1) as f64;
+            self.layers.add(Layer::Cache, model.part(Part::Insert).of(inserted_pages, bytes), 0.0);
+        }
     }
-    let through_the_cache = !path.layers.contains(&Layer::Block) && !path.layers.is_empty();
-    if through_the_cache && (w.state == CacheState::Cold || w.direction.writes()) {
-        book_device_work(ledger, w, sample, context, notes);
+
+    /// Books waiting by the scheduler's and the device's own counts; the rules stand in the module's header.
+    fn wait(&mut self) {
+        let (w, sample) = (self.w, self.sample);
+        self.layers.add(Layer::CpuQueue, 0.0, sample.run_delay_ns as f64 / sample.requests.max(1) as f64);
+        let left = wait_ns(sample).max(0.0);
+        if self.context.facts.is_some_and(|f| f.memory_backed || f.kind == TargetKind::CharDevice) {
+            return;
+        }
+        let device = match device_request_ns(sample) {
+            Some(under_way) => under_way.min(left),
+            None if device_expected(w) && left > 0.0 => {
+                self.notes.push(
+                    "device: not checked; its counters could not be read, so all waiting is taken to be for it"
+                        .into(),
+                );
+                left
+            }
+            None => 0.0,
+        };
+        self.layers.add(Layer::Device, 0.0, device);
+        if w.direction.writes() && device < left {
+            self.notes.push(
+                "unexplained: what a write waits for beyond the device's requests (journal commit, flush, dirty \
+                 throttling, locks) is not told apart"
+                    .into(),
+            );
+        }
     }
 }
 
@@ -178,88 +243,17 @@ fn memory_file_cost(model: &StackModel, layer: Layer) -> Cost {
     }
 }
 
-/// CPU time that a request through the cache spends below it: insertion of pages read and building of requests,
-/// by the device's own counts. Work that the kernel's threads did for us is not in our CPU time and makes
-/// `unexplained` negative.
-fn book_device_work(
-    ledger: &mut Ledger,
-    w: &Workload,
-    sample: &Sample,
-    context: &LedgerContext<'_>,
-    notes: &mut Vec<String>,
-) {
-    let model = context.model;
-    let counted = device_requests(sample).zip(device_bytes(sample));
-    let (requests, bytes) = match counted {
-        Some(counted) => counted,
-        None if w.direction.writes() => return,
-        None => {
-            notes.push("block: no device counters, requests were reckoned from the read-ahead size".into());
-            let ahead = model.read_ahead_bytes.max(w.block_bytes).max(1) as f64;
-            (w.block_bytes as f64 / ahead, w.block_bytes as f64)
-        }
-    };
-    // Plain cached writes are written back by kernel threads, not by us.
-    if !w.direction.writes() || waits_for_storage(w.method) {
-        ledger.add(
-            Layer::Block,
-            block_busy_ns(&model.cost(Layer::Block), requests, bytes, model.page_bytes),
-            0.0,
-        );
-    }
-    if !w.direction.writes() {
-        let inserted_pages = bytes / model.page_bytes.max(1) as f64;
-        ledger.add(Layer::Cache, model.part(Part::Insert).of(inserted_pages, bytes), 0.0);
-    }
-}
-
-fn book_wait(
-    ledger: &mut Ledger,
-    w: &Workload,
-    sample: &Sample,
-    context: &LedgerContext<'_>,
-    notes: &mut Vec<String>,
-) {
-    ledger.add(Layer::CpuQueue, 0.0, sample.run_delay_ns as f64 / sample.requests.max(1) as f64);
-    let left = wait_ns(sample).max(0.0);
-    let in_memory = context.facts.is_some_and(|f| f.memory_backed || f.kind == TargetKind::CharDevice);
-    let device = match device_request_ns(sample) {
-        _ if in_memory => 0.0,
-        Some(under_way) => under_way.min(left),
-        None if device_expected(w) && left > 0.0 => {
-            notes.push("device: not checked, its counters could not be read".into());
-            left
-        }
-        None => 0.0,
-    };
-    ledger.add(Layer::Device, 0.0, device);
-    if w.direction.writes() && !in_memory {
-        let rest = left - device;
-        if waits_for_storage(w.method) || (w.threads <= 1 && through_cache_write(w)) {
-            ledger.add(Layer::Writeback, 0.0, rest);
-        } else if rest > 0.0 && w.threads > 1 {
-            notes.push(
-                "several threads write: waiting for the inode lock and for write-back are not told apart"
-                    .into(),
-            );
-        }
-    }
-}
-
 /// Whether waiting in this cell is for a device unless something says otherwise.
 fn device_expected(w: &Workload) -> bool {
-    match w.state {
+    let reaches_it = match w.state {
         CacheState::Direct => !w.method.mapped(),
-        CacheState::Cold => !w.direction.writes(),
+        CacheState::Cold => true,
         CacheState::Warm | CacheState::None => false,
-    }
+    };
+    reaches_it && !w.direction.writes()
 }
 
 /// Whether a call of this method ends only when the data is on stable storage.
 pub(crate) fn waits_for_storage(method: Method) -> bool {
     matches!(method, Method::PwriteDsync | Method::PwriteFsync | Method::PwriteFdatasync | Method::MmapStore)
-}
-
-fn through_cache_write(w: &Workload) -> bool {
-    matches!(w.method, Method::Write | Method::Pwrite | Method::Uring) && w.state != CacheState::Direct
 }

@@ -173,15 +173,44 @@ fn device_time_is_booked_only_as_far_as_the_counters_cover_it() {
     assert_eq!(memory.layers.get(Layer::Device).wait_ns, 0.0);
 }
 
+fn write(method: Method, state: CacheState, threads: usize) -> Rounds {
+    let mut w = Workload::reads(method, state, 4096, 1 << 30);
+    (w.direction, w.threads) = (Direction::Write, threads);
+    Rounds::new(w).busy(9000.0).wait(500_000.0)
+}
+
 #[test]
-fn a_synchronous_write_waits_for_the_device_and_then_for_writeback() {
+fn what_a_write_waits_beyond_the_device_is_no_layers_time() {
     let model = Truth::EXAMPLE.model();
-    let mut w = Workload::reads(Method::PwriteFdatasync, CacheState::None, 4096, 1 << 30);
-    w.direction = Direction::Write;
-    let run = Rounds::new(w).busy(9000.0).wait(500_000.0).device(2.0, 8192.0, 200_000.0).build();
+    let cases = [
+        (Method::PwriteFdatasync, CacheState::None, 1),
+        (Method::Pwrite, CacheState::None, 1),
+        (Method::Pwrite, CacheState::None, 4),
+        (Method::Direct, CacheState::Direct, 1),
+    ];
+    for (method, state, threads) in cases {
+        for (counted, device_ns) in [(Some(200_000.0), 200_000.0), (Some(9e5), 500_000.0), (None, 0.0)] {
+            let cell = write(method, state, threads);
+            let run = match counted {
+                Some(ns) => cell.device(2.0, 8192.0, ns).build(),
+                None => cell.build(),
+            };
+            let split = ledger(&run, &context(&model, None)).unwrap();
+            let wait = |layer| split.layers.get(layer).wait_ns;
+            assert!((wait(Layer::Device) - device_ns).abs() < 1e-3, "{method:?} {counted:?}: {split:?}");
+            assert!((wait(Layer::Unexplained) - (500_000.0 - device_ns)).abs() < 1e-3, "{split:?}");
+            assert_eq!(wait(Layer::Writeback), 0.0, "nothing measures it");
+            let said = split.notes.iter().any(|n| n.contains("not told apart"));
+            assert_eq!(said, device_ns < 500_000.0, "{:?}", split.notes);
+        }
+    }
+}
+
+#[test]
+fn a_synchronous_write_pays_the_block_layer_for_its_own_requests() {
+    let model = Truth::EXAMPLE.model();
+    let run = write(Method::PwriteFdatasync, CacheState::None, 1).device(2.0, 8192.0, 200_000.0).build();
     let split = ledger(&run, &context(&model, None)).unwrap();
-    assert!((split.layers.get(Layer::Device).wait_ns - 200_000.0).abs() < 1e-3);
-    assert!((split.layers.get(Layer::Writeback).wait_ns - 300_000.0).abs() < 1e-3);
     let block = split.layers.get(Layer::Block).busy_ns;
     assert!((block - (2.0 * 2500.0 + 2.0 * 35.0 + 8192.0 * 0.01)).abs() < 1e-6, "{block}");
 }

@@ -6,6 +6,7 @@
 //! measurement that would decide.
 
 mod rules;
+mod sequential;
 mod throttle;
 
 use iowhy_core::cell::CellRun;
@@ -17,6 +18,7 @@ use crate::per_request::{bytes_per_second, median};
 
 pub use self::rules::CLEARANCE;
 use self::rules::Ruling;
+use self::sequential::Streams;
 
 /// What was measured. Every cell is optional; a rule without its cells does not decide.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,7 +72,7 @@ pub struct Limits {
 
 /// The headline: what an ordinary program, which keeps one request in flight, meets first. A throttle found by any
 /// question comes before all else, because it caps every program. Otherwise it is the verdict of the question whose
-/// depth-1 cell moves the fewest bytes per second, among those that were decided.
+/// depth-1 cell moves the fewest bytes per second, among those that were decided; of all when none was.
 pub fn limit(evidence: &Evidence<'_>) -> Limit {
     limits(evidence).headline
 }
@@ -88,46 +90,54 @@ pub fn limits(evidence: &Evidence<'_>) -> Limits {
     questions.sort_by(|a, b| a.0.total_cmp(&b.0));
     let throttled = questions.iter().find(|q| q.1.id == LimitId::Throttle);
     let decided = || questions.iter().find(|q| q.1.id != LimitId::CannotTell);
-    let headline = throttled.or_else(decided).map_or_else(
-        || {
-            let mut undecided = questions[0].1.clone();
-            undecided.evidence.extend(questions[1..].iter().flat_map(|q| q.1.evidence.clone()));
-            undecided
-        },
-        |q| q.1.clone(),
-    );
+    // Of questions that are all open the slowest speaks for itself: what others leave open is no evidence for it.
+    let headline = throttled.or_else(decided).unwrap_or(&questions[0]).1.clone();
     Limits { headline, cached, sequential, random }
 }
 
 fn cached(e: &Evidence<'_>) -> Limit {
     let question = "cached reads";
     let small = e.cached_small.or(e.cached_large);
+    let cells = [small, e.cached_large, e.cached_small_threads];
     decide(
         question,
+        rules::cpus_shared(&cells, e.cpus),
         vec![
             (LimitId::Cpu, rules::cpu(small, e.cpus)),
             (LimitId::CopyBandwidth, rules::copy_bandwidth(e.cached_large, e.model, e.memcpy)),
-            (LimitId::OneThread, rules::one_thread(small, e.cached_small_threads)),
+            (LimitId::OneThread, rules::one_thread_cached(small, e.cached_small_threads, e.cpus)),
         ],
     )
 }
 
 fn sequential(e: &Evidence<'_>) -> Limit {
     let question = "sequential reads from the device";
-    let base = e.cold_sequential.or(e.direct_sequential);
-    decide(
+    let streams = Streams {
+        cold: e.cold_sequential,
+        cold_threads: e.cold_sequential_threads,
+        direct: e.direct_sequential,
+        deep: e.direct_sequential_deep,
+    };
+    let base = streams.cold.or(streams.direct);
+    let cells = [streams.cold, streams.cold_threads, streams.direct, streams.deep];
+    let throttle = throttle::throttle(&[streams.deep, streams.direct, base], e.throttle);
+    let mut found = decide(
         question,
+        rules::cpus_shared(&cells, e.cpus),
         vec![
-            (
-                LimitId::Throttle,
-                throttle::throttle(&[e.direct_sequential_deep, e.direct_sequential, base], e.throttle),
-            ),
+            (LimitId::Throttle, throttle),
             (LimitId::Cpu, rules::cpu(base, e.cpus)),
-            (LimitId::OneThread, rules::one_thread(e.cold_sequential, e.cold_sequential_threads)),
-            (LimitId::Depth, rules::depth(base, e.direct_sequential_deep)),
-            (LimitId::Device, rules::device(base, e.direct_sequential_deep)),
+            (LimitId::OneThread, streams.one_thread()),
+            (LimitId::Depth, streams.depth()),
+            (LimitId::Device, streams.device()),
         ],
-    )
+    );
+    if found.id == LimitId::Depth && streams.cold.is_some() {
+        found.sentence = format!(
+            "The limit of {question} is depth: read-ahead keeps too little in flight, the device could give more."
+        );
+    }
+    found
 }
 
 /// With one request in flight the depth comes before whatever limits a deep queue; that next limit is added to the
@@ -139,8 +149,10 @@ fn random(e: &Evidence<'_>) -> Limit {
         (LimitId::OneThread, rules::one_thread(e.random_deep, e.random_threads)),
         (LimitId::Device, rules::device(e.random_half, e.random_full)),
     ];
+    let cells = [e.random_one, e.random_deep, e.random_threads];
     let mut found = decide(
         question,
+        rules::cpus_shared(&cells, e.cpus),
         vec![
             (LimitId::Throttle, throttle::throttle(&[e.random_deep, e.random_one], e.throttle)),
             (LimitId::Cpu, rules::cpu(e.random_one, e.cpus)),
@@ -160,11 +172,12 @@ fn random(e: &Evidence<'_>) -> Limit {
     found
 }
 
-/// The first rule that holds; else `cannot-tell` with what came near and what was not measured.
-fn decide(question: &str, rulings: Vec<(LimitId, Ruling)>) -> Limit {
+/// The first rule that holds; else `cannot-tell` with what came near and what was not measured. `shared` says that
+/// the CPUs were not ours alone: then more rounds would not help.
+fn decide(question: &str, shared: Option<String>, rulings: Vec<(LimitId, Ruling)>) -> Limit {
     let mut near = Vec::new();
     let mut missing = Vec::new();
-    let mut failed = Vec::new();
+    let mut failed: Vec<(Vec<&str>, String)> = Vec::new();
     for (id, ruling) in rulings {
         match ruling {
             Ruling::Holds(mut evidence) => {
@@ -172,16 +185,24 @@ fn decide(question: &str, rulings: Vec<(LimitId, Ruling)>) -> Limit {
                 return Limit { id, sentence: sentence(question, id), evidence };
             }
             Ruling::Near(fact) => near.push(format!("{} is near its threshold: {fact}", id.id())),
-            Ruling::Fails(fact) => failed.push(format!("not {}: {fact}", id.id())),
+            Ruling::Fails(fact) => match failed.iter_mut().find(|f| f.1 == fact) {
+                Some((ids, _)) => ids.push(id.id()),
+                None => failed.push((vec![id.id()], fact)),
+            },
             Ruling::Missing(what) => missing.push(format!("{} was not tested: measure {what}", id.id())),
         }
     }
     let why = match (near.is_empty(), missing.is_empty()) {
-        (false, _) => "a measurement is too near its threshold; more rounds would decide",
         (true, false) => "a measurement is missing",
+        _ if shared.is_some() => "another program uses the CPUs; repeat it on an idle machine",
+        (false, _) => "a measurement is too near its threshold; more rounds would decide",
         (true, true) => "none of the known limits fits",
     };
-    let evidence = near.into_iter().chain(missing).chain(failed).collect();
+    let failed = failed.into_iter().map(|(ids, fact)| match ids.as_slice() {
+        [id] => format!("not {id}: {fact}"),
+        ids => format!("neither {}: {fact}", ids.join(" nor ")),
+    });
+    let evidence = near.into_iter().chain(shared).chain(missing).chain(failed).collect();
     Limit {
         id: LimitId::CannotTell,
         sentence: format!("Cannot tell what limits {question}: {why}."),
@@ -378,5 +399,64 @@ mod tests {
         let nothing = limit(&Evidence::default());
         assert_eq!(nothing.id, LimitId::CannotTell);
         assert!(nothing.evidence.iter().any(|e| e.contains("measure")), "{nothing:?}");
+    }
+
+    #[test]
+    fn an_open_headline_is_one_question_alone_and_says_each_fact_once() {
+        let one = direct(3000.0, 90_000.0);
+        let deep = direct(3000.0, 69_000.0);
+        let cached = cell(CacheState::Warm, 4096, 1, 500.0, 500.0);
+        let all = limits(&Evidence {
+            cpus: 4,
+            cached_small: Some(&cached),
+            random_one: Some(&one),
+            random_deep: Some(&deep),
+            ..Evidence::default()
+        });
+        assert_eq!(all.headline, all.random);
+        assert_eq!(all.headline.id, LimitId::CannotTell);
+        let gains: Vec<_> = all.headline.evidence.iter().filter(|e| e.contains("1.29 times")).collect();
+        assert!(gains.len() == 1 && gains[0].starts_with("neither depth nor device"), "{gains:?}");
+    }
+
+    /// Cached reads by one thread and by two that double the throughput, all of them kept from a CPU for this long.
+    fn crowded(busy: f64, wait: f64, delays: [f64; 2]) -> [CellRun; 2] {
+        [1, 2].map(|threads| {
+            let mut w = Workload::reads(Method::Pread, CacheState::Warm, 4096, 1 << 30);
+            w.threads = threads;
+            Rounds::new(w).busy(busy).wait(wait).run_delay(delays[threads - 1]).noise(0.01).build()
+        })
+    }
+
+    #[test]
+    fn a_busy_machine_does_not_decide_about_cached_reads() {
+        let ask = |cpus, [one, two]: &[CellRun; 2]| {
+            let e = Evidence { cpus, cached_small: Some(one), ..Evidence::default() };
+            limits(&Evidence { cached_small_threads: Some(two), ..e }).cached
+        };
+        assert_eq!(ask(4, &crowded(800.0, 5.0, [0.0, 0.0])).id, LimitId::OneThread);
+        let busy = ask(4, &crowded(800.0, 5.0, [300.0, 900.0]));
+        assert_eq!(busy.id, LimitId::OneThread, "{busy:?}");
+        assert!(
+            busy.evidence[1].contains("2.00 times") || busy.evidence[1].contains("1.99 times"),
+            "{busy:?}"
+        );
+        let contended = ask(1, &crowded(800.0, 40.0, [0.0, 840.0]));
+        assert_ne!(contended.id, LimitId::OneThread, "two threads on one CPU: {contended:?}");
+    }
+
+    #[test]
+    fn more_rounds_are_not_advised_where_the_cpus_are_shared() {
+        let ask = |delay| {
+            let [one, two] = crowded(900.0, 100.0, [delay; 2]);
+            let e = Evidence { cpus: 4, cached_small: Some(&one), ..Evidence::default() };
+            limits(&Evidence { cached_small_threads: Some(&two), ..e }).cached
+        };
+        let idle = ask(10.0);
+        assert!(idle.id == LimitId::CannotTell && idle.sentence.contains("more rounds"), "{idle:?}");
+        let shared = ask(100.0);
+        assert!(shared.sentence.contains("another program uses the CPUs"), "{shared:?}");
+        assert!(!shared.sentence.contains("more rounds"), "{shared:?}");
+        assert!(shared.evidence.iter().any(|e| e.contains("wait for a CPU for 9.1 %")), "{shared:?}");
     }
 }

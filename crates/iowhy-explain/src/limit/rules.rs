@@ -7,7 +7,8 @@ use iowhy_core::model::StackModel;
 use iowhy_core::units;
 
 use crate::per_request::{
-    busy_ns, bytes_per_second, estimate, mean_pages, paired_estimate, requests_per_second, wait_ns,
+    busy_ns, bytes_per_second, estimate, mean_pages, median, paired_estimate, requests_per_second,
+    undisturbed_ns, wait_ns,
 };
 use crate::words::percent;
 
@@ -19,13 +20,15 @@ const CPUS_BUSY: f64 = 0.95;
 /// One thread counts as busy from here.
 const THREAD_BUSY: f64 = 0.90;
 /// What a second thread must add.
-const SECOND_THREAD_GAIN: f64 = 1.20;
+pub(super) const SECOND_THREAD_GAIN: f64 = 1.20;
 /// What a deep queue must add for depth to be the limit.
-const DEPTH_GAIN: f64 = 1.50;
+pub(super) const DEPTH_GAIN: f64 = 1.50;
 /// What a deeper queue may add at most for the device to be the limit.
-const DEVICE_GAIN: f64 = 1.10;
-/// Waiting dominates from this share of thread time.
-pub(super) const WAIT_DOMINATES: f64 = 0.50;
+pub(super) const DEVICE_GAIN: f64 = 1.10;
+/// Waiting, or being on the CPU, dominates from this share of a thread's time.
+pub(super) const MOSTLY: f64 = 0.50;
+/// Threads that wait longer than this share of their time for a CPU share the CPUs with others.
+const CPUS_SHARED: f64 = 0.05;
 /// Share of busy time that is copying.
 const COPY_SHARE: f64 = 0.70;
 /// Share of the user-memory copy rate.
@@ -63,7 +66,7 @@ pub(super) fn place(e: &Estimate, threshold: f64) -> Place {
 }
 
 /// Joins conditions that must all hold: one that fails decides, then one that is near.
-fn all(conditions: Vec<(bool, Place, String)>) -> Ruling {
+pub(super) fn all(conditions: Vec<(bool, Place, String)>) -> Ruling {
     let satisfied = |above: bool, p: Place| p == if above { Place::Above } else { Place::Below };
     if let Some(c) = conditions.iter().find(|c| c.1 != Place::Near && !satisfied(c.0, c.1)) {
         return Ruling::Fails(c.2.clone());
@@ -79,13 +82,45 @@ fn missing(what: &str) -> Ruling {
 }
 
 /// Throughput of `b` over `a` within rounds.
-fn gain(a: &CellRun, b: &CellRun) -> Option<Estimate> {
+pub(super) fn gain(a: &CellRun, b: &CellRun) -> Option<Estimate> {
     paired_estimate(a, b, Unit::Ratio, |x, y| bytes_per_second(y) / bytes_per_second(x))
 }
 
 /// Waiting as a share of thread time.
 pub(super) fn wait_share(run: &CellRun) -> Option<Estimate> {
     estimate(run, Unit::Ratio, |s| wait_ns(s) / s.ns_per_request())
+}
+
+/// The same with the time that threads stood without a CPU left out: what it would be on an idle machine.
+fn undisturbed_gain(a: &CellRun, b: &CellRun) -> Option<Estimate> {
+    let rate = |s: &Sample| bytes_per_second(s) * s.ns_per_request() / undisturbed_ns(s);
+    paired_estimate(a, b, Unit::Ratio, |x, y| rate(y) / rate(x))
+}
+
+/// Time on the CPU as a share of the time in which the threads had or needed none: other programs do not count. With
+/// the share in words.
+pub(super) fn on_cpu(run: &CellRun) -> Option<(Estimate, String)> {
+    let busy = estimate(run, Unit::Ratio, |s| busy_ns(s) / undisturbed_ns(s).max(f64::MIN_POSITIVE))?;
+    Some((busy, format!("one thread is on the CPU for {} of its time", percent(busy.value))))
+}
+
+/// Which of these cells stood longest without a CPU, in words, when that is too long for a fair verdict. Cells with
+/// more threads than CPUs stand in their own way and are left out.
+pub(super) fn cpus_shared(cells: &[Option<&CellRun>], cpus: usize) -> Option<String> {
+    let delay = |run: &CellRun| median(run, |s| s.run_delay_ns as f64 / s.thread_ns.max(1) as f64);
+    let (run, share) = cells
+        .iter()
+        .flatten()
+        .filter(|run| run.workload.threads <= cpus)
+        .filter_map(|run| Some((run, delay(run)?)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (share > CPUS_SHARED)
+        .then(|| format!("{} had to wait for a CPU for {} of its thread time", run.key, percent(share)))
+}
+
+/// Bytes per second in the median round; zero without one.
+pub(super) fn typical_rate(run: &CellRun) -> f64 {
+    median(run, bytes_per_second).unwrap_or(0.0)
 }
 
 fn share_of_wall(run: &CellRun, time_ns: impl Fn(&Sample) -> f64) -> Option<Estimate> {
@@ -105,22 +140,39 @@ pub(super) fn cpu(run: Option<&CellRun>, cpus: usize) -> Ruling {
     all(vec![(true, place(&of_all, CPUS_BUSY), fact)])
 }
 
-/// Claim: one thread's CPU is the limit. Evidence: the thread is on the CPU at least 90 % of wall time, and a second
-/// thread adds more than 20 %.
+/// Claim: one thread's CPU is the limit. Evidence: the thread is on the CPU at least 90 % of the time in which it had
+/// or needed none, and a second thread adds more than 20 %.
 pub(super) fn one_thread(one: Option<&CellRun>, two: Option<&CellRun>) -> Ruling {
-    let Some((one, busy)) = one.and_then(|r| Some((r, share_of_wall(r, |s| s.cpu_ns as f64)?))) else {
+    busy_and_gain(one, two, gain)
+}
+
+/// The same for cached reads, where nothing but other programs keeps a thread from a CPU: the gain is judged without
+/// that time. Where the threads outnumber the CPUs they keep each other from it, and it counts.
+pub(super) fn one_thread_cached(one: Option<&CellRun>, two: Option<&CellRun>, cpus: usize) -> Ruling {
+    let enough = two.is_none_or(|two| two.workload.threads <= cpus);
+    busy_and_gain(one, two, if enough { undisturbed_gain } else { gain })
+}
+
+fn busy_and_gain(
+    one: Option<&CellRun>,
+    two: Option<&CellRun>,
+    gain: fn(&CellRun, &CellRun) -> Option<Estimate>,
+) -> Ruling {
+    let Some((one, (busy, words))) = one.and_then(|r| Some((r, on_cpu(r)?))) else {
         return missing("at least 3 rounds of the cell itself");
     };
-    let fact = format!("one thread is on the CPU for {} of wall time", percent(busy.value));
-    let condition = (true, place(&busy, THREAD_BUSY), fact);
+    let condition = (true, place(&busy, THREAD_BUSY), words);
     if condition.1 == Place::Below {
         return all(vec![condition]);
     }
     let Some(gain) = two.and_then(|two| gain(one, two)) else {
         return missing("the same cell with two threads");
     };
-    let fact = format!("a second thread gives {:.2} times the throughput", gain.value);
-    all(vec![condition, (true, place(&gain, SECOND_THREAD_GAIN), fact)])
+    all(vec![condition, (true, place(&gain, SECOND_THREAD_GAIN), second_thread_words(&gain))])
+}
+
+pub(super) fn second_thread_words(gain: &Estimate) -> String {
+    format!("a second thread gives {:.2} times the throughput", gain.value)
 }
 
 /// Claim: too few requests in flight. Evidence: with one in flight the thread mostly waits (at least 50 %), and a
@@ -139,19 +191,31 @@ fn waiting_and_gain(few: Option<&CellRun>, many: Option<&CellRun>, above: bool, 
     let Some((few, wait)) = few.and_then(|r| Some((r, wait_share(r)?))) else {
         return missing("at least 3 rounds with fewer requests in flight");
     };
-    let Some((many, gain)) = many.and_then(|m| Some((m, gain(few, m)?))) else {
+    // Another request may be faster for other reasons.
+    let same = many.filter(|m| m.workload.block_bytes == few.workload.block_bytes);
+    let Some((many, gain)) = same.and_then(|m| Some((m, gain(few, m)?))) else {
         return missing("the same cell with more requests in flight");
     };
-    let per_request = estimate(few, Unit::Nanoseconds, Sample::ns_per_request).map_or(0.0, |e| e.value);
-    let rate = |run| estimate(run, Unit::PerSecond, requests_per_second).map_or(0.0, |e| e.value);
-    let waiting = format!("{} of {} a request is waiting", percent(wait.value), units::time(per_request));
+    let rate = |run| {
+        let requests = median(run, requests_per_second).unwrap_or(0.0);
+        format!("{} ({})", units::rate_bytes(typical_rate(run)), units::count_rate(requests))
+    };
     let gained = format!(
-        "more in flight gives {:.2} times the requests ({} against {})",
+        "more in flight gives {:.2} times the throughput: {} against {} for requests of {}",
         gain.value,
-        units::count_rate(rate(many)),
-        units::count_rate(rate(few))
+        rate(many),
+        rate(few),
+        units::Bytes(few.workload.block_bytes)
     );
-    all(vec![(true, place(&wait, WAIT_DOMINATES), waiting), (above, place(&gain, threshold), gained)])
+    all(vec![
+        (true, place(&wait, MOSTLY), waiting_words(few, &wait)),
+        (above, place(&gain, threshold), gained),
+    ])
+}
+
+pub(super) fn waiting_words(run: &CellRun, wait: &Estimate) -> String {
+    let per_request = median(run, Sample::ns_per_request).unwrap_or(0.0);
+    format!("{} of {} a request is waiting", percent(wait.value), units::time(per_request))
 }
 
 /// Claim: copying bytes is the limit. Evidence: the fitted copy cost is at least 70 % of the CPU time of a large

@@ -9,7 +9,7 @@
 use iowhy_core::cell::{CellRun, Sample};
 use iowhy_core::units;
 
-use super::rules::{Place, Ruling, WAIT_DOMINATES, place, wait_share};
+use super::rules::{MOSTLY, Place, Ruling, place, wait_share};
 use crate::per_request::{bytes_per_second, device_request_ns, median, requests_per_second, rounds, wait_ns};
 use crate::words::percent;
 
@@ -45,7 +45,7 @@ fn one(run: &CellRun, configured: Option<&str>) -> Ruling {
     let Some(wait) = wait_share(run) else {
         return Ruling::Missing("at least 3 rounds of the cell itself".into());
     };
-    if place(&wait, WAIT_DOMINATES) == Place::Below {
+    if place(&wait, MOSTLY) == Place::Below {
         return Ruling::Fails(format!("only {} of the time is waiting", percent(wait.value)));
     }
     let Some(plateau) = Plateau::of(run) else {

@@ -1,0 +1,235 @@
+//! The rules for sequential reads: an ordinary reader goes through the cache, where read-ahead decides how much is in
+//! flight, so it is held against direct reads that keep the device busy by themselves.
+//!
+//! Invariant: the two are different requests, so only their bytes per second are compared, and the words say what is
+//! compared; what more requests in flight bring is taken from direct reads alone.
+
+use iowhy_core::cell::CellRun;
+use iowhy_core::estimate::{Estimate, Unit};
+use iowhy_core::units;
+
+use super::rules::{
+    self, DEPTH_GAIN, DEVICE_GAIN, MOSTLY, Place, Ruling, SECOND_THREAD_GAIN, all, gain, on_cpu, place,
+    typical_rate, wait_share,
+};
+use crate::words::percent;
+
+/// From this share of the direct reads' rate on, read-ahead keeps the device as busy as they do.
+const KEEPS_UP: f64 = 0.90;
+
+/// What sequential reads were measured in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Streams<'a> {
+    /// Through the cache, one thread.
+    pub(super) cold: Option<&'a CellRun>,
+    /// The same with two threads.
+    pub(super) cold_threads: Option<&'a CellRun>,
+    /// Direct, one in flight.
+    pub(super) direct: Option<&'a CellRun>,
+    /// The same request, several in flight.
+    pub(super) deep: Option<&'a CellRun>,
+}
+
+impl Streams<'_> {
+    /// Claim: one thread's CPU is the limit. Evidence: as for any thread; or the thread is on the CPU for more than
+    /// half of its time, direct reads are more than 1.5 times as fast, and a second thread adds more than 20 %.
+    pub(super) fn one_thread(&self) -> Ruling {
+        let by_itself = rules::one_thread(self.cold, self.cold_threads);
+        let beside_direct = self.mostly_busy();
+        match (by_itself, beside_direct) {
+            (held @ Ruling::Holds(_), _) | (_, Some(held @ Ruling::Holds(_))) => held,
+            (near @ Ruling::Near(_), _) => near,
+            (by_itself, beside_direct) => beside_direct.unwrap_or(by_itself),
+        }
+    }
+
+    /// `None` without the cells.
+    fn mostly_busy(&self) -> Option<Ruling> {
+        let (cold, two) = (self.cold?, self.cold_threads?);
+        let (busy, busy_words) = on_cpu(cold)?;
+        let (reach, reach_words) = self.reach()?;
+        let gain = gain(cold, two)?;
+        Some(all(vec![
+            (true, place(&busy, MOSTLY), busy_words),
+            (false, place(&reach, 1.0 / DEPTH_GAIN), reach_words),
+            (true, place(&gain, SECOND_THREAD_GAIN), rules::second_thread_words(&gain)),
+        ]))
+    }
+
+    /// Claim: read-ahead keeps too little in flight. Evidence: the thread mostly waits, and direct reads with several
+    /// in flight are more than 1.5 times as fast.
+    pub(super) fn depth(&self) -> Ruling {
+        let Some(cold) = self.cold else { return rules::depth(self.direct, self.deep) };
+        let Some((reach, reach_words)) = self.reach() else { return missing_direct() };
+        let Some(wait) = wait_share(cold) else { return missing_direct() };
+        let ruling = all(vec![
+            (true, place(&wait, MOSTLY), rules::waiting_words(cold, &wait)),
+            (false, place(&reach, 1.0 / DEPTH_GAIN), reach_words),
+        ]);
+        match (ruling, self.direct_words()) {
+            (Ruling::Holds(mut evidence), Some(words)) => {
+                evidence.push(words);
+                Ruling::Holds(evidence)
+            }
+            (ruling, _) => ruling,
+        }
+    }
+
+    /// Claim: the device is saturated. Evidence: read-ahead reaches at least 90 % of what direct reads with several in
+    /// flight do, and these are not more than 10 % faster than one in flight.
+    pub(super) fn device(&self) -> Ruling {
+        if self.cold.is_none() {
+            return rules::device(self.direct, self.deep);
+        }
+        let Some((reach, reach_words)) = self.reach() else { return missing_direct() };
+        let keeps_up = all(vec![(true, place(&reach, KEEPS_UP), reach_words)]);
+        let Ruling::Holds(mut evidence) = keeps_up else { return keeps_up };
+        match rules::device(self.direct, self.deep) {
+            Ruling::Holds(saturated) => {
+                evidence.extend(saturated);
+                Ruling::Holds(evidence)
+            }
+            // The device still gives more at the greatest depth that was tried.
+            Ruling::Fails(fact) if self.deeper_is_faster() => {
+                Ruling::Missing(format!("direct sequential reads with still more in flight ({fact})"))
+            }
+            other => other,
+        }
+    }
+
+    fn deeper_is_faster(&self) -> bool {
+        let gain = self.direct.zip(self.deep).and_then(|(one, deep)| gain(one, deep));
+        gain.is_some_and(|gain| place(&gain, DEVICE_GAIN) == Place::Above)
+    }
+
+    /// Bytes per second through the cache over those of direct reads with several in flight, and both in words.
+    fn reach(&self) -> Option<(Estimate, String)> {
+        let (cold, deep) = (self.cold?, self.deep?);
+        let reach = Estimate { unit: Unit::Ratio, ..gain(deep, cold)? };
+        let words = format!(
+            "reads of {} through the cache, with read-ahead, reach {}: {} of the {} of direct reads of {}, {} in flight",
+            units::Bytes(cold.workload.block_bytes),
+            units::rate_bytes(typical_rate(cold)),
+            percent(reach.value),
+            units::rate_bytes(typical_rate(deep)),
+            units::Bytes(deep.workload.block_bytes),
+            deep.workload.depth,
+        );
+        Some((reach, words))
+    }
+
+    /// What depth brings to direct reads.
+    fn direct_words(&self) -> Option<String> {
+        let (one, deep) = (self.direct?, self.deep?);
+        Some(format!(
+            "direct reads of {} alone: {} with {} in flight, {} with {}",
+            units::Bytes(one.workload.block_bytes),
+            units::rate_bytes(typical_rate(one)),
+            one.workload.depth,
+            units::rate_bytes(typical_rate(deep)),
+            deep.workload.depth,
+        ))
+    }
+}
+
+fn missing_direct() -> Ruling {
+    Ruling::Missing("direct sequential reads with several in flight, in the rounds of the cold ones".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::{Evidence, limits};
+    use crate::synthetic::Rounds;
+    use iowhy_core::limit::{Limit, LimitId};
+    use iowhy_core::workload::{CacheState, Method, Workload};
+
+    const MIB: f64 = 1_048_576.0;
+
+    /// A thread that moves `rate` MiB/s and is on the CPU for `busy` of its time.
+    fn stream(block_bytes: u64, depth: usize, threads: usize, rate: f64, busy: f64) -> CellRun {
+        let state = if block_bytes == 1 << 20 { CacheState::Direct } else { CacheState::Cold };
+        let mut w = Workload::reads(Method::Pread, state, block_bytes, 1 << 30);
+        (w.depth, w.threads) = (depth, threads);
+        let thread_ns = block_bytes as f64 * 1e9 / (rate * MIB) * threads as f64;
+        Rounds::new(w).busy(thread_ns * busy).wait(thread_ns * (1.0 - busy)).build()
+    }
+
+    /// MiB/s: cold by one and two threads, direct with one and several in flight.
+    fn ask(cold: (f64, f64), cold_busy: f64, direct: (f64, f64)) -> Limit {
+        let cells = [
+            stream(128 << 10, 1, 1, cold.0, cold_busy),
+            stream(128 << 10, 1, 2, cold.1, cold_busy),
+            stream(1 << 20, 1, 1, direct.0, 0.05),
+            stream(1 << 20, 4, 1, direct.1, 0.05),
+        ];
+        let [cold, two, one, deep] = cells.each_ref();
+        limits(&Evidence {
+            cpus: 4,
+            cold_sequential: Some(cold),
+            cold_sequential_threads: Some(two),
+            direct_sequential: Some(one),
+            direct_sequential_deep: Some(deep),
+            ..Evidence::default()
+        })
+        .sequential
+    }
+
+    #[test]
+    fn read_ahead_that_keeps_up_with_a_device_that_gives_no_more_is_the_device() {
+        let found = ask((768.0, 768.0), 0.3, (792.0, 800.0));
+        assert_eq!(found.id, LimitId::Device, "{found:?}");
+        let words = "reach 768 MiB/s: 96 % of the 800 MiB/s of direct reads of 1 MiB, 4 in flight";
+        assert!(found.evidence[0].contains(words), "{found:?}");
+        let saturated =
+            "1.01 times the throughput: 800 MiB/s (800 /s) against 792 MiB/s (792 /s) for requests of 1 MiB";
+        assert!(found.evidence[2].contains(saturated), "{found:?}");
+    }
+
+    #[test]
+    fn different_requests_are_no_evidence_of_what_depth_brings() {
+        let (small, large) = (stream(128 << 10, 1, 1, 400.0, 0.1), stream(1 << 20, 4, 1, 800.0, 0.1));
+        assert!(matches!(rules::depth(Some(&small), Some(&large)), Ruling::Missing(_)));
+        assert!(matches!(rules::device(Some(&small), Some(&large)), Ruling::Missing(_)));
+    }
+
+    #[test]
+    fn a_reader_that_waits_while_direct_reads_are_faster_lacks_depth() {
+        // Whether several large requests are needed for it or one is enough.
+        for one in [600.0, 800.0] {
+            let found = ask((160.0, 300.0), 0.06, (one, 800.0));
+            assert_eq!(found.id, LimitId::Depth, "{found:?}");
+            assert!(found.sentence.contains("read-ahead keeps too little in flight"), "{found:?}");
+            assert!(found.evidence[1].contains("reach 160 MiB/s: 20 % of the 800 MiB/s"), "{found:?}");
+            let alone =
+                format!("direct reads of 1 MiB alone: {one} MiB/s with 1 in flight, 800 MiB/s with 4");
+            assert_eq!(found.evidence[2], alone);
+        }
+    }
+
+    #[test]
+    fn a_reader_on_the_cpu_while_direct_reads_are_faster_is_one_thread() {
+        let found = ask((1000.0, 1900.0), 0.75, (1500.0, 3000.0));
+        assert_eq!(found.id, LimitId::OneThread, "{found:?}");
+        let alone = ask((1000.0, 1020.0), 0.75, (1500.0, 3000.0));
+        assert_eq!(alone.id, LimitId::CannotTell, "a second thread adds nothing: {alone:?}");
+    }
+
+    #[test]
+    fn a_device_that_still_gives_more_to_more_in_flight_is_not_called_saturated() {
+        let found = ask((1900.0, 1900.0), 0.3, (1000.0, 2000.0));
+        assert_eq!(found.id, LimitId::CannotTell, "{found:?}");
+        assert!(found.evidence.iter().any(|e| e.contains("still more in flight")), "{found:?}");
+    }
+
+    #[test]
+    fn on_a_threshold_and_between_them_the_value_is_said() {
+        let near = ask((900.0, 900.0), 0.3, (1000.0, 1000.0));
+        assert_eq!(near.id, LimitId::CannotTell, "{near:?}");
+        assert!(near.evidence[0].contains("near") && near.evidence[0].contains("90 %"), "{near:?}");
+        let between = ask((780.0, 780.0), 0.3, (1000.0, 1000.0));
+        assert_eq!(between.id, LimitId::CannotTell, "{between:?}");
+        let said = between.evidence.iter().filter(|e| e.contains("78 %")).collect::<Vec<_>>();
+        assert!(said.len() == 1 && said[0].starts_with("neither depth nor device"), "{between:?}");
+    }
+}
