@@ -1,0 +1,219 @@
+//! Limits of cells with known contents.
+
+use super::*;
+use crate::synthetic::{Rounds, Truth};
+use iowhy_core::estimate::Unit;
+use iowhy_core::workload::{CacheState, Method, Workload};
+
+/// A cell with `busy` and `wait` nanoseconds of thread time a request.
+fn cell(state: CacheState, block_bytes: u64, threads: usize, busy: f64, wait: f64) -> CellRun {
+    let mut w = Workload::reads(Method::Pread, state, block_bytes, 1 << 30);
+    w.threads = threads;
+    Rounds::new(w).busy(busy).wait(wait).noise(0.01).build()
+}
+
+fn direct(busy: f64, wait: f64) -> CellRun {
+    cell(CacheState::Direct, 4096, 1, busy, wait)
+}
+
+/// Every sentence of evidence has a digit, unless it names a missing measurement.
+fn assert_numbers(limit: &Limit) {
+    assert!(!limit.evidence.is_empty(), "{limit:?}");
+    for e in &limit.evidence {
+        let names = e.contains("measure ") || e.contains("next limit");
+        assert!(names || e.chars().any(|c| c.is_ascii_digit()), "{e}");
+    }
+}
+
+fn memcpy(rate: f64) -> Option<Estimate> {
+    Some(Estimate { value: rate, low: rate * 0.99, high: rate * 1.01, unit: Unit::BytesPerSecond, n: 9 })
+}
+
+#[test]
+fn cpu() {
+    let one = cell(CacheState::Warm, 4096, 1, 800.0, 5.0);
+    let found = limits(&Evidence { cpus: 1, cached_small: Some(&one), ..Evidence::default() }).cached;
+    assert_eq!(found.id, LimitId::Cpu, "{found:?}");
+    assert_numbers(&found);
+    let found = limits(&Evidence { cpus: 2, cached_small: Some(&one), ..Evidence::default() }).cached;
+    assert_eq!(found.id, LimitId::CannotTell, "one of two CPUs: {found:?}");
+}
+
+#[test]
+fn kernel_threads_count_as_busy_cpus() {
+    let mut one = cell(CacheState::Warm, 4096, 1, 500.0, 500.0);
+    for s in &mut one.samples {
+        s.kernel_thread_ns = Some(s.wall_ns * 49 / 100);
+    }
+    let found = limits(&Evidence { cpus: 1, cached_small: Some(&one), ..Evidence::default() }).cached;
+    assert_eq!(found.id, LimitId::Cpu, "{found:?}");
+}
+
+#[test]
+fn one_thread_needs_the_second_thread_to_add() {
+    let one = cell(CacheState::Warm, 4096, 1, 800.0, 5.0);
+    let doubles = cell(CacheState::Warm, 4096, 2, 820.0, 5.0);
+    let contends = cell(CacheState::Warm, 4096, 2, 1500.0, 5.0);
+    let nearly = cell(CacheState::Warm, 4096, 2, 1340.0, 0.0);
+    let ask = |two| {
+        limits(&Evidence {
+            cpus: 4,
+            cached_small: Some(&one),
+            cached_small_threads: two,
+            ..Evidence::default()
+        })
+        .cached
+    };
+    let found = ask(Some(&doubles));
+    assert_eq!(found.id, LimitId::OneThread);
+    assert_numbers(&found);
+    assert_eq!(ask(Some(&contends)).id, LimitId::CannotTell);
+    let near = ask(Some(&nearly));
+    assert!(near.id == LimitId::CannotTell && near.evidence[0].contains("near"), "{near:?}");
+    let missing = ask(None);
+    assert!(missing.evidence.iter().any(|e| e.contains("two threads")), "{missing:?}");
+}
+
+#[test]
+fn copy_bandwidth_needs_the_share_and_the_rate() {
+    let model = Truth::EXAMPLE.model();
+    let bytes = 1u64 << 20;
+    let large = cell(CacheState::Warm, bytes, 1, Truth::EXAMPLE.copy * bytes as f64 / 0.9, 0.0);
+    let rate = 0.9e9 / Truth::EXAMPLE.copy;
+    let ask = |model, memcpy| {
+        limits(&Evidence { cpus: 4, model, memcpy, cached_large: Some(&large), ..Evidence::default() }).cached
+    };
+    let found = ask(Some(&model), memcpy(rate * 1.1));
+    assert_eq!(found.id, LimitId::CopyBandwidth, "{found:?}");
+    assert_numbers(&found);
+    assert_eq!(ask(Some(&model), memcpy(rate * 2.0)).id, LimitId::CannotTell);
+    assert_eq!(ask(Some(&model), memcpy(rate / 0.75)).id, LimitId::CannotTell, "at the threshold");
+    assert_eq!(ask(None, memcpy(rate)).id, LimitId::CannotTell);
+}
+
+#[test]
+fn depth_and_what_comes_after_it() {
+    let one = direct(3000.0, 90_000.0);
+    let deep = direct(2900.0, 100.0);
+    let two = cell(CacheState::Direct, 4096, 2, 3000.0, 200.0);
+    let e = Evidence {
+        cpus: 4,
+        random_one: Some(&one),
+        random_deep: Some(&deep),
+        random_threads: Some(&two),
+        ..Evidence::default()
+    };
+    let found = limits(&e).random;
+    assert_eq!(found.id, LimitId::Depth, "{found:?}");
+    assert!(found.evidence.iter().any(|e| e.contains("next limit is one-thread")), "{found:?}");
+    assert_numbers(&found);
+}
+
+#[test]
+fn device_when_depth_adds_nothing_and_cannot_tell_between() {
+    let one = direct(3000.0, 90_000.0);
+    let ask = |deep: &CellRun| {
+        limits(&Evidence { cpus: 4, random_one: Some(&one), random_deep: Some(deep), ..Evidence::default() })
+            .random
+    };
+    let found = ask(&direct(3000.0, 89_000.0));
+    assert_eq!(found.id, LimitId::Device, "{found:?}");
+    assert_numbers(&found);
+    assert_eq!(ask(&direct(3000.0, 69_000.0)).id, LimitId::CannotTell, "a gain of 1.29 is neither");
+    assert_eq!(ask(&direct(3000.0, 59_000.0)).id, LimitId::CannotTell, "a gain of 1.5 is on the threshold");
+    assert_eq!(ask(&direct(3000.0, 81_500.0)).id, LimitId::CannotTell, "a gain of 1.10 is on the threshold");
+}
+
+#[test]
+fn saturation_between_16_and_64_is_the_limit_beyond_depth() {
+    let (one, deep) = (direct(3000.0, 90_000.0), direct(2000.0, 8000.0));
+    let (half, full) = (direct(2000.0, 8100.0), direct(2000.0, 7950.0));
+    let e = Evidence {
+        cpus: 4,
+        random_one: Some(&one),
+        random_deep: Some(&deep),
+        random_half: Some(&half),
+        random_full: Some(&full),
+        ..Evidence::default()
+    };
+    let found = limits(&e).random;
+    assert!(found.evidence.iter().any(|e| e.contains("next limit is device")), "{found:?}");
+}
+
+#[test]
+fn the_headline_is_the_slowest_decided_question_and_a_throttle_comes_first() {
+    let (one, deep) = (direct(3000.0, 90_000.0), direct(2900.0, 10_000.0));
+    let cached = cell(CacheState::Warm, 4096, 1, 800.0, 5.0);
+    let two = cell(CacheState::Warm, 4096, 2, 800.0, 5.0);
+    let e = Evidence {
+        cpus: 4,
+        cached_small: Some(&cached),
+        cached_small_threads: Some(&two),
+        random_one: Some(&one),
+        random_deep: Some(&deep),
+        ..Evidence::default()
+    };
+    assert_eq!(limit(&e).id, LimitId::Depth);
+    assert_eq!(limit(&Evidence { random_one: None, ..e }).id, LimitId::OneThread);
+    let throttled = throttle::tests::bucket(3000.0, 6);
+    assert_eq!(limit(&Evidence { direct_sequential: Some(&throttled), ..e }).id, LimitId::Throttle);
+    let nothing = limit(&Evidence::default());
+    assert_eq!(nothing.id, LimitId::CannotTell);
+    assert!(nothing.evidence.iter().any(|e| e.contains("measure")), "{nothing:?}");
+}
+
+#[test]
+fn an_open_headline_is_one_question_alone_and_says_each_fact_once() {
+    let one = direct(3000.0, 90_000.0);
+    let deep = direct(3000.0, 69_000.0);
+    let cached = cell(CacheState::Warm, 4096, 1, 500.0, 500.0);
+    let all = limits(&Evidence {
+        cpus: 4,
+        cached_small: Some(&cached),
+        random_one: Some(&one),
+        random_deep: Some(&deep),
+        ..Evidence::default()
+    });
+    assert_eq!(all.headline, all.random);
+    assert_eq!(all.headline.id, LimitId::CannotTell);
+    let gains: Vec<_> = all.headline.evidence.iter().filter(|e| e.contains("1.29 times")).collect();
+    assert!(gains.len() == 1 && gains[0].starts_with("neither depth nor device"), "{gains:?}");
+}
+
+/// Cached reads by one thread and by two that double the throughput, all of them kept from a CPU for this long.
+fn crowded(busy: f64, wait: f64, delays: [f64; 2]) -> [CellRun; 2] {
+    [1, 2].map(|threads| {
+        let mut w = Workload::reads(Method::Pread, CacheState::Warm, 4096, 1 << 30);
+        w.threads = threads;
+        Rounds::new(w).busy(busy).wait(wait).run_delay(delays[threads - 1]).noise(0.01).build()
+    })
+}
+
+#[test]
+fn a_busy_machine_does_not_decide_about_cached_reads() {
+    let ask = |cpus, [one, two]: &[CellRun; 2]| {
+        let e = Evidence { cpus, cached_small: Some(one), ..Evidence::default() };
+        limits(&Evidence { cached_small_threads: Some(two), ..e }).cached
+    };
+    assert_eq!(ask(4, &crowded(800.0, 5.0, [0.0, 0.0])).id, LimitId::OneThread);
+    let busy = ask(4, &crowded(800.0, 5.0, [300.0, 900.0]));
+    assert_eq!(busy.id, LimitId::OneThread, "{busy:?}");
+    assert!(busy.evidence[1].contains("2.00 times") || busy.evidence[1].contains("1.99 times"), "{busy:?}");
+    let contended = ask(1, &crowded(800.0, 40.0, [0.0, 840.0]));
+    assert_ne!(contended.id, LimitId::OneThread, "two threads on one CPU: {contended:?}");
+}
+
+#[test]
+fn more_rounds_are_not_advised_where_the_cpus_are_shared() {
+    let ask = |delay| {
+        let [one, two] = crowded(900.0, 100.0, [delay; 2]);
+        let e = Evidence { cpus: 4, cached_small: Some(&one), ..Evidence::default() };
+        limits(&Evidence { cached_small_threads: Some(&two), ..e }).cached
+    };
+    let idle = ask(10.0);
+    assert!(idle.id == LimitId::CannotTell && idle.sentence.contains("more rounds"), "{idle:?}");
+    let shared = ask(100.0);
+    assert!(shared.sentence.contains("another program uses the CPUs"), "{shared:?}");
+    assert!(!shared.sentence.contains("more rounds"), "{shared:?}");
+    assert!(shared.evidence.iter().any(|e| e.contains("wait for a CPU for 9.1 %")), "{shared:?}");
+}
