@@ -250,9 +250,6 @@ impl CellState {
     }
 }
 
-/// Regions up to this are read before every warm slice: about 4 ms.
-const ALWAYS_READ_BYTES: u64 = 32 << 20;
-
 /// Share of the region in the cache, or why it cannot be seen.
 type Seen = Result<f64, String>;
 
@@ -265,9 +262,7 @@ fn prepare(workload: &Workload, target: &Target) -> Result<Option<Seen>, Problem
     let file = target.open(How { write: target.is_ours(), ..How::default() })?;
     let (fd, offset, bytes) = (file.as_fd(), workload.region_offset, workload.region_bytes);
     if workload.state == CacheState::Warm {
-        // A small region is read even when it is there, so that every slice finds the CPU's caches alike.
-        let there = residency::look(fd, offset, bytes).is_ok_and(|seen| seen.resident == seen.pages);
-        if !there || bytes <= ALWAYS_READ_BYTES {
+        if !residency::look(fd, offset, bytes).is_ok_and(|seen| seen.resident == seen.pages) {
             residency::fetch(fd, offset, bytes)?;
         }
     } else {

@@ -127,6 +127,17 @@ impl<'a> HotLoop<'a> {
         }
     }
 
+    /// Makes requests that count for nothing, for at most `ns`, so that the CPU's caches and predictors are in the state
+    /// that they keep for the rest of the slice. A failure is left for the loop to meet again.
+    pub(crate) fn warm_up(&mut self, access: &mut dyn Access, ns: u64) {
+        let end = self.clock.now_ns().saturating_add(ns);
+        while self.clock.now_ns() < end && !interrupt::requested() {
+            if access.perform(self.next.draw()).is_err() {
+                return;
+            }
+        }
+    }
+
     /// Sets the instant at which the loop ends, on its clock's time.
     pub(crate) fn until(&mut self, deadline_ns: u64) {
         self.deadline_ns = deadline_ns;

@@ -153,6 +153,20 @@ fn apportion(arms: &[Arm<'_>], slices: &mut [Slice]) {
     }
 }
 
+/// How long a thread makes requests that do not count before a warm slice. On a CPU with a private second-level cache of
+/// 2 MiB, slices of 9 ms without it showed 60 ns more for a cached read of 4 KiB than slices of 66 ms.
+const WARM_UP_NS: u64 = 3_000_000;
+
+/// Whether the first requests of a slice would only measure the state in which the CPU was left: where the page cache
+/// answers and nothing changes by asking. A mapping would change: its faults happen once.
+fn warms_up(arm: Arm<'_>) -> bool {
+    let workload = arm.workload;
+    workload.state == CacheState::Warm
+        && workload.direction == Direction::Read
+        && !workload.method.mapped()
+        && arm.target.script().is_none()
+}
+
 /// How long a slice waits for what it left in flight. Another program may keep the device busy for ever.
 const SETTLE_PATIENCE: Duration = Duration::from_millis(100);
 
@@ -208,11 +222,16 @@ fn run_thread(
 ) -> Result<ThreadResult, Problem> {
     let clock = if arm.target.script().is_some() { Clock::virtual_time() } else { Clock::real() };
     let opening = clock.now_ns();
-    let opened = method::open(arm.workload, arm.target, &clock);
+    let mut opened = method::open(arm.workload, arm.target, &clock);
     let setup_ns = clock.now_ns() - opening;
     let depth = opened.as_ref().map_or(1, |access| arm.workload.depth.max(1).min(access.capacity()));
     let mut work =
         HotLoop::new(arm.workload, (thread, threads), arm.target, &clock, depth, bounds.requests_per_thread);
+    if let Ok(access) = &mut opened
+        && warms_up(arm)
+    {
+        work.warm_up(access.as_mut(), WARM_UP_NS);
+    }
     ready.wait();
     go.wait();
     let mut access = opened?;
