@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use iowhy_core::cell::CellRun;
+use iowhy_core::estimate::Estimate;
+use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
@@ -17,6 +20,7 @@ use crate::output::{self, Outputs};
 use crate::plan::path::{self, PathPlan};
 use crate::plan::sweep::{DEFAULT_REGION_BYTES, Sweep, split_targets};
 use crate::progress::Progress;
+use crate::record::Record;
 use crate::render;
 
 /// Time per cell when nobody says how long or how precisely.
@@ -46,76 +50,103 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     let outputs = Outputs::open(output)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
-    let needs = Needs {
-        scratch_bytes: sweep.size_bytes.unwrap_or(DEFAULT_REGION_BYTES),
-        write: sweep.direction.writes(),
-        destroy_data: args.destroy_data.clone(),
-    };
-    let targets = split_targets(&args.target, |path| Path::new(path).exists())
-        .iter()
-        .map(|spec| shared::resolve(spec, &needs, &progress))
-        .collect::<Result<Vec<Target>, Problem>>()?;
+    let targets = targets(args, &sweep, &progress)?;
     let targets: Vec<&Target> = targets.iter().collect();
     outputs.spare(&targets)?;
-    if let Some(name) =
-        args.destroy_data.as_ref().filter(|name| targets.iter().all(|t| t.facts.name != **name))
-    {
-        return Err(Problem::refused(format!("`--destroy-data {name}` does not name the target")).hint(
-            "leave it out: a directory gets a scratch file; or give the device itself as the target, too",
-        ));
-    }
 
     let mut warnings = Vec::new();
     let workloads = workloads(&sweep, &targets, &mut warnings)?;
-    let harness = shared::harness_target()?;
-    let mut cells: Vec<Cell<'_>> = workloads.into_iter().map(|arms| cell(arms, &targets, &sweep)).collect();
-    // Our own cost is real time: it has no place beside virtual time, where every run is the same.
-    let real_time = targets.iter().all(|target| target.script().is_none());
-    if real_time {
-        cells.push(shared::harness_cell(&harness, sweep.pattern));
-    }
-    let measured = cells.len();
-    let rungs = if args.layers { Some(shared::rung_targets(targets[0])?) } else { None };
-    let mut ladder = match &rungs {
-        Some(rungs) => path::ladder(targets[0], rungs, needs.scratch_bytes, sweep.seed),
-        None => PathPlan { cells: Vec::new(), roles: Vec::new() },
-    };
-    let effort = effort(&sweep, measured as u32);
-    cells.append(&mut ladder.cells);
-
     let ruler = shared::measure_ruler(&targets, sweep.seed)?;
-    let mut outcome = campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
+    let measured = measure(workloads, &targets, &sweep, args.layers, &progress)?;
     drop(progress);
 
-    let below = Outcome { cells: outcome.cells.split_off(measured), ..outcome };
-    let model = analysis::model_of(&ladder, &below, targets[0], sweep.seed);
-    let harness_run = if real_time { outcome.cells.pop().unwrap_or_default() } else { Vec::new() };
-    let mut record = shared::record(&targets, ruler, &outcome, sweep.seed);
-    record.ruler.harness_per_request = shared::harness_cost(&harness_run, sweep.seed);
+    let mut record = shared::record(&targets, ruler, &measured.outcome, sweep.seed);
     record.warnings.extend(warnings);
-    let harness_ns = record.ruler.harness_per_request.map_or(0.0, |e| e.value);
-    let read_ahead_bytes = record.environment.read_ahead_bytes;
-    for runs in &outcome.cells {
-        for (run, target) in runs.iter().zip(&targets) {
-            record.cells.push(shared::cell_record(
-                run,
-                target,
-                read_ahead_bytes,
-                sweep.seed,
-                shared::layers(
-                    run,
-                    target,
-                    model.as_ref().filter(|_| std::ptr::eq(*target, targets[0])),
-                    harness_ns,
-                ),
-            ));
-        }
-    }
+    fill(&mut record, &measured, &targets);
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
     outputs.finish(&render::bench::screen(&record, args.layers), &record)?;
     Ok(ending)
+}
+
+/// Finds or makes the targets. A permission to destroy that names none of them is refused: somebody mistyped.
+fn targets(args: &BenchArgs, sweep: &Sweep, progress: &Progress) -> Result<Vec<Target>, Problem> {
+    let needs = Needs {
+        scratch_bytes: scratch_bytes(sweep),
+        write: sweep.direction.writes(),
+        destroy_data: args.destroy_data.clone(),
+    };
+    let targets = split_targets(&args.target, |path| Path::new(path).exists())
+        .iter()
+        .map(|spec| shared::resolve(spec, &needs, progress))
+        .collect::<Result<Vec<Target>, Problem>>()?;
+    match &args.destroy_data {
+        Some(name) if targets.iter().all(|target| target.facts.name != *name) => Err(Problem::refused(
+            format!("`--destroy-data {name}` does not name the target"),
+        )
+        .hint("leave it out: a directory gets a scratch file; or give the device itself as the target, too")),
+        _ => Ok(targets),
+    }
+}
+
+fn scratch_bytes(sweep: &Sweep) -> u64 {
+    sweep.size_bytes.unwrap_or(DEFAULT_REGION_BYTES)
+}
+
+/// What the campaign brought: the sweep's cells, our own cost, and the model of the ladder when it was asked for.
+struct Measured {
+    outcome: Outcome,
+    harness: Option<Estimate>,
+    model: Option<StackModel>,
+}
+
+/// Measures the sweep, and in the same rounds our own cost and, if asked for, the ladder under the first target.
+fn measure(
+    workloads: Vec<Vec<Workload>>,
+    targets: &[&Target],
+    sweep: &Sweep,
+    layers: bool,
+    progress: &Progress,
+) -> Result<Measured, Problem> {
+    let harness = shared::harness_target()?;
+    let rungs = if layers { Some(shared::rung_targets(targets[0])?) } else { None };
+    let mut ladder = match &rungs {
+        Some(rungs) => path::ladder(targets[0], rungs, scratch_bytes(sweep), sweep.seed),
+        None => PathPlan { cells: Vec::new(), roles: Vec::new() },
+    };
+    let mut cells: Vec<Cell<'_>> = workloads.into_iter().map(|arms| cell(arms, targets, sweep)).collect();
+    let swept = cells.len();
+    // Our own cost is real time: it has no place beside virtual time, where every run is the same.
+    if targets.iter().all(|target| target.script().is_none()) {
+        cells.push(shared::harness_cell(&harness, sweep.pattern));
+    }
+    let below = cells.len();
+    let effort = effort(sweep, below as u32);
+    cells.append(&mut ladder.cells);
+
+    let mut outcome = campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
+    let rungs = Outcome { cells: outcome.cells.split_off(below), ..outcome };
+    let own: Vec<CellRun> = outcome.cells.split_off(swept).into_iter().flatten().collect();
+    Ok(Measured {
+        harness: shared::harness_cost(&own, sweep.seed),
+        model: analysis::model_of(&ladder, &rungs, targets[0], sweep.seed),
+        outcome,
+    })
+}
+
+/// Puts the cells into the record. The ladder's model is that of the first target alone.
+fn fill(record: &mut Record, measured: &Measured, targets: &[&Target]) {
+    record.ruler.harness_per_request = measured.harness;
+    let harness_ns = measured.harness.map_or(0.0, |e| e.value);
+    let read_ahead_bytes = record.environment.read_ahead_bytes;
+    for runs in &measured.outcome.cells {
+        for (index, (run, target)) in runs.iter().zip(targets).enumerate() {
+            let model = measured.model.as_ref().filter(|_| index == 0);
+            let layers = shared::layers(run, target, model, harness_ns);
+            record.cells.push(shared::cell_record(run, target, read_ahead_bytes, record.seed, layers));
+        }
+    }
 }
 
 /// For each cell one workload per target. All targets run the same list.

@@ -22,6 +22,8 @@ use crate::render;
 
 /// Time to spend when nobody says how much.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(30);
+/// Below this not even the fewest rounds fit.
+const LEAST_BUDGET: Duration = Duration::from_secs(2);
 /// Time kept back for looking at the target, fitting and printing.
 const MARGIN: Duration = Duration::from_millis(1500);
 /// Rounds that the budget is divided by; fewer give wide intervals, more give short slices.
@@ -39,27 +41,14 @@ const LEAST_FILE_BYTES: u64 = 16 << 20;
 /// Usage errors and refusals; a cell that fails is in the record instead.
 pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let begun = Instant::now();
-    let budget = match &args.budget {
-        Some(text) => units::parse_duration("--budget", text)?,
-        None => DEFAULT_BUDGET,
-    };
-    if budget < Duration::from_secs(2) {
-        return Err(Problem::refused(format!(
-            "`--budget {}` is too short to measure anything",
-            args.budget.as_deref().unwrap_or_default()
-        ))
-        .hint("give at least `--budget 2s`"));
-    }
+    let budget = budget(args.budget.as_deref())?;
     let size = match &args.size {
         Some(text) => sweep::size("--size", text)?,
         None => sweep::DEFAULT_REGION_BYTES,
     };
     let seed = args.seed.unwrap_or(1);
     let outputs = Outputs::open(options)?;
-    if args.save.is_some() && args.save == options.json {
-        return Err(Problem::refused("`--save` and `--json` name the same file").hint("name two files"));
-    }
-    let save = args.save.as_deref().map(|path| Pending::open("--save", path)).transpose()?;
+    let save = save_file(args, options)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
 
@@ -107,6 +96,25 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     outputs
         .finish(&render::path::screen(&record, &canonical(&plan), args.verbose, output::width()), &record)?;
     Ok(ending)
+}
+
+/// Time to spend.
+fn budget(text: Option<&str>) -> Result<Duration, Problem> {
+    let Some(text) = text else { return Ok(DEFAULT_BUDGET) };
+    let budget = units::parse_duration("--budget", text)?;
+    if budget < LEAST_BUDGET {
+        return Err(Problem::refused(format!("`--budget {text}` is too short to measure anything"))
+            .hint("give at least `--budget 2s`"));
+    }
+    Ok(budget)
+}
+
+/// Opens the file that the model goes to.
+fn save_file(args: &PathArgs, options: &OutputArgs) -> Result<Option<Pending>, Problem> {
+    if args.save.is_some() && args.save == options.json {
+        return Err(Problem::refused("`--save` and `--json` name the same file").hint("name two files"));
+    }
+    args.save.as_deref().map(|path| Pending::open("--save", path)).transpose()
 }
 
 /// Finds or makes the target. A directory that we may not write to is measured through a readable file in it.
