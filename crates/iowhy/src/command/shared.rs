@@ -92,7 +92,8 @@ pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome,
     let environment = targets.first().map(|t| environment::environment(t)).unwrap_or_default();
     let mut warnings: Vec<Warning> = Vec::new();
     for target in targets {
-        for warning in facts::facts_warnings(&target.facts, environment.memory_bytes) {
+        let memory_bytes = environment.memory_limit_bytes.unwrap_or(environment.memory_bytes);
+        for warning in facts::facts_warnings(&target.facts, memory_bytes) {
             if !warnings.contains(&warning) {
                 warnings.push(warning);
             }
