@@ -29,9 +29,12 @@ impl ThreadUsage {
     /// What was used between an earlier reading and this one; never negative.
     #[must_use]
     pub fn since(&self, earlier: &ThreadUsage) -> ThreadUsage {
+        let cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns);
         ThreadUsage {
-            cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
-            cpu_user_ns: self.cpu_user_ns.saturating_sub(earlier.cpu_user_ns),
+            cpu_ns,
+            // The user part is a share of all time so far, taken anew at each reading: over a short time its difference
+            // can exceed the whole.
+            cpu_user_ns: self.cpu_user_ns.saturating_sub(earlier.cpu_user_ns).min(cpu_ns),
             run_delay_ns: self.run_delay_ns.saturating_sub(earlier.run_delay_ns),
             minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
             major_faults: self.major_faults.saturating_sub(earlier.major_faults),
@@ -90,6 +93,13 @@ fn rusage_of_thread() -> libc::rusage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn user_time_never_exceeds_cpu_time() {
+        let earlier = ThreadUsage { cpu_ns: 1000, cpu_user_ns: 100, ..ThreadUsage::default() };
+        let later = ThreadUsage { cpu_ns: 1100, cpu_user_ns: 550, ..ThreadUsage::default() };
+        assert_eq!(later.since(&earlier).cpu_user_ns, 100);
+    }
 
     #[test]
     fn a_virtual_clock_gives_its_busy_time_and_nothing_else() {
