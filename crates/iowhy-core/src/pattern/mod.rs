@@ -1,7 +1,7 @@
 //! Where requests go: the orders in which blocks of a region can be asked for, and their generators.
 //!
 //! Invariant: pattern, number of blocks, seed and thread decide the sequence. It is the same on every machine, save that the
-//! logarithms behind Zipf differ in the last bit between math libraries, which may change a rare draw.
+//! powers behind Zipf differ in the last bit between math libraries, which may change a rare draw.
 
 mod offsets;
 mod permutation;

@@ -1,4 +1,4 @@
-//! The generator of block indices: a few nanoseconds a step, no table, no allocation.
+//! The generator of block indices: a few nanoseconds a step, and no allocation after the start.
 
 use super::Pattern;
 use super::permutation::Permutation;
