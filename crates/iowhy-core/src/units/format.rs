@@ -47,6 +47,24 @@ pub fn estimate_narrow(e: &Estimate) -> String {
     if longer == 0.0 { value } else { format!("{value} ±{} %", percent_up(longer / e.value.abs())) }
 }
 
+/// A share in per cent, always with both ends, because `±` would be per cent of per cent: `56 % [54, 58]`.
+pub fn share(e: &Estimate) -> String {
+    let percent = Estimate { value: e.value * 100.0, low: e.low * 100.0, high: e.high * 100.0, ..*e };
+    both_ends(&percent, " %")
+}
+
+/// A factor with both ends, to be held against a threshold: `5.76 [5.40, 6.10]`.
+pub fn factor(e: &Estimate) -> String {
+    both_ends(e, "")
+}
+
+fn both_ends(e: &Estimate, suffix: &str) -> String {
+    let scale = Scale::of(e.value, Unit::Ratio);
+    let decimals = scale.decimals(e);
+    let [value, low, high] = [e.value, e.low, e.high].map(|v| scale.number(v, decimals));
+    format!("{value}{suffix} [{low}, {high}]")
+}
+
 /// The interval alone: `[630, 655] ns`, rounded as in [`estimate`].
 pub fn interval(e: &Estimate) -> String {
     let scale = Scale::of(e.value, e.unit);
@@ -228,6 +246,14 @@ mod tests {
             assert_eq!(estimate(&e), text, "{e:?}");
         }
         assert_eq!(interval(&of(641.27, 630.0, 655.0, Nanoseconds)), "[630, 655] ns");
+    }
+
+    #[test]
+    fn shares_and_factors_show_both_ends() {
+        assert_eq!(share(&of(0.56, 0.54, 0.58, Unit::Ratio)), "56.0 % [54.0, 58.0]");
+        assert_eq!(share(&of(0.67, 0.44, 0.70, Unit::Ratio)), "67 % [44, 70]");
+        assert_eq!(factor(&of(5.76, 5.4, 6.1, Unit::Ratio)), "5.76 [5.40, 6.10]");
+        assert_eq!(factor(&of(2.0, 2.0, 2.0, Unit::Ratio)), "2.000 [2.000, 2.000]");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! What holds the path back: one verdict each for cached, sequential and random reads, and the headline.
 //!
-//! Goal: a verdict only where the measurements decide, with every number it rests on. Non-goal: advice.
+//! Goal: a verdict only where the measurements decide, with every number it rests on and its interval. Non-goal: advice.
 //! Invariants: a ratio counts as over or under a threshold only when its whole interval is, and its value is clear
 //! of it by [`CLEARANCE`]; what is nearer than that, or was not measured, gives `cannot-tell` and names the
 //! measurement that would decide.
 
+mod fact;
 mod rules;
 mod sequential;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use iowhy_core::model::StackModel;
 
 use crate::per_request::{bytes_per_second, median};
 
+use self::fact::Fact;
 pub use self::rules::CLEARANCE;
 use self::rules::Ruling;
 use self::sequential::Streams;
@@ -81,7 +83,8 @@ pub fn limit(evidence: &Evidence<'_>) -> Limit {
 
 /// All verdicts.
 pub fn limits(evidence: &Evidence<'_>) -> Limits {
-    let (cached, sequential, random) = (cached(evidence), sequential(evidence), random(evidence));
+    let (cached, sequential, random): (Limit, Limit, Limit) =
+        (cached(evidence).into(), sequential(evidence).into(), random(evidence).into());
     let rate =
         |cell: Option<&CellRun>| cell.and_then(|c| median(c, bytes_per_second)).unwrap_or(f64::INFINITY);
     let mut questions = [
@@ -97,7 +100,7 @@ pub fn limits(evidence: &Evidence<'_>) -> Limits {
     Limits { headline, cached, sequential, random }
 }
 
-fn cached(e: &Evidence<'_>) -> Limit {
+fn cached(e: &Evidence<'_>) -> Verdict {
     let question = "cached reads";
     let small = e.cached_small.or(e.cached_large);
     let cells = [small, e.cached_large, e.cached_small_threads];
@@ -112,7 +115,7 @@ fn cached(e: &Evidence<'_>) -> Limit {
     )
 }
 
-fn sequential(e: &Evidence<'_>) -> Limit {
+fn sequential(e: &Evidence<'_>) -> Verdict {
     let question = "sequential reads from the device";
     let streams = Streams {
         cold: e.cold_sequential,
@@ -144,7 +147,7 @@ fn sequential(e: &Evidence<'_>) -> Limit {
 
 /// With one request in flight the depth comes before whatever limits a deep queue; that next limit is added to the
 /// evidence.
-fn random(e: &Evidence<'_>) -> Limit {
+fn random(e: &Evidence<'_>) -> Verdict {
     let question = "random reads from the device";
     let beyond = [
         (LimitId::Cpu, rules::cpu(e.random_threads.or(e.random_deep), e.cpus)),
@@ -168,30 +171,49 @@ fn random(e: &Evidence<'_>) -> Limit {
         _ => None,
     });
     if let Some((id, evidence)) = next {
-        found.evidence.push(format!("with more in flight the next limit is {}", id.id()));
+        found.evidence.push(Fact::new(format!("with more in flight the next limit is {}", id.id()), &[]));
         found.evidence.extend(evidence);
     }
     found
 }
 
+/// A verdict whose evidence is not yet in lines.
+struct Verdict {
+    id: LimitId,
+    sentence: String,
+    evidence: Vec<Fact>,
+}
+
+impl From<Verdict> for Limit {
+    fn from(v: Verdict) -> Limit {
+        Limit { id: v.id, sentence: v.sentence, evidence: fact::lines(v.evidence) }
+    }
+}
+
 /// The first rule that holds; else `cannot-tell` with what came near and what was not measured. `shared` says that
 /// the CPUs were not ours alone: then more rounds would not help.
-fn decide(question: &str, shared: Option<String>, rulings: Vec<(LimitId, Ruling)>) -> Limit {
+fn decide(question: &str, shared: Option<Fact>, rulings: Vec<(LimitId, Ruling)>) -> Verdict {
     let mut near = Vec::new();
     let mut missing = Vec::new();
-    let mut failed: Vec<(Vec<&str>, String)> = Vec::new();
+    let mut failed: Vec<(Vec<&str>, Fact)> = Vec::new();
     for (id, ruling) in rulings {
         match ruling {
             Ruling::Holds(mut evidence) => {
                 evidence.append(&mut near);
-                return Limit { id, sentence: sentence(question, id), evidence };
+                return Verdict { id, sentence: sentence(question, id), evidence };
             }
-            Ruling::Near(fact) => near.push(format!("{} is near its threshold: {fact}", id.id())),
-            Ruling::Fails(fact) => match failed.iter_mut().find(|f| f.1 == fact) {
-                Some((ids, _)) => ids.push(id.id()),
-                None => failed.push((vec![id.id()], fact)),
-            },
-            Ruling::Missing(what) => missing.push(format!("{} was not tested: measure {what}", id.id())),
+            Ruling::Near(fact) => near.push(fact.preceded_by(&format!("near {}: ", id.id()))),
+            Ruling::Fails(fact) => {
+                // Of what is ruled out the claim is enough.
+                let fact = fact.short();
+                match failed.iter_mut().find(|f| f.1 == fact) {
+                    Some((ids, _)) => ids.push(id.id()),
+                    None => failed.push((vec![id.id()], fact)),
+                }
+            }
+            Ruling::Missing(what) => {
+                missing.push(what.preceded_by(&format!("{} was not tested: measure ", id.id())));
+            }
         }
     }
     let why = match (near.is_empty(), missing.is_empty()) {
@@ -201,11 +223,11 @@ fn decide(question: &str, shared: Option<String>, rulings: Vec<(LimitId, Ruling)
         (true, true) => "none of the known limits fits",
     };
     let failed = failed.into_iter().map(|(ids, fact)| match ids.as_slice() {
-        [id] => format!("not {id}: {fact}"),
-        ids => format!("neither {}: {fact}", ids.join(" nor ")),
+        [id] => fact.preceded_by(&format!("not {id}: ")),
+        ids => fact.preceded_by(&format!("neither {}: ", ids.join(" nor "))),
     });
     let evidence = near.into_iter().chain(shared).chain(missing).chain(failed).collect();
-    Limit {
+    Verdict {
         id: LimitId::CannotTell,
         sentence: format!("Cannot tell what limits {question}: {why}."),
         evidence,

@@ -6,9 +6,10 @@ use iowhy_core::layer::Layer;
 use iowhy_core::model::StackModel;
 use iowhy_core::units;
 
+use super::fact::Fact;
 use crate::per_request::{
-    busy_ns, bytes_per_second, estimate, mean_pages, median, paired_estimate, requests_per_second,
-    undisturbed_ns, wait_ns,
+    busy_ns, bytes_per_second, estimate, mean_pages, paired_estimate, requests_per_second, undisturbed_ns,
+    wait_ns,
 };
 use crate::words::percent;
 
@@ -38,13 +39,13 @@ const COPY_RATE: f64 = 0.75;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ruling {
     /// Its claim holds, on this evidence.
-    Holds(Vec<String>),
+    Holds(Vec<Fact>),
     /// Its claim does not hold, because of this.
-    Fails(String),
+    Fails(Fact),
     /// This is too near the threshold.
-    Near(String),
+    Near(Fact),
     /// This was not measured.
-    Missing(String),
+    Missing(Fact),
 }
 
 /// Where an interval lies to a threshold.
@@ -65,20 +66,54 @@ pub(super) fn place(e: &Estimate, threshold: f64) -> Place {
     }
 }
 
-/// Joins conditions that must all hold: one that fails decides, then one that is near.
-pub(super) fn all(conditions: Vec<(bool, Place, String)>) -> Ruling {
-    let satisfied = |above: bool, p: Place| p == if above { Place::Above } else { Place::Below };
-    if let Some(c) = conditions.iter().find(|c| c.1 != Place::Near && !satisfied(c.0, c.1)) {
-        return Ruling::Fails(c.2.clone());
-    }
-    if let Some(c) = conditions.iter().find(|c| c.1 == Place::Near) {
-        return Ruling::Near(c.2.clone());
-    }
-    Ruling::Holds(conditions.into_iter().map(|c| c.2).collect())
+/// A ratio that must lie on one side of its threshold.
+pub(super) struct Condition {
+    above: bool,
+    place: Place,
+    fact: Fact,
+    /// The threshold in words, as it belongs behind a fact that is too near to it.
+    threshold: String,
 }
 
-fn missing(what: &str) -> Ruling {
-    Ruling::Missing(what.to_owned())
+impl Condition {
+    /// A share of a whole.
+    pub(super) fn share(above: bool, share: &Estimate, threshold: f64, fact: Fact) -> Condition {
+        Condition::new(above, share, threshold, percent(threshold), fact)
+    }
+
+    /// A factor between two rates.
+    pub(super) fn factor(above: bool, factor: &Estimate, threshold: f64, fact: Fact) -> Condition {
+        Condition::new(above, factor, threshold, format!("{threshold:.2}"), fact)
+    }
+
+    fn new(above: bool, e: &Estimate, threshold: f64, words: String, fact: Fact) -> Condition {
+        // An interval on one side can still be too near: the threshold is as wide as the clearance.
+        let threshold_words = if e.low <= threshold && threshold <= e.high {
+            format!(", threshold {words}")
+        } else {
+            format!(", threshold {words} ±{}", percent(CLEARANCE))
+        };
+        Condition { above, place: place(e, threshold), fact, threshold: threshold_words }
+    }
+
+    fn holds(&self) -> bool {
+        self.place == if self.above { Place::Above } else { Place::Below }
+    }
+}
+
+/// Joins conditions that must all hold: one that fails decides, then one that is near.
+pub(super) fn all(conditions: Vec<Condition>) -> Ruling {
+    if let Some(c) = conditions.iter().find(|c| c.place != Place::Near && !c.holds()) {
+        return Ruling::Fails(c.fact.clone());
+    }
+    if let Some(c) = conditions.iter().find(|c| c.place == Place::Near) {
+        return Ruling::Near(c.fact.clone().followed_by(&c.threshold));
+    }
+    Ruling::Holds(conditions.into_iter().map(|c| c.fact).collect())
+}
+
+pub(super) fn missing(what: &str) -> Ruling {
+    Ruling::Missing(Fact::new(what, &[]))
 }
 
 /// Throughput of `b` over `a` within rounds.
@@ -99,28 +134,28 @@ fn undisturbed_gain(a: &CellRun, b: &CellRun) -> Option<Estimate> {
 
 /// Time on the CPU as a share of the time in which the threads had or needed none: other programs do not count. With
 /// the share in words.
-pub(super) fn on_cpu(run: &CellRun) -> Option<(Estimate, String)> {
+pub(super) fn on_cpu(run: &CellRun) -> Option<(Estimate, Fact)> {
     let busy = estimate(run, Unit::Ratio, |s| busy_ns(s) / undisturbed_ns(s).max(f64::MIN_POSITIVE))?;
-    Some((busy, format!("one thread is on the CPU for {} of its time", percent(busy.value))))
+    let words = format!("one thread is on the CPU for {} of its time", units::share(&busy));
+    Some((busy, Fact::new(words, &[&busy])))
 }
 
 /// Which of these cells stood longest without a CPU, in words, when that is too long for a fair verdict. Cells with
 /// more threads than CPUs stand in their own way and are left out.
-pub(super) fn cpus_shared(cells: &[Option<&CellRun>], cpus: usize) -> Option<String> {
-    let delay = |run: &CellRun| median(run, |s| s.run_delay_ns as f64 / s.thread_ns.max(1) as f64);
+pub(super) fn cpus_shared(cells: &[Option<&CellRun>], cpus: usize) -> Option<Fact> {
+    let delay =
+        |run: &CellRun| estimate(run, Unit::Ratio, |s| s.run_delay_ns as f64 / s.thread_ns.max(1) as f64);
     let (run, share) = cells
         .iter()
         .flatten()
         .filter(|run| run.workload.threads <= cpus)
         .filter_map(|run| Some((run, delay(run)?)))
-        .max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (share > CPUS_SHARED)
-        .then(|| format!("{} had to wait for a CPU for {} of its thread time", run.key, percent(share)))
-}
-
-/// Bytes per second in the median round; zero without one.
-pub(super) fn typical_rate(run: &CellRun) -> f64 {
-    median(run, bytes_per_second).unwrap_or(0.0)
+        .max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    (share.value > CPUS_SHARED).then(|| {
+        let words =
+            format!("{} had to wait for a CPU for {} of its thread time", run.key, units::share(&share));
+        Fact::new(words, &[&share])
+    })
 }
 
 fn share_of_wall(run: &CellRun, time_ns: impl Fn(&Sample) -> f64) -> Option<Estimate> {
@@ -136,8 +171,8 @@ pub(super) fn cpu(run: Option<&CellRun>, cpus: usize) -> Ruling {
     };
     let n = cpus as f64;
     let of_all = Estimate { value: used.value / n, low: used.low / n, high: used.high / n, ..used };
-    let fact = format!("CPU time is {} of wall time on {cpus} CPUs", percent(of_all.value));
-    all(vec![(true, place(&of_all, CPUS_BUSY), fact)])
+    let words = format!("CPU time is {} of wall time on {cpus} CPUs", units::share(&of_all));
+    all(vec![Condition::share(true, &of_all, CPUS_BUSY, Fact::new(words, &[&of_all]))])
 }
 
 /// Claim: one thread's CPU is the limit. Evidence: the thread is on the CPU at least 90 % of the time in which it had
@@ -158,21 +193,23 @@ fn busy_and_gain(
     two: Option<&CellRun>,
     gain: fn(&CellRun, &CellRun) -> Option<Estimate>,
 ) -> Ruling {
-    let Some((one, (busy, words))) = one.and_then(|r| Some((r, on_cpu(r)?))) else {
+    let Some((one, (busy, fact))) = one.and_then(|r| Some((r, on_cpu(r)?))) else {
         return missing("at least 3 rounds of the cell itself");
     };
-    let condition = (true, place(&busy, THREAD_BUSY), words);
-    if condition.1 == Place::Below {
+    let condition = Condition::share(true, &busy, THREAD_BUSY, fact);
+    if condition.place == Place::Below {
         return all(vec![condition]);
     }
     let Some(gain) = two.and_then(|two| gain(one, two)) else {
         return missing("the same cell with two threads");
     };
-    all(vec![condition, (true, place(&gain, SECOND_THREAD_GAIN), second_thread_words(&gain))])
+    all(vec![condition, second_thread(&gain)])
 }
 
-pub(super) fn second_thread_words(gain: &Estimate) -> String {
-    format!("a second thread gives {:.2} times the throughput", gain.value)
+/// That a second thread adds throughput.
+pub(super) fn second_thread(gain: &Estimate) -> Condition {
+    let words = format!("a second thread gives {} times the throughput", units::factor(gain));
+    Condition::factor(true, gain, SECOND_THREAD_GAIN, Fact::new(words, &[gain]))
 }
 
 /// Claim: too few requests in flight. Evidence: with one in flight the thread mostly waits (at least 50 %), and a
@@ -196,26 +233,35 @@ fn waiting_and_gain(few: Option<&CellRun>, many: Option<&CellRun>, above: bool, 
     let Some((many, gain)) = same.and_then(|m| Some((m, gain(few, m)?))) else {
         return missing("the same cell with more requests in flight");
     };
-    let rate = |run| {
-        let requests = median(run, requests_per_second).unwrap_or(0.0);
-        format!("{} ({})", units::rate_bytes(typical_rate(run)), units::count_rate(requests))
-    };
-    let gained = format!(
-        "more in flight gives {:.2} times the throughput: {} against {} for requests of {}",
-        gain.value,
-        rate(many),
-        rate(few),
+    let words = format!(
+        "more in flight gives {} times the throughput for requests of {}",
+        units::factor(&gain),
         units::Bytes(few.workload.block_bytes)
     );
-    all(vec![
-        (true, place(&wait, MOSTLY), waiting_words(few, &wait)),
-        (above, place(&gain, threshold), gained),
-    ])
+    let gained = with_rates(with_rates(Fact::new(words, &[&gain]), many), few);
+    all(vec![waiting(few, &wait), Condition::factor(above, &gain, threshold, gained)])
 }
 
-pub(super) fn waiting_words(run: &CellRun, wait: &Estimate) -> String {
-    let per_request = median(run, Sample::ns_per_request).unwrap_or(0.0);
-    format!("{} of {} a request is waiting", percent(wait.value), units::time(per_request))
+/// Adds what the cell reaches.
+fn with_rates(fact: Fact, run: &CellRun) -> Fact {
+    let bytes = estimate(run, Unit::BytesPerSecond, bytes_per_second);
+    let requests = estimate(run, Unit::PerSecond, requests_per_second);
+    let (Some(bytes), Some(requests)) = (bytes, requests) else { return fact };
+    let rates = format!("{}, {}", units::estimate(&bytes), units::estimate(&requests));
+    fact.detail(format!("{} in flight: {rates}", run.workload.depth), &[&bytes, &requests])
+}
+
+/// That the thread mostly waits, with this share of its time.
+pub(super) fn waiting(run: &CellRun, wait: &Estimate) -> Condition {
+    let share = units::share(wait);
+    let fact = match estimate(run, Unit::Nanoseconds, Sample::ns_per_request) {
+        Some(time) => {
+            let words = format!("{share} of {} a request is waiting", units::estimate(&time));
+            Fact::new(words, &[wait, &time])
+        }
+        None => Fact::new(format!("{share} of a request is waiting"), &[wait]),
+    };
+    Condition::share(true, wait, MOSTLY, fact)
 }
 
 /// Claim: copying bytes is the limit. Evidence: the fitted copy cost is at least 70 % of the CPU time of a large
@@ -246,16 +292,16 @@ pub(super) fn copy_bandwidth(
     };
     let copying = format!(
         "copying is {} of the CPU time of a cached read of {}",
-        percent(share.value),
+        units::share(&share),
         units::Bytes(bytes)
     );
-    let reached = format!(
-        "it reaches {}, {} of a copy in user memory ({})",
-        units::rate_bytes(rate.value),
-        percent(of_memcpy.value),
-        units::rate_bytes(memcpy.value)
-    );
-    all(vec![(true, place(&share, COPY_SHARE), copying), (true, place(&of_memcpy, COPY_RATE), reached)])
+    let reached = format!("it reaches {} of the rate of a copy in user memory", units::share(&of_memcpy));
+    let rates = format!("{} against {}", units::estimate(&rate), units::estimate(&memcpy));
+    let reached = Fact::new(reached, &[&of_memcpy]).detail(rates, &[&rate, &memcpy]);
+    all(vec![
+        Condition::share(true, &share, COPY_SHARE, Fact::new(copying, &[&share])),
+        Condition::share(true, &of_memcpy, COPY_RATE, reached),
+    ])
 }
 
 #[cfg(test)]

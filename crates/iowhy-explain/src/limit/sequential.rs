@@ -8,11 +8,11 @@ use iowhy_core::cell::CellRun;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::units;
 
+use super::fact::Fact;
 use super::rules::{
-    self, DEPTH_GAIN, DEVICE_GAIN, MOSTLY, Place, Ruling, SECOND_THREAD_GAIN, all, gain, on_cpu, place,
-    typical_rate, wait_share,
+    self, Condition, DEPTH_GAIN, DEVICE_GAIN, MOSTLY, Place, Ruling, all, gain, on_cpu, place, wait_share,
 };
-use crate::words::percent;
+use crate::per_request::{bytes_per_second, estimate};
 
 /// From this share of the direct reads' rate on, read-ahead keeps the device as busy as they do.
 const KEEPS_UP: f64 = 0.90;
@@ -46,13 +46,13 @@ impl Streams<'_> {
     /// `None` without the cells.
     fn mostly_busy(&self) -> Option<Ruling> {
         let (cold, two) = (self.cold?, self.cold_threads?);
-        let (busy, busy_words) = on_cpu(cold)?;
-        let (reach, reach_words) = self.reach()?;
+        let (busy, on_cpu) = on_cpu(cold)?;
+        let (reach, reached) = self.reach()?;
         let gain = gain(cold, two)?;
         Some(all(vec![
-            (true, place(&busy, MOSTLY), busy_words),
-            (false, place(&reach, 1.0 / DEPTH_GAIN), reach_words),
-            (true, place(&gain, SECOND_THREAD_GAIN), rules::second_thread_words(&gain)),
+            Condition::share(true, &busy, MOSTLY, on_cpu),
+            Condition::share(false, &reach, 1.0 / DEPTH_GAIN, reached),
+            rules::second_thread(&gain),
         ]))
     }
 
@@ -60,15 +60,15 @@ impl Streams<'_> {
     /// in flight are more than 1.5 times as fast.
     pub(super) fn depth(&self) -> Ruling {
         let Some(cold) = self.cold else { return rules::depth(self.direct, self.deep) };
-        let Some((reach, reach_words)) = self.reach() else { return missing_direct() };
+        let Some((reach, reached)) = self.reach() else { return missing_direct() };
         let Some(wait) = wait_share(cold) else { return missing_direct() };
         let ruling = all(vec![
-            (true, place(&wait, MOSTLY), rules::waiting_words(cold, &wait)),
-            (false, place(&reach, 1.0 / DEPTH_GAIN), reach_words),
+            rules::waiting(cold, &wait),
+            Condition::share(false, &reach, 1.0 / DEPTH_GAIN, reached),
         ]);
-        match (ruling, self.direct_words()) {
-            (Ruling::Holds(mut evidence), Some(words)) => {
-                evidence.push(words);
+        match (ruling, self.direct_alone()) {
+            (Ruling::Holds(mut evidence), Some(fact)) => {
+                evidence.push(fact);
                 Ruling::Holds(evidence)
             }
             (ruling, _) => ruling,
@@ -81,8 +81,8 @@ impl Streams<'_> {
         if self.cold.is_none() {
             return rules::device(self.direct, self.deep);
         }
-        let Some((reach, reach_words)) = self.reach() else { return missing_direct() };
-        let keeps_up = all(vec![(true, place(&reach, KEEPS_UP), reach_words)]);
+        let Some((reach, reached)) = self.reach() else { return missing_direct() };
+        let keeps_up = all(vec![Condition::share(true, &reach, KEEPS_UP, reached)]);
         let Ruling::Holds(mut evidence) = keeps_up else { return keeps_up };
         match rules::device(self.direct, self.deep) {
             Ruling::Holds(saturated) => {
@@ -91,7 +91,8 @@ impl Streams<'_> {
             }
             // The device still gives more at the greatest depth that was tried.
             Ruling::Fails(fact) if self.deeper_is_faster() => {
-                Ruling::Missing(format!("direct sequential reads with still more in flight ({fact})"))
+                let still = "direct sequential reads with still more in flight, for ";
+                Ruling::Missing(fact.short().preceded_by(still))
             }
             other => other,
         }
@@ -102,38 +103,45 @@ impl Streams<'_> {
         gain.is_some_and(|gain| place(&gain, DEVICE_GAIN) == Place::Above)
     }
 
-    /// Bytes per second through the cache over those of direct reads with several in flight, and both in words.
-    fn reach(&self) -> Option<(Estimate, String)> {
+    /// Bytes per second through the cache over those of direct reads with several in flight, and the same in words.
+    fn reach(&self) -> Option<(Estimate, Fact)> {
         let (cold, deep) = (self.cold?, self.deep?);
         let reach = Estimate { unit: Unit::Ratio, ..gain(deep, cold)? };
-        let words = format!(
-            "reads of {} through the cache, with read-ahead, reach {}: {} of the {} of direct reads of {}, {} in flight",
+        let (through, direct) = (rate(cold)?, rate(deep)?);
+        let words = format!("read-ahead reaches {} of the rate of direct reads", units::share(&reach));
+        let rates = format!(
+            "{} through the cache: {}; {} direct, {} in flight: {}",
             units::Bytes(cold.workload.block_bytes),
-            units::rate_bytes(typical_rate(cold)),
-            percent(reach.value),
-            units::rate_bytes(typical_rate(deep)),
+            units::estimate(&through),
             units::Bytes(deep.workload.block_bytes),
             deep.workload.depth,
+            units::estimate(&direct),
         );
-        Some((reach, words))
+        Some((reach, Fact::new(words, &[&reach]).detail(rates, &[&through, &direct])))
     }
 
     /// What depth brings to direct reads.
-    fn direct_words(&self) -> Option<String> {
+    fn direct_alone(&self) -> Option<Fact> {
         let (one, deep) = (self.direct?, self.deep?);
-        Some(format!(
+        let (slow, fast) = (rate(one)?, rate(deep)?);
+        let words = format!(
             "direct reads of {} alone: {} with {} in flight, {} with {}",
             units::Bytes(one.workload.block_bytes),
-            units::rate_bytes(typical_rate(one)),
+            units::estimate(&slow),
             one.workload.depth,
-            units::rate_bytes(typical_rate(deep)),
+            units::estimate(&fast),
             deep.workload.depth,
-        ))
+        );
+        Some(Fact::new(words, &[&slow, &fast]))
     }
 }
 
+fn rate(run: &CellRun) -> Option<Estimate> {
+    estimate(run, Unit::BytesPerSecond, bytes_per_second)
+}
+
 fn missing_direct() -> Ruling {
-    Ruling::Missing("direct sequential reads with several in flight, in the rounds of the cold ones".into())
+    rules::missing("direct sequential reads with several in flight, in the rounds of the cold ones")
 }
 
 #[cfg(test)]
@@ -179,11 +187,15 @@ mod tests {
     fn read_ahead_that_keeps_up_with_a_device_that_gives_no_more_is_the_device() {
         let found = ask((768.0, 768.0), 0.3, (792.0, 800.0));
         assert_eq!(found.id, LimitId::Device, "{found:?}");
-        let words = "reach 768 MiB/s: 96 % of the 800 MiB/s of direct reads of 1 MiB, 4 in flight";
-        assert!(found.evidence[0].contains(words), "{found:?}");
-        let saturated =
-            "1.01 times the throughput: 800 MiB/s (800 /s) against 792 MiB/s (792 /s) for requests of 1 MiB";
-        assert!(found.evidence[2].contains(saturated), "{found:?}");
+        let lines = [
+            "read-ahead reaches 96.00 % [96.00, 96.00] of the rate of direct reads, n = 9 rounds",
+            "128 KiB through the cache: 768.0 MiB/s ±0 %; 1 MiB direct, 4 in flight: 800.0 MiB/s ±0 %",
+            "95.00 % [95.00, 95.00] of 1.263 ms ±0 % a request is waiting",
+            "more in flight gives 1.010 [1.010, 1.010] times the throughput for requests of 1 MiB",
+            "4 in flight: 800.0 MiB/s ±0 %, 800.0 /s ±0 %",
+            "1 in flight: 792.0 MiB/s ±0 %, 792.0 /s ±0 %",
+        ];
+        assert_eq!(found.evidence, lines);
     }
 
     #[test]
@@ -200,10 +212,12 @@ mod tests {
             let found = ask((160.0, 300.0), 0.06, (one, 800.0));
             assert_eq!(found.id, LimitId::Depth, "{found:?}");
             assert!(found.sentence.contains("read-ahead keeps too little in flight"), "{found:?}");
-            assert!(found.evidence[1].contains("reach 160 MiB/s: 20 % of the 800 MiB/s"), "{found:?}");
-            let alone =
-                format!("direct reads of 1 MiB alone: {one} MiB/s with 1 in flight, 800 MiB/s with 4");
-            assert_eq!(found.evidence[2], alone);
+            assert!(found.evidence[1].contains("reaches 20.00 % [20.00, 20.00]"), "{found:?}");
+            assert!(found.evidence[2].contains("cache: 160.0 MiB/s ±0 %; 1 MiB direct"), "{found:?}");
+            let alone = format!(
+                "direct reads of 1 MiB alone: {one:.1} MiB/s ±0 % with 1 in flight, 800.0 MiB/s ±0 % with 4"
+            );
+            assert_eq!(found.evidence[3], alone);
         }
     }
 
@@ -226,10 +240,11 @@ mod tests {
     fn on_a_threshold_and_between_them_the_value_is_said() {
         let near = ask((900.0, 900.0), 0.3, (1000.0, 1000.0));
         assert_eq!(near.id, LimitId::CannotTell, "{near:?}");
-        assert!(near.evidence[0].contains("near") && near.evidence[0].contains("90 %"), "{near:?}");
+        assert!(near.evidence[0].contains("near") && near.evidence[0].contains("threshold 90 %"), "{near:?}");
         let between = ask((780.0, 780.0), 0.3, (1000.0, 1000.0));
         assert_eq!(between.id, LimitId::CannotTell, "{between:?}");
-        let said = between.evidence.iter().filter(|e| e.contains("78 %")).collect::<Vec<_>>();
+        let said =
+            between.evidence.iter().filter(|e| e.contains("78.00 % [78.00, 78.00]")).collect::<Vec<_>>();
         assert!(said.len() == 1 && said[0].starts_with("neither depth nor device"), "{between:?}");
     }
 }

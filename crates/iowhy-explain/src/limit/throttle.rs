@@ -7,10 +7,14 @@
 //! one rate in ten lies near a round number by chance.
 
 use iowhy_core::cell::{CellRun, Sample};
-use iowhy_core::units;
+use iowhy_core::estimate::{Estimate, Unit};
+use iowhy_core::{stats, units};
 
-use super::rules::{MOSTLY, Place, Ruling, place, wait_share};
-use crate::per_request::{bytes_per_second, device_request_ns, median, requests_per_second, rounds, wait_ns};
+use super::fact::Fact;
+use super::rules::{MOSTLY, Place, Ruling, missing, place, wait_share};
+use crate::per_request::{
+    bytes_per_second, device_request_ns, estimate, requests_per_second, rounds, wait_ns,
+};
 use crate::words::percent;
 
 /// Rounds needed to see a plateau.
@@ -38,60 +42,62 @@ pub(super) fn throttle(cells: &[Option<&CellRun>], configured: Option<&str>) -> 
             }
         }
     }
-    kept.unwrap_or_else(|| Ruling::Missing("reads from the device, at least 4 rounds".into()))
+    kept.unwrap_or_else(|| missing("reads from the device, at least 4 rounds"))
 }
 
 fn one(run: &CellRun, configured: Option<&str>) -> Ruling {
-    let Some(wait) = wait_share(run) else {
-        return Ruling::Missing("at least 3 rounds of the cell itself".into());
-    };
+    let Some(wait) = wait_share(run) else { return missing("at least 3 rounds of the cell itself") };
     if place(&wait, MOSTLY) == Place::Below {
-        return Ruling::Fails(format!("only {} of the time is waiting", percent(wait.value)));
+        let words = format!("only {} of the time is waiting", units::share(&wait));
+        return Ruling::Fails(Fact::new(words, &[&wait]));
     }
     let Some(plateau) = Plateau::of(run) else {
         return match configured {
-            Some(words) => Ruling::Near(format!(
-                "a throttle is set ({words}), but the rate shows no plateau in 4 rounds"
+            Some(words) => Ruling::Near(Fact::new(
+                format!("a throttle is set ({words}), but the rate shows no plateau in 4 rounds"),
+                &[],
             )),
-            None => Ruling::Fails("the rate shows no plateau over 4 rounds".into()),
+            None => Ruling::Fails(Fact::new("the rate shows no plateau over 4 rounds", &[])),
         };
     };
     let held_above = uncovered(run);
     let mut signs = Vec::new();
-    signs.extend(plateau.burst_factor.map(|f| format!("a burst of {f:.2} times the later rate came first")));
-    signs.extend(held_above.map(|share| {
-        format!(
-            "the block layer's request times cover only {} of the waiting: requests are held above it",
-            percent(share)
-        )
+    signs.extend(plateau.burst.map(|burst| {
+        Fact::new(format!("a burst of {} times the later rate came first", units::factor(&burst)), &[&burst])
     }));
-    signs.extend(configured.map(|words| format!("a throttle is set: {words}")));
-    let steady = format!("requests hold at {}", plateau.words());
+    signs.extend(held_above.map(|share| {
+        let words =
+            format!("the block layer's request times cover only {} of the waiting", units::share(&share));
+        Fact::new(words, &[&share])
+    }));
+    signs.extend(configured.map(|words| Fact::new(format!("a throttle is set: {words}"), &[])));
+    let steady = plateau.fact();
     match (&plateau.round, signs.is_empty()) {
         (Some(round), false) => {
-            let mut evidence = vec![format!("{steady}, within {} of {round}", percent(ROUND))];
-            evidence.append(&mut signs);
-            Ruling::Holds(evidence)
+            signs.insert(0, steady.followed_by(&format!(", within {} of {round}", percent(ROUND))));
+            Ruling::Holds(signs)
         }
         (None, false) if configured.is_some() && held_above.is_some() => {
             signs.insert(0, steady);
             Ruling::Holds(signs)
         }
-        (None, false) => {
-            Ruling::Near(format!("{}, but {} is no round number", signs.join("; "), plateau.words()))
-        }
+        (None, false) => Ruling::Near(
+            signs.into_iter().fold(steady.followed_by(", which is no round number"), Fact::beside),
+        ),
         (Some(_), true) => {
-            Ruling::Fails(format!("{steady}, a round number, but nothing beside it says throttle"))
+            Ruling::Fails(steady.followed_by(", a round number, but nothing beside it says throttle"))
         }
         (None, true) => Ruling::Fails(steady),
     }
 }
 
-/// The later half of the rounds, when it holds still.
+/// The later half of the rounds, and as many as an interval needs, when it holds still.
 struct Plateau {
-    requests_per_second: f64,
-    bytes_per_second: f64,
-    burst_factor: Option<f64>,
+    requests_per_second: Estimate,
+    bytes_per_second: Estimate,
+    /// The first round's rate over the later one, when it is a burst. The interval is the plateau's: of first rounds
+    /// there is only one.
+    burst: Option<Estimate>,
     /// The round number it lies on, in words.
     round: Option<String>,
 }
@@ -103,30 +109,33 @@ impl Plateau {
         if samples.len() < MIN_ROUNDS {
             return None;
         }
-        let rates: Vec<f64> = samples.iter().map(|s| requests_per_second(s)).collect();
-        let (early, late) = rates.split_at(rates.len() / 2);
-        let level = iowhy_core::stats::median(late)?;
-        if level <= 0.0 || late.iter().any(|r| (r / level - 1.0).abs() > STEADY) {
+        let late = &samples[(samples.len() / 2).min(samples.len() - stats::MIN_SAMPLES)..];
+        let level = |unit, rate: fn(&Sample) -> f64| {
+            stats::bootstrap_median(
+                &late.iter().map(|s| rate(s)).collect::<Vec<f64>>(),
+                run.workload.seed,
+                unit,
+            )
+        };
+        let requests = level(Unit::PerSecond, requests_per_second)?;
+        let bytes = level(Unit::BytesPerSecond, bytes_per_second)?;
+        let steady = |s: &&Sample| (requests_per_second(s) / requests.value - 1.0).abs() <= STEADY;
+        if requests.value <= 0.0 || !late.iter().all(steady) {
             return None;
         }
-        let bytes = iowhy_core::stats::median(
-            &samples[samples.len() / 2..].iter().map(|s| bytes_per_second(s)).collect::<Vec<f64>>(),
-        )?;
-        let burst = early.first().map(|first| first / level).filter(|&f| f >= BURST);
+        let burst = requests.reciprocal(requests_per_second(samples[0]), Unit::Ratio);
         Some(Plateau {
-            requests_per_second: level,
+            requests_per_second: requests,
             bytes_per_second: bytes,
-            burst_factor: burst,
-            round: round_words(level, bytes),
+            burst: Some(burst).filter(|burst| burst.value >= BURST),
+            round: round_words(requests.value, bytes.value),
         })
     }
 
-    fn words(&self) -> String {
-        format!(
-            "{} ({})",
-            units::count_rate(self.requests_per_second),
-            units::rate_bytes(self.bytes_per_second)
-        )
+    fn fact(&self) -> Fact {
+        let (requests, bytes) = (&self.requests_per_second, &self.bytes_per_second);
+        let words = format!("requests hold at {} ({})", units::estimate(requests), units::estimate(bytes));
+        Fact::new(words, &[requests, bytes])
     }
 }
 
@@ -150,20 +159,21 @@ fn round_words(requests_per_second: f64, bytes_per_second: f64) -> Option<String
 
 /// How much of the waiting the block layer's request times cover, when that is too little; `None` when they cover
 /// it, the counters are missing, or several requests overlap so that times and waiting cannot be compared.
-fn uncovered(run: &CellRun) -> Option<f64> {
+fn uncovered(run: &CellRun) -> Option<Estimate> {
     if run.workload.depth > 1
         || run.workload.threads > 1
         || rounds(run).any(|s| s.device_request_ns.is_none())
     {
         return None;
     }
-    let share = median(run, |s| device_request_ns(s).unwrap_or(0.0) / wait_ns(s).max(1.0))?;
-    (share < COVERED).then_some(share)
+    let share = estimate(run, Unit::Ratio, |s| device_request_ns(s).unwrap_or(0.0) / wait_ns(s).max(1.0))?;
+    (share.value < COVERED).then_some(share)
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::limit::fact;
     use crate::synthetic::Rounds;
     use iowhy_core::workload::{CacheState, Method, Workload};
 
@@ -185,7 +195,8 @@ pub(super) mod tests {
         let Ruling::Holds(evidence) = throttle(&[Some(&run)], None) else {
             panic!("{:?}", throttle(&[Some(&run)], None))
         };
-        assert!(evidence[0].contains("of 3000 requests/s"), "{evidence:?}");
+        let evidence = fact::lines(evidence);
+        assert!(evidence[0].contains("of 3000 requests/s") && evidence[0].contains(" ±"), "{evidence:?}");
         assert!(evidence[1].contains("a burst of"), "{evidence:?}");
     }
 
