@@ -236,6 +236,8 @@ impl<'a> HotLoop<'a> {
     /// Waits for the instant of the request that is no longer made: n requests take n intervals of the plan, and a slice
     /// that ended with its last request would show a rate that was never planned.
     fn see_out(&self, mut pacer: Pacer) {
+        // Every thread to the same instant: that of the first request of the whole plan that is no longer made.
+        pacer.skip_to(self.deadline_ns);
         let _ = pacer.wait(self.clock, interrupt::requested);
     }
 

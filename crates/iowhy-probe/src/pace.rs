@@ -59,6 +59,14 @@ impl Pacer {
         u64::try_from(after_start).map_or(u64::MAX, |ns| self.start_ns.saturating_add(ns))
     }
 
+    /// Leaves out what is planned before `deadline_ns`: the next request is then the first of the whole plan, whichever
+    /// thread's it is, at or after that instant.
+    pub fn skip_to(&mut self, deadline_ns: u64) {
+        let span_ns = u128::from(deadline_ns.saturating_sub(self.start_ns));
+        let before = (span_ns * u128::from(self.rate_micro)).div_ceil(1_000_000_000_000_000);
+        self.next = u64::try_from(before).unwrap_or(u64::MAX);
+    }
+
     /// Takes the next request at `now_ns` and returns how late that is (0 when it is early: then the caller did not
     /// wait). For methods that keep several requests in flight and must reap while they wait.
     pub fn take(&mut self, now_ns: u64) -> u64 {
@@ -96,6 +104,16 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_thread_sees_the_same_end_of_the_plan() {
+        for thread in 0..8 {
+            // 20 a second: every 50 ms; the first instant at or after 120 ms is that of request 3.
+            let mut pacer = Pacer::new(20.0, 1_000).unwrap().share(thread, 8);
+            pacer.skip_to(1_000 + 120_000_000);
+            assert_eq!(pacer.next_planned_ns(), 1_000 + 150_000_000);
+        }
+    }
 
     fn never() -> bool {
         false

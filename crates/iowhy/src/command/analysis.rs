@@ -236,6 +236,8 @@ impl<'a> Cells<'a> {
             .collect();
         compare::methods(&ways)
             .into_iter()
+            // The screen sets them against `pread`; after an early interrupt there may be none.
+            .filter(|table| table.reference == Method::Pread)
             .flat_map(|table| {
                 let state = if table.common.state == CacheState::Warm { "warm" } else { "cold" };
                 table.rows.into_iter().map(move |row| WayRecord {

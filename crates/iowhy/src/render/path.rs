@@ -92,7 +92,7 @@ fn remarks(label: &str, cell: &CellRecord) -> String {
         let _ = writeln!(text, "  {label}: {failure}");
     } else if let StateCheck::Violated { reason } | StateCheck::CannotTell { reason } = &cell.state_check {
         let _ = writeln!(text, "  {label}: {reason}");
-    } else if cell.verdict != "ok" {
+    } else if cell.verdict != "ok" && cell.latency_ns.n > 0 {
         let _ = writeln!(text, "  {label}: {}", cell.bytes_verdict);
     }
     for note in cell.layer_notes.iter().filter(|note| note.contains("not checked")) {
