@@ -7,12 +7,14 @@
 pub mod cell;
 pub mod environment;
 pub mod estimate;
+pub mod finding;
 pub mod histogram;
 pub mod layer;
 pub mod limit;
 pub mod model;
 pub mod pattern;
 pub mod problem;
+pub mod profile;
 pub mod rng;
 pub mod schedule;
 pub mod stats;

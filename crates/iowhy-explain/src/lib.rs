@@ -8,8 +8,11 @@
 //! device's counters, and [`compare`] sets methods side by side.
 #![forbid(unsafe_code)]
 
+pub mod account;
+pub mod classify;
 pub mod compare;
 pub mod facts;
+pub mod finding;
 pub mod fit;
 pub mod ladder;
 pub mod ledger;

@@ -1,0 +1,215 @@
+//! What was seen of a program while it ran: threads and their time, stacks, calls, files, devices. Plain data.
+//!
+//! `iowhy-watch` fills a [`Profile`], `iowhy-explain` reads it. What may not enter: meaning. Which layer a stack
+//! belongs to, and whether a wait is a problem, is for the reader of the profile to say.
+//!
+//! Invariant ([`Profile::check`]): the stacks of a thread sum to the thread's time, running, queued and blocked apart,
+//! and the wall shares of all stacks with [`Profile::idle_wall_ns`] sum to [`Profile::wall_ns`].
+
+mod calls;
+mod sight;
+mod storage;
+
+pub use calls::{Access, CallCount, CallSample, FileUse, SIZE_CLASSES, SampledShare, size_class};
+pub use sight::{Lack, Observer, Sight, Tier};
+pub use storage::{BlockSample, DeviceUse, IoCounters, OtherUser, Pressure};
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that was seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Time from the first instruction of the program (or from the start of watching) to its end (or to the end of
+    /// watching).
+    pub wall_ns: u64,
+    /// How it ended.
+    pub end: End,
+    /// What could be seen and what could not.
+    pub sight: Sight,
+    /// What watching cost, and what it lost.
+    pub observer: Observer,
+    /// The processes, the first one first.
+    pub processes: Vec<Process>,
+    /// The threads. Those beyond a number that memory allows are pooled by name: see [`Thread::count`].
+    pub threads: Vec<Thread>,
+    /// Where the threads' time went. Sorted by `time_ns`, greatest first.
+    pub stacks: Vec<StackTime>,
+    /// Names of kernel and user functions that `stacks` refers to by index.
+    pub symbols: Vec<Symbol>,
+    /// Part of `wall_ns` in which no thread was active: none ran, was queued, or waited on the I/O path.
+    pub idle_wall_ns: f64,
+    /// Exact counters of all processes together, from start to end.
+    pub io: IoCounters,
+    /// What short bursts of system-call tracing saw; absent where tracing was not possible or too short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<CallSample>,
+    /// Files that were seen, the one with most bytes first.
+    pub files: Vec<FileUse>,
+    /// Block devices under those files, with their own counters over the whole time, whoever caused them.
+    pub devices: Vec<DeviceUse>,
+    /// Requests between the block layer and the devices; absent where the tracepoints could not be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<BlockSample>,
+    /// Memory and control groups under pressure, others at work.
+    pub pressure: Pressure,
+}
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// It was still running when watching ended.
+    #[default]
+    Running,
+    /// Exit code.
+    Code(i32),
+    /// Killed by this signal.
+    Signal(i32),
+    /// It ended, but was not a child of ours: the code is not known.
+    Gone,
+}
+
+/// One process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its parent, where that was seen.
+    pub parent: Option<u32>,
+    /// Its last name.
+    pub name: String,
+    /// Path of the last program it executed, where that was seen.
+    pub program: Option<String>,
+    /// How many processes this entry stands for: above 1, processes of one name are pooled.
+    pub count: u64,
+}
+
+/// One thread, or a pool of threads of one name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
+    /// Its process; of a pool, one of them.
+    pub pid: u32,
+    /// Its number; of a pool, one of them.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// How many threads this entry stands for.
+    pub count: u64,
+    /// Time it existed while it was watched. The other three sum to it.
+    pub lifetime_ns: u64,
+    /// Time on a CPU, interrupts included.
+    pub running_ns: u64,
+    /// Time runnable without a CPU.
+    pub queued_ns: u64,
+    /// Time asleep.
+    pub blocked_ns: u64,
+    /// Times it went to sleep.
+    pub sleeps: u64,
+    /// Times it was put off its CPU while it could have gone on.
+    pub preemptions: u64,
+    /// Samples of the clock that hit it.
+    pub samples: u64,
+}
+
+/// What a thread did with a piece of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// On a CPU.
+    Running,
+    /// Runnable without a CPU.
+    Queued,
+    /// Asleep.
+    Blocked,
+}
+
+/// Index into [`Profile::symbols`].
+pub type SymbolId = u32;
+
+/// Time of one thread in one state with one stack.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StackTime {
+    /// Index into [`Profile::threads`].
+    pub thread: u32,
+    /// Running, queued or blocked.
+    pub state: State,
+    /// Kernel frames, innermost first. Empty while running: user mode if `known`.
+    pub kernel: Vec<SymbolId>,
+    /// User frames, innermost first, as far as they could be followed.
+    pub user: Vec<SymbolId>,
+    /// Whether a stack was taken. False: this time was measured, but where it went was not seen.
+    pub known: bool,
+    /// Thread time. Exact totals, split over stacks by samples where not every event was seen.
+    pub time_ns: f64,
+    /// Its part of the wall clock: each instant is shared evenly among the threads that were active in it (running,
+    /// queued, or blocked on the I/O path); 0 for blocked time off the path.
+    pub wall_ns: f64,
+    /// Samples (running) or sleeps (blocked) that were seen with this stack.
+    pub events: u64,
+}
+
+/// A function.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Symbol {
+    /// Its name without suffixes such as `.isra.0`; an address where there is no name.
+    pub name: String,
+    /// The module or file it is in, where it is not the kernel itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+}
+
+impl Profile {
+    /// Names of the kernel frames of a stack, innermost first.
+    pub fn kernel_names<'a>(&'a self, stack: &'a StackTime) -> impl Iterator<Item = &'a str> {
+        stack.kernel.iter().filter_map(|id| self.symbols.get(*id as usize)).map(|s| s.name.as_str())
+    }
+
+    /// Thread time of all threads, in nanoseconds.
+    pub fn thread_ns(&self) -> u64 {
+        self.threads.iter().map(|t| t.lifetime_ns).sum()
+    }
+
+    /// Holds the profile against its own laws. `tolerance` is relative to the whole each law is about.
+    ///
+    /// # Errors
+    /// The first law that is broken, in words.
+    pub fn check(&self, tolerance: f64) -> Result<(), String> {
+        let near = |a: f64, b: f64, whole: f64| (a - b).abs() <= tolerance * whole.max(1.0);
+        for (index, thread) in self.threads.iter().enumerate() {
+            let life = thread.lifetime_ns as f64;
+            for (state, whole) in [
+                (State::Running, thread.running_ns),
+                (State::Queued, thread.queued_ns),
+                (State::Blocked, thread.blocked_ns),
+            ] {
+                let sum: f64 = self
+                    .stacks
+                    .iter()
+                    .filter(|s| s.thread as usize == index && s.state == state)
+                    .map(|s| s.time_ns)
+                    .sum();
+                if !near(sum, whole as f64, life) {
+                    return Err(format!(
+                        "thread {}: {state:?} stacks {sum} ns, thread {whole} ns",
+                        thread.tid
+                    ));
+                }
+            }
+            let parts = (thread.running_ns + thread.queued_ns + thread.blocked_ns) as f64;
+            if !near(parts, life, life) {
+                return Err(format!("thread {}: its states sum to {parts} ns of {life} ns", thread.tid));
+            }
+        }
+        if let Some(lost) = self.stacks.iter().find(|s| s.thread as usize >= self.threads.len()) {
+            return Err(format!("a stack of thread index {} that is not there", lost.thread));
+        }
+        let wall: f64 = self.stacks.iter().map(|s| s.wall_ns).sum::<f64>() + self.idle_wall_ns;
+        if !near(wall, self.wall_ns as f64, self.wall_ns as f64) {
+            return Err(format!("wall shares sum to {wall} ns of {} ns", self.wall_ns));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

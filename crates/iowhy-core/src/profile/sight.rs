@@ -1,0 +1,75 @@
+//! What the watcher was allowed to see, what it missed, and what it cost.
+
+use serde::{Deserialize, Serialize};
+
+/// How much the kernel lets us see. Each tier includes those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Tier {
+    /// No rights: `/proc` counters, the function each thread sleeps in, switches where they may be recorded.
+    #[default]
+    T0,
+    /// Kernel stacks of the program's own threads.
+    T1,
+    /// A clock on every CPU, which tells the truth about programs that sleep often.
+    T2,
+    /// Tracepoints: block requests, system calls in bursts.
+    T3,
+}
+
+impl Tier {
+    /// The stable identifier, as in the JSON output.
+    pub fn id(self) -> &'static str {
+        match self {
+            Tier::T0 => "T0",
+            Tier::T1 => "T1",
+            Tier::T2 => "T2",
+            Tier::T3 => "T3",
+        }
+    }
+}
+
+/// What could be seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sight {
+    /// The tier that was used.
+    pub tier: Tier,
+    /// What was not possible. Empty in the best case.
+    pub lacks: Vec<Lack>,
+}
+
+/// One thing that could not be seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lack {
+    /// Stable identifier such as `kernel-stacks`.
+    pub id: String,
+    /// What is missing and why, with the present setting: "no kernel stacks: kernel.perf_event_paranoid is 3".
+    pub sentence: String,
+    /// The exact command that changes it, when there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+/// What watching cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Observer {
+    /// CPU time of the watcher itself.
+    pub own_cpu_ns: u64,
+    /// Estimated CPU time that recording took out of the program: events times the cost of each kind from a
+    /// self-test at the start.
+    pub in_program_ns: f64,
+    /// Records that were read.
+    pub events: u64,
+    /// Records that the kernel says it lost.
+    pub lost: u64,
+    /// Part of the run in which every switch was recorded with its stack (1 unless the program switches so often that
+    /// it would cost too much).
+    pub switch_duty: f64,
+    /// Bursts of system-call tracing.
+    pub call_bursts: u32,
+    /// Their length together.
+    pub call_burst_ns: u64,
+    /// Greatest resident memory of the watcher.
+    pub peak_memory_bytes: Option<u64>,
+    /// Cost of one recorded switch (out and in, with stack), from the self-test; absent where it was not possible.
+    pub switch_cost_ns: Option<f64>,
+}

@@ -1,0 +1,131 @@
+//! Counters of processes and devices, and what the block layer showed.
+
+use serde::{Deserialize, Serialize};
+
+/// Exact counters of the program, from the kernel's own accounting (`/proc/PID/io`, rusage), children included.
+/// A counter that could not be read is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoCounters {
+    /// Calls of the read family (read, pread, readv, sendfile, ...; not mapped or ring reads on all kernels).
+    pub read_calls: Option<u64>,
+    /// Calls of the write family.
+    pub write_calls: Option<u64>,
+    /// Bytes those reads returned, from any kind of file: pipes, terminals and sockets too.
+    pub read_bytes: Option<u64>,
+    /// Bytes those writes took.
+    pub written_bytes: Option<u64>,
+    /// Bytes that the program caused to be fetched from block devices, read-ahead included.
+    pub device_read_bytes: Option<u64>,
+    /// Bytes that the program made dirty or wrote to block devices directly.
+    pub device_written_bytes: Option<u64>,
+    /// Page faults that needed no device.
+    pub minor_faults: Option<u64>,
+    /// Page faults that waited for a device.
+    pub major_faults: Option<u64>,
+    /// CPU time in user mode (precise sum, split by ticks).
+    pub user_ns: Option<u64>,
+    /// CPU time in the kernel.
+    pub system_ns: Option<u64>,
+    /// Largest resident memory of any one process.
+    pub peak_memory_bytes: Option<u64>,
+}
+
+/// One block device over the time of watching, all users together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceUse {
+    /// Kernel name such as `nvme0n1`.
+    pub name: String,
+    /// Read requests completed.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Sum of their times, queueing in the block layer included.
+    pub read_ns: u64,
+    /// Write requests completed.
+    pub writes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Sum of their times.
+    pub write_ns: u64,
+    /// Cache flushes completed.
+    pub flushes: u64,
+    /// Sum of their times.
+    pub flush_ns: u64,
+    /// Time in which at least one request was in flight.
+    pub busy_ns: u64,
+    /// Whether the kernel believes it rotates.
+    pub rotational: Option<bool>,
+    /// Its read-ahead window.
+    pub read_ahead_bytes: Option<u64>,
+    /// Requests its queue admits.
+    pub queue_requests: Option<u64>,
+    /// Its active scheduler.
+    pub scheduler: Option<String>,
+    /// A configured limit that applies to the program on it, in words.
+    pub throttle: Option<String>,
+}
+
+/// Requests seen by tracepoints between the block layer and the devices. Means are over matched pairs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BlockSample {
+    /// Requests issued on behalf of the program's own threads.
+    pub own_requests: u64,
+    /// Bytes of those that read.
+    pub own_read_bytes: u64,
+    /// Read requests among them.
+    pub own_reads: u64,
+    /// Bytes of those that read because read-ahead asked.
+    pub own_read_ahead_bytes: u64,
+    /// Bytes of those that wrote.
+    pub own_written_bytes: u64,
+    /// Requests issued by kernel threads (write-back, journal).
+    pub kernel_requests: u64,
+    /// Mean time from insertion into the queue to issue, where both were seen.
+    pub queue_ns: Option<f64>,
+    /// Mean time from issue to completion, where both were seen.
+    pub device_ns: Option<f64>,
+    /// Pairs the two means rest on.
+    pub pairs: u64,
+    /// Mean number of requests in flight while at least one was.
+    pub in_flight: Option<f64>,
+    /// Read requests of the program that began where the one before on that device ended.
+    pub own_reads_adjacent: u64,
+    /// Requests of other programs, most first.
+    pub others: Vec<OtherUser>,
+    /// Whether completions could be seen (some kernels lose those that arrive on an idle CPU).
+    pub completions_seen: bool,
+}
+
+/// Another program that used the same devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherUser {
+    /// Its name.
+    pub name: String,
+    /// A thread of it.
+    pub tid: u32,
+    /// Requests.
+    pub requests: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Pressure from outside the program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pressure {
+    /// Part of the CPU time of the machine that was used by others (not the program, not the watcher), 0 to 1.
+    pub others_cpu_share: Option<f64>,
+    /// CPUs that the program may use.
+    pub cpus: u64,
+    /// Physical memory, or the control group's limit where that is lower.
+    pub memory_bytes: Option<u64>,
+    /// Time that the control group spent throttled for CPU.
+    pub cpu_throttled_ns: Option<u64>,
+    /// The control group's CPU limit in CPUs.
+    pub cpu_limit: Option<f64>,
+    /// Time that the dirty throttle made threads of the program pause, and how often, where the tracepoint was seen.
+    pub dirty_paused_ns: Option<u64>,
+    /// How often.
+    pub dirty_pauses: Option<u64>,
+    /// Time stolen by the hypervisor from all CPUs.
+    pub stolen_ns: Option<u64>,
+}

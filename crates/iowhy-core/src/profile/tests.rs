@@ -1,0 +1,66 @@
+//! Known answers for the profile's own laws.
+
+use super::*;
+
+fn one_thread() -> Profile {
+    let stack = |state, time_ns, wall_ns| StackTime {
+        thread: 0,
+        state,
+        kernel: vec![0],
+        user: vec![],
+        known: true,
+        time_ns,
+        wall_ns,
+        events: 1,
+    };
+    Profile {
+        wall_ns: 100,
+        threads: vec![Thread {
+            count: 1,
+            lifetime_ns: 100,
+            running_ns: 60,
+            queued_ns: 10,
+            blocked_ns: 30,
+            ..Thread::default()
+        }],
+        stacks: vec![
+            stack(State::Running, 60.0, 60.0),
+            stack(State::Queued, 10.0, 10.0),
+            stack(State::Blocked, 30.0, 0.0),
+        ],
+        symbols: vec![Symbol { name: "schedule".to_owned(), object: None }],
+        idle_wall_ns: 30.0,
+        ..Profile::default()
+    }
+}
+
+#[test]
+fn a_profile_that_closes_passes_and_each_broken_law_is_named() {
+    assert_eq!(one_thread().check(1e-6), Ok(()));
+    let mut p = one_thread();
+    p.stacks[0].time_ns = 50.0;
+    assert!(p.check(1e-6).unwrap_err().contains("Running"));
+    let mut p = one_thread();
+    p.threads[0].lifetime_ns = 200;
+    assert!(p.check(1e-6).unwrap_err().contains("states sum"));
+    let mut p = one_thread();
+    p.idle_wall_ns = 0.0;
+    assert!(p.check(1e-6).unwrap_err().contains("wall shares"));
+    let mut p = one_thread();
+    p.stacks[2].thread = 7;
+    assert!(p.check(1e-6).is_err());
+}
+
+#[test]
+fn size_classes_hold_their_power_of_two() {
+    assert_eq!([0, 1, 2, 3, 4, 4096, 4097].map(size_class), [0, 0, 1, 2, 2, 12, 13]);
+    assert_eq!(size_class(u64::MAX / 2), SIZE_CLASSES - 1);
+}
+
+#[test]
+fn wilson_interval_of_half_of_hundred() {
+    let (low, high) = SampledShare { hits: 50, n: 100 }.interval().unwrap();
+    assert!((low - 0.404).abs() < 0.001 && (high - 0.596).abs() < 0.001, "{low} {high}");
+    assert_eq!(SampledShare::default().interval(), None);
+    assert!(SampledShare { hits: 10, n: 10 }.interval().unwrap().0 < 1.0);
+}

@@ -1,0 +1,125 @@
+//! What the kernel tells us, decoded: the waist between the sources of events (ring buffers, false sources in tests)
+//! and all that is made of them.
+//!
+//! Invariant: a consumer gets events in the order of their times, over all CPUs.
+
+/// One event. Borrowed data lives as long as the call that hands it over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event<'a> {
+    /// CLOCK_MONOTONIC.
+    pub time_ns: u64,
+    /// CPU it happened on.
+    pub cpu: u32,
+    /// Process of the task that it happened in (for a clock sample or a tracepoint: the task on the CPU).
+    pub pid: u32,
+    /// Thread of it; 0 is an idle CPU.
+    pub tid: u32,
+    /// What happened.
+    pub kind: Kind<'a>,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind<'a> {
+    /// The clock ticked while the task was on a CPU.
+    Tick(Chain<'a>),
+    /// The stack with which the task leaves its CPU; the matching [`Kind::Out`] follows.
+    LeavingStack(Chain<'a>),
+    /// The task left its CPU.
+    Out {
+        /// It could have gone on, but had to make room.
+        preempted: bool,
+    },
+    /// The task got a CPU.
+    In,
+    /// A new task; `pid` and `tid` of the event are those of the child.
+    Fork {
+        /// Process of the parent.
+        parent_pid: u32,
+        /// The thread that forked.
+        parent_tid: u32,
+    },
+    /// The task ended.
+    Exit,
+    /// The task has a new name.
+    Name {
+        /// The name.
+        name: &'a str,
+        /// Because it executed another program.
+        exec: bool,
+    },
+    /// Code or data of a file appeared in the process's address space.
+    Map {
+        /// First address.
+        start: u64,
+        /// Length in bytes.
+        length: u64,
+        /// Offset in the file.
+        offset: u64,
+        /// Whether it may be executed.
+        code: bool,
+        /// Path, or a name in brackets.
+        path: &'a str,
+    },
+    /// Records that the kernel could not store on this CPU.
+    Lost {
+        /// How many.
+        records: u64,
+    },
+    /// A tracepoint.
+    Trace(Trace<'a>),
+}
+
+/// Call chains, innermost first, context markers removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Chain<'a> {
+    /// Kernel addresses. Empty: the task was in user mode, or the kernel may not be looked at.
+    pub kernel: &'a [u64],
+    /// User addresses.
+    pub user: &'a [u64],
+}
+
+/// Tracepoints that we know how to read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Trace<'a> {
+    /// `block:block_rq_insert`: a request waits in the scheduler's queue.
+    BlockInsert(BlockRequest<'a>),
+    /// `block:block_rq_issue`: a request goes to the driver.
+    BlockIssue(BlockRequest<'a>),
+    /// `block:block_rq_complete`.
+    BlockComplete(BlockRequest<'a>),
+    /// `writeback:balance_dirty_pages`: a writer is made to pause.
+    DirtyPause {
+        /// How long, in nanoseconds (the kernel counts in ticks).
+        pause_ns: u64,
+    },
+    /// `raw_syscalls:sys_enter`.
+    Enter {
+        /// System call number.
+        number: i64,
+        /// Its arguments.
+        arguments: [u64; 6],
+    },
+    /// `raw_syscalls:sys_exit`.
+    Return {
+        /// System call number.
+        number: i64,
+        /// What it returned; negative: an error.
+        value: i64,
+    },
+}
+
+/// A request of the block layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlockRequest<'a> {
+    /// Major and minor number of the device.
+    pub device: (u32, u32),
+    /// First sector (512 bytes).
+    pub sector: u64,
+    /// Length.
+    pub bytes: u64,
+    /// Flags as the kernel writes them: `R`, `W`, `RA` (read-ahead), `WS` (synchronous), `FF` (flush), `RM` (metadata).
+    pub flags: &'a str,
+    /// Name of the task that issued it; empty for a completion.
+    pub task: &'a str,
+}
