@@ -11,4 +11,5 @@
 //! happens to the watcher.
 
 pub mod event;
+pub mod proc_fs;
 pub mod session;
