@@ -11,4 +11,6 @@
 //! happens to the watcher.
 
 pub mod event;
+pub mod perf;
 pub mod session;
+pub mod tracefs;
