@@ -99,6 +99,8 @@ impl Setting {
     /// Words for a refusal where `kernel.perf_event_paranoid` must be `enough` or less.
     fn refusal(&self, error: &io::Error, enough: i32, fix: String) -> (String, Option<String>) {
         match error.raw_os_error() {
+            // The kernel itself says EACCES; a container's filter answers EPERM before the kernel is asked.
+            Some(libc::EPERM) if self.container => self.seccomp_refuses(),
             Some(libc::EACCES | libc::EPERM) if self.paranoid.is_none_or(|p| p > enough) => {
                 if self.has(CAP_PERFMON) || self.has(CAP_SYS_ADMIN) {
                     self.seccomp_refuses()
@@ -116,7 +118,7 @@ impl Setting {
             Some(paranoid) if paranoid > enough => format!("kernel.perf_event_paranoid is {paranoid}"),
             _ => "the kernel refuses".to_owned(),
         };
-        (if self.container { format!("{why}, and this is a container") } else { why }, Some(fix))
+        (why, Some(fix))
     }
 
     fn seccomp_refuses(&self) -> (String, Option<String>) {
@@ -135,9 +137,6 @@ impl Setting {
     }
 
     fn setcap(&self) -> String {
-        if self.container {
-            return "docker run --cap-add PERFMON --cap-add SYSLOG ...".to_owned();
-        }
         format!("sudo setcap {CAPABILITIES} {}", self.program.as_deref().unwrap_or("iowhy"))
     }
 

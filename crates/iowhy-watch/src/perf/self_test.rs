@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::attr::{self, Role, Start};
 use super::recorder::{Recorder, Subject};
@@ -17,7 +18,7 @@ use crate::event::Kind;
 const PIECES: usize = 6;
 /// Length of a piece with ticks, and of the time between two ticks in it: faster than any real clock, to be seen.
 const TICK_PIECE: Duration = Duration::from_millis(1);
-const TICK_PERIOD_NS: u64 = 25_000;
+const TICK_PERIOD_NS: u64 = 50_000;
 /// Round trips of a piece with switches: two switches each.
 const ROUND_TRIPS: u32 = 100;
 
@@ -162,15 +163,17 @@ fn samples(mut words: &[u64]) -> u64 {
     count
 }
 
-/// System calls that fit into the time: work that has a kernel stack.
+/// System calls that fit into so much CPU time: work that has a kernel stack. CPU time, because waiting for a CPU is
+/// no cost of ticks.
 fn calls_in(time: Duration) -> u64 {
-    let start = Instant::now();
+    let cpu_time = || {
+        let now = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+    };
+    let end = cpu_time() + time;
     let mut calls = 0;
-    while start.elapsed() < time {
-        for _ in 0..8 {
-            let _ = rustix::process::getppid();
-        }
-        calls += 8;
+    while cpu_time() < end {
+        calls += 1;
     }
     calls
 }
