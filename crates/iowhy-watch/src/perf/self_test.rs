@@ -138,9 +138,9 @@ fn tick_cost() -> Option<f64> {
     for _ in 0..PIECES {
         plain = plain.max(calls_in(TICK_PIECE));
         let ring = rings.first_mut()?;
-        attr::switch_fd(ring.leader(), true).ok()?;
+        attr::switch(ring.leader(), true).ok()?;
         let calls = calls_in(TICK_PIECE);
-        attr::switch_fd(ring.leader(), false).ok()?;
+        attr::switch(ring.leader(), false).ok()?;
         words.clear();
         ring.take(&mut words);
         if calls > ticked {
