@@ -322,11 +322,14 @@ fn a_ring_that_fills_wakes_its_reader_and_then_tells_what_it_lost() {
         }
         recorder.switches(false);
         let mut told = 0;
+        let start = Instant::now();
         recorder.drain(true, &mut |e| {
             if let Kind::Lost { records } = e.kind {
                 told += records;
             }
         });
+        let (took, counts) = (start.elapsed(), recorder.counts());
+        eprintln!("drain: {} records, {} bytes of rings in {took:?}", counts.records, recorder.ring_bytes());
         assert!(told > 100);
         assert_eq!(told, recorder.counts().lost);
     });

@@ -14,8 +14,9 @@ use super::recorder::{Recorder, Subject};
 use super::rights::Rights;
 use crate::event::Kind;
 
-/// Pieces of each kind.
+/// Pieces of each kind at most, and the time after which no more are begun: a busy machine has to do with fewer.
 const PIECES: usize = 6;
+const BUDGET: Duration = Duration::from_millis(15);
 /// Length of a piece with ticks, and of the time between two ticks in it: faster than any real clock, to be seen.
 const TICK_PIECE: Duration = Duration::from_millis(1);
 const TICK_PERIOD_NS: u64 = 50_000;
@@ -107,7 +108,9 @@ fn switch_cost(rights: &Rights) -> Option<(Option<f64>, u64)> {
         round_trips(ROUND_TRIPS / 4)?;
         let (mut plain, mut recorded) = (Duration::MAX, Duration::MAX);
         let mut switches = 0u64;
-        for _ in 0..PIECES {
+        let (begin, mut pieces) = (Instant::now(), 0);
+        while pieces < PIECES && begin.elapsed() < BUDGET {
+            pieces += 1;
             recorder.switches(false);
             plain = plain.min(round_trips(ROUND_TRIPS)?);
             recorder.switches(true);
@@ -115,7 +118,7 @@ fn switch_cost(rights: &Rights) -> Option<(Option<f64>, u64)> {
         }
         recorder.drain(true, &mut |event| switches += u64::from(matches!(event.kind, Kind::Out { .. })));
         // As many as were seen, for on two CPUs not every byte makes a thread sleep.
-        let per_piece = switches as f64 / PIECES as f64;
+        let per_piece = switches as f64 / pieces as f64;
         let cost = (recorded.as_nanos() as f64 - plain.as_nanos() as f64) / per_piece;
         Some(((cost > 0.0 && cost.is_finite()).then_some(cost), recorder.counts().lost))
     });
@@ -135,7 +138,9 @@ fn tick_cost() -> Option<f64> {
     let mut words = Vec::new();
     let (mut plain, mut ticked) = (0u64, 0u64);
     let mut ticks = 0u64;
-    for _ in 0..PIECES {
+    let (begin, mut pieces) = (Instant::now(), 0);
+    while pieces < PIECES && begin.elapsed() < BUDGET {
+        pieces += 1;
         plain = plain.max(calls_in(TICK_PIECE));
         let ring = rings.first_mut()?;
         attr::switch(ring.leader(), true).ok()?;
