@@ -11,5 +11,7 @@
 //! happens to the watcher.
 
 pub mod event;
+pub mod perf;
 pub mod proc_fs;
 pub mod session;
+pub mod tracefs;
