@@ -74,7 +74,8 @@ mod tests {
         for (pattern, value) in [("ext4_*", 1), ("ext4_file_*", 2), ("ext4_file_read_iter", 3), ("a", 4)] {
             assert_eq!(p.insert(pattern, value), None);
         }
-        let got = ["ext4_map", "ext4_file_write", "ext4_file_read_iter", "ext4", "a", "ab", ""].map(|n| p.get(n));
+        let got =
+            ["ext4_map", "ext4_file_write", "ext4_file_read_iter", "ext4", "a", "ab", ""].map(|n| p.get(n));
         assert_eq!(got, [Some(1), Some(2), Some(3), None, Some(4), None, None]);
         assert_eq!(p.insert("ext4_*", 9), Some(1));
     }

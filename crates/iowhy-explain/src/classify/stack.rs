@@ -114,8 +114,7 @@ impl Classifier {
         let mut entered = false;
         let mut worked = false;
         for frame in frames.iter().rev() {
-            if let Some(operation) =
-                self.table.entry_call(frame).or_else(|| self.table.operations.get(frame))
+            if let Some(operation) = self.table.entry_call(frame).or_else(|| self.table.operations.get(frame))
             {
                 return operation;
             }

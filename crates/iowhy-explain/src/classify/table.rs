@@ -1,6 +1,6 @@
-//! Reads the table of kernel functions (`symbols.toml`) into look-ups.
+//! Reads the table of kernel functions (`symbols.toml`, `waits.toml`) into look-ups.
 //!
-//! The table is data; what its sections mean is said at its head. Reading is total: an entry that cannot be
+//! The table is data; what its sections mean is said at their heads. Reading is total: an entry that cannot be
 //! understood is left out and named in [`Table::faults`], and a test holds that list empty. What may not enter: a name
 //! of a kernel function.
 
@@ -13,7 +13,7 @@ use super::patterns::Patterns;
 use super::{Operation, Wait};
 
 /// The table that is part of this program.
-const EMBEDDED: &str = include_str!("symbols.toml");
+const EMBEDDED: &str = concat!(include_str!("symbols.toml"), include_str!("waits.toml"));
 
 /// What a function is to the walk over a stack, whatever else it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -227,6 +227,8 @@ impl Table {
             let wait = self.wait(id);
             for operation in operations.split_whitespace() {
                 let operation = self.operation(operation);
+                let twice = sleeper.by_operation.iter().any(|(o, _)| *o == operation);
+                self.conflict("wait by operation", operation.id(), twice);
                 sleeper.by_operation.push((operation, wait));
             }
         }
@@ -243,7 +245,11 @@ impl Table {
         }
     }
 
-    fn neighbours(&mut self, lists: &HashMap<String, String>, sets: &HashMap<String, String>) -> Patterns<Wait> {
+    fn neighbours(
+        &mut self,
+        lists: &HashMap<String, String>,
+        sets: &HashMap<String, String>,
+    ) -> Patterns<Wait> {
         let mut patterns = Patterns::default();
         for (id, names) in lists {
             let wait = self.wait(id);
@@ -267,8 +273,10 @@ impl Table {
     /// The operation of a system call by the name of its entry function, `__x64_sys_read` or `ksys_read`; `None` for
     /// a function that is no such entry, or for a call that the table does not list unless its prefix is beyond doubt.
     pub(crate) fn entry_call(&self, function: &str) -> Option<Operation> {
-        let (prefix, call) =
-            self.call_prefixes.iter().find_map(|p| function.strip_prefix(p.as_str()).map(|rest| (p, rest)))?;
+        let (prefix, call) = self
+            .call_prefixes
+            .iter()
+            .find_map(|p| function.strip_prefix(p.as_str()).map(|rest| (p, rest)))?;
         match self.calls.get(call) {
             Some(operation) => Some(*operation),
             None => prefix.starts_with("__").then_some(Operation::Other),
