@@ -12,3 +12,4 @@
 
 pub mod event;
 pub mod session;
+pub mod symbols;
