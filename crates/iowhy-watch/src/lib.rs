@@ -13,3 +13,4 @@
 pub mod event;
 pub mod session;
 pub mod symbols;
+pub mod timeline;
