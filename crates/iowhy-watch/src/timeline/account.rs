@@ -118,7 +118,13 @@ impl Account {
 
     /// Adds to a tally. `tallies` counts those of all accounts; when there are too many, the stack is forgotten.
     #[inline]
-    pub(super) fn add(&mut self, key: (StackId, Kind), what: (u64, f64, u64), window: u32, tallies: &mut usize) {
+    pub(super) fn add(
+        &mut self,
+        key: (StackId, Kind),
+        what: (u64, f64, u64),
+        window: u32,
+        tallies: &mut usize,
+    ) {
         let (time_ns, wall_ns, events) = what;
         if let Some(t) = self.tallies.get_mut(&key) {
             t.add(window, time_ns, wall_ns, events);

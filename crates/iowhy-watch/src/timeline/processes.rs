@@ -90,7 +90,8 @@ impl Processes {
     }
 
     pub(super) fn into_list(mut self) -> Vec<Process> {
-        let mut living: Vec<(u64, Process)> = self.living.drain().map(|(_, l)| (l.order, l.process)).collect();
+        let mut living: Vec<(u64, Process)> =
+            self.living.drain().map(|(_, l)| (l.order, l.process)).collect();
         living.sort_by_key(|(order, _)| *order);
         for (order, process) in living {
             self.keep(order, process);

@@ -117,7 +117,8 @@ fn split_left(a: &Account, kin: &Kin) -> [f64; 3] {
     if a.gap_left_ns <= 0.0 {
         return [0.0; 3];
     }
-    let looks = |kind| a.tallies.iter().filter(|(k, _)| k.1 == kind).map(|(_, t)| t.events as f64).sum::<f64>();
+    let looks =
+        |kind| a.tallies.iter().filter(|(k, _)| k.1 == kind).map(|(_, t)| t.events as f64).sum::<f64>();
     let choices = [states(a), kin.states, [looks(LOOK_RUNNING), 0.0, looks(LOOK_BLOCKED)], [0.0, 0.0, 1.0]];
     let parts = choices.into_iter().find(|c| c.iter().sum::<f64>() > 0.0).unwrap_or([0.0, 0.0, 1.0]);
     let whole: f64 = parts.iter().sum();
@@ -198,7 +199,8 @@ fn spread(
     let on_path: f64 = weights.iter().filter(|(s, _)| stacks.on_path(*s)).map(|(_, w)| w).sum();
     for (stack, weight) in weights {
         let part = weight / whole;
-        let wall_ns = if stacks.on_path(stack) && on_path > 0.0 { row.wall_ns * weight / on_path } else { 0.0 };
+        let wall_ns =
+            if stacks.on_path(stack) && on_path > 0.0 { row.wall_ns * weight / on_path } else { 0.0 };
         rows.push((
             kind,
             stack,
@@ -225,9 +227,9 @@ fn move_to_queue(mut wake_ns: f64, rows: &mut [(u8, StackId, Row)], stacks: &Sta
             continue;
         }
         wake_ns -= moved;
-        let wall = row.wall_ns * moved / row.measured_ns;
+        let wall = row.wall_ns * (moved / row.measured_ns).min(1.0);
         row.measured_ns -= moved;
-        row.wall_ns -= wall;
+        row.wall_ns = (row.wall_ns - wall).max(0.0);
         let queued = book.entry((State::Queued, *stack)).or_default();
         if stacks.on_path(*stack) {
             queued.measured_ns += moved;
@@ -299,22 +301,31 @@ fn merge(into: &mut Row, row: &Row) {
 }
 
 /// Threads and stacks as the profile has them: whole nanoseconds for threads, and stacks that sum to them.
-pub(super) fn publish(books: Vec<Book>, accounts: &[Account], stacks: &Stacks<'_>) -> (Vec<Thread>, Vec<StackTime>) {
+pub(super) fn publish(
+    books: Vec<Book>,
+    accounts: &[Account],
+    stacks: &Stacks<'_>,
+) -> (Vec<Thread>, Vec<StackTime>) {
     let mut threads = Vec::new();
     let mut list: Vec<(u32, State, StackId, f64, f64, u64)> = Vec::new();
     for (a, book) in accounts.iter().zip(books) {
         let index = threads.len() as u32;
         let sum = |state| -> f64 {
-            book.iter().filter(|(k, _)| k.0 == state).map(|(_, r)| r.measured_ns + r.gap_ns + r.moved_ns).sum()
+            book.iter()
+                .filter(|(k, _)| k.0 == state)
+                .map(|(_, r)| r.measured_ns + r.gap_ns + r.moved_ns)
+                .sum()
         };
         let (run, queue) = (sum(State::Running), sum(State::Queued));
         let running_ns = (run.round() as u64).min(a.lifetime_ns);
         let queued_ns = (queue.round() as u64).min(a.lifetime_ns - running_ns);
         let blocked_ns = a.lifetime_ns - running_ns - queued_ns;
         let block = sum(State::Blocked);
-        for (state, whole, found) in
-            [(State::Running, running_ns, run), (State::Queued, queued_ns, queue), (State::Blocked, blocked_ns, block)]
-        {
+        for (state, whole, found) in [
+            (State::Running, running_ns, run),
+            (State::Queued, queued_ns, queue),
+            (State::Blocked, blocked_ns, block),
+        ] {
             if whole > 0 && found <= 0.0 {
                 list.push((index, state, UNKNOWN, whole as f64, 0.0, 0));
             }
@@ -353,7 +364,16 @@ pub(super) fn publish(books: Vec<Book>, accounts: &[Account], stacks: &Stacks<'_
     }
     let row = |(thread, state, stack, time_ns, wall_ns, events)| {
         let (kernel, user, known) = stacks.frames(stack);
-        StackTime { thread, state, kernel: kernel.to_vec(), user: user.to_vec(), known, time_ns, wall_ns, events }
+        StackTime {
+            thread,
+            state,
+            kernel: kernel.to_vec(),
+            user: user.to_vec(),
+            known,
+            time_ns,
+            wall_ns,
+            events,
+        }
     };
     (threads, list.into_iter().map(row).collect())
 }

@@ -65,7 +65,13 @@ impl<'a> Stacks<'a> {
 
     /// The stack with these addresses in this process. `known`: whether the kernel part is all there is (a user-mode
     /// sample has none), or could not be looked at.
-    pub(super) fn intern(&mut self, symbols: &mut Symbols, pid: u32, chain: Chain<'_>, known: bool) -> StackId {
+    pub(super) fn intern(
+        &mut self,
+        symbols: &mut Symbols,
+        pid: u32,
+        chain: Chain<'_>,
+        known: bool,
+    ) -> StackId {
         if !known && chain.user.is_empty() {
             return UNKNOWN;
         }
@@ -106,7 +112,13 @@ impl<'a> Stacks<'a> {
         self.of_names(symbols, &kernel, &[], true)
     }
 
-    fn of_names(&mut self, symbols: &Symbols, kernel: &[SymbolId], user: &[SymbolId], known: bool) -> StackId {
+    fn of_names(
+        &mut self,
+        symbols: &Symbols,
+        kernel: &[SymbolId],
+        user: &[SymbolId],
+        known: bool,
+    ) -> StackId {
         let cut: Vec<SymbolId>;
         let full = self.frames.len() + kernel.len() + user.len() > MOST_FRAMES;
         let user = if full || self.stacks.len() >= MOST_WHOLE { &[] } else { user };

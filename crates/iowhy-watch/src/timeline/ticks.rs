@@ -55,7 +55,8 @@ impl Counter {
     pub(super) fn other(&mut self, pid: u32, tid: u32, kernel: bool) {
         *if kernel { &mut self.sum.kernel } else { &mut self.sum.others } += 1;
         if self.others.len() < MOST_OTHERS || self.others.contains_key(&tid) {
-            let task = self.others.entry(tid).or_insert_with(|| TaskTicks { pid, tid, ..TaskTicks::default() });
+            let task =
+                self.others.entry(tid).or_insert_with(|| TaskTicks { pid, tid, ..TaskTicks::default() });
             task.ticks += 1;
             task.kernel = kernel;
         }

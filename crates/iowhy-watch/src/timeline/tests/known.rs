@@ -38,7 +38,10 @@ fn a_parent_that_waits_for_its_child_takes_no_part_in_the_wall_clock() {
     near(found(&p, 1, State::Running, "?").1, 150.0);
     near(p.idle_wall_ns, 50.0);
     assert_eq!(p.processes.len(), 2);
-    assert_eq!((p.processes[1].pid, p.processes[1].parent, p.processes[1].name.as_str()), (2, Some(1), "child"));
+    assert_eq!(
+        (p.processes[1].pid, p.processes[1].parent, p.processes[1].name.as_str()),
+        (2, Some(1), "child")
+    );
     assert_eq!(p.processes[1].program.as_deref(), Some("/bin/child"));
     assert_eq!(p.threads[1].name, "child");
     assert_eq!(p.threads[1].lifetime_ns, 800);
@@ -184,5 +187,8 @@ fn the_last_switch_of_a_dead_thread_does_not_revive_it_and_its_number_may_come_a
     // And once more, without an end.
     thread(&mut t, 300, 2);
     let p = end(t, 400);
-    assert_eq!(p.threads.iter().filter(|t| t.tid == 2).map(|t| t.lifetime_ns).collect::<Vec<_>>(), [100, 100, 100]);
+    assert_eq!(
+        p.threads.iter().filter(|t| t.tid == 2).map(|t| t.lifetime_ns).collect::<Vec<_>>(),
+        [100, 100, 100]
+    );
 }

@@ -46,7 +46,12 @@ fn anything(switches: bool, steps: &[Step]) -> Parts {
             19 => t.switches_on(time),
             20 => t.cumulative(s.tid, time, ran, ran / 3),
             21 => t.census(time, s.tid, Found::Asleep, &["io_wait"]),
-            22 => t.census(time, s.tid, if s.stack < 3 { Found::Running } else { Found::Asleep }, &["futex_wait"]),
+            22 => t.census(
+                time,
+                s.tid,
+                if s.stack < 3 { Found::Running } else { Found::Asleep },
+                &["futex_wait"],
+            ),
             _ => at(&mut t, now.saturating_sub(500), 0, 0, Kind::Lost { records: 1 }),
         }
     }
@@ -86,7 +91,8 @@ fn valid(steps: &[Step], lose_every: usize) -> (Parts, Vec<u64>) {
             ran[who] += now - since[who];
         }
     }
-    let threads = (0..3).map(|w| ThreadTotal { tid: w as u32 + 1, running_ns: ran[w], queued_ns: 0 }).collect();
+    let threads =
+        (0..3).map(|w| ThreadTotal { tid: w as u32 + 1, running_ns: ran[w], queued_ns: 0 }).collect();
     (t.finish(Totals { end_ns: 1000 + now, threads }), ran)
 }
 

@@ -10,7 +10,8 @@ use super::*;
 use crate::event::Chain;
 use crate::symbols::Kernel;
 
-const KERNEL: &str = "1000 T io_wait\n2000 T futex_wait\n3000 T copy\n4000 T make_room\n5000 T lookup\n6000 T kthread\n";
+const KERNEL: &str =
+    "1000 T io_wait\n2000 T futex_wait\n3000 T copy\n4000 T make_room\n5000 T lookup\n6000 T kthread\n";
 pub(super) const IO: &[u64] = &[0x1000];
 pub(super) const FUTEX: &[u64] = &[0x2000];
 pub(super) const COPY: &[u64] = &[0x3000];
@@ -81,7 +82,10 @@ pub(super) fn profile(parts: Parts) -> Profile {
     }
     assert!(p.idle_wall_ns >= 0.0);
     for s in &p.stacks {
-        assert!(s.time_ns >= 0.0 && s.wall_ns >= 0.0 && s.time_ns.is_finite() && s.wall_ns.is_finite(), "{s:?}");
+        assert!(
+            s.time_ns >= 0.0 && s.wall_ns >= 0.0 && s.time_ns.is_finite() && s.wall_ns.is_finite(),
+            "{s:?}"
+        );
         assert!(s.kernel.iter().chain(&s.user).all(|id| (*id as usize) < p.symbols.len()));
     }
     p
