@@ -16,4 +16,6 @@ pub mod event;
 pub mod perf;
 pub mod proc_fs;
 pub mod session;
+pub mod symbols;
+pub mod timeline;
 pub mod tracefs;
