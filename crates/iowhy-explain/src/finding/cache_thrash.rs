@@ -21,7 +21,7 @@ const MOSTLY: f64 = 0.5;
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let fetched = facts.profile.io.device_read_bytes.filter(|b| *b > 0)? as f64;
     let evicted = facts.recently_evicted_pages();
-    let distinct = facts.file_bytes_read();
+    let distinct = facts.file_bytes_read().filter(|_| facts.files_are_complete());
     let again = match distinct {
         // More than all the files hold: the rest certainly came again. What came again of files that were read in part
         // is beyond that, and not known.
@@ -110,6 +110,12 @@ mod tests {
         let saved = 0.85 * 0.8 * 0.8;
         assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - saved)).abs() < 1e-6);
         assert!(found.advice.contains("smaller than memory"));
+    }
+
+    #[test]
+    fn a_tree_of_files_that_were_not_all_seen_is_not_read_again() {
+        let run = passes(30 << 30, 0.8).calls(&[("openat", 100_000)]);
+        assert!(!run.ids().contains(&FindingId::CacheThrash));
     }
 
     #[test]

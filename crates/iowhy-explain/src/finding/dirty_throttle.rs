@@ -35,6 +35,15 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         say::count(pauses.events as f64),
         say::time(pauses.time_ns / (pauses.events as f64).max(1.0))
     )];
+    if let (Some(ns), Some(pauses)) =
+        (facts.profile.pressure.dirty_paused_ns, facts.profile.pressure.dirty_pauses)
+    {
+        evidence.push(format!(
+            "the kernel itself reports {} pauses, {} in all",
+            say::count(pauses as f64),
+            say::time(ns as f64)
+        ));
+    }
     if let Some(device) = facts.device() {
         evidence.push(format!(
             "{} wrote {} meanwhile, {}, busy {} of the time",

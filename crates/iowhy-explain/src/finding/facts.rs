@@ -240,6 +240,30 @@ impl Facts<'_> {
         Some((d.read_ns + d.write_ns + d.flush_ns) as f64 / d.busy_ns as f64)
     }
 
+    /// The same for reads alone, or writes alone, so that write-back in the background does not look like reading with
+    /// a deep queue. A lower bound where it comes from the device's counters: its busy time is that of both.
+    pub(super) fn in_flight_of(&self, side: Side) -> Option<f64> {
+        if let Some(traced) = self.profile.block.as_ref().and_then(|b| b.in_flight) {
+            return Some(traced);
+        }
+        let d = self.device().filter(|d| d.busy_ns > 0)?;
+        let ns = match side {
+            Side::Read => d.read_ns,
+            Side::Write => d.write_ns,
+        };
+        Some((ns as f64 / d.busy_ns as f64).max(1.0))
+    }
+
+    /// Whether the list of files may be taken as complete. Short-lived files are missed where no calls were traced, and
+    /// of very many only some are kept; then opening takes time, or there are more opens than files.
+    pub(super) fn files_are_complete(&self) -> bool {
+        const OF_A_START: f64 = 30.0;
+        match self.scaled_calls(&["open", "openat", "openat2"]) {
+            Some(opens) => opens.likely <= 2.0 * self.profile.files.len() as f64 + OF_A_START,
+            None => self.account.wall_share(self.account.operation(Operation::Open)) < 0.02,
+        }
+    }
+
     /// Mean bytes of a read request at the device: of the program's own requests where they were traced.
     pub(super) fn device_read_bytes_mean(&self) -> Option<f64> {
         let own = self.profile.block.as_ref().filter(|b| b.own_reads > 0);

@@ -64,7 +64,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         )
     } else {
         format!(
-            "No change to the I/O would save {} of the time or more; most of the time is {words} ({})",
+            "No cause was found whose repair would save {} of the time or more; most of the time is {words} ({})",
             say::percent(super::WORTH_SAVING),
             say::percent(share)
         )

@@ -16,6 +16,8 @@ pub(super) const RULE: Rule =
 
 /// Opens that the start of a process needs.
 const OPENS_OF_A_START: f64 = 30.0;
+/// With more processes than this, their start may be what opens files.
+const PROCESSES_OF_A_SCRIPT: f64 = 20.0;
 /// Files with fewer bytes than this are small: finding one costs more than reading it.
 const SMALL_BYTES: f64 = 65_536.0;
 /// Part of the I/O time that names must take where nothing is known of the size of files.
@@ -34,6 +36,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     if opens.is_some_and(|o| o.likely < 2.0 * OPENS_OF_A_START * processes)
         && facts.scaled_calls(&NAME_CALLS).is_none_or(|n| n.likely < 10.0 * OPENS_OF_A_START * processes)
     {
+        return None;
+    }
+    // A script that starts many programs opens their libraries; without a count that is not told apart.
+    if opens.is_none() && processes > PROCESSES_OF_A_SCRIPT {
         return None;
     }
     let moved: f64 = Side::BOTH.iter().filter_map(|s| facts.bytes(*s)).sum();

@@ -23,7 +23,9 @@ const SCATTERED_BYTES: f64 = 32_768.0;
 const MOSTLY: f64 = 0.5;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
-    let in_flight = facts.in_flight();
+    let reads = facts.waiting(Operation::Read, Wait::DeviceRead).wall_ns;
+    let writes = facts.waiting(Operation::Write, Wait::DeviceWrite).wall_ns;
+    let in_flight = facts.in_flight_of(if reads >= writes { Side::Read } else { Side::Write });
     let waiting = |e: &Entry| match (e.class.operation, e.class.wait) {
         (Operation::Read, Some(Wait::DeviceRead)) | (Operation::Write, Some(Wait::DeviceWrite)) => true,
         (Operation::Ring | Operation::Aio, Some(Wait::Completion)) => in_flight.is_some(),
