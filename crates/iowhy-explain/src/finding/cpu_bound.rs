@@ -13,10 +13,7 @@ const BOUND: f64 = 0.6;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let account = facts.account;
-    let (share, how) = match facts.program_share() {
-        Some(known) => known,
-        None => return None,
-    };
+    let (share, how) = facts.program_share()?;
     if share < BOUND {
         return None;
     }

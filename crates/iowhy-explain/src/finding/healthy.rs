@@ -13,8 +13,11 @@ pub(super) const RULE: Rule = Rule { id: FindingId::Healthy, manual: include_str
 /// Time that was not seen is worth a word from this share on.
 const WORTH_SAYING: f64 = 0.1;
 
-/// What a part of the time is, in words.
-const PARTS: [(&str, fn(&Entry) -> bool); 6] = [
+/// Words for a part of the time, and which entries belong to it.
+type Part = (&'static str, fn(&Entry) -> bool);
+
+/// What the time can go into.
+const PARTS: [Part; 6] = [
     ("the program's own code", |e| e.busy && e.class.layer == Layer::Program),
     ("copying bytes between kernel and program", |e| e.busy && e.class.layer == Layer::Copy),
     ("CPU time in the kernel other than copying", |e| {

@@ -184,7 +184,6 @@ prop_compose! {
         p.pressure.memory_bytes = counters[10];
         p.pressure.cpu_throttled_ns = counters[11];
         p.pressure.others_cpu_share = flags[1].then_some(numbers[0] as f64 % 1.0);
-        let mut run = run;
         if flags[2] {
             run = run.file(numbers[1], |f| {
                 f.mapped = flags[3];
