@@ -40,7 +40,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         _ => false,
     };
     let sum = facts.account.sum(cost);
-    let writes = facts.calls(Side::Write).map_or(0.0, |w| w.likely);
+    let counted_writes = facts.calls(Side::Write).map(|w| w.likely);
+    let writes = counted_writes.unwrap_or(0.0);
     let syncs = match facts.syncs() {
         Some(syncs) if !within_writes => syncs,
         other => Range::exact(other.map_or(0.0, |s| s.likely) + synchronous * writes),
@@ -54,13 +55,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }
 
     let data = |e: &Entry| cost(e) && matches!(e.class.wait, Some(Wait::DataWriteback | Wait::DeviceWrite));
-    let bytes_each = facts.bytes(Side::Write).unwrap_or(0.0) / syncs.likely;
+    let bytes_each = facts.bytes(Side::Write).map(|b| b / syncs.likely);
     // A write-back of few bytes is one request whatever it carries: batching saves at least half of it. One of many
     // bytes takes as long as before.
-    let data_part = if bytes_each <= SMALL_WRITEBACK_BYTES {
-        Range::new(0.45, 0.9, 0.99)
-    } else {
-        Range::new(0.0, 0.1, 0.5)
+    let data_part = match bytes_each {
+        Some(bytes) if bytes <= SMALL_WRITEBACK_BYTES => Range::new(0.45, 0.9, 0.99),
+        Some(_) => Range::new(0.0, 0.1, 0.5),
+        None => Range::new(0.0, 0.5, 0.99),
     };
     let whole = facts.saved_without(|e| f64::from(cost(e)));
     let data_wall = facts.account.sum(data).wall_ns;
@@ -77,13 +78,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let queued = part(&|e| e.class.layer == Layer::CpuQueue);
     let call = if within_writes { "synchronous write" } else { "sync" };
     let evidence = vec![
-        format!(
-            "{} {call}s for {} writes: {} writes and {} each",
-            say::counted(syncs),
-            say::count(writes),
-            say::count(writes_each),
-            say::bytes(bytes_each)
-        ),
+        match counted_writes.zip(bytes_each) {
+            Some((writes, bytes)) => format!(
+                "{} {call}s for {} writes: {} writes and {} each",
+                say::counted(syncs),
+                say::count(writes),
+                say::count(writes_each),
+                say::bytes(bytes)
+            ),
+            None => format!("{} {call}s; how much was written for each was not seen", say::counted(syncs)),
+        },
         format!(
             "a {call} takes {}: {} writing the data back, {} flushing the device's cache, {} committing the journal, \
              {} CPU time and other",
@@ -119,11 +123,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "Each {} made durable by itself: {} {call}s take {} of the time",
-            if writes_each < 1.5 {
-                "write is".to_owned()
-            } else {
-                format!("{} writes are", say::count(writes_each))
+            "{} made durable by itself: {} {call}s take {} of the time",
+            match counted_writes {
+                Some(_) if (0.5..1.5).contains(&writes_each) => "Each write is".to_owned(),
+                Some(_) if writes_each >= 1.5 =>
+                    format!("Each batch of {} writes is", say::count(writes_each)),
+                // Fewer writes than syncs (mapped memory), or their number was not seen.
+                _ => "Each little change is".to_owned(),
             },
             say::count(syncs.likely),
             say::percent(facts.wall_share(sum.wall_ns))

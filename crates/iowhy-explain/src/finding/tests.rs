@@ -95,6 +95,11 @@ fn any_operation() -> impl Strategy<Value = Operation> {
     prop::sample::select(vec![
         O::User,
         O::Read,
+        O::Read,
+        O::Read,
+        O::Fault,
+        O::Write,
+        O::Read,
         O::Write,
         O::Sync,
         O::Open,
@@ -152,9 +157,10 @@ fn any_layer() -> impl Strategy<Value = Layer> {
 prop_compose! {
     /// A run that closes, with counters that need not make sense together.
     fn any_run()(
-        busy in prop::collection::vec((any_operation(), any_layer(), 0.0..1.0f64, 0u64..2000), 0..6),
-        waits in prop::collection::vec((any_operation(), any_wait(), 0.0..1.0f64), 0..6),
-        threads in 1usize..4,
+        busy in prop::collection::vec((any_operation(), any_layer(), 0.0..1.0f64, 0u64..2000), 0..4),
+        waits in prop::collection::vec((any_operation(), any_wait(), 0.0..1.0f64), 0..4),
+        threads in prop_oneof![3 => Just(1usize), 1 => 2usize..4],
+        call_bytes in prop::collection::vec(prop_oneof![1u64..10_000, 1u64..1 << 24], 2),
         counters in prop::collection::vec(prop::option::of(prop_oneof![0u64..100, any::<u64>(), 0u64..1 << 40]), 12),
         numbers in prop::collection::vec(prop_oneof![0u64..100, 0u64..1 << 40], 24),
         flags in prop::collection::vec(any::<bool>(), 8),
@@ -178,6 +184,11 @@ prop_compose! {
         let io = &mut p.io;
         (io.read_calls, io.write_calls, io.read_bytes, io.written_bytes) =
             (counters[0], counters[1], counters[2], counters[3]);
+        // Half of the time the bytes make sense beside the calls.
+        if flags[1] {
+            io.read_bytes = io.read_calls.map(|n| n.saturating_mul(call_bytes[0]));
+            io.written_bytes = io.write_calls.map(|n| n.saturating_mul(call_bytes[1]));
+        }
         (io.device_read_bytes, io.device_written_bytes) = (counters[4], counters[5]);
         (io.minor_faults, io.major_faults, io.user_ns, io.system_ns) =
             (counters[6], counters[7], counters[8], counters[9]);
