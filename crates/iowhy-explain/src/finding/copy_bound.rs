@@ -44,10 +44,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let both = moved(Side::Read).min(moved(Side::Write)) > 0.4 * moved(Side::Read).max(moved(Side::Write));
     let mut evidence = vec![
         format!(
-            "copying takes {} of the wall time, {} of {} for each thread that copies",
+            "copying {} takes {} of the wall time, at {} in each thread that copies",
+            say::bytes(bytes),
             say::percent(facts.wall_share(sum.wall_ns)),
-            say::rate(bytes, sum.time_ns),
-            say::bytes(bytes)
+            say::rate(bytes, sum.time_ns)
         ),
         format!(
             "{} calls of {} on average: the cost of the calls themselves is small",

@@ -58,11 +58,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         ),
     ];
     evidence.extend(ahead.map(|share| format!("{} of the bytes were read ahead", say::percent(share))));
-    evidence.extend(
-        device
-            .zip(window)
-            .map(|(d, w)| format!("the read-ahead window of {} is {}", d.name, say::bytes(w as f64))),
-    );
+    evidence.extend(device.zip(window).map(|(d, w)| match w {
+        0 => format!("read-ahead is switched off on {} (window 0)", d.name),
+        w => format!("the read-ahead window of {} is {}", d.name, say::bytes(w as f64)),
+    }));
     let advice = match (device, window) {
         (Some(d), Some(w)) if (w as f64) < SMALL_BYTES => format!(
             "Give the device its window back: `echo 128 > /sys/block/{}/queue/read_ahead_kb` (or `blockdev --setra 256`).",

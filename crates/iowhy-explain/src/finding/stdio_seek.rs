@@ -64,7 +64,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: reads.wall_ns + seeks.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "Each seek throws the library's buffer away: {} are read again and again, {} a time",
+            "Each seek throws the library's buffer away: {} of the reads fetch the same bytes again, {} at a time",
             say::percent(repeated.likely),
             say::bytes(mean)
         ),

@@ -80,7 +80,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let evidence = vec![
         match counted_writes.zip(bytes_each) {
             Some((writes, bytes)) => format!(
-                "{} {call}s for {} writes: {} writes and {} each",
+                "{} {call}s for {} writes: {} to each, with {}",
                 say::counted(syncs),
                 say::count(writes),
                 say::count(writes_each),
