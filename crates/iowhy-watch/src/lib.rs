@@ -10,5 +10,7 @@
 //! The program under watch is never harmed: nothing is injected into it, it is never stopped, and it runs on whatever
 //! happens to the watcher.
 
+pub mod child;
 pub mod event;
 pub mod session;
+pub mod signals;
