@@ -55,13 +55,19 @@ fn it_waits_to_be_released_and_never_runs_when_dropped() {
 
 #[test]
 fn a_script_without_interpreter_line_runs_in_the_shell() {
-    use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("script");
-    std::fs::write(&file, "test \"$1\" = 'a b' && exit 9\n").unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // Another process writes it: a fork of a parallel test could hold our descriptor open, and the file busy.
+    let write = |text: &str| {
+        let status = std::process::Command::new("sh")
+            .args(["-c", "printf '%s\n' \"$1\" > \"$0\" && chmod 755 \"$0\""])
+            .args([file.as_os_str(), OsStr::new(text)])
+            .status();
+        assert!(status.unwrap().success());
+    };
+    write("test \"$1\" = 'a b' && exit 9");
     assert_eq!(run(&[file.to_str().unwrap(), "a b"]), End::Code(9));
-    std::fs::write(&file, "#!/no/such/interpreter\n").unwrap();
+    write("#!/no/such/interpreter");
     let mut child = hold(&[file.to_str().unwrap()]).unwrap();
     assert_eq!(child.release().unwrap_err().code, 127);
 }
