@@ -12,5 +12,7 @@
 
 pub mod child;
 pub mod event;
+pub mod perf;
 pub mod session;
 pub mod signals;
+pub mod tracefs;
