@@ -13,6 +13,7 @@
 pub mod child;
 pub mod event;
 pub mod perf;
+pub mod proc_fs;
 pub mod session;
 pub mod signals;
 pub mod tracefs;
