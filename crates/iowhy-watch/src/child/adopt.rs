@@ -14,6 +14,7 @@ const MOST_KNOWN: usize = 65_536;
 /// While it lives, orphaned descendants become our children (PR_SET_CHILD_SUBREAPER).
 #[derive(Debug)]
 pub struct Adoption {
+    active: bool,
     before: bool,
     known: HashSet<u32>,
 }
@@ -32,12 +33,22 @@ impl Adoption {
     pub fn begin() -> Adoption {
         let before = subreaper();
         set_subreaper(true);
-        Adoption { before, known: HashSet::new() }
+        Adoption { active: true, before, known: HashSet::new() }
+    }
+
+    /// Adopts nobody: the subject is not below us.
+    pub fn none() -> Adoption {
+        Adoption { active: false, before: true, known: HashSet::new() }
+    }
+
+    /// Whether orphans come to us.
+    pub fn active(&self) -> bool {
+        self.active
     }
 
     /// A process that descends from the program.
     pub fn descendant(&mut self, pid: u32) {
-        if self.known.len() < MOST_KNOWN {
+        if self.active && self.known.len() < MOST_KNOWN {
             self.known.insert(pid);
         }
     }

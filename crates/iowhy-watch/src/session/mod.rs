@@ -94,7 +94,7 @@ fn command(program: &OsString, arguments: &[OsString], options: &Options<'_>) ->
     child.release()?;
     let mut requests = Requests::default();
     let end = loop {
-        match pump.turn(&Target { pidfd: child.pidfd(), signals: signals.as_ref() }, &mut adoption) {
+        match pump.turn(&Target { pidfd: child.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption) {
             Turn::Signal(arrival) => match requests.answer(perf::now_ns(), arrival, Some(child.in_our_group())) {
                 Answer::Nothing => {}
                 Answer::PassOn(signal) => child.signal(signal),
@@ -131,7 +131,7 @@ fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<P
     pump.until(deadline_ns);
     let mut requests = Requests::default();
     let end = loop {
-        match pump.turn(&Target { pidfd: existing.pidfd(), signals: signals.as_ref() }, &mut adoption) {
+        match pump.turn(&Target { pidfd: existing.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption) {
             Turn::Signal(arrival) if requests.answer(perf::now_ns(), arrival, None) == Answer::End => {
                 break End::Running;
             }

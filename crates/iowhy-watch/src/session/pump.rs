@@ -2,9 +2,10 @@
 //!
 //! One thread, no locks. What may not enter: what things add up to.
 
+use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 
-use iowhy_core::profile::{Lack, Tier};
+use iowhy_core::profile::{End, IoCounters, Lack, Tier};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::bursts::Bursts;
@@ -72,7 +73,12 @@ pub(super) struct Pump<'a> {
     pub(super) before: Option<Before>,
     pub(super) lacks: Vec<Lack>,
     pub(super) own_cpu_before_ns: u64,
+    /// Threads of our own process are watched.
     pub(super) own: bool,
+    /// I/O counters of those threads at the start.
+    pub(super) threads_before: HashMap<u32, IoCounters>,
+    command: bool,
+    stopped: bool,
     budget: LookBudget,
     census: Census,
     dead_rings: Vec<bool>,
@@ -129,6 +135,9 @@ impl<'a> Pump<'a> {
             rights,
             own_cpu_before_ns: own_cpu_ns(),
             own: false,
+            threads_before: HashMap::new(),
+            command: false,
+            stopped: false,
             budget: LookBudget::new(now),
             census: Census::new(),
             dead_rings: Vec::new(),
@@ -151,6 +160,7 @@ impl<'a> Pump<'a> {
         };
         self.root = threads.first().map_or(0, |t| t.0);
         self.own = matches!(roots, Roots::Own(_));
+        self.command = matches!(roots, Roots::Command(_));
         for (pid, tid) in &threads {
             self.state.roster.add(*pid, *tid);
         }
@@ -226,10 +236,19 @@ impl<'a> Pump<'a> {
     /// The last moment before the program runs (or before watching counts): everything is read that is to be compared
     /// with the end.
     pub(super) fn begin(&mut self) {
-        self.before = Some(Before::read(&mut self.state.reader));
+        let running = (!self.own && !self.command).then_some(self.root);
+        self.before = Some(Before::read(&mut self.state.reader, running));
         let existing: Vec<(u32, u32)> = self.state.roster.iter().collect();
-        for pid in self.state.roster.processes() {
-            self.state.counted.existing(&mut self.state.reader, pid);
+        if self.own {
+            for (pid, tid) in &existing {
+                if let Some(now) = super::close::io_of_thread(&mut self.state.reader, *pid, *tid) {
+                    self.threads_before.insert(*tid, now);
+                }
+            }
+        } else if !self.command {
+            for pid in self.state.roster.processes() {
+                self.state.counted.existing(&mut self.state.reader, pid);
+            }
         }
         let now = now_ns();
         self.state.start_ns = now;
@@ -274,6 +293,11 @@ impl<'a> Pump<'a> {
         Turn::Quiet
     }
 
+    /// Whether [`Target::stop`] said so.
+    pub(super) fn stopped(&self) -> bool {
+        self.stopped
+    }
+
     fn wait(&mut self, target: &Target<'_>) {
         let now = now_ns();
         let pace = if now.saturating_sub(self.state.start_ns) < BEGINNING_NS { EARLY_NS } else { LATE_NS };
@@ -284,6 +308,7 @@ impl<'a> Pump<'a> {
         if let Some(bursts) = &self.bursts {
             until = until.min(bursts.deadline_ns());
         }
+        until = until.min(self.state.files.deadline_ns().max(now + 1));
         if let Some(deadline) = self.deadline_ns {
             until = until.min(deadline);
         }
@@ -306,6 +331,10 @@ impl<'a> Pump<'a> {
         }
         // Errors (EINTR, ENOMEM) only mean that we look earlier.
         let _ = poll(&mut fds, Some(&timeout));
+        if target.stop.is_some() {
+            // It comes last among those from outside, and is readable (end of file) when the other end is closed.
+            self.stopped = fds[first_ring - 1].revents().intersects(PollFlags::IN | PollFlags::HUP);
+        }
         let hung_up: Vec<bool> =
             fds[first_ring..].iter().map(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR)).collect();
         if hung_up.iter().any(|dead| *dead) {
@@ -335,8 +364,10 @@ impl<'a> Pump<'a> {
             self.round(now, adoption);
         }
         self.look_around(now);
+        self.file_round(now);
         if let Some(bursts) = &mut self.bursts {
-            bursts.step(now, &self.state.roster, &mut self.state.reader);
+            let State { roster, files, reader, .. } = &mut self.state;
+            bursts.step(now_ns(), roster, files, reader);
         }
     }
 
@@ -358,7 +389,7 @@ impl<'a> Pump<'a> {
     }
 
     /// Exact times of the threads, as far as that costs little.
-    fn read_times(&mut self) {
+    pub(super) fn read_times(&mut self) {
         let State { line, roster, reader, .. } = &mut self.state;
         for (pid, tid) in roster.iter().take(MOST_READ) {
             if let Some(times) = task::schedstat(reader, pid, tid) {
@@ -374,9 +405,10 @@ impl<'a> Pump<'a> {
         if self.recorder.is_none() || self.rights.tier == Tier::T0 {
             self.read_times();
         }
-        let State { counted, reader, roster, files, .. } = &mut self.state;
-        counted.remember(reader, self.root);
-        files.round(now, &roster.processes(), reader);
+        let State { counted, reader, .. } = &mut self.state;
+        if !self.command && !self.own {
+            counted.remember(reader, self.root);
+        }
         if adoption.active() {
             let ours = tree::children(reader, std::process::id());
             super::close::reap(adoption, &ours, counted, reader);
@@ -446,6 +478,13 @@ impl<'a> Pump<'a> {
         }
     }
 
+    pub(super) fn file_round(&mut self, now: u64) {
+        let State { roster, files, reader, .. } = &mut self.state;
+        if now >= files.deadline_ns() {
+            files.round(now, &roster.processes(), reader);
+        }
+    }
+
     /// Everything that is still in the rings.
     pub(super) fn drain_all(&mut self) {
         if let Some(recorder) = &mut self.recorder {
@@ -478,7 +517,10 @@ impl State<'_> {
             Kind::Trace(_) => {
                 if let Some(block) = &mut self.block {
                     let roster = &self.roster;
-                    block.event(event, |tid| roster.contains(tid));
+                    let kernel = &mut self.kernel_threads;
+                    let reader = std::cell::RefCell::new(&mut self.reader);
+                    let _ = (&kernel, &reader);
+                    block.event(event, &|pid, tid, name| owner(roster, pid, tid, name));
                 }
                 return;
             }

@@ -28,6 +28,11 @@ impl Roster {
         self.threads.remove(&tid);
     }
 
+    /// All threads of a process.
+    pub(super) fn remove_process(&mut self, pid: u32) {
+        self.threads.retain(|_, p| *p != pid);
+    }
+
     pub(super) fn contains(&self, tid: u32) -> bool {
         self.threads.contains_key(&tid)
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use iowhy_core::profile::{End, Profile, State, Tier};
 
+use super::observer::PUMP_NAME;
 use super::*;
 
 /// One watch at a time: orphans and signals belong to the whole process, and the machine is small.
