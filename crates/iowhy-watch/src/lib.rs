@@ -18,4 +18,5 @@ pub mod perf;
 pub mod proc_fs;
 pub mod session;
 pub mod signals;
+pub mod symbols;
 pub mod tracefs;
