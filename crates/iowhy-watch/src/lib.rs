@@ -19,4 +19,5 @@ pub mod proc_fs;
 pub mod session;
 pub mod signals;
 pub mod symbols;
+pub mod timeline;
 pub mod tracefs;

@@ -165,7 +165,13 @@ impl BlockTracer {
         }
     }
 
-    fn issue(&mut self, event: &Event<'_>, request: &BlockRequest<'_>, owner: Owner, inserted: Option<Waiting>) {
+    fn issue(
+        &mut self,
+        event: &Event<'_>,
+        request: &BlockRequest<'_>,
+        owner: Owner,
+        inserted: Option<Waiting>,
+    ) {
         let now = event.time_ns;
         let queued_ns = inserted.map(|waiting| now.saturating_sub(waiting.since_ns));
         if let (Some(times), Some(queued_ns)) = (self.times(owner), queued_ns) {
@@ -246,7 +252,9 @@ impl BlockTracer {
         let completions_seen = self.issued.completed as f64 >= SEEN * all as f64;
         let times = if self.own.device.n + self.own.queue.n > 0 { self.own } else { self.kernel };
         let mut others: Vec<OtherUser> = self.others.into_values().collect();
-        others.sort_by(|a, b| (b.requests, b.bytes).cmp(&(a.requests, a.bytes)).then_with(|| a.name.cmp(&b.name)));
+        others.sort_by(|a, b| {
+            (b.requests, b.bytes).cmp(&(a.requests, a.bytes)).then_with(|| a.name.cmp(&b.name))
+        });
         let mut pooled = self.pooled;
         for user in others.drain(others.len().min(REPORTED)..) {
             pooled.requests += user.requests;

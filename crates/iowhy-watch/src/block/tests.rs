@@ -21,7 +21,16 @@ fn owner(_pid: u32, tid: u32, name: &str) -> Owner {
     }
 }
 
-fn feed(t: &mut BlockTracer, step: Step, time_ns: u64, tid: u32, task: &str, sector: u64, bytes: u64, flags: &str) {
+fn feed(
+    t: &mut BlockTracer,
+    step: Step,
+    time_ns: u64,
+    tid: u32,
+    task: &str,
+    sector: u64,
+    bytes: u64,
+    flags: &str,
+) {
     let request = BlockRequest { device: DISK, sector, bytes, flags, task };
     let trace = match step {
         Step::Insert => Trace::BlockInsert(request),

@@ -227,7 +227,9 @@ impl Tables {
     /// that of another file, and is not believed.
     pub(super) fn close(&mut self, pid: u32, descriptor: i32, time_ns: u64, files: &mut Files) {
         let owner = self.owner(pid);
-        let Some(slot) = self.tables.get_mut(&owner).and_then(|table| table.remove(&descriptor)) else { return };
+        let Some(slot) = self.tables.get_mut(&owner).and_then(|table| table.remove(&descriptor)) else {
+            return;
+        };
         if let Some(description) = self.get(slot.description) {
             description.named.take_if(|named| {
                 named.pid == owner && named.descriptor == descriptor && named.at_ns >= time_ns

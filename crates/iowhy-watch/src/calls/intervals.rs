@@ -33,10 +33,8 @@ impl Intervals {
             self.runs.insert(first, (start, end));
             return Some(end - start);
         }
-        let known: u64 = self.runs[first..last]
-            .iter()
-            .map(|run| run.1.min(end).saturating_sub(run.0.max(start)))
-            .sum();
+        let known: u64 =
+            self.runs[first..last].iter().map(|run| run.1.min(end).saturating_sub(run.0.max(start))).sum();
         self.runs[first] = (self.runs[first].0.min(start), self.runs[last - 1].1.max(end));
         self.runs.drain(first + 1..last);
         Some(end - start - known)

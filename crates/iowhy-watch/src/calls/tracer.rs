@@ -164,8 +164,11 @@ impl CallTracer {
         let entry = (self.bursts / self.group) as usize;
         if entry >= PER_BURST {
             for count in self.counts.values_mut() {
-                count.per_burst =
-                    count.per_burst.chunks(2).map(|p| p.iter().fold(0_u32, |s, c| s.saturating_add(*c))).collect();
+                count.per_burst = count
+                    .per_burst
+                    .chunks(2)
+                    .map(|p| p.iter().fold(0_u32, |s, c| s.saturating_add(*c)))
+                    .collect();
             }
             self.group = self.group.saturating_mul(2);
         }
@@ -266,9 +269,7 @@ impl CallTracer {
             tables.hold(id);
             Some(id)
         });
-        burst
-            .calls
-            .insert(event.tid, Call { number, shape, arguments, pid, entered_ns: now, descriptions });
+        burst.calls.insert(event.tid, Call { number, shape, arguments, pid, entered_ns: now, descriptions });
     }
 
     /// The process of an event gets a table if it has none: a copy of its parent's, if just one is forking.
@@ -303,7 +304,8 @@ impl CallTracer {
         let failed = (-GREATEST_ERROR..0).contains(&value);
         // Of a call that began before the burst, the part in the burst counts: so time scales as counts do.
         let entered_ns = paired.map_or(burst.start_ns, |call| call.entered_ns);
-        let time_ns = if paired.is_some() || call.is_none() { event.time_ns.saturating_sub(entered_ns) } else { 0 };
+        let time_ns =
+            if paired.is_some() || call.is_none() { event.time_ns.saturating_sub(entered_ns) } else { 0 };
         let moved = if shape.returns_bytes() && !failed { u64::try_from(value).unwrap_or(0) } else { 0 };
         let count = self.counts.entry(number).or_default();
         count.calls += 1;
@@ -320,7 +322,9 @@ impl CallTracer {
                 self.drop_call(&mut burst.tables, &call);
             }
             // A thread that executes takes the number of the first thread, so its entry may be under another number.
-            None if shape == Shape::Execute && value == 0 => burst.tables.execute(event.pid, 0, &mut self.files),
+            None if shape == Shape::Execute && value == 0 => {
+                burst.tables.execute(event.pid, 0, &mut self.files)
+            }
             None => self.unplaced(shape, moved, failed, time_ns),
         }
     }
@@ -448,8 +452,7 @@ impl CallTracer {
         };
         let side = direction as usize;
         let places = description.has_offsets();
-        let append =
-            places && direction == Direction::Write && description.has(libc::O_APPEND) == Some(true);
+        let append = places && direction == Direction::Write && description.has(libc::O_APPEND) == Some(true);
         let by_position = match place {
             Place::Position => true,
             Place::Argument(_) => false,
@@ -501,7 +504,8 @@ impl CallTracer {
 
 /// Whether the child that this call makes uses the parent's descriptor table.
 fn shares_table(call: &Call) -> bool {
-    call.shape == Shape::Fork { flags: ForkFlags::Argument } && call.arguments[0] & libc::CLONE_FILES as u64 != 0
+    call.shape == Shape::Fork { flags: ForkFlags::Argument }
+        && call.arguments[0] & libc::CLONE_FILES as u64 != 0
 }
 
 /// Changes what was done through a description.

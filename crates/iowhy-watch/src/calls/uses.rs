@@ -87,7 +87,13 @@ impl Uses {
 
     /// Notes the extent of a transfer. Bytes whose place is not known count as distinct, so that `bytes` less
     /// `distinct_bytes` is what was surely moved before.
-    pub(super) fn extend(&mut self, direction: Direction, extent: Extent, bytes: u64, seen: &mut [Intervals; 2]) {
+    pub(super) fn extend(
+        &mut self,
+        direction: Direction,
+        extent: Extent,
+        bytes: u64,
+        seen: &mut [Intervals; 2],
+    ) {
         let access = &mut self.access[direction as usize];
         let fresh = match extent {
             Extent::From(offset) => seen[direction as usize].insert(offset, bytes),

@@ -4,7 +4,8 @@ use iowhy_core::profile::{End, IoCounters, Lack, Observer, Profile, Sight};
 
 use super::bursts::Finished;
 use super::counted::Counted;
-use super::pump::{Pump, State, own_cpu_ns};
+use super::pump::{Pump, own_cpu_ns};
+use super::state::State;
 use crate::child::{Adoption, Child};
 use crate::perf::now_ns;
 use crate::proc_fs::counters::io;
@@ -39,15 +40,21 @@ impl Pump<'_> {
     /// Ends the watch: all sources are emptied and closed, the command is reaped (`child`, if it ended), and what was
     /// added up becomes the profile.
     pub(super) fn close(mut self, end: End, child: Option<Child>, adoption: &mut Adoption) -> Profile {
-        // Everything that dies with the last look at the program comes first.
-        self.drain_all();
+        // What can be read of a program that has ended, or is about to be let go, comes first.
+        let now = now_ns();
+        if let Some(child) = &child
+            && let Some(t) = task::schedstat(&mut self.state.reader, child.pid(), child.pid())
+        {
+            self.state.last_times = Some((child.pid(), t.running_ns, t.queued_ns));
+        }
         self.read_times();
-        self.file_round(now_ns());
+        self.file_round(now);
+        self.drain(true);
         let finished = match self.bursts.take() {
             Some(bursts) => bursts.finish(&self.state.roster, &mut self.lacks),
             None => Finished::default(),
         };
-        let end_ns = self.state.end_ns(end);
+        let end_ns = self.state.end_ns(now);
         self.count_processes(child, adoption);
         let io = self.state.counted.total();
         self.told_of_those_left(end, adoption);
@@ -105,19 +112,23 @@ impl Pump<'_> {
         };
         self.lacks.push(Lack {
             id: "descendants-left".to_owned(),
-            sentence: format!("the program ended and left {who} running: what they do from then on is not seen"),
+            sentence: format!(
+                "the program ended and left {who} running: what they do from then on is not seen"
+            ),
             fix: Some(format!("iowhy attach {first}")),
         });
     }
 
     fn profile(mut self, end: End, end_ns: u64, io: IoCounters, finished: Finished) -> Profile {
-        let wall_ns = end_ns.saturating_sub(self.state.start_ns);
         let counts = self.recorder.as_ref().map(|r| r.counts()).unwrap_or_default();
         let lost = counts.lost + finished.lost;
         if lost > 0 {
             self.lacks.push(Lack {
                 id: "lost-records".to_owned(),
-                sentence: format!("the kernel could not store {lost} of {} records", counts.records + finished.records + lost),
+                sentence: format!(
+                    "the kernel could not store {lost} of {} records",
+                    counts.records + finished.records + lost
+                ),
                 fix: None,
             });
         }
@@ -131,8 +142,8 @@ impl Pump<'_> {
         let in_program_ns = self.state.switches as f64 * switch_cost.unwrap_or(0.0)
             + self.state.ticks as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
             + finished.cost_ns;
-        let State { line, mut reader, files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
-        let parts = line.finish(end_ns);
+        let parts = self.state.finish_line(end_ns);
+        let State { mut reader, files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let (files, wanted) = files.finish(finished.files, &mut reader);
         let (devices, mut pressure) = match &self.before {
             Some(before) => {
@@ -150,7 +161,7 @@ impl Pump<'_> {
             pressure.dirty_pauses = Some(dirty_pauses);
         }
         let profile = Profile {
-            wall_ns,
+            wall_ns: parts.wall_ns,
             end,
             sight: Sight { tier: self.rights.tier, lacks: self.lacks },
             observer: Observer {

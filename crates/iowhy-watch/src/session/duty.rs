@@ -90,7 +90,8 @@ impl Duty {
         if self.on {
             self.on_ns += length_ns;
         }
-        let share = recorded.saturating_sub(self.count_at_start) as f64 * self.cost_ns / length_ns.max(1) as f64;
+        let share =
+            recorded.saturating_sub(self.count_at_start) as f64 * self.cost_ns / length_ns.max(1) as f64;
         self.since_ns = at_ns;
         self.count_at_start = recorded;
         self.until_ns = at_ns
@@ -103,7 +104,8 @@ impl Duty {
                 let pause_ns = window_ns * (1.0 - wanted) / wanted;
                 // Jitter keeps us from falling into step with the program. Downwards only where the least share
                 // would be missed.
-                let jitter = if wanted <= LEAST { 0.5 + 0.5 * self.rng.unit() } else { 0.5 + self.rng.unit() };
+                let jitter =
+                    if wanted <= LEAST { 0.5 + 0.5 * self.rng.unit() } else { 0.5 + self.rng.unit() };
                 (pause_ns * jitter) as u64
             };
         self.on = on;

@@ -75,7 +75,12 @@ impl Files {
     }
 
     /// A descriptor as the tracer of calls wants it. `None`: it is closed.
-    pub(super) fn resolve(&mut self, pid: u32, descriptor: i32, reader: &mut Reader) -> Option<calls::OpenFile> {
+    pub(super) fn resolve(
+        &mut self,
+        pid: u32,
+        descriptor: i32,
+        reader: &mut Reader,
+    ) -> Option<calls::OpenFile> {
         let file = open_files::open_file(reader, pid, u32::try_from(descriptor).ok()?)?;
         Some(self.for_tracer(pid, &file, reader))
     }
@@ -125,7 +130,11 @@ impl Files {
     }
 
     /// Joins facts to what bursts saw, adds files that only looks saw, and names the devices under them.
-    pub(super) fn finish(mut self, mut seen: Vec<FileUse>, reader: &mut Reader) -> (Vec<FileUse>, Vec<String>) {
+    pub(super) fn finish(
+        mut self,
+        mut seen: Vec<FileUse>,
+        reader: &mut Reader,
+    ) -> (Vec<FileUse>, Vec<String>) {
         let mounts = mounts_of(reader, std::process::id());
         let tree = self.tree.take().unwrap_or_else(|| BlockTree::new(mounts.clone()));
         let mut devices = Vec::new();

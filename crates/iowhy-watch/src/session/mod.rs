@@ -1,6 +1,6 @@
 //! One watch from start to end: starts or finds the program, keeps the sources going, and closes the profile.
 //!
-//! What may not enter: how a source works. Rooms below: [`pump`] (the loop and what it feeds), [`duty`], [`roster`],
+//! What may not enter: how a source works. Rooms below: [`pump`] (the loop), [`state`] (what events change), [`duty`], [`roster`],
 //! [`requests`], [`counted`] (pure decisions and sums), [`bursts`], [`files`], [`close`] (the end), [`observer`] (threads of
 //! our own process).
 //!
@@ -16,6 +16,7 @@ mod observer;
 mod pump;
 mod requests;
 mod roster;
+mod state;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -94,12 +95,16 @@ fn command(program: &OsString, arguments: &[OsString], options: &Options<'_>) ->
     child.release()?;
     let mut requests = Requests::default();
     let end = loop {
-        match pump.turn(&Target { pidfd: child.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption) {
-            Turn::Signal(arrival) => match requests.answer(perf::now_ns(), arrival, Some(child.in_our_group())) {
-                Answer::Nothing => {}
-                Answer::PassOn(signal) => child.signal(signal),
-                Answer::End => break End::Running,
-            },
+        match pump
+            .turn(&Target { pidfd: child.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption)
+        {
+            Turn::Signal(arrival) => {
+                match requests.answer(perf::now_ns(), arrival, Some(child.in_our_group())) {
+                    Answer::Nothing => {}
+                    Answer::PassOn(signal) => child.signal(signal),
+                    Answer::End => break End::Running,
+                }
+            }
             Turn::Quiet => {}
         }
         if let Some(end) = child.ended() {
@@ -127,11 +132,14 @@ fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<P
     let mut adoption = Adoption::none();
     pump.open(&Roots::Process(pid));
     pump.begin();
-    let deadline_ns = limit.map(|l| perf::now_ns().saturating_add(u64::try_from(l.as_nanos()).unwrap_or(u64::MAX)));
+    let deadline_ns =
+        limit.map(|l| perf::now_ns().saturating_add(u64::try_from(l.as_nanos()).unwrap_or(u64::MAX)));
     pump.until(deadline_ns);
     let mut requests = Requests::default();
     let end = loop {
-        match pump.turn(&Target { pidfd: existing.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption) {
+        match pump
+            .turn(&Target { pidfd: existing.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption)
+        {
             Turn::Signal(arrival) if requests.answer(perf::now_ns(), arrival, None) == Answer::End => {
                 break End::Running;
             }

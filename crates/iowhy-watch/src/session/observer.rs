@@ -37,7 +37,9 @@ impl Observer {
         if tids.is_empty() {
             return Err(Problem::failed("no thread to watch is named"));
         }
-        let failed = |what: &str, e: std::io::Error| Problem::failed(format!("cannot watch our own threads: {what}: {e}"));
+        let failed = |what: &str, e: std::io::Error| {
+            Problem::failed(format!("cannot watch our own threads: {what}: {e}"))
+        };
         let (ended, stop) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed("pipe", e.into()))?;
         let (ready, is_ready) = mpsc::channel();
         let tids = tids.to_vec();

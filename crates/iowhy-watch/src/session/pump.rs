@@ -2,27 +2,24 @@
 //!
 //! One thread, no locks. What may not enter: what things add up to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::BorrowedFd;
 
-use iowhy_core::profile::{End, IoCounters, Lack, Tier};
+use iowhy_core::profile::{IoCounters, Lack, Tier};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::bursts::Bursts;
-use super::counted::Counted;
 use super::duty::Duty;
-use super::files::Files;
-use super::roster::{LookBudget, Roster};
+use super::roster::LookBudget;
+use super::state::{State, What};
 use super::{Options, close::Before};
-use crate::block::BlockTracer;
 use crate::child::Adoption;
-use crate::event::{Event, Kind, Trace};
+use crate::event::Kind;
 use crate::perf::{self, Recorder, Rights, SelfTest, now_ns};
 use crate::proc_fs::census::Census;
-use crate::proc_fs::reader::Reader;
 use crate::proc_fs::{task, tree};
 use crate::signals::{Arrival, Signals};
-use crate::timeline::Timeline;
+use crate::timeline::Found;
 
 /// Work is due at least so often at the beginning, when much may happen in little time, and later.
 const EARLY_NS: u64 = 10_000_000;
@@ -83,25 +80,9 @@ pub(super) struct Pump<'a> {
     census: Census,
     dead_rings: Vec<bool>,
     round_ns: u64,
+    drained_ns: u64,
     deadline_ns: Option<u64>,
     root: u32,
-}
-
-/// What events change. Apart from the sources, so that a source can be drained into it.
-pub(super) struct State<'a> {
-    pub(super) line: Timeline<'a>,
-    pub(super) roster: Roster,
-    pub(super) block: Option<BlockTracer>,
-    pub(super) counted: Counted,
-    pub(super) files: Files,
-    pub(super) reader: Reader,
-    pub(super) start_ns: u64,
-    pub(super) switches: u64,
-    pub(super) ticks: u64,
-    pub(super) dirty_paused_ns: u64,
-    pub(super) dirty_pauses: u64,
-    /// New processes since the last round.
-    pub(super) born: Vec<u32>,
 }
 
 impl<'a> Pump<'a> {
@@ -116,20 +97,7 @@ impl<'a> Pump<'a> {
             recorder: None,
             duty: None,
             bursts: wants_bursts.then(|| Bursts::new(now)),
-            state: State {
-                line: Timeline::new(options.on_path, now),
-                roster: Roster::default(),
-                block: None,
-                counted: Counted::default(),
-                files: Files::default(),
-                reader: Reader::new(),
-                start_ns: now,
-                switches: 0,
-                ticks: 0,
-                dirty_paused_ns: 0,
-                dirty_pauses: 0,
-                born: Vec::new(),
-            },
+            state: State::new(options.on_path, now),
             before: None,
             self_test,
             rights,
@@ -142,6 +110,7 @@ impl<'a> Pump<'a> {
             census: Census::new(),
             dead_rings: Vec::new(),
             round_ns: 0,
+            drained_ns: 0,
             deadline_ns: None,
             root: 0,
         }
@@ -191,7 +160,7 @@ impl<'a> Pump<'a> {
             self.rights.switches = false;
         }
         if self.recorder.is_some() && self.rights.tier >= Tier::T3 {
-            self.state.block = Some(BlockTracer::new());
+            self.state.trace_blocks();
         }
         // Threads that were born between listing and opening are met here; the recorder follows those by itself whose
         // parent was recorded already.
@@ -237,6 +206,9 @@ impl<'a> Pump<'a> {
     /// with the end.
     pub(super) fn begin(&mut self) {
         let running = (!self.own && !self.command).then_some(self.root);
+        if self.rights.kernel_stacks {
+            self.state.prepare_names();
+        }
         self.before = Some(Before::read(&mut self.state.reader, running));
         let existing: Vec<(u32, u32)> = self.state.roster.iter().collect();
         if self.own {
@@ -251,13 +223,13 @@ impl<'a> Pump<'a> {
             }
         }
         let now = now_ns();
-        self.state.start_ns = now;
-        self.state.line.start(now);
+        let recording = self.recorder.is_some();
+        self.state.open_line(now, recording, self.rights.kernel_stacks, self.command.then_some(self.root));
         for (pid, tid) in existing {
             self.introduce(pid, tid);
         }
         let seed = now ^ u64::from(self.root);
-        self.duty = self.recorder.is_some().then(|| Duty::new(now, self.self_test.switch_cost_ns, seed));
+        self.duty = recording.then(|| Duty::new(now, self.self_test.switch_cost_ns, seed));
         if let Some(bursts) = &mut self.bursts {
             bursts.start(now, seed);
         }
@@ -271,15 +243,20 @@ impl<'a> Pump<'a> {
 
     /// Tells the time line of a thread that was there before.
     fn introduce(&mut self, pid: u32, tid: u32) {
-        let State { line, reader, .. } = &mut self.state;
-        let name = task::name(reader, pid, tid).unwrap_or_default();
         let now = now_ns();
-        let look = self.census.look(pid, tid);
-        let running = look.as_ref().is_none_or(|l| l.state == 'R');
-        let frames: Vec<&str> = look.iter().flat_map(|l| l.frames.iter().map(String::as_str)).collect();
-        line.existing(now, pid, tid, &name, running, &frames);
-        if let Some(times) = task::schedstat(reader, pid, tid) {
-            line.cumulative(now, tid, times.running_ns, times.queued_ns);
+        if pid == tid && !self.command {
+            self.state.add_maps(pid);
+        }
+        let reader = &mut self.state.reader;
+        let name = task::name(reader, pid, tid).unwrap_or_default();
+        let times = task::schedstat(reader, pid, tid);
+        let look = self.census.look(pid, tid).unwrap_or_default();
+        // A command is held at a pipe of ours; what counts begins with exec, when it runs.
+        let (found, names) =
+            if self.command { (Found::Running, Vec::new()) } else { (found(look.state), look.frames) };
+        self.state.note(now, What::Existing { pid, tid, name, found, names });
+        if let Some(t) = times {
+            self.state.note(now, What::Times { tid, running_ns: t.running_ns, queued_ns: t.queued_ns });
         }
     }
 
@@ -288,8 +265,10 @@ impl<'a> Pump<'a> {
         if let Some(arrival) = target.signals.and_then(Signals::next) {
             return Turn::Signal(arrival);
         }
-        self.wait(target);
-        self.work(adoption);
+        // The end of the program comes before all else: its last counters are read while records are still there.
+        if !self.wait(target) {
+            self.work(adoption);
+        }
         Turn::Quiet
     }
 
@@ -298,7 +277,8 @@ impl<'a> Pump<'a> {
         self.stopped
     }
 
-    fn wait(&mut self, target: &Target<'_>) {
+    /// Waits. True: the program has ended.
+    fn wait(&mut self, target: &Target<'_>) -> bool {
         let now = now_ns();
         let pace = if now.saturating_sub(self.state.start_ns) < BEGINNING_NS { EARLY_NS } else { LATE_NS };
         let mut until = now + pace;
@@ -314,7 +294,8 @@ impl<'a> Pump<'a> {
         }
         // Never less than half a millisecond: a deadline that is missed again and again must not become a busy loop.
         let wait_ns = until.saturating_sub(now).max(500_000);
-        let timeout = Timespec { tv_sec: (wait_ns / 1_000_000_000) as _, tv_nsec: (wait_ns % 1_000_000_000) as _ };
+        let timeout =
+            Timespec { tv_sec: (wait_ns / 1_000_000_000) as _, tv_nsec: (wait_ns % 1_000_000_000) as _ };
         let mut fds: Vec<PollFd<'_>> = Vec::new();
         let outside = [target.pidfd, target.signals.map(Signals::fd), target.stop];
         fds.extend(outside.into_iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
@@ -335,8 +316,11 @@ impl<'a> Pump<'a> {
             // It comes last among those from outside, and is readable (end of file) when the other end is closed.
             self.stopped = fds[first_ring - 1].revents().intersects(PollFlags::IN | PollFlags::HUP);
         }
-        let hung_up: Vec<bool> =
-            fds[first_ring..].iter().map(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR)).collect();
+        let ended = target.pidfd.is_some() && !fds[0].revents().is_empty();
+        let hung_up: Vec<bool> = fds[first_ring..]
+            .iter()
+            .map(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR))
+            .collect();
         if hung_up.iter().any(|dead| *dead) {
             let rings = self.recorder.as_ref().map_or(0, |r| r.fds().count());
             self.dead_rings.resize(rings, false);
@@ -347,13 +331,11 @@ impl<'a> Pump<'a> {
                 }
             }
         }
+        ended
     }
 
     fn work(&mut self, adoption: &mut Adoption) {
-        if let Some(recorder) = &mut self.recorder {
-            let state = &mut self.state;
-            recorder.drain(false, &mut |event| state.event(event));
-        }
+        self.drain(false);
         for pid in self.state.born.drain(..) {
             adoption.descendant(pid);
         }
@@ -371,29 +353,42 @@ impl<'a> Pump<'a> {
         }
     }
 
+    /// Hands on what is in the rings; with `all`, everything.
+    pub(super) fn drain(&mut self, all: bool) {
+        let started = now_ns();
+        let state = &mut self.state;
+        match &mut self.recorder {
+            Some(recorder) => {
+                recorder.drain(all, &mut |event| state.event(event));
+                // What is older than the drain before has all been handed on.
+                state.settle(if all { u64::MAX } else { self.drained_ns });
+                self.drained_ns = started;
+            }
+            None => state.settle(u64::MAX),
+        }
+    }
+
     /// Switches recording on or off when it is time.
     fn keep_duty(&mut self, now: u64) {
         let (Some(duty), Some(recorder)) = (&mut self.duty, &mut self.recorder) else { return };
         let Some(on) = duty.turn(now, self.state.switches) else { return };
         let at = recorder.switches(on);
-        // What was recorded before the change comes first.
-        let state = &mut self.state;
-        recorder.drain(true, &mut |event| state.event(event));
-        duty.turned(at, on, state.switches);
-        if on { state.line.switches_on(at) } else { state.line.switches_off(at) }
+        duty.turned(at, on, self.state.switches);
+        self.state.note(at, What::Switches(on));
         self.read_times();
         if on {
             // Threads asleep at this moment left before the window: only a look tells where.
-            self.look_at_all(at);
+            self.look_at_all(self.state.roster.len());
         }
     }
 
     /// Exact times of the threads, as far as that costs little.
     pub(super) fn read_times(&mut self) {
-        let State { line, roster, reader, .. } = &mut self.state;
-        for (pid, tid) in roster.iter().take(MOST_READ) {
-            if let Some(times) = task::schedstat(reader, pid, tid) {
-                line.cumulative(now_ns(), tid, times.running_ns, times.queued_ns);
+        let threads: Vec<(u32, u32)> = self.state.roster.iter().take(MOST_READ).collect();
+        for (pid, tid) in threads {
+            let now = now_ns();
+            if let Some(t) = task::schedstat(&mut self.state.reader, pid, tid) {
+                self.state.note(now, What::Times { tid, running_ns: t.running_ns, queued_ns: t.queued_ns });
             }
         }
     }
@@ -420,61 +415,56 @@ impl<'a> Pump<'a> {
         if self.own {
             return;
         }
-        let mut alive = std::collections::HashSet::new();
+        let mut alive = HashSet::new();
         let mut processes = vec![self.root];
         processes.extend(tree::descendants(&mut self.state.reader, self.root));
         for pid in processes {
             for tid in tree::threads(pid) {
                 alive.insert(tid);
-                if self.state.roster.contains(tid) {
+                if !self.state.roster.add(pid, tid) {
                     continue;
                 }
-                let parent = task::process_stat(&mut self.state.reader, pid).map_or(self.root, |s| s.parent);
-                let (parent_pid, parent_tid) = if tid == pid { (parent, parent) } else { (pid, pid) };
-                self.state.event(&Event { time_ns: now, cpu: 0, pid, tid, kind: Kind::Fork { parent_pid, parent_tid } });
-                if let Some(name) = task::name(&mut self.state.reader, pid, tid) {
-                    self.state.event(&Event { time_ns: now, cpu: 0, pid, tid, kind: Kind::Name { name: &name, exec: false } });
+                let reader = &mut self.state.reader;
+                let parent = task::process_stat(reader, pid).map_or(self.root, |s| s.parent);
+                let name = task::name(reader, pid, tid).unwrap_or_default();
+                let parent_pid = if tid == pid { parent } else { pid };
+                self.state.note(now, What::Met { pid, tid, parent_pid, name });
+                if tid == pid {
+                    adoption.descendant(pid);
                 }
             }
         }
-        let gone: Vec<(u32, u32)> = self.state.roster.iter().filter(|(_, tid)| !alive.contains(tid)).collect();
-        for (pid, tid) in gone {
-            self.state.event(&Event { time_ns: now, cpu: 0, pid, tid, kind: Kind::Exit });
-        }
-        for pid in self.state.born.drain(..) {
-            adoption.descendant(pid);
+        let gone: Vec<u32> =
+            self.state.roster.iter().map(|(_, t)| t).filter(|t| !alive.contains(t)).collect();
+        for tid in gone {
+            self.state.roster.remove(tid);
+            self.state.note(now, What::Gone { tid });
         }
     }
 
-    /// Looks at threads one by one, where no stacks come with the switches.
+    /// Looks at all threads at once, where no stacks come with the switches: as often as the budget allows.
     fn look_around(&mut self, now: u64) {
         if self.recorder.is_some() && self.rights.kernel_stacks {
             return;
         }
-        for _ in 0..self.state.roster.len() {
+        let threads = self.state.roster.len().min(LookBudget::DEPTH as usize);
+        if threads > 0 && self.budget.holds(now, threads) {
+            self.look_at_all(threads);
+        }
+    }
+
+    /// One round of looks at so many threads, those in turn.
+    fn look_at_all(&mut self, threads: usize) {
+        let now = now_ns();
+        for _ in 0..threads {
             if !self.budget.take(now) {
                 return;
             }
             let Some((pid, tid)) = self.state.roster.next() else { return };
-            self.look(pid, tid);
-        }
-    }
-
-    fn look_at_all(&mut self, now: u64) {
-        for _ in 0..self.state.roster.len() {
-            if !self.budget.take(now) {
-                return;
+            if let Some(look) = self.census.look(pid, tid) {
+                let names = if found(look.state) == Found::Running { Vec::new() } else { look.frames };
+                self.state.note(now, What::Look { tid, found: found(look.state), names });
             }
-            let Some((pid, tid)) = self.state.roster.next() else { return };
-            self.look(pid, tid);
-        }
-    }
-
-    fn look(&mut self, pid: u32, tid: u32) {
-        let at = now_ns();
-        if let Some(look) = self.census.look(pid, tid) {
-            let frames: Vec<&str> = look.frames.iter().map(String::as_str).collect();
-            self.state.line.census(at, tid, look.state, &frames);
         }
     }
 
@@ -484,50 +474,11 @@ impl<'a> Pump<'a> {
             files.round(now, &roster.processes(), reader);
         }
     }
-
-    /// Everything that is still in the rings.
-    pub(super) fn drain_all(&mut self) {
-        if let Some(recorder) = &mut self.recorder {
-            let state = &mut self.state;
-            recorder.drain(true, &mut |event| state.event(event));
-        }
-    }
 }
 
-impl State<'_> {
-    /// Hands an event to all that want it.
-    fn event(&mut self, event: &Event<'_>) {
-        match event.kind {
-            Kind::Fork { parent_pid, parent_tid } => {
-                let ours = self.roster.contains(parent_tid) || self.roster.contains(parent_pid);
-                if ours && self.roster.add(event.pid, event.tid) && event.pid == event.tid {
-                    self.born.push(event.pid);
-                }
-            }
-            Kind::Exit => self.roster.remove(event.tid),
-            Kind::Out { .. } => self.switches += 1,
-            Kind::Tick(_) => self.ticks += 1,
-            Kind::Trace(Trace::DirtyPause { pause_ns }) => {
-                if self.roster.contains(event.tid) {
-                    self.dirty_paused_ns = self.dirty_paused_ns.saturating_add(pause_ns);
-                    self.dirty_pauses += 1;
-                }
-                return;
-            }
-            Kind::Trace(_) => {
-                if let Some(block) = &mut self.block {
-                    let roster = &self.roster;
-                    let kernel = &mut self.kernel_threads;
-                    let reader = std::cell::RefCell::new(&mut self.reader);
-                    let _ = (&kernel, &reader);
-                    block.event(event, &|pid, tid, name| owner(roster, pid, tid, name));
-                }
-                return;
-            }
-            _ => {}
-        }
-        self.line.event(event);
-    }
+/// The state letter of a thread, for the time line.
+fn found(state: char) -> Found {
+    if state == 'R' { Found::Running } else { Found::Asleep }
 }
 
 /// CPU time of this thread.

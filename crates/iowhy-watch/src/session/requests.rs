@@ -34,7 +34,12 @@ pub(super) struct Requests {
 impl Requests {
     /// `command_in_our_group`: whether the subject is a command that gets the terminal's signals with us; `None`: the
     /// subject is not a command of ours.
-    pub(super) fn answer(&mut self, now_ns: u64, arrival: Arrival, command_in_our_group: Option<bool>) -> Answer {
+    pub(super) fn answer(
+        &mut self,
+        now_ns: u64,
+        arrival: Arrival,
+        command_in_our_group: Option<bool>,
+    ) -> Answer {
         let Some(in_our_group) = command_in_our_group else { return Answer::End };
         let since = |t: Option<u64>| t.map_or(u64::MAX, |t| now_ns.saturating_sub(t));
         if since(self.last_ns) < ECHO_NS {

@@ -74,18 +74,23 @@ impl LookBudget {
     /// Looks per second, over any longer time.
     const RATE: f64 = 200.0;
     /// Looks at once.
-    const DEPTH: f64 = 50.0;
+    pub(super) const DEPTH: f64 = 50.0;
 
     pub(super) fn new(now_ns: u64) -> LookBudget {
         LookBudget { level: Self::DEPTH, at_ns: now_ns }
     }
 
-    /// Whether one more look may be taken now.
-    pub(super) fn take(&mut self, now_ns: u64) -> bool {
+    /// Whether so many looks may be taken now.
+    pub(super) fn holds(&mut self, now_ns: u64, looks: usize) -> bool {
         let gained = now_ns.saturating_sub(self.at_ns) as f64 / 1e9 * Self::RATE;
         self.level = (self.level + gained).min(Self::DEPTH);
         self.at_ns = now_ns.max(self.at_ns);
-        if self.level < 1.0 {
+        self.level >= looks as f64
+    }
+
+    /// Takes one more look, if that is allowed now.
+    pub(super) fn take(&mut self, now_ns: u64) -> bool {
+        if !self.holds(now_ns, 1) {
             return false;
         }
         self.level -= 1.0;

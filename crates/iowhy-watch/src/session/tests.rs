@@ -135,7 +135,10 @@ fn pipes_that_switch_all_the_time_keep_the_laws() {
         return;
     }
     for tier in TIERS {
-        let p = profile(&["sh", "-c", "dd if=/dev/zero bs=512 count=100000 2>&- | dd of=/dev/null bs=512 2>&-"], tier);
+        let p = profile(
+            &["sh", "-c", "dd if=/dev/zero bs=512 count=100000 2>&- | dd of=/dev/null bs=512 2>&-"],
+            tier,
+        );
         assert!(p.threads.iter().map(|t| t.count).sum::<u64>() >= 3, "{tier:?} {:#?}", p.threads);
         assert!((0.0..=1.0).contains(&p.observer.switch_duty));
     }

@@ -47,13 +47,19 @@ impl Kernel {
 
     /// Reads `/proc/kallsyms`. Empty where it cannot be read or hides its addresses.
     pub fn of_this_machine() -> Kernel {
-        std::fs::read("/proc/kallsyms").map_or_else(|_| Kernel::default(), |b| Kernel::parse(&String::from_utf8_lossy(&b)))
+        std::fs::read("/proc/kallsyms")
+            .map_or_else(|_| Kernel::default(), |b| Kernel::parse(&String::from_utf8_lossy(&b)))
     }
 
     fn line(&mut self, line: &str) {
         let mut words = line.split_ascii_whitespace();
-        let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { return };
-        if !matches!(kind, "t" | "T" | "w" | "W") || name.starts_with("__pfx_") || self.functions.len() >= MOST {
+        let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else {
+            return;
+        };
+        if !matches!(kind, "t" | "T" | "w" | "W")
+            || name.starts_with("__pfx_")
+            || self.functions.len() >= MOST
+        {
             return;
         }
         let Ok(address) = u64::from_str_radix(address, 16) else { return };
@@ -62,7 +68,9 @@ impl Kernel {
         }
         let module = words.next().map_or(0, |m| self.module(m.trim_matches(['[', ']'])));
         let name = strip(name);
-        let (Ok(at), Ok(length)) = (u32::try_from(self.names.len()), u16::try_from(name.len())) else { return };
+        let (Ok(at), Ok(length)) = (u32::try_from(self.names.len()), u16::try_from(name.len())) else {
+            return;
+        };
         self.names.push_str(name);
         self.functions.push(Function { address, at, length, module });
     }

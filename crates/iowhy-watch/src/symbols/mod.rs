@@ -156,7 +156,9 @@ impl Symbols {
             let [range, rights, offset, ..] = fields;
             let Some((start, end)) = range.split_once('-') else { continue };
             let hex = |s| u64::from_str_radix(s, 16).ok();
-            let (Some(start), Some(end), Some(offset)) = (hex(start), hex(end), hex(offset)) else { continue };
+            let (Some(start), Some(end), Some(offset)) = (hex(start), hex(end), hex(offset)) else {
+                continue;
+            };
             if rights.contains('x') && end > start {
                 self.map(pid, start, end - start, offset, rest.trim_start());
             }
@@ -260,7 +262,8 @@ fn open_regular(path: &str) -> Option<(File, (u64, u64))> {
     if !std::fs::metadata(path).ok()?.is_file() {
         return None;
     }
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path).ok()?;
+    let file =
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path).ok()?;
     let meta = file.metadata().ok()?;
     meta.is_file().then(|| (file, (meta.dev(), meta.ino())))
 }

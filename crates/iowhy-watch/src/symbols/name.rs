@@ -58,7 +58,10 @@ mod tests {
 
     #[test]
     fn rust_and_cpp_names_are_read() {
-        assert_eq!(readable("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"), "core::fmt::Write::write_fmt");
+        assert_eq!(
+            readable("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"),
+            "core::fmt::Write::write_fmt"
+        );
         assert_eq!(readable("_ZN3foo3barEi"), "foo::bar");
         assert_eq!(readable("pread64"), "pread64");
         assert!(readable(&"x".repeat(5000)).len() <= LONGEST);

@@ -66,7 +66,12 @@ impl Spaces {
             pieces.push(Mapping { end: new.start, ..*m });
         }
         pieces.push(new);
-        if let Some(m) = last.checked_sub(1).filter(|l| *l >= first).and_then(|l| mappings.get(l)).filter(|m| m.end > new.end) {
+        if let Some(m) = last
+            .checked_sub(1)
+            .filter(|l| *l >= first)
+            .and_then(|l| mappings.get(l))
+            .filter(|m| m.end > new.end)
+        {
             pieces.push(Mapping { start: new.end, offset: m.offset.saturating_add(new.end - m.start), ..*m });
         }
         mappings.splice(first..last.max(first), pieces);
