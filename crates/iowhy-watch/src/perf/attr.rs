@@ -4,7 +4,8 @@
 //! of one CPU can write into one ring and every record can be ordered.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use perf_event_open_sys as sys;
 use sys::bindings as b;
@@ -130,8 +131,27 @@ pub(crate) fn open(
         None => -1,
     };
     let cpu = cpu.map_or(-1, |cpu| i32::try_from(cpu).unwrap_or(i32::MAX));
+    if COUNTS_LOSSES.load(Ordering::Relaxed) {
+        attr.read_format = u64::from(b::PERF_FORMAT_LOST);
+        match open_as(&mut attr, pid, cpu) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => attr.read_format = 0,
+            other => return other,
+        }
+        let opened = open_as(&mut attr, pid, cpu);
+        if opened.is_ok() {
+            COUNTS_LOSSES.store(false, Ordering::Relaxed);
+        }
+        return opened;
+    }
+    open_as(&mut attr, pid, cpu)
+}
+
+/// Whether this kernel counts the losses of each event (Linux 6.0); until it refuses, it is taken to.
+static COUNTS_LOSSES: AtomicBool = AtomicBool::new(true);
+
+fn open_as(attr: &mut b::perf_event_attr, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
     // SAFETY: `attr` is a whole, initialised structure of the stated size and lives through the call.
-    let fd = unsafe { sys::perf_event_open(&mut attr, pid, cpu, -1, b::PERF_FLAG_FD_CLOEXEC.into()) };
+    let fd = unsafe { sys::perf_event_open(attr, pid, cpu, -1, b::PERF_FLAG_FD_CLOEXEC.into()) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -147,6 +167,20 @@ pub(crate) fn id(event: &OwnedFd) -> io::Result<u64> {
     Ok(id)
 }
 
+/// Records of this event, and of those that its children inherited, that found their ring full; 0 where the kernel
+/// does not count them. A full ring tells of its losses only when it is written to again, which at the end may never
+/// be.
+pub(crate) fn lost(event: BorrowedFd<'_>) -> u64 {
+    // The value of the event, then its losses.
+    let mut answer = [0u8; 16];
+    match rustix::io::read(event, &mut answer) {
+        Ok(16) => u64::from_ne_bytes([
+            answer[8], answer[9], answer[10], answer[11], answer[12], answer[13], answer[14], answer[15],
+        ]),
+        _ => 0,
+    }
+}
+
 /// Makes `event` write into the ring of `leader`. Both must be bound to the same CPU.
 pub(crate) fn redirect(event: &OwnedFd, leader: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: takes two descriptors and no memory of ours.
@@ -154,12 +188,7 @@ pub(crate) fn redirect(event: &OwnedFd, leader: BorrowedFd<'_>) -> io::Result<()
 }
 
 /// Switches the event, and those that its children inherited, on or off.
-pub(crate) fn switch(event: &OwnedFd, on: bool) -> io::Result<()> {
-    switch_fd(event.as_fd(), on)
-}
-
-/// As [`switch`], of a borrowed descriptor.
-pub(crate) fn switch_fd(event: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+pub(crate) fn switch(event: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     let fd = event.as_raw_fd();
     // SAFETY: takes a descriptor and no memory of ours.
     check(unsafe { if on { sys::ioctls::ENABLE(fd, 0) } else { sys::ioctls::DISABLE(fd, 0) } })

@@ -15,6 +15,7 @@ pub(super) struct Setting {
     capabilities: u64,
     seccomp: bool,
     container: bool,
+    tracefs_mounted: bool,
     program: Option<String>,
 }
 
@@ -37,6 +38,8 @@ impl Setting {
             capabilities: line("CapEff:").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0),
             seccomp: line("Seccomp:").is_some_and(|mode| mode != "0"),
             container: ["/.dockerenv", "/run/.containerenv"].iter().any(|p| std::path::Path::new(p).exists()),
+            tracefs_mounted: std::fs::read_to_string("/proc/self/mounts")
+                .is_ok_and(|mounts| mounts.lines().any(|l| l.split(' ').nth(2) == Some("tracefs"))),
             program: std::env::current_exe().ok().map(|p| p.display().to_string()),
         }
     }
@@ -83,12 +86,12 @@ impl Setting {
     }
 
     pub(super) fn no_tracefs(&self, error: &io::Error) -> Lack {
-        let fix = if self.has(CAP_SYS_ADMIN) { None } else { Some(self.setcap_or_root()) };
+        let fix = if self.has(CAP_SYS_ADMIN) { None } else { Some(self.tracing()) };
         lack("tracepoints", format!("no tracepoints: tracefs cannot be read: {error}"), fix)
     }
 
     pub(super) fn no_tracepoints(&self, error: &io::Error) -> Lack {
-        let (why, fix) = self.refusal(error, -1, self.setcap_or_root());
+        let (why, fix) = self.refusal(error, -1, self.tracing());
         lack("tracepoints", format!("no tracepoints: {why}"), fix)
     }
 
@@ -99,6 +102,8 @@ impl Setting {
     /// Words for a refusal where `kernel.perf_event_paranoid` must be `enough` or less.
     fn refusal(&self, error: &io::Error, enough: i32, fix: String) -> (String, Option<String>) {
         match error.raw_os_error() {
+            // The kernel itself says EACCES; a container's filter answers EPERM before the kernel is asked.
+            Some(libc::EPERM) if self.container => self.seccomp_refuses(),
             Some(libc::EACCES | libc::EPERM) if self.paranoid.is_none_or(|p| p > enough) => {
                 if self.has(CAP_PERFMON) || self.has(CAP_SYS_ADMIN) {
                     self.seccomp_refuses()
@@ -116,7 +121,7 @@ impl Setting {
             Some(paranoid) if paranoid > enough => format!("kernel.perf_event_paranoid is {paranoid}"),
             _ => "the kernel refuses".to_owned(),
         };
-        (if self.container { format!("{why}, and this is a container") } else { why }, Some(fix))
+        (why, Some(fix))
     }
 
     fn seccomp_refuses(&self) -> (String, Option<String>) {
@@ -135,18 +140,17 @@ impl Setting {
     }
 
     fn setcap(&self) -> String {
-        if self.container {
-            return "docker run --cap-add PERFMON --cap-add SYSLOG ...".to_owned();
-        }
         format!("sudo setcap {CAPABILITIES} {}", self.program.as_deref().unwrap_or("iowhy"))
     }
 
-    fn setcap_or_root(&self) -> String {
-        if self.has(CAP_PERFMON) && self.has(CAP_DAC_READ_SEARCH) {
-            // Then tracefs is not mounted, and only root can reach it otherwise.
-            return "sudo mount -t tracefs tracefs /sys/kernel/tracing".to_owned();
+    /// Tracepoints need the rights, and a tracefs to read their numbers from.
+    fn tracing(&self) -> String {
+        const MOUNT: &str = "sudo mount -t tracefs tracefs /sys/kernel/tracing";
+        match (self.has(CAP_PERFMON) && self.has(CAP_DAC_READ_SEARCH), self.tracefs_mounted) {
+            (_, true) => self.setcap(),
+            (true, false) => MOUNT.to_owned(),
+            (false, false) => format!("{MOUNT} && {}", self.setcap()),
         }
-        self.setcap()
     }
 }
 
@@ -234,6 +238,16 @@ mod tests {
     fn a_kernel_without_events_promises_no_fix() {
         let lack = Setting::default().no_events(&error(libc::ENOSYS));
         assert!(lack.sentence.contains("no perf events") && lack.fix.is_none());
+    }
+
+    #[test]
+    fn tracepoints_need_rights_and_a_mount() {
+        let fix = |setting: Setting| setting.no_tracefs(&error(libc::EACCES)).fix.unwrap_or_default();
+        let rights = 1 << CAP_PERFMON | 1 << CAP_DAC_READ_SEARCH;
+        assert!(fix(Setting { tracefs_mounted: true, ..Setting::default() }).starts_with("sudo setcap"));
+        assert!(!fix(Setting { capabilities: rights, ..Setting::default() }).contains("setcap"));
+        let both = fix(Setting::default());
+        assert!(both.contains("mount -t tracefs") && both.contains("setcap"), "{both}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The kernel's own events, through `perf_event_open(2)`: what may be recorded ([`rights`]), recording it
-//! ([`Recorder`]), short bursts of system-call tracing ([`SyscallTap`]) and what recording costs ([`self_test`]).
+//! The kernel's own events, through `perf_event_open(2)`: what may be recorded ([`rights()`]), recording it
+//! ([`Recorder`]), short bursts of system-call tracing ([`SyscallTap`]) and what recording costs ([`self_test()`]).
 //!
 //! What may not enter: threads' time lines, symbols, meaning. Records leave this room as [`crate::event::Event`]s in
 //! the order of their times.

@@ -5,7 +5,7 @@
 //! descriptors, the events are opened for everything on each CPU instead, and the consumer picks its threads.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::{Lack, Tier};
@@ -23,8 +23,6 @@ use crate::tracefs::Tracefs;
 
 /// The greatest ring of one CPU, in bytes: a drain each 50 ms then keeps up with 80 MB of records a second.
 const RING_BYTES: usize = 4 << 20;
-/// The greatest sum of all rings, in bytes.
-const RINGS_BYTES: usize = 128 << 20;
 /// Descriptors that are left for everything else.
 const SPARE_FDS: u64 = 128;
 
@@ -171,7 +169,7 @@ impl Recorder {
         self.switches_on = on;
         let groups = self.switches.iter().chain(self.leaving.iter().filter(|_| self.leaving_on || !on));
         // It cannot fail on a descriptor of ours; if it did, the consumer would see it by the records.
-        groups.for_each(|event| drop(attr::switch(event, on)));
+        groups.for_each(|event| drop(attr::switch(event.as_fd(), on)));
         if on { now_ns() } else { before }
     }
 
@@ -181,7 +179,7 @@ impl Recorder {
         let before = now_ns();
         self.leaving_on = on;
         if self.switches_on || !on {
-            self.leaving.iter().for_each(|event| drop(attr::switch(event, on)));
+            self.leaving.iter().for_each(|event| drop(attr::switch(event.as_fd(), on)));
         }
         if on { now_ns() } else { before }
     }
@@ -210,6 +208,20 @@ impl Recorder {
             }
         });
         counts.malformed += std::mem::take(&mut merger.malformed);
+        if all {
+            self.tell_last_losses(sink);
+        }
+    }
+
+    /// Losses that no ring has told of, as one event that belongs to no CPU in particular.
+    fn tell_last_losses(&mut self, sink: &mut dyn FnMut(&Event<'_>)) {
+        let lost = self.lost_so_far();
+        let records = lost.saturating_sub(self.counts.lost);
+        if records > 0 {
+            self.counts.lost = lost;
+            self.last_ns = self.last_ns.max(now_ns());
+            sink(&Event { time_ns: self.last_ns, cpu: 0, pid: 0, tid: 0, kind: Kind::Lost { records } });
+        }
     }
 
     /// What was seen so far.
@@ -236,6 +248,12 @@ impl Recorder {
     /// Bytes of all rings together.
     pub fn ring_bytes(&self) -> usize {
         self.rings.iter().map(Ring::size).sum()
+    }
+
+    /// Losses by the kernel's own count; asks every event.
+    pub(crate) fn lost_so_far(&self) -> u64 {
+        let others = self.standing.iter().chain(&self.switches).chain(&self.leaving).map(AsFd::as_fd);
+        self.rings.iter().map(Ring::leader).chain(others).map(attr::lost).sum()
     }
 
     /// Closes the clocks and tracepoints and keeps the rest.
@@ -299,7 +317,7 @@ impl Recorder {
             for leader in &leaders {
                 self.ids.add(attr::id(leader)?, Role::Side);
             }
-            self.rings = map_all(leaders, RING_BYTES.min(RINGS_BYTES / self.cpus.len()))?;
+            self.rings = map_all(leaders, RING_BYTES)?;
             self.open_roles(*task, start, 1)?;
             return targets[at + 1..].iter().flatten().try_for_each(|tid| self.open_task(*tid, start));
         }

@@ -120,15 +120,19 @@ unsafe fn copy_out(data: *const u64, words: usize, start: u64, end: u64, out: &m
     }
 }
 
-/// Maps one ring for each leader, all of one size: the greatest that is allowed, halved from `wanted` down to one
-/// page. The memory that an unprivileged user may lock is one pot for all CPUs, so a size is right only when every
+/// The greatest sum of all rings that are mapped together, in bytes.
+const TOGETHER: usize = 128 << 20;
+
+/// Maps one ring for each leader, all of one size: the greatest that is allowed, halved from `wanted` (or less, on
+/// many CPUs) down to one page. The memory that an unprivileged user may lock is one pot for all CPUs, so a size is right only when every
 /// CPU has it.
 ///
 /// # Errors
 /// Not even one page for each CPU.
 pub(crate) fn map_all(mut leaders: Vec<OwnedFd>, wanted: usize) -> io::Result<Vec<Ring>> {
     let page = rustix::param::page_size();
-    let mut size = wanted.next_power_of_two().max(page);
+    let share = wanted.min(TOGETHER / leaders.len().max(1)).max(page);
+    let mut size = 1usize << share.ilog2();
     loop {
         let mut rings = Vec::with_capacity(leaders.len());
         let mut back = Vec::new();

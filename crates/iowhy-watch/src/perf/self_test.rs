@@ -7,17 +7,19 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::attr::{self, Role, Start};
 use super::recorder::{Recorder, Subject};
 use super::rights::Rights;
 use crate::event::Kind;
 
-/// Pieces of each kind.
+/// Pieces of each kind at most, and the time after which no more are begun: a busy machine has to do with fewer.
 const PIECES: usize = 6;
+const BUDGET: Duration = Duration::from_millis(15);
 /// Length of a piece with ticks, and of the time between two ticks in it: faster than any real clock, to be seen.
 const TICK_PIECE: Duration = Duration::from_millis(1);
-const TICK_PERIOD_NS: u64 = 25_000;
+const TICK_PERIOD_NS: u64 = 50_000;
 /// Round trips of a piece with switches: two switches each.
 const ROUND_TRIPS: u32 = 100;
 
@@ -106,7 +108,9 @@ fn switch_cost(rights: &Rights) -> Option<(Option<f64>, u64)> {
         round_trips(ROUND_TRIPS / 4)?;
         let (mut plain, mut recorded) = (Duration::MAX, Duration::MAX);
         let mut switches = 0u64;
-        for _ in 0..PIECES {
+        let (begin, mut pieces) = (Instant::now(), 0);
+        while pieces < PIECES && begin.elapsed() < BUDGET {
+            pieces += 1;
             recorder.switches(false);
             plain = plain.min(round_trips(ROUND_TRIPS)?);
             recorder.switches(true);
@@ -114,7 +118,7 @@ fn switch_cost(rights: &Rights) -> Option<(Option<f64>, u64)> {
         }
         recorder.drain(true, &mut |event| switches += u64::from(matches!(event.kind, Kind::Out { .. })));
         // As many as were seen, for on two CPUs not every byte makes a thread sleep.
-        let per_piece = switches as f64 / PIECES as f64;
+        let per_piece = switches as f64 / pieces as f64;
         let cost = (recorded.as_nanos() as f64 - plain.as_nanos() as f64) / per_piece;
         Some(((cost > 0.0 && cost.is_finite()).then_some(cost), recorder.counts().lost))
     });
@@ -134,12 +138,14 @@ fn tick_cost() -> Option<f64> {
     let mut words = Vec::new();
     let (mut plain, mut ticked) = (0u64, 0u64);
     let mut ticks = 0u64;
-    for _ in 0..PIECES {
+    let (begin, mut pieces) = (Instant::now(), 0);
+    while pieces < PIECES && begin.elapsed() < BUDGET {
+        pieces += 1;
         plain = plain.max(calls_in(TICK_PIECE));
         let ring = rings.first_mut()?;
-        attr::switch_fd(ring.leader(), true).ok()?;
+        attr::switch(ring.leader(), true).ok()?;
         let calls = calls_in(TICK_PIECE);
-        attr::switch_fd(ring.leader(), false).ok()?;
+        attr::switch(ring.leader(), false).ok()?;
         words.clear();
         ring.take(&mut words);
         if calls > ticked {
@@ -162,15 +168,17 @@ fn samples(mut words: &[u64]) -> u64 {
     count
 }
 
-/// System calls that fit into the time: work that has a kernel stack.
+/// System calls that fit into so much CPU time: work that has a kernel stack. CPU time, because waiting for a CPU is
+/// no cost of ticks.
 fn calls_in(time: Duration) -> u64 {
-    let start = Instant::now();
+    let cpu_time = || {
+        let now = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+    };
+    let end = cpu_time() + time;
     let mut calls = 0;
-    while start.elapsed() < time {
-        for _ in 0..8 {
-            let _ = rustix::process::getppid();
-        }
-        calls += 8;
+    while cpu_time() < end {
+        calls += 1;
     }
     calls
 }

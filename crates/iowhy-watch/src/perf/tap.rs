@@ -6,7 +6,7 @@
 use std::ffi::CString;
 use std::fmt::Write as _;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::attr::{self, Role, Start};
 use super::merge::Merger;
@@ -17,8 +17,8 @@ use super::{cpus, now_ns};
 use crate::event::{Event, Kind};
 use crate::tracefs::Tracefs;
 
-/// Greatest ring of one CPU, in bytes.
-const RING_BYTES: usize = 2 << 20;
+/// Greatest ring of one CPU, in bytes: a call takes 184.
+const RING_BYTES: usize = 8 << 20;
 /// More threads than this are not asked for in the kernel: a longer filter costs more than it saves.
 const MOST_FILTERED: usize = 32;
 
@@ -79,10 +79,10 @@ impl SyscallTap {
         }
         // Returns first: a call that is seen to begin is then seen to end.
         for event in &tap.events {
-            attr::switch(event, true)?;
+            attr::switch(event.as_fd(), true)?;
         }
         for ring in &tap.rings {
-            attr::switch_fd(ring.leader(), true)?;
+            attr::switch(ring.leader(), true)?;
         }
         tap.since_ns = now_ns();
         Ok(tap)
@@ -91,6 +91,17 @@ impl SyscallTap {
     /// Time from which every call is recorded (CLOCK_MONOTONIC).
     pub fn since_ns(&self) -> u64 {
         self.since_ns
+    }
+
+    /// Ends the burst. Returns the time up to which every call is recorded (CLOCK_MONOTONIC). What was recorded can
+    /// still be drained; the machine's calls are fast again only after the tap is dropped.
+    pub fn stop(&mut self) -> u64 {
+        let until = now_ns();
+        for event in self.events.iter().map(AsFd::as_fd).chain(self.rings.iter().map(Ring::leader)) {
+            // It cannot fail on a descriptor of ours; if it did, there would only be more records.
+            let _ = attr::switch(event, false);
+        }
+        until
     }
 
     /// Whether the kernel records only the threads that were asked for.
@@ -123,6 +134,16 @@ impl SyscallTap {
                 }
             }
         });
+        if all {
+            let others = self.events.iter().map(AsFd::as_fd);
+            let lost: u64 = self.rings.iter().map(Ring::leader).chain(others).map(attr::lost).sum();
+            let records = lost.saturating_sub(self.lost);
+            if records > 0 {
+                self.lost = lost;
+                self.last_ns = self.last_ns.max(now_ns());
+                sink(&Event { time_ns: self.last_ns, cpu: 0, pid: 0, tid: 0, kind: Kind::Lost { records } });
+            }
+        }
     }
 }
 
