@@ -1,5 +1,7 @@
 //! Exact counters of processes: `/proc/PID/io` and the resource usage that wait4(2) returns.
 
+use std::os::fd::OwnedFd;
+
 use iowhy_core::profile::IoCounters;
 
 use super::reader::Reader;
@@ -9,11 +11,32 @@ use super::reader::Reader;
 /// They hold the process's threads, those that have ended included, *and every child that it has waited for*, with
 /// what that child had waited for in turn (`wait_task_zombie` in kernel/exit.c; a child that is reaped because SIGCHLD
 /// is ignored is lost). So the sum over a tree is that of the processes which are there now, zombies included; what
-/// was read from a process that its parent has since waited for is in the parent already. A zombie can still be read
-/// until it is waited for, which is how the last word of a command is had. `None`: gone, or not for us to see (it takes
-/// the right to trace the process), or the kernel keeps no such counts.
+/// was read from a process that its parent has since waited for is in the parent already.
+///
+/// A zombie can still be read until it is waited for, which is how the last word of a command is had; but its file
+/// belongs to root, so that nobody else can open it any more: see [`HeldIo`]. `None`: gone, or not for us to see (it
+/// takes the right to trace the process), or the kernel keeps no such counts.
 pub fn io(reader: &mut Reader, pid: u32) -> Option<IoCounters> {
     parse_io(reader.text(format_args!("/proc/{pid}/io"))?)
+}
+
+/// The I/O counters of a process, its file held open: to be opened while the process lives, and read to its end and
+/// beyond, until it is waited for. It outlives an exec of another program.
+#[derive(Debug)]
+pub struct HeldIo {
+    file: OwnedFd,
+}
+
+impl HeldIo {
+    /// Opens the file; `None` as for [`io`].
+    pub fn open(reader: &mut Reader, pid: u32) -> Option<HeldIo> {
+        Some(HeldIo { file: reader.open(format_args!("/proc/{pid}/io"))? })
+    }
+
+    /// As [`io`].
+    pub fn read(&self, reader: &mut Reader) -> Option<IoCounters> {
+        parse_io(std::str::from_utf8(reader.read_held(&self.file)?).ok()?)
+    }
 }
 
 /// Reads the text of `/proc/PID/io` (proc_pid_io(5)); `None` when no known counter is in it.
@@ -168,25 +191,35 @@ mod tests {
     #[test]
     fn counters_of_a_zombie_hold_the_children_it_waited_for() {
         const BYTES: u64 = 1_000_000;
+        let mut reader = Reader::new();
         let mut shell = Command::new("sh")
-            .args(["-c", "head -c 1000000 /dev/zero; true"])
+            .args(["-c", "read go; head -c 1000000 /dev/zero; true"])
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
+        let held = HeldIo::open(&mut reader, shell.id());
+        // Its standard input ends: it goes on.
+        drop(shell.stdin.take());
         let pid = Pid::from_raw(shell.id() as i32).unwrap();
         rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
-        let mut reader = Reader::new();
         let state = super::super::task::process_stat(&mut reader, shell.id()).unwrap().state;
-        let seen = io(&mut reader, shell.id());
+        let seen = held.as_ref().and_then(|held| held.read(&mut reader));
+        let opened_late = io(&mut reader, shell.id());
         let used = usage(&mut reader, shell.id());
         shell.wait().unwrap();
         assert_eq!(state, 'Z');
         assert!(used.unwrap().minor_faults.is_some());
-        let Some(seen) = seen else {
+        let (Some(seen), Some(held)) = (seen, held) else {
             eprintln!("skipped: the kernel keeps no /proc/PID/io, or does not show it");
             return;
         };
         assert!(seen.read_bytes.unwrap() >= BYTES && seen.read_calls.unwrap() > 0, "{seen:?}");
-        assert_eq!(io(&mut reader, shell.id()), None, "waited for and gone");
+        assert!(opened_late.is_none_or(|late| late == seen), "{opened_late:?} {seen:?}");
+        assert_eq!(
+            (io(&mut reader, shell.id()), held.read(&mut reader)),
+            (None, None),
+            "waited for and gone"
+        );
     }
 }

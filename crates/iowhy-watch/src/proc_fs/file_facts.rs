@@ -22,7 +22,7 @@ pub struct FileFacts {
     pub size_bytes: Option<u64>,
     /// Block devices under it.
     pub under: Under,
-    /// Device and inode number: two descriptors with the same identity are one file.
+    /// Device and inode number: two descriptors with the same identity are one file (of a device: one node).
     pub identity: (u64, u64),
     /// Whether its pages may be counted without harm and with a true answer: see [`super::cache::look`].
     pub cache_visible: bool,
@@ -129,7 +129,7 @@ mod tests {
         assert!(seen.path.to_string_lossy().ends_with(" (deleted)"));
         assert_eq!((facts.kind, facts.size_bytes), ("regular", Some(12345)));
         assert!(facts.file_system.is_some());
-        let (again, _) = (facts_of(&open.try_clone().unwrap()).1, ());
+        let again = facts_of(&open.try_clone().unwrap()).1;
         assert_eq!(again.identity, facts.identity);
     }
 

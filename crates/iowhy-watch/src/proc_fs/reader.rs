@@ -27,7 +27,7 @@ impl Reader {
     /// The bytes of the file; `None` when it cannot be read (the process is gone, or the kernel forbids it).
     pub fn read(&mut self, path: Arguments<'_>) -> Option<&[u8]> {
         let file = self.open(path)?;
-        self.read_held(&file)
+        self.read_from(&file, false)
     }
 
     /// As [`Reader::read`], for texts that are ASCII by their nature; `None` also when they are not.
@@ -43,8 +43,14 @@ impl Reader {
         rustix::fs::openat(CWD, self.path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
     }
 
-    /// Reads a held file from its start.
+    /// Reads a held file that the kernel writes in one piece (`stat`, `schedstat`, `stack`, `wchan`, `syscall` of a task)
+    /// from its start. A list, such as `mountinfo`, may come in several pieces: use [`Reader::read`].
     pub fn read_held(&mut self, file: &OwnedFd) -> Option<&[u8]> {
+        self.read_from(file, true)
+    }
+
+    /// `one_piece`: a read that leaves room in the buffer was the last one, and a second one is saved.
+    fn read_from(&mut self, file: &OwnedFd, one_piece: bool) -> Option<&[u8]> {
         if self.text.is_empty() {
             self.text.resize(FIRST_BYTES, 0);
         }
@@ -56,7 +62,11 @@ impl Reader {
                 Err(Errno::INTR) => continue,
                 Err(_) => return None,
             }
-            if filled == self.text.len() {
+            if filled < self.text.len() {
+                if one_piece {
+                    break;
+                }
+            } else {
                 if filled >= MOST_BYTES {
                     break;
                 }

@@ -93,7 +93,8 @@ pub fn program(pid: u32) -> Option<String> {
     Some(std::fs::read_link(format!("/proc/{pid}/exe")).ok()?.to_string_lossy().into_owned())
 }
 
-/// A thread whose files are held open for repeated reading: half the cost of opening them each time.
+/// A thread whose files are held open for repeated reading: 0.4 us for the times of a thread where opening, reading and
+/// closing the file takes 4.4 us (2 virtual CPUs, Linux 6.18).
 #[derive(Debug)]
 pub struct HeldThread {
     schedstat: Option<OwnedFd>,

@@ -15,7 +15,7 @@ use iowhy_core::kernel_text::mountinfo::{Mount, above, overlay_layers};
 pub struct Under {
     /// Kernel name of the device that the file's file system names: `nvme0n1p2`, `dm-0`, `vda`.
     pub display: Option<String>,
-    /// Leaf whole disks, sorted; empty when there are none or they are not known.
+    /// Leaf whole disks, by the names of [`super::devices::uses`], sorted; empty when there are none or they are not known.
     pub leaves: Vec<String>,
     /// Leaves under the backing files of loop devices, sorted. Their counters hold the same bytes again.
     pub backing: Vec<String>,
