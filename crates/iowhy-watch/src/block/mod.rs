@@ -54,10 +54,12 @@ pub struct Issued {
 }
 
 /// A request that waits in a queue.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Waiting {
     since_ns: u64,
     owner: Owner,
+    /// Thread and name of another program: the task that issues may be any.
+    other: Option<(u32, Box<str>)>,
 }
 
 /// A request at the device.
@@ -140,16 +142,14 @@ impl BlockTracer {
         };
         match &event.kind {
             Kind::Trace(Trace::BlockInsert(request)) => {
-                let waiting = Waiting { since_ns: event.time_ns, owner: whose(request) };
+                let owner = whose(request);
+                let other = (owner == Owner::Other).then(|| (event.tid, request.task.into()));
+                let waiting = Waiting { since_ns: event.time_ns, owner, other };
                 self.waiting.put(request.device, request.sector, waiting);
             }
             Kind::Trace(Trace::BlockIssue(request)) => {
                 let inserted = self.waiting.take(request.device, request.sector);
-                // The name of the task is that of the issuer, so others are told apart only where they issue.
-                let owner = match inserted.map(|waiting| waiting.owner) {
-                    Some(owner @ (Owner::Own | Owner::Kernel)) => owner,
-                    _ => whose(request),
-                };
+                let owner = inserted.as_ref().map_or_else(|| whose(request), |waiting| waiting.owner);
                 self.issue(event, request, owner, inserted);
             }
             Kind::Trace(Trace::BlockComplete(request)) => self.complete(event.time_ns, request),
@@ -173,14 +173,17 @@ impl BlockTracer {
         inserted: Option<Waiting>,
     ) {
         let now = event.time_ns;
-        let queued_ns = inserted.map(|waiting| now.saturating_sub(waiting.since_ns));
+        let queued_ns = inserted.as_ref().map(|waiting| now.saturating_sub(waiting.since_ns));
         if let (Some(times), Some(queued_ns)) = (self.times(owner), queued_ns) {
             times.queue.add(queued_ns);
         }
         match owner {
             Owner::Own => self.own_request(request),
             Owner::Kernel => self.issued.kernel += 1,
-            Owner::Other => self.other_request(event.tid, request),
+            Owner::Other => match inserted.and_then(|waiting| waiting.other) {
+                Some((tid, name)) => self.other_request(tid, &name, request.bytes),
+                None => self.other_request(event.tid, request.task, request.bytes),
+            },
         }
         let at_device = AtDevice { since_ns: now, owner, left_bytes: request.bytes };
         self.at_device.put(request.device, request.sector, at_device);
@@ -207,20 +210,20 @@ impl BlockTracer {
         }
     }
 
-    fn other_request(&mut self, tid: u32, request: &BlockRequest<'_>) {
+    fn other_request(&mut self, tid: u32, name: &str, bytes: u64) {
         self.issued.others += 1;
         let room = self.others.len() < OTHERS;
-        let user = match self.others.get_mut(request.task) {
+        let user = match self.others.get_mut(name) {
             Some(user) => user,
-            None if room => self.others.entry(request.task.to_owned()).or_insert_with(|| OtherUser {
-                name: request.task.to_owned(),
+            None if room => self.others.entry(name.to_owned()).or_insert_with(|| OtherUser {
+                name: name.to_owned(),
                 tid,
                 ..OtherUser::default()
             }),
             None => &mut self.pooled,
         };
         user.requests += 1;
-        user.bytes = user.bytes.saturating_add(request.bytes);
+        user.bytes = user.bytes.saturating_add(bytes);
     }
 
     fn complete(&mut self, now: u64, request: &BlockRequest<'_>) {

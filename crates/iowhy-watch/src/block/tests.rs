@@ -24,9 +24,13 @@ fn owner(_pid: u32, tid: u32, name: &str) -> Owner {
 fn feed(
     t: &mut BlockTracer,
     step: Step,
+<<<<<<< HEAD
     time_ns: u64,
     tid: u32,
     task: &str,
+=======
+    (time_ns, tid, task): (u64, u32, &str),
+>>>>>>> calls
     sector: u64,
     bytes: u64,
     flags: &str,
@@ -43,11 +47,11 @@ fn feed(
 #[test]
 fn two_overlapping_reads_of_the_program() {
     let mut t = BlockTracer::new();
-    feed(&mut t, Step::Insert, 0, 1, "dd", 0, 4096, "R");
-    feed(&mut t, Step::Issue, 10, 1, "dd", 0, 4096, "R");
-    feed(&mut t, Step::Issue, 20, 1, "dd", 8, 8192, "RA");
-    feed(&mut t, Step::Complete, 110, 0, "", 0, 4096, "R");
-    feed(&mut t, Step::Complete, 120, 0, "", 8, 8192, "RA");
+    feed(&mut t, Step::Insert, (0, 1, "dd"), 0, 4096, "R");
+    feed(&mut t, Step::Issue, (10, 1, "dd"), 0, 4096, "R");
+    feed(&mut t, Step::Issue, (20, 1, "dd"), 8, 8192, "RA");
+    feed(&mut t, Step::Complete, (110, 0, ""), 0, 4096, "R");
+    feed(&mut t, Step::Complete, (120, 0, ""), 8, 8192, "RA");
     let s = t.finish();
     assert_eq!((s.own_requests, s.own_reads, s.own_reads_adjacent), (2, 2, 1));
     assert_eq!((s.own_read_bytes, s.own_read_ahead_bytes, s.own_written_bytes), (12_288, 8192, 0));
@@ -60,13 +64,14 @@ fn two_overlapping_reads_of_the_program() {
 #[test]
 fn the_task_that_inserted_owns_what_a_kernel_thread_issues() {
     let mut t = BlockTracer::new();
-    feed(&mut t, Step::Insert, 0, 1, "pg", 64, 512, "WS");
-    feed(&mut t, Step::Issue, 5, 40, "kworker", 64, 512, "WS");
-    feed(&mut t, Step::Issue, 6, 41, "jbd2", 128, 1024, "WS");
-    feed(&mut t, Step::Issue, 7, 0, "swapper/0", 256, 1024, "W");
-    feed(&mut t, Step::Issue, 8, 50, "cp", 512, 2048, "R");
-    feed(&mut t, Step::Issue, 9, 51, "tar", 1024, 512, "R");
-    feed(&mut t, Step::Issue, 10, 52, "tar", 2048, 512, "R");
+    feed(&mut t, Step::Insert, (0, 1, "pg"), 64, 512, "WS");
+    feed(&mut t, Step::Issue, (5, 40, "kworker"), 64, 512, "WS");
+    feed(&mut t, Step::Issue, (6, 41, "jbd2"), 128, 1024, "WS");
+    feed(&mut t, Step::Issue, (7, 0, "swapper/0"), 256, 1024, "W");
+    feed(&mut t, Step::Issue, (8, 50, "cp"), 512, 2048, "R");
+    feed(&mut t, Step::Issue, (9, 51, "tar"), 1024, 512, "R");
+    feed(&mut t, Step::Insert, (10, 52, "tar"), 2048, 512, "R");
+    feed(&mut t, Step::Issue, (11, 1, "pg"), 2048, 512, "R");
     let s = t.finish();
     assert_eq!((s.own_requests, s.own_written_bytes, s.kernel_requests), (1, 512, 2));
     let others: Vec<_> = s.others.iter().map(|o| (o.name.as_str(), o.tid, o.requests, o.bytes)).collect();
@@ -77,9 +82,9 @@ fn the_task_that_inserted_owns_what_a_kernel_thread_issues() {
 fn lost_completions_are_said_and_give_no_times() {
     let mut t = BlockTracer::new();
     for i in 0..100 {
-        feed(&mut t, Step::Issue, i * 100, 1, "dd", i * 8, 4096, "R");
+        feed(&mut t, Step::Issue, (i * 100, 1, "dd"), i * 8, 4096, "R");
         if i % 50 == 0 {
-            feed(&mut t, Step::Complete, i * 100 + 60, 0, "", i * 8, 4096, "R");
+            feed(&mut t, Step::Complete, (i * 100 + 60, 0, ""), i * 8, 4096, "R");
         }
     }
     let s = t.finish();
@@ -91,10 +96,10 @@ fn lost_completions_are_said_and_give_no_times() {
 #[test]
 fn a_request_that_completes_in_parts_is_one_pair_and_strays_are_tolerated() {
     let mut t = BlockTracer::new();
-    feed(&mut t, Step::Complete, 1, 0, "", 4, 512, "R");
-    feed(&mut t, Step::Issue, 10, 1, "dd", 0, 4096, "R");
-    feed(&mut t, Step::Complete, 20, 0, "", 0, 1024, "R");
-    feed(&mut t, Step::Complete, 30, 0, "", 2, 3072, "R");
+    feed(&mut t, Step::Complete, (1, 0, ""), 4, 512, "R");
+    feed(&mut t, Step::Issue, (10, 1, "dd"), 0, 4096, "R");
+    feed(&mut t, Step::Complete, (20, 0, ""), 0, 1024, "R");
+    feed(&mut t, Step::Complete, (30, 0, ""), 2, 3072, "R");
     let s = t.finish();
     assert_eq!((s.pairs, s.device_ns, s.in_flight), (1, Some(20.0), Some(1.0)));
 }
@@ -102,8 +107,8 @@ fn a_request_that_completes_in_parts_is_one_pair_and_strays_are_tolerated() {
 #[test]
 fn a_program_that_leaves_writing_to_the_kernel_gets_the_kernels_times() {
     let mut t = BlockTracer::new();
-    feed(&mut t, Step::Issue, 0, 40, "kworker", 0, 4096, "W");
-    feed(&mut t, Step::Complete, 70, 0, "", 0, 4096, "W");
+    feed(&mut t, Step::Issue, (0, 40, "kworker"), 0, 4096, "W");
+    feed(&mut t, Step::Complete, (70, 0, ""), 0, 4096, "W");
     let s = t.finish();
     assert_eq!((s.own_requests, s.kernel_requests, s.device_ns), (0, 1, Some(70.0)));
 }
@@ -111,8 +116,8 @@ fn a_program_that_leaves_writing_to_the_kernel_gets_the_kernels_times() {
 #[test]
 fn flushes_count_as_requests_without_bytes() {
     let mut t = BlockTracer::new();
-    feed(&mut t, Step::Issue, 0, 1, "pg", 0, 0, "FF");
-    feed(&mut t, Step::Complete, 9, 0, "", 0, 0, "FF");
+    feed(&mut t, Step::Issue, (0, 1, "pg"), 0, 0, "FF");
+    feed(&mut t, Step::Complete, (9, 0, ""), 0, 0, "FF");
     let s = t.finish();
     assert_eq!((s.own_requests, s.own_reads, s.own_written_bytes, s.device_ns), (1, 0, 0, Some(9.0)));
 }
@@ -129,7 +134,7 @@ proptest! {
             let step = [Step::Insert, Step::Issue, Step::Complete][step as usize];
             issues += u64::from(matches!(step, Step::Issue));
             let (task, flags) = (["dd", "kworker", "cp", ""][task], ["R", "RA", "W", "FF", "FWS", ""][flags]);
-            feed(&mut t, step, time, tid, task, sector, bytes, flags);
+            feed(&mut t, step, (time, tid, task), sector, bytes, flags);
         }
         let issued = t.issued();
         let s = t.finish();

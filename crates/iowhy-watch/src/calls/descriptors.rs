@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::uses::{FileId, Files, Local, Sink, UNKNOWN, has_offsets};
+use super::uses::{FileId, Files, Sink, UNKNOWN, has_offsets};
 
 /// An open descriptor as `/proc/PID/fd` and `/proc/PID/fdinfo` show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl Tables {
         files: &mut Files,
     ) -> DescriptionId {
         let (position, last) = if opened.is_some() { (Some(0), Last::Open) } else { (None, Last::Unknown) };
-        let sink = Sink::Local(Box::new(Local::default()));
+        let sink = Sink::Local(Box::default());
         let description = self.keep(Description::new(sink, kind, flags, position, last));
         let close_on_exec = flags.is_some_and(|flags| flags & libc::O_CLOEXEC as u32 != 0);
         self.set(pid, descriptor, description, close_on_exec, opened.unwrap_or(0), files);

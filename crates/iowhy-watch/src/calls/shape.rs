@@ -46,6 +46,10 @@ pub(super) enum Shape {
     /// Opens a path; it returns a descriptor. Flags are in this argument, or in memory that we do not see.
     Open { flags: Option<usize> },
     /// creat: an open with fixed flags.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "newer architectures have no such call")
+    )]
     Create,
     /// Makes a descriptor of this kind (as in `FileUse::kind`).
     Make { kind: &'static str },
@@ -73,6 +77,10 @@ pub(super) enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForkFlags {
     /// None: the child gets copies of everything.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "newer architectures have no such call")
+    )]
     Copies,
     /// In argument 0.
     Argument,
