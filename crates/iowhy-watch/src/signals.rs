@@ -36,7 +36,8 @@ pub struct Arrival {
 #[derive(Debug)]
 pub struct Signals {
     read_end: OwnedFd,
-    write_end: OwnedFd,
+    /// Kept open; the handler knows its number.
+    _write_end: OwnedFd,
     before: Vec<(c_int, libc::sigaction)>,
 }
 
@@ -69,7 +70,7 @@ impl Signals {
                 }
             }
         }
-        Some(Signals { read_end, write_end, before })
+        Some(Signals { read_end, _write_end: write_end, before })
     }
 
     /// Readable when a signal has arrived.
@@ -94,7 +95,6 @@ impl Drop for Signals {
             unsafe { libc::sigaction(*signal, old, ptr::null_mut()) };
         }
         WRITE_END.store(-1, Ordering::Release);
-        let _ = &self.write_end;
         TAKEN.store(false, Ordering::Release);
     }
 }
@@ -121,6 +121,20 @@ static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// The limit on open files as found: soft and hard, with 1 added so that 0 means "not known".
 static OPEN_FILES: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// Makes the ends of our children ours to learn: where SIGCHLD is ignored, the kernel reaps them and nobody is told.
+pub(crate) fn keep_ended_children() {
+    // SAFETY: both structures are zeroed, which is a valid value (SIG_DFL, no flags, empty mask).
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGCHLD, ptr::null(), &mut action) == 0
+            && (action.sa_sigaction == libc::SIG_IGN || action.sa_flags & libc::SA_NOCLDWAIT != 0)
+        {
+            let default: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(libc::SIGCHLD, &default, ptr::null_mut());
+        }
+    }
+}
 
 /// Whether SIGPIPE was ignored when this process was started. False also where that could not be seen.
 pub fn sigpipe_was_ignored() -> bool {

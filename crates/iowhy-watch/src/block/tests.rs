@@ -24,13 +24,7 @@ fn owner(_pid: u32, tid: u32, name: &str) -> Owner {
 fn feed(
     t: &mut BlockTracer,
     step: Step,
-<<<<<<< HEAD
-    time_ns: u64,
-    tid: u32,
-    task: &str,
-=======
     (time_ns, tid, task): (u64, u32, &str),
->>>>>>> calls
     sector: u64,
     bytes: u64,
     flags: &str,

@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-
-=======
 //! Known answers and laws for bursts of system calls.
 
 use iowhy_core::profile::{CallSample, FileUse, SampledShare};
@@ -418,4 +415,3 @@ proptest! {
         }
     }
 }
->>>>>>> calls

@@ -79,6 +79,8 @@ impl Child {
             }
         }
         let failed = std::io::Error::last_os_error();
+        // After the fork: the program gets SIGCHLD as it was found.
+        signals::keep_ended_children();
         drop(blocked);
         if pid < 0 {
             return Err(cannot_start(&file, &failed));

@@ -122,14 +122,16 @@ impl Bursts {
     fn feed(&mut self, now: u64, roster: &Roster, files: &mut Files, reader: &mut Reader) {
         let Some(mut open) = self.open.take() else { return };
         let over = now >= open.until_ns;
+        let mut end_ns = if over { open.tap.stop() } else { now };
         let more = self.take(&mut open, over, roster);
         if !more && !over {
-            // Enough were seen: the last ones end where the burst ends.
+            // Enough were seen: the last ones are fetched where the burst ends.
+            end_ns = open.tap.stop();
             self.take(&mut open, true, roster);
         }
         self.tracer.settle(now_ns(), &mut |pid, descriptor| files.resolve(pid, descriptor, reader));
         if over || !more {
-            self.end(open, now);
+            self.end(open, end_ns);
         } else {
             open.next_ns = now.saturating_add(PACE_NS);
             self.open = Some(open);
@@ -165,9 +167,9 @@ impl Bursts {
     /// What all bursts saw; the one that is open is ended.
     pub(super) fn finish(mut self, roster: &Roster, lacks: &mut Vec<Lack>) -> Finished {
         if let Some(mut open) = self.open.take() {
-            let now = now_ns();
+            let end_ns = open.tap.stop();
             self.take(&mut open, true, roster);
-            self.end(open, now);
+            self.end(open, end_ns);
         }
         lacks.extend(self.failed.take());
         let cost_ns = if self.count > 0 { self.planner.spent_ns() } else { 0.0 };

@@ -81,7 +81,7 @@ impl Pump<'_> {
         if let Some(mut child) = child {
             // A zombie still tells, and its counters hold all children that it waited for.
             let pid = child.pid();
-            let last = io(reader, pid);
+            let last = self.held_io.as_ref().and_then(|held| held.read(reader)).map(without_our_gate);
             if let Some(usage) = child.reap() {
                 counted.reaped(last, usage);
             }
@@ -102,8 +102,13 @@ impl Pump<'_> {
         }
         let reader = &mut self.state.reader;
         let mut left: Vec<u32> = self.state.roster.processes();
+        if adoption.active() {
+            let ours = tree::children(reader, std::process::id());
+            left.extend(ours.into_iter().filter(|pid| adoption.knows(*pid)));
+        }
+        left.sort_unstable();
+        left.dedup();
         left.retain(|pid| task::process_stat(reader, *pid).is_some_and(|s| !matches!(s.state, 'Z' | 'X')));
-        let _ = adoption;
         let Some(first) = left.first() else { return };
         let name = task::name(reader, *first, *first).unwrap_or_default();
         let who = match left.len() {
@@ -190,6 +195,13 @@ impl Pump<'_> {
         debug_assert_eq!(profile.check(1e-6), Ok(()));
         profile
     }
+}
+
+/// Before exec the command read one byte from us.
+fn without_our_gate(mut io: IoCounters) -> IoCounters {
+    io.read_calls = io.read_calls.map(|n| n.saturating_sub(1));
+    io.read_bytes = io.read_bytes.map(|n| n.saturating_sub(1));
+    io
 }
 
 /// Counters of one thread of ours; CPU time and faults are not told by thread.

@@ -60,13 +60,13 @@ impl Files {
         self.counted = 0;
         let mut left = MOST_AT_ONCE;
         for n in 0..processes.len().min(MOST_PROCESSES) {
-            let pid = processes[(self.turn + n) % processes.len()];
-            for file in open_files::open_files(reader, pid).into_iter().take(left) {
+            let pid = processes[(self.turn.wrapping_mul(MOST_PROCESSES).wrapping_add(n)) % processes.len()];
+            for file in some_open(pid, self.turn, left, reader) {
                 left -= 1;
                 self.meet(pid, &file, reader);
             }
         }
-        self.turn = self.turn.wrapping_add(MOST_PROCESSES.min(processes.len()));
+        self.turn = self.turn.wrapping_add(1);
     }
 
     /// When [`Files::round`] wants to be called again.
@@ -87,8 +87,8 @@ impl Files {
 
     /// All descriptors of a process, as the tracer of calls wants them.
     pub(super) fn snapshot(&mut self, pid: u32, most: usize, reader: &mut Reader) -> Vec<calls::OpenFile> {
-        let open = open_files::open_files(reader, pid);
-        open.iter().take(most).map(|file| self.for_tracer(pid, file, reader)).collect()
+        let open = some_open(pid, 0, most, reader);
+        open.iter().map(|file| self.for_tracer(pid, file, reader)).collect()
     }
 
     fn for_tracer(&mut self, pid: u32, file: &OpenFile, reader: &mut Reader) -> calls::OpenFile {
@@ -195,6 +195,17 @@ fn complete(
         _ => facts.under.display,
     };
     devices.extend(facts.under.leaves.into_iter().chain(facts.under.backing));
+}
+
+/// At most so many open files of a process, others at each turn: a server may have thousands.
+fn some_open(pid: u32, turn: usize, most: usize, reader: &mut Reader) -> Vec<OpenFile> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> = entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
+    if numbers.len() > most && most > 0 {
+        let from = turn.wrapping_mul(most) % numbers.len();
+        numbers.rotate_left(from);
+    }
+    numbers.into_iter().take(most).filter_map(|fd| open_files::open_file(reader, pid, fd)).collect()
 }
 
 /// What has no path: `pipe:[1]`, `socket:[1]`, `anon_inode:[eventpoll]`.

@@ -17,6 +17,7 @@ use crate::child::Adoption;
 use crate::event::Kind;
 use crate::perf::{self, Recorder, Rights, SelfTest, now_ns};
 use crate::proc_fs::census::Census;
+use crate::proc_fs::counters::HeldIo;
 use crate::proc_fs::{task, tree};
 use crate::signals::{Arrival, Signals};
 use crate::timeline::Found;
@@ -74,6 +75,8 @@ pub(super) struct Pump<'a> {
     pub(super) own: bool,
     /// I/O counters of those threads at the start.
     pub(super) threads_before: HashMap<u32, IoCounters>,
+    /// The counters of a command: they can be read when it has ended, but not be opened any more.
+    pub(super) held_io: Option<HeldIo>,
     command: bool,
     stopped: bool,
     budget: LookBudget,
@@ -104,6 +107,7 @@ impl<'a> Pump<'a> {
             own_cpu_before_ns: own_cpu_ns(),
             own: false,
             threads_before: HashMap::new(),
+            held_io: None,
             command: false,
             stopped: false,
             budget: LookBudget::new(now),
@@ -129,6 +133,7 @@ impl<'a> Pump<'a> {
         };
         self.root = threads.first().map_or(0, |t| t.0);
         self.own = matches!(roots, Roots::Own(_));
+        self.state.only_roster = self.own;
         self.command = matches!(roots, Roots::Command(_));
         for (pid, tid) in &threads {
             self.state.roster.add(*pid, *tid);
@@ -217,7 +222,9 @@ impl<'a> Pump<'a> {
                     self.threads_before.insert(*tid, now);
                 }
             }
-        } else if !self.command {
+        } else if self.command {
+            self.held_io = HeldIo::open(&mut self.state.reader, self.root);
+        } else {
             for pid in self.state.roster.processes() {
                 self.state.counted.existing(&mut self.state.reader, pid);
             }

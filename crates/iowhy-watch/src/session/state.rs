@@ -57,6 +57,8 @@ pub(super) struct State<'a> {
     opening: Option<Opening>,
     symbols: Option<Symbols>,
     notes: VecDeque<(u64, What)>,
+    /// Only threads of the roster count, although others of the same process may be seen: ourselves are watched.
+    pub(super) only_roster: bool,
     /// Whether the time line takes switches just now.
     watching: bool,
     pub(super) roster: Roster,
@@ -93,6 +95,7 @@ impl<'a> State<'a> {
             opening: None,
             symbols: Some(Symbols::of_this_machine()),
             notes: VecDeque::new(),
+            only_roster: false,
             watching: false,
             roster: Roster::default(),
             block: None,
@@ -207,6 +210,9 @@ impl<'a> State<'a> {
 
     /// Hands an event to all that want it.
     pub(super) fn event(&mut self, event: &Event<'_>) {
+        if self.only_roster && !self.is_of_roster(event) {
+            return;
+        }
         match event.kind {
             Kind::Fork { parent_pid, parent_tid } => {
                 let ours = self.roster.contains(parent_tid) || self.roster.contains(parent_pid);
@@ -233,9 +239,17 @@ impl<'a> State<'a> {
         let early = event.time_ns < self.start_ns && (switch || matches!(event.kind, Kind::Tick(_)));
         if let Some(line) = &mut self.line
             && !early
-            && !(switch && !self.watching)
+            && (!switch || self.watching)
         {
             line.event(event);
+        }
+    }
+
+    fn is_of_roster(&self, event: &Event<'_>) -> bool {
+        match event.kind {
+            Kind::Fork { parent_tid, .. } => self.roster.contains(parent_tid),
+            Kind::Trace(_) | Kind::Map { .. } | Kind::Lost { .. } => true,
+            _ => event.pid != std::process::id() || self.roster.contains(event.tid),
         }
     }
 

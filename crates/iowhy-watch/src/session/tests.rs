@@ -222,8 +222,123 @@ fn threads_of_our_own_are_watched_by_a_thread_that_is_not() {
         p.check(1e-6).unwrap_or_else(|law| panic!("{tier:?}: {law}\n{p:#?}"));
         assert!(p.threads.iter().any(|t| t.tid == tid), "{:#?}", p.threads);
         assert!(!p.threads.iter().any(|t| t.name == PUMP_NAME), "{:#?}", p.threads);
+        // The one that was named and, where births are recorded, the one that it started.
+        let threads: u64 = p.threads.iter().map(|t| t.count).sum();
+        assert!(threads <= 2, "{tier:?} {:#?}", p.threads);
         assert!(p.wall_ns >= 100_000_000);
     }
+}
+
+const ROLE: &str = "IOWHY_TEST_WATCH";
+
+/// The other side of [`in_another_process`]: watches what it is told, prints how that ended, and no more.
+#[test]
+fn role_of_a_watcher() {
+    let Ok(script) = std::env::var(ROLE) else { return };
+    match watch(&command(&["sh", "-c", &script]), &options(Tier::T3)) {
+        Ok(p) => {
+            let left = p.sight.lacks.iter().map(|l| l.id.as_str()).collect::<Vec<_>>().join(",");
+            println!("ended {:?} law {:?} lacks {left};", p.end, p.check(1e-6));
+        }
+        Err(problem) => println!("problem {problem};"),
+    }
+}
+
+/// A watcher of a shell script in a process of its own, below a shell that does `before`.
+fn in_another_process(before: &str, script: &str) -> std::process::Child {
+    let exe = std::env::current_exe().unwrap();
+    let test = "--exact session::tests::role_of_a_watcher --nocapture --test-threads 1";
+    std::process::Command::new("sh")
+        .args(["-c", &format!("{before} exec '{}' {test}", exe.display())])
+        .env(ROLE, script)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn said(watcher: std::process::Child) -> String {
+    String::from_utf8_lossy(&watcher.wait_with_output().unwrap().stdout).into_owned()
+}
+
+/// Waits until the script has made this file.
+fn await_file(path: &std::path::Path) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !path.exists() {
+        assert!(Instant::now() < deadline, "the program does not start");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_signal_to_us_alone_reaches_the_command_and_the_report_still_comes() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    let script = format!(
+        "trap 'exit 9' TERM; touch {}; i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done",
+        mark.display()
+    );
+    let watcher = in_another_process("", &script);
+    await_file(&mark);
+    // SAFETY: kill(2) takes any numbers; the process is our child.
+    unsafe { libc::kill(watcher.id() as i32, libc::SIGTERM) };
+    let said = said(watcher);
+    assert!(said.contains("ended Code(9) law Ok(())"), "{said}");
+}
+
+#[test]
+fn a_second_signal_ends_the_watch_and_leaves_the_command() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let (mark, last) = (folder.path().join("mark"), folder.path().join("last"));
+    // It ignores what it is asked, and is alive afterwards.
+    let script = format!(
+        "exec > /dev/null; trap '' TERM; touch {}; while [ ! -e {} ]; do sleep 0.05; done",
+        mark.display(),
+        last.display()
+    );
+    let watcher = in_another_process("", &script);
+    await_file(&mark);
+    for _ in 0..2 {
+        // SAFETY: kill(2) takes any numbers; the process is our child.
+        unsafe { libc::kill(watcher.id() as i32, libc::SIGTERM) };
+        std::thread::sleep(Duration::from_millis(400));
+    }
+    let said = said(watcher);
+    std::fs::write(&last, "").unwrap();
+    assert!(said.contains("ended Running law Ok(())"), "{said}");
+}
+
+#[test]
+fn a_watcher_that_is_killed_leaves_the_program_unharmed() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let (mark, last) = (folder.path().join("mark"), folder.path().join("last"));
+    let script = format!("exec > /dev/null; touch {}; sleep 0.3; touch {}", mark.display(), last.display());
+    let mut watcher = in_another_process("", &script);
+    await_file(&mark);
+    watcher.kill().unwrap();
+    watcher.wait().unwrap();
+    await_file(&last);
+}
+
+#[test]
+fn few_descriptors_make_a_poorer_profile_or_a_clear_refusal() {
+    let _alone = alone();
+    for limit in [6, 10, 16, 24, 40] {
+        let said = said(in_another_process(&format!("ulimit -n {limit};"), "exit 3"));
+        // At the lowest limits not even a test can start; what starts, ends in one of two ways.
+        let good = said.contains("ended Code(3) law Ok(())") || said.contains("problem ");
+        assert!(good || limit < 24, "{limit}: {said}");
+    }
+}
+
+#[test]
+fn an_ignored_sigchld_does_not_lose_the_exit_code() {
+    let _alone = alone();
+    let said = said(in_another_process("trap '' CHLD;", "exit 3"));
+    assert!(said.contains("ended Code(3) law Ok(())"), "{said}");
 }
 
 fn our_children() -> Vec<u32> {
