@@ -12,10 +12,12 @@
 
 pub mod block;
 pub mod calls;
+pub mod child;
 pub mod event;
 pub mod perf;
 pub mod proc_fs;
 pub mod session;
+pub mod signals;
 pub mod symbols;
 pub mod timeline;
 pub mod tracefs;
