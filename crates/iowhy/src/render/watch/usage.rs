@@ -60,7 +60,7 @@ pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
         );
     }
     if text.is_empty() {
-        format!("{DIM}  no bytes moved, as far as could be seen{DIM:#}\n\n")
+        format!("{DIM}  no bytes were seen to move{DIM:#}\n\n")
     } else {
         text + "\n"
     }
