@@ -5,13 +5,14 @@ use std::path::Path;
 use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::{Profile, StackTime, Tier};
+use iowhy_explain::classify::Wait;
 use iowhy_probe::environment;
 use iowhy_watch::session::{self, Options, Subject};
 
 use crate::cli::{SightArgs, TierArg};
 use crate::command::shared;
 use crate::folded::folded;
-use crate::meaning::{self, Meaning};
+use crate::meaning::Meaning;
 use crate::output::Pending;
 use crate::record::watch::{Told, WatchRecord, record};
 
@@ -65,7 +66,7 @@ impl Observation {
             Some(pending) => {
                 let waits_for = |stack: &StackTime| {
                     let wait = self.meaning.of_stack(&profile, stack).and_then(|class| class.wait);
-                    wait.map_or("unknown", meaning::wait_words)
+                    wait.map_or("unknown", Wait::words)
                 };
                 pending.write(folded(&profile, &waits_for).as_bytes())
             }

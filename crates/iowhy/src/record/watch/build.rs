@@ -16,7 +16,7 @@ use super::io::io;
 use super::{
     CallSite, Exit, LayerShare, ObserverRecord, OperationRecord, ThreadRecord, WaitRecord, WatchRecord,
 };
-use crate::meaning::{self, Explained, Meaning};
+use crate::meaning::{Explained, Meaning};
 use crate::record::SCHEMA;
 
 /// What the command knows beside the profile.
@@ -163,8 +163,8 @@ fn waits(account: &Account, pick: impl Fn(&Entry) -> bool) -> Vec<WaitRecord> {
     let mut waits: Vec<WaitRecord> = sums
         .into_iter()
         .map(|(wait, sum)| WaitRecord {
-            id: meaning::wait_id(wait).to_owned(),
-            words: meaning::wait_words(wait).to_owned(),
+            id: wait.id().to_owned(),
+            words: wait.words().to_owned(),
             on_path: wait.on_path(),
             seconds: sum.total_ns() / SECOND,
             wall_s: sum.wall_ns / SECOND,
@@ -194,7 +194,7 @@ fn operations(
             let entries: Vec<&Entry> =
                 account.entries.iter().filter(|e| e.class.operation == operation).collect();
             OperationRecord {
-                id: meaning::operation_id(operation).to_owned(),
+                id: operation.id().to_owned(),
                 calls: calls.map(|(value, _)| value.round() as u64),
                 calls_interval: calls.map(|(_, interval)| interval),
                 seconds: sum.total_ns() / SECOND,
@@ -226,10 +226,7 @@ fn calls(profile: &Profile, meaning: &Meaning, operation: Operation) -> Option<(
     }
     let sample = profile.calls.as_ref()?;
     // The table of kernel functions knows which operation a call is: there is no second list of names.
-    let of_operation = |call: &&CallCount| {
-        let entry = format!("__x64_sys_{}", call.name);
-        meaning.class(&[&entry], State::Running).operation == operation
-    };
+    let of_operation = |call: &&CallCount| meaning.operation_of_call(&call.name) == operation;
     let mut counts = sample.calls.iter().filter(of_operation).peekable();
     counts.peek()?;
     let counts: Vec<&CallCount> = counts.collect();
@@ -325,7 +322,7 @@ fn call_sites(profile: &Profile, meaning: &Meaning, basis: &Basis) -> Vec<CallSi
             thread: (*thread).to_owned(),
             function: symbol.name.clone(),
             object: symbol.object.clone(),
-            operation: meaning::operation_id(*operation).to_owned(),
+            operation: operation.id().to_owned(),
             seconds: sum.total_ns() / SECOND,
             share,
             share_low,

@@ -59,11 +59,7 @@ pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
             ),
         );
     }
-    if text.is_empty() {
-        format!("{DIM}  no bytes were seen to move{DIM:#}\n\n")
-    } else {
-        text + "\n"
-    }
+    if text.is_empty() { format!("{DIM}  no bytes were seen to move{DIM:#}\n\n") } else { text + "\n" }
 }
 
 /// `12 MiB in 3,000 calls of 4 KiB (mean)`; nothing when nothing moved.
