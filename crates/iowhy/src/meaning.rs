@@ -4,11 +4,11 @@
 //! What may not enter: arithmetic of its own, text of its own.
 
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::{Profile, StackTime, State};
-use iowhy_explain::account::{Account, Entry};
+use iowhy_explain::account::{Account, account};
 use iowhy_explain::classify::{Class, Classifier, Operation};
+use iowhy_explain::finding::{self, Facts};
 
 /// What gives stacks their meaning.
 #[derive(Debug)]
@@ -63,35 +63,13 @@ impl Meaning {
 
     /// Where the time of a run went, and why.
     pub fn explain(&self, profile: &Profile, model: Option<&StackModel>) -> Explained {
-        let _ = model;
-        let mut layers = Ledger::default();
-        let mut entries = Vec::new();
-        for stack in &profile.stacks {
-            let class = self.of_stack(profile, stack).unwrap_or(Class {
-                operation: Operation::Unknown,
-                layer: Layer::Unexplained,
-                wait: None,
-            });
-            let busy = stack.state == State::Running;
-            let time_ns = stack.time_ns;
-            layers.add(class.layer, if busy { time_ns } else { 0.0 }, if busy { 0.0 } else { time_ns });
-            let (thread, wall_ns, events) = (stack.thread, stack.wall_ns, stack.events);
-            entries.push(Entry { thread, class, busy, time_ns, wall_ns, events });
-        }
-        let account = Account {
-            thread_ns: profile.thread_ns() as f64,
-            wall_ns: profile.wall_ns as f64,
-            idle_wall_ns: profile.idle_wall_ns,
-            entries,
-            layers,
-            ..Account::default()
-        };
-        Explained { account, findings: Vec::new() }
+        let account = account(profile, &self.classifier);
+        let findings = finding::judge(&Facts { profile, account: &account, model });
+        Explained { account, findings }
     }
 }
 
 /// The manual page of a finding, in Markdown.
-pub fn manual(id: FindingId) -> Option<&'static str> {
-    let _ = id;
-    None
+pub fn manual(id: FindingId) -> &'static str {
+    finding::manual(id)
 }

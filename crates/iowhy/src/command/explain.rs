@@ -72,11 +72,7 @@ fn list(ids: &[FindingId]) -> String {
 /// The manual page; its headings in bold.
 fn page(id: FindingId) -> String {
     let mut text = String::new();
-    let Some(manual) = meaning::manual(id) else {
-        let _ = writeln!(text, "{BOLD}{}{BOLD:#}\n{}", id.id(), claim(id));
-        return text;
-    };
-    for line in manual.trim_end().lines() {
+    for line in meaning::manual(id).trim_end().lines() {
         match line.trim_start_matches('#') {
             heading if heading.len() < line.len() => {
                 let _ = writeln!(text, "{BOLD}{}{BOLD:#}", heading.trim());

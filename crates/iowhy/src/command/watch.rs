@@ -3,12 +3,11 @@
 //! The program keeps its stdin, stdout, stderr and its exit code; the report goes to stderr or a file. What goes wrong
 //! with the report never changes what the program did: it is said, and the program's code still comes.
 
-use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use iowhy_core::problem::{Problem, Severity};
 use iowhy_core::profile::End;
+use iowhy_watch::child;
 use iowhy_watch::session::Subject;
 
 use crate::cli::{OutputArgs, PathArgs, WatchArgs};
@@ -32,10 +31,9 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
         ))
         .hint("run them apart: `iowhy [OPTIONS] [PATH]` measures a path, `iowhy -- CMD` watches a program"));
     }
-    let found = find(program);
-    if let Found::No(problem, code) = found {
-        complain(&problem);
-        return Ok(Ending::Program(code));
+    if let Err(refusal) = child::find(program) {
+        complain(&refusal.problem);
+        return Ok(Ending::Program(refusal.code));
     }
     let report = Report::open(args.output.as_deref(), args.sight.folded.as_deref(), options)?;
     let observation = Observation::prepare(&args.sight)?;
@@ -61,8 +59,6 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
 
 /// As a shell: the program is there, but cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
-/// As a shell: there is no such program.
-const NOT_FOUND: u8 = 127;
 
 /// The exit code that a shell would show: that of the program, or 128 and the signal that killed it.
 fn exit_code(end: End) -> u8 {
@@ -74,70 +70,9 @@ fn exit_code(end: End) -> u8 {
     }
 }
 
-/// Whether there is a program to run.
-enum Found {
-    Yes,
-    /// Why not, and the exit code that says so.
-    No(Problem, u8),
-}
-
-/// Looks a program up as a shell does, before any output is opened for it.
-fn find(program: &OsString) -> Found {
-    let shown = program.to_string_lossy();
-    let path = Path::new(program);
-    let has_slash = shown.contains('/');
-    let candidates: Vec<_> = if has_slash {
-        vec![path.to_owned()]
-    } else {
-        search_path().into_iter().map(|directory| directory.join(path)).collect()
-    };
-    // A path that ends in a directory is not a program, and an empty name is none.
-    let present: Vec<_> = candidates.iter().filter(|_| !program.is_empty()).filter(|c| c.exists()).collect();
-    if present.iter().any(|candidate| is_executable(candidate)) {
-        return Found::Yes;
-    }
-    match present.first() {
-        Some(there) if there.is_dir() && has_slash => Found::No(
-            Problem::refused(format!("cannot run `{shown}`: it is a directory"))
-                .hint(format!("name a program; to measure the path under it: `iowhy {shown}`")),
-            NOT_EXECUTABLE,
-        ),
-        Some(there) if !there.is_dir() => Found::No(
-            Problem::refused(format!("cannot run `{}`: you may not execute it", there.display()))
-                .hint(format!("`chmod +x {}` allows it; a script runs as `iowhy -- sh {shown}` too", there.display())),
-            NOT_EXECUTABLE,
-        ),
-        _ if has_slash => Found::No(
-            Problem::refused(format!("cannot run `{shown}`: there is no such file"))
-                .hint("look at the spelling and the present directory"),
-            NOT_FOUND,
-        ),
-        _ => Found::No(
-            Problem::refused(format!("cannot run `{shown}`: no directory of PATH holds such a program"))
-                .hint("name it with its path, such as `./program`; a command of the shell runs as `iowhy -- sh -c '...'`"),
-            NOT_FOUND,
-        ),
-    }
-}
-
-/// The directories that programs are looked for in; those of the C library where PATH is not set.
-fn search_path() -> Vec<std::path::PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    // An empty entry means the present directory.
-    let here = |entry: std::path::PathBuf| if entry.as_os_str().is_empty() { ".".into() } else { entry };
-    std::env::split_paths(&path).map(here).collect()
-}
-
-/// Whether a file is a program that we may execute.
-fn is_executable(path: &Path) -> bool {
-    let file = std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
-    file && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
-}
-
 /// Whether a word that is no path is the name of a program in PATH: then `iowhy -- WORD` was probably meant.
 pub fn is_program(word: &str) -> bool {
-    let plain = !word.is_empty() && !word.contains('/') && !Path::new(word).exists();
-    plain && search_path().iter().any(|directory| is_executable(&directory.join(word)))
+    !word.contains('/') && !Path::new(word).exists() && child::find(word.as_ref()).is_ok()
 }
 
 #[cfg(test)]
@@ -156,18 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_looked_up_as_a_shell_does() {
-        let code = |name: &str| match find(&name.into()) {
-            Found::Yes => 0,
-            Found::No(_, code) => code,
-        };
-        assert_eq!(code("sh"), 0);
-        assert_eq!(code("/bin/sh"), 0);
-        assert_eq!(code("no-such-program-anywhere"), 127);
-        assert_eq!(code("./no/such/file"), 127);
-        assert_eq!(code(""), 127);
-        assert_eq!(code("/"), 126);
-        assert_eq!(code("/etc/passwd"), 126);
-        assert!(is_program("sh") && !is_program("/bin/sh") && !is_program("no-such-program-anywhere"));
+    fn a_forgotten_double_dash_is_seen_only_where_the_word_is_no_path() {
+        assert!(is_program("sh"));
+        for word in ["/bin/sh", "no-such-program-anywhere", "", "src"] {
+            assert!(!is_program(word), "{word}");
+        }
     }
 }
