@@ -183,7 +183,8 @@ impl<'a> State<'a> {
         while self.notes.front().is_some_and(|(time, _)| *time <= until_ns) {
             let Some((time, what)) = self.notes.pop_front() else { return };
             // The time line did not exist before its start.
-            let time = time.max(self.start_ns);
+            let over = if self.root_threads == 0 { self.root_exit_ns } else { None };
+            let time = time.max(self.start_ns).min(over.unwrap_or(u64::MAX));
             match what {
                 What::Existing { pid, tid, name, found, names } => {
                     let names: Vec<&str> = names.iter().map(String::as_str).collect();
