@@ -214,6 +214,8 @@ impl<'a> Pump<'a> {
         if self.rights.kernel_stacks {
             self.state.prepare_names();
         }
+        // What comes before the program runs takes nothing from it.
+        self.own_cpu_before_ns = own_cpu_ns();
         self.before = Some(Before::read(&mut self.state.reader, running));
         let existing: Vec<(u32, u32)> = self.state.roster.iter().collect();
         if self.own {

@@ -23,9 +23,9 @@ impl Roster {
         self.threads.insert(tid, pid) != Some(pid)
     }
 
-    /// A thread that ended.
-    pub(super) fn remove(&mut self, tid: u32) {
-        self.threads.remove(&tid);
+    /// A thread that ended. False: it was not there.
+    pub(super) fn remove(&mut self, tid: u32) -> bool {
+        self.threads.remove(&tid).is_some()
     }
 
     /// All threads of a process.

@@ -76,6 +76,8 @@ pub(super) struct State<'a> {
     /// Exact times of the command's first thread, read after its end: number, running, queued.
     pub(super) last_times: Option<(u32, u64, u64)>,
     root: Option<u32>,
+    /// Threads of the command that live, and when the last one ended that was seen to.
+    root_threads: usize,
     root_exit_ns: Option<u64>,
     strangers: RefCell<Strangers>,
 }
@@ -110,6 +112,7 @@ impl<'a> State<'a> {
             born: Vec::new(),
             last_times: None,
             root: None,
+            root_threads: 1,
             root_exit_ns: None,
             strangers: RefCell::default(),
         }
@@ -180,7 +183,8 @@ impl<'a> State<'a> {
         while self.notes.front().is_some_and(|(time, _)| *time <= until_ns) {
             let Some((time, what)) = self.notes.pop_front() else { return };
             // The time line did not exist before its start.
-            let time = time.max(self.start_ns);
+            let over = if self.root_threads == 0 { self.root_exit_ns } else { None };
+            let time = time.max(self.start_ns).min(over.unwrap_or(u64::MAX));
             match what {
                 What::Existing { pid, tid, name, found, names } => {
                     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -216,8 +220,11 @@ impl<'a> State<'a> {
         match event.kind {
             Kind::Fork { parent_pid, parent_tid } => {
                 let ours = self.roster.contains(parent_tid) || self.roster.contains(parent_pid);
-                if ours && self.roster.add(event.pid, event.tid) && event.pid == event.tid {
-                    self.born.push(event.pid);
+                if ours && self.roster.add(event.pid, event.tid) {
+                    self.root_threads += usize::from(Some(event.pid) == self.root);
+                    if event.pid == event.tid {
+                        self.born.push(event.pid);
+                    }
                 }
             }
             Kind::Exit => self.ended(event),
@@ -225,6 +232,10 @@ impl<'a> State<'a> {
             Kind::Tick(_) => self.ticks += 1,
             Kind::Trace(trace) => return self.trace(event, trace),
             Kind::Name { exec: true, .. } => {
+                // A thread that is not the first takes the number of the first, which ended just before.
+                if Some(event.pid) == self.root && self.roster.add(event.pid, event.tid) {
+                    self.root_threads += 1;
+                }
                 let awaited = self.opening.as_ref().and_then(|o| o.until_exec_of) == Some(event.pid);
                 if awaited && let Some(opening) = self.opening.take() {
                     self.begin_line(Opening { start_ns: event.time_ns.max(opening.start_ns), ..opening });
@@ -236,9 +247,10 @@ impl<'a> State<'a> {
         // Between the moment that recording was switched and the moment it is so on every CPU, some records still
         // come; likewise before the start.
         let switch = matches!(event.kind, Kind::Out { .. } | Kind::In | Kind::LeavingStack(_));
-        let early = event.time_ns < self.start_ns && (switch || matches!(event.kind, Kind::Tick(_)));
+        let outside = event.time_ns < self.start_ns || self.is_over(event.time_ns);
+        let dropped = outside && (switch || matches!(event.kind, Kind::Tick(_)));
         if let Some(line) = &mut self.line
-            && !early
+            && !dropped
             && (!switch || self.watching)
         {
             line.event(event);
@@ -254,8 +266,9 @@ impl<'a> State<'a> {
     }
 
     fn ended(&mut self, event: &Event<'_>) {
-        self.roster.remove(event.tid);
+        let was_there = self.roster.remove(event.tid);
         if Some(event.pid) == self.root {
+            self.root_threads = self.root_threads.saturating_sub(usize::from(was_there));
             self.root_exit_ns = Some(event.time_ns);
         }
         if let Some((tid, running_ns, queued_ns)) = self.last_times
@@ -269,7 +282,7 @@ impl<'a> State<'a> {
     }
 
     fn trace(&mut self, event: &Event<'_>, trace: Trace<'_>) {
-        if event.time_ns < self.start_ns {
+        if event.time_ns < self.start_ns || self.is_over(event.time_ns) {
             return;
         }
         match trace {
@@ -295,6 +308,11 @@ impl<'a> State<'a> {
                 }
             }
         }
+    }
+
+    /// Whether the command had ended by then: what others do until we notice is no part of the watch.
+    fn is_over(&self, time_ns: u64) -> bool {
+        self.root_threads == 0 && self.root_exit_ns.is_some_and(|end| time_ns > end)
     }
 
     /// When the program ended, if that was recorded; else `now`.
