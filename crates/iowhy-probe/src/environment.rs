@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use iowhy_core::environment::Environment;
+use iowhy_core::kernel_text::mountinfo::Mount;
 
 use crate::target::devices::{self, Devices};
 use crate::target::{Status, Target};
@@ -31,7 +32,7 @@ pub fn environment(target: &Target) -> Environment {
         memory_bytes,
         memory_limit_bytes: control_group::memory_limit_bytes(&table, memory_bytes),
         file_system: file_system(target),
-        mount_options: mount.map(mounts::Mount::all_options),
+        mount_options: mount.map(Mount::all_options),
         virtualization: machine::virtualization(&cpuinfo),
         privileged: rustix::process::geteuid().is_root(),
         throttle: control_group::throttle(&table, &numbered(&under)),

@@ -10,5 +10,14 @@
 //! The program under watch is never harmed: nothing is injected into it, it is never stopped, and it runs on whatever
 //! happens to the watcher.
 
+pub mod block;
+pub mod calls;
+pub mod child;
 pub mod event;
+pub mod perf;
+pub mod proc_fs;
 pub mod session;
+pub mod signals;
+pub mod symbols;
+pub mod timeline;
+pub mod tracefs;

@@ -2,6 +2,7 @@
 //!
 //! Options that take a quantity take a hyphen too, so that `--size -1` is refused by the name of the option.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -12,18 +13,32 @@ Examples:
   iowhy /data/big.bin        the same for a file (read only, never changed)
   sudo iowhy /dev/nvme0n1    the same for a device (reads only)
   iowhy bench --rw randread --bs 512..1m --state warm,direct .
-Exit codes: 0 done, 1 measured but something failed, 2 usage or refused.";
+  iowhy -- make -j4          why that program is slow, and what would help
+  sudo iowhy attach 1234 --for 10s
+                             the same for a program that runs already
+Exit codes: 0 done, 1 measured but something failed, 2 usage or refused. `iowhy -- CMD` ends with
+the code of CMD (128 + N when signal N killed it, 127 not found, 126 not executable).";
+
+const USAGE: &str = "\
+iowhy [OPTIONS] [PATH]
+       iowhy [OPTIONS] -- CMD [ARG]...
+       iowhy COMMAND";
 
 /// Where the time goes between a program's read or write and the disk, and what limits it.
 ///
 /// Without a subcommand it measures the I/O path under PATH and prints the time of a handful of canonical requests,
-/// split over the layers of the kernel, the limit, and what each way of reading costs.
+/// split over the layers of the kernel, the limit, and what each way of reading costs. After `--` it runs CMD, watches it,
+/// and says on stderr where its time went and what would help.
 #[derive(Debug, Parser)]
-#[command(name = "iowhy", version, after_help = AFTER_HELP)]
+#[command(name = "iowhy", version, after_help = AFTER_HELP, override_usage = USAGE)]
 pub struct Cli {
     /// Options of the main job.
     #[command(flatten)]
     pub path: PathArgs,
+
+    /// A program to watch, and how.
+    #[command(flatten)]
+    pub watch: WatchArgs,
 
     /// One of the other questions.
     #[command(subcommand)]
@@ -39,6 +54,12 @@ pub struct Cli {
 pub enum Command {
     /// Measure one workload, or a sweep: every list option multiplies the cells
     Bench(Box<BenchArgs>),
+
+    /// Watch a program that runs already: where its time goes, and what would help
+    Attach(AttachArgs),
+
+    /// The manual page of a finding; without ID, all findings with a line each
+    Explain(ExplainArgs),
 }
 
 /// How results are shown.
@@ -96,6 +117,115 @@ pub struct PathArgs {
     /// Seed of every order, pattern and interval [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+}
+
+impl PathArgs {
+    /// What was given of the main job, by the name that the user typed.
+    pub fn first_given(&self) -> Option<&'static str> {
+        [
+            ("--budget", self.budget.is_some()),
+            ("--size", self.size.is_some()),
+            ("--save", self.save.is_some()),
+            ("--verbose", self.verbose),
+            ("--seed", self.seed.is_some()),
+            ("PATH", self.target.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(name, given)| given.then_some(name))
+    }
+}
+
+/// A program to watch, and how.
+#[derive(Debug, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Options of `iowhy -- CMD`")]
+pub struct WatchArgs {
+    /// The program to run and to watch, with its arguments. Its stdin, stdout and stderr stay its own
+    #[arg(last = true, value_name = "CMD", help_heading = "Arguments")]
+    pub program: Vec<OsString>,
+
+    /// Write the report to FILE instead of stderr
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// How to watch.
+    #[command(flatten)]
+    pub sight: SightArgs,
+}
+
+/// How to watch.
+#[derive(Debug, Default, PartialEq, Eq, Args)]
+pub struct SightArgs {
+    /// Write all stacks with their times as folded lines (microseconds), for flame graphs
+    #[arg(long, value_name = "FILE")]
+    pub folded: Option<PathBuf>,
+
+    /// What this machine costs, as saved by `iowhy --save`; it sharpens predicted gains
+    #[arg(long, value_name = "FILE")]
+    pub machine: Option<PathBuf>,
+
+    /// See no more than this tier allows: T0 no rights, T1 kernel stacks, T2 a clock on every CPU, T3 tracepoints
+    #[arg(long, value_name = "TIER", value_enum, ignore_case = true, hide_possible_values = true)]
+    pub tier: Option<TierArg>,
+
+    /// No bursts of system-call tracing: what they tell of sizes and files is not known then
+    #[arg(long)]
+    pub no_bursts: bool,
+}
+
+impl WatchArgs {
+    /// The first option of watching that was given, by the name that the user typed.
+    pub fn first_given(&self) -> Option<&'static str> {
+        [
+            ("--output", self.output.is_some()),
+            ("--folded", self.sight.folded.is_some()),
+            ("--machine", self.sight.machine.is_some()),
+            ("--tier", self.sight.tier.is_some()),
+            ("--no-bursts", self.sight.no_bursts),
+        ]
+        .into_iter()
+        .find_map(|(name, given)| given.then_some(name))
+    }
+}
+
+/// A tier, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TierArg {
+    /// No rights.
+    #[value(name = "T0")]
+    T0,
+    /// Kernel stacks of the program's own threads.
+    #[value(name = "T1")]
+    T1,
+    /// A clock on every CPU.
+    #[value(name = "T2")]
+    T2,
+    /// Tracepoints.
+    #[value(name = "T3")]
+    T3,
+}
+
+/// Options of `attach`.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    /// Number of the process to watch, with its threads and the children that it makes from now on
+    #[arg(value_name = "PID", allow_hyphen_values = true)]
+    pub pid: String,
+
+    /// Watch so long [default: until it ends, or Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
+    pub limit: Option<String>,
+
+    /// How to watch.
+    #[command(flatten)]
+    pub sight: SightArgs,
+}
+
+/// Options of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// A finding, such as `sync-per-write`
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
 }
 
 /// Options of `bench`.

@@ -6,6 +6,8 @@
 
 pub mod cli;
 pub mod command;
+pub mod folded;
+pub mod meaning;
 pub mod output;
 pub mod plan;
 pub mod progress;

@@ -5,27 +5,24 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use iowhy::cli::{Cli, ColorWhen, Command, PathArgs};
-use iowhy::command;
+use iowhy::command::{self, Ending};
+use iowhy::output::{complain, complain_hint};
 use iowhy_core::problem::Problem;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
     match cli.output.color {
         ColorWhen::Auto => {}
         ColorWhen::Always => anstream::ColorChoice::Always.write_global(),
         ColorWhen::Never => anstream::ColorChoice::Never.write_global(),
     }
-    let ended = match &cli.command {
-        None => command::path::run(&cli.path, &cli.output),
-        Some(_) if cli.path != PathArgs::default() => Err(Problem::refused(
-            "a PATH or an option of the main job stands before the subcommand, where it would do nothing",
-        )
-        .hint("write `iowhy bench [OPTIONS] [TARGET]`; a directory called `bench` is `iowhy ./bench`")),
-        Some(Command::Bench(args)) => command::bench::run(args, &cli.output),
-    };
-    match ended {
-        Ok(command::Ending::Done) => ExitCode::SUCCESS,
-        Ok(command::Ending::SomethingFailed) => ExitCode::from(1),
+    match run(&cli) {
+        Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::SomethingFailed) => ExitCode::from(1),
+        Ok(Ending::Program(code)) => ExitCode::from(code),
         Err(problem) => {
             complain(&problem);
             ExitCode::from(problem.exit_code())
@@ -33,13 +30,61 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a problem: cause, then the fix.
-fn complain(problem: &Problem) {
-    use anstyle::{AnsiColor, Style};
-    let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-    let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
-    anstream::eprintln!("{red}error:{red:#} {problem}");
-    if let Some(hint) = &problem.hint {
-        anstream::eprintln!("{cyan}hint:{cyan:#} {hint}");
+/// Runs what was asked for. Options of one question that stand beside another are refused by name.
+fn run(cli: &Cli) -> Result<Ending, Problem> {
+    let stray = |name: &str| {
+        Err(Problem::refused(format!("{name} belongs to watching a program, and there is no program to run"))
+            .hint(format!("name it after `--`: `iowhy {name} ... -- CMD ARG...`")))
+    };
+    match (&cli.command, cli.watch.first_given()) {
+        _ if cli.command.is_some() && cli.path != PathArgs::default() => Err(Problem::refused(
+            "a PATH or an option of the main job stands before the subcommand, where it would do nothing",
+        )
+        .hint("write `iowhy bench [OPTIONS] [TARGET]`; a directory called `bench` is `iowhy ./bench`")),
+        (Some(_), Some(name)) => {
+            Err(Problem::refused(format!("{name} stands before the subcommand, where it would do nothing"))
+                .hint(format!("write it behind: `iowhy attach PID {name} ...`")))
+        }
+        (Some(Command::Bench(args)), None) => command::bench::run(args, &cli.output),
+        (Some(Command::Attach(args)), None) => command::attach::run(args, &cli.output),
+        (Some(Command::Explain(args)), None) => command::explain::run(args, &cli.output),
+        (None, given) => {
+            // A `--` with nothing behind it is not seen by the parser.
+            let dashes = std::env::args_os().next_back().is_some_and(|last| last == "--");
+            if dashes || !cli.watch.program.is_empty() {
+                return command::watch::run(&cli.watch, &cli.path, &cli.output);
+            }
+            if let Some(name) = given {
+                return stray(name);
+            }
+            command::path::run(&cli.path, &cli.output).map_err(|problem| program_meant(cli, problem))
+        }
     }
+}
+
+/// A PATH that is not there, but is the name of a program: `--` was forgotten.
+fn program_meant(cli: &Cli, problem: Problem) -> Problem {
+    match &cli.path.target {
+        Some(word) if problem.exit_code() == 2 && command::watch::is_program(word) => {
+            problem.hint(format!("to run the program `{word}` and watch it: `iowhy -- {word}`"))
+        }
+        _ => problem,
+    }
+}
+
+/// Prints the parser's own message. Where the first word is a program and no path, `--` was forgotten.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Nothing is left to do when the terminal is gone.
+    let _ = error.print();
+    let mut words = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .skip_while(|word| word.starts_with('-'));
+    if let (2, Some(word)) = (error.exit_code(), words.next())
+        && command::watch::is_program(&word)
+        && !["bench", "attach", "explain", "help"].contains(&word.as_str())
+    {
+        complain_hint(&format!("to run the program `{word}` and watch it: `iowhy -- {word} ...`"));
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -6,12 +6,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use anstyle::{AnsiColor, Style};
 use iowhy_core::problem::Problem;
 use iowhy_core::warning::Warning;
 use iowhy_probe::target::Target;
 use serde::Serialize;
 
-use crate::cli::OutputArgs;
+use crate::cli::{ColorWhen, OutputArgs};
 
 /// A file that will be written at the end. If it did not exist before and nothing was written, it is removed again.
 #[derive(Debug)]
@@ -35,7 +36,11 @@ impl Pending {
                 "{} is a block device: an output would destroy it",
                 named()
             ))
-            .hint(format!("name a file, or `{option} -` for stdout")));
+            .hint(if option == "--json" {
+                "name a file, or `--json -` for stdout"
+            } else {
+                "name a file"
+            }));
         }
         let made = !path.exists();
         let file =
@@ -137,14 +142,8 @@ impl Outputs {
 
     /// Prints warnings on stderr, unless quiet.
     pub fn warn(&self, warnings: &[Warning]) {
-        if self.quiet {
-            return;
-        }
-        for warning in warnings {
-            anstream::eprintln!("warning: {}", warning.message);
-            if let Some(next) = &warning.next {
-                anstream::eprintln!("  next: {next}");
-            }
+        if !self.quiet {
+            print_warnings(warnings);
         }
     }
 
@@ -160,6 +159,128 @@ impl Outputs {
         }
         print(screen)
     }
+}
+
+/// The outputs of `iowhy -- CMD`: stdout is the program's, so the report goes to stderr or to a file of its own.
+#[derive(Debug)]
+pub struct Report {
+    json: Option<Pending>,
+    text: Option<Pending>,
+    quiet: bool,
+    color: ColorWhen,
+}
+
+impl Report {
+    /// Opens what the options ask for. `folded` is only held against the others.
+    ///
+    /// # Errors
+    /// A refusal when an output cannot be written, is stdout, or is named twice.
+    pub fn open(text: Option<&Path>, folded: Option<&Path>, options: &OutputArgs) -> Result<Report, Problem> {
+        let json = options.json.as_deref();
+        for (option, path) in [("--json", json), ("--output", text)] {
+            if path.is_some_and(|path| path.as_os_str() == "-") {
+                return Err(Problem::refused(format!(
+                    "`{option} -`: stdout belongs to the program that is run"
+                ))
+                .hint(format!("name a file: `{option} FILE`")));
+            }
+        }
+        all_different(&[("--json", json), ("--output", text), ("--folded", folded)])?;
+        Ok(Report {
+            json: json.map(|path| Pending::open("--json", path)).transpose()?,
+            text: text.map(|path| Pending::open("--output", path)).transpose()?,
+            quiet: options.quiet,
+            color: options.color,
+        })
+    }
+
+    /// Columns for the screen.
+    pub fn width(&self) -> usize {
+        const WHEN_NO_TERMINAL: usize = 100;
+        match (&self.text, rustix::termios::tcgetwinsize(io::stderr())) {
+            (None, Ok(size)) if size.ws_col > 0 => usize::from(size.ws_col),
+            _ => WHEN_NO_TERMINAL,
+        }
+    }
+
+    /// Prints warnings on stderr, unless quiet.
+    pub fn warn(&self, warnings: &[Warning]) {
+        if !self.quiet {
+            print_warnings(warnings);
+        }
+    }
+
+    /// Writes the report and the JSON. One that fails does not stop the other.
+    ///
+    /// # Errors
+    /// The first failure; a second one is said on stderr.
+    pub fn finish(self, screen: &str, record: &impl Serialize) -> Result<(), Problem> {
+        let said = match self.text {
+            Some(pending) if self.color == ColorWhen::Always => pending.write(screen.as_bytes()),
+            Some(pending) => pending.write(anstream::adapter::strip_str(screen).to_string().as_bytes()),
+            None => {
+                let mut stderr = anstream::stderr();
+                match stderr.write_all(screen.as_bytes()).and_then(|()| stderr.flush()) {
+                    Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                        Err(Problem::failed(format!("cannot write to stderr: {error}")))
+                    }
+                    _ => Ok(()),
+                }
+            }
+        };
+        let kept = match self.json {
+            Some(pending) => to_json(record).and_then(|text| pending.write(text.as_bytes())),
+            None => Ok(()),
+        };
+        if let (Err(_), Err(second)) = (&said, &kept) {
+            complain(second);
+        }
+        said.and(kept)
+    }
+}
+
+/// Makes sure that no two outputs have the same path.
+///
+/// # Errors
+/// A refusal that names both options.
+pub fn all_different(outputs: &[(&str, Option<&Path>)]) -> Result<(), Problem> {
+    for (i, (option, path)) in outputs.iter().enumerate() {
+        let same = |other: &&(&str, Option<&Path>)| path.is_some() && other.1 == *path;
+        if let Some((other, _)) = outputs[..i].iter().find(same) {
+            return Err(Problem::refused(format!("`{other}` and `{option}` name the same file"))
+                .hint("name two files"));
+        }
+    }
+    Ok(())
+}
+
+/// Prints a problem on stderr: cause, then the fix.
+pub fn complain(problem: &Problem) {
+    let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+    say(&format!("{red}error:{red:#} {problem}"));
+    if let Some(hint) = &problem.hint {
+        complain_hint(hint);
+    }
+}
+
+/// Prints a fix on stderr.
+pub fn complain_hint(hint: &str) {
+    let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
+    say(&format!("{cyan}hint:{cyan:#} {hint}"));
+}
+
+fn print_warnings(warnings: &[Warning]) {
+    for warning in warnings {
+        say(&format!("warning: {}", warning.message));
+        if let Some(next) = &warning.next {
+            say(&format!("  next: {next}"));
+        }
+    }
+}
+
+/// A line on stderr. When that fails there is nobody left to tell: the exit code still does.
+fn say(line: &str) {
+    let _ = writeln!(anstream::stderr(), "{line}");
 }
 
 /// Columns of the terminal that stdout is, or enough for every column where it is none.

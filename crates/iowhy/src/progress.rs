@@ -1,7 +1,9 @@
 //! Progress on stderr, when it is a terminal: what is being done, how far, and how long it will still take.
 
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -40,5 +42,60 @@ impl Drop for Progress {
     /// Removes the line, so that whatever is printed next starts on a clean one.
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A progress line that runs by itself while the caller waits for something else that takes a known time.
+#[derive(Debug)]
+pub struct Countdown {
+    /// Dropped to stop it.
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How often the line is drawn.
+const TICK: Duration = Duration::from_millis(200);
+
+impl Countdown {
+    /// Starts it; nothing happens where nobody could see it. Without a limit it says once how to end.
+    pub fn start(limit: Option<Duration>, doing: &str, quiet: bool) -> Countdown {
+        let nothing = Countdown { stop: None, thread: None };
+        if quiet || !std::io::stderr().is_terminal() {
+            return nothing;
+        }
+        let Some(limit) = limit.filter(|limit| !limit.is_zero()) else {
+            anstream::eprintln!("{doing}; Ctrl-C ends it and prints the report");
+            return nothing;
+        };
+        let (stop, stopped) = mpsc::channel();
+        let doing = doing.to_owned();
+        let run = move || {
+            let line = Progress::new(false);
+            let begun = Instant::now();
+            loop {
+                let spent = begun.elapsed();
+                let share = spent.as_secs_f64() / limit.as_secs_f64();
+                line.at(share, limit.saturating_sub(spent), &doing);
+                if stopped.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        };
+        // Without a thread there is no line; what is watched is seen all the same.
+        match std::thread::Builder::new().name("progress".to_owned()).spawn(run) {
+            Ok(thread) => Countdown { stop: Some(stop), thread: Some(thread) },
+            Err(_) => nothing,
+        }
+    }
+}
+
+impl Drop for Countdown {
+    /// Removes the line before anything else is printed.
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It cannot have panicked over anything that matters here.
+            let _ = thread.join();
+        }
     }
 }

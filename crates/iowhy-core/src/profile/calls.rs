@@ -24,11 +24,13 @@ pub struct CallCount {
     pub calls: u64,
     /// Of these, calls that failed (returned an error).
     pub failed: u64,
-    /// Sum of their durations, tracing included.
+    /// Sum of their durations, tracing included; of calls that cross the edge of a burst the part inside, also of those
+    /// that were not seen to return.
     pub time_ns: u64,
     /// Sum of bytes returned, where the call moves bytes.
     pub bytes: u64,
-    /// Calls in each burst, so that a reader can say how uncertain the sum is. At most 256 entries.
+    /// Calls in each burst, so that a reader can say how uncertain the sum is. At most 256 entries: with more bursts,
+    /// each entry stands for 2, 4, 8, ... of them (the last one for what is left).
     pub per_burst: Vec<u32>,
 }
 
@@ -65,13 +67,14 @@ pub const SIZE_CLASSES: usize = 32;
 
 /// The class of a request size: class `k` holds sizes in `2^(k-1) < size <= 2^k`; 0 and 1 byte are class 0.
 pub fn size_class(bytes: u64) -> usize {
-    (bytes.max(1).next_power_of_two().trailing_zeros() as usize).min(SIZE_CLASSES - 1)
+    // A program may ask for any number, though the kernel moves at most 2 GiB at once.
+    (bytes.clamp(1, 1 << 63).next_power_of_two().trailing_zeros() as usize).min(SIZE_CLASSES - 1)
 }
 
 /// Reads, or writes, of one file as far as bursts (or other means) saw them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Access {
-    /// Calls seen.
+    /// Calls that succeeded. Those that moved no byte (end of file) are in none of the shares of place.
     pub calls: u64,
     /// Bytes moved by them.
     pub bytes: u64,
@@ -85,7 +88,8 @@ pub struct Access {
     pub unaligned: SampledShare,
     /// Calls of which at least one byte had been moved before within the same burst.
     pub repeated: SampledShare,
-    /// Bytes of the union of all intervals seen: equals `bytes` when nothing was repeated.
+    /// Bytes of the union of all intervals seen, burst by burst: equals `bytes` when nothing was repeated. Bytes whose
+    /// offset is not known count as distinct.
     pub distinct_bytes: u64,
     /// Calls right after an lseek on the same descriptor.
     pub after_seek: SampledShare,
@@ -98,9 +102,11 @@ pub struct Access {
 /// One file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FileUse {
-    /// Its path, or what `/proc/PID/fd` calls it (`pipe:[123]`).
+    /// Its path, or what `/proc/PID/fd` calls it (`pipe:[123]`); `?` for all files whose path could not be learnt in
+    /// time, `others` for all files beyond the bound.
     pub path: String,
-    /// What it is: `regular`, `directory`, `block-device`, `character-device`, `pipe`, `socket`, `anonymous`.
+    /// What it is: `regular`, `directory`, `block-device`, `character-device`, `pipe`, `socket`, `anonymous`,
+    /// `unknown`.
     pub kind: String,
     /// File-system type.
     pub file_system: Option<String>,

@@ -65,7 +65,8 @@ pub struct DeviceUse {
     pub throttle: Option<String>,
 }
 
-/// Requests seen by tracepoints between the block layer and the devices. Means are over matched pairs.
+/// Requests seen by tracepoints between the block layer and the devices. Means are over matched pairs of the program's
+/// own requests; where it has none (it left writing to the kernel), of those of kernel threads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BlockSample {
     /// Requests issued on behalf of the program's own threads.

@@ -2,12 +2,47 @@
 //!
 //! A rule fires on *cost times achievable gain*, never on counts alone. A rule is a pure function of [`Facts`]. The
 //! order of the report is the order of predicted gain; a cost that two rules claim belongs to the one with the more
-//! direct evidence.
+//! direct evidence ([`judge`]).
+
+mod cache_thrash;
+mod conflict;
+mod copy_bound;
+mod cpu_bound;
+mod device_saturated;
+mod dirty_throttle;
+mod facts;
+mod fresh_buffers;
+mod gain;
+mod healthy;
+mod inode_lock;
+mod lock;
+mod many_small_files;
+mod mmap_faults;
+mod mmap_lock;
+mod no_readahead;
+mod noisy_neighbour;
+mod queue_depth_one;
+mod range;
+mod readahead_waste;
+mod report;
+mod say;
+mod small_requests;
+mod stdio_seek;
+mod sync_per_write;
+#[cfg(test)]
+mod synthetic;
+#[cfg(test)]
+mod tests;
+mod throttled;
+mod unaligned_write;
+mod waiting_elsewhere;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::Profile;
 
+pub use self::gain::Savings;
+pub use self::range::Range;
 use crate::account::Account;
 
 /// What a rule may look at.
@@ -33,3 +68,53 @@ pub struct Rule {
 
 /// Saving less than this part of the wall time is not worth anybody's attention.
 pub const WORTH_SAVING: f64 = 0.05;
+
+/// All rules, in the order of [`FindingId::ALL`]: what can be repaired first, then the three that describe a program
+/// without such a cause.
+pub const RULES: &[Rule] = &[
+    small_requests::RULE,
+    sync_per_write::RULE,
+    queue_depth_one::RULE,
+    no_readahead::RULE,
+    readahead_waste::RULE,
+    mmap_faults::RULE,
+    fresh_buffers::RULE,
+    mmap_lock::RULE,
+    inode_lock::RULE,
+    many_small_files::RULE,
+    dirty_throttle::RULE,
+    copy_bound::RULE,
+    cache_thrash::RULE,
+    unaligned_write::RULE,
+    device_saturated::RULE,
+    noisy_neighbour::RULE,
+    throttled::RULE,
+    stdio_seek::RULE,
+    cpu_bound::RULE,
+    waiting_elsewhere::RULE,
+    healthy::RULE,
+];
+
+/// The causes, the one with the greatest predicted gain first; causes whose gain cannot be predicted follow, by their
+/// share of the wall time. Never empty: where nothing can be repaired, exactly one of `cpu-bound`,
+/// `waiting-elsewhere` and `healthy` says what the program does instead.
+pub fn judge(facts: &Facts<'_>) -> Vec<Finding> {
+    let found = |repairable: bool| {
+        RULES.iter().filter(move |r| r.id.is_repairable() == repairable).filter_map(|r| (r.judge)(facts))
+    };
+    let mut findings = conflict::resolved(found(true).collect());
+    let weight = |f: &Finding| (f.gain.map_or(0.0, |g| g.predicted), f.share);
+    findings.sort_by(|a, b| {
+        let (a, b) = (weight(a), weight(b));
+        b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1))
+    });
+    if findings.is_empty() {
+        findings.extend(found(false).next());
+    }
+    findings
+}
+
+/// The manual page of a finding, in Markdown.
+pub fn manual(id: FindingId) -> &'static str {
+    RULES.iter().find(|r| r.id == id).map_or("", |r| r.manual)
+}

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use super::parse_schedstat;
+use iowhy_core::kernel_text::schedstat;
 
 /// Descriptors kept open; the threads of a larger machine are opened for each reading. A process may have 1024.
 const KEPT_OPEN: usize = 256;
@@ -114,7 +114,7 @@ fn schedstat_path(pid: u32) -> String {
 fn cpu_ns(schedstat: &File) -> Option<u64> {
     let mut text = [0u8; 80];
     let n = schedstat.read_at(&mut text, 0).ok()?;
-    Some(parse_schedstat(std::str::from_utf8(&text[..n]).ok()?)?.0)
+    Some(schedstat::parse(std::str::from_utf8(&text[..n]).ok()?)?.running_ns)
 }
 
 /// Whether a `/proc/PID/stat` line carries PF_KTHREAD (include/linux/sched.h) in its ninth field. The second field is

@@ -2,7 +2,8 @@
 
 use std::mem::MaybeUninit;
 
-use super::parse_schedstat;
+use iowhy_core::kernel_text::schedstat;
+
 use crate::clock::Clock;
 
 /// What the calling thread has used so far.
@@ -52,8 +53,8 @@ pub fn thread_usage(clock: &Clock) -> ThreadUsage {
     }
     let run_delay_ns = std::fs::read_to_string("/proc/thread-self/schedstat")
         .ok()
-        .and_then(|text| parse_schedstat(&text))
-        .map_or(0, |(_, delay)| delay);
+        .and_then(|text| schedstat::parse(&text))
+        .map_or(0, |told| told.queued_ns);
     let usage = rusage_of_thread();
     let cpu_ns = clock.thread_cpu_ns();
     let (user, system) = (timeval_us(usage.ru_utime), timeval_us(usage.ru_stime));

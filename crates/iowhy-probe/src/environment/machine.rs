@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use iowhy_core::kernel_text::meminfo;
+
 /// Physical memory.
 pub(super) fn memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();
@@ -11,13 +13,7 @@ pub(super) fn memory_bytes() -> u64 {
 
 /// Memory that can be had without swapping, by the kernel's own estimate; `None` without /proc.
 pub(super) fn memory_available_bytes() -> Option<u64> {
-    meminfo_bytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
-}
-
-/// A line of /proc/meminfo in bytes: `MemAvailable:   1234 kB`.
-fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
-    let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-    value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    meminfo::bytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
 }
 
 /// CPUs this process may run on.
@@ -120,11 +116,6 @@ mod tests {
     fn processor_and_memory_read_as_written() {
         assert_eq!(cpu(CPUINFO), "Intel(R) Xeon(R) CPU");
         assert_eq!(cpu("processor : 0\n"), std::env::consts::ARCH);
-        assert_eq!(
-            meminfo_bytes("MemTotal: 9 kB\nMemAvailable:    2048 kB\n", "MemAvailable"),
-            Some(2 << 20)
-        );
-        assert_eq!(meminfo_bytes("MemTotal: 9 kB\n", "MemAvailable"), None);
         assert!(memory_bytes() > 0 && cpus() > 0);
     }
 

@@ -7,8 +7,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use iowhy_core::kernel_text::mountinfo::{Mount, overlay_layers};
+
 use super::{Status, Target};
-use crate::environment::mounts::{self, Mount};
+use crate::environment::mounts;
 
 /// The block devices under a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,14 +130,6 @@ fn of_overlay(sysfs: &Sysfs, mount: &Mount, path: Option<&Path>, depth: usize) -
     let table = mounts::read();
     let mount = mounts::of(&table, status.mount_id, Some(&inside));
     of_file_system(sysfs, &status, mount, Some(&inside), depth + 1)
-}
-
-/// The directories of an overlay, top down.
-fn overlay_layers(super_options: &str) -> Vec<&str> {
-    let values =
-        |key: &'static str| super_options.split(',').filter_map(move |option| option.strip_prefix(key));
-    let lower = values("lowerdir=").flat_map(|dirs| dirs.split(':')).chain(values("lowerdir+="));
-    values("upperdir=").chain(lower).filter(|dir| !dir.is_empty()).collect()
 }
 
 impl Devices {
@@ -323,13 +317,6 @@ mod tests {
     fn a_file_system_over_several_devices_lists_the_leaves_of_all() {
         let (_dir, sysfs) = made_up();
         assert_eq!(sysfs.of_btrfs("/dev/no-such-node/dm-0", 0), devices("dm-0", &["sda", "sdb"]));
-    }
-
-    #[test]
-    fn overlay_layers_are_listed_top_down() {
-        let options = "rw,lowerdir=/l1:/l2,upperdir=/u,workdir=/w,lowerdir+=/l3";
-        assert_eq!(overlay_layers(options), ["/u", "/l1", "/l2", "/l3"]);
-        assert_eq!(overlay_layers("rw,lowerdir=/l1"), ["/l1"]);
     }
 
     #[test]

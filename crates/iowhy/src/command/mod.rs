@@ -1,9 +1,13 @@
 //! One file per command: from options to a finished record. Each reads top to bottom as the story of the command.
 
 mod analysis;
+pub mod attach;
 pub mod bench;
+pub mod explain;
+mod observation;
 pub mod path;
 mod shared;
+pub mod watch;
 
 /// How a command ended when it did not end with a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,4 +16,6 @@ pub enum Ending {
     Done,
     /// Something was measured, and something failed, was not what it claims, or was interrupted: exit code 1.
     SomethingFailed,
+    /// The exit code of the program that was run for the user.
+    Program(u8),
 }

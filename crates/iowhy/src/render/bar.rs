@@ -81,13 +81,13 @@ pub fn legend<'a>(ledgers: impl Iterator<Item = &'a Ledger>) -> String {
     let mut seen: Vec<Layer> = ledgers.flat_map(|l| l.entries().iter().map(|e| e.id)).collect();
     seen.sort();
     seen.dedup();
-    seen.into_iter()
-        .map(|layer| {
-            let style = colour(layer);
-            format!("{style}{}{style:#} {}", letter(layer), layer.id())
-        })
-        .collect::<Vec<_>>()
-        .join("  ")
+    seen.into_iter().map(key).collect::<Vec<_>>().join("  ")
+}
+
+/// A layer's entry in a legend: its letter in its colour, and its name.
+pub fn key(layer: Layer) -> String {
+    let style = colour(layer);
+    format!("{style}{}{style:#} {}", letter(layer), layer.id())
 }
 
 #[cfg(test)]

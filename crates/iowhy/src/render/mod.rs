@@ -7,3 +7,4 @@ pub mod cell;
 pub mod heading;
 pub mod path;
 pub mod table;
+pub mod watch;

@@ -14,3 +14,4 @@ mod destroy_data;
 mod record;
 mod scripted;
 mod traps;
+mod watch;

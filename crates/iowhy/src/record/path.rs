@@ -1,7 +1,4 @@
-//! The record: everything a command found out, as one JSON object that other programs can rely on.
-//!
-//! Invariants: units stand in key names; raw samples are kept, so that every estimate can be computed anew; a key that
-//! has no value is `null` or absent, never a guess. Keys are only ever added within one `schema`.
+//! The record of the measuring commands (the main job and `bench`): cells with their raw samples, limit and model.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +13,6 @@ use iowhy_core::stats;
 use iowhy_core::warning::Warning;
 use iowhy_explain::summary::Summary;
 use serde::{Deserialize, Serialize};
-
-/// Version of the record format.
-pub const SCHEMA: u32 = 1;
 
 /// One command's result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

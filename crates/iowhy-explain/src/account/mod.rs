@@ -2,6 +2,16 @@
 //!
 //! Invariant: [`Account::layers`] sums to the thread time of the profile; wall times of all entries and the idle time
 //! sum to the wall time.
+//!
+//! What may not enter: judgement. Whether a share is too large is for the findings.
+
+mod build;
+mod site;
+mod views;
+
+pub use build::account;
+pub use site::Site;
+pub use views::{OperationTime, ThreadTime};
 
 use iowhy_core::layer::{Layer, Ledger};
 
@@ -20,7 +30,8 @@ pub struct Entry {
     pub time_ns: f64,
     /// Its part of the wall clock (0 for waits off the path).
     pub wall_ns: f64,
-    /// Samples or sleeps it rests on.
+    /// Samples or sleeps it rests on; 0 for the part of a wait that was booked to another layer (see
+    /// [`Account::queue_share`]).
     pub events: u64,
 }
 
@@ -52,6 +63,22 @@ pub struct Account {
     pub unknown_symbols_share: f64,
     /// Thread time of which no stack was seen, as a share of `thread_ns`.
     pub unseen_share: f64,
+    /// Part of the waits for the device that was booked to [`Layer::Block`] instead, because requests were seen to
+    /// queue for that part of their time before the device got them. `None`: the two could not be told apart, and all
+    /// of it is booked to [`Layer::Device`].
+    pub queue_share: Option<f64>,
+    /// Where in the program its operations were called, greatest thread time first; only stacks whose user frames
+    /// could be followed out of the system's libraries.
+    pub sites: Vec<Site>,
+}
+
+impl Sum {
+    /// Adds an entry's time.
+    fn add(&mut self, time_ns: f64, wall_ns: f64, events: u64) {
+        self.time_ns += time_ns;
+        self.wall_ns += wall_ns;
+        self.events = self.events.saturating_add(events);
+    }
 }
 
 impl Account {
@@ -59,9 +86,7 @@ impl Account {
     pub fn sum(&self, pick: impl Fn(&Entry) -> bool) -> Sum {
         let mut sum = Sum::default();
         for e in self.entries.iter().filter(|e| pick(e)) {
-            sum.time_ns += e.time_ns;
-            sum.wall_ns += e.wall_ns;
-            sum.events += e.events;
+            sum.add(e.time_ns, e.wall_ns, e.events);
         }
         sum
     }
@@ -91,3 +116,6 @@ impl Account {
         if self.wall_ns > 0.0 { sum.wall_ns / self.wall_ns } else { 0.0 }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Call sites: which function of the program asked for what costs time.
+
+use std::collections::HashMap;
+
+use iowhy_core::profile::{Profile, StackTime, Symbol, SymbolId};
+
+use super::Sum;
+use crate::classify::Operation;
+
+/// One place in the program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// Name of the threads; threads of one name are one site.
+    pub thread: String,
+    /// The innermost function that is not part of the system's own libraries; an address where it has no name.
+    pub function: String,
+    /// The file it is in.
+    pub object: String,
+    /// What was asked for there.
+    pub operation: Operation,
+    /// Time in that operation, waits included.
+    pub sum: Sum,
+}
+
+/// Beginnings of the names of files that programs call the kernel through.
+const SYSTEM_FILES: [&str; 10] = [
+    "libc.so",
+    "libc-",
+    "libc.musl",
+    "libpthread",
+    "ld-",
+    "ld.so",
+    "libdl",
+    "librt.so",
+    "librt-",
+    "linux-vdso",
+];
+
+/// Whether a user function is the program's own, and can be named: not of the C library, the loader, the vDSO, or
+/// memory without a file.
+fn is_own(symbol: &Symbol) -> bool {
+    let Some(object) = symbol.object.as_deref() else { return false };
+    // Anonymous memory is called `//anon`, `[heap]`, `[stack]`, `[vdso]`, `anon_inode:...`.
+    if object.is_empty()
+        || object.starts_with(['[', ' '])
+        || object.starts_with("//")
+        || object.starts_with("anon_")
+    {
+        return false;
+    }
+    let file = object.rsplit('/').next().unwrap_or(object);
+    !SYSTEM_FILES.iter().any(|system| file.starts_with(system))
+}
+
+/// Sums by site while an account is made.
+#[derive(Default)]
+pub(super) struct Sites<'a> {
+    sums: HashMap<(&'a str, SymbolId, Operation), (&'a Symbol, Sum)>,
+}
+
+impl<'a> Sites<'a> {
+    /// Adds a stack, if it leads to a function of the program.
+    pub(super) fn add(&mut self, profile: &'a Profile, stack: &StackTime, operation: Operation) {
+        let own = stack.user.iter().find_map(|id| {
+            let symbol = profile.symbols.get(*id as usize)?;
+            is_own(symbol).then_some((*id, symbol))
+        });
+        let Some((id, symbol)) = own else { return };
+        let thread = profile.threads.get(stack.thread as usize).map_or("", |t| t.name.as_str());
+        let (_, sum) = self.sums.entry((thread, id, operation)).or_insert((symbol, Sum::default()));
+        sum.add(stack.time_ns, stack.wall_ns, stack.events);
+    }
+
+    /// The sites, greatest thread time first.
+    pub(super) fn sorted(self) -> Vec<Site> {
+        let mut sites: Vec<Site> = self
+            .sums
+            .into_iter()
+            .map(|((thread, _, operation), (symbol, sum))| Site {
+                thread: thread.to_owned(),
+                function: symbol.name.clone(),
+                object: symbol.object.clone().unwrap_or_default(),
+                operation,
+                sum,
+            })
+            .collect();
+        sites.sort_by(|a, b| {
+            b.sum.time_ns.total_cmp(&a.sum.time_ns).then_with(|| {
+                (&a.thread, &a.function, &a.object, a.operation).cmp(&(
+                    &b.thread,
+                    &b.function,
+                    &b.object,
+                    b.operation,
+                ))
+            })
+        });
+        sites
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_and_memory_without_a_file_are_not_the_program() {
+        let own = |object: Option<&str>| {
+            is_own(&Symbol { name: "f".to_owned(), object: object.map(str::to_owned) })
+        };
+        for object in [
+            "/usr/lib/x86_64-linux-gnu/libc.so.6",
+            "/lib/libc-2.31.so",
+            "/lib64/ld-linux-x86-64.so.2",
+            "/lib/ld-musl-x86_64.so.1",
+            "/lib/libpthread-2.31.so",
+            "[vdso]",
+            "[heap]",
+            "//anon",
+            "",
+        ] {
+            assert!(!own(Some(object)), "{object}");
+        }
+        assert!(!own(None));
+        for object in ["/usr/bin/dd", "/usr/lib/libsqlite3.so.0", "/opt/ldap/slapd", "/usr/lib/libcurl.so.4"]
+        {
+            assert!(own(Some(object)), "{object}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Conservation: whatever the profile, no time is made or lost. And one known account.
+
+use iowhy_core::profile::{BlockSample, Profile, StackTime, State, Symbol, Thread};
+use proptest::prelude::*;
+
+use super::*;
+use crate::classify::Classifier;
+
+/// One stack of the profiles here: thread, state, kernel names, user names, known, time, part of it on the wall.
+type Piece = (u32, State, Vec<&'static str>, Vec<&'static str>, bool, u32, f64);
+
+/// A profile whose threads sum to their stacks.
+fn profile(pieces: &[Piece], idle_wall_ns: u32) -> Profile {
+    let mut p = Profile { idle_wall_ns: f64::from(idle_wall_ns), ..Profile::default() };
+    let mut wall = p.idle_wall_ns;
+    for (thread, state, kernel, user, known, time, on_wall) in pieces {
+        while p.threads.len() <= *thread as usize {
+            let tid = p.threads.len() as u32;
+            p.threads.push(Thread { tid, count: 1, name: format!("t{}", tid % 2), ..Thread::default() });
+        }
+        let t = &mut p.threads[*thread as usize];
+        let time = u64::from(*time);
+        t.lifetime_ns += time;
+        *match state {
+            State::Running => &mut t.running_ns,
+            State::Queued => &mut t.queued_ns,
+            State::Blocked => &mut t.blocked_ns,
+        } += time;
+        let mut ids = |names: &[&str], object: Option<&str>| -> Vec<u32> {
+            names
+                .iter()
+                .map(|name| {
+                    let object = object.map(str::to_owned);
+                    p.symbols.push(Symbol { name: (*name).to_owned(), object });
+                    p.symbols.len() as u32 - 1
+                })
+                .collect()
+        };
+        let kernel = ids(kernel, None);
+        let user = ids(user, Some("/usr/bin/program"));
+        let wall_ns = time as f64 * on_wall;
+        wall += wall_ns;
+        let time_ns = time as f64;
+        p.stacks.push(StackTime {
+            thread: *thread,
+            state: *state,
+            kernel,
+            user,
+            known: *known,
+            time_ns,
+            wall_ns,
+            events: 1,
+        });
+    }
+    p.wall_ns = wall.round() as u64;
+    p
+}
+
+const NAMES: [&str; 12] = [
+    "schedule",
+    "io_schedule",
+    "folio_wait_bit_common",
+    "filemap_read",
+    "_copy_to_iter",
+    "zzz_unheard_of",
+    "asm_exc_page_fault",
+    "__x64_sys_read",
+    "__x64_sys_pwrite64",
+    "__iomap_dio_rw",
+    "anon_pipe_read",
+    "ext4_zzz",
+];
+
+fn pieces() -> impl Strategy<Value = Vec<Piece>> {
+    let state = prop::sample::select(vec![State::Running, State::Queued, State::Blocked]);
+    let names = || prop::collection::vec(prop::sample::select(NAMES.to_vec()), 0..5);
+    let piece = (0u32..4, state, names(), names(), any::<bool>(), 0u32..1_000_000, 0.0..1.0f64);
+    prop::collection::vec(piece, 0..30)
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-6 * (1.0 + a.abs().max(b.abs()))
+}
+
+proptest! {
+    #[test]
+    fn no_time_is_made_or_lost(
+        pieces in pieces(),
+        idle in 0u32..1_000_000,
+        means in prop::option::of((0.0..1e6f64, 0.0..1e6f64)),
+    ) {
+        let mut p = profile(&pieces, idle);
+        p.block = means.map(|(queue, device)| BlockSample {
+            queue_ns: Some(queue),
+            device_ns: Some(device),
+            ..BlockSample::default()
+        });
+        let a = account(&p, &Classifier::new());
+        prop_assert!(near(a.layers.total_ns(), p.thread_ns() as f64));
+        let all = a.sum(|_| true);
+        prop_assert!(near(all.time_ns, a.thread_ns));
+        prop_assert!((all.wall_ns + a.idle_wall_ns - a.wall_ns).abs() <= 1.0);
+        prop_assert_eq!(all.events, p.stacks.len() as u64);
+        prop_assert!(near(a.wall_layers().total_ns(), all.wall_ns));
+        let operations: f64 = a.operations().iter().map(|o| o.layers.total_ns()).sum();
+        prop_assert!(near(operations, a.thread_ns));
+        for t in a.threads() {
+            prop_assert!(near(t.layers.total_ns(), p.threads[t.thread as usize].lifetime_ns as f64));
+        }
+        let waits: f64 = a.waits().iter().map(|(_, sum)| sum.time_ns).sum();
+        let blocked: u64 = p.threads.iter().map(|t| t.blocked_ns).sum();
+        prop_assert!(near(waits, blocked as f64));
+        let queued: u64 = p.threads.iter().map(|t| t.queued_ns).sum();
+        prop_assert!(near(a.layers.get(Layer::CpuQueue).wait_ns, queued as f64));
+        let unexplained = a.layers.get(Layer::Unexplained).total_ns();
+        prop_assert!(near(unexplained, (a.unseen_share + a.unknown_symbols_share) * a.thread_ns));
+        prop_assert!(a.unseen_share + a.unknown_symbols_share <= 1.0 + 1e-9);
+        prop_assert!(a.entries.windows(2).all(|w| w[0].time_ns >= w[1].time_ns));
+    }
+
+    #[test]
+    fn the_order_of_the_stacks_does_not_matter(pieces in pieces()) {
+        let classifier = Classifier::new();
+        let p = profile(&pieces, 0);
+        let mut reversed = p.clone();
+        reversed.stacks.reverse();
+        let (a, b) = (account(&p, &classifier), account(&reversed, &classifier));
+        prop_assert_eq!(a.entries.len(), b.entries.len());
+        prop_assert_eq!(a.sites.len(), b.sites.len());
+        prop_assert!(near(a.layers.total_ns(), b.layers.total_ns()));
+    }
+}
+
+#[test]
+fn a_known_profile_has_its_known_account() {
+    use State::{Blocked, Queued, Running};
+    let read = ["folio_wait_bit_common", "filemap_get_pages", "filemap_read", "vfs_read", "__x64_sys_read"];
+    let pieces: Vec<Piece> = vec![
+        (0, Running, vec![], vec!["main"], true, 100, 1.0),
+        (0, Running, vec!["_copy_to_iter", "filemap_read", "__x64_sys_read"], vec!["load"], true, 50, 1.0),
+        (0, Queued, vec![], vec![], false, 10, 1.0),
+        (0, Blocked, read.to_vec(), vec!["load"], true, 400, 1.0),
+        (1, Blocked, vec!["anon_pipe_read", "__x64_sys_read"], vec!["take"], true, 900, 0.0),
+        (1, Running, vec!["zzz_unheard_of"], vec![], true, 40, 1.0),
+        (1, Blocked, vec![], vec![], false, 60, 0.0),
+    ];
+    let mut p = profile(&pieces, 7);
+    let classifier = Classifier::new();
+    let a = account(&p, &classifier);
+    assert_eq!((a.thread_ns, a.wall_ns, a.queue_share), (1560.0, 607.0, None));
+    let layer = |a: &Account, l| (a.layers.get(l).busy_ns, a.layers.get(l).wait_ns);
+    assert_eq!(layer(&a, Layer::Program), (100.0, 0.0));
+    assert_eq!(layer(&a, Layer::Copy), (50.0, 0.0));
+    assert_eq!(layer(&a, Layer::CpuQueue), (0.0, 10.0));
+    assert_eq!(layer(&a, Layer::Device), (0.0, 400.0));
+    assert_eq!(layer(&a, Layer::Elsewhere), (0.0, 900.0));
+    assert_eq!(layer(&a, Layer::Unexplained), (40.0, 60.0));
+    assert!(near(a.unknown_symbols_share, 40.0 / 1560.0) && near(a.unseen_share, 60.0 / 1560.0));
+    assert_eq!(a.waits()[0].0, Wait::Pipe);
+    let operations: Vec<Operation> = a.operations().iter().map(|o| o.operation).collect();
+    assert_eq!(operations, [Operation::Read, Operation::Unknown, Operation::User]);
+    let sites: Vec<(&str, &str, f64)> =
+        a.sites.iter().map(|s| (s.thread.as_str(), s.function.as_str(), s.sum.time_ns)).collect();
+    // The two pieces of `load` are two symbols here, as two addresses of one function never are.
+    assert_eq!(
+        sites,
+        [("t1", "take", 900.0), ("t0", "load", 400.0), ("t0", "main", 100.0), ("t0", "load", 50.0)]
+    );
+
+    p.block = Some(BlockSample { queue_ns: Some(30.0), device_ns: Some(90.0), ..BlockSample::default() });
+    let a = account(&p, &classifier);
+    assert_eq!(a.queue_share, Some(0.25));
+    assert_eq!((layer(&a, Layer::Device), layer(&a, Layer::Block)), ((0.0, 300.0), (0.0, 100.0)));
+    assert_eq!(a.wait(Wait::DeviceRead).time_ns, 400.0);
+}
+
+#[test]
+fn threads_that_their_stacks_do_not_cover_are_unexplained_with_the_sign() {
+    let pieces: Vec<Piece> = vec![(0, State::Running, vec![], vec![], true, 100, 1.0)];
+    let mut p = profile(&pieces, 0);
+    p.threads[0].running_ns = 150;
+    p.threads[0].lifetime_ns = 170;
+    p.threads[0].blocked_ns = 20;
+    let unexplained = account(&p, &Classifier::new()).layers.get(Layer::Unexplained);
+    assert_eq!((unexplained.busy_ns, unexplained.wait_ns), (50.0, 20.0));
+}
+
+#[test]
+fn a_profile_that_makes_no_sense_is_survived() {
+    let mut p = profile(&[(0, State::Blocked, vec!["schedule"], vec!["f"], true, 5, 1.0)], 0);
+    p.stacks[0].thread = 99;
+    p.stacks[0].kernel = vec![77];
+    p.stacks[0].user = vec![78];
+    p.block = Some(BlockSample { queue_ns: Some(f64::NAN), device_ns: Some(-1.0), ..BlockSample::default() });
+    let a = account(&p, &Classifier::new());
+    assert_eq!(a.queue_share, None);
+    assert_eq!(a.layers.get(Layer::Unexplained).wait_ns, 5.0);
+    assert_eq!(account(&Profile::default(), &Classifier::new()), Account::default());
+}

@@ -1,0 +1,189 @@
+//! The walk over a stack.
+//!
+//! Pure: the same stack means the same on every machine. What may not enter: a name of a kernel function.
+
+use iowhy_core::layer::Layer;
+use iowhy_core::profile::State;
+
+use super::table::{Listed, Role, Sleeper, Table};
+use super::{Class, Operation, Wait};
+
+/// Gives stacks their meaning. Reading its table costs about a millisecond: make one and keep it.
+#[derive(Clone, Debug)]
+pub struct Classifier {
+    table: Table,
+}
+
+impl Default for Classifier {
+    fn default() -> Self {
+        Classifier::new()
+    }
+}
+
+impl Classifier {
+    /// With the table that is part of this program.
+    pub fn new() -> Classifier {
+        Classifier { table: Table::embedded() }
+    }
+
+    /// The meaning of a kernel stack, innermost function first.
+    ///
+    /// - No kernel function while running: the program's own code. Without a stack at all the caller must not ask.
+    /// - Running below an interrupt: other's work ([`Operation::Interrupt`]). It is stolen from the thread, so its
+    ///   layer is [`Layer::Elsewhere`], busy.
+    /// - Queued: [`Layer::CpuQueue`] with the operation that was interrupted.
+    /// - Blocked: the wait decides the layer. A sleep that the table does not know has [`Wait::Unknown`] and the layer
+    ///   of the function it slept below, or [`Layer::Unexplained`] where that is only the system call.
+    ///
+    /// A stack may be as thin as the function a thread sleeps in and its system call (`folio_wait_bit_common`,
+    /// `__x64_sys_read`): then the most likely meaning is given. A locked page is data from the device (in fsync: data
+    /// being written back), a synchronous bio in fsync is a cache flush, direct I/O goes where the call says.
+    pub fn classify(&self, kernel: &[&str], state: State) -> Class {
+        let frames: Vec<&str> = kernel.iter().map(|name| base_name(name)).collect();
+        match state {
+            State::Running => self.running(&frames),
+            State::Queued => {
+                Class { operation: self.interrupted(&frames), layer: Layer::CpuQueue, wait: None }
+            }
+            State::Blocked => self.blocked(&frames),
+        }
+    }
+
+    /// Whether a thread asleep with this stack waits on the path between program and disk. A sleep that the table does
+    /// not know counts when it is below a function of a file system, the page cache, memory, the block layer or a
+    /// driver.
+    pub fn on_path(&self, kernel: &[&str]) -> bool {
+        let class = self.classify(kernel, State::Blocked);
+        match class.wait {
+            Some(Wait::Unknown) | None => matches!(
+                class.layer,
+                Layer::Filesystem | Layer::Cache | Layer::Memory | Layer::Block | Layer::Device
+            ),
+            Some(wait) => wait.on_path(),
+        }
+    }
+
+    /// The operation of a system call by its name in the manual: `pread64` is [`Operation::Read`].
+    pub fn operation_of_call(&self, name: &str) -> Operation {
+        self.table.calls.get(name).copied().unwrap_or(Operation::Other)
+    }
+
+    /// The names of the table, for tests against a running kernel.
+    pub fn listed(&self) -> &[Listed] {
+        &self.table.listed
+    }
+
+    fn running(&self, frames: &[&str]) -> Class {
+        if frames.is_empty() {
+            return Class { operation: Operation::User, layer: Layer::Program, wait: None };
+        }
+        if frames.iter().any(|f| self.role(f) == Some(Role::Interrupt)) {
+            return Class { operation: Operation::Interrupt, layer: Layer::Elsewhere, wait: None };
+        }
+        let layer = self.layer(frames).unwrap_or(Layer::Unexplained);
+        Class { operation: self.operation(frames), layer, wait: None }
+    }
+
+    fn blocked(&self, frames: &[&str]) -> Class {
+        let operation = self.interrupted(frames);
+        let wait = self.wait(frames, operation);
+        let layer = wait.layer().unwrap_or_else(|| match self.layer(frames) {
+            // The entry of a system call says nothing about what was waited for.
+            Some(Layer::Call) | None => Layer::Unexplained,
+            Some(layer) => layer,
+        });
+        Class { operation, layer, wait: Some(wait) }
+    }
+
+    /// The operation of a thread that is not running: what an interrupt put it off from, where there was one.
+    fn interrupted(&self, frames: &[&str]) -> Operation {
+        match frames.iter().rposition(|f| self.role(f) == Some(Role::Interrupt)) {
+            Some(last) if last + 1 == frames.len() => Operation::User,
+            Some(last) => self.operation(&frames[last + 1..]),
+            None => self.operation(frames),
+        }
+    }
+
+    fn role(&self, frame: &str) -> Option<Role> {
+        self.table.roles.get(frame)
+    }
+
+    /// The outermost system call or fault. Where tail calls left no frame of the call itself, the outermost function
+    /// that only one operation uses.
+    fn operation(&self, frames: &[&str]) -> Operation {
+        let mut entered = false;
+        let mut worked = false;
+        for frame in frames.iter().rev() {
+            if let Some(operation) = self.table.entry_call(frame).or_else(|| self.table.operations.get(frame))
+            {
+                return operation;
+            }
+            match self.role(frame) {
+                Some(Role::Fault) if entered => return Operation::Other,
+                Some(Role::Fault) => return Operation::Fault,
+                Some(Role::Entry) => entered = true,
+                Some(_) => {}
+                None => worked |= self.table.places.get(frame).is_none_or(|p| p.layer != Layer::Call),
+            }
+        }
+        // Entry and exit alone could be those of any call.
+        if entered && worked { Operation::Other } else { Operation::Unknown }
+    }
+
+    /// The layer of the innermost function that has one of its own.
+    fn layer(&self, frames: &[&str]) -> Option<Layer> {
+        let mut shared = None;
+        for frame in frames {
+            let role = self.role(frame);
+            if matches!(role, Some(Role::Transparent | Role::Sleep)) {
+                continue;
+            }
+            let Some(place) = self.table.places.get(frame) else { continue };
+            if place.shared {
+                shared.get_or_insert(place.layer);
+            } else if role == Some(Role::Entry) || self.table.entry_call(frame).is_some() {
+                return shared.or(Some(place.layer));
+            } else {
+                return Some(place.layer);
+            }
+        }
+        shared
+    }
+
+    /// The innermost function that says what was waited for.
+    fn wait(&self, frames: &[&str], operation: Operation) -> Wait {
+        let mut direct = true;
+        let mut fallback = None;
+        for (index, frame) in frames.iter().enumerate() {
+            let sleeper =
+                self.table.sleeper_of.get(frame).and_then(|i| self.table.sleepers.get(usize::from(i)));
+            if let Some(sleeper) = sleeper.filter(|s| direct || !s.direct)
+                && let Some(wait) = meaning(sleeper, &frames[index + 1..], operation)
+            {
+                if !sleeper.fallback {
+                    return wait;
+                }
+                fallback.get_or_insert(wait);
+            }
+            direct &= matches!(self.role(frame), Some(Role::Sleep | Role::Transparent));
+        }
+        fallback.unwrap_or(Wait::Unknown)
+    }
+}
+
+/// What a sleep below a function waits for, given the functions further out.
+fn meaning(sleeper: &Sleeper, outer: &[&str], operation: Operation) -> Option<Wait> {
+    let find = |patterns: &super::patterns::Patterns<Wait>| outer.iter().find_map(|f| patterns.get(f));
+    find(&sleeper.anywhere)
+        .or_else(|| find(&sleeper.near))
+        .or_else(|| sleeper.by_operation.iter().find(|(o, _)| *o == operation).map(|(_, w)| *w))
+        .or(sleeper.kind)
+}
+
+/// A name without what compilers add: `.isra.0`, `.constprop.0`, `.part.0`, `.cold`, `.llvm.123`.
+fn base_name(name: &str) -> &str {
+    match name.find('.') {
+        Some(0) | None => name,
+        Some(dot) => &name[..dot],
+    }
+}

@@ -1,0 +1,67 @@
+//! Laws of the walk that hold for any stack; known answers are in `tests/`.
+
+use iowhy_core::layer::Layer;
+use iowhy_core::profile::State;
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn any_stack_is_given_a_meaning_that_fits_its_state() {
+    let classifier = Classifier::new();
+    let names: Vec<String> = classifier.listed().iter().map(|l| l.pattern.replace('*', "x")).collect();
+    let names = prop::collection::vec(prop::sample::select(names), 0..12);
+    let state = prop::sample::select(vec![State::Running, State::Queued, State::Blocked]);
+    proptest!(ProptestConfig::with_cases(500), |(names in names, state in state)| {
+        let frames: Vec<&str> = names.iter().map(String::as_str).collect();
+        let class = classifier.classify(&frames, state);
+        prop_assert_eq!(class.wait.is_some(), state == State::Blocked);
+        prop_assert_eq!(class.layer == Layer::CpuQueue, state == State::Queued);
+        match class.wait {
+            Some(wait) if wait != Wait::Unknown => {
+                prop_assert_eq!(Some(class.layer), wait.layer());
+                prop_assert_eq!(classifier.on_path(&frames), wait.on_path());
+            }
+            _ => {}
+        }
+        // Suffixes of compilers change nothing.
+        let cold: Vec<String> = names.iter().map(|n| format!("{n}.constprop.0")).collect();
+        let cold: Vec<&str> = cold.iter().map(String::as_str).collect();
+        prop_assert_eq!(classifier.classify(&cold, state), class);
+    });
+}
+
+#[test]
+fn calls_have_their_operation_under_every_spelling_of_their_entry() {
+    let classifier = Classifier::new();
+    for (call, operation) in [
+        ("pread64", Operation::Read),
+        ("writev", Operation::Write),
+        ("fdatasync", Operation::Sync),
+        ("openat", Operation::Open),
+        ("newfstatat", Operation::Stat),
+        ("getdents64", Operation::Names),
+        ("io_uring_enter", Operation::Ring),
+        ("getpid", Operation::Other),
+        ("not_yet_invented", Operation::Other),
+    ] {
+        assert_eq!(classifier.operation_of_call(call), operation, "{call}");
+        for prefix in ["__x64_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_", "__ia32_compat_sys_"] {
+            let frame = format!("{prefix}{call}");
+            assert_eq!(classifier.classify(&[&frame], State::Running).operation, operation, "{frame}");
+        }
+    }
+}
+
+#[test]
+fn what_no_table_knows_is_unexplained() {
+    let classifier = Classifier::new();
+    let class = classifier.classify(&["zzz_unheard_of", "zzz_outer"], State::Running);
+    assert_eq!((class.operation, class.layer), (Operation::Unknown, Layer::Unexplained));
+    let class = classifier.classify(&["schedule", "zzz_unheard_of", "__x64_sys_read"], State::Blocked);
+    assert_eq!(
+        (class.operation, class.layer, class.wait),
+        (Operation::Read, Layer::Unexplained, Some(Wait::Unknown))
+    );
+    assert_eq!(classifier.classify(&[], State::Running).layer, Layer::Program);
+}

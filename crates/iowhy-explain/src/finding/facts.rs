@@ -1,0 +1,402 @@
+//! What several rules need to know, worked out once from the profile and the account: calls and their sizes, what
+//! bursts of tracing saw, bytes asked for against bytes from the device, the device's load.
+//!
+//! What was not seen is `None`. What may not enter: causes, thresholds, words.
+
+use iowhy_core::layer::Layer;
+use iowhy_core::profile::{Access, DeviceUse, FileUse, SampledShare};
+
+use super::Facts;
+use super::range::Range;
+use crate::account::{Entry, Sum};
+use crate::classify::{Operation, Wait};
+
+/// Bytes of a page, where the model does not say another size.
+pub(super) const PAGE_BYTES: f64 = 4096.0;
+/// System calls that make data durable.
+const SYNC_CALLS: [&str; 7] =
+    ["fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs", "sync_file_range2"];
+
+/// Reading or writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The read family.
+    Read,
+    /// The write family.
+    Write,
+}
+
+impl Side {
+    pub(super) const BOTH: [Side; 2] = [Side::Read, Side::Write];
+
+    pub(super) fn operation(self) -> Operation {
+        match self {
+            Side::Read => Operation::Read,
+            Side::Write => Operation::Write,
+        }
+    }
+
+    /// `reads` or `writes`.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Side::Read => "reads",
+            Side::Write => "writes",
+        }
+    }
+}
+
+/// What bursts saw of all regular files and block devices together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) calls: u64,
+    pub(super) bytes: u64,
+    pub(super) distinct_bytes: u64,
+    pub(super) sequential: SampledShare,
+    pub(super) unaligned: SampledShare,
+    pub(super) repeated: SampledShare,
+    pub(super) after_seek: SampledShare,
+    pub(super) direct: SampledShare,
+    pub(super) synchronous: SampledShare,
+}
+
+/// Looks fewer than this say nothing about a share.
+const ENOUGH_LOOKS: u64 = 20;
+
+/// A sampled share with its interval; `None` when too few were looked at.
+pub(super) fn share_of(sampled: SampledShare) -> Option<Range> {
+    let (low, high) = sampled.interval().filter(|_| sampled.n >= ENOUGH_LOOKS)?;
+    Some(Range::new(low, sampled.value()?, high))
+}
+
+/// Whether a file's bytes are on the path between program and disk.
+fn is_storage(file: &FileUse) -> bool {
+    matches!(file.kind.as_str(), "regular" | "block-device")
+}
+
+impl Facts<'_> {
+    /// A part of the wall time as a share of it, 0 to 1.
+    pub(super) fn wall_share(&self, wall_ns: f64) -> f64 {
+        let wall = self.account.wall_ns;
+        if wall > 0.0 { (wall_ns / wall).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// CPU time of an operation.
+    pub(super) fn busy(&self, operation: Operation) -> Sum {
+        self.account.sum(|e| e.busy && e.class.operation == operation)
+    }
+
+    /// A wait inside an operation.
+    pub(super) fn waiting(&self, operation: Operation, wait: Wait) -> Sum {
+        self.account.sum(|e| e.class.operation == operation && e.class.wait == Some(wait))
+    }
+
+    /// Calls of the read or write family, all kinds of files together: the kernel's own count, else scaled from bursts.
+    pub(super) fn calls(&self, side: Side) -> Option<Range> {
+        let io = &self.profile.io;
+        let (exact, names): (_, &[&str]) = match side {
+            Side::Read => (io.read_calls, &["read", "pread64", "readv", "preadv", "preadv2"]),
+            Side::Write => (io.write_calls, &["write", "pwrite64", "writev", "pwritev", "pwritev2"]),
+        };
+        exact.map(|n| Range::exact(n as f64)).or_else(|| self.scaled_calls(names))
+    }
+
+    /// Bytes that they moved.
+    pub(super) fn bytes(&self, side: Side) -> Option<f64> {
+        let io = &self.profile.io;
+        match side {
+            Side::Read => io.read_bytes,
+            Side::Write => io.written_bytes,
+        }
+        .map(|b| b as f64)
+    }
+
+    /// Mean bytes of one call.
+    pub(super) fn mean_bytes(&self, side: Side) -> Option<f64> {
+        let calls = self.calls(side)?.likely;
+        (calls >= 1.0).then_some(self.bytes(side)? / calls)
+    }
+
+    /// How often system calls with these names were made in the whole run. Exact where every call was seen. Else counts
+    /// in bursts times `wall / observed`, with the 95 % interval of the mean of the bursts (a normal approximation, and
+    /// corrected for the part of the run that was observed); from one burst alone, half to twice.
+    pub(super) fn scaled_calls(&self, names: &[&str]) -> Option<Range> {
+        let sample = self.profile.calls.as_ref()?;
+        let picked: Vec<_> = sample.calls.iter().filter(|c| names.contains(&c.name.as_str())).collect();
+        let seen: u64 = picked.iter().map(|c| c.calls).sum();
+        if sample.complete {
+            return Some(Range::exact(seen as f64));
+        }
+        if sample.observed_ns == 0 {
+            return None;
+        }
+        let scale = (self.account.wall_ns / sample.observed_ns as f64).max(1.0);
+        let likely = seen as f64 * scale;
+        let bursts = picked.iter().map(|c| c.per_burst.len()).max().unwrap_or(0);
+        if bursts < 2 {
+            return Some(Range::new(likely / 2.0, likely, likely * 2.0));
+        }
+        let count =
+            |i: usize| picked.iter().filter_map(|c| c.per_burst.get(i)).map(|n| f64::from(*n)).sum::<f64>();
+        let n = bursts as f64;
+        let mean = (0..bursts).map(count).sum::<f64>() / n;
+        let variance = (0..bursts).map(|i| (count(i) - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        let unseen = (1.0 - 1.0 / scale).max(0.0);
+        let arm = if mean > 0.0 { 1.96 * (variance / n * unseen).sqrt() / mean } else { 0.0 };
+        Some(Range::new(likely * (1.0 - arm), likely, likely * (1.0 + arm)))
+    }
+
+    /// Calls that make data durable: from bursts, else from the sleeps in them (each such call sleeps about once for
+    /// each thing it waits for, so the most frequent thing counts).
+    pub(super) fn syncs(&self) -> Option<Range> {
+        if let Some(scaled) = self.scaled_calls(&SYNC_CALLS).filter(|r| r.likely > 0.0) {
+            return Some(scaled);
+        }
+        let kinds = [Wait::DataWriteback, Wait::CacheFlush, Wait::Journal, Wait::DeviceWrite];
+        let most = kinds.iter().map(|w| self.waiting(Operation::Sync, *w).events).max().unwrap_or(0) as f64;
+        (most > 0.0).then(|| Range::new(most / 2.0, most, most * 1.5))
+    }
+
+    /// What bursts saw of reads or writes of regular files and block devices.
+    pub(super) fn tally(&self, side: Side) -> Tally {
+        let mut tally = Tally::default();
+        for file in self.storage_files() {
+            let access = access(file, side);
+            tally.calls += access.calls;
+            tally.bytes += access.bytes;
+            tally.distinct_bytes += access.distinct_bytes;
+            for (sum, part) in [
+                (&mut tally.sequential, access.sequential),
+                (&mut tally.unaligned, access.unaligned),
+                (&mut tally.repeated, access.repeated),
+                (&mut tally.after_seek, access.after_seek),
+                (&mut tally.direct, access.direct),
+                (&mut tally.synchronous, access.synchronous),
+            ] {
+                sum.hits += part.hits;
+                sum.n += part.n;
+            }
+        }
+        tally
+    }
+
+    /// Files whose bytes are on the path between program and disk.
+    pub(super) fn storage_files(&self) -> impl Iterator<Item = &FileUse> {
+        self.profile.files.iter().filter(|f| is_storage(f))
+    }
+
+    /// The part of the calls, and of the bytes, that went to such files, by what bursts saw; `None` where they saw too
+    /// little.
+    pub(super) fn storage_part(&self, side: Side) -> Option<(f64, f64)> {
+        let all = self.profile.files.iter().map(|f| access(f, side));
+        let (calls, bytes) = all.fold((0, 0), |(c, b), a| (c + a.calls, b + a.bytes));
+        let storage = self.tally(side);
+        let part = |part: u64, whole: u64| if whole == 0 { 1.0 } else { part as f64 / whole as f64 };
+        (calls >= ENOUGH_LOOKS).then(|| (part(storage.calls, calls), part(storage.bytes, bytes)))
+    }
+
+    /// Bytes that were asked of regular files and block devices: an upper bound where nothing tells pipes and sockets
+    /// apart.
+    pub(super) fn storage_bytes(&self, side: Side) -> Option<f64> {
+        Some(self.bytes(side)? * self.storage_part(side).map_or(1.0, |(_, bytes)| bytes))
+    }
+
+    /// Sum of the sizes of regular files that were read or mapped: an upper bound of the distinct bytes of them.
+    pub(super) fn file_bytes_read(&self) -> Option<f64> {
+        let read = self.storage_files().filter(|f| f.reads.calls > 0 || f.mapped);
+        let sizes: Vec<u64> = read.filter_map(|f| f.size_bytes).collect();
+        (!sizes.is_empty()).then(|| sizes.iter().map(|s| *s as f64).sum())
+    }
+
+    /// Sum of the sizes of mapped files.
+    pub(super) fn mapped_bytes(&self) -> Option<f64> {
+        let sizes: Vec<u64> =
+            self.storage_files().filter(|f| f.mapped).filter_map(|f| f.size_bytes).collect();
+        (!sizes.is_empty()).then(|| sizes.iter().map(|s| *s as f64).sum())
+    }
+
+    /// Pages of the program's files that were evicted not long ago.
+    pub(super) fn recently_evicted_pages(&self) -> u64 {
+        self.storage_files().filter_map(|f| f.recently_evicted_pages).sum()
+    }
+
+    /// The device that was busy longest.
+    pub(super) fn device(&self) -> Option<&DeviceUse> {
+        self.profile.devices.iter().max_by_key(|d| d.busy_ns)
+    }
+
+    /// Part of the wall time in which that device had a request in flight.
+    pub(super) fn device_busy_share(&self) -> Option<f64> {
+        let device = self.device()?;
+        (self.account.wall_ns > 0.0).then(|| (device.busy_ns as f64 / self.account.wall_ns).min(1.0))
+    }
+
+    /// Mean number of requests in flight while there was at least one: as traced, else by Little's law from the
+    /// device's own counters.
+    pub(super) fn in_flight(&self) -> Option<f64> {
+        if let Some(traced) = self.profile.block.as_ref().and_then(|b| b.in_flight) {
+            return Some(traced);
+        }
+        let d = self.device().filter(|d| d.busy_ns > 0)?;
+        Some((d.read_ns + d.write_ns + d.flush_ns) as f64 / d.busy_ns as f64)
+    }
+
+    /// The same for reads alone, or writes alone, so that write-back in the background does not look like reading with
+    /// a deep queue. A lower bound where it comes from the device's counters: its busy time is that of both.
+    pub(super) fn in_flight_of(&self, side: Side) -> Option<f64> {
+        if let Some(traced) = self.profile.block.as_ref().and_then(|b| b.in_flight) {
+            return Some(traced);
+        }
+        let d = self.device().filter(|d| d.busy_ns > 0)?;
+        let ns = match side {
+            Side::Read => d.read_ns,
+            Side::Write => d.write_ns,
+        };
+        Some((ns as f64 / d.busy_ns as f64).max(1.0))
+    }
+
+    /// Whether the list of files may be taken as complete. Short-lived files are missed where no calls were traced, and
+    /// of very many only some are kept; then opening takes time, or there are more opens than files.
+    pub(super) fn files_are_complete(&self) -> bool {
+        const OF_A_START: f64 = 30.0;
+        match self.scaled_calls(&["open", "openat", "openat2"]) {
+            Some(opens) => opens.likely <= 2.0 * self.profile.files.len() as f64 + OF_A_START,
+            None => self.account.wall_share(self.account.operation(Operation::Open)) < 0.02,
+        }
+    }
+
+    /// Mean bytes of a read request at the device: of the program's own requests where they were traced.
+    pub(super) fn device_read_bytes_mean(&self) -> Option<f64> {
+        let own = self.profile.block.as_ref().filter(|b| b.own_reads > 0);
+        let all = self.device().filter(|d| d.reads > 0);
+        own.map(|b| b.own_read_bytes as f64 / b.own_reads as f64)
+            .or_else(|| all.map(|d| d.read_bytes as f64 / d.reads as f64))
+    }
+
+    /// Part of the program's read requests that began where the one before ended.
+    pub(super) fn adjacent_reads(&self) -> Option<Range> {
+        let block = self.profile.block.as_ref()?;
+        share_of(SampledShare { hits: block.own_reads_adjacent, n: block.own_reads })
+    }
+
+    /// Whether reads of files follow each other: by the calls, else by the requests at the device.
+    pub(super) fn sequential_reads(&self) -> Option<Range> {
+        share_of(self.tally(Side::Read).sequential).or_else(|| self.adjacent_reads())
+    }
+
+    /// Part of the calls on descriptors opened with O_DIRECT; 0 where that is not known.
+    pub(super) fn direct_share(&self, side: Side) -> f64 {
+        share_of(self.tally(side).direct).map_or(0.0, |s| s.likely)
+    }
+
+    /// How many times longer the device takes for a request of `large` bytes than for one of `small`: by the model,
+    /// else 1 to 2.5 (below the knee of a disk's curve the time hardly depends on the size).
+    pub(super) fn service_growth(&self, small: f64, large: f64) -> Range {
+        let cost = self.model.map(|m| m.cost(Layer::Device));
+        let page = self.model.map_or(PAGE_BYTES, |m| m.page_bytes.max(1) as f64);
+        let time = |bytes: f64| cost.map(|c| c.of(bytes / page, bytes)).filter(|t| *t > 0.0);
+        match (time(small), time(large)) {
+            (Some(short), Some(long)) => {
+                let growth = (long / short).max(1.0);
+                Range::new(1.0 + (growth - 1.0) * 0.7, growth, 1.0 + (growth - 1.0) * 1.3)
+            }
+            _ => Range::new(1.0, 1.3, 2.5),
+        }
+    }
+
+    /// Fraction of waiting that is saved when requests of `now` bytes become requests of `then` bytes.
+    pub(super) fn saved_by_larger(&self, now: f64, then: f64) -> Range {
+        let requests = (now / then.max(1.0)).clamp(0.0, 1.0);
+        Range::exact(requests).times(self.service_growth(now, then)).at_most(1.0).rest()
+    }
+
+    /// Mean number of threads in these entries at once, while any was: thread time over wall time.
+    pub(super) fn concurrency(&self, pick: impl Fn(&Entry) -> bool) -> f64 {
+        let sum = self.account.sum(pick);
+        if sum.wall_ns > 0.0 { (sum.time_ns / sum.wall_ns).max(1.0) } else { 1.0 }
+    }
+
+    /// Number of threads that were seen, pools unfolded.
+    pub(super) fn thread_count(&self) -> u64 {
+        self.profile.threads.iter().map(|t| t.count.max(1)).sum()
+    }
+}
+
+/// Reads or writes of a file.
+fn access(file: &FileUse, side: Side) -> &Access {
+    match side {
+        Side::Read => &file.reads,
+        Side::Write => &file.writes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::profile::{CallCount, CallSample};
+
+    use super::*;
+    use crate::finding::synthetic::Run;
+
+    #[test]
+    fn burst_counts_are_scaled_and_carry_the_spread_of_the_bursts() {
+        let count = |per_burst: Vec<u32>| CallCount {
+            name: "fsync".into(),
+            calls: per_burst.iter().map(|n| u64::from(*n)).sum(),
+            per_burst,
+            ..CallCount::default()
+        };
+        let run = |per_burst: Vec<u32>, complete| {
+            let mut run = Run::new(10.0);
+            run.profile.calls = Some(CallSample {
+                bursts: per_burst.len() as u32,
+                observed_ns: 1_000_000_000,
+                complete,
+                calls: vec![count(per_burst)],
+            });
+            run.facts(|f| f.scaled_calls(&["fsync", "fdatasync"])).unwrap()
+        };
+        let even = run(vec![10, 10, 10, 10], false);
+        assert_eq!((even.low, even.likely, even.high), (400.0, 400.0, 400.0));
+        let uneven = run(vec![0, 20, 0, 20], false);
+        assert!(uneven.low < 400.0 && uneven.likely == 400.0 && uneven.high > 400.0);
+        assert_eq!(run(vec![0, 20], true), Range::exact(20.0));
+        assert_eq!(run(vec![20], false), Range::new(100.0, 200.0, 400.0));
+    }
+
+    #[test]
+    fn bytes_of_pipes_are_not_bytes_of_files() {
+        let mut run = Run::new(1.0);
+        run.profile.io.read_bytes = Some(1000);
+        assert_eq!(run.facts(|f| f.storage_bytes(Side::Read)), Some(1000.0));
+        let seen = |kind: &str, calls, bytes| FileUse {
+            kind: kind.into(),
+            reads: Access { calls, bytes, ..Access::default() },
+            ..FileUse::default()
+        };
+        run.profile.files = vec![seen("pipe", 75, 300), seen("regular", 25, 100)];
+        assert_eq!(run.facts(|f| f.storage_part(Side::Read)), Some((0.25, 0.25)));
+        assert_eq!(run.facts(|f| f.storage_bytes(Side::Read)), Some(250.0));
+    }
+
+    #[test]
+    fn requests_in_flight_by_littles_law() {
+        let mut run = Run::new(1.0);
+        run.profile.devices = vec![DeviceUse {
+            busy_ns: 500_000_000,
+            read_ns: 2_000_000_000,
+            reads: 10,
+            ..DeviceUse::default()
+        }];
+        assert_eq!(run.facts(|f| (f.in_flight(), f.device_busy_share())), (Some(4.0), Some(0.5)));
+    }
+
+    #[test]
+    fn larger_requests_save_by_the_model_where_there_is_one() {
+        let mut run = Run::new(1.0);
+        let guessed = run.facts(|f| f.saved_by_larger(4096.0, 65536.0));
+        assert!((guessed.high - 15.0 / 16.0).abs() < 1e-9 && (guessed.low - (1.0 - 2.5 / 16.0)).abs() < 1e-9);
+        run.model = Some(crate::finding::synthetic::model());
+        let known = run.facts(|f| f.saved_by_larger(4096.0, 65536.0));
+        let growth = (60_000.0 + 0.5 * 65536.0) / (60_000.0 + 0.5 * 4096.0);
+        assert!((known.likely - (1.0 - growth / 16.0)).abs() < 1e-9, "{known:?}");
+    }
+}

@@ -1,0 +1,68 @@
+//! What the rules about two kernel locks share: the cost of waiting for a lock, and the bound of what removing it
+//! saves. What may not enter: which lock it is.
+
+use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::layer::Layer;
+
+use super::range::Range;
+use super::report::Draft;
+use super::{Facts, Savings, say};
+use crate::account::Entry;
+use crate::classify::{Operation, Wait};
+
+/// One kind of lock.
+pub(super) struct Lock {
+    pub(super) id: FindingId,
+    pub(super) wait: Wait,
+    /// Operations in which spinning for a lock is spinning for this one.
+    pub(super) spins_in: &'static [Operation],
+    /// As in "threads wait for the lock of one inode".
+    pub(super) name: &'static str,
+    pub(super) advice: &'static str,
+}
+
+/// Judges it. Threads that no longer wait for each other share the CPUs: the run cannot become shorter than its CPU
+/// time over the number of CPUs.
+pub(super) fn judge(facts: &Facts<'_>, lock: &Lock) -> Option<Finding> {
+    let waiting = |e: &Entry| e.class.wait == Some(lock.wait);
+    let spinning =
+        |e: &Entry| e.busy && e.class.layer == Layer::Lock && lock.spins_in.contains(&e.class.operation);
+    let cost = |e: &Entry| waiting(e) || spinning(e);
+    let (waits, spins) = (facts.account.sum(waiting), facts.account.sum(spinning));
+    let threads = facts.thread_count();
+    if threads < 2 || waits.wall_ns + spins.wall_ns <= 0.0 {
+        return None;
+    }
+    let cpus = facts.profile.pressure.cpus.max(1) as f64;
+    let work_ns = facts.account.sum(|e| e.busy && !spinning(e)).time_ns;
+    let most = (facts.account.wall_ns - work_ns / cpus).max(0.0);
+    let removed = facts.saved_without(|e| f64::from(cost(e))).0.at_most(most);
+    let savings = Savings(removed).part(Range::new(0.3, 0.7, 1.0));
+    let cost_ns = waits.wall_ns + spins.wall_ns;
+    let mut evidence = vec![format!(
+        "{} waits of {} each, {:.1} threads waiting at once; {threads} threads were seen",
+        say::count(waits.events as f64),
+        say::time(waits.time_ns / (waits.events as f64).max(1.0)),
+        facts.concurrency(waiting)
+    )];
+    if spins.time_ns > 0.0 {
+        evidence.push(format!("{} of CPU time spent spinning for it", say::time(spins.time_ns)));
+    }
+    evidence.push(format!(
+        "the other CPU time alone needs {} on {cpus:.0} CPUs: more than the rest cannot be saved",
+        say::time(work_ns / cpus)
+    ));
+    Draft {
+        id: lock.id,
+        cost_ns,
+        savings: Some(savings),
+        sentence: format!(
+            "Threads wait for {} {} of the time",
+            lock.name,
+            say::percent(facts.wall_share(cost_ns))
+        ),
+        evidence,
+        advice: lock.advice.to_owned(),
+    }
+    .finding(facts)
+}

@@ -1,0 +1,164 @@
+//! The rule `many-small-files`. Its page of the manual:
+#![doc = include_str!("many-small-files.md")]
+
+use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::layer::Layer;
+
+use super::facts::Side;
+use super::range::Range;
+use super::report::Draft;
+use super::{Facts, Rule, say};
+use crate::account::Entry;
+use crate::classify::Operation;
+
+pub(super) const RULE: Rule =
+    Rule { id: FindingId::ManySmallFiles, manual: include_str!("many-small-files.md"), judge };
+
+/// Opens that the start of a process needs.
+const OPENS_OF_A_START: f64 = 30.0;
+/// With more processes than this, their start may be what opens files.
+const PROCESSES_OF_A_SCRIPT: f64 = 20.0;
+/// Files with fewer bytes than this are small: finding one costs more than reading it.
+const SMALL_BYTES: f64 = 65_536.0;
+/// Part of the I/O time that names must take where nothing is known of the size of files.
+const MUCH: f64 = 0.4;
+
+fn judge(facts: &Facts<'_>) -> Option<Finding> {
+    let names = |e: &Entry| {
+        e.wall_ns > 0.0
+            && matches!(
+                e.class.operation,
+                Operation::Open | Operation::Close | Operation::Stat | Operation::Names
+            )
+    };
+    let opens = facts.scaled_calls(&["open", "openat", "openat2", "creat"]);
+    let processes = facts.profile.processes.iter().map(|p| p.count.max(1)).sum::<u64>().max(1) as f64;
+    if opens.is_some_and(|o| o.likely < 2.0 * OPENS_OF_A_START * processes)
+        && facts.scaled_calls(&NAME_CALLS).is_none_or(|n| n.likely < 10.0 * OPENS_OF_A_START * processes)
+    {
+        return None;
+    }
+    // A script that starts many programs opens their libraries; without a count that is not told apart.
+    if opens.is_none() && processes > PROCESSES_OF_A_SCRIPT {
+        return None;
+    }
+    let moved: f64 = Side::BOTH.iter().filter_map(|s| facts.bytes(*s)).sum();
+    let each = opens.filter(|o| o.likely >= 1.0).map(|o| moved / o.likely);
+    let small = each.is_some_and(|b| b <= SMALL_BYTES);
+    // Bytes of small files are found and fetched file by file as well; their copying is not part of it.
+    let bytes = |e: &Entry| {
+        small
+            && e.wall_ns > 0.0
+            && matches!(e.class.operation, Operation::Read | Operation::Write)
+            && e.class.layer != Layer::Copy
+    };
+    let (of_names, of_bytes) = (facts.account.sum(names), facts.account.sum(bytes));
+    let transfer = facts.account.sum(|e| {
+        e.wall_ns > 0.0 && matches!(e.class.operation, Operation::Read | Operation::Write | Operation::Sync)
+    });
+    let enough = if small { 0.2 } else { MUCH };
+    if of_names.wall_ns < enough * (of_names.wall_ns + transfer.wall_ns) {
+        return None;
+    }
+    let waits = |e: &Entry| !e.busy && (names(e) || bytes(e));
+    let work = |e: &Entry| e.busy && (names(e) || bytes(e));
+    let (waiting, working) = (facts.account.sum(waits), facts.account.sum(work));
+    let savings = facts
+        .saved_without(|e| f64::from(work(e)))
+        .part(Range::new(0.3, 0.7, 0.95))
+        .and(facts.saved_without(|e| f64::from(waits(e))).part(Range::new(0.3, 0.6, 0.95)));
+
+    let cost_ns = of_names.wall_ns + of_bytes.wall_ns;
+    let share = |ns: f64| say::percent(facts.wall_share(ns));
+    let mut evidence = vec![format!(
+        "opening {}, closing {}, examining {}, changing and listing names {} of the wall time; reading and writing {}",
+        share(facts.account.sum(|e| names(e) && e.class.operation == Operation::Open).wall_ns),
+        share(facts.account.sum(|e| names(e) && e.class.operation == Operation::Close).wall_ns),
+        share(facts.account.sum(|e| names(e) && e.class.operation == Operation::Stat).wall_ns),
+        share(facts.account.sum(|e| names(e) && e.class.operation == Operation::Names).wall_ns),
+        share(transfer.wall_ns)
+    )];
+    if let (Some(opens), Some(each)) = (opens, each) {
+        evidence.push(format!("{} opens; {} moved for each", say::counted(opens), say::bytes(each)));
+    }
+    evidence.push(format!("{} is CPU time, {} waiting", share(working.wall_ns), share(waiting.wall_ns)));
+    let mut advice =
+        "Pack small files into few large ones (an archive, SQLite, a key-value store), keep files open, and \
+                      leave out what is not needed (stat before open, access, realpath)"
+            .to_owned();
+    advice.push_str(if waiting.wall_ns > working.wall_ns {
+        "; where they must stay apart, handle 8 to 32 at once (threads, xargs -P) and in the order of their inode \
+         numbers (sort the directory listing by d_ino)."
+    } else {
+        "; where they must stay apart, spread them over several threads and directories."
+    });
+    let what = match opens {
+        Some(opens) => format!("{} opens, and what goes with them,", say::count(opens.likely)),
+        None => "Opening, examining and closing files".to_owned(),
+    };
+    Draft {
+        id: FindingId::ManySmallFiles,
+        cost_ns,
+        savings: Some(savings),
+        sentence: format!(
+            "{what} take {} of the time: the cost is the files, not their bytes",
+            share(cost_ns)
+        ),
+        evidence,
+        advice,
+    }
+    .finding(facts)
+}
+
+/// Calls about names other than opening.
+const NAME_CALLS: [&str; 12] = [
+    "stat",
+    "lstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat",
+    "unlink",
+    "unlinkat",
+    "rename",
+    "renameat2",
+    "mkdir",
+    "getdents64",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::Wait;
+    use crate::finding::synthetic::{Run, slow_and_repaired};
+
+    /// 400 MB in so many files.
+    fn tree(files: u64) -> Run {
+        let part = files as f64 / 100_000.0;
+        Run::new(10.0)
+            .wait(Operation::Open, Wait::DeviceRead, 0.3 * part)
+            .busy(Operation::Open, Layer::Filesystem, 0.2 * part)
+            .busy(Operation::Stat, Layer::Filesystem, 0.05 * part)
+            .busy(Operation::Close, Layer::Filesystem, 0.05 * part)
+            .wait(Operation::Read, Wait::DeviceRead, 0.2 * part)
+            .busy(Operation::User, Layer::Program, 1.0 - 0.8 * part)
+            .io((2 * files, 400_000_000), (0, 0))
+            .calls(&[("openat", files), ("close", files), ("newfstatat", files)])
+    }
+
+    #[test]
+    fn a_hundred_thousand_small_files_are_named_and_ten_large_ones_not() {
+        let found = slow_and_repaired(FindingId::ManySmallFiles, &tree(100_000), &tree(10));
+        // By hand: 70 % of 0.3 CPU and 60 % of 0.5 waiting.
+        assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.21 - 0.3)).abs() < 1e-6, "{:?}", found.gain);
+        assert!(found.advice.contains("d_ino"));
+    }
+
+    #[test]
+    fn what_the_start_of_many_processes_opens_is_not_counted() {
+        let mut run = tree(100_000);
+        run.profile.processes = vec![iowhy_core::profile::Process { count: 5000, ..Default::default() }];
+        run.profile.calls.as_mut().unwrap().calls.truncate(1);
+        assert!(!run.ids().contains(&FindingId::ManySmallFiles));
+    }
+}

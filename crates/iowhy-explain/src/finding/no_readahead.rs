@@ -1,0 +1,132 @@
+//! The rule `no-readahead`. Its page of the manual:
+#![doc = include_str!("no-readahead.md")]
+
+use iowhy_core::finding::{Finding, FindingId};
+
+use super::facts::Side;
+use super::range::Range;
+use super::report::Draft;
+use super::{Facts, Rule, say};
+use crate::account::Entry;
+use crate::classify::{Operation, Wait};
+
+pub(super) const RULE: Rule =
+    Rule { id: FindingId::NoReadahead, manual: include_str!("no-readahead.md"), judge };
+
+/// What read-ahead asks of the device in one request when it works: 128 KiB, the kernel's default window.
+const WINDOW_BYTES: f64 = 131_072.0;
+/// Requests at the device of more than this were read ahead.
+const SMALL_BYTES: f64 = 32_768.0;
+/// A share that counts as most.
+const MOSTLY: f64 = 0.5;
+/// Read-ahead that fetched more than this share works.
+const WORKS: f64 = 0.3;
+
+fn judge(facts: &Facts<'_>) -> Option<Finding> {
+    let sequential = facts.sequential_reads().filter(|s| s.likely >= MOSTLY)?;
+    let mean = facts.device_read_bytes_mean().filter(|b| *b <= SMALL_BYTES)?;
+    let ahead = facts.profile.block.as_ref().filter(|b| b.own_read_bytes > 0);
+    let ahead = ahead.map(|b| b.own_read_ahead_bytes as f64 / b.own_read_bytes as f64);
+    // Not even page-sized steps: many small files, each read from its start.
+    let per_open = facts
+        .scaled_calls(&["open", "openat"])
+        .map(|opens| facts.bytes(Side::Read).unwrap_or(0.0) / opens.likely.max(1.0));
+    if facts.direct_share(Side::Read) >= MOSTLY
+        || ahead.is_some_and(|share| share > WORKS)
+        || per_open.is_some_and(|bytes| bytes < WINDOW_BYTES)
+    {
+        return None;
+    }
+    let waiting = |e: &Entry| {
+        e.class.wait == Some(Wait::DeviceRead)
+            && matches!(e.class.operation, Operation::Read | Operation::Fault)
+    };
+    let sum = facts.account.sum(waiting);
+    let savings = facts
+        .saved_without(|e| f64::from(waiting(e)))
+        .part(facts.saved_by_larger(mean, WINDOW_BYTES))
+        .part(Range::new(sequential.low, sequential.likely, 1.0));
+    let device = facts.device();
+    let window = device.and_then(|d| d.read_ahead_bytes);
+    let mapped = facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns > 0.5 * sum.wall_ns;
+    let mut evidence = vec![
+        format!("{} of the reads follow each other", say::share(sequential)),
+        format!(
+            "yet the device's read requests are {} on average, and waiting for them takes {} of the wall time",
+            say::bytes(mean),
+            say::percent(facts.wall_share(sum.wall_ns))
+        ),
+    ];
+    evidence.extend(ahead.map(|share| format!("{} of the bytes were read ahead", say::percent(share))));
+    evidence.extend(device.zip(window).map(|(d, w)| match w {
+        0 => format!("read-ahead is switched off on {} (window 0)", d.name),
+        w => format!("the read-ahead window of {} is {}", d.name, say::bytes(w as f64)),
+    }));
+    let advice = match (device, window) {
+        (Some(d), Some(w)) if (w as f64) < SMALL_BYTES => format!(
+            "Give the device its window back: `echo 128 > /sys/block/{}/queue/read_ahead_kb` (or `blockdev --setra 256`).",
+            d.name
+        ),
+        _ if mapped => {
+            "Take MADV_RANDOM away, or say madvise(MADV_SEQUENTIAL) or MADV_POPULATE_READ before the pass."
+                .into()
+        }
+        _ => "Do not open with POSIX_FADV_RANDOM for a sequential pass: say posix_fadvise(fd, 0, 0, \
+              POSIX_FADV_SEQUENTIAL), or read 128 KiB or more at a time."
+            .to_owned(),
+    };
+    Draft {
+        id: FindingId::NoReadahead,
+        cost_ns: sum.wall_ns,
+        savings: Some(savings),
+        sentence: format!(
+            "Sequential reads are not read ahead: the device is asked for {} at a time, and {} of the time is waiting",
+            say::bytes(mean),
+            say::percent(facts.wall_share(sum.wall_ns))
+        ),
+        evidence,
+        advice,
+    }
+    .finding(facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::finding::FindingId;
+    use iowhy_core::layer::Layer;
+
+    use super::*;
+    use crate::finding::synthetic::{Run, access, slow_and_repaired};
+
+    /// A sequential pass over 400 MiB by requests of so many bytes at the device.
+    fn pass(request: u64, wait: f64, ahead: u64, window: u64) -> Run {
+        let bytes = 409_600_000;
+        Run::new(10.0)
+            .wait(Operation::Read, Wait::DeviceRead, wait)
+            .busy(Operation::User, Layer::Program, 1.0 - wait)
+            .io((bytes / 4096, bytes), (0, 0))
+            .device_read(bytes)
+            .file(bytes, |f| f.reads = access(1000, 4_096_000, 1000))
+            .block(bytes / request, bytes, bytes / request, ahead)
+            .device(wait, 1.0, |d| {
+                (d.reads, d.read_bytes, d.read_ahead_bytes) = (bytes / request, bytes, Some(window));
+            })
+    }
+
+    #[test]
+    fn a_pass_without_a_window_is_named_and_with_one_not() {
+        let repaired = pass(131_072, 0.1, 400_000_000, 131_072);
+        let found = slow_and_repaired(FindingId::NoReadahead, &pass(4096, 0.8, 0, 0), &repaired);
+        assert!(found.advice.contains("read_ahead_kb"));
+        // By hand: 1/32 of the requests, each 1.3 times as long, 1000 of 1000 in order.
+        let saved = 8.0 * (1.0 - 1.3 / 32.0);
+        assert!((found.gain.unwrap().predicted - 10.0 / (10.0 - saved)).abs() < 0.01, "{:?}", found.gain);
+    }
+
+    #[test]
+    fn a_hint_against_read_ahead_is_what_remains_where_the_window_is_open() {
+        let run = pass(4096, 0.8, 0, 131_072);
+        assert_eq!(run.ids(), [FindingId::NoReadahead]);
+        assert!(run.findings()[0].advice.contains("POSIX_FADV_RANDOM"));
+    }
+}

@@ -1,0 +1,199 @@
+//! The rule `noisy-neighbour`. Its page of the manual:
+#![doc = include_str!("noisy-neighbour.md")]
+
+use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::layer::Layer;
+
+use super::gain::Savings;
+use super::range::Range;
+use super::report::Draft;
+use super::{Facts, Rule, say};
+use crate::account::Entry;
+use crate::classify::Wait;
+
+pub(super) const RULE: Rule =
+    Rule { id: FindingId::NoisyNeighbour, manual: include_str!("noisy-neighbour.md"), judge };
+
+/// Others' part of the device's work, or of the CPUs', below which they are no nuisance.
+const NUISANCE: f64 = 0.2;
+
+fn judge(facts: &Facts<'_>) -> Option<Finding> {
+    let at_device = device_part(facts);
+    let at_cpu = cpu_part(facts);
+    let parts = [at_device.as_ref(), at_cpu.as_ref()].into_iter().flatten();
+    let worst = parts.clone().max_by(|a, b| a.savings.0.likely.total_cmp(&b.savings.0.likely))?;
+    Draft {
+        id: FindingId::NoisyNeighbour,
+        cost_ns: parts.clone().map(|p| p.savings.0.likely).sum(),
+        savings: Some(parts.clone().map(|p| p.savings).fold(Savings::default(), Savings::and)),
+        sentence: worst.sentence.clone(),
+        evidence: parts.clone().flat_map(|p| p.evidence.iter().cloned()).collect(),
+        advice: parts.map(|p| p.advice).collect::<Vec<_>>().join(" "),
+    }
+    .finding(facts)
+}
+
+/// What others do at one place.
+struct Part {
+    savings: Savings,
+    sentence: String,
+    evidence: Vec<String>,
+    advice: &'static str,
+}
+
+/// Others' requests at the device: by tracing, else by the device's counter of bytes read against the program's.
+fn device_part(facts: &Facts<'_>) -> Option<Part> {
+    let waiting = |e: &Entry| {
+        matches!(
+            e.class.wait,
+            Some(
+                Wait::DeviceRead
+                    | Wait::DeviceWrite
+                    | Wait::DataWriteback
+                    | Wait::CacheFlush
+                    | Wait::Completion
+            )
+        )
+    };
+    let sum = facts.account.sum(waiting);
+    let mut evidence = Vec::new();
+    let (part, who) = match &facts.profile.block {
+        Some(block) => {
+            let others: u64 = block.others.iter().map(|o| o.requests).sum();
+            let bytes: u64 = block.others.iter().map(|o| o.bytes).sum();
+            let own_bytes = block.own_read_bytes + block.own_written_bytes;
+            // Write-back by kernel threads may be the program's own: it counts as neither.
+            let of = |others: u64, own: u64| others as f64 / ((others + own) as f64).max(1.0);
+            let (by_count, by_bytes) = (of(others, block.own_requests), of(bytes, own_bytes));
+            let first = block.others.first()?;
+            evidence.push(format!(
+                "others sent {} requests with {} to the device, most of them {} (thread {}, {} requests); the program \
+                 sent {} with {}",
+                say::count(others as f64),
+                say::bytes(bytes as f64),
+                first.name,
+                first.tid,
+                say::count(first.requests as f64),
+                say::count(block.own_requests as f64),
+                say::bytes(own_bytes as f64)
+            ));
+            // A disk works for requests as well as for bytes: the truth lies between the two.
+            let likely = (by_count + by_bytes) / 2.0;
+            (Range::new(by_count.min(by_bytes), likely, by_count.max(by_bytes)), first.name.clone())
+        }
+        None => {
+            let own = facts.profile.io.device_read_bytes? as f64;
+            let all: u64 = facts.profile.devices.iter().map(|d| d.read_bytes).sum();
+            let part = 1.0 - own / (all as f64).max(1.0);
+            evidence.push(format!(
+                "of {} that were read from the devices the program caused {}",
+                say::bytes(all as f64),
+                say::bytes(own)
+            ));
+            (Range::new(0.5 * part, part, part), "another program".to_owned())
+        }
+    };
+    if part.likely < NUISANCE || sum.wall_ns <= 0.0 {
+        return None;
+    }
+    let savings = facts.saved_without(|e| f64::from(waiting(e))).part(part).part(Range::new(0.4, 0.9, 1.0));
+    evidence.push(format!(
+        "waiting for the device takes {} of the wall time",
+        say::percent(facts.wall_share(sum.wall_ns))
+    ));
+    Some(Part {
+        savings,
+        sentence: format!(
+            "Others use the device: {} of its work is not the program's, most of it by {who}",
+            say::percent(part.likely)
+        ),
+        evidence,
+        advice: "Let the other program run at another time, on another device, or with less: ionice -c 3 (scheduler \
+                 bfq), io.max or io.weight of its control group.",
+    })
+}
+
+/// Others on the CPUs while threads of the program are runnable.
+fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
+    let others = facts.profile.pressure.others_cpu_share?;
+    let queued = |e: &Entry| e.class.layer == Layer::CpuQueue;
+    let sum = facts.account.sum(queued);
+    let own_ns = facts.account.sum(|e| e.busy).time_ns;
+    let cpus = facts.profile.pressure.cpus.max(1) as f64;
+    let own = own_ns / (facts.account.wall_ns * cpus).max(1.0);
+    let part = others / (others + own).max(1e-9);
+    if others < NUISANCE || part < NUISANCE || sum.wall_ns <= 0.0 {
+        return None;
+    }
+    // The scheduler shares fairly: without others the wait is gone, apart from what threads take from each other.
+    let alone = if facts.thread_count() as f64 <= cpus {
+        Range::new(0.6, 0.95, 1.0)
+    } else {
+        Range::new(0.3, 1.0, 1.0).times(Range::exact(part))
+    };
+    Some(Part {
+        savings: facts.saved_without(|e| f64::from(queued(e))).part(alone),
+        sentence: format!(
+            "Others use the CPUs: they take {} of the CPU time, and the program's threads wait for a CPU {} of the time",
+            say::percent(others),
+            say::percent(facts.wall_share(sum.wall_ns))
+        ),
+        evidence: vec![format!(
+            "runnable without a CPU: {} of the wall time; others used {} of the machine's CPU time, {} of it on {cpus:.0} \
+             CPUs was the program's",
+            say::percent(facts.wall_share(sum.wall_ns)),
+            say::percent(others),
+            say::percent(own.min(1.0))
+        )],
+        advice: "Give the program CPUs of its own (taskset, cpuset), a higher weight (nice, cpu.weight), or stop what \
+                 else is running.",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::profile::OtherUser;
+
+    use super::*;
+    use crate::classify::Operation;
+    use crate::finding::synthetic::Run;
+    use crate::finding::synthetic::slow_and_repaired;
+
+    fn reader(wait: f64, others: u64) -> Run {
+        Run::new(10.0)
+            .wait(Operation::Read, Wait::DeviceRead, wait)
+            .busy(Operation::User, Layer::Program, 1.0 - wait)
+            .block(1000, 1000 << 17, 1000, 1000 << 17)
+            .device(0.98, 3.0, |d| (d.reads, d.read_bytes) = (1000 + others, (1000 + others) << 17))
+            .with(|p| {
+                if let Some(block) = &mut p.block {
+                    block.others = vec![OtherUser {
+                        name: "fio".into(),
+                        tid: 77,
+                        requests: others,
+                        bytes: others << 17,
+                    }];
+                }
+            })
+    }
+
+    #[test]
+    fn another_reader_is_named_and_a_quiet_machine_not() {
+        let found = slow_and_repaired(FindingId::NoisyNeighbour, &reader(0.8, 3000), &reader(0.2, 10));
+        // By hand: three quarters of the waiting are theirs, 90 % of that is saved.
+        assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.8 * 0.75 * 0.9)).abs() < 1e-6);
+        assert!(found.evidence[0].contains("fio (thread 77"));
+    }
+
+    #[test]
+    fn a_crowded_cpu_is_named_only_when_others_crowd_it() {
+        let run = |others| {
+            Run::new(10.0)
+                .queued(0.5)
+                .busy(Operation::User, Layer::Program, 0.5)
+                .with(|p| p.pressure.others_cpu_share = Some(others))
+        };
+        assert_eq!(run(0.7).ids(), [FindingId::NoisyNeighbour]);
+        assert!(!run(0.0).ids().contains(&FindingId::NoisyNeighbour), "threads of its own crowd it");
+    }
+}

@@ -1,0 +1,38 @@
+//! How a rule says what it found: one place decides whether it is worth saying, and turns savings into share and gain.
+//! What may not enter: causes.
+
+use iowhy_core::finding::{Finding, FindingId};
+
+use super::gain::Savings;
+use super::{Facts, WORTH_SAVING};
+
+/// A cause before it is decided whether it is worth naming.
+pub(super) struct Draft {
+    pub(super) id: FindingId,
+    /// Wall time that the cause costs.
+    pub(super) cost_ns: f64,
+    /// What the repair saves; `None` where nothing can be predicted.
+    pub(super) savings: Option<Savings>,
+    pub(super) sentence: String,
+    pub(super) evidence: Vec<String>,
+    pub(super) advice: String,
+}
+
+impl Draft {
+    /// The finding, if it is worth naming: by its savings, else by its cost.
+    pub(super) fn finding(self, facts: &Facts<'_>) -> Option<Finding> {
+        let wall = facts.account.wall_ns;
+        let worth = match self.savings {
+            Some(savings) => savings.is_worth(wall),
+            None => wall > 0.0 && self.cost_ns >= WORTH_SAVING * wall,
+        };
+        worth.then(|| Finding {
+            id: self.id,
+            share: facts.wall_share(self.cost_ns),
+            sentence: self.sentence,
+            evidence: self.evidence,
+            advice: self.advice,
+            gain: self.savings.map(|s| s.gain(wall)),
+        })
+    }
+}

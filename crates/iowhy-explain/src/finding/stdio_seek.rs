@@ -1,0 +1,115 @@
+//! The rule `stdio-seek`. Its page of the manual:
+#![doc = include_str!("stdio-seek.md")]
+
+use iowhy_core::finding::{Finding, FindingId};
+
+use super::facts::{PAGE_BYTES, Side, share_of};
+use super::range::Range;
+use super::report::Draft;
+use super::{Facts, Rule, say};
+use crate::account::Entry;
+use crate::classify::Operation;
+
+pub(super) const RULE: Rule = Rule { id: FindingId::StdioSeek, manual: include_str!("stdio-seek.md"), judge };
+
+/// A seek before this share of the reads.
+const MOSTLY: f64 = 0.5;
+/// Reads that fetch again what was fetched, from this share on.
+const REPEATED: f64 = 0.2;
+/// Buffers of I/O libraries: 4 KiB (C), 8 KiB (Java, Rust, Python), up to 128 KiB (newer Python).
+const LARGEST_BUFFER: f64 = 131_072.0;
+
+fn judge(facts: &Facts<'_>) -> Option<Finding> {
+    let tally = facts.tally(Side::Read);
+    let after_seek = share_of(tally.after_seek).filter(|s| s.likely >= MOSTLY)?;
+    let mean = (tally.calls > 0).then(|| tally.bytes as f64 / tally.calls as f64)?;
+    // A library reads its whole buffer. Reads at the end of a file are shorter, so the mean is a little less.
+    let whole_buffer = (0.9 * PAGE_BYTES..=1.05 * LARGEST_BUFFER).contains(&mean);
+    let by_bytes = 1.0 - tally.distinct_bytes as f64 / (tally.bytes as f64).max(1.0);
+    let repeated = share_of(tally.repeated)?;
+    if !whole_buffer || repeated.likely < REPEATED || by_bytes < REPEATED {
+        return None;
+    }
+    let reading = |e: &Entry| e.wall_ns > 0.0 && e.class.operation == Operation::Read;
+    let seeking = |e: &Entry| e.wall_ns > 0.0 && e.class.operation == Operation::Descriptor;
+    let (reads, seeks) = (facts.account.sum(reading), facts.account.sum(seeking));
+    // A seek within the buffer needs no call. Reads whose bytes were there already are spared; of the others a read of
+    // the record alone spares most of the copy.
+    let savings = facts
+        .saved_without(|e| f64::from(reading(e)))
+        .part(Range::new(0.5 * repeated.low, by_bytes.max(repeated.likely), 0.99))
+        .part(after_seek)
+        .and(facts.saved_without(|e| f64::from(seeking(e))).part(Range::new(0.5, 0.95, 1.0)));
+    let evidence = vec![
+        format!(
+            "{} of the reads that were looked at (n = {}) came right after an lseek, {} on average",
+            say::share(after_seek),
+            tally.after_seek.n,
+            say::bytes(mean)
+        ),
+        format!(
+            "{} of them fetched bytes that had been fetched before; {} were moved for {} of distinct bytes in the bursts",
+            say::share(repeated),
+            say::bytes(tally.bytes as f64),
+            say::bytes(tally.distinct_bytes as f64)
+        ),
+        format!(
+            "reading takes {} of the wall time, seeking {}",
+            say::percent(facts.wall_share(reads.wall_ns)),
+            say::percent(facts.wall_share(seeks.wall_ns))
+        ),
+    ];
+    Draft {
+        id: FindingId::StdioSeek,
+        cost_ns: reads.wall_ns + seeks.wall_ns,
+        savings: Some(savings),
+        sentence: format!(
+            "Each seek throws the library's buffer away: {} of the reads fetch the same bytes again, {} at a time",
+            say::percent(repeated.likely),
+            say::bytes(mean)
+        ),
+        evidence,
+        advice: "Seek within the buffer, or do without it: pread of just the record (C pread, Python os.pread, Java \
+                 FileChannel.read(buffer, position)), Rust BufReader::seek_relative in place of seek, C setvbuf(f, \
+                 NULL, _IONBF, 0) with whole records; or sort the accesses; or map the file when it is small."
+            .into(),
+    }
+    .finding(facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::layer::Layer;
+
+    use super::*;
+    use crate::finding::synthetic::{Run, access, looked, slow_and_repaired};
+
+    fn records(read: f64, seek: f64, seeks: u64, distinct: u64) -> Run {
+        Run::new(10.0)
+            .busy(Operation::Read, Layer::Call, read / 2.0)
+            .busy(Operation::Read, Layer::Copy, read / 2.0)
+            .busy(Operation::Descriptor, Layer::Call, seek)
+            .busy(Operation::User, Layer::Program, 1.0 - read - seek)
+            .io((8_000_000, 8_000_000 * 4096), (0, 0))
+            .file(1 << 28, |f| {
+                f.reads = access(1000, 1000 * 4096, 50);
+                f.reads.after_seek = looked(seeks, 1000);
+                f.reads.repeated = looked(if distinct < 4_096_000 { 900 } else { 0 }, 1000);
+                f.reads.distinct_bytes = distinct;
+            })
+    }
+
+    #[test]
+    fn a_buffer_thrown_away_is_named_and_reads_of_records_not() {
+        let slow = records(0.6, 0.15, 990, 409_600);
+        let found = slow_and_repaired(FindingId::StdioSeek, &slow, &records(0.03, 0.0, 0, 4_096_000));
+        // By hand: 90 % of 99 % of the reading, and 95 % of the seeking.
+        let saved = 0.6 * 0.9 * 0.99 + 0.15 * 0.95;
+        assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - saved)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn seeks_to_new_places_are_random_access_and_no_waste() {
+        assert!(!records(0.6, 0.15, 990, 4_096_000).ids().contains(&FindingId::StdioSeek));
+    }
+}

@@ -1,0 +1,221 @@
+//! The rule `sync-per-write`. Its page of the manual:
+#![doc = include_str!("sync-per-write.md")]
+
+use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::layer::Layer;
+
+use super::facts::{Side, share_of};
+use super::gain::Savings;
+use super::range::Range;
+use super::report::Draft;
+use super::{Facts, Rule, say};
+use crate::account::Entry;
+use crate::classify::{Operation, Wait};
+
+pub(super) const RULE: Rule =
+    Rule { id: FindingId::SyncPerWrite, manual: include_str!("sync-per-write.md"), judge };
+
+/// More writes than this for one sync are a batch already.
+const BATCHED: f64 = 32.0;
+/// Below this, writing a batch back takes hardly longer than writing one record back.
+const SMALL_WRITEBACK_BYTES: f64 = 65_536.0;
+/// Writes on descriptors with O_SYNC or O_DSYNC are the habit from this share on.
+const MOSTLY: f64 = 0.5;
+/// Where the journal takes this part, fdatasync is worth mentioning.
+const JOURNAL_PART: f64 = 0.2;
+
+fn durable_wait(wait: Wait) -> bool {
+    matches!(
+        wait,
+        Wait::DataWriteback | Wait::CacheFlush | Wait::Journal | Wait::JournalSpace | Wait::DeviceWrite
+    )
+}
+
+fn judge(facts: &Facts<'_>) -> Option<Finding> {
+    let synchronous = share_of(facts.tally(Side::Write).synchronous).map_or(0.0, |s| s.likely);
+    let within_writes = synchronous >= MOSTLY;
+    let cost = |e: &Entry| match e.class.operation {
+        Operation::Sync => e.wall_ns > 0.0,
+        Operation::Write => within_writes && e.class.wait.is_some_and(durable_wait),
+        _ => false,
+    };
+    let sum = facts.account.sum(cost);
+    let counted_writes = facts.calls(Side::Write).map(|w| w.likely);
+    let writes = counted_writes.unwrap_or(0.0);
+    let syncs = match facts.syncs() {
+        Some(syncs) if !within_writes => syncs,
+        other => Range::exact(other.map_or(0.0, |s| s.likely) + synchronous * writes),
+    };
+    if sum.wall_ns <= 0.0 || syncs.likely < 2.0 {
+        return None;
+    }
+    let writes_each = writes / syncs.likely;
+    if writes_each > BATCHED {
+        return None;
+    }
+
+    let data = |e: &Entry| cost(e) && matches!(e.class.wait, Some(Wait::DataWriteback | Wait::DeviceWrite));
+    let bytes_each = facts.bytes(Side::Write).map(|b| b / syncs.likely);
+    // A write-back of few bytes is one request whatever it carries: batching saves at least half of it. One of many
+    // bytes takes as long as before.
+    let data_part = match bytes_each {
+        Some(bytes) if bytes <= SMALL_WRITEBACK_BYTES => Range::new(0.45, 0.9, 0.99),
+        Some(_) => Range::new(0.0, 0.1, 0.5),
+        None => Range::new(0.0, 0.5, 0.99),
+    };
+    let whole = facts.saved_without(|e| f64::from(cost(e)));
+    let data_wall = facts.account.sum(data).wall_ns;
+    let data_of_cost = data_wall / sum.wall_ns;
+    let savings: Savings = whole
+        .part(Range::new(0.9, 0.99, 0.99).times(Range::exact(1.0 - data_of_cost)))
+        .and(whole.part(data_part.times(Range::exact(data_of_cost))));
+
+    let part =
+        |pick: &dyn Fn(&Entry) -> bool| facts.account.sum(|e| cost(e) && pick(e)).wall_ns / sum.wall_ns;
+    let flush = part(&|e| e.class.wait == Some(Wait::CacheFlush));
+    let journal = part(&|e| matches!(e.class.wait, Some(Wait::Journal | Wait::JournalSpace)));
+    let rest = (1.0 - data_of_cost - flush - journal).max(0.0);
+    let queued = part(&|e| e.class.layer == Layer::CpuQueue);
+    let call = if within_writes { "synchronous write" } else { "sync" };
+    let evidence = vec![
+        match counted_writes.zip(bytes_each) {
+            Some((writes, bytes)) => format!(
+                "{} {call}s for {} writes: {} to each, with {}",
+                say::counted(syncs),
+                say::count(writes),
+                say::count(writes_each),
+                say::bytes(bytes)
+            ),
+            None => format!("{} {call}s; how much was written for each was not seen", say::counted(syncs)),
+        },
+        format!(
+            "a {call} takes {}: {} writing the data back, {} flushing the device's cache, {} committing the journal, \
+             {} CPU time and other",
+            say::time(sum.time_ns / syncs.likely),
+            say::percent(data_of_cost),
+            say::percent(flush),
+            say::percent(journal),
+            say::percent(rest)
+        ),
+    ];
+    let mut advice = if within_writes {
+        "Open the file without O_SYNC or O_DSYNC, write a batch of records and call fdatasync once for it"
+            .to_owned()
+    } else {
+        "Make a batch of records durable together: one fdatasync for every 100 records or every few milliseconds \
+         (group commit; in SQLite one transaction around many statements)"
+            .to_owned()
+    };
+    advice.push_str(match uses_fsync(facts) {
+        true if journal >= JOURNAL_PART => {
+            "; fdatasync in place of fsync, and room reserved with fallocate, spare much of the journal's part."
+        }
+        _ => ".",
+    });
+    if many_files(facts, syncs.likely) {
+        advice.push_str(" For many new files: write them all first, then sync them (or call syncfs once).");
+    }
+    if queued > 0.2 {
+        advice.push_str(" Part of this time no CPU was free.");
+    }
+    Draft {
+        id: FindingId::SyncPerWrite,
+        cost_ns: sum.wall_ns,
+        savings: Some(savings),
+        sentence: format!(
+            "{} made durable by itself: {} {call}s take {} of the time",
+            match counted_writes {
+                Some(_) if (0.5..1.5).contains(&writes_each) => "Each write is".to_owned(),
+                Some(_) if writes_each >= 1.5 =>
+                    format!("Each batch of {} writes is", say::count(writes_each)),
+                // Fewer writes than syncs (mapped memory), or their number was not seen.
+                _ => "Each little change is".to_owned(),
+            },
+            say::count(syncs.likely),
+            say::percent(facts.wall_share(sum.wall_ns))
+        ),
+        evidence,
+        advice,
+    }
+    .finding(facts)
+}
+
+/// Whether fsync was seen; not seen calls may well be fsync.
+fn uses_fsync(facts: &Facts<'_>) -> bool {
+    let calls = facts.profile.calls.as_ref();
+    calls.is_none_or(|c| c.calls.iter().any(|c| c.name == "fsync" && c.calls > 0))
+}
+
+/// Whether about every sync is for another file.
+fn many_files(facts: &Facts<'_>, syncs: f64) -> bool {
+    facts
+        .scaled_calls(&["open", "openat", "creat"])
+        .is_some_and(|opens| opens.likely >= 0.5 * syncs && syncs >= 20.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::synthetic::{Run, access, looked, slow_and_repaired};
+
+    /// 10,000 records of 4 KiB; half a millisecond each to make durable, if each is.
+    fn records(syncs: u64) -> Run {
+        let part = syncs as f64 / 10_000.0;
+        Run::new(5.0 * part + 5.0)
+            .wait(Operation::Sync, Wait::DataWriteback, 0.2 * part)
+            .wait(Operation::Sync, Wait::CacheFlush, 0.15 * part)
+            .wait(Operation::Sync, Wait::Journal, 0.15 * part)
+            .busy(Operation::User, Layer::Program, 1.0 - 0.5 * part)
+            .io((0, 0), (10_000, 40_960_000))
+            .calls(&[("write", 10_000), ("fsync", syncs)])
+    }
+
+    #[test]
+    fn a_sync_for_each_record_is_named_and_for_each_hundred_not() {
+        let found = slow_and_repaired(FindingId::SyncPerWrite, &records(10_000), &records(100));
+        // By hand: of 5 s, 3 s are flush and journal, of which 99 % go, and 2 s data, of which 90 % go.
+        let gain = found.gain.unwrap();
+        assert!((gain.predicted - 10.0 / (10.0 - 2.97 - 1.8)).abs() < 0.01, "{gain:?}");
+        assert!((gain.low - 10.0 / (10.0 - 2.7 - 0.9)).abs() < 0.01, "{gain:?}");
+        assert!(
+            found.evidence[1].contains("40 % writing the data back, 30 % flushing"),
+            "{:?}",
+            found.evidence
+        );
+        assert!(found.advice.contains("fdatasync in place of fsync"));
+    }
+
+    #[test]
+    fn synchronous_descriptors_count_too() {
+        let run = Run::new(10.0)
+            .wait(Operation::Write, Wait::DataWriteback, 0.4)
+            .wait(Operation::Write, Wait::CacheFlush, 0.4)
+            .busy(Operation::User, Layer::Program, 0.2)
+            .io((0, 0), (10_000, 5_120_000))
+            .file(5_120_000, |f| {
+                f.writes = access(100, 51_200, 100);
+                f.writes.synchronous = looked(100, 100);
+            });
+        assert_eq!(run.ids(), [FindingId::SyncPerWrite]);
+        assert!(run.findings()[0].advice.contains("O_DSYNC"));
+    }
+
+    #[test]
+    fn large_writes_with_a_sync_each_wait_for_their_bytes() {
+        let run = Run::new(10.0)
+            .wait(Operation::Sync, Wait::DataWriteback, 0.9)
+            .busy(Operation::User, Layer::Program, 0.1)
+            .io((0, 0), (100, 100 << 24))
+            .calls(&[("write", 100), ("fsync", 100)]);
+        assert!(!run.ids().contains(&FindingId::SyncPerWrite), "{:?}", run.findings());
+    }
+
+    #[test]
+    fn without_traced_calls_the_sleeps_are_counted() {
+        let run = Run::new(10.0)
+            .wait(Operation::Sync, Wait::CacheFlush, 0.8)
+            .busy(Operation::User, Layer::Program, 0.2)
+            .io((0, 0), (1000, 4_096_000));
+        assert_eq!(run.ids(), [FindingId::SyncPerWrite]);
+    }
+}

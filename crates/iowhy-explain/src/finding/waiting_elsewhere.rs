@@ -1,0 +1,102 @@
+//! The rule `waiting-elsewhere`. Its page of the manual:
+#![doc = include_str!("waiting-elsewhere.md")]
+
+use iowhy_core::finding::{Finding, FindingId};
+
+use super::{Facts, Rule, say};
+use crate::classify::Wait;
+
+pub(super) const RULE: Rule =
+    Rule { id: FindingId::WaitingElsewhere, manual: include_str!("waiting-elsewhere.md"), judge };
+
+/// Nobody was active for this share of the wall time.
+const IDLE: f64 = 0.5;
+
+/// Waits off the path, in words, and what to look at.
+const KINDS: [(Wait, &str, &str); 8] = [
+    (
+        Wait::Pipe,
+        "the other end of a pipe",
+        "Watch the program at the other end of the pipe: iowhy attach PID.",
+    ),
+    (Wait::Socket, "the network or a local socket", "Look at the server or the peer that it waits for."),
+    (
+        Wait::Timer,
+        "a timer: it sleeps on purpose",
+        "Look for sleep, rate limits and retry pauses in the program.",
+    ),
+    (
+        Wait::Futex,
+        "another thread of its own",
+        "Look at what the thread that holds the lock, or makes the work, does.",
+    ),
+    (Wait::Child, "a child process", "The children were watched as well: their part is in the account."),
+    (Wait::Poll, "events (poll, select, epoll)", "It is idle until somebody sends work; look at who should."),
+    (Wait::Terminal, "input from a terminal", "It waits for somebody to type."),
+    (Wait::Unknown, "something that could not be told", "Run as root, so that kernel stacks can be seen."),
+];
+
+fn judge(facts: &Facts<'_>) -> Option<Finding> {
+    let account = facts.account;
+    let share = facts.wall_share(account.idle_wall_ns);
+    if share < IDLE {
+        return None;
+    }
+    let mut waits: Vec<_> =
+        KINDS.iter().map(|k| (k, account.wait(k.0))).filter(|(_, s)| s.time_ns > 0.0).collect();
+    waits.sort_by(|a, b| b.1.time_ns.total_cmp(&a.1.time_ns));
+    let (words, advice) = waits
+        .first()
+        .map_or(("something that was not seen", KINDS[7].2), |((_, words, advice), _)| (*words, *advice));
+    let mut evidence: Vec<String> = waits
+        .iter()
+        .take(3)
+        .map(|((_, words, _), sum)| {
+            format!(
+                "{} of thread time asleep on {words}, {} sleeps",
+                say::time(sum.time_ns),
+                say::count(sum.events as f64)
+            )
+        })
+        .collect();
+    let active = (account.wall_ns - account.idle_wall_ns).max(0.0);
+    evidence.push(format!("some thread ran, or waited on the path to the disk, for {}", say::time(active)));
+    Some(Finding {
+        id: FindingId::WaitingElsewhere,
+        share,
+        sentence: format!(
+            "The program waits {} of the time, and not for storage: mostly for {words}",
+            say::percent(share)
+        ),
+        evidence,
+        advice: advice.into(),
+        gain: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::layer::Layer;
+
+    use super::*;
+    use crate::classify::Operation;
+    use crate::finding::synthetic::{Run, slow_and_repaired};
+
+    fn run(asleep: f64, wait: Wait) -> Run {
+        Run::new(10.0).wait(Operation::Read, wait, asleep).busy(Operation::User, Layer::Program, 1.0 - asleep)
+    }
+
+    #[test]
+    fn sleeping_on_a_pipe_is_named_and_computing_not() {
+        let slow = run(0.8, Wait::Pipe);
+        slow_and_repaired(FindingId::WaitingElsewhere, &slow, &run(0.1, Wait::Pipe));
+    }
+
+    #[test]
+    fn every_wait_off_the_path_has_words() {
+        for (wait, words, _) in KINDS {
+            assert!(!wait.on_path());
+            assert!(run(0.9, wait).findings()[0].sentence.contains(words));
+        }
+    }
+}

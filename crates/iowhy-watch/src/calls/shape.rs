@@ -1,0 +1,176 @@
+//! What a system call does to descriptors and bytes, told by its number: where its arguments stand.
+//!
+//! Source: the prototypes in the manual (section 2) and, for numbers, the C library's table of this architecture.
+//! What may not enter: state.
+
+/// Which way bytes go, seen from the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Read,
+    Write,
+}
+
+/// Where a transfer begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// At the descriptor's position, which moves on.
+    Position,
+    /// At the offset in this argument.
+    Argument(usize),
+    /// As [`Place::Argument`], but -1 means [`Place::Position`].
+    ArgumentOrPosition(usize),
+    /// At the position when the pointer in this argument is null; else the offset is in memory that we do not see.
+    Pointer(usize),
+}
+
+/// One end of a transfer: the argument with the descriptor, and where it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    pub(super) descriptor: usize,
+    pub(super) place: Place,
+}
+
+/// The shape of a system call. Numbers are argument indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Moves bytes between memory and a descriptor (argument 0); it returns how many.
+    Move { direction: Direction, place: Place, asked: Option<usize> },
+    /// Moves bytes from one descriptor to another without the program touching them; it returns how many.
+    Relay { source: End, target: End, asked: usize },
+    /// Sets the position of argument 0; it returns the new one.
+    Seek,
+    /// Makes a file (argument 0) durable.
+    Sync,
+    /// mmap: descriptor in 4, protection in 2, flags in 3.
+    Map,
+    /// Opens a path; it returns a descriptor. Flags are in this argument, or in memory that we do not see.
+    Open { flags: Option<usize> },
+    /// creat: an open with fixed flags.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "newer architectures have no such call")
+    )]
+    Create,
+    /// Makes a descriptor of this kind (as in `FileUse::kind`).
+    Make { kind: &'static str },
+    /// Duplicates argument 0; it returns the copy.
+    Duplicate,
+    /// Duplicates argument 0 to argument 1; flags in this argument.
+    DuplicateTo { flags: Option<usize> },
+    /// fcntl: it may duplicate or change flags.
+    Control,
+    /// Closes argument 0.
+    Close,
+    /// Closes all from argument 0 to argument 1; flags in argument 2.
+    CloseRange,
+    /// Makes a process or thread. Flags are in argument 0, or fixed, or in memory that we do not see (`None`).
+    Fork { flags: ForkFlags },
+    /// Executes another program.
+    Execute,
+    /// Ends the whole process.
+    Exit,
+    /// Nothing that concerns us beyond its count and time. io_uring_enter is here: what it submits is in memory.
+    Other,
+}
+
+/// Where the flags of a fork are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ForkFlags {
+    /// None: the child gets copies of everything.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "newer architectures have no such call")
+    )]
+    Copies,
+    /// In argument 0.
+    Argument,
+    /// In memory that we do not see.
+    Unseen,
+}
+
+impl Shape {
+    /// The shape of the call with this number on this architecture.
+    pub(super) fn of(number: i64) -> Shape {
+        use Direction::{Read, Write};
+        use Place::{Argument, ArgumentOrPosition, Pointer, Position};
+        let moves = |direction, place, asked| Shape::Move { direction, place, asked };
+        let end = |descriptor, place| End { descriptor, place };
+        if let Some(shape) = legacy(number) {
+            return shape;
+        }
+        match number as libc::c_long {
+            libc::SYS_read => moves(Read, Position, Some(2)),
+            libc::SYS_write => moves(Write, Position, Some(2)),
+            libc::SYS_pread64 => moves(Read, Argument(3), Some(2)),
+            libc::SYS_pwrite64 => moves(Write, Argument(3), Some(2)),
+            libc::SYS_readv => moves(Read, Position, None),
+            libc::SYS_writev => moves(Write, Position, None),
+            libc::SYS_preadv => moves(Read, Argument(3), None),
+            libc::SYS_pwritev => moves(Write, Argument(3), None),
+            libc::SYS_preadv2 => moves(Read, ArgumentOrPosition(3), None),
+            libc::SYS_pwritev2 => moves(Write, ArgumentOrPosition(3), None),
+            libc::SYS_recvfrom => moves(Read, Position, Some(2)),
+            libc::SYS_sendto => moves(Write, Position, Some(2)),
+            libc::SYS_recvmsg => moves(Read, Position, None),
+            libc::SYS_sendmsg => moves(Write, Position, None),
+            libc::SYS_sendfile => {
+                Shape::Relay { source: end(1, Pointer(2)), target: end(0, Position), asked: 3 }
+            }
+            libc::SYS_copy_file_range | libc::SYS_splice => {
+                Shape::Relay { source: end(0, Pointer(1)), target: end(2, Pointer(3)), asked: 4 }
+            }
+            libc::SYS_lseek => Shape::Seek,
+            libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync_file_range => Shape::Sync,
+            libc::SYS_mmap => Shape::Map,
+            libc::SYS_openat => Shape::Open { flags: Some(2) },
+            libc::SYS_openat2 => Shape::Open { flags: None },
+            libc::SYS_open_by_handle_at => Shape::Open { flags: Some(2) },
+            libc::SYS_memfd_create => Shape::Make { kind: "regular" },
+            libc::SYS_socket | libc::SYS_accept | libc::SYS_accept4 => Shape::Make { kind: "socket" },
+            libc::SYS_epoll_create1
+            | libc::SYS_eventfd2
+            | libc::SYS_timerfd_create
+            | libc::SYS_inotify_init1
+            | libc::SYS_pidfd_open
+            | libc::SYS_perf_event_open
+            | libc::SYS_io_uring_setup
+            | libc::SYS_userfaultfd => Shape::Make { kind: "anonymous" },
+            libc::SYS_dup => Shape::Duplicate,
+            libc::SYS_dup3 => Shape::DuplicateTo { flags: Some(2) },
+            libc::SYS_fcntl => Shape::Control,
+            libc::SYS_close => Shape::Close,
+            libc::SYS_close_range => Shape::CloseRange,
+            libc::SYS_clone => Shape::Fork { flags: ForkFlags::Argument },
+            libc::SYS_clone3 => Shape::Fork { flags: ForkFlags::Unseen },
+            libc::SYS_execve | libc::SYS_execveat => Shape::Execute,
+            libc::SYS_exit_group => Shape::Exit,
+            _ => Shape::Other,
+        }
+    }
+
+    /// Whether what the call returns is a number of bytes.
+    pub(super) fn returns_bytes(self) -> bool {
+        matches!(self, Shape::Move { .. } | Shape::Relay { .. })
+    }
+}
+
+/// Calls that newer architectures left out.
+#[cfg(target_arch = "x86_64")]
+fn legacy(number: i64) -> Option<Shape> {
+    Some(match number {
+        libc::SYS_open => Shape::Open { flags: Some(1) },
+        libc::SYS_creat => Shape::Create,
+        libc::SYS_dup2 => Shape::DuplicateTo { flags: None },
+        libc::SYS_epoll_create | libc::SYS_eventfd | libc::SYS_inotify_init => {
+            Shape::Make { kind: "anonymous" }
+        }
+        libc::SYS_fork | libc::SYS_vfork => Shape::Fork { flags: ForkFlags::Copies },
+        _ => return None,
+    })
+}
+
+/// Calls that newer architectures left out.
+#[cfg(not(target_arch = "x86_64"))]
+fn legacy(_number: i64) -> Option<Shape> {
+    None
+}

@@ -1,0 +1,153 @@
+//! What happens between fork and exec. Everything is prepared before; in the child only async-signal-safe calls are
+//! made, no memory is taken, and nothing can panic.
+
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+
+use libc::{c_char, c_int};
+
+/// Runs scripts that have no `#!` line, as shells do.
+const SHELL: &CStr = c"/bin/sh";
+
+/// Highest signal number of Linux.
+const LAST_SIGNAL: c_int = 64;
+
+unsafe extern "C" {
+    /// The environment as the C library holds it: what exec passes on unchanged.
+    static environ: *const *const c_char;
+}
+
+/// All that execve needs, as C wants it.
+pub(super) struct Prepared {
+    file: CString,
+    /// Owns what `argv` and `shell_argv` point to.
+    _words: Vec<CString>,
+    argv: Vec<*const c_char>,
+    /// `/bin/sh FILE ARGUMENTS`.
+    shell_argv: Vec<*const c_char>,
+    /// SIGPIPE as it was when we were started; the runtime of Rust ignores it since.
+    ignore_sigpipe: bool,
+}
+
+impl Prepared {
+    /// `None` when a word holds a zero byte, which no program could be given.
+    pub(super) fn new(
+        file: &Path,
+        program: &OsStr,
+        arguments: &[OsString],
+        ignore_sigpipe: bool,
+    ) -> Option<Self> {
+        let file = CString::new(file.as_os_str().as_bytes()).ok()?;
+        let mut words = vec![CString::new(program.as_bytes()).ok()?];
+        for argument in arguments {
+            words.push(CString::new(argument.as_bytes()).ok()?);
+        }
+        // The heap blocks of the CStrings stay where they are when the vector that owns them moves.
+        let pointers = || words.iter().map(|w| w.as_ptr());
+        let argv = pointers().chain([ptr::null()]).collect();
+        let shell_argv = [SHELL.as_ptr(), file.as_ptr()]
+            .into_iter()
+            .chain(pointers().skip(1))
+            .chain([ptr::null()])
+            .collect();
+        Some(Prepared { file, _words: words, argv, shell_argv, ignore_sigpipe })
+    }
+
+    /// The child's side: waits for a byte on `go`, then becomes the program. Errors of exec go to `errors` as one
+    /// errno. Never returns.
+    ///
+    /// # Safety
+    /// Only in a process that fork(2) just made, with all signals blocked. `mask` is the signal mask of the program.
+    pub(super) unsafe fn become_program(
+        &self,
+        go: RawFd,
+        parent_end: RawFd,
+        errors: RawFd,
+        mask: &libc::sigset_t,
+        open_files: Option<libc::rlimit>,
+    ) -> ! {
+        // SAFETY: every call is async-signal-safe and gets valid pointers: to locals, or to memory that was prepared
+        // before the fork and is never freed in this process. `sigaction` structures are zeroed, which is a valid value.
+        unsafe {
+            // Our copy of the writing end would keep `go` open if the watcher dies.
+            libc::close(parent_end);
+            // Handlers are not inherited over exec, but one could run until then.
+            for signal in 1..=LAST_SIGNAL {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                if libc::sigaction(signal, ptr::null(), &mut action) == 0
+                    && action.sa_sigaction != libc::SIG_DFL
+                    && action.sa_sigaction != libc::SIG_IGN
+                {
+                    set_default(signal, libc::SIG_DFL);
+                }
+            }
+            set_default(libc::SIGPIPE, if self.ignore_sigpipe { libc::SIG_IGN } else { libc::SIG_DFL });
+            if let Some(limit) = &open_files {
+                libc::setrlimit(libc::RLIMIT_NOFILE, limit);
+            }
+            libc::sigprocmask(libc::SIG_SETMASK, mask, ptr::null_mut());
+            let mut byte = 0u8;
+            loop {
+                match libc::read(go, (&raw mut byte).cast(), 1) {
+                    1 => break,
+                    -1 if *libc::__errno_location() == libc::EINTR => {}
+                    // The watcher is gone, or gave up before it began.
+                    _ => libc::_exit(127),
+                }
+            }
+            libc::execve(self.file.as_ptr(), self.argv.as_ptr(), environ);
+            if *libc::__errno_location() == libc::ENOEXEC {
+                libc::execve(SHELL.as_ptr(), self.shell_argv.as_ptr(), environ);
+            }
+            let errno: c_int = *libc::__errno_location();
+            libc::write(errors, (&raw const errno).cast(), size_of::<c_int>());
+            libc::_exit(127)
+        }
+    }
+}
+
+/// Sets SIG_DFL or SIG_IGN. Async-signal-safe.
+///
+/// # Safety
+/// `action` must be one of these two.
+unsafe fn set_default(signal: c_int, action: libc::sighandler_t) {
+    // SAFETY: the zeroed structure has an empty mask and no flags.
+    unsafe {
+        let mut new: libc::sigaction = std::mem::zeroed();
+        new.sa_sigaction = action;
+        libc::sigaction(signal, &new, ptr::null_mut());
+    }
+}
+
+/// Blocks every signal of this thread while it lives.
+pub(super) struct SignalsBlocked {
+    before: libc::sigset_t,
+}
+
+impl SignalsBlocked {
+    pub(super) fn new() -> Self {
+        // SAFETY: both sets are plain data of this frame; sigfillset and pthread_sigmask only write to them.
+        unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            SignalsBlocked { before }
+        }
+    }
+
+    /// The mask that was in force.
+    pub(super) fn before(&self) -> &libc::sigset_t {
+        &self.before
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: `before` was filled by pthread_sigmask.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut()) };
+    }
+}

@@ -1,0 +1,160 @@
+//! Looks a command up as a shell does, so that a wrong name is refused before anything is watched.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use iowhy_core::problem::Problem;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
+/// Where shells look when PATH is not set (the path of confstr(_CS_PATH), with the local folder before it).
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Why a command cannot be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What a shell would exit with: 127 not found, 126 found but not executable.
+    pub code: u8,
+    /// In words.
+    pub problem: Problem,
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Problem {
+        refusal.problem
+    }
+}
+
+/// The file that a command name stands for: the name itself where it has a slash, else the first executable file of
+/// that name in PATH.
+///
+/// # Errors
+/// Not found (127), or found only as something that may not be executed (126).
+pub fn find(program: &OsStr) -> Result<PathBuf, Refusal> {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from(USUAL_PATH));
+    find_in(program, &path)
+}
+
+/// [`find`] with the search path given.
+fn find_in(program: &OsStr, path: &OsStr) -> Result<PathBuf, Refusal> {
+    let shown = program.to_string_lossy();
+    if program.is_empty() {
+        return Err(not_found("the name of the command is empty".to_owned(), None));
+    }
+    if program.as_bytes().contains(&0) {
+        return Err(not_found("the name of the command holds a zero byte".to_owned(), None));
+    }
+    if program.as_bytes().contains(&b'/') {
+        let file = PathBuf::from(program);
+        return match look(&file) {
+            Look::Executable => Ok(file),
+            Look::Not(why) => Err(not_executable(&file, why)),
+            Look::Nothing(why) => Err(not_found(format!("cannot run `{shown}`: {why}"), None)),
+        };
+    }
+    let mut refused = None;
+    for folder in path.as_bytes().split(|b| *b == b':') {
+        // An empty entry of PATH is the current folder.
+        let folder = if folder.is_empty() { OsStr::new(".") } else { OsStr::from_bytes(folder) };
+        let file = Path::new(folder).join(program);
+        match look(&file) {
+            Look::Executable => return Ok(file),
+            Look::Not(why) if refused.is_none() => refused = Some(not_executable(&file, why)),
+            Look::Not(_) | Look::Nothing(_) => {}
+        }
+    }
+    Err(refused.unwrap_or_else(|| {
+        let here = Path::new(".").join(program);
+        let hint = matches!(look(&here), Look::Executable)
+            .then(|| format!("there is one in the current folder: `iowhy -- ./{shown}`"));
+        not_found(format!("cannot run `{shown}`: no such command in PATH"), hint)
+    }))
+}
+
+/// What a path is to somebody who wants to execute it.
+enum Look {
+    Executable,
+    /// It is there and cannot be executed.
+    Not(&'static str),
+    /// It cannot be reached.
+    Nothing(&'static str),
+}
+
+fn look(file: &Path) -> Look {
+    let kind = match std::fs::metadata(file) {
+        Ok(metadata) => metadata.file_type(),
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            return Look::Not("permission denied on the way to it");
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
+            return Look::Nothing("a part of the path is not a folder");
+        }
+        Err(_) => return Look::Nothing("no such file"),
+    };
+    if kind.is_dir() {
+        return Look::Not("it is a folder");
+    }
+    if !kind.is_file() {
+        return Look::Not("it is not a regular file");
+    }
+    match accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS) {
+        Ok(()) => Look::Executable,
+        Err(_) => Look::Not("permission denied"),
+    }
+}
+
+fn not_found(message: String, hint: Option<String>) -> Refusal {
+    let mut problem = Problem::refused(message);
+    problem.hint = hint;
+    Refusal { code: 127, problem }
+}
+
+fn not_executable(file: &Path, why: &str) -> Refusal {
+    let shown = file.display();
+    let problem = Problem::refused(format!("cannot run `{shown}`: {why}"));
+    let problem = if why == "permission denied" {
+        problem.hint(format!(
+            "make it executable: `chmod +x {shown}`, or name its interpreter: `iowhy -- sh {shown}`"
+        ))
+    } else {
+        problem
+    };
+    Refusal { code: 126, problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn code(program: &str, path: &str) -> u8 {
+        find_in(OsStr::new(program), OsStr::new(path)).unwrap_err().code
+    }
+
+    #[test]
+    fn names_are_looked_up_as_a_shell_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str, mode: u32| {
+            let file = folder.path().join(name);
+            std::fs::write(&file, "#!/bin/sh\n").unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            file
+        };
+        let good = at("good", 0o755);
+        let plain = at("plain", 0o644);
+        let path = format!("/nonexistent:{}", folder.path().display());
+        assert_eq!(find_in(OsStr::new("good"), OsStr::new(&path)).unwrap(), good);
+        assert_eq!(find_in(good.as_os_str(), OsStr::new("")).unwrap(), good);
+        assert_eq!(code("plain", &path), 126);
+        assert_eq!(code(plain.to_str().unwrap(), ""), 126);
+        assert_eq!(code("no-such-command", &path), 127);
+        assert_eq!(code("./no-such-command", &path), 127);
+        assert_eq!(code("", &path), 127);
+        assert_eq!(code("a\0b", &path), 127);
+        assert_eq!(code(folder.path().to_str().unwrap(), ""), 126, "a folder");
+        assert_eq!(code("good", ""), 127, "an empty PATH is the current folder");
+        let refusal = find_in(OsStr::new("plain"), OsStr::new(&path)).unwrap_err();
+        assert!(refusal.problem.hint.unwrap().contains("chmod +x"));
+    }
+}

@@ -1,0 +1,35 @@
+//! The kernel's own events, through `perf_event_open(2)`: what may be recorded ([`rights()`]), recording it
+//! ([`Recorder`]), short bursts of system-call tracing ([`SyscallTap`]) and what recording costs ([`self_test()`]).
+//!
+//! What may not enter: threads' time lines, symbols, meaning. Records leave this room as [`crate::event::Event`]s in
+//! the order of their times.
+//!
+//! Only software events and tracepoints are used: they need no hardware counters, so that virtual machines have them
+//! too.
+
+mod attr;
+mod cpus;
+mod explain;
+mod merge;
+mod record;
+mod recorder;
+mod rights;
+mod ring;
+mod self_test;
+mod tap;
+mod tracepoints;
+
+pub use recorder::{Counts, Recorder, Subject};
+pub use rights::{Rights, rights};
+pub use self_test::{SelfTest, self_test};
+pub use tap::SyscallTap;
+
+#[cfg(test)]
+mod live_tests;
+
+/// CLOCK_MONOTONIC, the clock of all records.
+pub(crate) fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    // The clock counts from boot and is never negative.
+    (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
+}

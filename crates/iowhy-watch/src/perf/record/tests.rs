@@ -1,0 +1,216 @@
+//! Records made by hand, of every type, whole and broken.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::event::Trace;
+
+/// A record: type, flags, and its words after the header; the size is filled in.
+fn record(kind: u32, flags: u32, words: &[u64]) -> Vec<u64> {
+    let size = (words.len() + 1) * 8;
+    let mut header = [0u8; 8];
+    header[..4].copy_from_slice(&kind.to_ne_bytes());
+    header[4..6].copy_from_slice(&(flags as u16).to_ne_bytes());
+    header[6..].copy_from_slice(&(size as u16).to_ne_bytes());
+    let mut record = vec![u64::from_ne_bytes(header)];
+    record.extend(words);
+    record
+}
+
+fn two(first: u32, second: u32) -> u64 {
+    let mut bytes = [0u8; 8];
+    bytes[..4].copy_from_slice(&first.to_ne_bytes());
+    bytes[4..].copy_from_slice(&second.to_ne_bytes());
+    u64::from_ne_bytes(bytes)
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    bytes
+        .chunks(8)
+        .map(|chunk| {
+            let mut word = [0u8; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u64::from_ne_bytes(word)
+        })
+        .collect()
+}
+
+/// Task 100/101 at 5000 ns on CPU 3.
+fn trailer() -> [u64; 4] {
+    [two(100, 101), 5000, two(3, 0), 9]
+}
+
+fn with_trailer(kind: u32, flags: u32, body: &[u64]) -> Vec<u64> {
+    record(kind, flags, &[body, &trailer()].concat())
+}
+
+const SECTOR: u64 = 123_456_789_012;
+
+fn ids() -> Ids {
+    let mut ids = Ids::default();
+    ids.add(1, Role::Clock { period_ns: 1 });
+    ids.add(2, Role::Leaving);
+    ids.add(3, Role::Trace { point: Point::BlockIssue, id: 0 });
+    ids.add(4, Role::Trace { point: Point::DirtyPause, id: 0 });
+    ids.add(5, Role::Trace { point: Point::Enter, id: 0 });
+    ids.add(6, Role::Trace { point: Point::Return, id: 0 });
+    ids.add(9, Role::Side);
+    let block = "field:dev_t dev; offset:8; size:4; signed:0;\nfield:sector_t sector; offset:16; size:8; signed:0;\n\
+        field:unsigned int nr_sector; offset:24; size:4; signed:0;\n\
+        field:unsigned int bytes; offset:28; size:4; signed:0;\nfield:char rwbs[10]; offset:34; size:10; signed:0;\n\
+        field:char comm[16]; offset:44; size:16; signed:0;";
+    ids.add_reader(Reader::for_test(Point::BlockIssue, block));
+    ids.add_reader(Reader::for_test(Point::DirtyPause, "field:long pause; offset:8; size:8; signed:1;"));
+    let enter = "field:long id; offset:8; size:8; signed:1;\nfield:unsigned long args[6]; offset:16; size:48; signed:0;";
+    ids.add_reader(Reader::for_test(Point::Enter, enter));
+    let exit = "field:long id; offset:8; size:8; signed:1;\nfield:long ret; offset:16; size:8; signed:1;";
+    ids.add_reader(Reader::for_test(Point::Return, exit));
+    ids
+}
+
+fn sample_of(id: u64, body: &[u64]) -> Vec<u64> {
+    record(b::PERF_RECORD_SAMPLE, 1, &[&[id, two(100, 101), 5000, two(3, 0)], body].concat())
+}
+
+fn raw_sample(id: u64, raw: &[u8]) -> Vec<u64> {
+    let body = [&(raw.len() as u32).to_ne_bytes(), raw].concat();
+    sample_of(id, &words(&body))
+}
+
+/// The event of a record, with its place held against the one that every record here has.
+fn event(record: &[u64]) -> (u32, u32, Kind<'_>) {
+    match decode(record, 5000, &ids()) {
+        Decoded::Event(event) => {
+            assert_eq!((event.time_ns, event.cpu), (5000, 3));
+            (event.pid, event.tid, event.kind)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn switches() {
+    let out = with_trailer(b::PERF_RECORD_SWITCH, b::PERF_RECORD_MISC_SWITCH_OUT, &[]);
+    assert_eq!(event(&out), (100, 101, Kind::Out { preempted: false }));
+    let both = b::PERF_RECORD_MISC_SWITCH_OUT | b::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+    let out = with_trailer(b::PERF_RECORD_SWITCH, both, &[]);
+    assert_eq!(event(&out), (100, 101, Kind::Out { preempted: true }));
+    let wide = with_trailer(b::PERF_RECORD_SWITCH_CPU_WIDE, 0, &[two(7, 8)]);
+    assert_eq!(event(&wide), (100, 101, Kind::In));
+}
+
+#[test]
+fn tasks_are_those_of_the_record_and_not_of_the_cpu() {
+    let body = [two(200, 100), two(201, 101), 5000];
+    let fork = with_trailer(b::PERF_RECORD_FORK, 0, &body);
+    assert_eq!(event(&fork), (200, 201, Kind::Fork { parent_pid: 100, parent_tid: 101 }));
+    assert_eq!(event(&with_trailer(b::PERF_RECORD_EXIT, 0, &body)), (200, 201, Kind::Exit));
+    let name = with_trailer(
+        b::PERF_RECORD_COMM,
+        b::PERF_RECORD_MISC_COMM_EXEC,
+        &[&[two(7, 8)][..], &words(b"dd")].concat(),
+    );
+    assert_eq!(event(&name), (7, 8, Kind::Name { name: "dd", exec: true }));
+}
+
+#[test]
+fn maps_of_both_kinds() {
+    let path = words(b"/lib/libc.so.6\0");
+    let body = [&[two(7, 8), 0x1000, 0x2000, 0x3000][..], &path].concat();
+    let expected =
+        |code| Kind::Map { start: 0x1000, length: 0x2000, offset: 0x3000, code, path: "/lib/libc.so.6" };
+    assert_eq!(event(&with_trailer(b::PERF_RECORD_MMAP, 0, &body)), (7, 8, expected(true)));
+    let data = with_trailer(b::PERF_RECORD_MMAP, b::PERF_RECORD_MISC_MMAP_DATA, &body);
+    assert_eq!(event(&data), (7, 8, expected(false)));
+    for (protection, code) in [(1, false), (5, true)] {
+        let body = [&[two(7, 8), 0x1000, 0x2000, 0x3000, 0, 0, 0, two(protection, 2)][..], &path].concat();
+        assert_eq!(event(&with_trailer(b::PERF_RECORD_MMAP2, 0, &body)), (7, 8, expected(code)));
+    }
+}
+
+#[test]
+fn losses_and_throttling() {
+    let lost = with_trailer(b::PERF_RECORD_LOST, 0, &[9, 44]);
+    assert_eq!(event(&lost), (100, 101, Kind::Lost { records: 44 }));
+    let lost = with_trailer(b::PERF_RECORD_LOST_SAMPLES, 0, &[45]);
+    assert_eq!(event(&lost), (100, 101, Kind::Lost { records: 45 }));
+    let throttle = with_trailer(b::PERF_RECORD_THROTTLE, 0, &[1, 2, 3]);
+    assert_eq!(decode(&throttle, 0, &ids()), Decoded::Throttled);
+    let unthrottle = with_trailer(b::PERF_RECORD_UNTHROTTLE, 0, &[1, 2, 3]);
+    assert_eq!(decode(&unthrottle, 0, &ids()), Decoded::Other);
+}
+
+#[test]
+fn chains_are_split_at_their_markers() {
+    let body = [6, b::PERF_CONTEXT_KERNEL, 10, 11, b::PERF_CONTEXT_USER, 20, 21];
+    let tick = sample_of(1, &body);
+    assert_eq!(event(&tick), (100, 101, Kind::Tick(Chain { kernel: &[10, 11], user: &[20, 21] })));
+    let user = sample_of(1, &[2, b::PERF_CONTEXT_USER, 20]);
+    assert_eq!(event(&user), (100, 101, Kind::Tick(Chain { kernel: &[], user: &[20] })));
+    let leaving = sample_of(2, &[0]);
+    assert_eq!(event(&leaving), (100, 101, Kind::LeavingStack(Chain::default())));
+    let guest = sample_of(2, &[4, b::PERF_CONTEXT_GUEST, 1, b::PERF_CONTEXT_KERNEL, 5]);
+    assert_eq!(event(&guest), (100, 101, Kind::LeavingStack(Chain { kernel: &[5], user: &[] })));
+    assert_eq!(decode(&sample_of(1, &[9, 1]), 0, &ids()), Decoded::Malformed, "fewer addresses than it says");
+    assert_eq!(decode(&sample_of(1, &[u64::MAX]), 0, &ids()), Decoded::Malformed);
+    assert_eq!(decode(&sample_of(77, &[0]), 0, &ids()), Decoded::Other, "an event that is not ours");
+}
+
+#[test]
+fn tracepoints() {
+    let mut raw = vec![0u8; 64];
+    raw[8..12].copy_from_slice(&((259u32 << 20) | 4).to_ne_bytes());
+    raw[16..24].copy_from_slice(&SECTOR.to_ne_bytes());
+    raw[24..28].copy_from_slice(&8u32.to_ne_bytes());
+    raw[34..36].copy_from_slice(b"RA");
+    raw[44..46].copy_from_slice(b"dd");
+    let issue = raw_sample(3, &raw);
+    let (.., Kind::Trace(Trace::BlockIssue(request))) = event(&issue) else { panic!("{issue:?}") };
+    assert_eq!((request.device, request.sector, request.bytes), ((259, 4), SECTOR, 4096));
+    assert_eq!((request.flags, request.task), ("RA", "dd"));
+
+    let pause = |ms: i64| raw_sample(4, &[[0; 8], ms.to_ne_bytes()].concat());
+    assert_eq!(event(&pause(12)).2, Kind::Trace(Trace::DirtyPause { pause_ns: 12_000_000 }));
+    assert_eq!(decode(&pause(-3), 0, &ids()), Decoded::Other, "a pause that was not made");
+
+    let enter: Vec<u8> = [0u64, 17, 1, 2, 3, 4, 5, 6].iter().flat_map(|w| w.to_ne_bytes()).collect();
+    let arguments = [1, 2, 3, 4, 5, 6];
+    assert_eq!(event(&raw_sample(5, &enter)).2, Kind::Trace(Trace::Enter { number: 17, arguments }));
+    let exit: Vec<u8> = [0i64, 17, -11].iter().flat_map(|w| w.to_ne_bytes()).collect();
+    assert_eq!(event(&raw_sample(6, &exit)).2, Kind::Trace(Trace::Return { number: 17, value: -11 }));
+    assert_eq!(decode(&sample_of(6, &[u64::MAX]), 0, &ids()), Decoded::Malformed);
+}
+
+#[test]
+fn every_truncation_of_every_type_is_survived() {
+    for kind in 0..30 {
+        let whole = with_trailer(kind, 0, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        for length in 0..=whole.len() {
+            let _ = decode(&whole[..length], 0, &ids());
+        }
+        if kind != b::PERF_RECORD_SAMPLE {
+            assert_eq!(decode(&whole[..4], 0, &ids()), Decoded::Malformed, "type {kind} without a trailer");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_panic(kind in 0u32..30, id in 0u64..10, noise in prop::collection::vec(any::<u64>(), 0..40)) {
+        let ids = ids();
+        let _ = decode(&noise, 0, &ids);
+        let _ = decode(&record(kind, 0xffff, &noise), 0, &ids);
+        let _ = decode(&sample_of(id, &noise), 0, &ids);
+    }
+
+    #[test]
+    fn a_chain_gives_back_what_went_in(
+        kernel in prop::collection::vec(1u64..1 << 62, 0..20),
+        user in prop::collection::vec(1u64..1 << 47, 0..20),
+    ) {
+        let all = [&[b::PERF_CONTEXT_KERNEL][..], &kernel, &[b::PERF_CONTEXT_USER], &user].concat();
+        let record = sample_of(1, &[&[all.len() as u64][..], &all].concat());
+        let (.., kind) = event(&record);
+        prop_assert_eq!(kind, Kind::Tick(Chain { kernel: &kernel, user: &user }));
+    }
+}

@@ -1,0 +1,149 @@
+//! The control groups that a process is in, versions 1 and 2: limits and throttling of CPU, memory and devices.
+//!
+//! Invariant: a limit counts when the process's group or any group above it, as far as they are visible, sets it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use iowhy_core::kernel_text::control_group::{
+    V1_THROTTLES, cpu_throttled_ns, groups, parse, sentence, v1_cpu_limit, v1_limit, v2_cpu_limit, v2_limits,
+};
+use iowhy_core::kernel_text::mountinfo::{self, Mount};
+
+/// Directories of the groups, innermost first. They stay readable when the process has ended; a process that moves to
+/// another group later is not followed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControlGroups {
+    unified: Vec<PathBuf>,
+    cpu: Vec<PathBuf>,
+    memory: Vec<PathBuf>,
+    block: Vec<PathBuf>,
+}
+
+impl ControlGroups {
+    /// Those of a process (`None`: of this one); none when it is gone or no control groups are mounted here.
+    pub fn of(pid: Option<u32>) -> ControlGroups {
+        let of_process = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
+        let text = fs::read_to_string(format!("/proc/{of_process}/cgroup")).unwrap_or_default();
+        ControlGroups::from(&text, &mounts())
+    }
+
+    fn from(memberships: &str, mounts: &[Mount]) -> ControlGroups {
+        let memberships = parse(memberships);
+        let of = |controller| groups(mounts, &memberships, controller);
+        ControlGroups {
+            unified: of(None),
+            cpu: of(Some("cpu")),
+            memory: of(Some("memory")),
+            block: of(Some("blkio")),
+        }
+    }
+
+    /// The smallest memory limit in bytes. Where version 1 sets none it is a number beyond any memory.
+    pub fn memory_limit_bytes(&self) -> Option<u64> {
+        let v2 = self.unified.iter().map(|dir| dir.join("memory.max"));
+        let v1 = self.memory.iter().map(|dir| dir.join("memory.limit_in_bytes"));
+        v2.chain(v1).filter_map(|file| text(&file)?.trim().parse().ok()).min()
+    }
+
+    /// The smallest CPU limit, in CPUs.
+    pub fn cpu_limit(&self) -> Option<f64> {
+        let v2 = self.unified.iter().filter_map(|dir| v2_cpu_limit(&text(&dir.join("cpu.max"))?));
+        let v1 = self.cpu.iter().filter_map(|dir| {
+            v1_cpu_limit(&text(&dir.join("cpu.cfs_quota_us"))?, &text(&dir.join("cpu.cfs_period_us"))?)
+        });
+        v2.chain(v1).min_by(f64::total_cmp)
+    }
+
+    /// Time since their making for which the groups were throttled, summed over groups and CPUs; `None` where none of
+    /// them counts it.
+    pub fn cpu_throttled_ns(&self) -> Option<u64> {
+        let all = self.unified.iter().chain(&self.cpu);
+        all.filter_map(|dir| cpu_throttled_ns(&text(&dir.join("cpu.stat"))?)).reduce(u64::saturating_add)
+    }
+
+    /// Limits on any of these devices (kernel name and `major:minor`), in words.
+    pub fn device_throttle(&self, devices: &[(String, String)]) -> Option<String> {
+        let mut found = Vec::new();
+        for dir in &self.unified {
+            let limits = text(&dir.join("io.max")).unwrap_or_default();
+            found.extend(devices.iter().flat_map(|(name, number)| v2_limits(&limits, name, number)));
+        }
+        for dir in &self.block {
+            for (file, meaning, unit) in V1_THROTTLES {
+                let limits = text(&dir.join(file)).unwrap_or_default();
+                found.extend(devices.iter().filter_map(|(name, number)| {
+                    v1_limit(&limits, number).map(|limit| sentence(name, meaning, limit, unit, file))
+                }));
+            }
+        }
+        (!found.is_empty()).then(|| found.join("; "))
+    }
+}
+
+fn mounts() -> Vec<Mount> {
+    fs::read("/proc/self/mountinfo")
+        .map(|t| mountinfo::parse(&String::from_utf8_lossy(&t)))
+        .unwrap_or_default()
+}
+
+fn text(file: &Path) -> Option<String> {
+    fs::read_to_string(file).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both versions, made up in a directory: job below top, in version 2 and in the version 1 hierarchies.
+    fn made_up() -> (tempfile::TempDir, ControlGroups) {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().display();
+        let write = |file: &str, text: &str| {
+            let file = folder.path().join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        };
+        write("two/top/memory.max", "max\n");
+        write("two/top/job/memory.max", "4096\n");
+        write("two/top/cpu.max", "200000 100000\n");
+        write("two/top/job/cpu.max", "max 100000\n");
+        write("two/top/cpu.stat", "usage_usec 1\nthrottled_usec 5\n");
+        write("two/top/job/io.max", "8:0 rbps=7 wbps=max riops=max wiops=max\n");
+        write("cpu/job/cpu.cfs_quota_us", "150000\n");
+        write("cpu/job/cpu.cfs_period_us", "100000\n");
+        write("cpu/job/cpu.stat", "throttled_time 11\n");
+        write("memory/memory.limit_in_bytes", "9223372036854771712\n");
+        write("blkio/blkio.throttle.read_iops_device", "8:0 9\n");
+        let mounts = format!(
+            "1 0 0:1 / {top}/two rw - cgroup2 cgroup2 rw\n2 0 0:2 / {top}/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
+             3 0 0:3 / {top}/memory rw - cgroup cgroup rw,memory\n4 0 0:4 / {top}/blkio rw - cgroup cgroup rw,blkio\n"
+        );
+        let memberships = "4:blkio:/\n3:memory:/job\n2:cpu,cpuacct:/job\n0::/top/job\n";
+        (folder, ControlGroups::from(memberships, &mountinfo::parse(&mounts)))
+    }
+
+    #[test]
+    fn the_smallest_limit_of_any_level_and_version_counts() {
+        let (_folder, groups) = made_up();
+        assert_eq!(groups.memory_limit_bytes(), Some(4096));
+        assert_eq!(groups.cpu_limit(), Some(1.5));
+        assert_eq!(groups.cpu_throttled_ns(), Some(5011));
+        let words = groups.device_throttle(&[("sda".into(), "8:0".into())]).unwrap();
+        assert!(words.contains("reads on sda are limited to 7 bytes/s"), "{words}");
+        assert!(words.contains("reads on sda are limited to 9 requests/s"), "{words}");
+        assert_eq!(groups.device_throttle(&[("sdb".into(), "8:16".into())]), None);
+    }
+
+    #[test]
+    fn no_groups_limit_nothing() {
+        let none = ControlGroups::from("", &[]);
+        assert_eq!(none, ControlGroups::default());
+        assert_eq!(
+            (none.memory_limit_bytes(), none.cpu_limit(), none.cpu_throttled_ns()),
+            (None, None, None)
+        );
+        assert_eq!(ControlGroups::of(Some(u32::MAX)), ControlGroups::default());
+        let _ = ControlGroups::of(None).cpu_throttled_ns();
+    }
+}

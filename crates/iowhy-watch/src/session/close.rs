@@ -1,0 +1,220 @@
+//! The ends of a watch: what is read before the program runs, and how all sums become one profile.
+
+use iowhy_core::profile::{End, IoCounters, Lack, Observer, Profile, Sight};
+
+use super::bursts::Finished;
+use super::counted::Counted;
+use super::pump::{Pump, own_cpu_ns};
+use super::state::State;
+use crate::child::{Adoption, Child};
+use crate::perf::now_ns;
+use crate::proc_fs::counters::io;
+use crate::proc_fs::devices::{Snapshot, uses};
+use crate::proc_fs::reader::Reader;
+use crate::proc_fs::{pressure, task, tree};
+
+/// The state of the machine at the start.
+pub(super) struct Before {
+    devices: Snapshot,
+    pressure: pressure::Before,
+}
+
+impl Before {
+    /// Reads it. `pid`: the process whose limits count; `None`: our own, which a command inherits.
+    pub(super) fn read(reader: &mut Reader, pid: Option<u32>) -> Before {
+        Before { devices: Snapshot::take(reader), pressure: pressure::Before::take(reader, pid) }
+    }
+}
+
+/// Reaps the descendants of the program among our children; their counters are kept.
+pub(super) fn reap(adoption: &mut Adoption, ours: &[u32], counted: &mut Counted, reader: &mut Reader) {
+    let mut last = Vec::new();
+    let reaped = adoption.reap(ours, |pid| last.push((pid, io(reader, pid))));
+    for orphan in reaped {
+        let io = last.iter().find(|(pid, _)| *pid == orphan.pid).and_then(|(_, io)| *io);
+        counted.reaped(io, orphan.usage);
+    }
+}
+
+impl Pump<'_> {
+    /// Ends the watch: all sources are emptied and closed, the command is reaped (`child`, if it ended), and what was
+    /// added up becomes the profile.
+    pub(super) fn close(mut self, end: End, child: Option<Child>, adoption: &mut Adoption) -> Profile {
+        // What can be read of a program that has ended, or is about to be let go, comes first.
+        let now = now_ns();
+        if let Some(child) = &child
+            && let Some(t) = task::schedstat(&mut self.state.reader, child.pid(), child.pid())
+        {
+            self.state.last_times = Some((child.pid(), t.running_ns, t.queued_ns));
+        }
+        self.read_times();
+        self.file_round(now);
+        self.drain(true);
+        let finished = match self.bursts.take() {
+            Some(bursts) => bursts.finish(&self.state.roster, &mut self.lacks),
+            None => Finished::default(),
+        };
+        let end_ns = self.state.end_ns(now);
+        self.count_processes(child, adoption);
+        let io = self.state.counted.total();
+        self.told_of_those_left(end, adoption);
+        self.profile(end, end_ns, io, finished)
+    }
+
+    /// Sums the counters of all processes, each once, and reaps those that are ours.
+    fn count_processes(&mut self, child: Option<Child>, adoption: &mut Adoption) {
+        for pid in std::mem::take(&mut self.state.born) {
+            adoption.descendant(pid);
+        }
+        let State { counted, reader, roster, .. } = &mut self.state;
+        if self.own {
+            for (pid, tid) in roster.iter() {
+                if let Some(now) = io_of_thread(reader, pid, tid) {
+                    counted.add(match self.threads_before.get(&tid) {
+                        Some(before) => crate::proc_fs::counters::since(&now, before),
+                        None => now,
+                    });
+                }
+            }
+            return;
+        }
+        if let Some(mut child) = child {
+            // A zombie still tells, and its counters hold all children that it waited for.
+            let pid = child.pid();
+            let last = self.held_io.as_ref().and_then(|held| held.read(reader)).map(without_our_gate);
+            if let Some(usage) = child.reap() {
+                counted.reaped(last, usage);
+            }
+            roster.remove_process(pid);
+        }
+        if adoption.active() {
+            let ours = tree::children(reader, std::process::id());
+            reap(adoption, &ours, counted, reader);
+        }
+        let living = roster.processes();
+        counted.living(reader, &living);
+    }
+
+    /// Names descendants that outlive the command.
+    fn told_of_those_left(&mut self, end: End, adoption: &Adoption) {
+        if matches!(end, End::Running) || self.own {
+            return;
+        }
+        let reader = &mut self.state.reader;
+        let mut left: Vec<u32> = self.state.roster.processes();
+        if adoption.active() {
+            let ours = tree::children(reader, std::process::id());
+            left.extend(ours.into_iter().filter(|pid| adoption.knows(*pid)));
+        }
+        left.sort_unstable();
+        left.dedup();
+        left.retain(|pid| task::process_stat(reader, *pid).is_some_and(|s| !matches!(s.state, 'Z' | 'X')));
+        let Some(first) = left.first() else { return };
+        let name = task::name(reader, *first, *first).unwrap_or_default();
+        let who = match left.len() {
+            1 => format!("process {first} ({name})"),
+            n => format!("{n} processes, among them {first} ({name}),"),
+        };
+        self.lacks.push(Lack {
+            id: "descendants-left".to_owned(),
+            sentence: format!(
+                "the program ended and left {who} running: what they do from then on is not seen"
+            ),
+            fix: Some(format!("iowhy attach {first}")),
+        });
+    }
+
+    fn profile(mut self, end: End, end_ns: u64, io: IoCounters, finished: Finished) -> Profile {
+        let counts = self.recorder.as_ref().map(|r| r.counts()).unwrap_or_default();
+        let lost = counts.lost + finished.lost;
+        if lost > 0 {
+            self.lacks.push(Lack {
+                id: "lost-records".to_owned(),
+                sentence: format!(
+                    "the kernel could not store {lost} of {} records",
+                    counts.records + finished.records + lost
+                ),
+                fix: None,
+            });
+        }
+        let duty = match (&self.duty, &self.recorder) {
+            (Some(duty), Some(_)) => duty.share(end_ns),
+            _ => 0.0,
+        };
+        let own_cpu = own_cpu_ns().saturating_sub(self.own_cpu_before_ns);
+        let program_cpu = io.user_ns.zip(io.system_ns).map(|(u, s)| u + s);
+        let switch_cost = self.self_test.switch_cost_ns;
+        let in_program_ns = self.state.switches as f64 * switch_cost.unwrap_or(0.0)
+            + self.state.ticks as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
+            + finished.cost_ns;
+        let parts = self.state.finish_line(end_ns);
+        let State { mut reader, files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
+        let (files, wanted) = files.finish(finished.files, &mut reader);
+        let (devices, mut pressure) = match &self.before {
+            Some(before) => {
+                let after = Snapshot::take(&mut reader);
+                let used = program_cpu.unwrap_or(0) + own_cpu;
+                (
+                    uses(&before.devices, &after, &wanted, before.pressure.groups()),
+                    before.pressure.after(&mut reader, used),
+                )
+            }
+            None => Default::default(),
+        };
+        if block.is_some() {
+            pressure.dirty_paused_ns = Some(dirty_paused_ns);
+            pressure.dirty_pauses = Some(dirty_pauses);
+        }
+        let profile = Profile {
+            wall_ns: parts.wall_ns,
+            end,
+            sight: Sight { tier: self.rights.tier, lacks: self.lacks },
+            observer: Observer {
+                own_cpu_ns: own_cpu,
+                in_program_ns,
+                events: counts.records + finished.records,
+                lost,
+                switch_duty: duty,
+                call_bursts: finished.count,
+                call_burst_ns: finished.traced_ns,
+                peak_memory_bytes: peak_memory(),
+                switch_cost_ns: switch_cost,
+            },
+            processes: parts.processes,
+            threads: parts.threads,
+            stacks: parts.stacks,
+            symbols: parts.symbols,
+            idle_wall_ns: parts.idle_wall_ns,
+            io,
+            calls: finished.sample,
+            files,
+            devices,
+            block: block.map(|b| b.finish()),
+            pressure,
+        };
+        debug_assert_eq!(profile.check(1e-6), Ok(()));
+        profile
+    }
+}
+
+/// Before exec the command read one byte from us.
+fn without_our_gate(mut io: IoCounters) -> IoCounters {
+    io.read_calls = io.read_calls.map(|n| n.saturating_sub(1));
+    io.read_bytes = io.read_bytes.map(|n| n.saturating_sub(1));
+    io
+}
+
+/// Counters of one thread of ours; CPU time and faults are not told by thread.
+pub(super) fn io_of_thread(reader: &mut Reader, pid: u32, tid: u32) -> Option<IoCounters> {
+    crate::proc_fs::counters::parse_io(reader.text(format_args!("/proc/{pid}/task/{tid}/io"))?)
+}
+
+/// Greatest resident memory of this process.
+fn peak_memory() -> Option<u64> {
+    // SAFETY: `rusage` is plain numbers, for which zero is a value; the kernel writes to the local.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::getrusage(libc::RUSAGE_SELF, &mut usage) == 0).then_some(usage)?
+    };
+    u64::try_from(usage.ru_maxrss).ok()?.checked_mul(1024)
+}

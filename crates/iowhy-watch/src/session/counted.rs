@@ -1,0 +1,92 @@
+//! Exact counters of all processes of the program together, each counted once.
+//!
+//! The kernel adds a process to its parent when the parent waits for it. So the whole is: what is there at the end
+//! (zombies included), with the orphans that we reaped, less what was there at the start.
+
+use std::collections::HashMap;
+
+use iowhy_core::profile::IoCounters;
+
+use crate::child::Usage;
+use crate::proc_fs::counters::{io, merged, since, sum, usage};
+use crate::proc_fs::reader::Reader;
+
+/// Processes whose counters are read at the start of attaching and at the end. More than this would take seconds.
+const MOST: usize = 10_000;
+
+/// The sum so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counted {
+    whole: Option<IoCounters>,
+    /// Counters of the processes that were there when watching began.
+    base: HashMap<u32, IoCounters>,
+    /// The last reading of the process that was attached to, for when it vanishes.
+    last: Option<(u32, IoCounters)>,
+}
+
+impl Counted {
+    /// A process that was there before: what it did until now does not count.
+    pub(super) fn existing(&mut self, reader: &mut Reader, pid: u32) {
+        if self.base.len() < MOST
+            && let Some(now) = read(reader, pid)
+        {
+            self.base.insert(pid, now);
+        }
+    }
+
+    /// Remembers the present counters of a process that we shall not be able to read once it has ended.
+    pub(super) fn remember(&mut self, reader: &mut Reader, pid: u32) {
+        if let Some(now) = read(reader, pid) {
+            self.last = Some((pid, now));
+        }
+    }
+
+    /// A process that is ours to reap and about to be: what it counted, with all it waited for.
+    pub(super) fn reaped(&mut self, io: Option<IoCounters>, usage: Usage) {
+        let used = IoCounters {
+            minor_faults: Some(usage.minor_faults),
+            major_faults: Some(usage.major_faults),
+            user_ns: Some(usage.user_ns),
+            system_ns: Some(usage.system_ns),
+            peak_memory_bytes: Some(usage.peak_memory_bytes),
+            ..IoCounters::default()
+        };
+        self.add(merged(&io.unwrap_or_default(), &used));
+    }
+
+    /// Processes that live on at the end.
+    pub(super) fn living(&mut self, reader: &mut Reader, pids: &[u32]) {
+        let mut last = self.last.take();
+        for &pid in pids.iter().take(MOST) {
+            let now = read(reader, pid);
+            if last.is_some_and(|(p, _)| p == pid) && now.is_some() {
+                last = None;
+            }
+            if let Some(now) = now {
+                self.add(self.base.get(&pid).map_or(now, |base| since(&now, base)));
+            }
+        }
+        if let Some((pid, then)) = last {
+            self.add(self.base.get(&pid).map_or(then, |base| since(&then, base)));
+        }
+    }
+
+    /// Counters that are already differences.
+    pub(super) fn add(&mut self, more: IoCounters) {
+        self.whole = Some(self.whole.map_or(more, |whole| sum(&whole, &more)));
+    }
+
+    /// The whole.
+    pub(super) fn total(&self) -> IoCounters {
+        self.whole.unwrap_or_default()
+    }
+}
+
+/// Both kinds of counters of a process or zombie.
+fn read(reader: &mut Reader, pid: u32) -> Option<IoCounters> {
+    let (io, used) = (io(reader, pid), usage(reader, pid));
+    if io.is_none() && used.is_none() {
+        return None;
+    }
+    Some(merged(&io.unwrap_or_default(), &used.unwrap_or_default()))
+}

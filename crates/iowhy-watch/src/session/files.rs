@@ -1,0 +1,223 @@
+//! Files that the program was seen to have open: what they are, and how much of them is in the page cache.
+//!
+//! Goal: facts about few files, early, at little cost. Non-goal: what is done to them (bursts of system-call tracing
+//! tell). A file that is opened and closed between two looks is not seen here.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use iowhy_core::kernel_text::mountinfo::Mount;
+use iowhy_core::profile::FileUse;
+
+use crate::calls;
+use crate::proc_fs::cache;
+use crate::proc_fs::file_facts::{FileFacts, facts_of_path, mounts_of};
+use crate::proc_fs::open_files::{self, OpenFile};
+use crate::proc_fs::reader::Reader;
+use crate::proc_fs::under::BlockTree;
+
+/// Looks come so often at the beginning, and later.
+const EARLY_NS: u64 = 5_000_000;
+const LATE_NS: u64 = 100_000_000;
+const BEGINNING_NS: u64 = 60_000_000;
+
+/// Descriptors read at one look, over all processes.
+const MOST_AT_ONCE: usize = 64;
+/// Processes read at one look.
+const MOST_PROCESSES: usize = 8;
+/// Files that are remembered, and told of in the end.
+const MOST_KNOWN: usize = 4096;
+const MOST_TOLD: usize = 200;
+/// Pages are counted for this many new files at one look: large files take long.
+const MOST_COUNTED: usize = 4;
+
+/// The files.
+#[derive(Default)]
+pub(super) struct Files {
+    known: HashMap<PathBuf, Known>,
+    mounts: Option<Vec<Mount>>,
+    tree: Option<BlockTree>,
+    first_ns: Option<u64>,
+    next_ns: u64,
+    turn: usize,
+    counted: usize,
+}
+
+struct Known {
+    facts: Option<FileFacts>,
+    cached_before: Option<f64>,
+    data: bool,
+}
+
+impl Files {
+    /// Looks at open files when it is time again.
+    pub(super) fn round(&mut self, now: u64, processes: &[u32], reader: &mut Reader) {
+        if now < self.next_ns || processes.is_empty() {
+            return;
+        }
+        let first = *self.first_ns.get_or_insert(now);
+        self.next_ns = now + if now - first < BEGINNING_NS { EARLY_NS } else { LATE_NS };
+        self.counted = 0;
+        let mut left = MOST_AT_ONCE;
+        for n in 0..processes.len().min(MOST_PROCESSES) {
+            let pid = processes[(self.turn.wrapping_mul(MOST_PROCESSES).wrapping_add(n)) % processes.len()];
+            for file in some_open(pid, self.turn, left, reader) {
+                left -= 1;
+                self.meet(pid, &file, reader);
+            }
+        }
+        self.turn = self.turn.wrapping_add(1);
+    }
+
+    /// When [`Files::round`] wants to be called again.
+    pub(super) fn deadline_ns(&self) -> u64 {
+        self.next_ns
+    }
+
+    /// A descriptor as the tracer of calls wants it. `None`: it is closed.
+    pub(super) fn resolve(
+        &mut self,
+        pid: u32,
+        descriptor: i32,
+        reader: &mut Reader,
+    ) -> Option<calls::OpenFile> {
+        let file = open_files::open_file(reader, pid, u32::try_from(descriptor).ok()?)?;
+        Some(self.for_tracer(pid, &file, reader))
+    }
+
+    /// All descriptors of a process, as the tracer of calls wants them.
+    pub(super) fn snapshot(&mut self, pid: u32, most: usize, reader: &mut Reader) -> Vec<calls::OpenFile> {
+        let open = some_open(pid, 0, most, reader);
+        open.iter().map(|file| self.for_tracer(pid, file, reader)).collect()
+    }
+
+    fn for_tracer(&mut self, pid: u32, file: &OpenFile, reader: &mut Reader) -> calls::OpenFile {
+        let kind = self.meet(pid, file, reader);
+        calls::OpenFile {
+            descriptor: i32::try_from(file.descriptor).unwrap_or(i32::MAX),
+            path: file.path.to_string_lossy().into_owned(),
+            kind: kind.to_owned(),
+            flags: file.flags.0,
+            position: Some(file.position),
+        }
+    }
+
+    /// Remembers a file when it is seen first. Returns its kind.
+    fn meet(&mut self, pid: u32, file: &OpenFile, reader: &mut Reader) -> &'static str {
+        if let Some(kind) = nameless(&file.path) {
+            return kind;
+        }
+        if let Some(known) = self.known.get(&file.path) {
+            return known.facts.as_ref().map_or("unknown", |f| f.kind);
+        }
+        let mounts = self.mounts.get_or_insert_with(|| mounts_of(reader, pid));
+        let tree = self.tree.get_or_insert_with(|| BlockTree::new(mounts_of(reader, std::process::id())));
+        let facts = open_files::facts(pid, file, mounts, tree);
+        let mut cached_before = None;
+        if let Some(facts) = &facts
+            && self.counted < MOST_COUNTED
+        {
+            self.counted += 1;
+            let at = open_files::path_to(pid, file.descriptor);
+            cached_before = cache::look(&at, facts).and_then(|seen| seen.share());
+        }
+        let kind = facts.as_ref().map_or("unknown", |f| f.kind);
+        if self.known.len() < MOST_KNOWN {
+            let data = matches!(kind, "regular" | "block-device");
+            self.known.insert(file.path.clone(), Known { facts, cached_before, data });
+        }
+        kind
+    }
+
+    /// Joins facts to what bursts saw, adds files that only looks saw, and names the devices under them.
+    pub(super) fn finish(
+        mut self,
+        mut seen: Vec<FileUse>,
+        reader: &mut Reader,
+    ) -> (Vec<FileUse>, Vec<String>) {
+        let mounts = mounts_of(reader, std::process::id());
+        let tree = self.tree.take().unwrap_or_else(|| BlockTree::new(mounts.clone()));
+        let mut devices = Vec::new();
+        for file in &mut seen {
+            let path = PathBuf::from(&file.path);
+            let known = self.known.remove(&path);
+            complete(file, &path, known, &mounts, &tree, &mut devices);
+        }
+        let mut rest: Vec<(PathBuf, Known)> = self.known.into_iter().filter(|(_, k)| k.data).collect();
+        rest.sort_by(|a, b| a.0.cmp(&b.0));
+        let room = MOST_TOLD.saturating_sub(seen.len());
+        for (path, known) in rest.into_iter().take(room) {
+            let mut file = FileUse { path: path.to_string_lossy().into_owned(), ..FileUse::default() };
+            complete(&mut file, &path, Some(known), &mounts, &tree, &mut devices);
+            seen.push(file);
+        }
+        devices.sort();
+        devices.dedup();
+        (seen, devices)
+    }
+}
+
+/// Fills in what a file is, from when it was first seen or else from its path now.
+fn complete(
+    file: &mut FileUse,
+    path: &Path,
+    known: Option<Known>,
+    mounts: &[Mount],
+    tree: &BlockTree,
+    devices: &mut Vec<String>,
+) {
+    let now = if path.is_absolute() { facts_of_path(path, mounts, tree) } else { None };
+    let (then, cached_before) = known.map_or((None, None), |k| (k.facts, k.cached_before));
+    // Another file may have that name by now.
+    let same = match (&then, &now) {
+        (Some(then), Some(now)) => then.identity == now.identity,
+        (None, Some(_)) => true,
+        _ => false,
+    };
+    let now = now.filter(|_| same);
+    file.cached_before = cached_before;
+    if let Some(now) = &now
+        && let Some(seen) = cache::look(path, now)
+    {
+        file.cached_after = seen.share();
+        file.recently_evicted_pages = Some(seen.recently_evicted);
+    }
+    let size = now.as_ref().and_then(|f| f.size_bytes);
+    let Some(facts) = then.or(now) else { return };
+    if file.kind.is_empty() || file.kind == "unknown" {
+        file.kind = facts.kind.to_owned();
+    }
+    file.size_bytes = size.or(facts.size_bytes);
+    file.file_system = facts.file_system;
+    // The name under which the device's own counters are told, where there is one such device.
+    file.device = match facts.under.leaves.as_slice() {
+        [one] => Some(one.clone()),
+        _ => facts.under.display,
+    };
+    devices.extend(facts.under.leaves.into_iter().chain(facts.under.backing));
+}
+
+/// At most so many open files of a process, others at each turn: a server may have thousands.
+fn some_open(pid: u32, turn: usize, most: usize, reader: &mut Reader) -> Vec<OpenFile> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> = entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
+    if numbers.len() > most && most > 0 {
+        let from = turn.wrapping_mul(most) % numbers.len();
+        numbers.rotate_left(from);
+    }
+    numbers.into_iter().take(most).filter_map(|fd| open_files::open_file(reader, pid, fd)).collect()
+}
+
+/// What has no path: `pipe:[1]`, `socket:[1]`, `anon_inode:[eventpoll]`.
+fn nameless(path: &Path) -> Option<&'static str> {
+    let text = path.to_str()?;
+    if text.starts_with("pipe:") {
+        Some("pipe")
+    } else if text.starts_with("socket:") {
+        Some("socket")
+    } else if !text.starts_with('/') {
+        Some("anonymous")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,169 @@
+//! One watch from start to end: starts or finds the program, keeps the sources going, and closes the profile.
+//!
+//! What may not enter: how a source works. Rooms below: [`pump`] (the loop), [`state`] (what events change), [`duty`], [`roster`],
+//! [`requests`], [`counted`] (pure decisions and sums), [`bursts`], [`files`], [`close`] (the end), [`observer`] (threads of
+//! our own process).
+//!
+//! Invariant: whatever is refused on the way (descriptors, memory for rings, rights, entries of `/proc`) makes the
+//! profile poorer and is told in its lacks; it does not end the watch, and never the program.
+
+mod bursts;
+mod close;
+mod counted;
+mod duty;
+mod files;
+mod observer;
+mod pump;
+mod requests;
+mod roster;
+mod state;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use iowhy_core::problem::Problem;
+use iowhy_core::profile::{End, Profile, Tier};
+
+use crate::child::{Adoption, Child, Existing};
+use crate::perf;
+use crate::signals::Signals;
+
+use pump::{Pump, Roots, Target, Turn};
+use requests::{Answer, Requests};
+
+pub use observer::Observer;
+
+/// What to watch.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// A command that we start. Its stdin, stdout and stderr are ours.
+    Command {
+        /// Program, looked up in PATH as a shell does.
+        program: OsString,
+        /// Arguments.
+        arguments: Vec<OsString>,
+    },
+    /// A process that runs already, with its threads and children from now on.
+    Process {
+        /// Its number.
+        pid: u32,
+        /// Watch at most so long; `None`: until it ends or we are interrupted.
+        limit: Option<Duration>,
+    },
+}
+
+/// How to watch.
+pub struct Options<'a> {
+    /// Whether a thread asleep with these kernel functions (innermost first) waits on the I/O path: such a thread is
+    /// active, and takes its part of the wall clock.
+    pub on_path: &'a dyn Fn(&[&str]) -> bool,
+    /// Use no tier above this one.
+    pub tier: Tier,
+    /// Whether short bursts of system-call tracing are wanted (tier 3 only).
+    pub call_bursts: bool,
+}
+
+/// Watches until the subject ends, its time is over, or SIGINT, SIGTERM or SIGHUP arrives (a command gets the signal
+/// too, and is waited for; a second signal within five seconds ends the watch and leaves the command alone).
+///
+/// Watching a command ends with the process that was started, as in time(1): processes that it leaves behind are
+/// named in the lacks and run on.
+///
+/// # Errors
+/// A command that cannot be started ([`crate::child::find`] tells the exit code of a shell), a process that is not
+/// there or may not be watched at all; the message says which setting forbids it and the command that changes it.
+pub fn watch(subject: &Subject, options: &Options<'_>) -> Result<Profile, Problem> {
+    match subject {
+        Subject::Command { program, arguments } => {
+            // Refused like a shell does, before anything else happens.
+            crate::child::find(program)?;
+            command(program, arguments, options)
+        }
+        Subject::Process { pid, limit } => process(*pid, *limit, options),
+    }
+}
+
+fn command(program: &OsString, arguments: &[OsString], options: &Options<'_>) -> Result<Profile, Problem> {
+    let rights = perf::rights().at_most(options.tier);
+    let mut pump = Pump::new(options, rights);
+    // Before the fork: from then on signals may be for the command.
+    let signals = Signals::listen();
+    let mut adoption = Adoption::begin();
+    let mut child = Child::hold(program, arguments)?;
+    pump.open(&Roots::Command(child.pid()));
+    pump.begin();
+    child.release()?;
+    let mut requests = Requests::default();
+    let end = loop {
+        match pump
+            .turn(&Target { pidfd: child.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption)
+        {
+            Turn::Signal(arrival) => {
+                match requests.answer(perf::now_ns(), arrival, Some(child.in_our_group())) {
+                    Answer::Nothing => {}
+                    Answer::PassOn(signal) => child.signal(signal),
+                    Answer::End => break End::Running,
+                }
+            }
+            Turn::Quiet => {}
+        }
+        if let Some(end) = child.ended() {
+            break end;
+        }
+        if let Some(signal) = child.stopped() {
+            stop_like_the_command(signal);
+        }
+    };
+    let profile = if end == End::Running {
+        let profile = pump.close(end, None, &mut adoption);
+        child.leave();
+        profile
+    } else {
+        pump.close(end, Some(child), &mut adoption)
+    };
+    Ok(profile)
+}
+
+fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<Profile, Problem> {
+    let existing = Existing::open(pid)?;
+    let rights = perf::rights().at_most(options.tier);
+    let mut pump = Pump::new(options, rights);
+    let signals = Signals::listen();
+    let mut adoption = Adoption::none();
+    pump.open(&Roots::Process(pid));
+    pump.begin();
+    let deadline_ns =
+        limit.map(|l| perf::now_ns().saturating_add(u64::try_from(l.as_nanos()).unwrap_or(u64::MAX)));
+    pump.until(deadline_ns);
+    let mut requests = Requests::default();
+    let end = loop {
+        match pump
+            .turn(&Target { pidfd: existing.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption)
+        {
+            Turn::Signal(arrival) if requests.answer(perf::now_ns(), arrival, None) == Answer::End => {
+                break End::Running;
+            }
+            Turn::Signal(_) | Turn::Quiet => {}
+        }
+        if existing.ended() {
+            break End::Gone;
+        }
+        if deadline_ns.is_some_and(|d| perf::now_ns() >= d) {
+            break End::Running;
+        }
+    };
+    Ok(pump.close(end, None, &mut adoption))
+}
+
+/// The terminal stopped the command (Ctrl-Z in a program that handles it itself, or a read from the background): we
+/// stop as well, so that the shell gets its prompt back. Where we would not stop (no job control), nothing happens. The
+/// shell continues the whole group, the command with us.
+fn stop_like_the_command(signal: i32) {
+    if matches!(signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) {
+        // SAFETY: raise(3) takes any number.
+        unsafe { libc::raise(signal) };
+    }
+}
+
+#[cfg(test)]
+mod tests;

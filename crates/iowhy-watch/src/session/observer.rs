@@ -1,0 +1,76 @@
+//! Threads of our own process under watch, by a thread that is not: a second witness for our own measurements.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use iowhy_core::problem::Problem;
+use iowhy_core::profile::{End, Profile, Tier};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::Options;
+use super::pump::{Pump, Roots, Target};
+use crate::child::Adoption;
+use crate::perf;
+
+/// Name of the watching thread.
+pub(super) const PUMP_NAME: &str = "iowhy-watch";
+
+/// A running watch of threads of this process and of the threads that those start. System calls are not traced.
+#[derive(Debug)]
+pub struct Observer {
+    /// Dropped to end the watch.
+    stop: OwnedFd,
+    pump: JoinHandle<Profile>,
+}
+
+impl Observer {
+    /// Starts watching. Returns when everything is open, so that what the caller does next is seen. Call it before the
+    /// threads do what is to be watched, from a thread that may itself be one of them.
+    ///
+    /// # Errors
+    /// No thread or pipe can be made, or no thread is named.
+    pub fn start<F>(tids: &[u32], tier: Tier, on_path: F) -> Result<Observer, Problem>
+    where
+        F: Fn(&[&str]) -> bool + Send + 'static,
+    {
+        if tids.is_empty() {
+            return Err(Problem::failed("no thread to watch is named"));
+        }
+        let failed = |what: &str, e: std::io::Error| {
+            Problem::failed(format!("cannot watch our own threads: {what}: {e}"))
+        };
+        let (ended, stop) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed("pipe", e.into()))?;
+        let (ready, is_ready) = mpsc::channel();
+        let tids = tids.to_vec();
+        let pump = std::thread::Builder::new()
+            .name(PUMP_NAME.to_owned())
+            .spawn(move || {
+                let options = Options { on_path: &on_path, tier, call_bursts: false };
+                let mut pump = Pump::new(&options, perf::rights().at_most(tier));
+                pump.open(&Roots::Own(&tids));
+                pump.begin();
+                // The caller waits on the other side, or has given up.
+                let _ = ready.send(());
+                let mut adoption = Adoption::none();
+                let target = Target { pidfd: None, signals: None, stop: Some(ended.as_fd()) };
+                while !pump.stopped() {
+                    pump.turn(&target, &mut adoption);
+                }
+                pump.close(End::Running, None, &mut adoption)
+            })
+            .map_err(|e| failed("thread", e))?;
+        // An error means that the thread ended early; `stop` tells.
+        let _ = is_ready.recv();
+        Ok(Observer { stop, pump })
+    }
+
+    /// Ends the watch.
+    ///
+    /// # Errors
+    /// The watching thread failed.
+    pub fn stop(self) -> Result<Profile, Problem> {
+        drop(self.stop);
+        self.pump.join().map_err(|_| Problem::failed("the thread that watched our own threads failed"))
+    }
+}

@@ -1,0 +1,495 @@
+//! The loop: waits for the sources, hands their events to those that add them up, and does what is due by the clock.
+//!
+//! One thread, no locks. What may not enter: what things add up to.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::BorrowedFd;
+
+use iowhy_core::profile::{IoCounters, Lack, Tier};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::bursts::Bursts;
+use super::duty::Duty;
+use super::roster::LookBudget;
+use super::state::{State, What};
+use super::{Options, close::Before};
+use crate::child::Adoption;
+use crate::event::Kind;
+use crate::perf::{self, Recorder, Rights, SelfTest, now_ns};
+use crate::proc_fs::census::Census;
+use crate::proc_fs::counters::HeldIo;
+use crate::proc_fs::{task, tree};
+use crate::signals::{Arrival, Signals};
+use crate::timeline::Found;
+
+/// Work is due at least so often at the beginning, when much may happen in little time, and later.
+const EARLY_NS: u64 = 10_000_000;
+const LATE_NS: u64 = 25_000_000;
+/// How long the beginning lasts.
+const BEGINNING_NS: u64 = 300_000_000;
+
+/// Things that cost more are done this often: reaping, reading the tree, remembering counters.
+const ROUND_NS: u64 = 100_000_000;
+
+/// Threads whose exact times are read in each round. Beyond this, records alone tell.
+const MOST_READ: usize = 64;
+
+/// Who is watched at first.
+pub(super) enum Roots<'a> {
+    /// A child that is held before exec.
+    Command(u32),
+    /// A running process and all below it.
+    Process(u32),
+    /// Threads of our own process.
+    Own(&'a [u32]),
+}
+
+/// What can end a wait from outside.
+pub(super) struct Target<'a> {
+    pub(super) pidfd: Option<BorrowedFd<'a>>,
+    pub(super) signals: Option<&'a Signals>,
+    /// Readable when the watch is to end.
+    pub(super) stop: Option<BorrowedFd<'a>>,
+}
+
+/// What a turn of the loop brought.
+pub(super) enum Turn {
+    /// A signal to us.
+    Signal(Arrival),
+    /// Nothing that the caller must answer.
+    Quiet,
+}
+
+/// All sources and sums of one watch.
+pub(super) struct Pump<'a> {
+    pub(super) rights: Rights,
+    pub(super) recorder: Option<Recorder>,
+    pub(super) self_test: SelfTest,
+    pub(super) duty: Option<Duty>,
+    pub(super) bursts: Option<Bursts>,
+    pub(super) state: State<'a>,
+    pub(super) before: Option<Before>,
+    pub(super) lacks: Vec<Lack>,
+    pub(super) own_cpu_before_ns: u64,
+    /// Threads of our own process are watched.
+    pub(super) own: bool,
+    /// I/O counters of those threads at the start.
+    pub(super) threads_before: HashMap<u32, IoCounters>,
+    /// The counters of a command: they can be read when it has ended, but not be opened any more.
+    pub(super) held_io: Option<HeldIo>,
+    command: bool,
+    stopped: bool,
+    budget: LookBudget,
+    census: Census,
+    dead_rings: Vec<bool>,
+    round_ns: u64,
+    drained_ns: u64,
+    deadline_ns: Option<u64>,
+    root: u32,
+}
+
+impl<'a> Pump<'a> {
+    /// Measures what recording costs here, and opens nothing yet.
+    pub(super) fn new(options: &Options<'a>, rights: Rights) -> Pump<'a> {
+        let self_test = if rights.switches { perf::self_test(&rights) } else { SelfTest::default() };
+        let tier = rights.tier;
+        let wants_bursts = options.call_bursts && tier >= Tier::T3 && rights.tracepoints;
+        let now = now_ns();
+        Pump {
+            lacks: rights.lacks.clone(),
+            recorder: None,
+            duty: None,
+            bursts: wants_bursts.then(|| Bursts::new(now)),
+            state: State::new(options.on_path, now),
+            before: None,
+            self_test,
+            rights,
+            own_cpu_before_ns: own_cpu_ns(),
+            own: false,
+            threads_before: HashMap::new(),
+            held_io: None,
+            command: false,
+            stopped: false,
+            budget: LookBudget::new(now),
+            census: Census::new(),
+            dead_rings: Vec::new(),
+            round_ns: 0,
+            drained_ns: 0,
+            deadline_ns: None,
+            root: 0,
+        }
+    }
+
+    /// Opens the sources for the subject. What cannot be opened becomes a lack.
+    pub(super) fn open(&mut self, roots: &Roots<'_>) {
+        let threads: Vec<(u32, u32)> = match roots {
+            Roots::Command(pid) => vec![(*pid, *pid)],
+            Roots::Process(pid) => {
+                let mut processes = vec![*pid];
+                processes.extend(tree::descendants(&mut self.state.reader, *pid));
+                processes.iter().flat_map(|p| tree::threads(*p).into_iter().map(|t| (*p, t))).collect()
+            }
+            Roots::Own(tids) => tids.iter().map(|t| (std::process::id(), *t)).collect(),
+        };
+        self.root = threads.first().map_or(0, |t| t.0);
+        self.own = matches!(roots, Roots::Own(_));
+        self.state.only_roster = self.own;
+        self.command = matches!(roots, Roots::Command(_));
+        for (pid, tid) in &threads {
+            self.state.roster.add(*pid, *tid);
+        }
+        if self.rights.switches {
+            let tids: Vec<u32> = threads.iter().map(|t| t.1).collect();
+            let subject = match roots {
+                Roots::Command(pid) => perf::Subject::Child(*pid),
+                Roots::Process(_) | Roots::Own(_) => perf::Subject::Threads(&tids),
+            };
+            let own = (!self.own).then(std::process::id);
+            match Recorder::open_with(subject, &self.rights, own) {
+                Ok(recorder) => {
+                    self.lacks.extend(recorder.lacks().iter().cloned());
+                    self.recorder = Some(recorder);
+                }
+                Err(problem) => {
+                    self.lacks.push(Lack {
+                        id: "recording".to_owned(),
+                        sentence: format!("nothing is recorded: {problem}"),
+                        fix: problem.hint,
+                    });
+                    self.rights = self.rights.clone().at_most(Tier::T0);
+                    self.bursts = None;
+                }
+            }
+        }
+        if self.recorder.is_none() {
+            self.rights.switches = false;
+        }
+        if self.recorder.is_some() && self.rights.tier >= Tier::T3 {
+            self.state.trace_blocks();
+        }
+        // Threads that were born between listing and opening are met here; the recorder follows those by itself whose
+        // parent was recorded already.
+        if let Roots::Process(pid) = roots {
+            self.meet_late_threads(*pid);
+        }
+    }
+
+    fn meet_late_threads(&mut self, root: u32) {
+        let State { reader, roster, .. } = &mut self.state;
+        let mut processes = vec![root];
+        processes.extend(tree::descendants(reader, root));
+        let mut new = Vec::new();
+        for pid in processes {
+            for tid in tree::threads(pid) {
+                if roster.add(pid, tid) {
+                    new.push(tid);
+                }
+            }
+        }
+        if let Some(recorder) = &mut self.recorder
+            && !new.is_empty()
+        {
+            // Those whose birth was recorded must not be recorded twice.
+            let mut born = Vec::new();
+            recorder.drain(true, &mut |event| {
+                if matches!(event.kind, Kind::Fork { .. }) {
+                    born.push(event.tid);
+                }
+            });
+            new.retain(|tid| !born.contains(tid));
+            if let Err(error) = recorder.follow(&new) {
+                self.lacks.push(Lack {
+                    id: "late-threads".to_owned(),
+                    sentence: format!("{} threads that began meanwhile are not recorded: {error}", new.len()),
+                    fix: None,
+                });
+            }
+        }
+    }
+
+    /// The last moment before the program runs (or before watching counts): everything is read that is to be compared
+    /// with the end.
+    pub(super) fn begin(&mut self) {
+        let running = (!self.own && !self.command).then_some(self.root);
+        if self.rights.kernel_stacks {
+            self.state.prepare_names();
+        }
+        self.before = Some(Before::read(&mut self.state.reader, running));
+        let existing: Vec<(u32, u32)> = self.state.roster.iter().collect();
+        if self.own {
+            for (pid, tid) in &existing {
+                if let Some(now) = super::close::io_of_thread(&mut self.state.reader, *pid, *tid) {
+                    self.threads_before.insert(*tid, now);
+                }
+            }
+        } else if self.command {
+            self.held_io = HeldIo::open(&mut self.state.reader, self.root);
+        } else {
+            for pid in self.state.roster.processes() {
+                self.state.counted.existing(&mut self.state.reader, pid);
+            }
+        }
+        let now = now_ns();
+        let recording = self.recorder.is_some();
+        self.state.open_line(now, recording, self.rights.kernel_stacks, self.command.then_some(self.root));
+        for (pid, tid) in existing {
+            self.introduce(pid, tid);
+        }
+        let seed = now ^ u64::from(self.root);
+        self.duty = recording.then(|| Duty::new(now, self.self_test.switch_cost_ns, seed));
+        if let Some(bursts) = &mut self.bursts {
+            bursts.start(now, seed);
+        }
+        self.round_ns = now;
+    }
+
+    /// The watch is to end at this time at the latest: waits end in time.
+    pub(super) fn until(&mut self, deadline_ns: Option<u64>) {
+        self.deadline_ns = deadline_ns;
+    }
+
+    /// Tells the time line of a thread that was there before.
+    fn introduce(&mut self, pid: u32, tid: u32) {
+        let now = now_ns();
+        if pid == tid && !self.command {
+            self.state.add_maps(pid);
+        }
+        let reader = &mut self.state.reader;
+        let name = task::name(reader, pid, tid).unwrap_or_default();
+        let times = task::schedstat(reader, pid, tid);
+        let look = self.census.look(pid, tid).unwrap_or_default();
+        // A command is held at a pipe of ours; what counts begins with exec, when it runs.
+        let (found, names) =
+            if self.command { (Found::Running, Vec::new()) } else { (found(look.state), look.frames) };
+        self.state.note(now, What::Existing { pid, tid, name, found, names });
+        if let Some(t) = times {
+            self.state.note(now, What::Times { tid, running_ns: t.running_ns, queued_ns: t.queued_ns });
+        }
+    }
+
+    /// Waits until something happens or something is due, and does it.
+    pub(super) fn turn(&mut self, target: &Target<'_>, adoption: &mut Adoption) -> Turn {
+        if let Some(arrival) = target.signals.and_then(Signals::next) {
+            return Turn::Signal(arrival);
+        }
+        // The end of the program comes before all else: its last counters are read while records are still there.
+        if !self.wait(target) {
+            self.work(adoption);
+        }
+        Turn::Quiet
+    }
+
+    /// Whether [`Target::stop`] said so.
+    pub(super) fn stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Waits. True: the program has ended.
+    fn wait(&mut self, target: &Target<'_>) -> bool {
+        let now = now_ns();
+        let pace = if now.saturating_sub(self.state.start_ns) < BEGINNING_NS { EARLY_NS } else { LATE_NS };
+        let mut until = now + pace;
+        if let Some(duty) = &self.duty {
+            until = until.min(duty.deadline_ns());
+        }
+        if let Some(bursts) = &self.bursts {
+            until = until.min(bursts.deadline_ns());
+        }
+        until = until.min(self.state.files.deadline_ns().max(now + 1));
+        if let Some(deadline) = self.deadline_ns {
+            until = until.min(deadline);
+        }
+        // Never less than half a millisecond: a deadline that is missed again and again must not become a busy loop.
+        let wait_ns = until.saturating_sub(now).max(500_000);
+        let timeout =
+            Timespec { tv_sec: (wait_ns / 1_000_000_000) as _, tv_nsec: (wait_ns % 1_000_000_000) as _ };
+        let mut fds: Vec<PollFd<'_>> = Vec::new();
+        let outside = [target.pidfd, target.signals.map(Signals::fd), target.stop];
+        fds.extend(outside.into_iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let first_ring = fds.len();
+        if let Some(recorder) = &self.recorder {
+            for (index, fd) in recorder.fds().enumerate() {
+                // A ring whose first thread has ended says so at every poll; it is drained by the clock from then on.
+                let dead = self.dead_rings.get(index).copied().unwrap_or(false);
+                let flags = if dead { PollFlags::empty() } else { PollFlags::IN };
+                if !dead {
+                    fds.push(PollFd::from_borrowed_fd(fd, flags));
+                }
+            }
+        }
+        // Errors (EINTR, ENOMEM) only mean that we look earlier.
+        let _ = poll(&mut fds, Some(&timeout));
+        if target.stop.is_some() {
+            // It comes last among those from outside, and is readable (end of file) when the other end is closed.
+            self.stopped = fds[first_ring - 1].revents().intersects(PollFlags::IN | PollFlags::HUP);
+        }
+        let ended = target.pidfd.is_some() && !fds[0].revents().is_empty();
+        let hung_up: Vec<bool> = fds[first_ring..]
+            .iter()
+            .map(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR))
+            .collect();
+        if hung_up.iter().any(|dead| *dead) {
+            let rings = self.recorder.as_ref().map_or(0, |r| r.fds().count());
+            self.dead_rings.resize(rings, false);
+            let mut polled = hung_up.into_iter();
+            for dead in &mut self.dead_rings {
+                if !*dead {
+                    *dead = polled.next().unwrap_or(false);
+                }
+            }
+        }
+        ended
+    }
+
+    fn work(&mut self, adoption: &mut Adoption) {
+        self.drain(false);
+        for pid in self.state.born.drain(..) {
+            adoption.descendant(pid);
+        }
+        let now = now_ns();
+        self.keep_duty(now);
+        if now.saturating_sub(self.round_ns) >= ROUND_NS {
+            self.round_ns = now;
+            self.round(now, adoption);
+        }
+        self.look_around(now);
+        self.file_round(now);
+        if let Some(bursts) = &mut self.bursts {
+            let State { roster, files, reader, .. } = &mut self.state;
+            bursts.step(now_ns(), roster, files, reader);
+        }
+    }
+
+    /// Hands on what is in the rings; with `all`, everything.
+    pub(super) fn drain(&mut self, all: bool) {
+        let started = now_ns();
+        let state = &mut self.state;
+        match &mut self.recorder {
+            Some(recorder) => {
+                recorder.drain(all, &mut |event| state.event(event));
+                // What is older than the drain before has all been handed on.
+                state.settle(if all { u64::MAX } else { self.drained_ns });
+                self.drained_ns = started;
+            }
+            None => state.settle(u64::MAX),
+        }
+    }
+
+    /// Switches recording on or off when it is time.
+    fn keep_duty(&mut self, now: u64) {
+        let (Some(duty), Some(recorder)) = (&mut self.duty, &mut self.recorder) else { return };
+        let Some(on) = duty.turn(now, self.state.switches) else { return };
+        let at = recorder.switches(on);
+        duty.turned(at, on, self.state.switches);
+        self.state.note(at, What::Switches(on));
+        self.read_times();
+        if on {
+            // Threads asleep at this moment left before the window: only a look tells where.
+            self.look_at_all(self.state.roster.len());
+        }
+    }
+
+    /// Exact times of the threads, as far as that costs little.
+    pub(super) fn read_times(&mut self) {
+        let threads: Vec<(u32, u32)> = self.state.roster.iter().take(MOST_READ).collect();
+        for (pid, tid) in threads {
+            let now = now_ns();
+            if let Some(t) = task::schedstat(&mut self.state.reader, pid, tid) {
+                self.state.note(now, What::Times { tid, running_ns: t.running_ns, queued_ns: t.queued_ns });
+            }
+        }
+    }
+
+    fn round(&mut self, now: u64, adoption: &mut Adoption) {
+        if self.recorder.is_none() {
+            self.scan_tree(now, adoption);
+        }
+        if self.recorder.is_none() || self.rights.tier == Tier::T0 {
+            self.read_times();
+        }
+        let State { counted, reader, .. } = &mut self.state;
+        if !self.command && !self.own {
+            counted.remember(reader, self.root);
+        }
+        if adoption.active() {
+            let ours = tree::children(reader, std::process::id());
+            super::close::reap(adoption, &ours, counted, reader);
+        }
+    }
+
+    /// Without events the tree of processes is read: births and deaths are those between two readings.
+    fn scan_tree(&mut self, now: u64, adoption: &mut Adoption) {
+        if self.own {
+            return;
+        }
+        let mut alive = HashSet::new();
+        let mut processes = vec![self.root];
+        processes.extend(tree::descendants(&mut self.state.reader, self.root));
+        for pid in processes {
+            for tid in tree::threads(pid) {
+                alive.insert(tid);
+                if !self.state.roster.add(pid, tid) {
+                    continue;
+                }
+                let reader = &mut self.state.reader;
+                let parent = task::process_stat(reader, pid).map_or(self.root, |s| s.parent);
+                let name = task::name(reader, pid, tid).unwrap_or_default();
+                let parent_pid = if tid == pid { parent } else { pid };
+                self.state.note(now, What::Met { pid, tid, parent_pid, name });
+                if tid == pid {
+                    adoption.descendant(pid);
+                }
+            }
+        }
+        let gone: Vec<u32> =
+            self.state.roster.iter().map(|(_, t)| t).filter(|t| !alive.contains(t)).collect();
+        for tid in gone {
+            self.state.roster.remove(tid);
+            self.state.note(now, What::Gone { tid });
+        }
+    }
+
+    /// Looks at all threads at once, where no stacks come with the switches: as often as the budget allows.
+    fn look_around(&mut self, now: u64) {
+        if self.recorder.is_some() && self.rights.kernel_stacks {
+            return;
+        }
+        let threads = self.state.roster.len().min(LookBudget::DEPTH as usize);
+        if threads > 0 && self.budget.holds(now, threads) {
+            self.look_at_all(threads);
+        }
+    }
+
+    /// One round of looks at so many threads, those in turn.
+    fn look_at_all(&mut self, threads: usize) {
+        let now = now_ns();
+        for _ in 0..threads {
+            if !self.budget.take(now) {
+                return;
+            }
+            let Some((pid, tid)) = self.state.roster.next() else { return };
+            if let Some(look) = self.census.look(pid, tid) {
+                let names = if found(look.state) == Found::Running { Vec::new() } else { look.frames };
+                self.state.note(now, What::Look { tid, found: found(look.state), names });
+            }
+        }
+    }
+
+    pub(super) fn file_round(&mut self, now: u64) {
+        let State { roster, files, reader, .. } = &mut self.state;
+        if now >= files.deadline_ns() {
+            files.round(now, &roster.processes(), reader);
+        }
+    }
+}
+
+/// The state letter of a thread, for the time line.
+fn found(state: char) -> Found {
+    if state == 'R' { Found::Running } else { Found::Asleep }
+}
+
+/// CPU time of this thread.
+pub(super) fn own_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    (time.tv_sec.max(0) as u64) * 1_000_000_000 + time.tv_nsec.max(0) as u64
+}

@@ -1,0 +1,332 @@
+//! What events change: the time line, who lives, block requests, sums.
+//!
+//! Readings from `/proc` are taken now, but records of the kernel arrive later. So readings wait here as notes until all
+//! older events have been handed on: the time line gets everything in the order of its time.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+
+use super::counted::Counted;
+use super::files::Files;
+use super::roster::Roster;
+use crate::block::{BlockTracer, Owner};
+use crate::event::{Event, Kind, Trace};
+use crate::proc_fs::reader::Reader;
+use crate::proc_fs::task;
+use crate::symbols::Symbols;
+use crate::timeline::{Begin, Existing, Found, Parts, Timeline, Totals};
+
+/// Notes that may wait. More than this come only when records do not: then they go on at once.
+const MOST_NOTES: usize = 8192;
+
+/// Tasks of others that are remembered as kernel threads or not.
+const MOST_STRANGERS: usize = 4096;
+
+/// Parent of all kernel threads (kthreadd).
+const KTHREADD: u32 = 2;
+
+/// Something that was read at a known time.
+pub(super) enum What {
+    /// A thread that was there before.
+    Existing { pid: u32, tid: u32, name: String, found: Found, names: Vec<String> },
+    /// What a thread did just then.
+    Look { tid: u32, found: Found, names: Vec<String> },
+    /// Its exact times since birth.
+    Times { tid: u32, running_ns: u64, queued_ns: u64 },
+    /// Recording of switches begins or ends.
+    Switches(bool),
+    /// A thread that was met without an event.
+    Met { pid: u32, tid: u32, parent_pid: u32, name: String },
+    /// A thread that is gone without an event.
+    Gone { tid: u32 },
+}
+
+/// How the time line is to begin once its start is known.
+struct Opening {
+    start_ns: u64,
+    switches: bool,
+    kernel_stacks: bool,
+    /// The command whose exec is the start.
+    until_exec_of: Option<u32>,
+}
+
+/// What events change. Apart from the sources, so that a source can be drained into it.
+pub(super) struct State<'a> {
+    on_path: &'a dyn Fn(&[&str]) -> bool,
+    line: Option<Timeline<'a>>,
+    opening: Option<Opening>,
+    symbols: Option<Symbols>,
+    notes: VecDeque<(u64, What)>,
+    /// Only threads of the roster count, although others of the same process may be seen: ourselves are watched.
+    pub(super) only_roster: bool,
+    /// Whether the time line takes switches just now.
+    watching: bool,
+    pub(super) roster: Roster,
+    pub(super) block: Option<BlockTracer>,
+    pub(super) counted: Counted,
+    pub(super) files: Files,
+    pub(super) reader: Reader,
+    pub(super) start_ns: u64,
+    pub(super) switches: u64,
+    pub(super) ticks: u64,
+    pub(super) dirty_paused_ns: u64,
+    pub(super) dirty_pauses: u64,
+    /// New processes since the last round.
+    pub(super) born: Vec<u32>,
+    /// Exact times of the command's first thread, read after its end: number, running, queued.
+    pub(super) last_times: Option<(u32, u64, u64)>,
+    root: Option<u32>,
+    root_exit_ns: Option<u64>,
+    strangers: RefCell<Strangers>,
+}
+
+/// Which tasks of others are kernel threads.
+#[derive(Default)]
+struct Strangers {
+    reader: Reader,
+    kernel: HashMap<u32, bool>,
+}
+
+impl<'a> State<'a> {
+    pub(super) fn new(on_path: &'a dyn Fn(&[&str]) -> bool, now: u64) -> State<'a> {
+        State {
+            on_path,
+            line: None,
+            opening: None,
+            symbols: Some(Symbols::of_this_machine()),
+            notes: VecDeque::new(),
+            only_roster: false,
+            watching: false,
+            roster: Roster::default(),
+            block: None,
+            counted: Counted::default(),
+            files: Files::default(),
+            reader: Reader::new(),
+            start_ns: now,
+            switches: 0,
+            ticks: 0,
+            dirty_paused_ns: 0,
+            dirty_pauses: 0,
+            born: Vec::new(),
+            last_times: None,
+            root: None,
+            root_exit_ns: None,
+            strangers: RefCell::default(),
+        }
+    }
+
+    /// Block requests are seen.
+    pub(super) fn trace_blocks(&mut self) {
+        self.block = Some(BlockTracer::new());
+    }
+
+    /// Reads the kernel's names, which takes a while: before the program runs.
+    pub(super) fn prepare_names(&mut self) {
+        if let Some(symbols) = &mut self.symbols {
+            symbols.prepare_kernel();
+        }
+    }
+
+    /// Code of a process that runs already.
+    pub(super) fn add_maps(&mut self, pid: u32) {
+        let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&maps);
+        match (&mut self.line, &mut self.symbols) {
+            (Some(line), _) => line.add_maps(pid, &text),
+            (None, Some(symbols)) => symbols.add_maps(pid, &text),
+            (None, None) => {}
+        }
+    }
+
+    /// The time line is to begin: now, or with the exec of a command where that is recorded.
+    pub(super) fn open_line(&mut self, now: u64, switches: bool, kernel_stacks: bool, command: Option<u32>) {
+        self.start_ns = now;
+        self.root = command;
+        let opening = Opening { start_ns: now, switches, kernel_stacks, until_exec_of: command };
+        if switches && command.is_some() {
+            self.opening = Some(opening);
+        } else {
+            self.begin_line(opening);
+        }
+    }
+
+    fn begin_line(&mut self, opening: Opening) {
+        self.start_ns = opening.start_ns;
+        self.watching = opening.switches;
+        self.line = Some(Timeline::new(Begin {
+            start_ns: opening.start_ns,
+            on_path: self.on_path,
+            switches: opening.switches,
+            kernel_stacks: opening.kernel_stacks,
+            symbols: self.symbols.take().unwrap_or_else(Symbols::of_this_machine),
+        }));
+        if opening.until_exec_of.is_some() {
+            // The command, as it was read while it was held.
+            self.settle(opening.start_ns);
+        }
+    }
+
+    /// Something was read at this time.
+    pub(super) fn note(&mut self, time_ns: u64, what: What) {
+        if self.notes.len() >= MOST_NOTES && self.line.is_some() {
+            self.settle(u64::MAX);
+        }
+        self.notes.push_back((time_ns, what));
+    }
+
+    /// Hands on the notes up to this time.
+    pub(super) fn settle(&mut self, until_ns: u64) {
+        let Some(line) = &mut self.line else { return };
+        while self.notes.front().is_some_and(|(time, _)| *time <= until_ns) {
+            let Some((time, what)) = self.notes.pop_front() else { return };
+            // The time line did not exist before its start.
+            let time = time.max(self.start_ns);
+            match what {
+                What::Existing { pid, tid, name, found, names } => {
+                    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                    line.existing(time, Existing { pid, tid, name: &name, found, names: &names });
+                }
+                What::Look { tid, found, names } => {
+                    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                    line.census(time, tid, found, &names);
+                }
+                What::Times { tid, running_ns, queued_ns } => {
+                    line.cumulative(tid, time, running_ns, queued_ns)
+                }
+                What::Switches(on) => {
+                    self.watching = on;
+                    if on { line.switches_on(time) } else { line.switches_off(time) }
+                }
+                What::Met { pid, tid, parent_pid, name } => {
+                    let kind = Kind::Fork { parent_pid, parent_tid: parent_pid };
+                    line.event(&Event { time_ns: time, cpu: 0, pid, tid, kind });
+                    let kind = Kind::Name { name: &name, exec: false };
+                    line.event(&Event { time_ns: time, cpu: 0, pid, tid, kind });
+                }
+                What::Gone { tid } => line.gone(time, tid),
+            }
+        }
+    }
+
+    /// Hands an event to all that want it.
+    pub(super) fn event(&mut self, event: &Event<'_>) {
+        if self.only_roster && !self.is_of_roster(event) {
+            return;
+        }
+        match event.kind {
+            Kind::Fork { parent_pid, parent_tid } => {
+                let ours = self.roster.contains(parent_tid) || self.roster.contains(parent_pid);
+                if ours && self.roster.add(event.pid, event.tid) && event.pid == event.tid {
+                    self.born.push(event.pid);
+                }
+            }
+            Kind::Exit => self.ended(event),
+            Kind::Out { .. } => self.switches += 1,
+            Kind::Tick(_) => self.ticks += 1,
+            Kind::Trace(trace) => return self.trace(event, trace),
+            Kind::Name { exec: true, .. } => {
+                let awaited = self.opening.as_ref().and_then(|o| o.until_exec_of) == Some(event.pid);
+                if awaited && let Some(opening) = self.opening.take() {
+                    self.begin_line(Opening { start_ns: event.time_ns.max(opening.start_ns), ..opening });
+                }
+            }
+            _ => {}
+        }
+        self.settle(event.time_ns);
+        // Between the moment that recording was switched and the moment it is so on every CPU, some records still
+        // come; likewise before the start.
+        let switch = matches!(event.kind, Kind::Out { .. } | Kind::In | Kind::LeavingStack(_));
+        let early = event.time_ns < self.start_ns && (switch || matches!(event.kind, Kind::Tick(_)));
+        if let Some(line) = &mut self.line
+            && !early
+            && (!switch || self.watching)
+        {
+            line.event(event);
+        }
+    }
+
+    fn is_of_roster(&self, event: &Event<'_>) -> bool {
+        match event.kind {
+            Kind::Fork { parent_tid, .. } => self.roster.contains(parent_tid),
+            Kind::Trace(_) | Kind::Map { .. } | Kind::Lost { .. } => true,
+            _ => event.pid != std::process::id() || self.roster.contains(event.tid),
+        }
+    }
+
+    fn ended(&mut self, event: &Event<'_>) {
+        self.roster.remove(event.tid);
+        if Some(event.pid) == self.root {
+            self.root_exit_ns = Some(event.time_ns);
+        }
+        if let Some((tid, running_ns, queued_ns)) = self.last_times
+            && tid == event.tid
+        {
+            self.settle(event.time_ns);
+            if let Some(line) = &mut self.line {
+                line.cumulative(tid, event.time_ns, running_ns, queued_ns);
+            }
+        }
+    }
+
+    fn trace(&mut self, event: &Event<'_>, trace: Trace<'_>) {
+        if event.time_ns < self.start_ns {
+            return;
+        }
+        match trace {
+            Trace::DirtyPause { pause_ns } => {
+                if self.roster.contains(event.tid) {
+                    self.dirty_paused_ns = self.dirty_paused_ns.saturating_add(pause_ns);
+                    self.dirty_pauses += 1;
+                }
+            }
+            Trace::Enter { .. } | Trace::Return { .. } => {}
+            Trace::BlockInsert(_) | Trace::BlockIssue(_) | Trace::BlockComplete(_) => {
+                let (roster, strangers) = (&self.roster, &self.strangers);
+                if let Some(block) = &mut self.block {
+                    block.event(event, &|pid, tid, _name| {
+                        if roster.contains(tid) {
+                            Owner::Own
+                        } else if strangers.borrow_mut().is_kernel(pid) {
+                            Owner::Kernel
+                        } else {
+                            Owner::Other
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    /// When the program ended, if that was recorded; else `now`.
+    pub(super) fn end_ns(&self, now: u64) -> u64 {
+        self.root_exit_ns.unwrap_or(now).max(self.start_ns)
+    }
+
+    /// Closes the time line.
+    pub(super) fn finish_line(&mut self, end_ns: u64) -> Parts {
+        if let Some(opening) = self.opening.take() {
+            // The exec was not seen: it was lost, or the command was killed before.
+            self.begin_line(opening);
+        }
+        self.settle(u64::MAX);
+        match self.line.take() {
+            Some(line) => line.finish(Totals { end_ns, threads: Vec::new() }),
+            None => Parts::default(),
+        }
+    }
+}
+
+impl Strangers {
+    fn is_kernel(&mut self, pid: u32) -> bool {
+        if let Some(known) = self.kernel.get(&pid) {
+            return *known;
+        }
+        let kernel = pid == KTHREADD
+            || task::process_stat(&mut self.reader, pid).is_some_and(|s| s.parent == KTHREADD);
+        if self.kernel.len() >= MOST_STRANGERS {
+            self.kernel.clear();
+        }
+        self.kernel.insert(pid, kernel);
+        kernel
+    }
+}

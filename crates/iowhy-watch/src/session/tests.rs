@@ -1,0 +1,351 @@
+//! Whole watches of real programs, at every tier that this machine allows: they end as the program ends, the profile
+//! keeps its laws, and nothing stays behind.
+
+use std::ffi::OsString;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use iowhy_core::profile::{End, Profile, State, Tier};
+
+use super::observer::PUMP_NAME;
+use super::*;
+
+/// One watch at a time: orphans and signals belong to the whole process, and the machine is small.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+const TIERS: [Tier; 4] = [Tier::T0, Tier::T1, Tier::T2, Tier::T3];
+
+fn on_path(names: &[&str]) -> bool {
+    names.iter().any(|n| n.contains("folio_wait") || n.contains("io_schedule") || n.contains("blk"))
+}
+
+fn options(tier: Tier) -> Options<'static> {
+    Options { on_path: &on_path, tier, call_bursts: true }
+}
+
+fn command(words: &[&str]) -> Subject {
+    Subject::Command { program: words[0].into(), arguments: words[1..].iter().map(OsString::from).collect() }
+}
+
+/// Watches, and holds the profile against its laws.
+fn profile(words: &[&str], tier: Tier) -> Profile {
+    let profile = watch(&command(words), &options(tier)).unwrap();
+    profile.check(1e-6).unwrap_or_else(|law| panic!("{words:?} {tier:?}: {law}\n{profile:#?}"));
+    assert!(profile.sight.tier <= tier);
+    profile
+}
+
+fn have(program: &str) -> bool {
+    let found = crate::child::find(program.as_ref()).is_ok();
+    if !found {
+        eprintln!("skipped: there is no {program}");
+    }
+    found
+}
+
+#[test]
+fn programs_end_as_they_end_at_every_tier() {
+    let _alone = alone();
+    for tier in TIERS {
+        assert_eq!(profile(&["true"], tier).end, End::Code(0));
+        assert_eq!(profile(&["sh", "-c", "exit 7"], tier).end, End::Code(7));
+        assert_eq!(profile(&["sh", "-c", "kill -SEGV $$"], tier).end, End::Signal(libc::SIGSEGV));
+    }
+}
+
+#[test]
+fn a_command_that_is_not_there_is_refused() {
+    let _alone = alone();
+    let problem = watch(&command(&["no-such-command-at-all"]), &options(Tier::T3)).unwrap_err();
+    assert_eq!(problem.exit_code(), 2);
+    assert!(problem.message.contains("no-such-command-at-all"));
+}
+
+#[test]
+fn a_sleeper_sleeps_and_nobody_is_active() {
+    let _alone = alone();
+    for tier in TIERS {
+        let p = profile(&["sleep", "0.3"], tier);
+        assert!(p.wall_ns >= 290_000_000, "{} {tier:?}", p.wall_ns);
+        let thread = &p.threads[0];
+        assert_eq!(p.threads.len(), 1, "{:#?}", p.threads);
+        assert!(thread.blocked_ns > thread.running_ns, "{thread:?} {tier:?}");
+        assert!(p.idle_wall_ns > 0.5 * p.wall_ns as f64, "{tier:?} {:#?}", p.stacks);
+        let seen = p.stacks.iter().find(|s| s.state == State::Blocked && s.known);
+        let names: Vec<&str> = seen.map(|s| p.kernel_names(s).collect()).unwrap_or_default();
+        assert!(names.iter().any(|n| n.contains("nanosleep")), "{tier:?} {names:?} {:?}", p.sight);
+    }
+}
+
+#[test]
+fn a_spinner_runs() {
+    let _alone = alone();
+    for tier in TIERS {
+        let p = profile(&["sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"], tier);
+        let running: u64 = p.threads.iter().map(|t| t.running_ns + t.queued_ns).sum();
+        assert!(running as f64 > 0.5 * p.wall_ns as f64, "{tier:?} {:#?}", p.threads);
+    }
+}
+
+#[test]
+fn a_thousand_children_are_all_counted() {
+    let _alone = alone();
+    let script = "i=0; while [ $i -lt 1000 ]; do /bin/true; i=$((i+1)); done";
+    for tier in [Tier::T1, Tier::T3] {
+        let p = profile(&["sh", "-c", script], tier);
+        let processes: u64 = p.processes.iter().map(|p| p.count).sum();
+        if p.sight.tier == Tier::T0 {
+            eprintln!("skipped: without events processes are only counted as they are met");
+            return;
+        }
+        assert_eq!(processes, 1001, "{:?} {:?}", p.sight, p.observer);
+        let threads: u64 = p.threads.iter().map(|t| t.count).sum();
+        assert_eq!(threads, 1001);
+    }
+}
+
+#[test]
+fn bytes_are_those_that_were_moved() {
+    let _alone = alone();
+    if !have("dd") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = format!("of={}", folder.path().join("out").display());
+    for tier in TIERS {
+        let p = profile(&["dd", "if=/dev/zero", &out, "bs=64k", "count=200", "status=none"], tier);
+        let (Some(read), Some(written)) = (p.io.read_bytes, p.io.written_bytes) else {
+            eprintln!("skipped: the kernel keeps no I/O counters");
+            return;
+        };
+        assert!(read >= 200 << 16, "{read}");
+        assert!((200 << 16..=(200 << 16) + 4096).contains(&written), "{written}");
+        assert!(p.io.user_ns.is_some() && p.io.peak_memory_bytes.is_some());
+    }
+}
+
+#[test]
+fn pipes_that_switch_all_the_time_keep_the_laws() {
+    let _alone = alone();
+    if !have("dd") {
+        return;
+    }
+    for tier in TIERS {
+        let p = profile(
+            &["sh", "-c", "dd if=/dev/zero bs=512 count=100000 2>&- | dd of=/dev/null bs=512 2>&-"],
+            tier,
+        );
+        assert!(p.threads.iter().map(|t| t.count).sum::<u64>() >= 3, "{tier:?} {:#?}", p.threads);
+        assert!((0.0..=1.0).contains(&p.observer.switch_duty));
+    }
+}
+
+#[test]
+fn an_orphan_outlives_the_command_and_is_told() {
+    let _alone = alone();
+    let start = Instant::now();
+    let p = profile(&["sh", "-c", "sleep 20 > /dev/null 2>&1 & exit 4"], Tier::T3);
+    assert_eq!(p.end, End::Code(4));
+    assert!(start.elapsed() < Duration::from_secs(15), "watching ends with the command");
+    assert!(p.sight.lacks.iter().any(|l| l.id == "descendants-left"), "{:?}", p.sight);
+    for child in our_children() {
+        let name = std::fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
+        if name.trim() == "sleep" {
+            // SAFETY: kill(2) takes any numbers; this is our own adopted child.
+            unsafe { libc::kill(child as i32, libc::SIGKILL) };
+            let mut status = 0;
+            // SAFETY: the status is a local.
+            unsafe { libc::waitpid(child as i32, &mut status, 0) };
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let _alone = alone();
+    profile(&["true"], Tier::T3);
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = open();
+    for tier in TIERS {
+        profile(&["sh", "-c", "true & true & wait"], tier);
+        let _ = watch(&command(&["/nonexistent"]), &options(tier));
+    }
+    assert_eq!(open(), before, "descriptors");
+    for child in our_children() {
+        let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        assert!(!(stat.contains("(true) Z") || stat.contains("(sh) Z")), "a zombie: {stat}");
+    }
+}
+
+#[test]
+fn attaching_sees_a_process_from_now_on() {
+    let _alone = alone();
+    for tier in TIERS {
+        let script = "while true; do dd if=/dev/zero of=/dev/null bs=4k count=500 2>&-; sleep 0.01; done";
+        let mut other = std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let subject = Subject::Process { pid: other.id(), limit: Some(Duration::from_millis(300)) };
+        let result = watch(&subject, &options(tier));
+        other.kill().unwrap();
+        other.wait().unwrap();
+        let p = result.unwrap();
+        p.check(1e-6).unwrap_or_else(|law| panic!("{tier:?}: {law}\n{p:#?}"));
+        assert_eq!(p.end, End::Running);
+        assert!(p.wall_ns >= 290_000_000);
+        assert!(p.threads.iter().any(|t| t.tid == other.id()), "{:#?}", p.threads);
+    }
+}
+
+#[test]
+fn attaching_ends_when_the_process_does() {
+    let _alone = alone();
+    let mut other = std::process::Command::new("sleep").arg("0.2").spawn().unwrap();
+    let p = watch(&Subject::Process { pid: other.id(), limit: None }, &options(Tier::T3)).unwrap();
+    other.wait().unwrap();
+    p.check(1e-6).unwrap();
+    assert_eq!(p.end, End::Gone);
+}
+
+#[test]
+fn threads_of_our_own_are_watched_by_a_thread_that_is_not() {
+    let _alone = alone();
+    let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    for tier in TIERS {
+        let observer = Observer::start(&[tid], tier, on_path).unwrap();
+        let worker = std::thread::spawn(|| std::thread::sleep(Duration::from_millis(50)));
+        std::thread::sleep(Duration::from_millis(100));
+        worker.join().unwrap();
+        let p = observer.stop().unwrap();
+        p.check(1e-6).unwrap_or_else(|law| panic!("{tier:?}: {law}\n{p:#?}"));
+        assert!(p.threads.iter().any(|t| t.tid == tid), "{:#?}", p.threads);
+        assert!(!p.threads.iter().any(|t| t.name == PUMP_NAME), "{:#?}", p.threads);
+        // The one that was named and, where births are recorded, the one that it started.
+        let threads: u64 = p.threads.iter().map(|t| t.count).sum();
+        assert!(threads <= 2, "{tier:?} {:#?}", p.threads);
+        assert!(p.wall_ns >= 100_000_000);
+    }
+}
+
+const ROLE: &str = "IOWHY_TEST_WATCH";
+
+/// The other side of [`in_another_process`]: watches what it is told, prints how that ended, and no more.
+#[test]
+fn role_of_a_watcher() {
+    let Ok(script) = std::env::var(ROLE) else { return };
+    match watch(&command(&["sh", "-c", &script]), &options(Tier::T3)) {
+        Ok(p) => {
+            let left = p.sight.lacks.iter().map(|l| l.id.as_str()).collect::<Vec<_>>().join(",");
+            println!("ended {:?} law {:?} lacks {left};", p.end, p.check(1e-6));
+        }
+        Err(problem) => println!("problem {problem};"),
+    }
+}
+
+/// A watcher of a shell script in a process of its own, below a shell that does `before`.
+fn in_another_process(before: &str, script: &str) -> std::process::Child {
+    let exe = std::env::current_exe().unwrap();
+    let test = "--exact session::tests::role_of_a_watcher --nocapture --test-threads 1";
+    std::process::Command::new("sh")
+        .args(["-c", &format!("{before} exec '{}' {test}", exe.display())])
+        .env(ROLE, script)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn said(watcher: std::process::Child) -> String {
+    String::from_utf8_lossy(&watcher.wait_with_output().unwrap().stdout).into_owned()
+}
+
+/// Waits until the script has made this file.
+fn await_file(path: &std::path::Path) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !path.exists() {
+        assert!(Instant::now() < deadline, "the program does not start");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_signal_to_us_alone_reaches_the_command_and_the_report_still_comes() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    let script = format!(
+        "trap 'exit 9' TERM; touch {}; i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done",
+        mark.display()
+    );
+    let watcher = in_another_process("", &script);
+    await_file(&mark);
+    // SAFETY: kill(2) takes any numbers; the process is our child.
+    unsafe { libc::kill(watcher.id() as i32, libc::SIGTERM) };
+    let said = said(watcher);
+    assert!(said.contains("ended Code(9) law Ok(())"), "{said}");
+}
+
+#[test]
+fn a_second_signal_ends_the_watch_and_leaves_the_command() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let (mark, last) = (folder.path().join("mark"), folder.path().join("last"));
+    // It ignores what it is asked, and is alive afterwards.
+    let script = format!(
+        "exec > /dev/null; trap '' TERM; touch {}; while [ ! -e {} ]; do sleep 0.05; done",
+        mark.display(),
+        last.display()
+    );
+    let watcher = in_another_process("", &script);
+    await_file(&mark);
+    for _ in 0..2 {
+        // SAFETY: kill(2) takes any numbers; the process is our child.
+        unsafe { libc::kill(watcher.id() as i32, libc::SIGTERM) };
+        std::thread::sleep(Duration::from_millis(400));
+    }
+    let said = said(watcher);
+    std::fs::write(&last, "").unwrap();
+    assert!(said.contains("ended Running law Ok(())"), "{said}");
+}
+
+#[test]
+fn a_watcher_that_is_killed_leaves_the_program_unharmed() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let (mark, last) = (folder.path().join("mark"), folder.path().join("last"));
+    let script = format!("exec > /dev/null; touch {}; sleep 0.3; touch {}", mark.display(), last.display());
+    let mut watcher = in_another_process("", &script);
+    await_file(&mark);
+    watcher.kill().unwrap();
+    watcher.wait().unwrap();
+    await_file(&last);
+}
+
+#[test]
+fn few_descriptors_make_a_poorer_profile_or_a_clear_refusal() {
+    let _alone = alone();
+    for limit in [6, 10, 16, 24, 40] {
+        let said = said(in_another_process(&format!("ulimit -n {limit};"), "exit 3"));
+        // At the lowest limits not even a test can start; what starts, ends in one of two ways.
+        let good = said.contains("ended Code(3) law Ok(())") || said.contains("problem ");
+        assert!(good || limit < 24, "{limit}: {said}");
+    }
+}
+
+#[test]
+fn an_ignored_sigchld_does_not_lose_the_exit_code() {
+    let _alone = alone();
+    let said = said(in_another_process("trap '' CHLD;", "exit 3"));
+    assert!(said.contains("ended Code(3) law Ok(())"), "{said}");
+}
+
+fn our_children() -> Vec<u32> {
+    let mut all = vec![];
+    for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
+        let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        all.extend(text.split_whitespace().filter_map(|n| n.parse::<u32>().ok()));
+    }
+    all
+}

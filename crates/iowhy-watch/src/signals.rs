@@ -1,0 +1,213 @@
+//! Signals that ask us to stop, as things to read in order; and what signals were like when we were started.
+//!
+//! Handlers write to a pipe: unlike signalfd this needs no signal to be blocked, so it works whatever other threads do,
+//! and the program that we start inherits nothing. What may not enter: what a request leads to (the session's).
+//!
+//! Invariants: a signal that was ignored when we were started (`nohup`) stays ignored; what was there before is put
+//! back at the end.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+
+use libc::c_int;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// The signals that we hear.
+const HEARD: [c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// Where the handler writes; -1: nobody listens.
+static WRITE_END: AtomicI32 = AtomicI32::new(-1);
+
+/// Whether somebody listens. Handlers belong to the whole process, so there is one listener at a time.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// A signal that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its number.
+    pub signal: i32,
+    /// The kernel sent it, for a key of the terminal or its end: the whole foreground process group got it. Otherwise
+    /// a process sent it, perhaps to us alone.
+    pub from_kernel: bool,
+}
+
+/// Hears signals while it lives.
+#[derive(Debug)]
+pub struct Signals {
+    read_end: OwnedFd,
+    /// Kept open; the handler knows its number.
+    _write_end: OwnedFd,
+    before: Vec<(c_int, libc::sigaction)>,
+}
+
+impl Signals {
+    /// Starts to listen. `None`: somebody in this process listens already, or there is no descriptor left; signals then
+    /// do what they did before.
+    pub fn listen() -> Option<Signals> {
+        if TAKEN.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let Ok((read_end, write_end)) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK) else {
+            TAKEN.store(false, Ordering::Release);
+            return None;
+        };
+        WRITE_END.store(write_end.as_raw_fd(), Ordering::Release);
+        let mut before = Vec::new();
+        for signal in HEARD {
+            // SAFETY: zeroed structures are valid values. `on_signal` has the signature that SA_SIGINFO asks for and
+            // makes only async-signal-safe calls.
+            unsafe {
+                let mut old: libc::sigaction = std::mem::zeroed();
+                if libc::sigaction(signal, ptr::null(), &mut old) != 0 || old.sa_sigaction == libc::SIG_IGN {
+                    continue;
+                }
+                let mut new: libc::sigaction = std::mem::zeroed();
+                new.sa_sigaction = on_signal as *const () as libc::sighandler_t;
+                new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+                if libc::sigaction(signal, &new, &mut old) == 0 {
+                    before.push((signal, old));
+                }
+            }
+        }
+        Some(Signals { read_end, _write_end: write_end, before })
+    }
+
+    /// Readable when a signal has arrived.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.read_end.as_fd()
+    }
+
+    /// The next signal that arrived, if any. Does not wait.
+    pub fn next(&self) -> Option<Arrival> {
+        let mut message = [0u8; 2];
+        match rustix::io::retry_on_intr(|| rustix::io::read(&self.read_end, &mut message)) {
+            Ok(2) => Some(Arrival { signal: i32::from(message[0]), from_kernel: message[1] != 0 }),
+            Ok(_) | Err(_) => None,
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for (signal, old) in &self.before {
+            // SAFETY: `old` was filled by sigaction for this very signal.
+            unsafe { libc::sigaction(*signal, old, ptr::null_mut()) };
+        }
+        WRITE_END.store(-1, Ordering::Release);
+        TAKEN.store(false, Ordering::Release);
+    }
+}
+
+/// The handler: two bytes into the pipe. A pipe that is full holds requests enough.
+extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    let fd = WRITE_END.load(Ordering::Acquire);
+    if fd < 0 {
+        return;
+    }
+    // SAFETY: the kernel hands over a valid siginfo with SA_SIGINFO. write(2) is async-signal-safe, and the errno that
+    // it may change is put back.
+    unsafe {
+        let from_kernel = !info.is_null() && (*info).si_code == libc::SI_KERNEL;
+        let message = [signal as u8, u8::from(from_kernel)];
+        let errno = *libc::__errno_location();
+        libc::write(fd, message.as_ptr().cast(), message.len());
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// Whether SIGPIPE was ignored before the runtime of Rust began to ignore it.
+static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// The limit on open files as found: soft and hard, with 1 added so that 0 means "not known".
+static OPEN_FILES: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// Makes the ends of our children ours to learn: where SIGCHLD is ignored, the kernel reaps them and nobody is told.
+pub(crate) fn keep_ended_children() {
+    // SAFETY: both structures are zeroed, which is a valid value (SIG_DFL, no flags, empty mask).
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGCHLD, ptr::null(), &mut action) == 0
+            && (action.sa_sigaction == libc::SIG_IGN || action.sa_flags & libc::SA_NOCLDWAIT != 0)
+        {
+            let default: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(libc::SIGCHLD, &default, ptr::null_mut());
+        }
+    }
+}
+
+/// Whether SIGPIPE was ignored when this process was started. False also where that could not be seen.
+pub fn sigpipe_was_ignored() -> bool {
+    SIGPIPE_IGNORED.load(Ordering::Relaxed)
+}
+
+/// The limit on open files that this process was started with, which it may have raised since for itself.
+pub(crate) fn open_files_as_found() -> Option<libc::rlimit> {
+    let [soft, hard] = [0, 1].map(|i| OPEN_FILES[i].load(Ordering::Relaxed).checked_sub(1));
+    Some(libc::rlimit { rlim_cur: soft? as libc::rlim_t, rlim_max: hard? as libc::rlim_t })
+}
+
+/// Runs before `main` and before the runtime of Rust, which sets SIGPIPE to be ignored and tells nobody what it was.
+extern "C" fn look_at_start() {
+    // SAFETY: both calls are mere questions; they write to zeroed plain data.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGPIPE, ptr::null(), &mut action) == 0 {
+            SIGPIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+        }
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            #[allow(clippy::unnecessary_cast)] // u64 on every target of ours but not on all of libc's
+            for (slot, value) in OPEN_FILES.iter().zip([limit.rlim_cur as u64, limit.rlim_max as u64]) {
+                // RLIM_INFINITY is the greatest number and must not wrap to "not known".
+                slot.store(value.saturating_add(1), Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Has the dynamic loader, or the C library of a static program, call [`look_at_start`].
+#[used]
+// SAFETY: the section holds pointers to functions without results, called once before main (System V ABI, "Initialization
+// and Termination Functions"); arguments that some loaders pass are ignored.
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_START: extern "C" fn() = look_at_start;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The one test of the handlers: they belong to the whole process.
+    #[test]
+    fn signals_are_read_in_order_and_handlers_put_back() {
+        let handler = |signal| {
+            // SAFETY: a mere question.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, ptr::null(), &mut action);
+                action.sa_sigaction
+            }
+        };
+        let before = HEARD.map(handler);
+        let Some(signals) = Signals::listen() else {
+            eprintln!("skipped: another test listens");
+            return;
+        };
+        assert!(Signals::listen().is_none(), "one listener at a time");
+        assert_eq!(signals.next(), None);
+        if before[1] != libc::SIG_IGN {
+            // SAFETY: raising a signal whose handler was just installed.
+            unsafe { libc::raise(libc::SIGTERM) };
+            assert_eq!(signals.next(), Some(Arrival { signal: libc::SIGTERM, from_kernel: false }));
+            assert_eq!(signals.next(), None);
+        }
+        drop(signals);
+        assert_eq!(HEARD.map(handler), before);
+    }
+
+    #[test]
+    fn the_start_was_seen() {
+        let found = open_files_as_found().expect("the function before main ran");
+        assert!(found.rlim_cur <= found.rlim_max);
+    }
+}

@@ -1,0 +1,269 @@
+//! Names of functions, kernel and user, from addresses. Every name is kept once and has a [`SymbolId`].
+//!
+//! What may not enter: stacks and times. An address without a name gets the name of its object in brackets, so that a
+//! stack is never longer than what is known about it.
+
+mod elf;
+mod kernel;
+mod name;
+mod spaces;
+#[cfg(test)]
+mod tests;
+
+pub use kernel::Kernel;
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::rc::Rc;
+
+use iowhy_core::profile::{Symbol, SymbolId};
+
+use elf::Functions;
+use spaces::{Mapping, Spaces};
+
+/// Most names. Beyond, functions share the name of their object.
+const MOST_SYMBOLS: usize = 100_000;
+/// Most objects (files) that are told apart.
+const MOST_OBJECTS: usize = 4096;
+/// Most files whose functions are kept. Each holds one descriptor open.
+const MOST_TABLES: usize = 128;
+/// Most functions of all files together: 16 bytes each.
+const MOST_FUNCTIONS: usize = 1_500_000;
+
+/// Names of functions.
+#[derive(Debug)]
+pub struct Symbols {
+    table: Vec<Symbol>,
+    ids: HashMap<Symbol, SymbolId>,
+    /// Read at the first kernel address that is asked for.
+    kernel: Option<Kernel>,
+    kernel_ids: HashMap<usize, SymbolId>,
+    user_ids: HashMap<(u32, usize), SymbolId>,
+    spaces: Spaces,
+    objects: Vec<Object>,
+    by_path: HashMap<String, u32>,
+    by_inode: HashMap<(u64, u64), Option<Rc<Functions>>>,
+    functions: usize,
+}
+
+/// Something that is mapped.
+#[derive(Debug)]
+struct Object {
+    path: String,
+    /// Last part of the path.
+    name: String,
+    /// `None`: not looked at yet. `Some(None)`: it has no names.
+    functions: Option<Option<Rc<Functions>>>,
+}
+
+impl Default for Symbols {
+    fn default() -> Self {
+        Symbols::of_this_machine()
+    }
+}
+
+impl Symbols {
+    /// Names of the running kernel (`/proc/kallsyms` is read at the first kernel address) and of files.
+    pub fn of_this_machine() -> Symbols {
+        Symbols {
+            table: Vec::new(),
+            ids: HashMap::new(),
+            kernel: None,
+            kernel_ids: HashMap::new(),
+            user_ids: HashMap::new(),
+            spaces: Spaces::default(),
+            objects: Vec::new(),
+            by_path: HashMap::new(),
+            by_inode: HashMap::new(),
+            functions: 0,
+        }
+    }
+
+    /// Names of a kernel that the caller has read.
+    pub fn with_kernel(kernel: Kernel) -> Symbols {
+        Symbols { kernel: Some(kernel), ..Symbols::of_this_machine() }
+    }
+
+    /// Reads the kernel's table now, so that the first stack does not wait for it. Whether addresses are visible.
+    pub fn prepare_kernel(&mut self) -> bool {
+        !self.kernel.get_or_insert_with(Kernel::of_this_machine).is_empty()
+    }
+
+    /// The kernel function at an address; `[kernel]` where it has no name.
+    pub fn kernel(&mut self, address: u64) -> SymbolId {
+        let kernel = self.kernel.get_or_insert_with(Kernel::of_this_machine);
+        let Some((index, name, module)) = kernel.find(address) else { return self.plain("[kernel]") };
+        if let Some(id) = self.kernel_ids.get(&index) {
+            return *id;
+        }
+        let symbol = Symbol { name: name.to_owned(), object: module.map(str::to_owned) };
+        let id = self.intern(symbol);
+        self.kernel_ids.insert(index, id);
+        id
+    }
+
+    /// The user function at an address of a process. `[libc.so.6]` where the object has no name for it, `[anonymous]`
+    /// where no object is there (code made at run time).
+    pub fn user(&mut self, pid: u32, address: u64) -> SymbolId {
+        let Some((object, offset)) = self.spaces.find(pid, address) else { return self.plain("[anonymous]") };
+        let functions = self.functions_of(object, pid);
+        let Some((functions, index)) = functions.and_then(|f| f.find(offset).map(|i| (f, i))) else {
+            return self.object_only(object);
+        };
+        if let Some(id) = self.user_ids.get(&(object, index)) {
+            return *id;
+        }
+        let id = match functions.name(index) {
+            Some(raw) if self.table.len() < MOST_SYMBOLS => {
+                let object = self.objects.get(object as usize).map(|o| o.name.clone());
+                self.intern(Symbol { name: name::readable(&raw), object })
+            }
+            _ => return self.object_only(object),
+        };
+        self.user_ids.insert((object, index), id);
+        id
+    }
+
+    /// A function that is known by name only (`/proc/PID/stack`, `wchan`).
+    pub fn named(&mut self, name: &str) -> SymbolId {
+        self.plain(name::strip(name))
+    }
+
+    /// The name behind a number.
+    pub fn name(&self, id: SymbolId) -> &str {
+        self.table.get(id as usize).map_or("", |s| s.name.as_str())
+    }
+
+    /// A file, or something in brackets, appeared in a process's address space. Addresses and lengths in bytes.
+    pub fn map(&mut self, pid: u32, start: u64, length: u64, offset: u64, path: &str) {
+        let object = self.object(path);
+        self.spaces.map(pid, Mapping { start, end: start.saturating_add(length), offset, object });
+    }
+
+    /// Takes over the executable mappings in a text with the format of `/proc/PID/maps`. Lines of another shape are
+    /// passed over.
+    pub fn add_maps(&mut self, pid: u32, text: &str) {
+        for line in text.lines() {
+            // The path is the sixth field and may hold spaces; the fields before it are padded with them.
+            let mut rest = line;
+            let mut fields = [""; 5];
+            for f in &mut fields {
+                let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
+                *f = word;
+                rest = after;
+            }
+            let [range, rights, offset, ..] = fields;
+            let Some((start, end)) = range.split_once('-') else { continue };
+            let hex = |s| u64::from_str_radix(s, 16).ok();
+            let (Some(start), Some(end), Some(offset)) = (hex(start), hex(end), hex(offset)) else {
+                continue;
+            };
+            if rights.contains('x') && end > start {
+                self.map(pid, start, end - start, offset, rest.trim_start());
+            }
+        }
+    }
+
+    /// A child process begins with its parent's mappings.
+    pub fn fork(&mut self, parent: u32, child: u32) {
+        self.spaces.fork(parent, child);
+    }
+
+    /// The process executed another program, or is gone.
+    pub fn clear(&mut self, pid: u32) {
+        self.spaces.clear(pid);
+    }
+
+    /// A number that changes whenever addresses of the process may mean something else. Processes with equal numbers
+    /// have equal mappings.
+    pub fn generation(&self, pid: u32) -> u64 {
+        self.spaces.generation(pid)
+    }
+
+    /// All names, in the order of their numbers.
+    pub fn into_table(self) -> Vec<Symbol> {
+        self.table
+    }
+
+    fn plain(&mut self, name: &str) -> SymbolId {
+        self.intern(Symbol { name: name.to_owned(), object: None })
+    }
+
+    fn object_only(&mut self, object: u32) -> SymbolId {
+        let name = self.objects.get(object as usize).map_or("anonymous", |o| o.name.as_str());
+        let name = if name.starts_with('[') { name.to_owned() } else { format!("[{name}]") };
+        self.plain(&name)
+    }
+
+    fn intern(&mut self, symbol: Symbol) -> SymbolId {
+        if let Some(id) = self.ids.get(&symbol) {
+            return *id;
+        }
+        // Room is kept for names in brackets, and those are few; past all room everything is one name.
+        if self.table.len() >= MOST_SYMBOLS + 2 * MOST_OBJECTS {
+            return (self.table.len() - 1) as SymbolId;
+        }
+        let id = self.table.len() as SymbolId;
+        self.table.push(symbol.clone());
+        self.ids.insert(symbol, id);
+        id
+    }
+
+    fn object(&mut self, path: &str) -> u32 {
+        // `//anon` and no path at all: memory without a file.
+        let path = if path.is_empty() || path.starts_with("//anon") { "[anonymous]" } else { path };
+        let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+        if let Some(id) = self.by_path.get(path) {
+            return *id;
+        }
+        if self.objects.len() >= MOST_OBJECTS {
+            return 0;
+        }
+        let name = path.rsplit('/').next().filter(|n| !n.is_empty()).unwrap_or(path).to_owned();
+        let id = self.objects.len() as u32;
+        self.objects.push(Object { path: path.to_owned(), name, functions: None });
+        self.by_path.insert(path.to_owned(), id);
+        id
+    }
+
+    fn functions_of(&mut self, object: u32, pid: u32) -> Option<Rc<Functions>> {
+        let known = self.objects.get(object as usize)?;
+        if let Some(functions) = &known.functions {
+            return functions.clone();
+        }
+        let path = known.path.clone();
+        let functions = path.starts_with('/').then(|| self.load(&path, pid)).flatten();
+        self.objects[object as usize].functions = Some(functions.clone());
+        functions
+    }
+
+    /// The functions of a file, as the process sees it (it may live in a container), else as we see it.
+    fn load(&mut self, path: &str, pid: u32) -> Option<Rc<Functions>> {
+        let (file, inode) =
+            open_regular(&format!("/proc/{pid}/root{path}")).or_else(|| open_regular(path))?;
+        if let Some(functions) = self.by_inode.get(&inode) {
+            return functions.clone();
+        }
+        let room = MOST_FUNCTIONS.saturating_sub(self.functions);
+        if room == 0 || self.by_inode.len() >= MOST_TABLES {
+            return None;
+        }
+        let functions = Functions::read(file, room).map(Rc::new);
+        self.functions += functions.as_ref().map_or(0, |f| f.len());
+        self.by_inode.insert(inode, functions.clone());
+        functions
+    }
+}
+
+/// Opens a regular file and nothing else, without ever waiting for a writer at the other end of a pipe.
+fn open_regular(path: &str) -> Option<(File, (u64, u64))> {
+    // Asked before opening: to open a device file can act on the device.
+    if !std::fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let file =
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    meta.is_file().then(|| (file, (meta.dev(), meta.ino())))
+}

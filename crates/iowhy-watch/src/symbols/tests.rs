@@ -1,0 +1,91 @@
+//! Names of this very test program, which has a symbol table, and of things that are no objects.
+
+use super::*;
+
+#[inline(never)]
+fn a_function_with_a_name(x: u64) -> u64 {
+    std::hint::black_box(x) + 1
+}
+
+#[test]
+fn a_function_of_this_program_is_found_by_its_address() {
+    let pid = std::process::id();
+    let mut symbols = Symbols::with_kernel(Kernel::default());
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    symbols.add_maps(pid, &maps);
+    let id = symbols.user(pid, a_function_with_a_name as fn(u64) -> u64 as usize as u64 + 1);
+    let name = symbols.name(id).to_owned();
+    assert!(name.ends_with("a_function_with_a_name"), "{name}");
+    assert!(symbols.table[id as usize].object.as_deref().unwrap().starts_with("iowhy_watch"));
+    // The same function from a child, which has the same mappings.
+    symbols.fork(pid, 7);
+    assert_eq!(symbols.user(7, a_function_with_a_name as fn(u64) -> u64 as usize as u64 + 2), id);
+    let vdso = maps.lines().find(|l| l.ends_with("[vdso]")).and_then(|l| l.split('-').next());
+    if let Some(start) = vdso.and_then(|s| u64::from_str_radix(s, 16).ok()) {
+        let id = symbols.user(pid, start + 8);
+        assert_eq!(symbols.name(id), "[vdso]");
+    }
+}
+
+#[test]
+fn what_has_no_name_gets_the_name_of_its_object() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = dir.path().join("no elf.txt");
+    std::fs::write(&text, "not an object").unwrap();
+    let mut s = Symbols::with_kernel(Kernel::default());
+    s.add_maps(
+        5,
+        &format!(
+            "1000-2000 r-xp 00000000 00:01 7 {}\n3000-4000 r-xp 00000000 00:00 0 \nbroken\n8000-9000 rw-p 0 0:0 0\n",
+            text.display()
+        ),
+    );
+    let mut name = |pid, address| {
+        let id = s.user(pid, address);
+        s.name(id).to_owned()
+    };
+    assert_eq!(name(5, 0x1500), "[no elf.txt]");
+    assert_eq!(name(5, 0x3500), "[anonymous]");
+    assert_eq!(name(5, 0x8500), "[anonymous]");
+    assert_eq!(name(6, 0x1500), "[anonymous]");
+    let id = s.kernel(1);
+    assert_eq!(s.name(id), "[kernel]");
+}
+
+#[test]
+fn a_pipe_in_place_of_an_object_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    if !made.is_ok_and(|s| s.success()) {
+        println!("skipped: mkfifo cannot be run");
+        return;
+    }
+    let mut s = Symbols::with_kernel(Kernel::default());
+    s.map(1, 0, 4096, 0, &pipe.display().to_string());
+    let id = s.user(1, 10);
+    assert_eq!(s.name(id), "[pipe]");
+}
+
+#[test]
+fn a_broken_object_gives_no_names_and_does_no_harm() {
+    let whole = std::fs::read("/proc/self/exe").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut rng = iowhy_core::rng::Rng::new(1);
+    for round in 0..40 {
+        let mut bytes = whole[..whole.len().min(1 << 16)].to_vec();
+        for _ in 0..8 {
+            let at = rng.below(64) as usize;
+            bytes[at] = rng.next_u64() as u8;
+        }
+        bytes[..4].copy_from_slice(b"\x7fELF");
+        let path = dir.path().join(format!("{round}"));
+        std::fs::write(&path, &bytes).unwrap();
+        if let Some(f) = Functions::read(File::open(&path).unwrap(), 100_000) {
+            assert!(f.len() <= 100_000);
+            for offset in [0, 4096, u64::MAX] {
+                let _ = f.find(offset).and_then(|i| f.name(i));
+            }
+        }
+    }
+}

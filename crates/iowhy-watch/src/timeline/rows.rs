@@ -1,0 +1,379 @@
+//! From accounts to rows: each thread's time by state and stack. Sleeps without a stack, samples that are too few, waits
+//! for a CPU after wake-ups and gaps find their places here.
+
+use std::collections::HashMap;
+
+use iowhy_core::profile::{StackTime, State, Thread};
+
+use super::account::{Account, BLOCKED, LOOK_BLOCKED, LOOK_RUNNING, QUEUED, RUNNING};
+use super::hash::FastMap;
+use super::stacks::{StackId, Stacks, UNKNOWN};
+
+/// Samples that the proportions of a thread's kin count as, when its own are few.
+const PRIOR: f64 = 20.0;
+/// With so many samples of its own a thread needs no kin: its shares are known to 2 to 3 % of the whole.
+const ENOUGH: u64 = 400;
+/// Most stacks that are taken over from kin.
+const MOST_OF_KIN: usize = 64;
+/// Most rows of the result; the smallest beyond lose their stack.
+const MOST_ROWS: usize = 65_536;
+
+/// Time of one thread in one state with one stack.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Row {
+    /// Measured, and given to it from gaps.
+    pub(super) measured_ns: f64,
+    pub(super) gap_ns: f64,
+    /// Measured sleeping time that was found to be queueing.
+    pub(super) moved_ns: f64,
+    /// Measured part of the wall clock.
+    pub(super) wall_ns: f64,
+    /// Part of the wall clock that is reckoned for `gap_ns`, and for `moved_ns`.
+    pub(super) gap_wall_ns: f64,
+    pub(super) moved_wall_ns: f64,
+    pub(super) events: u64,
+}
+
+/// The rows of one account.
+pub(super) type Book = FastMap<(State, StackId), Row>;
+
+/// What kin do: threads of one name, or of one process.
+#[derive(Default)]
+struct Kin {
+    /// Running, queued, blocked.
+    states: [f64; 3],
+    samples: FastMap<StackId, u64>,
+    asleep: FastMap<StackId, f64>,
+}
+
+impl Kin {
+    fn add(&mut self, a: &Account) {
+        for (sum, state) in self.states.iter_mut().zip(states(a)) {
+            *sum += state;
+        }
+        for ((stack, kind), t) in &a.tallies {
+            match *kind {
+                RUNNING => *self.samples.entry(*stack).or_default() += t.events,
+                k if k >= BLOCKED && *stack != UNKNOWN => {
+                    *self.asleep.entry(*stack).or_default() += t.time_ns as f64;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Shares of running time by stack, the greatest ones.
+    fn shares(&self) -> Vec<(StackId, f64)> {
+        let mut most: Vec<(StackId, u64)> = self.samples.iter().map(|(s, n)| (*s, *n)).collect();
+        most.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        most.truncate(MOST_OF_KIN);
+        let whole: u64 = most.iter().map(|(_, n)| n).sum();
+        most.into_iter().map(|(s, n)| (s, n as f64 / whole.max(1) as f64)).collect()
+    }
+}
+
+/// Time of which the state is known: running, queued, blocked.
+fn states(a: &Account) -> [f64; 3] {
+    let mut sum = [a.running.time_ns as f64 + a.gap_running_ns, a.gap_queued_ns, a.gap_blocked_ns];
+    for ((_, kind), t) in &a.tallies {
+        match *kind {
+            QUEUED => sum[1] += t.time_ns as f64 + t.gap_ns,
+            k if k >= BLOCKED => sum[2] += t.time_ns as f64 + t.gap_ns,
+            _ => {}
+        }
+    }
+    sum
+}
+
+/// Rows of all accounts.
+pub(super) fn rows(accounts: &[Account], stacks: &Stacks<'_>) -> Vec<Book> {
+    let mut names: HashMap<&str, Kin> = HashMap::new();
+    let mut pids: HashMap<u32, Kin> = HashMap::new();
+    for a in accounts {
+        names.entry(&a.name).or_default().add(a);
+        pids.entry(a.pid).or_default().add(a);
+    }
+    let shares_of_names: HashMap<&str, _> = names.iter().map(|(n, k)| (*n, k.shares())).collect();
+    let shares_of_pids: HashMap<u32, _> = pids.iter().map(|(p, k)| (*p, k.shares())).collect();
+    let nothing = Kin::default();
+    let build = |a: &Account| {
+        let name = names.get(a.name.as_str()).unwrap_or(&nothing);
+        let pid = pids.get(&a.pid).unwrap_or(&nothing);
+        let shares = [shares_of_names.get(a.name.as_str()), shares_of_pids.get(&a.pid)];
+        let kin_shares = shares.into_iter().flatten().find(|s| !s.is_empty()).map_or(&[][..], Vec::as_slice);
+        let left = split_left(a, name);
+        let mut book = Book::default();
+        blocked(a, a.gap_blocked_ns + left[2], [name, pid], stacks, &mut book);
+        queued(a, a.gap_queued_ns + left[1], &mut book);
+        running(a, a.gap_running_ns + left[0], kin_shares, &mut book);
+        book
+    };
+    accounts.iter().map(build).collect()
+}
+
+/// Gap time of which not even the state is known: as the thread's other time, else as its kin's, else as the looks at it
+/// say, else it is taken to be asleep.
+fn split_left(a: &Account, kin: &Kin) -> [f64; 3] {
+    if a.gap_left_ns <= 0.0 {
+        return [0.0; 3];
+    }
+    let looks =
+        |kind| a.tallies.iter().filter(|(k, _)| k.1 == kind).map(|(_, t)| t.events as f64).sum::<f64>();
+    let choices = [states(a), kin.states, [looks(LOOK_RUNNING), 0.0, looks(LOOK_BLOCKED)], [0.0, 0.0, 1.0]];
+    let parts = choices.into_iter().find(|c| c.iter().sum::<f64>() > 0.0).unwrap_or([0.0, 0.0, 1.0]);
+    let whole: f64 = parts.iter().sum();
+    parts.map(|p| a.gap_left_ns * p / whole)
+}
+
+fn blocked(a: &Account, gap_ns: f64, kin: [&Kin; 2], stacks: &Stacks<'_>, book: &mut Book) {
+    // Per stack and class of length, so that a sleep without a stack is like others of its length.
+    let mut known: Vec<(u8, StackId, Row)> = Vec::new();
+    let mut nameless: Vec<(u8, Row)> = Vec::new();
+    for ((stack, kind), t) in a.tallies.iter().filter(|(k, _)| k.1 >= BLOCKED) {
+        let row = Row {
+            measured_ns: t.time_ns as f64,
+            gap_ns: t.gap_ns,
+            wall_ns: t.wall_ns,
+            events: t.events,
+            ..Row::default()
+        };
+        if *stack == UNKNOWN { nameless.push((*kind, row)) } else { known.push((*kind, *stack, row)) }
+    }
+    // A map has no order; sums of floats have.
+    known.sort_unstable_by_key(|(kind, stack, _)| (*kind, *stack));
+    nameless.sort_unstable_by_key(|(kind, _)| *kind);
+    let mut rows = known.clone();
+    for (kind, row) in nameless {
+        let weights = like(&known, kind).or_else(|| looks(a));
+        spread(kind, row, weights, stacks, &mut rows);
+    }
+    if gap_ns > 0.0 {
+        let row = Row { gap_ns, ..Row::default() };
+        let own: Vec<(StackId, f64)> = known.iter().map(|(_, s, r)| (*s, r.measured_ns)).collect();
+        let of_kin = || kin.iter().map(|k| sorted(&k.asleep)).find(|w| !w.is_empty());
+        let weights = looks(a).or((!own.is_empty()).then_some(own)).or_else(of_kin);
+        spread(BLOCKED, row, weights, stacks, &mut rows);
+    }
+    move_to_queue(a.wake_ns as f64, &mut rows, stacks, book);
+    for (_, stack, row) in rows {
+        merge(book.entry((State::Blocked, stack)).or_default(), &row);
+    }
+}
+
+fn sorted(of: &FastMap<StackId, f64>) -> Vec<(StackId, f64)> {
+    let mut list: Vec<(StackId, f64)> = of.iter().map(|(s, w)| (*s, *w)).collect();
+    list.sort_unstable_by_key(|(s, _)| *s);
+    list
+}
+
+/// Weights of the stacks that were seen in sleeps of the nearest length.
+fn like(known: &[(u8, StackId, Row)], kind: u8) -> Option<Vec<(StackId, f64)>> {
+    let seen = known.iter().filter(|(_, _, r)| r.measured_ns > 0.0);
+    let nearest = seen.clone().map(|(k, ..)| k.abs_diff(kind)).min()?;
+    Some(seen.filter(|(k, ..)| k.abs_diff(kind) == nearest).map(|(_, s, r)| (*s, r.measured_ns)).collect())
+}
+
+/// Weights of the stacks that looks found while no switches were recorded.
+fn looks(a: &Account) -> Option<Vec<(StackId, f64)>> {
+    let found = a.tallies.iter().filter(|(k, _)| k.1 == LOOK_BLOCKED);
+    let mut weights: Vec<(StackId, f64)> = found.map(|((s, _), t)| (*s, t.events as f64)).collect();
+    weights.sort_unstable_by_key(|(s, _)| *s);
+    (!weights.is_empty()).then_some(weights)
+}
+
+/// Spreads a row over stacks by weight. Its wall time goes to those on the path; if there is none, nobody was active,
+/// and it is given back.
+fn spread(
+    kind: u8,
+    row: Row,
+    weights: Option<Vec<(StackId, f64)>>,
+    stacks: &Stacks<'_>,
+    rows: &mut Vec<(u8, StackId, Row)>,
+) {
+    let weights = weights.filter(|w| w.iter().map(|(_, w)| w).sum::<f64>() > 0.0);
+    let Some(weights) = weights else {
+        rows.push((kind, UNKNOWN, row));
+        return;
+    };
+    let whole: f64 = weights.iter().map(|(_, w)| w).sum();
+    let on_path: f64 = weights.iter().filter(|(s, _)| stacks.on_path(*s)).map(|(_, w)| w).sum();
+    for (stack, weight) in weights {
+        let part = weight / whole;
+        let wall_ns =
+            if stacks.on_path(stack) && on_path > 0.0 { row.wall_ns * weight / on_path } else { 0.0 };
+        rows.push((
+            kind,
+            stack,
+            Row { measured_ns: row.measured_ns * part, gap_ns: row.gap_ns * part, wall_ns, ..Row::default() },
+        ));
+    }
+}
+
+/// A sleep as the switches show it ends when the thread gets a CPU; what it waited for one after its wake-up belongs to
+/// the queue. It is taken from the sleeps evenly by their number, from each row at most what it holds.
+fn move_to_queue(mut wake_ns: f64, rows: &mut [(u8, StackId, Row)], stacks: &Stacks<'_>, book: &mut Book) {
+    let mut order: Vec<usize> = (0..rows.len()).filter(|i| rows[*i].2.events > 0).collect();
+    let each = |r: &Row| r.measured_ns / r.events as f64;
+    order.sort_by(|a, b| each(&rows[*a].2).total_cmp(&each(&rows[*b].2)).then(a.cmp(b)));
+    let mut sleeps: u64 = order.iter().map(|i| rows[*i].2.events).sum();
+    for index in order {
+        if wake_ns <= 0.0 || sleeps == 0 {
+            return;
+        }
+        let (_, stack, row) = &mut rows[index];
+        let moved = (wake_ns * row.events as f64 / sleeps as f64).min(row.measured_ns);
+        sleeps -= row.events;
+        if moved <= 0.0 {
+            continue;
+        }
+        wake_ns -= moved;
+        let wall = row.wall_ns * (moved / row.measured_ns).min(1.0);
+        row.measured_ns -= moved;
+        row.wall_ns = (row.wall_ns - wall).max(0.0);
+        let queued = book.entry((State::Queued, *stack)).or_default();
+        if stacks.on_path(*stack) {
+            queued.measured_ns += moved;
+            queued.wall_ns += wall;
+        } else {
+            // While it slept it had no part of the wall clock; while it is queued it has one.
+            queued.moved_ns += moved;
+            queued.wall_ns += wall;
+        }
+    }
+}
+
+fn queued(a: &Account, gap_ns: f64, book: &mut Book) {
+    for ((stack, _), t) in a.tallies.iter().filter(|(k, _)| k.1 == QUEUED) {
+        let row = Row {
+            measured_ns: t.time_ns as f64,
+            gap_ns: t.gap_ns,
+            wall_ns: t.wall_ns,
+            events: t.events,
+            ..Row::default()
+        };
+        merge(book.entry((State::Queued, *stack)).or_default(), &row);
+    }
+    if gap_ns > 0.0 {
+        book.entry((State::Queued, UNKNOWN)).or_default().gap_ns += gap_ns;
+    }
+}
+
+/// Exact running time by the fractions of samples: samples alone miss part of the time of threads that sleep often.
+fn running(a: &Account, gap_ns: f64, kin: &[(StackId, f64)], book: &mut Book) {
+    let own: Vec<(StackId, u64)> =
+        a.tallies.iter().filter(|(k, _)| k.1 == RUNNING).map(|((s, _), t)| (*s, t.events)).collect();
+    let n: u64 = own.iter().map(|(_, n)| n).sum();
+    let prior = if n >= ENOUGH || kin.is_empty() { 0.0 } else { PRIOR };
+    let whole = n as f64 + prior;
+    let mut weights: FastMap<StackId, (f64, u64)> = FastMap::default();
+    for (stack, events) in own {
+        weights.insert(stack, (events as f64, events));
+    }
+    if prior > 0.0 {
+        for (stack, share) in kin {
+            weights.entry(*stack).or_default().0 += prior * share;
+        }
+    }
+    if whole <= 0.0 {
+        weights.insert(UNKNOWN, (1.0, 0));
+    }
+    for (stack, (weight, events)) in weights {
+        let part = weight / whole.max(1.0);
+        let row = Row {
+            measured_ns: a.running.time_ns as f64 * part,
+            gap_ns: gap_ns * part,
+            wall_ns: a.running.wall_ns * part,
+            events,
+            ..Row::default()
+        };
+        merge(book.entry((State::Running, stack)).or_default(), &row);
+    }
+}
+
+fn merge(into: &mut Row, row: &Row) {
+    into.measured_ns += row.measured_ns;
+    into.gap_ns += row.gap_ns;
+    into.moved_ns += row.moved_ns;
+    into.wall_ns += row.wall_ns;
+    into.gap_wall_ns += row.gap_wall_ns;
+    into.moved_wall_ns += row.moved_wall_ns;
+    into.events += row.events;
+}
+
+/// Threads and stacks as the profile has them: whole nanoseconds for threads, and stacks that sum to them.
+pub(super) fn publish(
+    books: Vec<Book>,
+    accounts: &[Account],
+    stacks: &Stacks<'_>,
+) -> (Vec<Thread>, Vec<StackTime>) {
+    let mut threads = Vec::new();
+    let mut list: Vec<(u32, State, StackId, f64, f64, u64)> = Vec::new();
+    for (a, book) in accounts.iter().zip(books) {
+        let index = threads.len() as u32;
+        let sum = |state| -> f64 {
+            book.iter()
+                .filter(|(k, _)| k.0 == state)
+                .map(|(_, r)| r.measured_ns + r.gap_ns + r.moved_ns)
+                .sum()
+        };
+        let (run, queue) = (sum(State::Running), sum(State::Queued));
+        let running_ns = (run.round() as u64).min(a.lifetime_ns);
+        let queued_ns = (queue.round() as u64).min(a.lifetime_ns - running_ns);
+        let blocked_ns = a.lifetime_ns - running_ns - queued_ns;
+        let block = sum(State::Blocked);
+        for (state, whole, found) in [
+            (State::Running, running_ns, run),
+            (State::Queued, queued_ns, queue),
+            (State::Blocked, blocked_ns, block),
+        ] {
+            if whole > 0 && found <= 0.0 {
+                list.push((index, state, UNKNOWN, whole as f64, 0.0, 0));
+            }
+            let scale = if found > 0.0 { whole as f64 / found } else { 0.0 };
+            for ((_, stack), r) in book.iter().filter(|(k, _)| k.0 == state) {
+                let time = (r.measured_ns + r.gap_ns + r.moved_ns) * scale;
+                let wall = r.wall_ns + r.gap_wall_ns + r.moved_wall_ns;
+                if time > 0.0 || wall > 0.0 || r.events > 0 {
+                    list.push((index, state, *stack, time, wall, r.events));
+                }
+            }
+        }
+        threads.push(Thread {
+            pid: a.pid,
+            tid: a.tid,
+            name: a.name.clone(),
+            count: a.count,
+            lifetime_ns: a.lifetime_ns,
+            running_ns,
+            queued_ns,
+            blocked_ns,
+            sleeps: a.sleeps,
+            preemptions: a.preemptions,
+            samples: a.samples,
+        });
+    }
+    list.sort_by(|a, b| b.3.total_cmp(&a.3).then((a.0, a.1, a.2).cmp(&(b.0, b.1, b.2))));
+    if list.len() > MOST_ROWS {
+        let mut rest: FastMap<(u32, State), (f64, f64, u64)> = FastMap::default();
+        for (thread, state, _, time, wall, events) in list.drain(MOST_ROWS..) {
+            let sum = rest.entry((thread, state)).or_default();
+            *sum = (sum.0 + time, sum.1 + wall, sum.2 + events);
+        }
+        list.extend(rest.into_iter().map(|((t, s), (time, wall, n))| (t, s, UNKNOWN, time, wall, n)));
+        list.sort_by(|a, b| b.3.total_cmp(&a.3).then((a.0, a.1, a.2).cmp(&(b.0, b.1, b.2))));
+    }
+    let row = |(thread, state, stack, time_ns, wall_ns, events)| {
+        let (kernel, user, known) = stacks.frames(stack);
+        StackTime {
+            thread,
+            state,
+            kernel: kernel.to_vec(),
+            user: user.to_vec(),
+            known,
+            time_ns,
+            wall_ns,
+            events,
+        }
+    };
+    (threads, list.into_iter().map(row).collect())
+}

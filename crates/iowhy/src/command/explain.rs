@@ -1,0 +1,136 @@
+//! `iowhy explain [ID]`: the manual page of a finding, or all findings with a line each.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use iowhy_core::finding::FindingId;
+use iowhy_core::problem::Problem;
+use serde_json::json;
+
+use crate::cli::{ExplainArgs, OutputArgs};
+use crate::command::Ending;
+use crate::meaning;
+use crate::output::Outputs;
+use crate::record::SCHEMA;
+
+const BOLD: Style = Style::new().bold();
+
+/// Runs the command.
+///
+/// # Errors
+/// A refusal for an ID that is none; outputs that cannot be written.
+pub fn run(args: &ExplainArgs, options: &OutputArgs) -> Result<Ending, Problem> {
+    let chosen: Vec<FindingId> = match &args.id {
+        Some(text) => vec![find(text)?],
+        None => FindingId::ALL.to_vec(),
+    };
+    let outputs = Outputs::open(options)?;
+    let screen = match chosen.as_slice() {
+        [one] => page(*one),
+        all => list(all),
+    };
+    let findings: Vec<_> = chosen
+        .iter()
+        .map(|id| json!({"id": id, "claim": claim(*id), "manual": meaning::manual(*id), "repairable": id.is_repairable()}))
+        .collect();
+    let record = json!({"schema": SCHEMA, "iowhy": env!("CARGO_PKG_VERSION"), "findings": findings});
+    outputs.finish(&screen, &record)?;
+    Ok(Ending::Done)
+}
+
+/// The finding of this name.
+fn find(text: &str) -> Result<FindingId, Problem> {
+    let wanted = text.to_lowercase().replace(['_', ' '], "-");
+    if let Some(id) = FindingId::ALL.iter().find(|id| id.id() == wanted) {
+        return Ok(*id);
+    }
+    let words: Vec<&str> = wanted.split('-').filter(|word| word.len() >= 3).collect();
+    let near: Vec<String> = FindingId::ALL
+        .iter()
+        .filter(|id| words.iter().any(|word| id.id().contains(word)))
+        .map(|id| format!("`{}`", id.id()))
+        .collect();
+    let hint = if near.is_empty() {
+        "`iowhy explain` lists all of them".to_owned()
+    } else {
+        format!("did you mean {}? `iowhy explain` lists all", near.join(" or "))
+    };
+    Err(Problem::refused(format!("`explain {text}`: there is no such finding")).hint(hint))
+}
+
+/// All of them.
+fn list(ids: &[FindingId]) -> String {
+    let width = ids.iter().map(|id| id.id().len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for id in ids {
+        let _ = writeln!(text, "{BOLD}{:width$}{BOLD:#}  {}", id.id(), claim(*id));
+    }
+    text.push_str("`iowhy explain ID` prints the manual page of one\n");
+    text
+}
+
+/// The manual page; its headings in bold.
+fn page(id: FindingId) -> String {
+    let mut text = String::new();
+    for line in meaning::manual(id).trim_end().lines() {
+        match line.trim_start_matches('#') {
+            heading if heading.len() < line.len() => {
+                let _ = writeln!(text, "{BOLD}{}{BOLD:#}", heading.trim());
+            }
+            _ => {
+                let _ = writeln!(text, "{line}");
+            }
+        }
+    }
+    text
+}
+
+/// A finding in one line.
+fn claim(id: FindingId) -> &'static str {
+    match id {
+        FindingId::SmallRequests => "many calls for few bytes: the cost of the call, not of the bytes",
+        FindingId::SyncPerWrite => "each record is made durable by itself",
+        FindingId::QueueDepthOne => "one request at a time to a device that could serve several",
+        FindingId::NoReadahead => "sequential reads that are not read ahead",
+        FindingId::ReadaheadWaste => "read-ahead fetches what nobody reads",
+        FindingId::MmapFaults => "time in page faults on mapped files",
+        FindingId::FreshBuffers => "memory is taken anew, zeroed and given back for each request",
+        FindingId::MmapLock => "threads wait for each other's changes to the address space",
+        FindingId::InodeLock => "threads wait for the lock of one file",
+        FindingId::ManySmallFiles => "opening, examining and closing files costs more than their bytes",
+        FindingId::DirtyThrottle => "the kernel makes the writer pause until dirty pages are written back",
+        FindingId::CopyBound => "moving bytes between kernel and program is the cost",
+        FindingId::CacheThrash => "the same bytes come from the device again and again",
+        FindingId::UnalignedWrite => "writes of parts of blocks that must be read first",
+        FindingId::DeviceSaturated => "the device does all it can",
+        FindingId::NoisyNeighbour => "others use the device or the CPU",
+        FindingId::Throttled => "a configured limit holds the program back",
+        FindingId::StdioSeek => "seeking throws the buffer of the I/O library away",
+        FindingId::CpuBound => "the program's own computing is the cost",
+        FindingId::WaitingElsewhere => "waiting for something that is not storage",
+        FindingId::Healthy => "nothing in the I/O path would help",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_finding_has_its_line_and_is_found_by_its_name() {
+        let text = anstream::adapter::strip_str(&list(FindingId::ALL)).to_string();
+        for id in FindingId::ALL {
+            assert!(text.contains(&format!("{} ", id.id())) && !claim(*id).is_empty());
+            assert_eq!(find(id.id()), Ok(*id));
+            assert!(page(*id).contains(id.id()), "{}", page(*id));
+        }
+        assert_eq!(find("Sync_Per_Write"), Ok(FindingId::SyncPerWrite));
+    }
+
+    #[test]
+    fn a_name_that_is_none_gets_the_nearest_ones() {
+        assert!(find("sync").unwrap_err().hint.unwrap().contains("`sync-per-write`"));
+        assert!(find("zzz").unwrap_err().hint.unwrap().contains("lists all"));
+        assert!(find("").is_err());
+    }
+}

@@ -1,0 +1,101 @@
+//! What `iowhy -- CMD` and `iowhy attach` do alike: options, outputs, watching, and what is made of the profile.
+
+use std::path::Path;
+
+use iowhy_core::model::StackModel;
+use iowhy_core::problem::Problem;
+use iowhy_core::profile::{Profile, StackTime, Tier};
+use iowhy_explain::classify::Wait;
+use iowhy_probe::environment;
+use iowhy_watch::session::{self, Options, Subject};
+
+use crate::cli::{SightArgs, TierArg};
+use crate::command::shared;
+use crate::folded::folded;
+use crate::meaning::Meaning;
+use crate::output::Pending;
+use crate::record::watch::{Told, WatchRecord, record};
+
+/// Everything that is decided before watching begins.
+pub(super) struct Observation {
+    meaning: Meaning,
+    model: Option<StackModel>,
+    tier: Tier,
+    call_bursts: bool,
+    folded: Option<Pending>,
+}
+
+impl Observation {
+    /// Reads the options, the model of the machine and the table of functions, and opens the output.
+    ///
+    /// # Errors
+    /// Refusals that name the option.
+    pub(super) fn prepare(args: &SightArgs) -> Result<Observation, Problem> {
+        let model = args.machine.as_deref().map(machine).transpose()?;
+        let folded = match &args.folded {
+            Some(path) if path.as_os_str() == "-" => {
+                return Err(Problem::refused("`--folded -`: stdout is not free for it")
+                    .hint("name a file: `--folded out.folded`"));
+            }
+            Some(path) => Some(Pending::open("--folded", path)?),
+            None => None,
+        };
+        let tier = match args.tier {
+            Some(TierArg::T0) => Tier::T0,
+            Some(TierArg::T1) => Tier::T1,
+            Some(TierArg::T2) => Tier::T2,
+            Some(TierArg::T3) | None => Tier::T3,
+        };
+        Ok(Observation { meaning: Meaning::new(), model, tier, call_bursts: !args.no_bursts, folded })
+    }
+
+    /// Watches to the end.
+    ///
+    /// # Errors
+    /// Those of [`session::watch`].
+    pub(super) fn watch(&self, subject: &Subject) -> Result<Profile, Problem> {
+        let on_path = |kernel: &[&str]| self.meaning.on_path(kernel);
+        let options = Options { on_path: &on_path, tier: self.tier, call_bursts: self.call_bursts };
+        session::watch(subject, &options)
+    }
+
+    /// Makes the record, and writes the folded stacks. A failure to write them does not cost the record.
+    pub(super) fn finish(self, profile: Profile, subject: String) -> (WatchRecord, Result<(), Problem>) {
+        let explained = self.meaning.explain(&profile, self.model.as_ref());
+        let written = match self.folded {
+            Some(pending) => {
+                let waits_for = |stack: &StackTime| {
+                    let wait = self.meaning.of_stack(&profile, stack).and_then(|class| class.wait);
+                    wait.map_or("unknown", Wait::words)
+                };
+                pending.write(folded(&profile, &waits_for).as_bytes())
+            }
+            None => Ok(()),
+        };
+        let told = Told {
+            command: command_line(std::env::args_os()),
+            subject,
+            // The false target stands on no device: what comes is the machine.
+            environment: shared::harness_target().map(|t| environment::environment(&t)).unwrap_or_default(),
+            warnings: Vec::new(),
+        };
+        (record(profile, explained, &self.meaning, told), written)
+    }
+}
+
+/// Words as one line; what is not UTF-8 is shown as well as it can be.
+pub(super) fn command_line(words: impl Iterator<Item = std::ffi::OsString>) -> String {
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+/// The model of the machine.
+fn machine(path: &Path) -> Result<StackModel, Problem> {
+    let named = format!("`--machine {}`", path.display());
+    let hint = "`iowhy --save FILE` measures this machine and writes such a file";
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Problem::refused(format!("cannot read {named}: {error}")).hint(hint))?;
+    toml::from_str(&text).map_err(|error| {
+        let reason = error.message().lines().next().unwrap_or("unreadable").to_owned();
+        Problem::refused(format!("{named} is no model of a machine: {reason}")).hint(hint)
+    })
+}

@@ -1,0 +1,100 @@
+//! `iowhy -- CMD ARG...`: runs a program, watches it, and says where its time went.
+//!
+//! The program keeps its stdin, stdout, stderr and its exit code; the report goes to stderr or a file. What goes wrong
+//! with the report never changes what the program did: it is said, and the program's code still comes.
+
+use std::path::Path;
+
+use iowhy_core::problem::{Problem, Severity};
+use iowhy_core::profile::End;
+use iowhy_watch::child;
+use iowhy_watch::session::Subject;
+
+use crate::cli::{OutputArgs, PathArgs, WatchArgs};
+use crate::command::Ending;
+use crate::command::observation::{Observation, command_line};
+use crate::output::{Report, complain};
+use crate::render;
+
+/// Runs the command.
+///
+/// # Errors
+/// Usage errors and refusals, all before the program runs.
+pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
+    let [program, arguments @ ..] = args.program.as_slice() else {
+        return Err(Problem::refused("nothing to run stands after `--`")
+            .hint("name a program: `iowhy -- CMD ARG...`; for the main job leave out `--`"));
+    };
+    if let Some(name) = main_job.first_given() {
+        return Err(Problem::refused(format!(
+            "{name} belongs to the main job, which is not run with `-- CMD`"
+        ))
+        .hint("run them apart: `iowhy [OPTIONS] [PATH]` measures a path, `iowhy -- CMD` watches a program"));
+    }
+    if let Err(refusal) = child::find(program) {
+        complain(&refusal.problem);
+        return Ok(Ending::Program(refusal.code));
+    }
+    let report = Report::open(args.output.as_deref(), args.sight.folded.as_deref(), options)?;
+    let observation = Observation::prepare(&args.sight)?;
+    let subject = Subject::Command { program: program.clone(), arguments: arguments.to_vec() };
+    let profile = match observation.watch(&subject) {
+        Ok(profile) => profile,
+        // What is there and yet does not start cannot be executed: a bad interpreter, a foreign format.
+        Err(problem) if problem.severity == Severity::Refused => {
+            complain(&problem);
+            return Ok(Ending::Program(NOT_EXECUTABLE));
+        }
+        Err(problem) => return Err(problem),
+    };
+    let code = exit_code(profile.end);
+    let (record, folded) = observation.finish(profile, command_line(args.program.iter().cloned()));
+    report.warn(&record.warnings);
+    let screen = render::watch::screen(&record, report.width());
+    let written = [folded, report.finish(&screen, &record)];
+    let failed: Vec<Problem> = written.into_iter().filter_map(Result::err).collect();
+    failed.iter().for_each(complain);
+    Ok(Ending::Program(if failed.is_empty() || code != 0 { code } else { 1 }))
+}
+
+/// As a shell: the program is there, but cannot be executed.
+const NOT_EXECUTABLE: u8 = 126;
+
+/// The exit code that a shell would show: that of the program, or 128 and the signal that killed it.
+fn exit_code(end: End) -> u8 {
+    match end {
+        End::Code(code) => code.rem_euclid(256) as u8,
+        End::Signal(signal) => 128u8.wrapping_add(signal.rem_euclid(128) as u8),
+        // Watching ended before the program did: there is no code to pass on, and it was not seen to succeed.
+        End::Running | End::Gone => 1,
+    }
+}
+
+/// Whether a word that is no path is the name of a program in PATH: then `iowhy -- WORD` was probably meant.
+pub fn is_program(word: &str) -> bool {
+    !word.contains('/') && !Path::new(word).exists() && child::find(word.as_ref()).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_those_of_a_shell() {
+        assert_eq!(exit_code(End::Code(0)), 0);
+        assert_eq!(exit_code(End::Code(255)), 255);
+        assert_eq!(exit_code(End::Signal(9)), 137);
+        assert_eq!(exit_code(End::Signal(15)), 143);
+        assert_eq!(exit_code(End::Running), 1);
+        assert_eq!(exit_code(End::Code(-1)), 255);
+        assert_eq!(exit_code(End::Signal(-1)), 255);
+    }
+
+    #[test]
+    fn a_forgotten_double_dash_is_seen_only_where_the_word_is_no_path() {
+        assert!(is_program("sh"));
+        for word in ["/bin/sh", "no-such-program-anywhere", "", "src"] {
+            assert!(!is_program(word), "{word}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Joins the watcher's profile with the explainer: classes, account, findings, manual pages.
+//!
+//! The one place of the facade that knows where those come from; commands, record and screens use what is here.
+//! What may not enter: arithmetic of its own, text of its own.
+
+use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::model::StackModel;
+use iowhy_core::profile::{Profile, StackTime, State};
+use iowhy_explain::account::{Account, account};
+use iowhy_explain::classify::{Class, Classifier, Operation};
+use iowhy_explain::finding::{self, Facts};
+
+/// What gives stacks their meaning.
+#[derive(Debug)]
+pub struct Meaning {
+    classifier: Classifier,
+}
+
+impl Default for Meaning {
+    fn default() -> Meaning {
+        Meaning::new()
+    }
+}
+
+/// A profile, explained.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Explained {
+    /// Where the time went.
+    pub account: Account,
+    /// Why, most valuable first.
+    pub findings: Vec<Finding>,
+}
+
+impl Meaning {
+    /// Loads the table of kernel functions.
+    pub fn new() -> Meaning {
+        Meaning { classifier: Classifier::new() }
+    }
+
+    /// Whether a thread asleep with these kernel functions (innermost first) waits on the I/O path.
+    pub fn on_path(&self, kernel: &[&str]) -> bool {
+        self.classifier.on_path(kernel)
+    }
+
+    /// What these kernel functions (innermost first) mean.
+    pub fn class(&self, kernel: &[&str], state: State) -> Class {
+        self.classifier.classify(kernel, state)
+    }
+
+    /// What the program asks for by a system call of this name: `pread64` reads.
+    pub fn operation_of_call(&self, name: &str) -> Operation {
+        self.classifier.operation_of_call(name)
+    }
+
+    /// What a stack of the profile means; `None` for time whose stack was not seen.
+    pub fn of_stack(&self, profile: &Profile, stack: &StackTime) -> Option<Class> {
+        if !stack.known {
+            return None;
+        }
+        let kernel: Vec<&str> = profile.kernel_names(stack).collect();
+        Some(self.class(&kernel, stack.state))
+    }
+
+    /// Where the time of a run went, and why.
+    pub fn explain(&self, profile: &Profile, model: Option<&StackModel>) -> Explained {
+        let account = account(profile, &self.classifier);
+        let findings = finding::judge(&Facts { profile, account: &account, model });
+        Explained { account, findings }
+    }
+}
+
+/// The manual page of a finding, in Markdown.
+pub fn manual(id: FindingId) -> &'static str {
+    finding::manual(id)
+}

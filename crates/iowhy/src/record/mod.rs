@@ -1,0 +1,16 @@
+//! The record: everything a command found out, as one JSON object that other programs can rely on.
+//!
+//! Invariants: units stand in key names; raw samples are kept, so that every estimate can be computed anew; a key that
+//! has no value is `null` or absent, never a guess. Keys are only ever added within one `schema`. What may not enter:
+//! text for people, which is `render`'s.
+
+mod path;
+pub mod watch;
+
+pub use path::{
+    CellRecord, HeldOutRecord, LatencyRecord, QuestionLimit, Record, RulerRecord, Seen, WayRecord,
+    model_tables,
+};
+
+/// Version of the record format.
+pub const SCHEMA: u32 = 1;

@@ -1,0 +1,351 @@
+//! From a profile and its explanation to the record.
+//!
+//! Invariant: the layers sum to the thread time, those of an operation to the operation.
+
+use std::collections::{BTreeMap, HashMap};
+
+use iowhy_core::environment::Environment;
+use iowhy_core::layer::Layer;
+use iowhy_core::profile::{CallCount, CallSample, End, Profile, State};
+use iowhy_core::warning::Warning;
+use iowhy_explain::account::{Account, Entry};
+use iowhy_explain::classify::{Operation, Wait};
+
+use super::interval::{Basis, Measured};
+use super::io::io;
+use super::{
+    CallSite, Exit, LayerShare, ObserverRecord, OperationRecord, ThreadRecord, WaitRecord, WatchRecord,
+};
+use crate::meaning::{Explained, Meaning};
+use crate::record::SCHEMA;
+
+/// What the command knows beside the profile.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// The command as it was typed.
+    pub command: String,
+    /// See [`WatchRecord::subject`].
+    pub subject: String,
+    /// The machine.
+    pub environment: Environment,
+    /// What came up on the way.
+    pub warnings: Vec<Warning>,
+}
+
+/// Call sites that are kept; the stacks in the profile hold all of them.
+const MOST_CALL_SITES: usize = 50;
+/// Threads whose time is split over layers; programs with thousands of them are read by the sums.
+const MOST_THREADS: usize = 100;
+
+const SECOND: f64 = 1e9;
+
+/// The record of a run.
+pub fn record(profile: Profile, explained: Explained, meaning: &Meaning, told: Told) -> WatchRecord {
+    let account = &explained.account;
+    let basis = Basis::new(&profile, account.entries.iter(), account.thread_ns);
+    let running: u64 = profile.threads.iter().map(|t| t.running_ns).sum();
+    let unexplained = account.layers.get(Layer::Unexplained).total_ns();
+    let mut environment = told.environment;
+    add_device(&mut environment, &profile);
+    WatchRecord {
+        schema: SCHEMA,
+        iowhy: env!("CARGO_PKG_VERSION").to_owned(),
+        command: told.command,
+        subject: told.subject,
+        environment,
+        warnings: told.warnings,
+        wall_s: profile.wall_ns as f64 / SECOND,
+        thread_s: profile.thread_ns() as f64 / SECOND,
+        cpu_s: running as f64 / SECOND,
+        idle_s: profile.idle_wall_ns / SECOND,
+        exit: match profile.end {
+            End::Code(code) => Some(Exit::Code(code)),
+            End::Signal(signal) => Some(Exit::Signal(signal)),
+            End::Running | End::Gone => None,
+        },
+        processes: profile.processes.iter().map(|p| p.count.max(1)).sum(),
+        tier: profile.sight.tier,
+        lacks: profile.sight.lacks.clone(),
+        observer: observer(&profile),
+        io: io(&profile),
+        layers: layers(account, &basis),
+        operations: operations(&profile, account, meaning, &basis),
+        waits: waits(account, |_| true),
+        unexplained_share: if account.thread_ns > 0.0 { unexplained / account.thread_ns } else { 0.0 },
+        findings: explained.findings,
+        devices: profile.devices.clone(),
+        threads: threads(&profile, account),
+        call_sites: call_sites(&profile, meaning, &basis),
+        profile,
+    }
+}
+
+/// The device of the file that moved most bytes is what the environment is about.
+fn add_device(environment: &mut Environment, profile: &Profile) {
+    let Some(file) = profile.files.iter().find(|file| file.device.is_some()) else { return };
+    environment.file_system.clone_from(&file.file_system);
+    environment.device.clone_from(&file.device);
+    environment.devices = profile.devices.iter().map(|d| d.name.clone()).collect();
+    if let Some(device) = profile.devices.iter().find(|d| Some(&d.name) == file.device.as_ref()) {
+        environment.scheduler.clone_from(&device.scheduler);
+        environment.read_ahead_bytes = device.read_ahead_bytes;
+        environment.queue_requests = device.queue_requests;
+        environment.rotational = device.rotational;
+        environment.throttle.clone_from(&device.throttle);
+    }
+}
+
+fn observer(profile: &Profile) -> ObserverRecord {
+    let seen = &profile.observer;
+    let cost_ns = seen.own_cpu_ns as f64 + seen.in_program_ns;
+    ObserverRecord {
+        cost_share: if profile.wall_ns > 0 { cost_ns / profile.wall_ns as f64 } else { 0.0 },
+        own_cpu_s: seen.own_cpu_ns as f64 / SECOND,
+        in_program_s: seen.in_program_ns / SECOND,
+        events: seen.events,
+        lost: seen.lost,
+        switch_duty: seen.switch_duty,
+        call_bursts: seen.call_bursts,
+        call_burst_s: seen.call_burst_ns as f64 / SECOND,
+        peak_memory_bytes: seen.peak_memory_bytes,
+    }
+}
+
+/// One layer's entry.
+fn layer_share(id: Layer, part: &Measured, basis: &Basis) -> LayerShare {
+    let (share, share_low, share_high) = basis.share(part);
+    LayerShare {
+        id,
+        busy_s: part.busy_ns / SECOND,
+        wait_s: part.wait_ns / SECOND,
+        share,
+        share_low,
+        share_high,
+    }
+}
+
+/// The layers of some entries, as shares of these entries.
+fn split(profile: &Profile, entries: &[&Entry]) -> Vec<LayerShare> {
+    let mut sums: BTreeMap<Layer, Measured> = BTreeMap::new();
+    for entry in entries {
+        sums.entry(entry.class.layer).or_default().add(entry);
+    }
+    let whole_ns = entries.iter().map(|entry| entry.time_ns).sum();
+    let basis = Basis::new(profile, entries.iter().copied(), whole_ns);
+    let alone = sums.len() == 1;
+    let mut layers: Vec<LayerShare> =
+        sums.into_iter().map(|(id, part)| layer_share(id, &part, &basis)).collect();
+    if alone && let Some(only) = layers.first_mut() {
+        // All of it is all of it, however few samples there are.
+        (only.share_low, only.share_high) = (only.share, only.share);
+    }
+    layers
+}
+
+/// The layers of the whole. The account's own ledger decides: it also holds what no entry does.
+fn layers(account: &Account, basis: &Basis) -> Vec<LayerShare> {
+    let entry = |layer: &iowhy_core::layer::LayerTime| {
+        let mut part = Measured::of(account.entries.iter().filter(|e| e.class.layer == layer.id));
+        part.busy_ns = layer.busy_ns;
+        part.wait_ns = layer.wait_ns;
+        layer_share(layer.id, &part, basis)
+    };
+    account.layers.entries().iter().map(entry).collect()
+}
+
+fn waits(account: &Account, pick: impl Fn(&Entry) -> bool) -> Vec<WaitRecord> {
+    let mut sums: BTreeMap<Wait, Measured> = BTreeMap::new();
+    for entry in account.entries.iter().filter(|e| pick(e)) {
+        if let Some(wait) = entry.class.wait {
+            sums.entry(wait).or_default().add(entry);
+        }
+    }
+    let mut waits: Vec<WaitRecord> = sums
+        .into_iter()
+        .map(|(wait, sum)| WaitRecord {
+            id: wait.id().to_owned(),
+            words: wait.words().to_owned(),
+            on_path: wait.on_path(),
+            seconds: sum.total_ns() / SECOND,
+            wall_s: sum.wall_ns / SECOND,
+            share: if account.thread_ns > 0.0 { sum.total_ns() / account.thread_ns } else { 0.0 },
+            events: sum.sleeps,
+        })
+        .collect();
+    waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    waits
+}
+
+fn operations(
+    profile: &Profile,
+    account: &Account,
+    meaning: &Meaning,
+    basis: &Basis,
+) -> Vec<OperationRecord> {
+    let mut sums: BTreeMap<Operation, Measured> = BTreeMap::new();
+    for entry in &account.entries {
+        sums.entry(entry.class.operation).or_default().add(entry);
+    }
+    let mut operations: Vec<OperationRecord> = sums
+        .into_iter()
+        .map(|(operation, sum)| {
+            let (share, share_low, share_high) = basis.share(&sum);
+            let calls = calls(profile, meaning, operation);
+            let entries: Vec<&Entry> =
+                account.entries.iter().filter(|e| e.class.operation == operation).collect();
+            OperationRecord {
+                id: operation.id().to_owned(),
+                calls: calls.map(|(value, _)| value.round() as u64),
+                calls_interval: calls.map(|(_, interval)| interval),
+                seconds: sum.total_ns() / SECOND,
+                wall_s: sum.wall_ns / SECOND,
+                share,
+                share_low,
+                share_high,
+                events: sum.samples + sum.sleeps,
+                layers: split(profile, &entries),
+                waits: waits(account, |e| e.class.operation == operation),
+            }
+        })
+        .collect();
+    operations.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    operations
+}
+
+/// How many calls an operation had, with the interval: reads and writes are counted by the kernel, the others are
+/// known from a complete trace, or scaled from bursts.
+fn calls(profile: &Profile, meaning: &Meaning, operation: Operation) -> Option<(f64, (f64, f64))> {
+    let exact = match operation {
+        Operation::Read => profile.io.read_calls,
+        Operation::Write => profile.io.write_calls,
+        Operation::User | Operation::Interrupt | Operation::Unknown => return None,
+        _ => None,
+    };
+    if let Some(calls) = exact {
+        return Some((calls as f64, (calls as f64, calls as f64)));
+    }
+    let sample = profile.calls.as_ref()?;
+    // The table of kernel functions knows which operation a call is: there is no second list of names.
+    let of_operation = |call: &&CallCount| meaning.operation_of_call(&call.name) == operation;
+    let mut counts = sample.calls.iter().filter(of_operation).peekable();
+    counts.peek()?;
+    let counts: Vec<&CallCount> = counts.collect();
+    let seen: u64 = counts.iter().map(|c| c.calls).sum();
+    if sample.complete {
+        return Some((seen as f64, (seen as f64, seen as f64)));
+    }
+    scaled(profile, sample, &counts, seen as f64)
+}
+
+/// Fewer bursts than this say nothing of their spread.
+const LEAST_BURSTS: usize = 5;
+
+/// A count of the whole run from bursts. The interval is the normal one of a mean of bursts; its ends never fall below
+/// what was seen.
+fn scaled(
+    profile: &Profile,
+    sample: &CallSample,
+    counts: &[&CallCount],
+    seen: f64,
+) -> Option<(f64, (f64, f64))> {
+    let bursts = counts.iter().map(|c| c.per_burst.len()).max().unwrap_or(0);
+    if bursts < LEAST_BURSTS || sample.observed_ns == 0 || seen == 0.0 {
+        return None;
+    }
+    let mut sums = vec![0.0; bursts];
+    for call in counts {
+        for (sum, calls) in sums.iter_mut().zip(&call.per_burst) {
+            *sum += f64::from(*calls);
+        }
+    }
+    let n = bursts as f64;
+    let mean = sums.iter().sum::<f64>() / n;
+    let variance = sums.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let relative = if mean > 0.0 { 1.96 * (variance / n).sqrt() / mean } else { 1.0 };
+    let value = seen * profile.wall_ns as f64 / sample.observed_ns as f64;
+    Some((value, ((value * (1.0 - relative)).max(seen), value * (1.0 + relative))))
+}
+
+fn threads(profile: &Profile, account: &Account) -> Vec<ThreadRecord> {
+    let mut order: Vec<usize> = (0..profile.threads.len()).collect();
+    order.sort_by_key(|i| std::cmp::Reverse(profile.threads[*i].lifetime_ns));
+    order.truncate(MOST_THREADS);
+    let mut entries: HashMap<u32, Vec<&Entry>> = HashMap::new();
+    for entry in &account.entries {
+        entries.entry(entry.thread).or_default().push(entry);
+    }
+    let thread = |index: usize| {
+        let t = &profile.threads[index];
+        let own = entries.get(&(index as u32)).map_or(&[] as &[&Entry], Vec::as_slice);
+        ThreadRecord {
+            name: t.name.clone(),
+            pid: t.pid,
+            tid: t.tid,
+            count: t.count.max(1),
+            lifetime_s: t.lifetime_ns as f64 / SECOND,
+            running_s: t.running_ns as f64 / SECOND,
+            queued_s: t.queued_ns as f64 / SECOND,
+            blocked_s: t.blocked_ns as f64 / SECOND,
+            layers: split(profile, own),
+        }
+    };
+    order.into_iter().map(thread).collect()
+}
+
+/// Who asked: the innermost function of the program outside of the system's libraries, by thread name and operation.
+fn call_sites(profile: &Profile, meaning: &Meaning, basis: &Basis) -> Vec<CallSite> {
+    let mut sums: HashMap<(&str, u32, Operation), Measured> = HashMap::new();
+    for stack in &profile.stacks {
+        let (Some(class), Some(thread)) =
+            (meaning.of_stack(profile, stack), profile.threads.get(stack.thread as usize))
+        else {
+            continue;
+        };
+        let own = |id: &&u32| {
+            profile.symbols.get(**id as usize).is_some_and(|s| !is_library(s.object.as_deref(), &s.name))
+        };
+        let Some(function) = stack.user.iter().find(own) else { continue };
+        let entry = Entry {
+            thread: stack.thread,
+            class,
+            busy: stack.state == State::Running,
+            time_ns: stack.time_ns,
+            wall_ns: stack.wall_ns,
+            events: stack.events,
+        };
+        sums.entry((&thread.name, *function, class.operation)).or_default().add(&entry);
+    }
+    let site = |((thread, function, operation), sum): (&(&str, u32, Operation), &Measured)| {
+        let symbol = profile.symbols.get(*function as usize)?;
+        let (share, share_low, share_high) = basis.share(sum);
+        Some(CallSite {
+            thread: (*thread).to_owned(),
+            function: symbol.name.clone(),
+            object: symbol.object.clone(),
+            operation: operation.id().to_owned(),
+            seconds: sum.total_ns() / SECOND,
+            share,
+            share_low,
+            share_high,
+            events: sum.samples + sum.sleeps,
+        })
+    };
+    let mut sites: Vec<CallSite> = sums.iter().filter_map(site).collect();
+    // Equal times in a stable order: a map has none.
+    sites.sort_by(|a, b| {
+        let names = |s: &CallSite| (s.thread.clone(), s.function.clone(), s.operation.clone());
+        b.seconds.total_cmp(&a.seconds).then_with(|| names(a).cmp(&names(b)))
+    });
+    sites.truncate(MOST_CALL_SITES);
+    sites
+}
+
+/// Whether a user frame tells nothing about the program: the C library, the loader, the kernel's page in user memory,
+/// addresses without a name or a file.
+fn is_library(object: Option<&str>, function: &str) -> bool {
+    const LIBRARIES: [&str; 7] =
+        ["libc.so", "libc-", "libpthread", "ld-linux", "ld-musl", "[vdso]", "libc.musl"];
+    let Some(object) = object else { return true };
+    let file = object.rsplit('/').next().unwrap_or(object);
+    LIBRARIES.iter().any(|library| file.starts_with(library)) || function.starts_with("0x")
+}

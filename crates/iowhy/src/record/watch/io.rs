@@ -1,0 +1,48 @@
+//! Bytes and calls: from the kernel's counters to the record's, and what part came from the cache.
+
+use iowhy_core::profile::Profile;
+
+use super::IoRecord;
+
+/// The record's block of counters.
+pub(super) fn io(profile: &Profile) -> IoRecord {
+    let io = &profile.io;
+    let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+    IoRecord {
+        calls: sum(io.read_calls, io.write_calls),
+        bytes: sum(io.read_bytes, io.written_bytes),
+        device_bytes: sum(io.device_read_bytes, io.device_written_bytes),
+        read_calls: io.read_calls,
+        write_calls: io.write_calls,
+        read_bytes: io.read_bytes,
+        written_bytes: io.written_bytes,
+        device_read_bytes: io.device_read_bytes,
+        device_written_bytes: io.device_written_bytes,
+        cache_hit_share: cache_hit_share(profile),
+        major_faults: io.major_faults,
+        files: profile.files.clone(),
+    }
+}
+
+/// Part of the bytes read from regular files that no device had to deliver. Known where nothing was fetched, and where
+/// every call was seen, so that the bytes from pipes and sockets can be told from those from files. Not where files
+/// are mapped: their bytes are fetched, but never read by a call.
+pub(super) fn cache_hit_share(profile: &Profile) -> Option<f64> {
+    let read = profile.io.read_bytes.filter(|bytes| *bytes > 0)?;
+    let fetched = profile.io.device_read_bytes?;
+    let regular = |kind: &str| kind == "regular" || kind == "block-device";
+    let complete = profile.calls.as_ref().is_some_and(|calls| calls.complete);
+    let from_files: u64 =
+        profile.files.iter().filter(|file| regular(&file.kind)).map(|file| file.reads.bytes).sum();
+    if from_files == 0 {
+        // No file was seen to be read: what was read may have come from pipes and sockets.
+        return None;
+    }
+    if fetched == 0 {
+        return Some(1.0);
+    }
+    if !complete || profile.files.iter().any(|file| file.mapped) {
+        return None;
+    }
+    Some((1.0 - fetched as f64 / from_files.min(read) as f64).max(0.0))
+}

@@ -1,0 +1,249 @@
+//! The record of a watched program: the promised keys first, the raw profile last.
+//!
+//! Shares are of thread time unless said otherwise, and come with the 95 % interval that sampling leaves; where both
+//! ends equal the value it was not sampled but measured. What may not enter: how it is shown.
+
+mod build;
+mod interval;
+mod io;
+#[cfg(test)]
+pub(crate) mod synthetic;
+#[cfg(test)]
+mod tests;
+
+pub use build::{Told, record};
+
+use iowhy_core::environment::Environment;
+use iowhy_core::finding::Finding;
+use iowhy_core::layer::Layer;
+use iowhy_core::profile::{DeviceUse, FileUse, Lack, Profile, Tier};
+use iowhy_core::warning::Warning;
+use serde::{Deserialize, Serialize};
+
+/// What was found out about a program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WatchRecord {
+    /// Version of this format.
+    pub schema: u32,
+    /// Version of iowhy.
+    pub iowhy: String,
+    /// The command as it was typed.
+    pub command: String,
+    /// The program that was watched: its command line, or its number and name.
+    pub subject: String,
+    /// Machine, and the device under the files that moved most bytes.
+    pub environment: Environment,
+    /// What a reader must know.
+    pub warnings: Vec<Warning>,
+    /// From start to end.
+    pub wall_s: f64,
+    /// Life times of all threads together.
+    pub thread_s: f64,
+    /// Of it, time on a CPU.
+    pub cpu_s: f64,
+    /// Part of `wall_s` in which no thread ran, wanted to run or waited on the I/O path.
+    pub idle_s: f64,
+    /// How it ended; `null` when it still runs, or when that cannot be known.
+    pub exit: Option<Exit>,
+    /// Processes that were seen.
+    pub processes: u64,
+    /// What could be seen.
+    pub tier: Tier,
+    /// What could not.
+    pub lacks: Vec<Lack>,
+    /// What watching cost.
+    pub observer: ObserverRecord,
+    /// Bytes and calls.
+    pub io: IoRecord,
+    /// Thread time by layer; sums to `thread_s`.
+    pub layers: Vec<LayerShare>,
+    /// Thread time by what the program asked for, most first.
+    pub operations: Vec<OperationRecord>,
+    /// Sleeps by what they waited for, most first.
+    pub waits: Vec<WaitRecord>,
+    /// Part of the thread time that nothing explains, 0 to 1.
+    pub unexplained_share: f64,
+    /// Causes, most valuable first.
+    pub findings: Vec<Finding>,
+    /// Devices under the files, all their users together.
+    pub devices: Vec<DeviceUse>,
+    /// Threads, or pools of threads of one name, the longest-lived first.
+    pub threads: Vec<ThreadRecord>,
+    /// Functions of the program that asked for it, most time first.
+    pub call_sites: Vec<CallSite>,
+    /// Everything that was seen.
+    pub profile: Profile,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// Killed by this signal.
+    Signal(i32),
+}
+
+/// What watching cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObserverRecord {
+    /// CPU time of watching, in the watcher and in the program, over the wall time: 0.01 is 1 % of one CPU.
+    pub cost_share: f64,
+    /// Of it, CPU time of the watcher.
+    pub own_cpu_s: f64,
+    /// Of it, CPU time taken out of the program (events times their self-tested cost).
+    pub in_program_s: f64,
+    /// Records that were read.
+    pub events: u64,
+    /// Records that the kernel lost.
+    pub lost: u64,
+    /// Part of the run in which every switch was recorded with its stack.
+    pub switch_duty: f64,
+    /// Bursts of system-call tracing.
+    pub call_bursts: u32,
+    /// Their length together.
+    pub call_burst_s: f64,
+    /// Greatest resident memory of the watcher.
+    pub peak_memory_bytes: Option<u64>,
+}
+
+/// Bytes and calls of the program, counted by the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct IoRecord {
+    /// Calls of the read and write families.
+    pub calls: Option<u64>,
+    /// Bytes they moved, to and from any kind of file.
+    pub bytes: Option<u64>,
+    /// Bytes that the program caused to move between memory and block devices.
+    pub device_bytes: Option<u64>,
+    /// Calls of the read family.
+    pub read_calls: Option<u64>,
+    /// Calls of the write family.
+    pub write_calls: Option<u64>,
+    /// Bytes read.
+    pub read_bytes: Option<u64>,
+    /// Bytes written.
+    pub written_bytes: Option<u64>,
+    /// Bytes fetched from devices, read-ahead included.
+    pub device_read_bytes: Option<u64>,
+    /// Bytes made dirty or written directly.
+    pub device_written_bytes: Option<u64>,
+    /// Part of the bytes read from regular files that did not come from a device, 0 to 1; at least, where read-ahead
+    /// fetched what was not read. `null` where it cannot be known.
+    pub cache_hit_share: Option<f64>,
+    /// Page faults that waited for a device.
+    pub major_faults: Option<u64>,
+    /// Files, most bytes first. Their calls are those that bursts saw, not all.
+    pub files: Vec<FileUse>,
+}
+
+/// Time in a layer. Its share is of the whole that is split: the program's thread time, or that of an operation or a
+/// thread.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LayerShare {
+    /// Which.
+    pub id: Layer,
+    /// On a CPU.
+    pub busy_s: f64,
+    /// Off it.
+    pub wait_s: f64,
+    /// Part of the whole.
+    pub share: f64,
+    /// Lower end of the interval of `share`.
+    pub share_low: f64,
+    /// Upper end.
+    pub share_high: f64,
+}
+
+/// Time of an operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationRecord {
+    /// Which.
+    pub id: String,
+    /// Calls, where they are known: counted, or scaled from bursts.
+    pub calls: Option<u64>,
+    /// Interval of `calls`; equal ends: counted exactly.
+    pub calls_interval: Option<(f64, f64)>,
+    /// Thread time.
+    pub seconds: f64,
+    /// Its part of the wall clock.
+    pub wall_s: f64,
+    /// Part of the program's thread time.
+    pub share: f64,
+    /// Lower end of the interval of `share`.
+    pub share_low: f64,
+    /// Upper end.
+    pub share_high: f64,
+    /// Samples and sleeps it rests on.
+    pub events: u64,
+    /// Where its time went; sums to `seconds`.
+    pub layers: Vec<LayerShare>,
+    /// What it waited for.
+    pub waits: Vec<WaitRecord>,
+}
+
+/// Time asleep on one thing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WaitRecord {
+    /// On what.
+    pub id: String,
+    /// The same in words.
+    pub words: String,
+    /// Whether it is on the path between the program and the disk.
+    pub on_path: bool,
+    /// Thread time.
+    pub seconds: f64,
+    /// Its part of the wall clock.
+    pub wall_s: f64,
+    /// Part of the program's thread time.
+    pub share: f64,
+    /// Sleeps that were seen.
+    pub events: u64,
+}
+
+/// A thread, or a pool of one name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadRecord {
+    /// Its name.
+    pub name: String,
+    /// Its process; of a pool, one of them.
+    pub pid: u32,
+    /// Its number; of a pool, one of them.
+    pub tid: u32,
+    /// Threads that this entry stands for.
+    pub count: u64,
+    /// Time it existed.
+    pub lifetime_s: f64,
+    /// Time on a CPU.
+    pub running_s: f64,
+    /// Time without a CPU that it wanted.
+    pub queued_s: f64,
+    /// Time asleep.
+    pub blocked_s: f64,
+    /// Where its time went.
+    pub layers: Vec<LayerShare>,
+}
+
+/// A function of the program that asked the kernel for something, or computed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallSite {
+    /// Name of the thread.
+    pub thread: String,
+    /// The innermost function outside of the system's libraries.
+    pub function: String,
+    /// The file it is in.
+    pub object: Option<String>,
+    /// What it asked for.
+    pub operation: String,
+    /// Thread time.
+    pub seconds: f64,
+    /// Part of the program's thread time.
+    pub share: f64,
+    /// Lower end of the interval of `share`.
+    pub share_low: f64,
+    /// Upper end.
+    pub share_high: f64,
+    /// Samples and sleeps it rests on.
+    pub events: u64,
+}

@@ -1,0 +1,283 @@
+//! Profiles that were never measured, with accounts and findings that are known: for tests of records and screens.
+
+use iowhy_core::finding::{Finding, FindingId, Gain};
+use iowhy_core::layer::{Layer, Ledger};
+use iowhy_core::profile::*;
+use iowhy_explain::account::{Account, Entry};
+use iowhy_explain::classify::{Class, Operation, Wait};
+
+use crate::meaning::Explained;
+
+/// Puts a profile and its account together, stack by stack, so that both close.
+pub(crate) struct Builder {
+    /// The profile so far.
+    pub(crate) profile: Profile,
+    account: Account,
+    /// Findings to add.
+    pub(crate) findings: Vec<Finding>,
+}
+
+const MS: f64 = 1e6;
+
+impl Builder {
+    /// A program of this wall time that saw everything at tier 3.
+    pub(crate) fn new(wall_ms: f64) -> Builder {
+        let profile = Profile {
+            wall_ns: (wall_ms * MS) as u64,
+            idle_wall_ns: wall_ms * MS,
+            end: End::Code(0),
+            sight: Sight { tier: Tier::T3, lacks: vec![] },
+            observer: Observer { switch_duty: 1.0, ..Observer::default() },
+            processes: vec![Process { pid: 100, name: "program".to_owned(), count: 1, ..Process::default() }],
+            ..Profile::default()
+        };
+        Builder { profile, account: Account::default(), findings: vec![] }
+    }
+
+    /// Adds a thread; it lives as long as its stacks.
+    pub(crate) fn thread(&mut self, name: &str) -> u32 {
+        let index = self.profile.threads.len() as u32;
+        let thread =
+            Thread { name: name.to_owned(), pid: 100, tid: 100 + index, count: 1, ..Thread::default() };
+        self.profile.threads.push(thread);
+        index
+    }
+
+    fn symbols(&mut self, names: &[&str], object: Option<&str>) -> Vec<SymbolId> {
+        let mut ids = Vec::new();
+        for name in names {
+            // The wrappers of system calls are the C library's.
+            let wrapper = ["read", "write", "fdatasync"].contains(name);
+            let object = object.map(|program| if wrapper { "/usr/lib/libc.so.6" } else { program });
+            let symbol = Symbol { name: (*name).to_owned(), object: object.map(str::to_owned) };
+            let at = self.profile.symbols.iter().position(|s| *s == symbol).unwrap_or_else(|| {
+                self.profile.symbols.push(symbol);
+                self.profile.symbols.len() - 1
+            });
+            ids.push(at as SymbolId);
+        }
+        ids
+    }
+
+    /// Adds time: `ms` of a thread, with its meaning, on the wall clock unless it waits off the path.
+    pub(crate) fn time(
+        &mut self,
+        thread: u32,
+        (operation, layer, wait): (Operation, Layer, Option<Wait>),
+        kernel: &[&str],
+        user: &[&str],
+        (ms, events): (f64, u64),
+    ) {
+        let state = match (layer, wait) {
+            (Layer::CpuQueue, _) => State::Queued,
+            (_, Some(_)) => State::Blocked,
+            (_, None) => State::Running,
+        };
+        let on_wall = wait.is_none_or(Wait::on_path);
+        let (time_ns, wall_ns) = (ms * MS, if on_wall { ms * MS } else { 0.0 });
+        let kernel = self.symbols(kernel, None);
+        let user = self.symbols(user, Some("/usr/bin/program"));
+        let known = layer != Layer::Unexplained;
+        self.profile.stacks.push(StackTime { thread, state, kernel, user, known, time_ns, wall_ns, events });
+        let t = &mut self.profile.threads[thread as usize];
+        t.lifetime_ns += time_ns as u64;
+        match state {
+            State::Running => t.running_ns += time_ns as u64,
+            State::Queued => t.queued_ns += time_ns as u64,
+            State::Blocked => t.blocked_ns += time_ns as u64,
+        }
+        self.profile.idle_wall_ns -= wall_ns;
+        let busy = state == State::Running;
+        self.account.layers.add(layer, if busy { time_ns } else { 0.0 }, if busy { 0.0 } else { time_ns });
+        let class = Class { operation, layer, wait };
+        self.account.entries.push(Entry { thread, class, busy, time_ns, wall_ns, events });
+    }
+
+    /// Both, closed.
+    pub(crate) fn done(mut self) -> (Profile, Explained) {
+        self.profile.stacks.sort_by(|a, b| b.time_ns.total_cmp(&a.time_ns));
+        assert_eq!(self.profile.check(1e-6), Ok(()), "a synthetic profile keeps the law");
+        self.account.thread_ns = self.profile.thread_ns() as f64;
+        self.account.wall_ns = self.profile.wall_ns as f64;
+        self.account.idle_wall_ns = self.profile.idle_wall_ns;
+        (self.profile, Explained { account: self.account, findings: self.findings })
+    }
+}
+
+/// One thread that writes records and makes each durable.
+pub(crate) fn sync_loop() -> (Profile, Explained) {
+    let mut b = Builder::new(1610.0);
+    let t = b.thread("writer");
+    let sync = ["fdatasync", "commit", "main"];
+    let kernel = |inner: &'static str| ["schedule", inner, "__x64_sys_fdatasync"];
+    let waiting = |wait| (Operation::Sync, Layer::Writeback, Some(wait));
+    b.time(t, waiting(Wait::DataWriteback), &kernel("folio_wait_writeback"), &sync, (505.0, 3804));
+    b.time(t, waiting(Wait::CacheFlush), &kernel("blkdev_issue_flush"), &sync, (470.0, 3803));
+    b.time(t, waiting(Wait::Journal), &kernel("jbd2_log_wait_commit"), &sync, (20.0, 32));
+    let busy = |operation, layer| (operation, layer, None);
+    b.time(
+        t,
+        busy(Operation::Sync, Layer::Device),
+        &["iowrite16", "__x64_sys_fdatasync"],
+        &sync,
+        (300.0, 299),
+    );
+    b.time(
+        t,
+        busy(Operation::Sync, Layer::Block),
+        &["submit_bio", "__x64_sys_fdatasync"],
+        &sync,
+        (120.0, 121),
+    );
+    b.time(
+        t,
+        busy(Operation::Sync, Layer::Filesystem),
+        &["ext4_sync_file", "__x64_sys_fdatasync"],
+        &sync,
+        (80.0, 80),
+    );
+    let write = ["write", "append", "main"];
+    b.time(
+        t,
+        busy(Operation::Write, Layer::Filesystem),
+        &["vfs_write", "__x64_sys_write"],
+        &write,
+        (60.0, 58),
+    );
+    b.time(t, busy(Operation::Write, Layer::Copy), &["copy_folio_from_iter_atomic"], &write, (10.0, 11));
+    b.time(t, busy(Operation::User, Layer::Program), &[], &["encode", "main"], (31.0, 30));
+    b.time(t, (Operation::Sync, Layer::CpuQueue, None), &[], &sync, (9.0, 40));
+    b.time(t, busy(Operation::Unknown, Layer::Unexplained), &[], &[], (5.0, 5));
+    b.profile.io = IoCounters {
+        read_calls: Some(12),
+        write_calls: Some(3804),
+        read_bytes: Some(0),
+        written_bytes: Some(3804 * 4096),
+        device_read_bytes: Some(0),
+        device_written_bytes: Some(3804 * 4096),
+        major_faults: Some(0),
+        ..IoCounters::default()
+    };
+    let access = |calls: u64| Access { calls, bytes: calls * 4096, ..Access::default() };
+    b.profile.files = vec![FileUse {
+        path: "/srv/db/journal.log".to_owned(),
+        kind: "regular".to_owned(),
+        file_system: Some("ext4".to_owned()),
+        device: Some("vda".to_owned()),
+        size_bytes: Some(3804 * 4096),
+        writes: access(380),
+        syncs: 380,
+        opens: 1,
+        ..FileUse::default()
+    }];
+    b.profile.devices = vec![DeviceUse {
+        name: "vda".to_owned(),
+        writes: 7643,
+        written_bytes: 38 << 20,
+        flushes: 3836,
+        busy_ns: 1_290_000_000,
+        scheduler: Some("none".to_owned()),
+        read_ahead_bytes: Some(128 << 10),
+        ..DeviceUse::default()
+    }];
+    b.profile.calls = Some(CallSample {
+        bursts: 10,
+        observed_ns: 161_000_000,
+        complete: false,
+        calls: vec![CallCount {
+            name: "fdatasync".to_owned(),
+            calls: 380,
+            per_burst: vec![38; 10],
+            ..CallCount::default()
+        }],
+    });
+    b.profile.observer = Observer {
+        own_cpu_ns: 21_000_000,
+        in_program_ns: 13_900_000.0,
+        events: 31_412,
+        switch_duty: 1.0,
+        call_bursts: 10,
+        call_burst_ns: 161_000_000,
+        ..Observer::default()
+    };
+    b.findings = vec![Finding {
+        id: FindingId::SyncPerWrite,
+        share: 0.93,
+        sentence: "each record is made durable by itself: about one fdatasync for each write, and the syncs take \
+                   93 % of the time"
+            .to_owned(),
+        evidence: vec![
+            "3804 sleeps in data write-back (505 ms) and 3803 in the device's cache flush (470 ms)".to_owned(),
+            "1.0 syncs per write in 10 bursts".to_owned(),
+        ],
+        advice: "write several records, then call fdatasync once; or let one thread make the records of all durable \
+                 (group commit)"
+            .to_owned(),
+        gain: Some(Gain { predicted: 11.3, low: 5.8, high: 20.1 }),
+    }];
+    b.done()
+}
+
+/// Three threads; most time is spent asleep on pipes, the rest reading what the cache does not hold.
+pub(crate) fn pipeline() -> (Profile, Explained) {
+    let mut b = Builder::new(4000.0);
+    let main = b.thread("collect");
+    let worker = b.thread("reader-with-a-long-name");
+    let third = b.thread("");
+    let read = |layer, wait| (Operation::Read, layer, wait);
+    let at = ["read", "next_block", "main"];
+    b.time(
+        worker,
+        read(Layer::Device, Some(Wait::DeviceRead)),
+        &["io_schedule", "filemap_read"],
+        &at,
+        (700.0, 900),
+    );
+    b.time(worker, read(Layer::Copy, None), &["_copy_to_iter", "filemap_read"], &at, (60.0, 59));
+    b.time(
+        worker,
+        (Operation::Futex, Layer::Elsewhere, Some(Wait::Futex)),
+        &["futex_do_wait"],
+        &at,
+        (3240.0, 12),
+    );
+    b.time(main, read(Layer::Elsewhere, Some(Wait::Pipe)), &["pipe_read"], &["main"], (3900.0, 4000));
+    b.time(main, (Operation::User, Layer::Program, None), &[], &["main"], (100.0, 101));
+    b.time(
+        third,
+        (Operation::Poll, Layer::Elsewhere, Some(Wait::Poll)),
+        &["do_epoll_wait"],
+        &[],
+        (4000.0, 1),
+    );
+    b.profile.end = End::Signal(15);
+    b.profile.sight.tier = Tier::T1;
+    b.profile.sight.lacks = vec![Lack {
+        id: "clock".to_owned(),
+        sentence:
+            "no clock on every CPU: kernel.perf_event_paranoid is 1, so that CPU time of threads that sleep \
+                   often is split less surely"
+                .to_owned(),
+        fix: Some("sudo sysctl kernel.perf_event_paranoid=0".to_owned()),
+    }];
+    b.profile.observer.switch_duty = 0.25;
+    b.profile.observer.lost = 7;
+    b.profile.observer.events = 9000;
+    b.findings = vec![Finding {
+        id: FindingId::WaitingElsewhere,
+        share: 0.78,
+        sentence: "most of the time nothing of the program was active: it waited for a pipe".to_owned(),
+        evidence: vec![],
+        advice: "look at the program at the other end of the pipe".to_owned(),
+        gain: None,
+    }];
+    b.done()
+}
+
+/// A program that did nothing at all, of which nothing was seen.
+pub(crate) fn nothing() -> (Profile, Explained) {
+    (
+        Profile { end: End::Gone, ..Profile::default() },
+        Explained { account: Account { layers: Ledger::default(), ..Account::default() }, findings: vec![] },
+    )
+}

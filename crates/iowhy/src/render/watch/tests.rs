@@ -1,0 +1,120 @@
+//! Screens of known programs, as they are seen at several widths; the expected ones stand beside those of the binary.
+
+use std::path::PathBuf;
+
+use super::words::*;
+use super::*;
+use crate::meaning::{Explained, Meaning};
+use crate::record::watch::{Told, record, synthetic};
+use crate::render::table::visible_width;
+use iowhy_core::environment::Environment;
+use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::profile::Profile;
+use proptest::prelude::*;
+
+fn of((profile, explained): (Profile, Explained), subject: &str) -> WatchRecord {
+    let environment = Environment {
+        kernel: "6.18.44".to_owned(),
+        cpus: 2,
+        memory_bytes: 8 << 30,
+        ..Environment::default()
+    };
+    let told = Told { subject: subject.to_owned(), environment, ..Told::default() };
+    record(profile, explained, &Meaning::new(), told)
+}
+
+fn plain(record: &WatchRecord, width: usize) -> String {
+    anstream::adapter::strip_str(&screen(record, width)).to_string()
+}
+
+/// Compares with the file of that name; `IOWHY_UPDATE=1` writes it.
+fn assert_expected(name: &str, got: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/command/expected").join(name);
+    if std::env::var_os("IOWHY_UPDATE").is_some() {
+        std::fs::write(&path, got).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(expected == got, "{name} differs from (IOWHY_UPDATE=1 rewrites it):\n{got}");
+}
+
+#[test]
+fn screens_are_as_expected() {
+    let sync = of(synthetic::sync_loop(), "./ingest --records 3804 /srv/db");
+    for width in [80, 100, 120] {
+        assert_expected(&format!("watch-sync-{width}.txt"), &plain(&sync, width));
+    }
+    let pipeline = of(synthetic::pipeline(), "process 100 collect");
+    assert_expected("watch-pipeline-100.txt", &plain(&pipeline, 100));
+    assert_expected("watch-nothing-100.txt", &plain(&of(synthetic::nothing(), "true"), 100));
+}
+
+#[test]
+fn a_screen_fits_whatever_the_width_and_always_says_what_is_unexplained() {
+    for run in [synthetic::sync_loop(), synthetic::pipeline(), synthetic::nothing()] {
+        let r = of(run, &"a very long command line ".repeat(20));
+        for width in [40, 60, 80, 100, 120, 500] {
+            let text = plain(&r, width);
+            for line in text.lines() {
+                assert!(visible_width(line) <= width.min(120), "{width}: {line}");
+            }
+            assert!(r.layers.is_empty() || text.contains("? unexplained"), "{text}");
+        }
+        assert!(plain(&r, 100).lines().count() <= 40, "{}", plain(&r, 100));
+    }
+}
+
+#[test]
+fn nothing_the_program_chose_reaches_the_terminal_as_a_control_code() {
+    let (mut profile, explained) = synthetic::sync_loop();
+    profile.files[0].path = "/tmp/\u{1b}[2J\nname".to_owned();
+    profile.symbols.iter_mut().for_each(|s| s.name.push('\u{7}'));
+    profile.threads[0].name = "\u{1b}]0;x".to_owned();
+    let text = plain(&of((profile, explained), "evil\u{1b}[2J"), 100);
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+}
+
+#[test]
+fn many_findings_are_numbered_and_the_rest_named() {
+    let (profile, mut explained) = synthetic::sync_loop();
+    let first = explained.findings[0].clone();
+    for id in [FindingId::SmallRequests, FindingId::CopyBound, FindingId::Throttled, FindingId::InodeLock] {
+        explained.findings.push(Finding { id, gain: None, ..first.clone() });
+    }
+    let text = plain(&of((profile, explained), "x"), 100);
+    assert!(text.contains("1. sync-per-write  gain 11x [5.8, 20]  93 % of the wall time"), "{text}");
+    assert!(text.contains("3. copy-bound  93 %") && text.contains("also: throttled, inode-lock"), "{text}");
+}
+
+#[test]
+fn numbers_are_written_with_what_is_known_of_them() {
+    let layer = |share, share_low, share_high| LayerShare {
+        id: Layer::Copy,
+        busy_s: 0.0,
+        wait_s: 0.0,
+        share,
+        share_low,
+        share_high,
+    };
+    assert_eq!(share(&layer(0.62, 0.62, 0.62)), "62 %");
+    assert_eq!(share(&layer(0.62, 0.60, 0.641)), "62 ±3 %");
+    assert_eq!(share(&layer(0.034, 0.031, 0.036)), "3.4 ±0.3 %");
+    assert_eq!(share(&layer(0.034, 0.0, 0.2)), "3 ±17 %");
+    assert_eq!([0, 999, 1000, 1234567].map(count), ["0", "999", "1,000", "1,234,567"]);
+    assert_eq!(
+        [0, 1023, 4096, 1536, 40 << 20, 1023 << 10].map(bytes),
+        ["0 B", "1023 B", "4 KiB", "1.5 KiB", "40 MiB", "1.0 MiB"]
+    );
+    assert_eq!([1.0, 1.078, 2.34, 11.3].map(factor), ["1.00", "1.08", "2.3", "11"]);
+    assert_eq!(cut_path("/a/very/long/path/name", 10), "…path/name");
+    assert_eq!(cut("abcdef", 4), "abc…");
+}
+
+proptest! {
+    #[test]
+    fn a_paragraph_keeps_its_words_and_its_width(text in "[a-z]{0,30}( [a-zµ]{1,50}){0,12}", width in 10usize..60) {
+        let wrapped = wrap(&text, width, "- ", "  ");
+        prop_assert!(wrapped.lines().all(|line| visible_width(line) <= width));
+        let letters = |s: &str| s.chars().filter(|c| c.is_alphabetic()).collect::<String>();
+        prop_assert_eq!(letters(&wrapped), letters(&text));
+    }
+}

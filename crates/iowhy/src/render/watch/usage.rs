@@ -1,0 +1,105 @@
+//! Bytes and calls in a few lines: what the program moved, what the devices did, what it waited for off the path.
+
+use iowhy_core::profile::DeviceUse;
+use iowhy_core::units;
+
+use super::words::{bytes, count, percent_of, plural, visible, wrap};
+use super::{DIM, seconds};
+use crate::record::watch::WatchRecord;
+
+/// Devices that are shown.
+const MOST_DEVICES: usize = 3;
+/// Waits off the path that are shown.
+const MOST_WAITS: usize = 4;
+
+/// The block, empty when nothing moved.
+pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
+    let mut text = String::new();
+    let indent = "           ";
+    let mut line = |label: &str, facts: String| {
+        if !facts.is_empty() {
+            text.push_str(&wrap(&facts, width, &format!("{label:<11}"), indent));
+        }
+    };
+    let io = &record.io;
+    let cache = match (io.cache_hit_share, io.device_read_bytes, io.read_bytes) {
+        (_, Some(0), Some(read)) if read > 0 => "; no byte of it came from a device".to_owned(),
+        (Some(share), Some(fetched), _) => {
+            format!("; {} came from a device, {} from the cache", bytes(fetched), percent_of(share))
+        }
+        (None, Some(fetched), Some(_)) => format!("; {} came from a device", bytes(fetched)),
+        _ => String::new(),
+    };
+    line("read", moved(io.read_bytes, io.read_calls).map(|m| m + &cache).unwrap_or_default());
+    line("written", moved(io.written_bytes, io.write_calls).unwrap_or_default());
+    let faults = io.major_faults.filter(|n| *n > 0);
+    line(
+        "faults",
+        faults
+            .map(|n| plural(n, "page fault waited for a device", "page faults waited for a device"))
+            .unwrap_or_default(),
+    );
+    for device in record.devices.iter().filter(|d| d.reads + d.writes + d.flushes > 0).take(MOST_DEVICES) {
+        line(&device.name, device_facts(device, record.wall_s));
+    }
+    let elsewhere: Vec<String> = record
+        .waits
+        .iter()
+        .filter(|wait| !wait.on_path && visible(wait.share))
+        .take(MOST_WAITS)
+        .map(|wait| format!("{} {} ({})", wait.words, seconds(wait.seconds), percent_of(wait.share)))
+        .collect();
+    line("waited for", elsewhere.join(", "));
+    if record.idle_s > 0.0 && record.wall_s > 0.0 && visible(record.idle_s / record.wall_s) {
+        line(
+            "idle",
+            format!(
+                "{} of the wall time no thread ran, wanted a CPU, or waited on the I/O path",
+                percent_of(record.idle_s / record.wall_s)
+            ),
+        );
+    }
+    if text.is_empty() { format!("{DIM}  no bytes were seen to move{DIM:#}\n\n") } else { text + "\n" }
+}
+
+/// `12 MiB in 3,000 calls of 4 KiB (mean)`; nothing when nothing moved.
+fn moved(moved: Option<u64>, calls: Option<u64>) -> Option<String> {
+    let (moved, calls) = (moved?, calls?);
+    if calls == 0 || (moved == 0 && calls < 100) {
+        return None;
+    }
+    let mean = if moved == 0 { String::new() } else { format!(", {} each", bytes(moved / calls)) };
+    Some(format!("{} in {}{mean}", bytes(moved), plural(calls, "call", "calls")))
+}
+
+/// What a device did over the time, whoever asked.
+fn device_facts(device: &DeviceUse, wall_s: f64) -> String {
+    let mut facts = Vec::new();
+    let mut requests = |n: u64, moved: u64, time_ns: u64, verb: &str| {
+        if n > 0 {
+            let each = if time_ns > 0 {
+                format!(", {}", units::time(time_ns as f64 / n as f64))
+            } else {
+                String::new()
+            };
+            facts.push(format!(
+                "{verb} {} in {} requests ({}{each} each)",
+                bytes(moved),
+                count(n),
+                bytes(moved / n)
+            ));
+        }
+    };
+    requests(device.reads, device.read_bytes, device.read_ns, "read");
+    requests(device.writes, device.written_bytes, device.write_ns, "wrote");
+    if device.flushes > 0 {
+        facts.push(plural(device.flushes, "flush", "flushes"));
+    }
+    if device.busy_ns > 0 && wall_s > 0.0 {
+        facts.push(format!("busy {}", percent_of((device.busy_ns as f64 / 1e9 / wall_s).min(1.0))));
+    }
+    if let Some(throttle) = &device.throttle {
+        facts.push(format!("limit {throttle}"));
+    }
+    facts.join(", ")
+}
