@@ -6,7 +6,7 @@ import threading
 
 folder, count, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 THREADS = 8
-BLOCK = 16384
+BLOCK = 4096
 
 
 def start(name, blocks):

@@ -1,10 +1,10 @@
-"""Reads a cold file in pieces of 64 KiB: `back` from the end to the front, where the kernel never reads ahead, or
+"""Reads a cold file in pieces of 16 KiB: `back` from the end to the front, where the kernel never reads ahead, or
 `front` to end."""
 import os
 import sys
 
 path, how = sys.argv[1:]
-PIECE = 1 << 16
+PIECE = 1 << 14
 fd = os.open(path, os.O_RDONLY)
 places = range(0, os.fstat(fd).st_size, PIECE)
 total = 0

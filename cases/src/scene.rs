@@ -202,9 +202,16 @@ fn warm_tree(path: &Path) -> Result<(), Problem> {
 }
 
 fn remove(path: &Path) -> Result<(), Problem> {
-    let gone = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    let folder = path.is_dir();
+    let gone = if folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     match gone {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(failed("remove", path)(e)),
-        _ => Ok(()),
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed("remove", path)(e)),
+        _ => {}
     }
+    // Removing many files leaves the journal with work that the next run would wait for.
+    if let (true, Some(parent)) = (folder, path.parent()) {
+        let parent = File::open(parent).map_err(failed("open", parent))?;
+        rustix::fs::syncfs(parent).map_err(|e| failed("sync", path)(e.into()))?;
+    }
+    Ok(())
 }

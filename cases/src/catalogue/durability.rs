@@ -18,9 +18,9 @@ const DIRTY: Case = Case {
 pub(super) const CASES: &[Case] = &[
     Case {
         name: "sync-rust",
-        what: "fdatasync after every record of 4 KiB; repaired: after every 500",
-        slow: &["{patient}", "write", "{dir}/out", "4096", "1000", "1"],
-        repaired: &["{patient}", "write", "{dir}/out", "4096", "1000", "500"],
+        what: "fdatasync after every record of 4 KiB; repaired: after every 300",
+        slow: &["{patient}", "write", "{dir}/out", "4096", "600", "1"],
+        repaired: &["{patient}", "write", "{dir}/out", "4096", "600", "300"],
         before: &[Before::Remove("out")],
         quick: true,
         ..SYNC
@@ -37,8 +37,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "sync-c",
         what: "appends entries of 200 bytes with O_DSYNC; repaired: one fdatasync",
-        slow: &["{bin}/journal", "{dir}/out", "1000", "each"],
-        repaired: &["{bin}/journal", "{dir}/out", "1000", "end"],
+        slow: &["{bin}/journal", "{dir}/out", "2000", "each"],
+        repaired: &["{bin}/journal", "{dir}/out", "2000", "end"],
         setup: &[Setup::Compile("journal")],
         before: &[Before::Remove("out")],
         needs: &[Need::Compiler],
@@ -63,9 +63,9 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "inode-lock-python",
-        what: "eight Python threads append 16 KiB blocks past the cache to one file; repaired: to their own",
-        slow: &["{python}", "{scripts}/append_threads.py", "{dir}/lock", "400", "shared"],
-        repaired: &["{python}", "{scripts}/append_threads.py", "{dir}/lock", "400", "own"],
+        what: "eight Python threads append blocks past the cache to one file; repaired: to their own",
+        slow: &["{python}", "{scripts}/append_threads.py", "{dir}/lock", "600", "shared"],
+        repaired: &["{python}", "{scripts}/append_threads.py", "{dir}/lock", "600", "own"],
         before: &[Before::Folder("lock")],
         needs: &[Need::Direct, Need::Python],
         ..INODE_LOCK

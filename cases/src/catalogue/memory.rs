@@ -47,8 +47,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "fresh-buffers-rust",
         what: "reads a cached file into a new zeroed buffer of 64 MiB each time; repaired: one buffer",
-        slow: &["{patient}", "fresh", "{dir}/data-256m", "67108864", "12", "fresh"],
-        repaired: &["{patient}", "fresh", "{dir}/data-256m", "67108864", "12", "reuse"],
+        slow: &["{patient}", "fresh", "{dir}/data-256m", "67108864", "6", "fresh"],
+        repaired: &["{patient}", "fresh", "{dir}/data-256m", "67108864", "6", "reuse"],
         ..FRESH
     },
     Case {
@@ -63,8 +63,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "fresh-buffers-python",
         what: "reads 64 MiB into a new bytes object each time; repaired: readinto one buffer",
-        slow: &["{python}", "{scripts}/fresh.py", "{dir}/data-256m", "12", "fresh"],
-        repaired: &["{python}", "{scripts}/fresh.py", "{dir}/data-256m", "12", "into"],
+        slow: &["{python}", "{scripts}/fresh.py", "{dir}/data-256m", "6", "fresh"],
+        repaired: &["{python}", "{scripts}/fresh.py", "{dir}/data-256m", "6", "into"],
         needs: &[Need::Python],
         ..FRESH
     },
@@ -96,9 +96,9 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "copy-bound-python",
-        what: "reads a cached file sixteen times to look at a byte of each page; repaired: maps it",
-        slow: &["{python}", "{scripts}/copy.py", "{dir}/data-256m", "16", "read"],
-        repaired: &["{python}", "{scripts}/copy.py", "{dir}/data-256m", "16", "map"],
+        what: "reads a cached file 24 times to look at a byte of each page; repaired: maps it",
+        slow: &["{python}", "{scripts}/copy.py", "{dir}/data-256m", "24", "read"],
+        repaired: &["{python}", "{scripts}/copy.py", "{dir}/data-256m", "24", "map"],
         needs: &[Need::Python],
         ..COPY
     },

@@ -23,6 +23,8 @@ const DATA_COLD: Before = Before::Cold("data-256m");
 const SMALL: Setup = Setup::Data("data-64m", 64 << 20);
 /// It is in the page cache.
 const SMALL_WARM: Before = Before::Warm("data-64m");
+/// It is not.
+const SMALL_COLD: Before = Before::Cold("data-64m");
 
 /// Every case.
 pub fn all() -> impl Iterator<Item = &'static Case> {

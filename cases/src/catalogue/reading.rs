@@ -2,12 +2,12 @@
 
 use iowhy_core::finding::FindingId;
 
-use super::{DATA, DATA_COLD, SMALL};
+use super::{DATA, DATA_COLD, SMALL, SMALL_COLD};
 use crate::case::{Before, Case, Need, Place, Setup};
 
 const DEPTH: Case = Case { cause: Some(FindingId::QueueDepthOne), setup: &[DATA], ..Case::EMPTY };
 const NO_READAHEAD: Case =
-    Case { cause: Some(FindingId::NoReadahead), setup: &[DATA], before: &[DATA_COLD], ..Case::EMPTY };
+    Case { cause: Some(FindingId::NoReadahead), setup: &[SMALL], before: &[SMALL_COLD], ..Case::EMPTY };
 const WASTE: Case =
     Case { cause: Some(FindingId::ReadaheadWaste), before: &[Before::Cold("data-1g")], ..Case::EMPTY };
 const THRASH: Case = Case { cause: Some(FindingId::CacheThrash), ..Case::EMPTY };
@@ -47,8 +47,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "no-readahead-rust",
         what: "reads a cold file front to end after asking for no read-ahead; repaired: does not ask",
-        slow: &["{patient}", "read", "{dir}/data-256m", "16384", "1", "random"],
-        repaired: &["{patient}", "read", "{dir}/data-256m", "16384", "1", "normal"],
+        slow: &["{patient}", "read", "{dir}/data-64m", "4096", "1", "random"],
+        repaired: &["{patient}", "read", "{dir}/data-64m", "4096", "1", "normal"],
         quick: true,
         ..NO_READAHEAD
     },
@@ -58,7 +58,6 @@ pub(super) const CASES: &[Case] = &[
         slow: &["{bin}/mapseq", "{dir}/data-64m", "random"],
         repaired: &["{bin}/mapseq", "{dir}/data-64m", "sequential"],
         setup: &[SMALL, Setup::Compile("mapseq")],
-        before: &[Before::Cold("data-64m")],
         needs: &[Need::Compiler],
         ..NO_READAHEAD
     },
@@ -66,17 +65,17 @@ pub(super) const CASES: &[Case] = &[
         name: "no-readahead-back-python",
         what: "reads a cold file from its end to its front, never read ahead; repaired: front to end",
         accept: &[FindingId::QueueDepthOne],
-        slow: &["{python}", "{scripts}/backward.py", "{dir}/data-256m", "back"],
-        repaired: &["{python}", "{scripts}/backward.py", "{dir}/data-256m", "front"],
+        slow: &["{python}", "{scripts}/backward.py", "{dir}/data-64m", "back"],
+        repaired: &["{python}", "{scripts}/backward.py", "{dir}/data-64m", "front"],
         needs: &[Need::Python],
         ..NO_READAHEAD
     },
     Case {
         name: "no-readahead-dd",
-        what: "dd past the cache in blocks of 16 KiB; repaired: through the cache, which reads ahead",
+        what: "dd past the cache in blocks of 8 KiB; repaired: through the cache, which reads ahead",
         accept: &[FindingId::QueueDepthOne, FindingId::SmallRequests],
-        slow: &["dd", "if={dir}/data-256m", "of=/dev/null", "bs=16k", "iflag=direct", "status=none"],
-        repaired: &["dd", "if={dir}/data-256m", "of=/dev/null", "bs=16k", "status=none"],
+        slow: &["dd", "if={dir}/data-64m", "of=/dev/null", "bs=8k", "iflag=direct", "status=none"],
+        repaired: &["dd", "if={dir}/data-64m", "of=/dev/null", "bs=8k", "status=none"],
         needs: &[Need::Direct],
         ..NO_READAHEAD
     },
@@ -109,9 +108,9 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "cache-thrash-group",
-        what: "reads 256 MiB four times with 96 MiB of memory; repaired: without that limit",
-        slow: &["sh", "-c", "echo $$ > {group} && exec {patient} read {dir}/data-256m 262144 4 normal"],
-        repaired: &["{patient}", "read", "{dir}/data-256m", "262144", "4", "normal"],
+        what: "reads 256 MiB eight times with 96 MiB of memory; repaired: without that limit",
+        slow: &["sh", "-c", "echo $$ > {group} && exec {patient} read {dir}/data-256m 262144 8 normal"],
+        repaired: &["{patient}", "read", "{dir}/data-256m", "262144", "8", "normal"],
         setup: &[DATA],
         before: &[DATA_COLD],
         needs: &[Need::Root],

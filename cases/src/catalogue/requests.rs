@@ -77,8 +77,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "stdio-seek-c",
         what: "fseek and fread of 64 bytes through a buffer of 64 KiB, at random; repaired: pread",
-        slow: &["{bin}/cells", "{dir}/data-256m", "150000", "stdio"],
-        repaired: &["{bin}/cells", "{dir}/data-256m", "150000", "pread"],
+        slow: &["{bin}/cells", "{dir}/data-256m", "60000", "stdio"],
+        repaired: &["{bin}/cells", "{dir}/data-256m", "60000", "pread"],
         setup: &[DATA, Setup::Compile("cells")],
         before: &[DATA_WARM],
         needs: &[Need::Compiler],
@@ -97,8 +97,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "stdio-seek-python",
         what: "seek and read of 40 bytes through a buffer of 128 KiB, at random; repaired: os.pread",
-        slow: &["{python}", "{scripts}/cells.py", "{dir}/data-256m", "100000", "seek"],
-        repaired: &["{python}", "{scripts}/cells.py", "{dir}/data-256m", "100000", "pread"],
+        slow: &["{python}", "{scripts}/cells.py", "{dir}/data-256m", "50000", "seek"],
+        repaired: &["{python}", "{scripts}/cells.py", "{dir}/data-256m", "50000", "pread"],
         setup: &[DATA],
         before: &[DATA_WARM],
         needs: &[Need::Python],
@@ -106,9 +106,9 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "small-files-rust",
-        what: "examines, opens and reads 20,000 files of 300 bytes, five times; repaired: one archive",
-        slow: &["{patient}", "tree", "{dir}/tree", "5"],
-        repaired: &["{patient}", "archive", "{dir}/archive", "20000", "300", "5"],
+        what: "examines, opens and reads 20,000 files of 300 bytes, eight times; repaired: one archive",
+        slow: &["{patient}", "tree", "{dir}/tree", "8"],
+        repaired: &["{patient}", "archive", "{dir}/archive", "20000", "300", "8"],
         setup: &[TREE, ARCHIVE],
         before: &[Before::WarmTree("tree"), Before::Warm("archive")],
         quick: true,
@@ -116,20 +116,20 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "small-files-python",
-        what: "makes a file for each of 15,000 results; repaired: one file",
-        slow: &["{python}", "{scripts}/many_files.py", "{dir}/results", "15000", "many"],
-        repaired: &["{python}", "{scripts}/many_files.py", "{dir}/results", "15000", "one"],
+        what: "makes a file for each of 12,000 results; repaired: one file",
+        slow: &["{python}", "{scripts}/many_files.py", "{dir}/results", "12000", "many"],
+        repaired: &["{python}", "{scripts}/many_files.py", "{dir}/results", "12000", "one"],
         before: &[Before::Folder("results")],
         needs: &[Need::Python],
         ..MANY_FILES
     },
     Case {
         name: "small-files-cp",
-        what: "cp of a tree of 20,000 small files; repaired: cp of one archive",
-        slow: &["cp", "-r", "{dir}/tree", "{dir}/copied"],
-        repaired: &["cp", "-r", "{dir}/archive", "{dir}/copied"],
-        setup: &[TREE, ARCHIVE],
-        before: &[Before::WarmTree("tree"), Before::Warm("archive"), Before::Remove("copied")],
+        what: "cp of a tree of 8,000 small files; repaired: cp of one archive",
+        slow: &["cp", "-r", "{dir}/tree-8k", "{dir}/copied"],
+        repaired: &["cp", "-r", "{dir}/archive-8k", "{dir}/copied"],
+        setup: &[Setup::Tree("tree-8k", 8000, FILE_BYTES), Setup::Archive("archive-8k", 8000, FILE_BYTES)],
+        before: &[Before::WarmTree("tree-8k"), Before::Warm("archive-8k"), Before::Remove("copied")],
         ..MANY_FILES
     },
 ];

@@ -1,0 +1,103 @@
+//! Programs whose cause is known, end to end: the slow variant's cause is named first, the repaired variant is not
+//! blamed for it, the innocent are left in peace. Only cases with a large effect; `cargo xtask bench-findings` does all.
+//!
+//! `IOWHY_BIN` names another binary to test. What the machine cannot show is skipped aloud.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use iowhy_cases::{Case, Skip, Stage, Variant, catalogue};
+use serde_json::Value;
+
+/// The binary of the patients: cargo offers the binaries of its own package alone.
+fn patients() -> PathBuf {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--package", "iowhy-cases", "--message-format", "json"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("cargo runs");
+    assert!(built.status.success(), "the patients do not build");
+    String::from_utf8_lossy(&built.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .expect("cargo names the binary")
+}
+
+/// Runs a variant under watch; the record.
+fn watched(stage: &mut Stage, variant: Variant) -> Value {
+    stage.before(variant).unwrap_or_else(|p| panic!("{p}"));
+    let iowhy = std::env::var_os("IOWHY_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_iowhy").into());
+    let record = stage.dir().join("watched.json");
+    let output = Command::new(iowhy)
+        .arg("--json")
+        .arg(&record)
+        .arg("--")
+        .args(stage.command(variant))
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary runs");
+    stage.after();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(&record).expect("a record was written");
+    serde_json::from_str(&text).expect("a record is JSON")
+}
+
+/// Names of the findings, in order.
+fn names(record: &Value) -> Vec<&str> {
+    record["findings"].as_array().into_iter().flatten().filter_map(|f| f["id"].as_str()).collect()
+}
+
+/// Why a record cannot decide, where the watcher saw too little.
+fn too_little(record: &Value) -> Option<String> {
+    let tier = record["tier"].as_str().unwrap_or("none");
+    matches!(tier, "T0" | "T1" | "none").then(|| format!("only tier {tier} is allowed here"))
+}
+
+/// Complaints about one case; a skip is said aloud and is no complaint.
+fn judge(case: &'static Case, dir: &Path, patients: &Path) -> Vec<String> {
+    let mut stage = match Stage::set(case, dir, patients) {
+        Ok(stage) => stage,
+        Err(Skip::Lacking(reason)) => {
+            println!("skipped: {}: {reason}", case.name);
+            return Vec::new();
+        }
+        Err(Skip::Problem(problem)) => panic!("{}: {problem}", case.name),
+    };
+    let slow = watched(&mut stage, Variant::Slow);
+    if let Some(reason) = too_little(&slow) {
+        println!("skipped: {}: {reason}", case.name);
+        return Vec::new();
+    }
+    let mut complaints = Vec::new();
+    let found = names(&slow);
+    let right = |id: &str| case.cause.iter().chain(case.accept).any(|known| known.id() == id);
+    if !found.first().is_some_and(|first| right(first)) {
+        complaints.push(format!("{}: slow: named {found:?}", case.name));
+    }
+    if let Some(cause) = case.cause {
+        let repaired = watched(&mut stage, Variant::Repaired);
+        let found = names(&repaired);
+        if found.contains(&cause.id()) {
+            complaints.push(format!("{}: repaired: still named {found:?}", case.name));
+        }
+    }
+    complaints
+}
+
+/// One test for all: they share files, and two at a time would be each other's noisy neighbours.
+#[test]
+fn causes_are_named_and_repairs_are_seen() {
+    let folder = tempfile::Builder::new()
+        .prefix("findings-")
+        .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+        .expect("the build folder is writable");
+    let patients = patients();
+    let complaints: Vec<String> = catalogue::all()
+        .filter(|case| case.quick)
+        .flat_map(|case| judge(case, folder.path(), &patients))
+        .collect();
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
