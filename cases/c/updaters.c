@@ -24,10 +24,10 @@ static void *work(void *argument)
 	if (fd < 0 || fstat(fd, &st))
 		return (void *)1;
 	memset(piece, 'u', sizeof piece);
-	/* Blocks lie 8 apart, so that no block is read twice. */
+	/* Blocks lie apart, and none is read twice. */
 	off_t blocks = st.st_size / 4096;
 	for (long i = 0; i < count; i++) {
-		off_t block = files == 1 ? (i * THREADS + thread) * 8 % blocks : i * 8 % blocks;
+		off_t block = files == 1 ? (i * THREADS + thread) * 2 % blocks : i * 8 % blocks;
 		if (pwrite(fd, piece, sizeof piece, block * 4096 + 100) != sizeof piece)
 			return (void *)1;
 	}

@@ -9,7 +9,9 @@ use iowhy_core::problem::Problem;
 
 const USAGE: &str = "\
 usage: iowhy-cases list                          every case: name, cause, what it does
-       iowhy-cases run NAME slow|repaired DIR    sets the scene in DIR (on a disk) and runs one variant
+       iowhy-cases run NAME slow|repaired DIR [TOOL ARG...]
+                                                 sets the scene in DIR (on a disk) and runs one variant, under a
+                                                 tool if one is given, such as `iowhy --`
        iowhy-cases patient KIND ARG...           a program alone, as the catalogue calls it";
 
 fn main() -> ExitCode {
@@ -20,8 +22,8 @@ fn main() -> ExitCode {
             list();
             Ok(ExitCode::SUCCESS)
         }
-        ["run", name, "slow", dir] => run(name, Variant::Slow, Path::new(dir)),
-        ["run", name, "repaired", dir] => run(name, Variant::Repaired, Path::new(dir)),
+        ["run", name, "slow", dir, tool @ ..] => run(name, Variant::Slow, Path::new(dir), tool),
+        ["run", name, "repaired", dir, tool @ ..] => run(name, Variant::Repaired, Path::new(dir), tool),
         ["patient", rest @ ..] => patient::run(rest).map(|()| ExitCode::SUCCESS),
         _ => Err(Problem::refused("this is no command of iowhy-cases").hint(USAGE)),
     };
@@ -42,7 +44,7 @@ fn list() {
     }
 }
 
-fn run(name: &str, variant: Variant, dir: &Path) -> Result<ExitCode, Problem> {
+fn run(name: &str, variant: Variant, dir: &Path, tool: &[&str]) -> Result<ExitCode, Problem> {
     let case = catalogue::find(name).ok_or_else(|| {
         Problem::refused(format!("no case is called `{name}`")).hint("`iowhy-cases list` names them")
     })?;
@@ -57,9 +59,11 @@ fn run(name: &str, variant: Variant, dir: &Path) -> Result<ExitCode, Problem> {
     };
     stage.before(variant)?;
     let words = stage.command(variant);
-    let Some((program, arguments)) = words.split_first() else {
+    if words.is_empty() {
         return Err(Problem::refused(format!("`{name}` has no {} variant: it is innocent", variant.word())));
-    };
+    }
+    let words: Vec<String> = tool.iter().map(|&word| word.to_owned()).chain(words).collect();
+    let Some((program, arguments)) = words.split_first() else { return Ok(ExitCode::SUCCESS) };
     eprintln!("{}", words.join(" "));
     let start = Instant::now();
     let status = Command::new(program)

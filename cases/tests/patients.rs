@@ -66,7 +66,7 @@ fn variants_do_the_same_work() {
         [vec!["map-passes", &data, "3", "remap"], vec!["map-passes", &data, "3", "once"]],
         [vec!["fresh", &data, "1048576", "2", "fresh"], vec!["fresh", &data, "1048576", "2", "reuse"]],
         [vec!["fresh", &data, "1048576", "2", "reuse"], vec!["map-sum", &data, "2"]],
-        [vec!["map-threads", &data, "3", "2", "map"], vec!["map-threads", &data, "3", "2", "read"]],
+        [vec!["map-threads", &data, "3", "2", "map"], vec!["map-threads", &data, "3", "2", "keep"]],
         [vec!["tree", &tree, "2"], vec!["archive", &archive, "40", "50", "2"]],
         [vec!["skip", &data, "512", "seek"], vec!["skip", &data, "512", "relative"]],
     ];
@@ -89,7 +89,7 @@ fn a_deep_queue_reads_what_single_reads_read() {
     }
     let deep = said(&["direct-random", &data, "4096", "100", "16"]);
     assert_eq!(String::from_utf8_lossy(&single.stdout), deep);
-    assert_eq!(said(&["direct-stream", &data, "65536", "1"]), said(&["map-sum", &data, "1"]));
+    assert_eq!(said(&["direct-stream", &data, "65536", "4194304"]), said(&["map-sum", &data, "1"]));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use iowhy_core::finding::FindingId;
 
 use super::{DATA, DATA_COLD, SMALL};
-use crate::case::{Before, Case, Need, Place, Setup};
+use crate::case::{Case, Need, Place, Setup};
 
 const THROTTLED: Case = Case {
     cause: Some(FindingId::Throttled),
@@ -43,8 +43,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "noisy-cpu",
         what: "computes beside six processes that compute; repaired: without them",
-        slow: &["{patient}", "compute", "400000000"],
-        repaired: &["{patient}", "compute", "400000000"],
+        slow: &["{patient}", "compute", "120000000"],
+        repaired: &["{patient}", "compute", "120000000"],
         place: Place::Neighbour(6, &["{patient}", "spin"]),
         ..NOISY
     },
@@ -62,18 +62,18 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "saturated-stream",
         what: "streams all columns of a table as fast as the disk can; repaired: the one it needs, a sixteenth",
-        slow: &["{patient}", "direct-stream", "{dir}/data-1g", "1048576", "1"],
-        repaired: &["{patient}", "direct-stream", "{dir}/data-64m", "1048576", "1"],
+        slow: &["{patient}", "direct-stream", "{dir}/data-1g", "1048576", "67108864"],
+        repaired: &["{patient}", "direct-stream", "{dir}/data-64m", "1048576", "67108864"],
         setup: &[Setup::Data("data-1g", 1 << 30), SMALL],
         ..SATURATED
     },
     Case {
         name: "saturated-dd",
         what: "dd of all of a cold file that the disk can hardly give faster; repaired: of a sixteenth",
-        slow: &["dd", "if={dir}/data-1g", "of=/dev/null", "bs=4M", "status=none"],
-        repaired: &["dd", "if={dir}/data-64m", "of=/dev/null", "bs=4M", "status=none"],
-        setup: &[Setup::Data("data-1g", 1 << 30), SMALL],
-        before: &[Before::Cold("data-1g"), Before::Cold("data-64m")],
+        slow: &["dd", "if={dir}/data-256m", "of=/dev/null", "bs=4M", "status=none"],
+        repaired: &["dd", "if={dir}/data-256m", "of=/dev/null", "bs=4M", "count=4", "status=none"],
+        setup: &[DATA],
+        before: &[DATA_COLD],
         accept: &[FindingId::Healthy],
         ..SATURATED
     },

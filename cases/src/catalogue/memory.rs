@@ -47,8 +47,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "fresh-buffers-rust",
         what: "reads a cached file into a new zeroed buffer of 64 MiB each time; repaired: one buffer",
-        slow: &["{patient}", "fresh", "{dir}/data-256m", "67108864", "6", "fresh"],
-        repaired: &["{patient}", "fresh", "{dir}/data-256m", "67108864", "6", "reuse"],
+        slow: &["{patient}", "fresh", "{dir}/data-256m", "67108864", "5", "fresh"],
+        repaired: &["{patient}", "fresh", "{dir}/data-256m", "67108864", "5", "reuse"],
         ..FRESH
     },
     Case {
@@ -70,10 +70,10 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "mmap-lock-rust",
-        what: "four threads map, fill and unmap a cached file over and over; repaired: read into own buffers",
+        what: "four threads map, fill and unmap a cached file over and over; repaired: each maps it once",
         accept: &[FindingId::MmapFaults],
         slow: &["{patient}", "map-threads", "{dir}/data-64m", "4", "40", "map"],
-        repaired: &["{patient}", "map-threads", "{dir}/data-64m", "4", "40", "read"],
+        repaired: &["{patient}", "map-threads", "{dir}/data-64m", "4", "40", "keep"],
         setup: &[SMALL],
         before: &[SMALL_WARM],
         ..MMAP_LOCK
@@ -81,24 +81,24 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "mmap-lock-c",
         what: "four threads take memory from the kernel and give it back; repaired: each keeps its own",
-        slow: &["{bin}/mapthreads", "80", "map"],
-        repaired: &["{bin}/mapthreads", "80", "keep"],
+        slow: &["{bin}/mapthreads", "20", "map"],
+        repaired: &["{bin}/mapthreads", "20", "keep"],
         setup: &[Setup::Compile("mapthreads")],
         needs: &[Need::SeveralCpus, Need::Compiler],
         ..MMAP_LOCK
     },
     Case {
         name: "copy-bound-rust",
-        what: "copies a cached file 24 times to look at a byte of each page; repaired: maps it",
-        slow: &["{patient}", "fresh", "{dir}/data-256m", "1048576", "24", "reuse"],
-        repaired: &["{patient}", "map-sum", "{dir}/data-256m", "24"],
+        what: "copies a cached file eight times to look at a byte of each page; repaired: maps it",
+        slow: &["{patient}", "fresh", "{dir}/data-256m", "1048576", "8", "reuse"],
+        repaired: &["{patient}", "map-sum", "{dir}/data-256m", "8"],
         ..COPY
     },
     Case {
         name: "copy-bound-python",
-        what: "reads a cached file 24 times to look at a byte of each page; repaired: maps it",
-        slow: &["{python}", "{scripts}/copy.py", "{dir}/data-256m", "24", "read"],
-        repaired: &["{python}", "{scripts}/copy.py", "{dir}/data-256m", "24", "map"],
+        what: "reads a cached file eight times to look at a byte of each page; repaired: maps it",
+        slow: &["{python}", "{scripts}/copy.py", "{dir}/data-256m", "8", "read"],
+        repaired: &["{python}", "{scripts}/copy.py", "{dir}/data-256m", "8", "map"],
         needs: &[Need::Python],
         ..COPY
     },

@@ -96,7 +96,7 @@ mod tests {
     fn what_a_command_uses_is_needed_and_there() {
         let sources = crate::scene::sources();
         for case in all() {
-            for word in case.slow.iter().chain(case.repaired) {
+            for word in case.slow.iter().chain(case.repaired).flat_map(|word| word.split_whitespace()) {
                 if let Some(script) = word.strip_prefix("{scripts}/") {
                     assert!(sources.join("python").join(script).is_file(), "{script}");
                     assert!(

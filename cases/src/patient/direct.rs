@@ -24,7 +24,7 @@ pub(super) fn random(path: &str, bytes: usize, count: u64, depth: usize) -> Outc
     let mut rng = Rng::new(SEED);
     let places: Vec<u64> = (0..count).map(|_| rng.below(pieces) * bytes as u64).collect();
     if depth > 1 {
-        return deep(&file, bytes, depth, &places);
+        return deep(&file, bytes, depth, &places, u64::MAX);
     }
     let mut space = Space::new(bytes, 1);
     let mut sum = 0;
@@ -36,12 +36,12 @@ pub(super) fn random(path: &str, bytes: usize, count: u64, depth: usize) -> Outc
     Ok(sum)
 }
 
-/// Reads the file from front to end as fast as the device gives it.
-pub(super) fn stream(path: &str, bytes: usize, passes: u64) -> Outcome<u64> {
+/// Reads the file from front to end as fast as the device gives it, and uses only the first `used` bytes of it.
+pub(super) fn stream(path: &str, bytes: usize, used: u64) -> Outcome<u64> {
     let file = open(path)?;
     let pieces = pieces(&file, bytes)?;
-    let places: Vec<u64> = (0..pieces * passes).map(|i| i % pieces * bytes as u64).collect();
-    deep(&file, bytes, STREAM_DEPTH, &places)
+    let places: Vec<u64> = (0..pieces).map(|i| i * bytes as u64).collect();
+    deep(&file, bytes, STREAM_DEPTH, &places, used)
 }
 
 /// Keeps the device busy until the process that started it is gone.
@@ -53,7 +53,7 @@ pub(super) fn neighbour(path: &str) -> Outcome<u64> {
     let mut sum = 0u64;
     while std::os::unix::process::parent_id() == parent {
         let places: Vec<u64> = (0..256).map(|_| rng.below(pieces) * NEIGHBOUR_BYTES as u64).collect();
-        sum = sum.wrapping_add(deep(&file, NEIGHBOUR_BYTES, NEIGHBOUR_DEPTH, &places)?);
+        sum = sum.wrapping_add(deep(&file, NEIGHBOUR_BYTES, NEIGHBOUR_DEPTH, &places, u64::MAX)?);
     }
     Ok(sum)
 }
@@ -73,11 +73,12 @@ fn pieces(file: &File, bytes: usize) -> Outcome<u64> {
     if pieces == 0 { Err(Problem::refused("the file is shorter than one request")) } else { Ok(pieces) }
 }
 
-/// Reads all places, `depth` in flight, each slot of the ring with its own buffer.
-fn deep(file: &File, bytes: usize, depth: usize, places: &[u64]) -> Outcome<u64> {
+/// Reads all places, `depth` in flight, each slot of the ring with its own buffer. Sums up what lies before `used`.
+fn deep(file: &File, bytes: usize, depth: usize, places: &[u64], used: u64) -> Outcome<u64> {
     let mut ring = IoUring::new(depth.next_power_of_two() as u32).map_err(failed("make a ring"))?;
     let mut space = Space::new(bytes, depth);
     let (mut next, mut sum) = (0, 0u64);
+    let mut place_of = vec![0; depth];
     let mut free: Vec<usize> = (0..depth).collect();
     let mut in_flight = 0;
     while next < places.len() || in_flight > 0 {
@@ -97,6 +98,7 @@ fn deep(file: &File, bytes: usize, depth: usize, places: &[u64]) -> Outcome<u64>
                 free.push(slot);
                 break;
             }
+            place_of[slot] = places[next];
             next += 1;
             in_flight += 1;
         }
@@ -114,7 +116,9 @@ fn deep(file: &File, bytes: usize, depth: usize, places: &[u64]) -> Outcome<u64>
                 drain(ring, space, in_flight);
                 return Err(Problem::failed(format!("a direct read of {bytes} bytes returned {result}")));
             }
-            sum += sample(space.slot(slot));
+            if place_of[slot] < used {
+                sum += sample(space.slot(slot));
+            }
             free.push(slot);
         }
     }

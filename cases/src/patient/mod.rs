@@ -33,13 +33,13 @@ pub fn run(words: &[&str]) -> Outcome<()> {
         ["update", file, bytes, slot, count] => plain::update(file, n(bytes)?, n(slot)?, n(count)?),
         ["transactions", data, log, count, batch] => plain::transactions(data, log, n(count)?, n(batch)?),
         ["direct-random", file, bytes, count, depth] => direct::random(file, n(bytes)?, n(count)?, n(depth)?),
-        ["direct-stream", file, bytes, passes] => direct::stream(file, n(bytes)?, n(passes)?),
+        ["direct-stream", file, bytes, used] => direct::stream(file, n(bytes)?, n(used)?),
         ["map-touch", file, count, advice] => mapped::touch(file, n(count)?, *advice == "random"),
         ["map-passes", file, passes, how] => mapped::passes(file, n(passes)?, *how == "once"),
         ["map-sum", file, passes] => mapped::sum(file, n(passes)?),
         ["fresh", file, bytes, passes, how] => memory::fresh(file, n(bytes)?, n(passes)?, *how == "reuse"),
         ["map-threads", file, threads, count, how] => {
-            threads::map(file, n(threads)?, n(count)?, *how == "read")
+            threads::map(file, n(threads)?, n(count)?, *how == "keep")
         }
         ["append-threads", dir, threads, count, how] => {
             threads::append(dir, n(threads)?, n(count)?, *how == "own")

@@ -13,30 +13,21 @@ use super::{Outcome, failed, sample};
 /// Bytes of one append: large enough for the device, small enough to be one request.
 const APPEND_BYTES: usize = 4096;
 
-/// Each thread looks at every page of the file `count` times: by a mapping of its own, filled and given back each
-/// time, or by reads into a buffer that it keeps.
-pub(super) fn map(path: &str, threads: usize, count: u64, read: bool) -> Outcome<u64> {
+/// Each thread looks at every page of the file `count` times: through a mapping that is made, filled and given back
+/// each time, or through one that it keeps.
+pub(super) fn map(path: &str, threads: usize, count: u64, keep: bool) -> Outcome<u64> {
     let file = File::open(path).map_err(failed("open the file"))?;
-    let bytes = file.metadata().map_err(failed("examine the file"))?.len() as usize;
-    let one = || -> Outcome<u64> {
+    join(threads, |_| {
+        let kept = if keep { Some(Map::of(&file, MapFlags::POPULATE)?) } else { None };
         let mut sum = 0;
-        let mut buffer = vec![0u8; if read { 1 << 20 } else { 0 }];
         for _ in 0..count {
-            if read {
-                let mut place = 0;
-                while place < bytes {
-                    let now = buffer.len().min(bytes - place);
-                    file.read_exact_at(&mut buffer[..now], place as u64).map_err(failed("read"))?;
-                    sum += sample(&buffer[..now]);
-                    place += now;
-                }
-            } else {
-                sum += sample(Map::of(&file, MapFlags::POPULATE)?.bytes());
-            }
+            sum += match &kept {
+                Some(map) => sample(std::hint::black_box(map.bytes())),
+                None => sample(Map::of(&file, MapFlags::POPULATE)?.bytes()),
+            };
         }
         Ok(sum)
-    };
-    join(threads, |_| one())
+    })
 }
 
 /// Each thread makes `count` blocks durable past the cache: appended to one file that all share, which only one at a
