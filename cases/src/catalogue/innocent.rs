@@ -26,7 +26,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "innocent-compute-rust",
         what: "computes, and reads nothing",
-        slow: &["{patient}", "compute", "200000000"],
+        slow: &["{patient}", "compute", "400000000"],
         quick: true,
         ..COMPUTING
     },

@@ -21,9 +21,9 @@ const COPY: Case =
 pub(super) const CASES: &[Case] = &[
     Case {
         name: "mmap-faults-rust",
-        what: "maps a cached file anew for each of 200 passes; repaired: maps it once",
-        slow: &["{patient}", "map-passes", "{dir}/data-64m", "200", "remap"],
-        repaired: &["{patient}", "map-passes", "{dir}/data-64m", "200", "once"],
+        what: "maps a cached file anew for each of 600 passes; repaired: maps it once",
+        slow: &["{patient}", "map-passes", "{dir}/data-64m", "600", "remap"],
+        repaired: &["{patient}", "map-passes", "{dir}/data-64m", "600", "once"],
         quick: true,
         ..FAULTS
     },
@@ -72,8 +72,8 @@ pub(super) const CASES: &[Case] = &[
         name: "mmap-lock-rust",
         what: "four threads map, fill and unmap a cached file over and over; repaired: each maps it once",
         accept: &[FindingId::MmapFaults],
-        slow: &["{patient}", "map-threads", "{dir}/data-64m", "4", "40", "map"],
-        repaired: &["{patient}", "map-threads", "{dir}/data-64m", "4", "40", "keep"],
+        slow: &["{patient}", "map-threads", "{dir}/data-64m", "4", "120", "map"],
+        repaired: &["{patient}", "map-threads", "{dir}/data-64m", "4", "120", "keep"],
         setup: &[SMALL],
         before: &[SMALL_WARM],
         ..MMAP_LOCK
@@ -81,22 +81,22 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "mmap-lock-c",
         what: "four threads take memory from the kernel and give it back; repaired: each keeps its own",
-        slow: &["{bin}/mapthreads", "20", "map"],
-        repaired: &["{bin}/mapthreads", "20", "keep"],
+        slow: &["{bin}/mapthreads", "40", "map"],
+        repaired: &["{bin}/mapthreads", "40", "keep"],
         setup: &[Setup::Compile("mapthreads")],
         needs: &[Need::SeveralCpus, Need::Compiler],
         ..MMAP_LOCK
     },
     Case {
         name: "copy-bound-rust",
-        what: "copies a cached file eight times to look at a byte of each page; repaired: maps it",
-        slow: &["{patient}", "fresh", "{dir}/data-256m", "1048576", "8", "reuse"],
-        repaired: &["{patient}", "map-sum", "{dir}/data-256m", "8"],
+        what: "copies a cached file 16 times to look at a byte of each page; repaired: maps it",
+        slow: &["{patient}", "fresh", "{dir}/data-256m", "1048576", "16", "reuse"],
+        repaired: &["{patient}", "map-sum", "{dir}/data-256m", "16"],
         ..COPY
     },
     Case {
         name: "copy-bound-python",
-        what: "reads a cached file eight times to look at a byte of each page; repaired: maps it",
+        what: "reads a cached file 16 times to look at a byte of each page; repaired: maps it",
         slow: &["{python}", "{scripts}/copy.py", "{dir}/data-256m", "8", "read"],
         repaired: &["{python}", "{scripts}/copy.py", "{dir}/data-256m", "8", "map"],
         needs: &[Need::Python],

@@ -88,8 +88,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "stdio-seek-rust",
         what: "BufReader::seek before each field throws 64 KiB away; repaired: seek_relative",
-        slow: &["{patient}", "skip", "{dir}/data-64m", "512", "seek"],
-        repaired: &["{patient}", "skip", "{dir}/data-64m", "512", "relative"],
+        slow: &["{patient}", "skip", "{dir}/data-64m", "256", "seek"],
+        repaired: &["{patient}", "skip", "{dir}/data-64m", "256", "relative"],
         setup: &[SMALL],
         before: &[SMALL_WARM],
         ..STDIO_SEEK
