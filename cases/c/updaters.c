@@ -1,5 +1,5 @@
-/* Eight threads change 512 bytes in N blocks of cold files each: all in one file, whose lock is held while the old block
- * is read, or each in a file of its own. Arguments: N, then one file or eight. */
+/* Eight threads change N blocks of cold files each: 512 bytes of a block, all in one file, whose lock is held while the old
+ * block is read; or whole blocks, each in a file of its own. Arguments: N, then one file or eight. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,7 +18,9 @@ static char **names;
 static void *work(void *argument)
 {
 	long thread = (long)argument;
-	char piece[512];
+	char piece[4096];
+	size_t bytes = files == 1 ? 512 : sizeof piece;
+	off_t into = files == 1 ? 100 : 0;
 	struct stat st;
 	int fd = open(names[thread % files], O_WRONLY);
 	if (fd < 0 || fstat(fd, &st))
@@ -28,7 +30,7 @@ static void *work(void *argument)
 	off_t blocks = st.st_size / 4096;
 	for (long i = 0; i < count; i++) {
 		off_t block = files == 1 ? (i * THREADS + thread) * 2 % blocks : i * 8 % blocks;
-		if (pwrite(fd, piece, sizeof piece, block * 4096 + 100) != sizeof piece)
+		if (pwrite(fd, piece, bytes, block * 4096 + into) != (ssize_t)bytes)
 			return (void *)1;
 	}
 	return NULL;

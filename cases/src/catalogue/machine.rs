@@ -69,11 +69,18 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "saturated-dd",
-        what: "dd of all of a cold file that the disk can hardly give faster; repaired: of a sixteenth",
-        slow: &["dd", "if={dir}/data-256m", "of=/dev/null", "bs=4M", "status=none"],
-        repaired: &["dd", "if={dir}/data-256m", "of=/dev/null", "bs=4M", "count=4", "status=none"],
-        setup: &[DATA],
-        before: &[DATA_COLD],
+        what: "dd past the cache in pieces of 16 MiB, many requests each; repaired: of a sixteenth of the file",
+        slow: &["dd", "if={dir}/data-1g", "of=/dev/null", "bs=16M", "iflag=direct", "status=none"],
+        repaired: &[
+            "dd",
+            "if={dir}/data-1g",
+            "of=/dev/null",
+            "bs=16M",
+            "count=4",
+            "iflag=direct",
+            "status=none",
+        ],
+        setup: &[Setup::Data("data-1g", 1 << 30)],
         accept: &[FindingId::Healthy],
         ..SATURATED
     },

@@ -24,7 +24,6 @@ pub(super) const CASES: &[Case] = &[
         what: "maps a cached file anew for each of 600 passes; repaired: maps it once",
         slow: &["{patient}", "map-passes", "{dir}/data-64m", "600", "remap"],
         repaired: &["{patient}", "map-passes", "{dir}/data-64m", "600", "once"],
-        quick: true,
         ..FAULTS
     },
     Case {
@@ -58,6 +57,7 @@ pub(super) const CASES: &[Case] = &[
         repaired: &["{bin}/arena", "{dir}/data-256m", "12", "reuse"],
         setup: &[DATA, Setup::Compile("arena")],
         needs: &[Need::Compiler],
+        quick: true,
         ..FRESH
     },
     Case {

@@ -22,7 +22,6 @@ pub(super) const CASES: &[Case] = &[
         slow: &["{patient}", "direct-random", "{dir}/data-256m", "4096", "8000", "1"],
         repaired: &["{patient}", "direct-random", "{dir}/data-256m", "4096", "8000", "32"],
         needs: &[Need::Direct],
-        quick: true,
         ..DEPTH
     },
     Case {
@@ -49,7 +48,6 @@ pub(super) const CASES: &[Case] = &[
         what: "reads a cold file front to end after asking for no read-ahead; repaired: does not ask",
         slow: &["{patient}", "read", "{dir}/data-64m", "4096", "1", "random"],
         repaired: &["{patient}", "read", "{dir}/data-64m", "4096", "1", "normal"],
-        quick: true,
         ..NO_READAHEAD
     },
     Case {
@@ -85,7 +83,6 @@ pub(super) const CASES: &[Case] = &[
         slow: &["{patient}", "map-touch", "{dir}/data-1g", "1500", "normal"],
         repaired: &["{patient}", "map-touch", "{dir}/data-1g", "1500", "random"],
         setup: &[BIG],
-        quick: true,
         ..WASTE
     },
     Case {

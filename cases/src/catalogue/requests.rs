@@ -82,7 +82,6 @@ pub(super) const CASES: &[Case] = &[
         setup: &[DATA, Setup::Compile("cells")],
         before: &[DATA_WARM],
         needs: &[Need::Compiler],
-        quick: true,
         ..STDIO_SEEK
     },
     Case {
@@ -92,6 +91,7 @@ pub(super) const CASES: &[Case] = &[
         repaired: &["{patient}", "skip", "{dir}/data-64m", "256", "relative"],
         setup: &[SMALL],
         before: &[SMALL_WARM],
+        quick: true,
         ..STDIO_SEEK
     },
     Case {

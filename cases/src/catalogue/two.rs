@@ -40,7 +40,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "two-lock-and-parts",
-        what: "eight threads change parts of cold blocks of one file; repaired: files of their own",
+        what: "eight threads change parts of cold blocks of one file; repaired: whole blocks of own files",
         cause: Some(FindingId::InodeLock),
         also: &[FindingId::UnalignedWrite],
         slow: &["{bin}/updaters", "1000", "{dir}/update-64m"],
