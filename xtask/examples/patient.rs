@@ -1,6 +1,7 @@
-//! A small program to be watched: it does one thing so many times and prints how long that took, in nanoseconds.
+//! A small program to be watched: it does one thing so many times and prints how long that took, and the CPU time that it took,
+//! in nanoseconds.
 //!
-//! The time is its own, from before the first operation to after the last: starting and ending do not count.
+//! Both are of the loop alone: starting and ending do not count.
 //!
 //! What may not enter: anything that is not the loop.
 
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::thread::{CpuSet, Pid, sched_getcpu, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 
 const USAGE: &str = "usage: patient cached|direct FILE COUNT, patient pipe COUNT";
 const BLOCK: usize = 4096;
@@ -28,13 +30,13 @@ fn main() -> ExitCode {
         ["direct", file, count] => count.parse().ok().map(|n| reads(file, n, OFlags::DIRECT)),
         ["pipe", count] => count.parse().ok().map(round_trips),
         // The other end of the pipes.
-        ["echo"] => Some(echo().map(|()| Duration::ZERO)),
+        ["echo"] => Some(echo().map(|()| Took::default())),
         _ => None,
     };
     match took {
         Some(Ok(took)) => {
             if words != ["echo"] {
-                println!("{}", took.as_nanos());
+                println!("{} {}", took.wall.as_nanos(), took.cpu.as_nanos());
             }
             ExitCode::SUCCESS
         }
@@ -49,26 +51,55 @@ fn main() -> ExitCode {
     }
 }
 
+/// What a loop took.
+#[derive(Default)]
+struct Took {
+    wall: Duration,
+    /// Of this process.
+    cpu: Duration,
+}
+
+/// Both clocks at the start of a loop.
+struct Watch {
+    wall: Instant,
+    cpu: Duration,
+}
+
+impl Watch {
+    fn start() -> Watch {
+        Watch { cpu: cpu_time(), wall: Instant::now() }
+    }
+
+    fn stop(&self) -> Took {
+        Took { wall: self.wall.elapsed(), cpu: cpu_time().saturating_sub(self.cpu) }
+    }
+}
+
+fn cpu_time() -> Duration {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32)
+}
+
 /// Reads `count` blocks of the file, one after the other, at places that follow from their number.
-fn reads(path: &str, count: u64, flags: OFlags) -> std::io::Result<Duration> {
+fn reads(path: &str, count: u64, flags: OFlags) -> std::io::Result<Took> {
     let file: File = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
     let blocks = file.metadata()?.len() / BLOCK as u64;
     if blocks == 0 {
         return Err(std::io::Error::other("the file is shorter than a block"));
     }
     let mut block = Box::new(Block([0; BLOCK]));
-    let begin = Instant::now();
+    let watch = Watch::start();
     for n in 0..count {
         // A great odd number scatters the reads, so that no read-ahead begins.
         let at = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % blocks;
         file.read_exact_at(&mut block.0, at * BLOCK as u64)?;
     }
-    Ok(begin.elapsed())
+    Ok(watch.stop())
 }
 
 /// Sends a byte to another process and back, `count` times. Both are bound to one CPU, so that each byte is two
 /// switches.
-fn round_trips(count: u64) -> std::io::Result<Duration> {
+fn round_trips(count: u64) -> std::io::Result<Took> {
     let mut one = CpuSet::new();
     one.set(sched_getcpu());
     sched_setaffinity(None::<Pid>, &one)?;
@@ -84,12 +115,12 @@ fn round_trips(count: u64) -> std::io::Result<Duration> {
     // The other process is there when it has answered once.
     to.write_all(&byte)?;
     from.read_exact(&mut byte)?;
-    let begin = Instant::now();
+    let watch = Watch::start();
     for _ in 0..count {
         to.write_all(&byte)?;
         from.read_exact(&mut byte)?;
     }
-    let took = begin.elapsed();
+    let took = watch.stop();
     drop(to);
     other.wait()?;
     Ok(took)

@@ -1,8 +1,10 @@
 //! What watching costs the watched: small programs alone and under `iowhy -- CMD`, in interleaved rounds.
 //!
-//! Compared is the program's own time for its loop, and for whole commands the wall time. What may not enter: how the
+//! Compared are the program's own times for its loop, wall and CPU, and for whole commands the wall time. The CPU time
+//! tells also on a machine that others use, but not what is taken from another CPU or from the device. What may not enter: how the
 //! watcher works.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -85,6 +87,7 @@ fn build_patient(root: &Path, target: &Path) -> Outcome<PathBuf> {
 
 /// What the watcher said of itself, of the last run.
 struct Said {
+    wall_ns: f64,
     own_cpu_ms: f64,
     peak_mib: f64,
     events: f64,
@@ -97,20 +100,23 @@ struct Said {
 
 fn one(iowhy: &Path, rounds: usize, case: &Case<'_>) -> Outcome<()> {
     let record = case.folder.join(format!(".iowhy-watching-{}.json", std::process::id()));
-    let said = std::cell::RefCell::new(Vec::new());
+    let (said, cpu) = (RefCell::new(Vec::new()), [RefCell::new(Vec::new()), RefCell::new(Vec::new())]);
     let mut arms = [
         Arm::new("bare", || {
             let mut command = Command::new(case.program);
             command.args(&case.arguments);
-            timed(&mut command, case)
+            let took = timed(&mut command, case)?;
+            cpu[0].borrow_mut().extend(took.cpu_ns);
+            Ok(took.wall_ns)
         }),
         Arm::new("watched", || {
             let mut command = Command::new(iowhy);
             command.args(["--output", "/dev/null", "--json"]).arg(&record).arg("--");
             command.arg(case.program).args(&case.arguments);
             let took = timed(&mut command, case)?;
+            cpu[1].borrow_mut().extend(took.cpu_ns);
             said.borrow_mut().push(read_record(&record)?);
-            Ok(took)
+            Ok(took.wall_ns)
         }),
     ];
     let done = interleave(&mut arms, rounds);
@@ -120,7 +126,13 @@ fn one(iowhy: &Path, rounds: usize, case: &Case<'_>) -> Outcome<()> {
     println!("{}, alone and watched, {unit}", case.title);
     println!("  {}\n  {}", show(&arms[0], Unit::Nanoseconds), show(&arms[1], Unit::Nanoseconds));
     ratio(&format!("watched / bare (aim: {})", case.aim), &arms[1], &arms[0]);
+    let watched_ns = iowhy_core::stats::median(&arms[1].values).unwrap_or(f64::NAN);
+    let bare_ns = iowhy_core::stats::median(&arms[0].values).unwrap_or(f64::NAN);
     drop(arms);
+    let [bare, watched] = cpu.map(RefCell::into_inner);
+    if let Some(e) = iowhy_core::stats::paired_ratio(&watched, &bare, SEED) {
+        println!("  the same of its CPU time: {:.3} [{:.3}, {:.3}]", e.value, e.low, e.high);
+    }
     let said = said.into_inner();
     let middle = |get: fn(&Said) -> f64| {
         iowhy_core::stats::median(&said.iter().map(get).collect::<Vec<_>>()).unwrap_or_default()
@@ -135,6 +147,13 @@ fn one(iowhy: &Path, rounds: usize, case: &Case<'_>) -> Outcome<()> {
         middle(|s| s.bursts),
         said.iter().map(|s| s.lost).sum::<f64>(),
     );
+    if !case.prints_time {
+        println!(
+            "  from exec to exit, as the watcher saw it, over bare: {:.3}; start and report add {:.0} ms",
+            middle(|s| s.wall_ns) / bare_ns,
+            (watched_ns - middle(|s| s.wall_ns)) / 1e6
+        );
+    }
     println!(
         "  its own estimate of what it took out of the program: {:.3} of wall\n",
         middle(|s| s.estimate)
@@ -142,8 +161,15 @@ fn one(iowhy: &Path, rounds: usize, case: &Case<'_>) -> Outcome<()> {
     Ok(())
 }
 
-/// Nanoseconds: what the program prints, or how long the command takes.
-fn timed(command: &mut Command, case: &Case<'_>) -> Outcome<f64> {
+/// Times of one run.
+struct Took {
+    wall_ns: f64,
+    /// Only programs that print it.
+    cpu_ns: Option<f64>,
+}
+
+/// What the program prints, or how long the command takes.
+fn timed(command: &mut Command, case: &Case<'_>) -> Outcome<Took> {
     command.current_dir(&case.folder).stdin(Stdio::null()).stderr(Stdio::null());
     let begin = Instant::now();
     let output = command.output().map_err(|e| format!("cannot run it: {e}"))?;
@@ -152,10 +178,14 @@ fn timed(command: &mut Command, case: &Case<'_>) -> Outcome<f64> {
         return Err(format!("it ended with {}", output.status));
     }
     if !case.prints_time {
-        return Ok(wall.as_nanos() as f64);
+        return Ok(Took { wall_ns: wall.as_nanos() as f64, cpu_ns: None });
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    text.trim().parse::<f64>().map_err(|_| format!("it printed no time: {text:?}"))
+    let times: Vec<f64> = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
+    match times.as_slice() {
+        [wall_ns, cpu_ns] => Ok(Took { wall_ns: *wall_ns, cpu_ns: Some(*cpu_ns) }),
+        _ => Err(format!("it printed no times: {text:?}")),
+    }
 }
 
 fn read_record(path: &Path) -> Outcome<Said> {
@@ -166,6 +196,7 @@ fn read_record(path: &Path) -> Outcome<Said> {
     let number = |of: &Value, key: &str| of[key].as_f64().ok_or_else(|| format!("its record has no {key}"));
     let wall_s = number(&record, "wall_s")?.max(1e-9);
     Ok(Said {
+        wall_ns: wall_s * 1e9,
         own_cpu_ms: number(seen, "own_cpu_s")? * 1e3,
         peak_mib: number(seen, "peak_memory_bytes")? / f64::from(1 << 20),
         events: number(seen, "events")?,
