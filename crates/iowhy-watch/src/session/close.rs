@@ -175,10 +175,11 @@ impl Pump<'_> {
         };
         let program_cpu = io.user_ns.zip(io.system_ns).map(|(u, s)| u + s);
         let switch_cost = self.self_test.switch_cost_ns;
-        let in_program_ns = self.state.switches as f64 * switch_cost.unwrap_or(0.0)
-            + self.state.ticks as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
-            + finished.cost_ns;
         let parts = self.state.finish_line(end_ns);
+        // The clock of a CPU hits others too: their ticks cost the program nothing.
+        let in_program_ns = self.state.switches as f64 * switch_cost.unwrap_or(0.0)
+            + parts.ticks.own as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
+            + finished.cost_ns;
         let State { mut reader, files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let (files, wanted) = files.finish(finished.files, &mut reader);
         let (devices, mut pressure) = match &self.before {

@@ -70,7 +70,6 @@ pub(super) struct State<'a> {
     pub(super) reader: Reader,
     pub(super) start_ns: u64,
     pub(super) switches: u64,
-    pub(super) ticks: u64,
     pub(super) dirty_paused_ns: u64,
     pub(super) dirty_pauses: u64,
     /// New processes since the last round.
@@ -110,7 +109,6 @@ impl<'a> State<'a> {
             reader: Reader::new(),
             start_ns: now,
             switches: 0,
-            ticks: 0,
             dirty_paused_ns: 0,
             dirty_pauses: 0,
             born: Vec::new(),
@@ -243,7 +241,6 @@ impl<'a> State<'a> {
             }
             Kind::Exit => self.ended(event),
             Kind::Out { .. } => self.switches += 1,
-            Kind::Tick(_) => self.ticks += 1,
             Kind::Trace(trace) => return self.trace(event, trace),
             Kind::Name { exec: true, .. } => {
                 // A thread that is not the first takes the number of the first, which ended just before.
