@@ -5,6 +5,8 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use super::counted::Counted;
 use super::files::Files;
@@ -13,7 +15,7 @@ use crate::block::{BlockTracer, Owner};
 use crate::event::{Event, Kind, Trace};
 use crate::proc_fs::reader::Reader;
 use crate::proc_fs::task;
-use crate::symbols::Symbols;
+use crate::symbols::{Background, Symbols};
 use crate::timeline::{Begin, Existing, Found, Parts, Timeline, Totals};
 
 /// Notes that may wait. More than this come only when records do not: then they go on at once.
@@ -68,7 +70,6 @@ pub(super) struct State<'a> {
     pub(super) reader: Reader,
     pub(super) start_ns: u64,
     pub(super) switches: u64,
-    pub(super) ticks: u64,
     pub(super) dirty_paused_ns: u64,
     pub(super) dirty_pauses: u64,
     /// New processes since the last round.
@@ -80,6 +81,8 @@ pub(super) struct State<'a> {
     root_threads: usize,
     root_exit_ns: Option<u64>,
     strangers: RefCell<Strangers>,
+    /// CPU time of another thread of ours that read the kernel's names.
+    pub(super) names_cpu_ns: Arc<AtomicU64>,
 }
 
 /// Which tasks of others are kernel threads.
@@ -106,7 +109,6 @@ impl<'a> State<'a> {
             reader: Reader::new(),
             start_ns: now,
             switches: 0,
-            ticks: 0,
             dirty_paused_ns: 0,
             dirty_pauses: 0,
             born: Vec::new(),
@@ -115,6 +117,7 @@ impl<'a> State<'a> {
             root_threads: 1,
             root_exit_ns: None,
             strangers: RefCell::default(),
+            names_cpu_ns: Arc::default(),
         }
     }
 
@@ -123,7 +126,16 @@ impl<'a> State<'a> {
         self.block = Some(BlockTracer::new());
     }
 
-    /// Reads the kernel's names, which takes a while: before the program runs.
+    /// Begins to read the kernel's names beside the program, which need not wait for them. The first stack does.
+    pub(super) fn expect_names(&mut self) {
+        if let Some(symbols) = &mut self.symbols {
+            let coming = Background::start();
+            self.names_cpu_ns = coming.cpu_ns();
+            symbols.expect_kernel(coming);
+        }
+    }
+
+    /// Reads the kernel's names, which takes a while: before watching begins.
     pub(super) fn prepare_names(&mut self) {
         if let Some(symbols) = &mut self.symbols {
             symbols.prepare_kernel();
@@ -229,7 +241,6 @@ impl<'a> State<'a> {
             }
             Kind::Exit => self.ended(event),
             Kind::Out { .. } => self.switches += 1,
-            Kind::Tick(_) => self.ticks += 1,
             Kind::Trace(trace) => return self.trace(event, trace),
             Kind::Name { exec: true, .. } => {
                 // A thread that is not the first takes the number of the first, which ended just before.
