@@ -67,8 +67,11 @@ pub(super) struct State<'a> {
     pub(super) files: Files,
     pub(super) reader: Reader,
     pub(super) start_ns: u64,
+    /// Switches that were recorded, those of other programs included where all are recorded.
     pub(super) switches: u64,
-    pub(super) ticks: u64,
+    /// Switches and clock ticks of the program itself since its start: what recording took out of it.
+    pub(super) own_switches: u64,
+    pub(super) own_ticks: u64,
     pub(super) dirty_paused_ns: u64,
     pub(super) dirty_pauses: u64,
     /// New processes since the last round.
@@ -106,7 +109,8 @@ impl<'a> State<'a> {
             reader: Reader::new(),
             start_ns: now,
             switches: 0,
-            ticks: 0,
+            own_switches: 0,
+            own_ticks: 0,
             dirty_paused_ns: 0,
             dirty_pauses: 0,
             born: Vec::new(),
@@ -229,7 +233,6 @@ impl<'a> State<'a> {
             }
             Kind::Exit => self.ended(event),
             Kind::Out { .. } => self.switches += 1,
-            Kind::Tick(_) => self.ticks += 1,
             Kind::Trace(trace) => return self.trace(event, trace),
             Kind::Name { exec: true, .. } => {
                 // A thread that is not the first takes the number of the first, which ended just before.
@@ -248,7 +251,11 @@ impl<'a> State<'a> {
         // come; likewise before the start.
         let switch = matches!(event.kind, Kind::Out { .. } | Kind::In | Kind::LeavingStack(_));
         let outside = event.time_ns < self.start_ns || self.is_over(event.time_ns);
-        let dropped = outside && (switch || matches!(event.kind, Kind::Tick(_)));
+        let tick = matches!(event.kind, Kind::Tick(_));
+        let dropped = outside && (switch || tick);
+        if !outside && (tick || matches!(event.kind, Kind::Out { .. })) && self.roster.contains(event.tid) {
+            *if tick { &mut self.own_ticks } else { &mut self.own_switches } += 1;
+        }
         if let Some(line) = &mut self.line
             && !dropped
             && (!switch || self.watching)
