@@ -177,3 +177,21 @@ impl Drop for SignalsBlocked {
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut()) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_is_given_scripts_and_no_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |content: &[u8]| {
+            let file = folder.path().join("file");
+            std::fs::write(&file, content).unwrap();
+            is_text(&file)
+        };
+        assert!(of(b"echo hello\n") && of(b"") && of(b"echo\n\0\0 data behind the script"));
+        assert!(!of(b"\x7fELFgarbage") && !of(b"MZ\0\0\n"));
+        assert!(is_text(Path::new("/no/such/file")), "exec tells");
+    }
+}

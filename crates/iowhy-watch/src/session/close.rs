@@ -10,7 +10,7 @@ use super::pump::{Pump, own_cpu_ns};
 use super::state::State;
 use crate::child::{Adoption, Child};
 use crate::perf::now_ns;
-use crate::proc_fs::counters::io;
+use crate::proc_fs::counters::{io, of_thread, since};
 use crate::proc_fs::devices::{Snapshot, uses};
 use crate::proc_fs::reader::Reader;
 use crate::proc_fs::{pressure, task, tree};
@@ -71,12 +71,24 @@ impl Pump<'_> {
         for pid in std::mem::take(&mut self.state.born) {
             adoption.descendant(pid);
         }
+        if self.own && self.state.ended_threads > 0 {
+            // The kernel keeps the counters of a thread only while it lives: the others' alone would be too few.
+            self.lacks.push(Lack {
+                id: "ended-threads".to_owned(),
+                sentence: format!(
+                    "the counters of {} threads went with them: calls, bytes and CPU time are not told",
+                    self.state.ended_threads
+                ),
+                fix: None,
+            });
+            return;
+        }
         let State { counted, reader, roster, .. } = &mut self.state;
         if self.own {
             for (pid, tid) in roster.iter() {
-                if let Some(now) = io_of_thread(reader, pid, tid) {
+                if let Some(now) = of_thread(reader, pid, tid) {
                     counted.add(match self.threads_before.get(&tid) {
-                        Some(before) => crate::proc_fs::counters::since(&now, before),
+                        Some(before) => since(&now, before),
                         None => now,
                     });
                 }
@@ -246,11 +258,6 @@ fn without_our_gate(mut io: IoCounters) -> IoCounters {
     io.read_calls = io.read_calls.map(|n| n.saturating_sub(1));
     io.read_bytes = io.read_bytes.map(|n| n.saturating_sub(1));
     io
-}
-
-/// Counters of one thread of ours; CPU time and faults are not told by thread.
-pub(super) fn io_of_thread(reader: &mut Reader, pid: u32, tid: u32) -> Option<IoCounters> {
-    crate::proc_fs::counters::parse_io(reader.text(format_args!("/proc/{pid}/task/{tid}/io"))?)
 }
 
 /// Greatest resident memory of this process.

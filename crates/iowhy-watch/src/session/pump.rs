@@ -17,7 +17,7 @@ use crate::child::Adoption;
 use crate::event::Kind;
 use crate::perf::{self, Recorder, Rights, SelfTest, now_ns};
 use crate::proc_fs::census::Census;
-use crate::proc_fs::counters::HeldIo;
+use crate::proc_fs::counters::{HeldIo, of_thread};
 use crate::proc_fs::reader::Reader;
 use crate::proc_fs::{task, tree};
 use crate::signals::{Arrival, Signals};
@@ -222,7 +222,7 @@ impl<'a> Pump<'a> {
         let existing: Vec<(u32, u32)> = self.state.roster.iter().collect();
         if self.own {
             for (pid, tid) in &existing {
-                if let Some(now) = super::close::io_of_thread(&mut self.state.reader, *pid, *tid) {
+                if let Some(now) = of_thread(&mut self.state.reader, *pid, *tid) {
                     self.threads_before.insert(*tid, now);
                 }
             }
@@ -486,7 +486,7 @@ impl<'a> Pump<'a> {
 }
 
 /// A process and all below it, without ourselves: a shell that is attached to from its own prompt has us as a child.
-fn family(reader: &mut Reader, root: u32) -> Vec<u32> {
+pub(super) fn family(reader: &mut Reader, root: u32) -> Vec<u32> {
     let ourselves = std::process::id();
     let below = tree::descendants(reader, root).into_iter().filter(|pid| *pid != ourselves);
     std::iter::once(root).chain(below).collect()

@@ -78,6 +78,8 @@ pub(super) struct State<'a> {
     pub(super) born: Vec<u32>,
     /// Exact times of the command's first thread, read after its end: number, running, queued.
     pub(super) last_times: Option<(u32, u64, u64)>,
+    /// Threads of the roster that ended.
+    pub(super) ended_threads: u64,
     root: Option<u32>,
     /// Threads of the command that live, and when the last one ended that was seen to.
     root_threads: usize,
@@ -115,6 +117,7 @@ impl<'a> State<'a> {
             dirty_pauses: 0,
             born: Vec::new(),
             last_times: None,
+            ended_threads: 0,
             root: None,
             root_threads: 1,
             root_exit_ns: None,
@@ -274,6 +277,7 @@ impl<'a> State<'a> {
 
     fn ended(&mut self, event: &Event<'_>) {
         let was_there = self.roster.remove(event.tid);
+        self.ended_threads += u64::from(was_there);
         if Some(event.pid) == self.root {
             self.root_threads = self.root_threads.saturating_sub(usize::from(was_there));
             self.root_exit_ns = Some(event.time_ns);
