@@ -17,7 +17,8 @@ use crate::child::Adoption;
 use crate::event::Kind;
 use crate::perf::{self, Recorder, Rights, SelfTest, now_ns};
 use crate::proc_fs::census::Census;
-use crate::proc_fs::counters::HeldIo;
+use crate::proc_fs::counters::{HeldIo, of_thread};
+use crate::proc_fs::reader::Reader;
 use crate::proc_fs::{task, tree};
 use crate::signals::{Arrival, Signals};
 use crate::timeline::Found;
@@ -72,6 +73,8 @@ pub(super) struct Pump<'a> {
     pub(super) before: Option<Before>,
     pub(super) lacks: Vec<Lack>,
     pub(super) own_cpu_before_ns: u64,
+    /// Our CPU time from the beginning to the end of the program.
+    pub(super) watched_cpu_ns: u64,
     /// Threads of our own process are watched.
     pub(super) own: bool,
     /// I/O counters of those threads at the start.
@@ -105,6 +108,7 @@ impl<'a> Pump<'a> {
             self_test: SelfTest::default(),
             rights,
             own_cpu_before_ns: own_cpu_ns(),
+            watched_cpu_ns: 0,
             own: false,
             threads_before: HashMap::new(),
             held_io: None,
@@ -131,8 +135,7 @@ impl<'a> Pump<'a> {
         let threads: Vec<(u32, u32)> = match roots {
             Roots::Command(pid) => vec![(*pid, *pid)],
             Roots::Process(pid) => {
-                let mut processes = vec![*pid];
-                processes.extend(tree::descendants(&mut self.state.reader, *pid));
+                let processes = family(&mut self.state.reader, *pid);
                 processes.iter().flat_map(|p| tree::threads(*p).into_iter().map(|t| (*p, t))).collect()
             }
             Roots::Own(tids) => tids.iter().map(|t| (std::process::id(), *t)).collect(),
@@ -189,8 +192,7 @@ impl<'a> Pump<'a> {
 
     fn meet_late_threads(&mut self, root: u32) {
         let State { reader, roster, .. } = &mut self.state;
-        let mut processes = vec![root];
-        processes.extend(tree::descendants(reader, root));
+        let processes = family(reader, root);
         let mut new = Vec::new();
         for pid in processes {
             for tid in tree::threads(pid) {
@@ -235,7 +237,7 @@ impl<'a> Pump<'a> {
         let existing: Vec<(u32, u32)> = self.state.roster.iter().collect();
         if self.own {
             for (pid, tid) in &existing {
-                if let Some(now) = super::close::io_of_thread(&mut self.state.reader, *pid, *tid) {
+                if let Some(now) = of_thread(&mut self.state.reader, *pid, *tid) {
                     self.threads_before.insert(*tid, now);
                 }
             }
@@ -440,9 +442,7 @@ impl<'a> Pump<'a> {
             return;
         }
         let mut alive = HashSet::new();
-        let mut processes = vec![self.root];
-        processes.extend(tree::descendants(&mut self.state.reader, self.root));
-        for pid in processes {
+        for pid in family(&mut self.state.reader, self.root) {
             for tid in tree::threads(pid) {
                 alive.insert(tid);
                 if !self.state.roster.add(pid, tid) {
@@ -498,6 +498,13 @@ impl<'a> Pump<'a> {
             files.round(now, &roster.processes(), reader);
         }
     }
+}
+
+/// A process and all below it, without ourselves: a shell that is attached to from its own prompt has us as a child.
+pub(super) fn family(reader: &mut Reader, root: u32) -> Vec<u32> {
+    let ourselves = std::process::id();
+    let below = tree::descendants(reader, root).into_iter().filter(|pid| *pid != ourselves);
+    std::iter::once(root).chain(below).collect()
 }
 
 /// The state letter of a thread, for the time line.

@@ -69,13 +69,19 @@ pub(super) struct State<'a> {
     pub(super) files: Files,
     pub(super) reader: Reader,
     pub(super) start_ns: u64,
+    /// Switches that were recorded, those of other programs included where all are recorded.
     pub(super) switches: u64,
+    /// Switches and clock ticks of the program itself since its start: what recording took out of it.
+    pub(super) own_switches: u64,
+    pub(super) own_ticks: u64,
     pub(super) dirty_paused_ns: u64,
     pub(super) dirty_pauses: u64,
     /// New processes since the last round.
     pub(super) born: Vec<u32>,
     /// Exact times of the command's first thread, read after its end: number, running, queued.
     pub(super) last_times: Option<(u32, u64, u64)>,
+    /// Threads of the roster that ended.
+    pub(super) ended_threads: u64,
     root: Option<u32>,
     /// Threads of the command that live, and when the last one ended that was seen to.
     root_threads: usize,
@@ -109,10 +115,13 @@ impl<'a> State<'a> {
             reader: Reader::new(),
             start_ns: now,
             switches: 0,
+            own_switches: 0,
+            own_ticks: 0,
             dirty_paused_ns: 0,
             dirty_pauses: 0,
             born: Vec::new(),
             last_times: None,
+            ended_threads: 0,
             root: None,
             root_threads: 1,
             root_exit_ns: None,
@@ -259,7 +268,11 @@ impl<'a> State<'a> {
         // come; likewise before the start.
         let switch = matches!(event.kind, Kind::Out { .. } | Kind::In | Kind::LeavingStack(_));
         let outside = event.time_ns < self.start_ns || self.is_over(event.time_ns);
-        let dropped = outside && (switch || matches!(event.kind, Kind::Tick(_)));
+        let tick = matches!(event.kind, Kind::Tick(_));
+        let dropped = outside && (switch || tick);
+        if !outside && (tick || matches!(event.kind, Kind::Out { .. })) && self.roster.contains(event.tid) {
+            *if tick { &mut self.own_ticks } else { &mut self.own_switches } += 1;
+        }
         if let Some(line) = &mut self.line
             && !dropped
             && (!switch || self.watching)
@@ -278,6 +291,7 @@ impl<'a> State<'a> {
 
     fn ended(&mut self, event: &Event<'_>) {
         let was_there = self.roster.remove(event.tid);
+        self.ended_threads += u64::from(was_there);
         if Some(event.pid) == self.root {
             self.root_threads = self.root_threads.saturating_sub(usize::from(was_there));
             self.root_exit_ns = Some(event.time_ns);
