@@ -229,7 +229,8 @@ impl<'a> State<'a> {
             }
             Kind::Exit => self.ended(event),
             Kind::Out { .. } => self.switches += 1,
-            Kind::Tick(_) => self.ticks += 1,
+            // The clock ticks on every CPU: what hits others costs others.
+            Kind::Tick(_) => self.ticks += u64::from(self.roster.contains(event.tid)),
             Kind::Trace(trace) => return self.trace(event, trace),
             Kind::Name { exec: true, .. } => {
                 // A thread that is not the first takes the number of the first, which ended just before.

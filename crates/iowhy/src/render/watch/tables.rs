@@ -97,7 +97,10 @@ pub(super) fn files(record: &WatchRecord, width: usize) -> String {
     let used = |f: &&iowhy_core::profile::FileUse| {
         f.reads.calls + f.writes.calls + f.syncs + f.opens > 0 || f.mapped
     };
-    let shown: Vec<_> = record.io.files.iter().filter(used).take(MOST_FILES).collect();
+    // Files with a name first: what the others were nobody can look up.
+    let named = |f: &&iowhy_core::profile::FileUse| !matches!(f.path.as_str(), "?" | "others");
+    let (names, rest): (Vec<_>, Vec<_>) = record.io.files.iter().filter(used).partition(named);
+    let shown: Vec<_> = names.into_iter().chain(rest).take(MOST_FILES).collect();
     if shown.is_empty() {
         return String::new();
     }
