@@ -165,12 +165,11 @@ impl Facts<'_> {
         self.profile.files.iter().filter(|f| is_storage(f))
     }
 
-    /// The part of the calls, and of the bytes, that went to such files, by what bursts saw of files that could be told;
-    /// `None` where that is too little.
+    /// The part of the calls, and of the bytes, that went to such files, by what bursts saw; `None` where they saw too
+    /// little.
     pub(super) fn storage_part(&self, side: Side) -> Option<(f64, f64)> {
-        let told = self.profile.files.iter().filter(|f| !matches!(f.kind.as_str(), "" | "unknown"));
-        let (calls, bytes) =
-            told.map(|f| access(f, side)).fold((0, 0), |(c, b), a| (c + a.calls, b + a.bytes));
+        let all = self.profile.files.iter().map(|f| access(f, side));
+        let (calls, bytes) = all.fold((0, 0), |(c, b), a| (c + a.calls, b + a.bytes));
         let storage = self.tally(side);
         let part = |part: u64, whole: u64| if whole == 0 { 1.0 } else { part as f64 / whole as f64 };
         (calls >= ENOUGH_LOOKS).then(|| (part(storage.calls, calls), part(storage.bytes, bytes)))
@@ -358,9 +357,6 @@ mod tests {
         run.profile.files = vec![seen("pipe", 75, 300), seen("regular", 15, 60), seen("unknown", 10, 40)];
         assert_eq!(run.facts(|f| f.storage_part(Side::Read)), Some((0.25, 0.25)));
         assert_eq!(run.facts(|f| f.storage_bytes(Side::Read)), Some(250.0));
-        // What a descriptor was that could not be told may be either.
-        run.profile.files.push(seen("unknown", 900, 9000));
-        assert_eq!(run.facts(|f| f.storage_part(Side::Read)), Some((0.25, 0.25)));
     }
 
     #[test]

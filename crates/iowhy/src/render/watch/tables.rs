@@ -53,7 +53,12 @@ fn calls(operation: &OperationRecord) -> String {
         (Some(n), Some((low, high))) if low == high => count(n),
         (Some(n), Some((low, high))) if n > 0 => {
             let arm = (n as f64 - low).max(high - n as f64) / n as f64 * 100.0;
-            format!("{} ±{:.0} %", count(n), arm.ceil())
+            if arm <= 100.0 {
+                format!("{} ±{:.0} %", count(n), arm.ceil())
+            } else {
+                // So few were seen that no single number is worth saying.
+                format!("{} to {}", count(low.floor() as u64), count(high.ceil() as u64))
+            }
         }
         _ => String::new(),
     }
