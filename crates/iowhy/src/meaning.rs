@@ -54,11 +54,7 @@ impl Meaning {
 
     /// What a stack of the profile means; `None` for time whose stack was not seen.
     pub fn of_stack(&self, profile: &Profile, stack: &StackTime) -> Option<Class> {
-        if !stack.known {
-            return None;
-        }
-        let kernel: Vec<&str> = profile.kernel_names(stack).collect();
-        Some(self.class(&kernel, stack.state))
+        stack.known.then(|| self.classifier.classify_stack(profile, stack))
     }
 
     /// Where the time of a run went, and why.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use iowhy_core::environment::Environment;
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{CallCount, CallSample, End, Profile, State};
+use iowhy_core::profile::{CallCount, End, Profile, State};
 use iowhy_core::warning::Warning;
 use iowhy_explain::account::{Account, Entry};
 use iowhy_explain::classify::{Operation, Wait};
@@ -230,41 +230,16 @@ fn calls(profile: &Profile, meaning: &Meaning, operation: Operation) -> Option<(
     let mut counts = sample.calls.iter().filter(of_operation).peekable();
     counts.peek()?;
     let counts: Vec<&CallCount> = counts.collect();
-    let seen: u64 = counts.iter().map(|c| c.calls).sum();
-    if sample.complete {
-        return Some((seen as f64, (seen as f64, seen as f64)));
-    }
-    scaled(profile, sample, &counts, seen as f64)
-}
-
-/// Fewer bursts than this say nothing of their spread.
-const LEAST_BURSTS: usize = 5;
-
-/// A count of the whole run from bursts. The interval is the normal one of a mean of bursts; its ends never fall below
-/// what was seen.
-fn scaled(
-    profile: &Profile,
-    sample: &CallSample,
-    counts: &[&CallCount],
-    seen: f64,
-) -> Option<(f64, (f64, f64))> {
     let bursts = counts.iter().map(|c| c.per_burst.len()).max().unwrap_or(0);
-    if bursts < LEAST_BURSTS || sample.observed_ns == 0 || seen == 0.0 {
+    if !sample.complete && bursts < LEAST_BURSTS {
         return None;
     }
-    let mut sums = vec![0.0; bursts];
-    for call in counts {
-        for (sum, calls) in sums.iter_mut().zip(&call.per_burst) {
-            *sum += f64::from(*calls);
-        }
-    }
-    let n = bursts as f64;
-    let mean = sums.iter().sum::<f64>() / n;
-    let variance = sums.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let relative = if mean > 0.0 { 1.96 * (variance / n).sqrt() / mean } else { 1.0 };
-    let value = seen * profile.wall_ns as f64 / sample.observed_ns as f64;
-    Some((value, ((value * (1.0 - relative)).max(seen), value * (1.0 + relative))))
+    let (low, value, high) = sample.scaled(&counts, profile.wall_ns as f64)?;
+    (sample.complete || value > 0.0).then_some((value, (low, high)))
 }
+
+/// Fewer bursts than this say too little of their spread.
+const LEAST_BURSTS: usize = 3;
 
 fn threads(profile: &Profile, account: &Account) -> Vec<ThreadRecord> {
     let mut order: Vec<usize> = (0..profile.threads.len()).collect();

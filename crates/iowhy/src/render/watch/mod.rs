@@ -16,6 +16,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::units::{self, Bytes};
+use iowhy_explain::classify::Operation;
 
 use crate::record::watch::{Exit, LayerShare, WatchRecord};
 use crate::render::bar;
@@ -120,7 +121,7 @@ fn layers(record: &WatchRecord, width: usize) -> String {
     let mut keys: Vec<String> = shown
         .iter()
         .map(|layer| {
-            let kind = if layer.id == Layer::Elsewhere { " (off the path)" } else { "" };
+            let kind = if layer.id == Layer::Elsewhere { off_the_path(record) } else { String::new() };
             format!("{} {}{kind}", bar::key(layer.id), share(*layer))
         })
         .collect();
@@ -129,6 +130,23 @@ fn layers(record: &WatchRecord, width: usize) -> String {
     text.push_str(&words::flow(&keys, width, "  "));
     text.push('\n');
     text
+}
+
+/// What `elsewhere` holds. Interrupts hit whoever runs: the program did not go there.
+fn off_the_path(record: &WatchRecord) -> String {
+    let interrupts: f64 = record
+        .operations
+        .iter()
+        .filter(|o| o.id == Operation::Interrupt.id())
+        .flat_map(|o| &o.layers)
+        .filter(|l| l.id == Layer::Elsewhere)
+        .map(|l| l.busy_s + l.wait_s)
+        .sum();
+    let share = if record.thread_s > 0.0 { interrupts / record.thread_s } else { 0.0 };
+    match words::visible(share) {
+        true => format!(" (off the path; interrupts {})", words::percent_of(share)),
+        false => " (off the path)".to_owned(),
+    }
 }
 
 /// Seconds for people.

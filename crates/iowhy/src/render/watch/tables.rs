@@ -53,7 +53,12 @@ fn calls(operation: &OperationRecord) -> String {
         (Some(n), Some((low, high))) if low == high => count(n),
         (Some(n), Some((low, high))) if n > 0 => {
             let arm = (n as f64 - low).max(high - n as f64) / n as f64 * 100.0;
-            format!("{} ±{:.0} %", count(n), arm.ceil())
+            if arm <= 100.0 {
+                format!("{} ±{:.0} %", count(n), arm.ceil())
+            } else {
+                // So few were seen that no single number is worth saying.
+                format!("{} to {}", count(low.floor() as u64), count(high.ceil() as u64))
+            }
         }
         _ => String::new(),
     }
@@ -97,7 +102,10 @@ pub(super) fn files(record: &WatchRecord, width: usize) -> String {
     let used = |f: &&iowhy_core::profile::FileUse| {
         f.reads.calls + f.writes.calls + f.syncs + f.opens > 0 || f.mapped
     };
-    let shown: Vec<_> = record.io.files.iter().filter(used).take(MOST_FILES).collect();
+    // Files with a name first: what the others were nobody can look up.
+    let named = |f: &&iowhy_core::profile::FileUse| !matches!(f.path.as_str(), "?" | "others");
+    let (names, rest): (Vec<_>, Vec<_>) = record.io.files.iter().filter(used).partition(named);
+    let shown: Vec<_> = names.into_iter().chain(rest).take(MOST_FILES).collect();
     if shown.is_empty() {
         return String::new();
     }
