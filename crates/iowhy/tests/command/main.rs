@@ -15,3 +15,4 @@ mod record;
 mod scripted;
 mod traps;
 mod watch;
+mod watch_record;
