@@ -68,9 +68,10 @@ pub(super) fn share_of(sampled: SampledShare) -> Option<Range> {
     Some(Range::new(low, sampled.value()?, high))
 }
 
-/// Whether a file's bytes are on the path between program and disk.
+/// Whether a file's bytes are on the path between program and disk. Descriptors whose file could not be looked up
+/// (`unknown`) were opened and closed within a moment: that is what is done with regular files, not with pipes.
 fn is_storage(file: &FileUse) -> bool {
-    matches!(file.kind.as_str(), "regular" | "block-device")
+    matches!(file.kind.as_str(), "regular" | "block-device" | "unknown")
 }
 
 impl Facts<'_> {
@@ -372,7 +373,7 @@ mod tests {
             reads: Access { calls, bytes, ..Access::default() },
             ..FileUse::default()
         };
-        run.profile.files = vec![seen("pipe", 75, 300), seen("regular", 25, 100)];
+        run.profile.files = vec![seen("pipe", 75, 300), seen("regular", 15, 60), seen("unknown", 10, 40)];
         assert_eq!(run.facts(|f| f.storage_part(Side::Read)), Some((0.25, 0.25)));
         assert_eq!(run.facts(|f| f.storage_bytes(Side::Read)), Some(250.0));
     }
