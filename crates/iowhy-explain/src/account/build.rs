@@ -33,7 +33,7 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
         if class.layer == Layer::Unexplained {
             *(if stack.known { &mut unknown_ns } else { &mut unseen_ns }) += stack.time_ns;
         }
-        sites.add(profile, stack, class.operation);
+        sites.add(profile, stack, class);
         let mut book = |class, share: f64, events| {
             sums.entry((stack.thread, class, busy)).or_default().add(
                 stack.time_ns * share,
@@ -100,7 +100,8 @@ fn queue_share(block: &BlockSample) -> Option<f64> {
     fits.then(|| queue / (queue + device))
 }
 
-fn sorted(sums: HashMap<(u32, Class, bool), Sum>) -> Vec<Entry> {
+/// Sums as entries, greatest time first.
+pub(super) fn sorted(sums: HashMap<(u32, Class, bool), Sum>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = sums
         .into_iter()
         .map(|((thread, class, busy), sum)| Entry {
