@@ -8,3 +8,4 @@ pub mod heading;
 pub mod path;
 pub mod table;
 pub mod watch;
+pub mod witness;
