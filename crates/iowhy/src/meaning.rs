@@ -57,9 +57,14 @@ impl Meaning {
         stack.known.then(|| self.classifier.classify_stack(profile, stack))
     }
 
+    /// Where the time of a run went.
+    pub fn account(&self, profile: &Profile) -> Account {
+        account(profile, &self.classifier)
+    }
+
     /// Where the time of a run went, and why.
     pub fn explain(&self, profile: &Profile, model: Option<&StackModel>) -> Explained {
-        let account = account(profile, &self.classifier);
+        let account = self.account(profile);
         let findings = finding::judge(&Facts { profile, account: &account, model });
         Explained { account, findings }
     }
