@@ -2,6 +2,7 @@
 //! `cargo xtask tidy` checks the rules of the house that no compiler knows.
 
 mod bench;
+mod bench_findings;
 mod test;
 mod tidy;
 
@@ -12,7 +13,9 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
   test     every test: format, tidy, clippy, unit, property, snapshot, doc, end-to-end, static build
   tidy     the rules of the house alone
-  bench    speed, as paired ratios within one run (fio is used where it is installed)";
+  bench    speed, as paired ratios within one run (fio is used where it is installed)
+  bench-findings [FILTER] [--rounds N]
+           programs with a known cause: is it named, and does the repair gain what was predicted";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -20,6 +23,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(&root()),
         ["tidy"] => tidy::report(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
+        ["bench-findings", rest @ ..] => bench_findings::run(&root(), rest),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)

@@ -1,6 +1,7 @@
 //! The ends of a watch: what is read before the program runs, and how all sums become one profile.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 
 use iowhy_core::profile::{End, IoCounters, Lack, Observer, OtherOnCpu, Profile, Sight};
 
@@ -9,7 +10,7 @@ use super::counted::Counted;
 use super::pump::{Pump, own_cpu_ns};
 use super::state::State;
 use crate::child::{Adoption, Child};
-use crate::perf::now_ns;
+use crate::perf::{Counts, now_ns};
 use crate::proc_fs::counters::{io, of_thread, since};
 use crate::proc_fs::devices::{Snapshot, uses};
 use crate::proc_fs::reader::Reader;
@@ -55,6 +56,7 @@ impl Pump<'_> {
         self.read_times();
         self.file_round(now);
         self.drain(true);
+        let counts = self.let_recorder_go();
         let finished = match self.bursts.take() {
             Some(bursts) => bursts.finish(&self.state.roster, &mut self.lacks),
             None => Finished::default(),
@@ -63,7 +65,27 @@ impl Pump<'_> {
         self.count_processes(child, adoption);
         let io = self.state.counted.total();
         self.told_of_those_left(end, adoption);
-        self.profile(end, end_ns, io, finished)
+        let own_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_before_ns)
+            + self.state.names_cpu_ns.load(Ordering::Relaxed);
+        if self.command {
+            self.measure_costs();
+        }
+        self.profile(end, end_ns, io, finished, counts, own_cpu_ns)
+    }
+
+    /// Closes the recording; what it counted stays. To close a tracepoint takes the kernel tens of milliseconds, all of
+    /// them waiting: that is done beside what follows. Not where threads of our own process are watched, which go on.
+    fn let_recorder_go(&mut self) -> Option<Counts> {
+        let recorder = self.recorder.take()?;
+        let counts = recorder.counts();
+        if self.own {
+            drop(recorder);
+        } else {
+            // Without a thread it is closed here.
+            let _ =
+                std::thread::Builder::new().name("iowhy-closing".to_owned()).spawn(move || drop(recorder));
+        }
+        Some(counts)
     }
 
     /// Sums the counters of all processes, each once, and reaps those that are ours.
@@ -141,8 +163,17 @@ impl Pump<'_> {
         });
     }
 
-    fn profile(mut self, end: End, end_ns: u64, io: IoCounters, finished: Finished) -> Profile {
-        let counts = self.recorder.as_ref().map(|r| r.counts()).unwrap_or_default();
+    fn profile(
+        mut self,
+        end: End,
+        end_ns: u64,
+        io: IoCounters,
+        finished: Finished,
+        counts: Option<Counts>,
+        own_cpu: u64,
+    ) -> Profile {
+        let recorded = counts.is_some();
+        let counts = counts.unwrap_or_default();
         let lost = counts.lost + finished.lost;
         if lost > 0 {
             self.lacks.push(Lack {
@@ -154,11 +185,10 @@ impl Pump<'_> {
                 fix: None,
             });
         }
-        let duty = match (&self.duty, &self.recorder) {
-            (Some(duty), Some(_)) => duty.share(end_ns),
+        let duty = match &self.duty {
+            Some(duty) if recorded => duty.share(end_ns),
             _ => 0.0,
         };
-        let own_cpu = own_cpu_ns().saturating_sub(self.own_cpu_before_ns);
         let program_cpu = io.user_ns.zip(io.system_ns).map(|(u, s)| u + s);
         let switch_cost = self.self_test.switch_cost_ns;
         let in_program_ns = self.state.own_switches as f64 * switch_cost.unwrap_or(0.0)

@@ -23,9 +23,10 @@ use crate::proc_fs::{task, tree};
 use crate::signals::{Arrival, Signals};
 use crate::timeline::Found;
 
-/// Work is due at least so often at the beginning, when much may happen in little time, and later.
+/// Work is due at least so often at the beginning, when much may happen in little time, and later. A ring that is half
+/// full asks for it earlier.
 const EARLY_NS: u64 = 10_000_000;
-const LATE_NS: u64 = 25_000_000;
+const LATE_NS: u64 = 50_000_000;
 /// How long the beginning lasts.
 const BEGINNING_NS: u64 = 300_000_000;
 
@@ -80,7 +81,7 @@ pub(super) struct Pump<'a> {
     pub(super) threads_before: HashMap<u32, IoCounters>,
     /// The counters of a command: they can be read when it has ended, but not be opened any more.
     pub(super) held_io: Option<HeldIo>,
-    command: bool,
+    pub(super) command: bool,
     stopped: bool,
     budget: LookBudget,
     census: Census,
@@ -92,9 +93,8 @@ pub(super) struct Pump<'a> {
 }
 
 impl<'a> Pump<'a> {
-    /// Measures what recording costs here, and opens nothing yet.
+    /// Opens nothing yet.
     pub(super) fn new(options: &Options<'a>, rights: Rights) -> Pump<'a> {
-        let self_test = if rights.switches { perf::self_test(&rights) } else { SelfTest::default() };
         let tier = rights.tier;
         let wants_bursts = options.call_bursts && tier >= Tier::T3 && rights.tracepoints;
         let now = now_ns();
@@ -105,7 +105,7 @@ impl<'a> Pump<'a> {
             bursts: wants_bursts.then(|| Bursts::new(now)),
             state: State::new(options.on_path, now),
             before: None,
-            self_test,
+            self_test: SelfTest::default(),
             rights,
             own_cpu_before_ns: own_cpu_ns(),
             watched_cpu_ns: 0,
@@ -125,7 +125,13 @@ impl<'a> Pump<'a> {
     }
 
     /// Opens the sources for the subject. What cannot be opened becomes a lack.
+    ///
+    /// What recording costs here is measured before, but for a command, which would start later by that: there it is
+    /// measured when the command has ended, and the first decisions rest on usual costs.
     pub(super) fn open(&mut self, roots: &Roots<'_>) {
+        if !matches!(roots, Roots::Command(_)) {
+            self.measure_costs();
+        }
         let threads: Vec<(u32, u32)> = match roots {
             Roots::Command(pid) => vec![(*pid, *pid)],
             Roots::Process(pid) => {
@@ -177,6 +183,13 @@ impl<'a> Pump<'a> {
         }
     }
 
+    /// Measures what recording costs on this machine, where it is allowed at all.
+    pub(super) fn measure_costs(&mut self) {
+        if self.rights.switches {
+            self.self_test = perf::self_test(&self.rights);
+        }
+    }
+
     fn meet_late_threads(&mut self, root: u32) {
         let State { reader, roster, .. } = &mut self.state;
         let processes = family(reader, root);
@@ -214,7 +227,9 @@ impl<'a> Pump<'a> {
     pub(super) fn begin(&mut self) {
         let running = (!self.own && !self.command).then_some(self.root);
         if self.rights.kernel_stacks {
-            self.state.prepare_names();
+            // Who watches a command watches it from the start, and the user waits for that start. A process that runs
+            // already is left alone meanwhile, and what is read beside our own threads would disturb them.
+            if self.command { self.state.expect_names() } else { self.state.prepare_names() }
         }
         // What comes before the program runs takes nothing from it.
         self.own_cpu_before_ns = own_cpu_ns();

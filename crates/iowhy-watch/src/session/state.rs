@@ -5,6 +5,8 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use super::counted::Counted;
 use super::files::Files;
@@ -13,7 +15,7 @@ use crate::block::{BlockTracer, Owner};
 use crate::event::{Event, Kind, Trace};
 use crate::proc_fs::reader::Reader;
 use crate::proc_fs::task;
-use crate::symbols::Symbols;
+use crate::symbols::{Background, Symbols};
 use crate::timeline::{Begin, Existing, Found, Parts, Timeline, Totals};
 
 /// Notes that may wait. More than this come only when records do not: then they go on at once.
@@ -85,6 +87,8 @@ pub(super) struct State<'a> {
     root_threads: usize,
     root_exit_ns: Option<u64>,
     strangers: RefCell<Strangers>,
+    /// CPU time of another thread of ours that read the kernel's names.
+    pub(super) names_cpu_ns: Arc<AtomicU64>,
 }
 
 /// Which tasks of others are kernel threads.
@@ -122,6 +126,7 @@ impl<'a> State<'a> {
             root_threads: 1,
             root_exit_ns: None,
             strangers: RefCell::default(),
+            names_cpu_ns: Arc::default(),
         }
     }
 
@@ -130,7 +135,16 @@ impl<'a> State<'a> {
         self.block = Some(BlockTracer::new());
     }
 
-    /// Reads the kernel's names, which takes a while: before the program runs.
+    /// Begins to read the kernel's names beside the program, which need not wait for them. The first stack does.
+    pub(super) fn expect_names(&mut self) {
+        if let Some(symbols) = &mut self.symbols {
+            let coming = Background::start();
+            self.names_cpu_ns = coming.cpu_ns();
+            symbols.expect_kernel(coming);
+        }
+    }
+
+    /// Reads the kernel's names, which takes a while: before watching begins.
     pub(super) fn prepare_names(&mut self) {
         if let Some(symbols) = &mut self.symbols {
             symbols.prepare_kernel();

@@ -16,3 +16,4 @@ mod scripted;
 mod traps;
 mod watch;
 mod watch_harm;
+mod watch_record;

@@ -1,0 +1,154 @@
+//! What a case is: words only. No I/O.
+
+use iowhy_core::finding::FindingId;
+
+/// Which of the two programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// With the cause.
+    Slow,
+    /// Without it, the same useful work.
+    Repaired,
+}
+
+impl Variant {
+    /// The word of the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Variant::Slow => "slow",
+            Variant::Repaired => "repaired",
+        }
+    }
+}
+
+/// What a machine must have for a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A C compiler called `cc`.
+    Compiler,
+    /// Python 3.
+    Python,
+    /// Python 3 with the module `sqlite3`.
+    Sqlite,
+    /// The super-user, for control groups, loop devices and mounts.
+    Root,
+    /// The folder's file system takes O_DIRECT.
+    Direct,
+    /// Several CPUs.
+    SeveralCpus,
+}
+
+/// What is made once, before the first run.
+#[derive(Clone, Copy, Debug)]
+pub enum Setup {
+    /// A file of incompressible bytes, the same for every run of every machine.
+    Data(&'static str, u64),
+    /// A file of lines of text, of about so many bytes.
+    Text(&'static str, u64),
+    /// A folder of files: name, number of files, bytes of each. A hundred files share a sub-folder.
+    Tree(&'static str, u32, u32),
+    /// The same number of files and bytes as [`Setup::Tree`], one after the other in one file.
+    Archive(&'static str, u32, u32),
+    /// The C program of that name is compiled to `{bin}/NAME`.
+    Compile(&'static str),
+}
+
+/// What is done before every run.
+#[derive(Clone, Copy, Debug)]
+pub enum Before {
+    /// The file is written back, dropped from the page cache, and looked at: it must be gone.
+    Cold(&'static str),
+    /// The file is read into the page cache.
+    Warm(&'static str),
+    /// All files of the folder are read once.
+    WarmTree(&'static str),
+    /// What the program made is removed: a file or a folder.
+    Remove(&'static str),
+    /// An empty folder is made.
+    Folder(&'static str),
+}
+
+/// Conditions around the slow variant that no file can set.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// The folder, and nothing else.
+    Folder,
+    /// A control group whose transfers to and from the folder's disk are limited to so many bytes a second.
+    /// `{group}` is the file that takes process numbers.
+    DiskLimit(u64),
+    /// A control group whose memory, page cache included, is limited to so many bytes.
+    MemoryLimit(u64),
+    /// Two file systems on loop devices over files of so many bytes: `{limited}` may hold 8 MiB of dirty pages,
+    /// `{free}` is as it comes.
+    DirtyLimit(u64),
+    /// Beside the slow variant other processes run: so many times this command.
+    Neighbour(u32, &'static [&'static str]),
+}
+
+/// One labelled program.
+///
+/// Words in braces of a command are replaced: `{patient}` by this crate's binary and its word `patient`, `{python}` by
+/// the interpreter, `{scripts}` by the folder of Python programs, `{bin}` by the folder of compiled C programs, `{dir}`
+/// by the working folder, and those of [`Place`].
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// Its name.
+    pub name: &'static str,
+    /// What the program does, and why it is slow, in one line.
+    pub what: &'static str,
+    /// The cause that must be named first; `None` for an innocent program.
+    pub cause: Option<FindingId>,
+    /// Further causes that the program really has, in the order of their cost; they must be named too.
+    pub also: &'static [FindingId],
+    /// Names that are as true as the cause. For an innocent program: what may be said of it.
+    pub accept: &'static [FindingId],
+    /// The slow command.
+    pub slow: &'static [&'static str],
+    /// The repaired one; empty for an innocent program.
+    pub repaired: &'static [&'static str],
+    /// Made once.
+    pub setup: &'static [Setup],
+    /// Done before every run of either variant.
+    pub before: &'static [Before],
+    /// What the machine must have.
+    pub needs: &'static [Need],
+    /// Conditions around it.
+    pub place: Place,
+    /// Whether its effect is so big and so quick to show that it serves as a test.
+    pub quick: bool,
+}
+
+impl Case {
+    /// A case with nothing in it, to be filled.
+    pub const EMPTY: Case = Case {
+        name: "",
+        what: "",
+        cause: None,
+        also: &[],
+        accept: &[],
+        slow: &[],
+        repaired: &[],
+        setup: &[],
+        before: &[],
+        needs: &[],
+        place: Place::Folder,
+        quick: false,
+    };
+
+    /// What may be said of an innocent program.
+    pub const INNOCENT: &[FindingId] =
+        &[FindingId::Healthy, FindingId::CpuBound, FindingId::WaitingElsewhere];
+
+    /// Whether a first name is right.
+    pub fn is_right(&self, first: FindingId) -> bool {
+        self.cause == Some(first) || self.accept.contains(&first)
+    }
+
+    /// The command as it stands in the catalogue.
+    pub fn words(&self, variant: Variant) -> &'static [&'static str] {
+        match variant {
+            Variant::Slow => self.slow,
+            Variant::Repaired => self.repaired,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Writing: syncs, the lock of the inode, parts of blocks, dirty limits.
+
+use iowhy_core::finding::FindingId;
+
+use crate::case::{Before, Case, Need, Place, Setup};
+
+const SYNC: Case = Case { cause: Some(FindingId::SyncPerWrite), ..Case::EMPTY };
+const INODE_LOCK: Case = Case { cause: Some(FindingId::InodeLock), needs: &[Need::Direct], ..Case::EMPTY };
+const UNALIGNED: Case =
+    Case { cause: Some(FindingId::UnalignedWrite), accept: &[FindingId::QueueDepthOne], ..Case::EMPTY };
+const DIRTY: Case = Case {
+    cause: Some(FindingId::DirtyThrottle),
+    place: Place::DirtyLimit(448 << 20),
+    needs: &[Need::Root],
+    ..Case::EMPTY
+};
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        name: "sync-rust",
+        what: "fdatasync after every record of 4 KiB; repaired: after every 300",
+        slow: &["{patient}", "write", "{dir}/out", "4096", "600", "1"],
+        repaired: &["{patient}", "write", "{dir}/out", "4096", "600", "300"],
+        before: &[Before::Remove("out")],
+        quick: true,
+        ..SYNC
+    },
+    Case {
+        name: "sync-sqlite",
+        what: "SQLite commits every row; repaired: all rows in one transaction",
+        slow: &["{python}", "{scripts}/commit.py", "{dir}/base", "250", "each"],
+        repaired: &["{python}", "{scripts}/commit.py", "{dir}/base", "250", "all"],
+        before: &[Before::Remove("base"), Before::Remove("base-journal")],
+        needs: &[Need::Sqlite],
+        ..SYNC
+    },
+    Case {
+        name: "sync-c",
+        what: "appends entries of 200 bytes with O_DSYNC; repaired: one fdatasync",
+        slow: &["{bin}/journal", "{dir}/out", "2000", "each"],
+        repaired: &["{bin}/journal", "{dir}/out", "2000", "end"],
+        setup: &[Setup::Compile("journal")],
+        before: &[Before::Remove("out")],
+        needs: &[Need::Compiler],
+        ..SYNC
+    },
+    Case {
+        name: "sync-dd",
+        what: "dd oflag=dsync with blocks of 8 KiB; repaired: conv=fsync",
+        slow: &["dd", "if=/dev/zero", "of={dir}/out", "bs=8k", "count=1000", "oflag=dsync", "status=none"],
+        repaired: &["dd", "if=/dev/zero", "of={dir}/out", "bs=8k", "count=1000", "conv=fsync", "status=none"],
+        before: &[Before::Remove("out")],
+        ..SYNC
+    },
+    Case {
+        name: "inode-lock-rust",
+        what: "eight threads append past the cache to one file; repaired: over blocks of files of their own",
+        slow: &["{patient}", "append-threads", "{dir}/lock", "8", "600", "shared"],
+        repaired: &["{patient}", "append-threads", "{dir}/lock", "8", "600", "own"],
+        before: &[Before::Folder("lock")],
+        quick: true,
+        ..INODE_LOCK
+    },
+    Case {
+        name: "inode-lock-python",
+        what: "eight Python threads append blocks past the cache to one file; repaired: to their own",
+        slow: &["{python}", "{scripts}/append_threads.py", "{dir}/lock", "600", "shared"],
+        repaired: &["{python}", "{scripts}/append_threads.py", "{dir}/lock", "600", "own"],
+        before: &[Before::Folder("lock")],
+        needs: &[Need::Direct, Need::Python],
+        ..INODE_LOCK
+    },
+    Case {
+        name: "unaligned-rust",
+        what: "changes 4000 bytes in each of 5000 cold blocks; repaired: whole blocks",
+        slow: &["{patient}", "update", "{dir}/update-64m", "4000", "4096", "5000"],
+        repaired: &["{patient}", "update", "{dir}/update-64m", "4096", "4096", "5000"],
+        setup: &[Setup::Data("update-64m", 64 << 20)],
+        before: &[Before::Cold("update-64m")],
+        ..UNALIGNED
+    },
+    Case {
+        name: "unaligned-python",
+        what: "changes 1000 bytes in each of 6000 cold blocks; repaired: whole blocks",
+        slow: &["{python}", "{scripts}/patch.py", "{dir}/update-64m", "6000", "part"],
+        repaired: &["{python}", "{scripts}/patch.py", "{dir}/update-64m", "6000", "whole"],
+        setup: &[Setup::Data("update-64m", 64 << 20)],
+        before: &[Before::Cold("update-64m")],
+        needs: &[Need::Python],
+        ..UNALIGNED
+    },
+    Case {
+        name: "dirty-throttle-rust",
+        what: "writes 384 MiB where 8 MiB may be dirty; repaired: without that limit",
+        slow: &["{patient}", "write", "{limited}/out", "262144", "1536", "18446744073709551615"],
+        repaired: &["{patient}", "write", "{free}/out", "262144", "1536", "18446744073709551615"],
+        ..DIRTY
+    },
+    Case {
+        name: "dirty-throttle-dd",
+        what: "dd of 256 MiB in blocks of 1 MiB where 8 MiB may be dirty; repaired: without that limit",
+        slow: &["dd", "if=/dev/zero", "of={limited}/out", "bs=1M", "count=256", "status=none"],
+        repaired: &["dd", "if=/dev/zero", "of={free}/out", "bs=1M", "count=256", "status=none"],
+        ..DIRTY
+    },
+];

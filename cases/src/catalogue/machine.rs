@@ -1,0 +1,87 @@
+//! Causes outside the program: limits, neighbours, and a device that does all it can.
+
+use iowhy_core::finding::FindingId;
+
+use super::{DATA, DATA_COLD, SMALL};
+use crate::case::{Case, Need, Place, Setup};
+
+const THROTTLED: Case = Case {
+    cause: Some(FindingId::Throttled),
+    setup: &[DATA],
+    needs: &[Need::Root, Need::Direct],
+    place: Place::DiskLimit(64 << 20),
+    ..Case::EMPTY
+};
+const NOISY: Case = Case { cause: Some(FindingId::NoisyNeighbour), ..Case::EMPTY };
+const SATURATED: Case =
+    Case { cause: Some(FindingId::DeviceSaturated), needs: &[Need::Direct], ..Case::EMPTY };
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        name: "throttled-direct",
+        what: "reads 96 MiB past the cache in a control group with 64 MiB a second; repaired: outside it",
+        slow: &[
+            "sh",
+            "-c",
+            "echo $$ > {group} && exec {patient} direct-random {dir}/data-256m 131072 768 16",
+        ],
+        repaired: &["{patient}", "direct-random", "{dir}/data-256m", "131072", "768", "16"],
+        ..THROTTLED
+    },
+    Case {
+        name: "throttled-dd",
+        what: "dd of a cold file in a control group with 64 MiB a second; repaired: outside it",
+        slow: &[
+            "sh",
+            "-c",
+            "echo $$ > {group} && exec dd if={dir}/data-256m of=/dev/null bs=1M count=96 status=none",
+        ],
+        repaired: &["dd", "if={dir}/data-256m", "of=/dev/null", "bs=1M", "count=96", "status=none"],
+        before: &[DATA_COLD],
+        ..THROTTLED
+    },
+    Case {
+        name: "noisy-cpu",
+        what: "computes beside six processes that compute; repaired: without them",
+        slow: &["{patient}", "compute", "120000000"],
+        repaired: &["{patient}", "compute", "120000000"],
+        place: Place::Neighbour(6, &["{patient}", "spin"]),
+        ..NOISY
+    },
+    Case {
+        name: "noisy-disk",
+        what: "reads past the cache beside two processes that keep the disk busy; repaired: without them",
+        accept: &[FindingId::DeviceSaturated],
+        slow: &["{patient}", "direct-random", "{dir}/data-256m", "4096", "3000", "1"],
+        repaired: &["{patient}", "direct-random", "{dir}/data-256m", "4096", "3000", "1"],
+        setup: &[DATA],
+        needs: &[Need::Direct],
+        place: Place::Neighbour(2, &["{patient}", "disk-neighbour", "{dir}/data-256m"]),
+        ..NOISY
+    },
+    Case {
+        name: "saturated-stream",
+        what: "streams all columns of a table as fast as the disk can; repaired: the one it needs, a sixteenth",
+        slow: &["{patient}", "direct-stream", "{dir}/data-1g", "1048576", "67108864"],
+        repaired: &["{patient}", "direct-stream", "{dir}/data-64m", "1048576", "67108864"],
+        setup: &[Setup::Data("data-1g", 1 << 30), SMALL],
+        ..SATURATED
+    },
+    Case {
+        name: "saturated-dd",
+        what: "dd past the cache in pieces of 16 MiB, many requests each; repaired: of a sixteenth of the file",
+        slow: &["dd", "if={dir}/data-1g", "of=/dev/null", "bs=16M", "iflag=direct", "status=none"],
+        repaired: &[
+            "dd",
+            "if={dir}/data-1g",
+            "of=/dev/null",
+            "bs=16M",
+            "count=4",
+            "iflag=direct",
+            "status=none",
+        ],
+        setup: &[Setup::Data("data-1g", 1 << 30)],
+        accept: &[FindingId::Healthy],
+        ..SATURATED
+    },
+];

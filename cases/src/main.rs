@@ -1,0 +1,75 @@
+//! `iowhy-cases list`, `iowhy-cases run NAME slow|repaired DIR`, and the Rust patients themselves.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use iowhy_cases::{Skip, Stage, Variant, catalogue, patient};
+use iowhy_core::problem::Problem;
+
+const USAGE: &str = "\
+usage: iowhy-cases list                          every case: name, cause, what it does
+       iowhy-cases run NAME slow|repaired DIR [TOOL ARG...]
+                                                 sets the scene in DIR (on a disk) and runs one variant, under a
+                                                 tool if one is given, such as `iowhy --`
+       iowhy-cases patient KIND ARG...           a program alone, as the catalogue calls it";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["list"] => {
+            list();
+            Ok(ExitCode::SUCCESS)
+        }
+        ["run", name, "slow", dir, tool @ ..] => run(name, Variant::Slow, Path::new(dir), tool),
+        ["run", name, "repaired", dir, tool @ ..] => run(name, Variant::Repaired, Path::new(dir), tool),
+        ["patient", rest @ ..] => patient::run(rest).map(|()| ExitCode::SUCCESS),
+        _ => Err(Problem::refused("this is no command of iowhy-cases").hint(USAGE)),
+    };
+    done.unwrap_or_else(|problem| {
+        eprintln!("error: {problem}");
+        if let Some(hint) = &problem.hint {
+            eprintln!("{hint}");
+        }
+        ExitCode::from(problem.exit_code())
+    })
+}
+
+fn list() {
+    for case in catalogue::all() {
+        let cause = case.cause.map_or("-", |id| id.id());
+        let also: String = case.also.iter().map(|id| format!(" + {}", id.id())).collect();
+        println!("{:26} {:20} {}", case.name, format!("{cause}{also}"), case.what);
+    }
+}
+
+fn run(name: &str, variant: Variant, dir: &Path, tool: &[&str]) -> Result<ExitCode, Problem> {
+    let case = catalogue::find(name).ok_or_else(|| {
+        Problem::refused(format!("no case is called `{name}`")).hint("`iowhy-cases list` names them")
+    })?;
+    let own = std::env::current_exe().map_err(|e| Problem::failed(format!("cannot find myself: {e}")))?;
+    let mut stage = match Stage::set(case, dir, &own) {
+        Ok(stage) => stage,
+        Err(Skip::Lacking(reason)) => {
+            eprintln!("skipped: {reason}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(Skip::Problem(problem)) => return Err(problem),
+    };
+    stage.before(variant)?;
+    let words = stage.command(variant);
+    if words.is_empty() {
+        return Err(Problem::refused(format!("`{name}` has no {} variant: it is innocent", variant.word())));
+    }
+    let words: Vec<String> = tool.iter().map(|&word| word.to_owned()).chain(words).collect();
+    let Some((program, arguments)) = words.split_first() else { return Ok(ExitCode::SUCCESS) };
+    eprintln!("{}", words.join(" "));
+    let start = Instant::now();
+    let status = Command::new(program)
+        .args(arguments)
+        .status()
+        .map_err(|e| Problem::failed(format!("cannot run `{program}`: {e}")))?;
+    eprintln!("{name} {}: {:.3} s", variant.word(), start.elapsed().as_secs_f64());
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,91 @@
+//! Ordinary reads and writes: sequential reading, appending with and without syncs, updates in place.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+
+use iowhy_core::rng::Rng;
+use rustix::fs::Advice;
+
+use super::{Outcome, SEED, failed};
+
+/// Reads the file from front to end in requests of `bytes`, `passes` times.
+pub(super) fn read(path: &str, bytes: usize, passes: u32, random_advice: bool) -> Outcome<u64> {
+    let mut buffer = vec![0u8; bytes.max(1)];
+    let mut total = 0;
+    for _ in 0..passes {
+        let mut file = File::open(path).map_err(failed("open the file"))?;
+        if random_advice {
+            rustix::fs::fadvise(&file, 0, None, Advice::Random).map_err(|e| failed("advise")(e.into()))?;
+        }
+        loop {
+            let got = file.read(&mut buffer).map_err(failed("read"))?;
+            if got == 0 {
+                break;
+            }
+            total += got as u64;
+        }
+    }
+    Ok(total)
+}
+
+/// Appends `count` records of `bytes`; syncs after every `every` records, at the end for 0, never for `u64::MAX`.
+pub(super) fn write(path: &str, bytes: usize, count: u64, every: u64) -> Outcome<u64> {
+    let mut file = File::create(path).map_err(failed("make the file"))?;
+    let record = vec![b'r'; bytes];
+    for number in 1..=count {
+        file.write_all(&record).map_err(failed("write"))?;
+        if every > 0 && number % every == 0 {
+            file.sync_data().map_err(failed("sync"))?;
+        }
+    }
+    if every == 0 {
+        file.sync_data().map_err(failed("sync"))?;
+    }
+    Ok(count * bytes as u64)
+}
+
+/// Writes `bytes` into each of the first `count` slots of `slot` bytes, once each, in random order, then syncs.
+pub(super) fn update(path: &str, bytes: usize, slot: u64, count: u64) -> Outcome<u64> {
+    let file = OpenOptions::new().write(true).open(path).map_err(failed("open the file"))?;
+    let slots = file.metadata().map_err(failed("examine the file"))?.len() / slot.max(1);
+    let mut order: Vec<u64> = (0..slots).collect();
+    Rng::new(SEED).shuffle(&mut order);
+    let record = vec![b'u'; bytes];
+    let mut written = 0;
+    for &number in order.iter().take(count as usize) {
+        file.write_all_at(&record, number * slot).map_err(failed("write"))?;
+        written += 1;
+    }
+    file.sync_data().map_err(failed("sync"))?;
+    Ok(written)
+}
+
+/// A small database: each transaction reads a page at a random place of the data file and appends a record to the
+/// log. With `batch` 1 it reads one page after the other and syncs each record; otherwise the pages of a batch are
+/// asked for ahead, and the batch is synced as one.
+pub(super) fn transactions(data: &str, log: &str, count: u64, batch: u64) -> Outcome<u64> {
+    let data = File::open(data).map_err(failed("open the data"))?;
+    let mut log = File::create(log).map_err(failed("make the log"))?;
+    let pages = data.metadata().map_err(failed("examine the data"))?.len() / 4096;
+    rustix::fs::fadvise(&data, 0, None, Advice::Random).map_err(|e| failed("advise")(e.into()))?;
+    let mut rng = Rng::new(SEED);
+    let places: Vec<u64> = (0..count).map(|_| rng.below(pages.max(1)) * 4096).collect();
+    let mut page = vec![0u8; 4096];
+    let mut sum = 0;
+    for group in places.chunks(batch.max(1) as usize) {
+        if batch > 1 {
+            for &place in group {
+                rustix::fs::fadvise(&data, place, std::num::NonZeroU64::new(4096), Advice::WillNeed)
+                    .map_err(|e| failed("advise")(e.into()))?;
+            }
+        }
+        for &place in group {
+            data.read_exact_at(&mut page, place).map_err(failed("read"))?;
+            sum += u64::from(page[0]);
+            log.write_all(&page[..512]).map_err(failed("write"))?;
+        }
+        log.sync_data().map_err(failed("sync"))?;
+    }
+    Ok(sum)
+}

@@ -1,0 +1,178 @@
+//! Sets the scene of one case, brings it into the state in which a run begins, and spells its commands out.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use iowhy_core::problem::Problem;
+
+use crate::case::{Case, Need, Place, Variant};
+use crate::place::Surroundings;
+use crate::scene;
+
+/// Why a case does not run.
+#[derive(Debug)]
+pub enum Skip {
+    /// The machine lacks something that the case needs; the reason in words.
+    Lacking(String),
+    /// Something went wrong.
+    Problem(Problem),
+}
+
+impl From<Problem> for Skip {
+    fn from(problem: Problem) -> Self {
+        Skip::Problem(problem)
+    }
+}
+
+/// A case with its scene. Dropping it ends neighbours and undoes all that lies outside the folder; the folder's
+/// files stay, to be used again.
+#[derive(Debug)]
+pub struct Stage {
+    case: &'static Case,
+    dir: PathBuf,
+    own_binary: PathBuf,
+    python: String,
+    surroundings: Surroundings,
+    neighbours: Vec<Child>,
+}
+
+impl Stage {
+    /// Sets the scene of a case in a folder, which is made if it is missing. `own_binary` is the `iowhy-cases` binary.
+    ///
+    /// # Errors
+    /// The machine lacks something, or the scene cannot be set.
+    pub fn set(case: &'static Case, dir: &Path, own_binary: &Path) -> Result<Stage, Skip> {
+        std::fs::create_dir_all(dir)
+            .map_err(|e| Problem::failed(format!("cannot make `{}`: {e}", dir.display())))?;
+        let dir = dir
+            .canonicalize()
+            .map_err(|e| Problem::failed(format!("cannot find `{}`: {e}", dir.display())))?;
+        let python = interpreter();
+        for need in case.needs {
+            if let Some(lack) = lack(*need, &dir, python.as_deref()) {
+                return Err(Skip::Lacking(lack));
+            }
+        }
+        for setup in case.setup {
+            scene::set_up(*setup, &dir)?;
+        }
+        let surroundings = Surroundings::make(case.place, &dir)?;
+        let own_binary = own_binary.to_path_buf();
+        let python = python.unwrap_or_default();
+        Ok(Stage { case, dir, own_binary, python, surroundings, neighbours: Vec::new() })
+    }
+
+    /// Brings the scene into the state in which a run of the variant begins.
+    ///
+    /// # Errors
+    /// A file cannot be brought into its state; a neighbour does not start.
+    pub fn before(&mut self, variant: Variant) -> Result<(), Problem> {
+        self.after();
+        for step in self.case.before {
+            scene::before(*step, &self.dir)?;
+        }
+        self.surroundings.before()?;
+        if let (Place::Neighbour(count, words), Variant::Slow) = (self.case.place, variant) {
+            let words = self.spell(words);
+            let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+            for _ in 0..count {
+                let child = Command::new(program)
+                    .args(arguments)
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::null())
+                    .spawn()
+                    .map_err(|e| Problem::failed(format!("cannot start a neighbour: {e}")))?;
+                self.neighbours.push(child);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what runs beside the program.
+    pub fn after(&mut self) {
+        for mut child in self.neighbours.drain(..) {
+            // It may have ended by itself; then there is nothing to end.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// The command of a variant; empty where there is none.
+    pub fn command(&self, variant: Variant) -> Vec<String> {
+        self.spell(self.case.words(variant))
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn spell(&self, words: &[&str]) -> Vec<String> {
+        let own = self.own_binary.display().to_string();
+        let mut spelled = Vec::new();
+        for word in words {
+            if *word == "{patient}" {
+                spelled.extend([own.clone(), "patient".to_owned()]);
+                continue;
+            }
+            let mut word = word
+                .replace("{patient}", &format!("{own} patient"))
+                .replace("{python}", &self.python)
+                .replace("{scripts}", &scene::sources().join("python").display().to_string())
+                .replace("{bin}", &self.dir.join("bin").display().to_string())
+                .replace("{dir}", &self.dir.display().to_string());
+            for (name, value) in self.surroundings.names() {
+                word = word.replace(name, &value);
+            }
+            spelled.push(word);
+        }
+        spelled
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.after();
+    }
+}
+
+/// The interpreter itself: what is called `python3` may be a script that looks for it, at a cost.
+fn interpreter() -> Option<String> {
+    let told = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
+    let path = String::from_utf8(told.stdout).ok()?.trim().to_owned();
+    (told.status.success() && !path.is_empty()).then_some(path)
+}
+
+/// What is lacking, in words.
+fn lack(need: Need, dir: &Path, python: Option<&str>) -> Option<String> {
+    let runs = |program: &str, arguments: &[&str]| {
+        Command::new(program).args(arguments).output().is_ok_and(|o| o.status.success())
+    };
+    let (met, reason) = match need {
+        Need::Compiler => (runs("cc", &["--version"]), "no C compiler `cc`"),
+        Need::Python => (python.is_some(), "no `python3`"),
+        Need::Sqlite => (
+            python.is_some_and(|p| runs(p, &["-c", "import sqlite3"])),
+            "no `python3` with the module sqlite3",
+        ),
+        Need::Root => (rustix::process::geteuid().is_root(), "needs root"),
+        Need::Direct => (takes_direct(dir), "the folder's file system takes no O_DIRECT"),
+        Need::SeveralCpus => {
+            (std::thread::available_parallelism().is_ok_and(|n| n.get() > 1), "needs more than one CPU")
+        }
+    };
+    (!met).then(|| reason.to_owned())
+}
+
+fn takes_direct(dir: &Path) -> bool {
+    use rustix::fs::{Mode, OFlags};
+    let path = dir.join(".direct");
+    let opened = rustix::fs::open(
+        &path,
+        OFlags::CREATE | OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC,
+        Mode::from_raw_mode(0o600),
+    );
+    // Left behind it would do no harm.
+    let _ = std::fs::remove_file(&path);
+    opened.is_ok()
+}
