@@ -234,7 +234,9 @@ impl<'a> Pump<'a> {
         // What comes before the program runs takes nothing from it.
         self.own_cpu_before_ns = own_cpu_ns();
         self.before = Some(Before::read(&mut self.state.reader, running));
-        let existing: Vec<(u32, u32)> = self.state.roster.iter().collect();
+        let mut existing: Vec<(u32, u32)> = self.state.roster.iter().collect();
+        // The process that was named comes first: numbers wrap around, and a child may have a smaller one.
+        existing.sort_unstable_by_key(|(pid, tid)| (*pid != self.root, *pid, *pid != *tid));
         if self.own {
             for (pid, tid) in &existing {
                 if let Some(now) = of_thread(&mut self.state.reader, *pid, *tid) {

@@ -132,6 +132,7 @@ fn an_interrupt_of_the_group_does_not_end_the_watch_of_a_program_that_lives_on()
         std::thread::sleep(Duration::from_millis(5));
     }
     let group = format!("-{}", watch.id());
-    Command::new("sh").args(["-c", &format!("kill -INT -- {group}")]).status().unwrap();
+    assert!(Command::new("sh").args(["-c", &format!("kill -INT {group}")]).status().unwrap().success());
     assert_eq!(watch.wait().unwrap().code(), Some(7));
+    assert!(std::fs::read_to_string(&log).unwrap().contains("asked"));
 }
