@@ -7,7 +7,8 @@
 //!
 //! - Busy time: the share of the clock samples in a layer (Wilson's interval) times the CPU time for one request, which
 //!   the scheduler counts exactly.
-//! - Waiting: the time of all sleeps, which is exact where all were recorded.
+//! - Waiting: the time of all sleeps, which is exact where all were recorded. Waiting whose operation was not seen (a
+//!   new thread without a CPU, or a request) widens the upper end.
 //! - Fitted: the ledger of the slices together; its interval comes from the ends of the intervals of the costs.
 //!
 //! What may not enter: I/O, a clock, a number that neither account has.
@@ -30,12 +31,16 @@ use serde::{Deserialize, Serialize};
 use crate::account::Account;
 use crate::classify::Operation;
 use crate::ledger::{LedgerContext, ledger};
-use crate::per_request::{busy_ns, median};
+use crate::per_request::{busy_ns, median, undisturbed_ns};
 
 use self::part::{Part, belongs, parts};
 
 /// A difference below this part of the request is of no consequence.
 pub const NOTABLE_SHARE: f64 = 0.10;
+/// What was not seen at all and is fitted below this part of the request is left out.
+const NOTHING_SHARE: f64 = 1e-3;
+/// With fewer samples nothing is said.
+const LEAST_SAMPLES: u64 = 30;
 /// CPU time for one request may differ so much between the watched slices and the measured ones.
 const SAME_PACE: f64 = 0.15;
 /// Part of the watch in which sleeps were recorded, above which all count as seen.
@@ -51,6 +56,8 @@ pub struct Sighting {
     busy: BTreeMap<Layer, u64>,
     interrupts: u64,
     waits: BTreeMap<Layer, Waited>,
+    /// Waiting whose operation was not seen: in a request, or before and after them.
+    unplaced_ns: f64,
     sleeps_all_seen: bool,
 }
 
@@ -85,8 +92,9 @@ pub fn sighting(
             } else {
                 *seen.busy.entry(entry.class.layer).or_default() += entry.events;
             }
-        } else if entry.class.operation != Operation::Unknown {
-            // A sleep of an unknown call is as likely one before or after the requests; so is the queue of a new thread.
+        } else if entry.class.operation == Operation::Unknown {
+            seen.unplaced_ns += entry.time_ns;
+        } else {
             let waited = seen.waits.entry(entry.class.layer).or_default();
             waited.time_ns += entry.time_ns;
             waited.sleeps += entry.events;
@@ -134,8 +142,10 @@ pub struct PartWitness {
     /// By the fit; absent where it says nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fitted: Option<Fitted>,
-    /// By the watcher, in nanoseconds; `n` counts clock samples or sleeps.
+    /// By the watcher, in nanoseconds. `n`: the clock samples it is a share of, or the requests whose sleeps are summed.
     pub seen: Estimate,
+    /// Clock samples or sleeps that were seen in it.
+    pub events: u64,
     /// Whether they agree.
     pub result: Agreement,
     /// Why layers are compared as a sum, or not at all.
@@ -158,7 +168,7 @@ pub struct Fitted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
-    /// Their intervals overlap, or they differ by less than a tenth of the request.
+    /// Their intervals overlap, or they differ by less than a tenth of the request (without its wait for a CPU).
     Agrees,
     /// Their intervals do not overlap, and they differ by a tenth of the request or more.
     Disagrees,
@@ -210,23 +220,38 @@ pub fn compare(
     for part in table {
         let estimate = seen.part(part, cpu_ns, requests);
         let fitted = part.fitted.then(|| fit.part(part));
-        push(&mut layers, part.id, fitted, estimate, part.why, time_ns);
+        // A request that stands without a CPU is not longer for it, unless that wait is part of what is compared.
+        let whole_ns = if part.wait.contains(&Layer::CpuQueue) { time_ns } else { undisturbed_ns(sample) };
+        push(&mut layers, part.id, fitted, (estimate, seen.events(part)), part.why, whole_ns);
     }
     let interrupts_in_a_part = table.iter().any(|p| p.interrupts);
     if !interrupts_in_a_part && seen.interrupts > 0 {
         let estimate = seen.busy_estimate(seen.interrupts, cpu_ns);
-        push(&mut layers, "interrupts", None, estimate, Some(INTERRUPTS), time_ns);
+        push(&mut layers, "interrupts", None, (estimate, seen.interrupts), Some(INTERRUPTS), time_ns);
     }
     for layer in Layer::ALL {
         let samples = seen.busy.get(&layer).copied().unwrap_or(0);
         if samples > 0 && !table.iter().any(|p| p.busy.contains(&layer)) {
             let estimate = seen.busy_estimate(samples, cpu_ns);
-            push(&mut layers, layer.id(), None, estimate, None, time_ns);
+            push(&mut layers, layer.id(), None, (estimate, samples), None, time_ns);
         }
-        if seen.waits.contains_key(&layer) && !table.iter().any(|p| p.wait.contains(&layer)) {
+        if let Some(waited) = seen.waits.get(&layer)
+            && !table.iter().any(|p| p.wait.contains(&layer))
+        {
             let estimate = seen.wait_estimate(&[layer], requests);
-            push(&mut layers, &format!("{}-wait", layer.id()), None, estimate, None, time_ns);
+            push(
+                &mut layers,
+                &format!("{}-wait", layer.id()),
+                None,
+                (estimate, waited.sleeps),
+                None,
+                time_ns,
+            );
         }
+    }
+    if seen.samples == 0 {
+        // Shares of nothing are no numbers.
+        layers.clear();
     }
     let other_pace = other_pace(cpu_ns, measured);
     if other_pace.is_some() {
@@ -243,14 +268,21 @@ fn push(
     layers: &mut Vec<PartWitness>,
     id: &str,
     fitted: Option<Fitted>,
-    seen: Estimate,
+    (seen, events): (Estimate, u64),
     why: Option<&str>,
     time_ns: f64,
 ) {
     let result = fitted.map_or(Agreement::NotFitted, |fitted| agreement(&fitted, &seen, time_ns));
-    let nothing = seen.value == 0.0 && fitted.is_none_or(|f| f.value_ns == 0.0 && f.high_ns == 0.0);
+    let nothing = seen.value == 0.0 && fitted.is_none_or(|f| f.high_ns < NOTHING_SHARE * time_ns);
     if !nothing {
-        layers.push(PartWitness { id: id.to_owned(), fitted, seen, result, why: why.map(str::to_owned) });
+        layers.push(PartWitness {
+            id: id.to_owned(),
+            fitted,
+            seen,
+            events,
+            result,
+            why: why.map(str::to_owned),
+        });
     }
 }
 
@@ -285,8 +317,9 @@ fn other_pace(cpu_ns: f64, measured: &CellRun) -> Option<String> {
 
 /// The verdict, and why it cannot be told.
 fn verdict(layers: &[PartWitness], seen: &Sighting, other_pace: Option<String>) -> (Verdict, Option<String>) {
-    if seen.samples == 0 {
-        return (Verdict::CannotTell, Some("no clock sample hit the requests".to_owned()));
+    if seen.samples < LEAST_SAMPLES {
+        let reason = format!("only {} clock samples hit the requests", seen.samples);
+        return (Verdict::CannotTell, Some(reason));
     }
     if other_pace.is_some() {
         return (Verdict::CannotTell, other_pace);
@@ -307,13 +340,22 @@ fn verdict(layers: &[PartWitness], seen: &Sighting, other_pace: Option<String>) 
 }
 
 impl Sighting {
+    /// Samples or sleeps in a part.
+    fn events(&self, part: &Part) -> u64 {
+        let interrupts = if part.interrupts { self.interrupts } else { 0 };
+        let busy: u64 = part.busy.iter().filter_map(|l| self.busy.get(l)).sum();
+        busy + interrupts + part.wait.iter().filter_map(|l| self.waits.get(l)).map(|w| w.sleeps).sum::<u64>()
+    }
+
     fn part(&self, part: &Part, cpu_ns: f64, requests: u64) -> Estimate {
         if part.wait.is_empty() {
-            let layers: u64 = part.busy.iter().filter_map(|l| self.busy.get(l)).sum();
-            let interrupts = if part.interrupts { self.interrupts } else { 0 };
-            self.busy_estimate(layers + interrupts, cpu_ns)
+            self.busy_estimate(self.events(part), cpu_ns)
         } else {
-            self.wait_estimate(part.wait, requests)
+            let mut estimate = self.wait_estimate(part.wait, requests);
+            if part.wait.contains(&Layer::CpuQueue) {
+                estimate.high += self.unplaced_ns / requests.max(1) as f64;
+            }
+            estimate
         }
     }
 
@@ -329,7 +371,7 @@ impl Sighting {
             low: low * cpu_ns,
             high: high * cpu_ns,
             unit: Unit::Nanoseconds,
-            n: samples,
+            n: self.samples,
         }
     }
 
@@ -349,7 +391,7 @@ impl Sighting {
             low: (value - arm).max(0.0),
             high: value + arm,
             unit: Unit::Nanoseconds,
-            n: sum.sleeps,
+            n: requests,
         }
     }
 }

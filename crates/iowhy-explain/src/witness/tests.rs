@@ -124,7 +124,7 @@ fn two_accounts_of_the_same_costs_confirm_each_other() {
     assert_eq!(witness.verdict, Verdict::Confirmed, "{witness:?}");
     assert_eq!(witness.samples, 6500, "what was done before the requests does not count");
     let entry = part(&witness, "program+call");
-    assert!((entry.seen.value - 150.0).abs() < 1e-9 && entry.seen.n == 1500);
+    assert!((entry.seen.value - 150.0).abs() < 1e-9 && entry.events == 1500 && entry.seen.n == 6500);
     assert_eq!(entry.fitted.map(|f| f.value_ns), Some(150.0));
     assert!((part(&witness, "copy").seen.value - 200.0).abs() < 1e-9);
     let sum: f64 = witness.layers.iter().map(|p| p.seen.value).sum();
@@ -146,10 +146,10 @@ fn a_fit_that_says_less_than_was_seen_is_contradicted() {
 #[test]
 fn few_samples_and_another_pace_cannot_tell() {
     let few = profile(&[
-        (State::Running, CALL, 3000, 3),
-        (State::Running, FILE_SYSTEM, 2000, 2),
-        (State::Running, CACHE, 4000, 4),
-        (State::Running, COPY, 4000, 4),
+        (State::Running, CALL, 9000, 9),
+        (State::Running, FILE_SYSTEM, 6000, 6),
+        (State::Running, CACHE, 12_000, 12),
+        (State::Running, COPY, 12_000, 12),
     ]);
     let run = cached_cell(650.0);
     let witness = held(&few, &run, &run, &model(200.0));

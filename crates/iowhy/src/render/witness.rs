@@ -79,8 +79,9 @@ pub fn table(record: &Record, labels: &Labels<'_>) -> String {
     if labels.is_empty() || record.cells.is_empty() {
         return String::new();
     }
-    let mut text =
-        format!("\n{BOLD}second witness{BOLD:#} (per request; 95 % intervals; n: samples or sleeps)\n");
+    let mut text = format!(
+        "\n{BOLD}second witness{BOLD:#} (per request; 95 % intervals; events: clock samples or sleeps)\n"
+    );
     let mut reasons: Vec<(&str, &str)> = Vec::new();
     let mut rows = Vec::new();
     for (label, witness) in labels {
@@ -88,7 +89,7 @@ pub fn table(record: &Record, labels: &Labels<'_>) -> String {
             format!("  {label}"),
             String::new(),
             units::time(witness.time_ns),
-            witness.requests.to_string(),
+            format!("{} requests", witness.requests),
             witness.verdict.id().to_owned(),
         ]);
         for part in &witness.layers {
@@ -109,7 +110,7 @@ pub fn table(record: &Record, labels: &Labels<'_>) -> String {
                 format!("    {}", part.id),
                 fitted,
                 seen(part),
-                part.seen.n.to_string(),
+                part.events.to_string(),
                 result.to_owned(),
             ]);
             if let Some(why) = &part.why
@@ -120,7 +121,7 @@ pub fn table(record: &Record, labels: &Labels<'_>) -> String {
         }
     }
     let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Left];
-    text.push_str(&layout(&["  request", "fitted", "seen", "n", "result"], &align, &rows));
+    text.push_str(&layout(&["  request", "fitted", "seen", "events", "result"], &align, &rows));
     for (id, why) in reasons {
         let _ = writeln!(text, "  {DIM}{id}: {why}{DIM:#}");
     }

@@ -244,7 +244,11 @@ fn a_second_witness_is_told_where_stacks_may_be_seen() {
         assert_eq!(witness["verdict"] == "cannot-tell", witness["reason"].is_string(), "{witness}");
         let mut busy = 0.0;
         for part in witness["layers"].as_array().unwrap() {
-            assert_keys("part", part, &[("id", Words), ("seen", Estimate("ns")), ("result", Words)]);
+            assert_keys(
+                "part",
+                part,
+                &[("id", Words), ("seen", Estimate("ns")), ("events", Whole), ("result", Words)],
+            );
             if !words(&part["id"]).ends_with("-wait") {
                 busy += number(&part["seen"]["value"]);
             }
