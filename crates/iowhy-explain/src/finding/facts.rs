@@ -8,6 +8,7 @@ use iowhy_core::profile::{Access, DeviceUse, FileUse, SampledShare};
 
 use super::Facts;
 use super::range::Range;
+use super::scaled::calls_of_run;
 use crate::account::{Entry, Sum};
 use crate::classify::{Operation, Wait};
 
@@ -117,33 +118,9 @@ impl Facts<'_> {
         (calls >= 1.0).then_some(self.bytes(side)? / calls)
     }
 
-    /// How often system calls with these names were made in the whole run. Exact where every call was seen. Else counts
-    /// in bursts times `wall / observed`, with the 95 % interval of the mean of the bursts (a normal approximation, and
-    /// corrected for the part of the run that was observed); from one burst alone, half to twice.
+    /// How often system calls with these names were made in the whole run: see [`calls_of_run`].
     pub(super) fn scaled_calls(&self, names: &[&str]) -> Option<Range> {
-        let sample = self.profile.calls.as_ref()?;
-        let picked: Vec<_> = sample.calls.iter().filter(|c| names.contains(&c.name.as_str())).collect();
-        let seen: u64 = picked.iter().map(|c| c.calls).sum();
-        if sample.complete {
-            return Some(Range::exact(seen as f64));
-        }
-        if sample.observed_ns == 0 {
-            return None;
-        }
-        let scale = (self.account.wall_ns / sample.observed_ns as f64).max(1.0);
-        let likely = seen as f64 * scale;
-        let bursts = picked.iter().map(|c| c.per_burst.len()).max().unwrap_or(0);
-        if bursts < 2 {
-            return Some(Range::new(likely / 2.0, likely, likely * 2.0));
-        }
-        let count =
-            |i: usize| picked.iter().filter_map(|c| c.per_burst.get(i)).map(|n| f64::from(*n)).sum::<f64>();
-        let n = bursts as f64;
-        let mean = (0..bursts).map(count).sum::<f64>() / n;
-        let variance = (0..bursts).map(|i| (count(i) - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        let unseen = (1.0 - 1.0 / scale).max(0.0);
-        let arm = if mean > 0.0 { 1.96 * (variance / n * unseen).sqrt() / mean } else { 0.0 };
-        Some(Range::new(likely * (1.0 - arm), likely, likely * (1.0 + arm)))
+        calls_of_run(self.profile, |call| names.contains(&call.name.as_str()))
     }
 
     /// Calls that make data durable: from bursts, else from the sleeps in them (each such call sleeps about once for
@@ -332,36 +309,8 @@ fn access(file: &FileUse, side: Side) -> &Access {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::{CallCount, CallSample};
-
     use super::*;
     use crate::finding::synthetic::Run;
-
-    #[test]
-    fn burst_counts_are_scaled_and_carry_the_spread_of_the_bursts() {
-        let count = |per_burst: Vec<u32>| CallCount {
-            name: "fsync".into(),
-            calls: per_burst.iter().map(|n| u64::from(*n)).sum(),
-            per_burst,
-            ..CallCount::default()
-        };
-        let run = |per_burst: Vec<u32>, complete| {
-            let mut run = Run::new(10.0);
-            run.profile.calls = Some(CallSample {
-                bursts: per_burst.len() as u32,
-                observed_ns: 1_000_000_000,
-                complete,
-                calls: vec![count(per_burst)],
-            });
-            run.facts(|f| f.scaled_calls(&["fsync", "fdatasync"])).unwrap()
-        };
-        let even = run(vec![10, 10, 10, 10], false);
-        assert_eq!((even.low, even.likely, even.high), (400.0, 400.0, 400.0));
-        let uneven = run(vec![0, 20, 0, 20], false);
-        assert!(uneven.low < 400.0 && uneven.likely == 400.0 && uneven.high > 400.0);
-        assert_eq!(run(vec![0, 20], true), Range::exact(20.0));
-        assert_eq!(run(vec![20], false), Range::new(100.0, 200.0, 400.0));
-    }
 
     #[test]
     fn bytes_of_pipes_are_not_bytes_of_files() {

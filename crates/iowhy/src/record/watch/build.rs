@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use iowhy_core::environment::Environment;
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{CallCount, CallSample, End, Profile};
+use iowhy_core::profile::{CallCount, End, Profile};
 use iowhy_core::warning::Warning;
 use iowhy_explain::account::{Account, Entry, OperationTime, Site, Sum};
 use iowhy_explain::classify::{Operation, Wait};
+use iowhy_explain::finding::calls_of_run;
 
 use super::interval::{Basis, Measured};
 use super::io::io;
@@ -210,45 +211,16 @@ fn calls(profile: &Profile, meaning: &Meaning, operation: Operation) -> Option<(
     }
     let sample = profile.calls.as_ref()?;
     // The table of kernel functions knows which operation a call is: there is no second list of names.
-    let of_operation = |call: &&CallCount| meaning.operation_of_call(&call.name) == operation;
-    let mut counts = sample.calls.iter().filter(of_operation).peekable();
-    counts.peek()?;
-    let counts: Vec<&CallCount> = counts.collect();
-    let seen: u64 = counts.iter().map(|c| c.calls).sum();
-    if sample.complete {
-        return Some((seen as f64, (seen as f64, seen as f64)));
+    let of_operation = |call: &CallCount| meaning.operation_of_call(&call.name) == operation;
+    if !sample.calls.iter().any(of_operation) || (!sample.complete && sample.bursts < LEAST_BURSTS) {
+        return None;
     }
-    scaled(profile, sample, &counts, seen as f64)
+    let calls = calls_of_run(profile, of_operation).filter(|calls| calls.likely > 0.0 || sample.complete)?;
+    Some((calls.likely, (calls.low, calls.high)))
 }
 
 /// Fewer bursts than this say nothing of their spread.
-const LEAST_BURSTS: usize = 5;
-
-/// A count of the whole run from bursts. The interval is the normal one of a mean of bursts; its ends never fall below
-/// what was seen.
-fn scaled(
-    profile: &Profile,
-    sample: &CallSample,
-    counts: &[&CallCount],
-    seen: f64,
-) -> Option<(f64, (f64, f64))> {
-    let bursts = counts.iter().map(|c| c.per_burst.len()).max().unwrap_or(0);
-    if bursts < LEAST_BURSTS || sample.observed_ns == 0 || seen == 0.0 {
-        return None;
-    }
-    let mut sums = vec![0.0; bursts];
-    for call in counts {
-        for (sum, calls) in sums.iter_mut().zip(&call.per_burst) {
-            *sum += f64::from(*calls);
-        }
-    }
-    let n = bursts as f64;
-    let mean = sums.iter().sum::<f64>() / n;
-    let variance = sums.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let relative = if mean > 0.0 { 1.96 * (variance / n).sqrt() / mean } else { 1.0 };
-    let value = seen * profile.wall_ns as f64 / sample.observed_ns as f64;
-    Some((value, ((value * (1.0 - relative)).max(seen), value * (1.0 + relative))))
-}
+const LEAST_BURSTS: u32 = 5;
 
 fn threads(profile: &Profile, account: &Account) -> Vec<ThreadRecord> {
     let mut order: Vec<usize> = (0..profile.threads.len()).collect();
