@@ -19,8 +19,9 @@ Examples:
   iowhy /data/big.bin            the same for a file (read only, never changed)
   sudo iowhy /dev/nvme0n1        the same for a device (reads only)
   iowhy bench --rw randread --bs 512..1m --state warm,direct .
-Exit codes: 0 done, 1 measured but something failed, 2 usage or refused. `iowhy -- CMD` ends with
-the code of CMD (128 + N when signal N killed it, 127 not found, 126 not executable).";
+Exit codes: 0 done, 1 measured but something failed, 2 usage or refused.
+`iowhy -- CMD` ends with the code of CMD (128 + N when signal N killed it,
+127 not found, 126 not executable).";
 
 const USAGE: &str = "\
 iowhy [OPTIONS] -- CMD [ARG]...

@@ -312,10 +312,9 @@ fn access(file: &FileUse, side: Side) -> &Access {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::{CallCount, CallSample};
-
     use super::*;
     use crate::finding::synthetic::Run;
+    use iowhy_core::profile::{CallCount, CallSample};
 
     #[test]
     fn burst_counts_are_scaled_and_carry_the_spread_of_the_bursts() {

@@ -58,9 +58,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         .take(3)
         .map(|((_, words, _), sum)| {
             format!(
-                "{} of thread time asleep on {words}, {} sleeps",
+                "{} of thread time asleep on {words}, in {} {}",
                 say::time(sum.time_ns),
-                say::count(sum.events as f64)
+                say::count(sum.events as f64),
+                if sum.events == 1 { "sleep" } else { "sleeps" }
             )
         })
         .collect();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use iowhy_core::profile::{Access, FileUse};
 
 use super::tables::narrowed;
-use super::words::{bytes, count, percent_of, visible};
+use super::words::{bytes, count, percent_of, plural, visible};
 use super::{DIM, seconds};
 use crate::record::watch::WatchRecord;
 use crate::render::paragraph::{cut_path, wrap};
@@ -15,6 +15,8 @@ use crate::render::table::{Align, layout};
 const MOST_FILES: usize = 3;
 /// A file that moved less than this part of what the first one moved is not shown.
 const LEAST_PART: u64 = 100;
+/// Nor one that moved fewer bytes than this.
+const LEAST_BYTES: u64 = 4096;
 /// What stands in place of a path for all files whose path could not be learnt in time.
 const NOT_NAMED: &str = "?";
 /// The same for all files beyond the bound.
@@ -34,7 +36,7 @@ pub(super) fn files(record: &WatchRecord, width: usize) -> String {
     let shown: Vec<&FileUse> = named
         .iter()
         .copied()
-        .filter(|f| (moved(f) > 0 && moved(f) >= most / LEAST_PART) || f.syncs > 0 || (f.mapped && faults))
+        .filter(|f| moved(f) >= LEAST_BYTES.max(most / LEAST_PART) || f.syncs > 0 || (f.mapped && faults))
         .take(MOST_FILES)
         .collect();
     let mut text = if shown.is_empty() { String::new() } else { table(&shown, width) };
@@ -85,16 +87,18 @@ fn notes(record: &WatchRecord, hidden: usize, any_shown: bool) -> Vec<String> {
         let files = if hidden == 1 { "file" } else { "files" };
         notes.push(format!("{} more {files} in the record (`--json FILE`)", count(hidden as u64)));
     }
-    if let Some(unnamed) = record.io.files.iter().find(|f| f.path == NOT_NAMED && moved(f) > 0) {
+    if let Some(unnamed) = record.io.files.iter().find(|f| f.path == NOT_NAMED && moved(f) >= LEAST_BYTES) {
         let parts: Vec<String> = [("read", &unnamed.reads), ("written", &unnamed.writes)]
             .into_iter()
             .filter(|(_, access)| access.bytes > 0)
-            .map(|(verb, access)| format!("{verb} {}", direction(access)))
+            .map(|(verb, access)| {
+                format!("{verb} {} in {}", bytes(access.bytes), plural(access.calls, "call", "calls"))
+            })
             .collect();
-        notes.push(format!("not named (opened and closed too fast to look up): {} calls", parts.join(", ")));
+        notes.push(format!("not named (opened and closed too fast to look up): {}", parts.join(", ")));
     }
     match &record.profile.calls {
-        Some(calls) if !calls.complete && !(notes.is_empty() && !any_shown) => notes.push(format!(
+        Some(calls) if !calls.complete && (any_shown || !notes.is_empty()) => notes.push(format!(
             "calls as seen in {} of {} that were traced",
             seconds(calls.observed_ns as f64 / 1e9),
             seconds(record.wall_s)

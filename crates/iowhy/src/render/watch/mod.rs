@@ -76,6 +76,11 @@ fn heading(record: &WatchRecord, width: usize) -> String {
         facts.push(plural(e.cpus as u64, "CPU", "CPUs"));
         facts.push(format!("{} memory", Bytes(e.memory_bytes >> 20 << 20)));
     }
+    // On a narrow terminal the machine gives way before it takes a second line.
+    let least = facts.len().min(3);
+    while facts.len() > least && facts.join(", ").chars().count() + 2 > width {
+        facts.pop();
+    }
     text.push_str(&wrap(&facts.join(", "), width, "  ", "  "));
     text.push('\n');
     text

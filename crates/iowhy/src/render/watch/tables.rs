@@ -69,12 +69,17 @@ fn places(operation: &OperationRecord, most: usize) -> String {
     }
     let mut layers: Vec<&LayerShare> = operation.layers.iter().collect();
     layers.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let known = |l: &&&LayerShare| visible(l.share) && arm(**l) < VAGUE.min(l.share);
-    let mut named: Vec<String> =
-        layers.iter().filter(known).take(most).map(|l| format!("{} {}", l.id.id(), share(*l))).collect();
-    if let (true, Some(first)) = (named.is_empty() && most > 0, layers.first()) {
-        named.push(format!("mostly {}", first.id.id()));
+    let known = |l: &LayerShare| visible(l.share) && arm(l) < VAGUE.min(l.share);
+    let mut named = Vec::new();
+    for (i, layer) in layers.iter().enumerate() {
+        if known(layer) {
+            named.push(format!("{} {}", layer.id.id(), share(*layer)));
+        } else if i == 0 {
+            // What most of it is must not give way to a lesser part that is known better.
+            named.push(format!("mostly {}", layer.id.id()));
+        }
     }
+    named.truncate(most);
     named.join(", ")
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use iowhy_core::profile::Tier;
+
 use super::words::{count, percent_of, plural};
 use super::{DIM, seconds};
 use crate::record::watch::WatchRecord;
@@ -22,7 +24,10 @@ pub(super) fn trust(record: &WatchRecord, width: usize) -> String {
     if let Some(inside) = inside(record).filter(|s| *s > 0.0) {
         let _ = write!(cost, ", {} of it in the program", seconds(inside));
     }
-    let mut facts = vec![format!("tier {}", record.tier.id()), cost];
+    // Where nothing is lacking, a lower tier than the highest was asked for.
+    let limit =
+        if record.tier < Tier::T3 && record.lacks.is_empty() { " (no more was asked for)" } else { "" };
+    let mut facts = vec![format!("tier {}{limit}", record.tier.id()), cost];
     if seen.lost > 0 {
         facts.push(format!("{} of {} LOST", count(seen.lost), plural(seen.events, "event", "events")));
     } else {

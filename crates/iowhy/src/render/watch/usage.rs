@@ -36,6 +36,12 @@ pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
         (Some(share), Some(fetched), _) => {
             format!("; {} came from a device, {} from the cache", bytes(fetched), percent_of(share))
         }
+        (None, Some(fetched), Some(read)) if fetched > read + read / 10 => {
+            format!(
+                "; {} came from a device, with read-ahead and the file system's own blocks",
+                bytes(fetched)
+            )
+        }
         (None, Some(fetched), Some(_)) => format!("; {} came from a device", bytes(fetched)),
         _ => String::new(),
     };
