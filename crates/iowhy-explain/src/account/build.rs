@@ -69,7 +69,7 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
 struct Meanings<'a> {
     profile: &'a Profile,
     classifier: &'a Classifier,
-    seen: HashMap<(&'a [SymbolId], State), Class>,
+    seen: HashMap<(&'a [SymbolId], Option<SymbolId>, State), Class>,
 }
 
 impl<'a> Meanings<'a> {
@@ -77,10 +77,8 @@ impl<'a> Meanings<'a> {
         if !stack.known {
             return unseen(stack.state);
         }
-        *self.seen.entry((stack.kernel.as_slice(), stack.state)).or_insert_with(|| {
-            let names: Vec<&str> = self.profile.kernel_names(stack).collect();
-            self.classifier.classify(&names, stack.state)
-        })
+        let key = (stack.kernel.as_slice(), stack.user.first().copied(), stack.state);
+        *self.seen.entry(key).or_insert_with(|| self.classifier.classify_stack(self.profile, stack))
     }
 }
 

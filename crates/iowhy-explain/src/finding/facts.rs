@@ -8,7 +8,6 @@ use iowhy_core::profile::{Access, DeviceUse, FileUse, SampledShare};
 
 use super::Facts;
 use super::range::Range;
-use super::scaled::calls_of_run;
 use crate::account::{Entry, Sum};
 use crate::classify::{Operation, Wait};
 
@@ -118,9 +117,13 @@ impl Facts<'_> {
         (calls >= 1.0).then_some(self.bytes(side)? / calls)
     }
 
-    /// How often system calls with these names were made in the whole run: see [`calls_of_run`].
+    /// How often system calls with these names were made in the whole run; see
+    /// [`CallSample::scaled`](iowhy_core::profile::CallSample::scaled).
     pub(super) fn scaled_calls(&self, names: &[&str]) -> Option<Range> {
-        calls_of_run(self.profile, |call| names.contains(&call.name.as_str()))
+        let sample = self.profile.calls.as_ref()?;
+        let picked: Vec<_> = sample.calls.iter().filter(|c| names.contains(&c.name.as_str())).collect();
+        let (low, likely, high) = sample.scaled(&picked, self.account.wall_ns)?;
+        Some(if low == high { Range::exact(likely) } else { Range::new(low, likely, high) })
     }
 
     /// Calls that make data durable: from bursts, else from the sleeps in them (each such call sleeps about once for
@@ -309,8 +312,37 @@ fn access(file: &FileUse, side: Side) -> &Access {
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::profile::{CallCount, CallSample};
+
     use super::*;
     use crate::finding::synthetic::Run;
+
+    #[test]
+    fn burst_counts_are_scaled_and_carry_the_spread_of_the_bursts() {
+        let count = |per_burst: Vec<u32>| CallCount {
+            name: "fsync".into(),
+            calls: per_burst.iter().map(|n| u64::from(*n)).sum(),
+            per_burst,
+            ..CallCount::default()
+        };
+        let run = |per_burst: Vec<u32>, complete| {
+            let mut run = Run::new(10.0);
+            run.profile.calls = Some(CallSample {
+                bursts: per_burst.len() as u32,
+                observed_ns: 1_000_000_000,
+                complete,
+                calls: vec![count(per_burst)],
+                ..CallSample::default()
+            });
+            run.facts(|f| f.scaled_calls(&["fsync", "fdatasync"])).unwrap()
+        };
+        let even = run(vec![10, 10, 10, 10], false);
+        assert_eq!((even.low, even.likely, even.high), (400.0, 400.0, 400.0));
+        let uneven = run(vec![0, 20, 0, 20], false);
+        assert!(uneven.low < 400.0 && uneven.likely == 400.0 && uneven.high > 400.0);
+        assert_eq!(run(vec![0, 20], true), Range::exact(20.0));
+        assert_eq!(run(vec![20], false), Range::new(100.0, 200.0, 400.0));
+    }
 
     #[test]
     fn bytes_of_pipes_are_not_bytes_of_files() {

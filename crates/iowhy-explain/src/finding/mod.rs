@@ -26,7 +26,6 @@ mod range;
 mod readahead_waste;
 mod report;
 mod say;
-mod scaled;
 mod small_requests;
 mod stdio_seek;
 mod sync_per_write;
@@ -44,7 +43,6 @@ use iowhy_core::profile::Profile;
 
 pub use self::gain::Savings;
 pub use self::range::Range;
-pub use self::scaled::calls_of_run;
 use crate::account::Account;
 
 /// What a rule may look at.

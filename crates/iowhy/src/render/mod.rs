@@ -9,3 +9,4 @@ pub mod paragraph;
 pub mod path;
 pub mod table;
 pub mod watch;
+pub mod witness;

@@ -10,7 +10,6 @@ use iowhy_core::profile::{CallCount, End, Profile};
 use iowhy_core::warning::Warning;
 use iowhy_explain::account::{Account, Entry, OperationTime, Site, Sum};
 use iowhy_explain::classify::{Operation, Wait};
-use iowhy_explain::finding::calls_of_run;
 
 use super::interval::{Basis, Measured};
 use super::io::io;
@@ -211,16 +210,20 @@ fn calls(profile: &Profile, meaning: &Meaning, operation: Operation) -> Option<(
     }
     let sample = profile.calls.as_ref()?;
     // The table of kernel functions knows which operation a call is: there is no second list of names.
-    let of_operation = |call: &CallCount| meaning.operation_of_call(&call.name) == operation;
-    if !sample.calls.iter().any(of_operation) || (!sample.complete && sample.bursts < LEAST_BURSTS) {
+    let of_operation = |call: &&CallCount| meaning.operation_of_call(&call.name) == operation;
+    let mut counts = sample.calls.iter().filter(of_operation).peekable();
+    counts.peek()?;
+    let counts: Vec<&CallCount> = counts.collect();
+    let bursts = counts.iter().map(|c| c.per_burst.len()).max().unwrap_or(0);
+    if !sample.complete && bursts < LEAST_BURSTS {
         return None;
     }
-    let calls = calls_of_run(profile, of_operation).filter(|calls| calls.likely > 0.0 || sample.complete)?;
-    Some((calls.likely, (calls.low, calls.high)))
+    let (low, value, high) = sample.scaled(&counts, profile.wall_ns as f64)?;
+    (sample.complete || value > 0.0).then_some((value, (low, high)))
 }
 
-/// Fewer bursts than this say nothing of their spread.
-const LEAST_BURSTS: u32 = 5;
+/// Fewer bursts than this say too little of their spread.
+const LEAST_BURSTS: usize = 3;
 
 fn threads(profile: &Profile, account: &Account) -> Vec<ThreadRecord> {
     let mut order: Vec<usize> = (0..profile.threads.len()).collect();

@@ -192,6 +192,7 @@ pub(crate) fn sync_loop() -> (Profile, Explained) {
             per_burst: vec![38; 10],
             ..CallCount::default()
         }],
+        ..CallSample::default()
     });
     b.profile.observer = Observer {
         own_cpu_ns: 21_000_000,
