@@ -312,6 +312,8 @@ fn access(file: &FileUse, side: Side) -> &Access {
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::profile::{CallCount, CallSample};
+
     use super::*;
     use crate::finding::synthetic::Run;
     use iowhy_core::profile::{CallCount, CallSample};
