@@ -54,14 +54,19 @@ impl Classifier {
 
     /// Whether a thread asleep with this stack waits on the path between program and disk. A sleep that the table does
     /// not know counts when it is below a function of a file system, the page cache, memory, the block layer or a
-    /// driver.
+    /// driver, and in a call that sleeps for nothing else: where only the call is known, an fsync waits for the disk.
     pub fn on_path(&self, kernel: &[&str]) -> bool {
         let class = self.classify(kernel, State::Blocked);
         match class.wait {
-            Some(Wait::Unknown) | None => matches!(
-                class.layer,
-                Layer::Filesystem | Layer::Cache | Layer::Memory | Layer::Block | Layer::Device
-            ),
+            Some(Wait::Unknown) | None => {
+                matches!(
+                    class.layer,
+                    Layer::Filesystem | Layer::Cache | Layer::Memory | Layer::Block | Layer::Device
+                ) || matches!(
+                    class.operation,
+                    Operation::Sync | Operation::Stat | Operation::Names | Operation::Fault
+                )
+            }
             Some(wait) => wait.on_path(),
         }
     }

@@ -316,7 +316,6 @@ mod tests {
 
     use super::*;
     use crate::finding::synthetic::Run;
-    use iowhy_core::profile::{CallCount, CallSample};
 
     #[test]
     fn burst_counts_are_scaled_and_carry_the_spread_of_the_bursts() {

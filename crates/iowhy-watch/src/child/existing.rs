@@ -110,8 +110,14 @@ fn nobody(pid: u32) -> Problem {
 
 fn not_ours(pid: u32, user: Option<String>) -> Problem {
     let whose = user.map_or_else(|| "another user's".to_owned(), |u| format!("of user {u}, or protected"));
-    Problem::refused(format!("process {pid} may not be watched: it is {whose}"))
-        .hint(format!("`sudo iowhy attach {pid}`"))
+    let problem = Problem::refused(format!("process {pid} may not be watched: it is {whose}"));
+    if rustix::process::geteuid().is_root() {
+        return problem.hint(
+            "root lacks CAP_SYS_PTRACE here, or a security module forbids it: run iowhy outside the container, or with \
+             `--cap-add SYS_PTRACE`",
+        );
+    }
+    problem.hint(format!("`sudo iowhy attach {pid}`"))
 }
 
 #[cfg(test)]

@@ -20,6 +20,13 @@ pub struct Before {
     memory_bytes: Option<u64>,
 }
 
+/// What is read at the end.
+#[derive(Clone, Debug)]
+pub struct AtEnd {
+    cpu: Option<CpuTime>,
+    throttled_ns: Option<u64>,
+}
+
 /// The first line of `/proc/stat`, in ticks of all CPUs together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTime {
@@ -52,18 +59,22 @@ impl Before {
         &self.groups
     }
 
-    /// The pressure since then. `own_cpu_ns` is the CPU time that the program and the watcher used meanwhile. What
+    /// The readings at the end; to be taken at once, before the watcher does anything that takes time.
+    pub fn end(&self, reader: &mut Reader) -> AtEnd {
+        AtEnd { cpu: cpu_time(reader), throttled_ns: self.groups.cpu_throttled_ns() }
+    }
+
+    /// The pressure in between. `own_cpu_ns` is the CPU time that the program and the watcher used meanwhile. What
     /// only tracepoints tell (the dirty throttle) stays `None`.
-    pub fn after(&self, reader: &mut Reader, own_cpu_ns: u64) -> Pressure {
-        let passed = self.cpu.zip(cpu_time(reader)).map(|(before, now)| now.since(before));
+    pub fn until(&self, end: &AtEnd, own_cpu_ns: u64) -> Pressure {
+        let passed = self.cpu.zip(end.cpu).map(|(before, now)| now.since(before));
         Pressure {
             others_cpu_share: passed.and_then(|passed| passed.others_share(own_cpu_ns, tick_ns())),
             others_on_cpu: Vec::new(),
             cpus: self.cpus,
             memory_bytes: self.memory_bytes,
-            cpu_throttled_ns: self
-                .groups
-                .cpu_throttled_ns()
+            cpu_throttled_ns: end
+                .throttled_ns
                 .zip(self.throttled_ns)
                 .map(|(now, before)| now.saturating_sub(before)),
             cpu_limit: self.groups.cpu_limit(),
@@ -167,7 +178,8 @@ mod tests {
     fn this_machine_has_cpus_and_memory() {
         let mut reader = Reader::new();
         for pid in [None, Some(std::process::id()), Some(u32::MAX)] {
-            let pressure = Before::take(&mut reader, pid).after(&mut reader, 0);
+            let before = Before::take(&mut reader, pid);
+            let pressure = before.until(&before.end(&mut reader), 0);
             assert!(
                 pressure.cpus >= 1 && pressure.memory_bytes.is_none_or(|bytes| bytes > 0),
                 "{pressure:?}"

@@ -40,6 +40,18 @@ pub(super) fn reap(adoption: &mut Adoption, ours: &[u32], counted: &mut Counted,
     }
 }
 
+/// What was read at the end, for the profile.
+struct Last {
+    end: End,
+    end_ns: u64,
+    io: IoCounters,
+    finished: Finished,
+    counts: Option<Counts>,
+    own_cpu_ns: u64,
+    /// Devices, and pressure from outside.
+    machine: Option<(Snapshot, pressure::AtEnd)>,
+}
+
 impl Pump<'_> {
     /// Ends the watch: all sources are emptied and closed, the command is reaped (`child`, if it ended), and what was
     /// added up becomes the profile.
@@ -54,6 +66,13 @@ impl Pump<'_> {
             self.state.last_times = Some((child.pid(), t.running_ns, t.queued_ns));
         }
         self.read_times();
+        // What the machine did after this moment is not the program's: neither our own end nor our self-test.
+        let machine = self.before.as_ref().map(|before| {
+            let reader = &mut self.state.reader;
+            (Snapshot::take(reader), before.pressure.end(reader))
+        });
+        let own_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_before_ns)
+            + self.state.names_cpu_ns.load(Ordering::Relaxed);
         self.file_round(now);
         self.drain(true);
         let counts = self.let_recorder_go();
@@ -65,12 +84,10 @@ impl Pump<'_> {
         self.count_processes(child, adoption);
         let io = self.state.counted.total();
         self.told_of_those_left(end, adoption);
-        let own_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_before_ns)
-            + self.state.names_cpu_ns.load(Ordering::Relaxed);
         if self.command {
             self.measure_costs();
         }
-        self.profile(end, end_ns, io, finished, counts, own_cpu_ns)
+        self.profile(Last { end, end_ns, io, finished, counts, own_cpu_ns, machine })
     }
 
     /// Closes the recording; what it counted stays. To close a tracepoint takes the kernel tens of milliseconds, all of
@@ -163,15 +180,8 @@ impl Pump<'_> {
         });
     }
 
-    fn profile(
-        mut self,
-        end: End,
-        end_ns: u64,
-        io: IoCounters,
-        finished: Finished,
-        counts: Option<Counts>,
-        own_cpu: u64,
-    ) -> Profile {
+    fn profile(mut self, last: Last) -> Profile {
+        let Last { end, end_ns, io, finished, counts, own_cpu_ns, machine } = last;
         let recorded = counts.is_some();
         let counts = counts.unwrap_or_default();
         let lost = counts.lost + finished.lost;
@@ -198,19 +208,15 @@ impl Pump<'_> {
         let others = others_on_cpu(&parts.ticks, &mut self.state.reader);
         let State { mut reader, files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let (files, wanted) = files.finish(finished.files, &mut reader);
-        let (devices, mut pressure) = match &self.before {
-            Some(before) => {
-                let after = Snapshot::take(&mut reader);
-                let used = program_cpu.unwrap_or(0) + own_cpu;
-                (
-                    uses(&before.devices, &after, &wanted, before.pressure.groups()),
-                    before.pressure.after(&mut reader, used),
-                )
-            }
-            None => Default::default(),
+        let (devices, mut pressure) = match (&self.before, &machine) {
+            (Some(before), Some((devices, pressure))) => (
+                uses(&before.devices, devices, &wanted, before.pressure.groups()),
+                before.pressure.until(pressure, program_cpu.unwrap_or(0) + own_cpu_ns),
+            ),
+            _ => Default::default(),
         };
         // Only a clock on every CPU hits others as it hits the program.
-        if self.rights.per_cpu_clock && self.recorder.is_some() {
+        if self.rights.per_cpu_clock && recorded {
             pressure.others_on_cpu = others;
         }
         if block.is_some() {

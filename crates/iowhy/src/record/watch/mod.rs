@@ -132,7 +132,7 @@ pub struct IoRecord {
     /// Part of the bytes read from regular files that did not come from a device, 0 to 1; at least, where read-ahead
     /// fetched what was not read. `null` where it cannot be known.
     pub cache_hit_share: Option<f64>,
-    /// Page faults that waited for a device.
+    /// Page faults that began a read from a device.
     pub major_faults: Option<u64>,
     /// Files, most bytes first. Their calls are those that bursts saw, not all.
     pub files: Vec<FileUse>,

@@ -39,7 +39,7 @@ pub(super) fn files(record: &WatchRecord, width: usize) -> String {
         .filter(|f| moved(f) >= LEAST_BYTES.max(most / LEAST_PART) || f.syncs > 0 || (f.mapped && faults))
         .take(MOST_FILES)
         .collect();
-    let mut text = if shown.is_empty() { String::new() } else { table(&shown, width) };
+    let mut text = if shown.is_empty() { String::new() } else { table(record, &shown, width) };
     let notes = notes(record, named.len() - shown.len(), !shown.is_empty());
     for line in wrap(&notes.join("; "), width, "  ", "  ").lines().filter(|_| !notes.is_empty()) {
         let _ = writeln!(text, "{DIM}{line}{DIM:#}");
@@ -47,7 +47,8 @@ pub(super) fn files(record: &WatchRecord, width: usize) -> String {
     if text.is_empty() { text } else { text + "\n" }
 }
 
-fn table(shown: &[&FileUse], width: usize) -> String {
+fn table(record: &WatchRecord, shown: &[&FileUse], width: usize) -> String {
+    let whole = record.profile.calls.as_ref().is_none_or(|calls| calls.complete);
     let rows = |room: usize| -> String {
         let row = |f: &&FileUse| {
             let cached = match (f.cached_before, f.cached_after) {
@@ -66,7 +67,12 @@ fn table(shown: &[&FileUse], width: usize) -> String {
             ]
         };
         let all: Vec<Vec<String>> = shown.iter().map(row).collect();
-        let head = ["file", "size", "read in calls", "written in calls", "syncs", "in cache"];
+        // Of a part of the calls nobody should take the sums for those of the run.
+        let head = if whole {
+            ["file", "size", "read in calls", "written in calls", "syncs", "in cache"]
+        } else {
+            ["file", "size", "read, as seen", "written, as seen", "syncs seen", "in cache"]
+        };
         // A column that nobody fills only takes room.
         let filled: Vec<usize> =
             (0..head.len()).filter(|c| all.iter().any(|row| !row[*c].is_empty())).collect();

@@ -158,6 +158,10 @@ fn label_of(operation: &OperationRecord) -> &str {
     if operation.id == Operation::Unknown.id() && queued >= NEARLY_ALL {
         return "preempted";
     }
+    if operation.id == Operation::User.id() && queued >= 0.5 {
+        // Most of it the program did not compute: it waited for a CPU on which it could have gone on.
+        return "own code, queued";
+    }
     label(&operation.id)
 }
 

@@ -61,7 +61,9 @@ pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
     line(
         "faults",
         faults
-            .map(|n| plural(n, "page fault waited for a device", "page faults waited for a device"))
+            .map(|n| {
+                plural(n, "page fault began a read from a device", "page faults began a read from a device")
+            })
             .unwrap_or_default(),
     );
     // What a device did for others only is no part of this program's story.
