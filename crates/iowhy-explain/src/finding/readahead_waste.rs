@@ -15,8 +15,12 @@ use crate::classify::{Operation, Wait};
 pub(super) const RULE: Rule =
     Rule { id: FindingId::ReadaheadWaste, manual: include_str!("readahead-waste.md"), judge };
 
+/// With more of the reads in order than this, read-ahead is what is wanted.
+const IN_ORDER: f64 = 0.95;
 /// The device must have read so many times what was needed.
 const WASTEFUL: f64 = 2.0;
+/// What one fault maps at most: the pages around it that are in the cache already.
+const FAULT_AROUND_BYTES: f64 = 65_536.0;
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
 
@@ -29,10 +33,17 @@ struct Need {
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let fetched = facts.profile.io.device_read_bytes.filter(|b| *b > 0)? as f64;
-    if facts.sequential_reads().is_some_and(|s| s.likely >= MOSTLY) {
-        return None;
-    }
-    let need = by_calls(facts).filter(|n| fetched >= WASTEFUL * n.bytes);
+    let by_mapping = facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns
+        > facts.waiting(Operation::Read, Wait::DeviceRead).wall_ns;
+    // Records that are read in parts follow each other within a record. What was fetched beside what was asked for
+    // tells more than the order of the calls, from half as much again.
+    let wasteful = match facts.sequential_reads() {
+        Some(s) if !by_mapping && s.likely >= IN_ORDER => return None,
+        Some(s) if !by_mapping && s.likely >= MOSTLY => 1.5 * WASTEFUL,
+        _ => WASTEFUL,
+    };
+    // The order of the faults counts for mapped files, and not that of the few calls beside them.
+    let need = by_calls(facts).filter(|n| fetched >= wasteful * n.bytes);
     let need = need.or_else(|| by_faults(facts, fetched).filter(|n| fetched >= WASTEFUL * n.bytes))?;
     let factor = fetched / need.bytes.max(PAGE_BYTES);
     let wasted = 1.0 - 1.0 / factor;
@@ -71,8 +82,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     );
     let advice = match need.operation {
         Operation::Fault => {
-            "Say madvise(MADV_RANDOM) for the mapping: it is larger than memory and touched at random, so pages that a \
-             fault fetches around the one it needs are evicted unused."
+            "Say madvise(MADV_RANDOM) for the mapping: it is touched at random, and most pages that a fault fetches around \
+             the one it needs were never used in this run. Where a longer run comes to use them all, leave it as it is."
         }
         _ => {
             "Say posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) for files that are read at random (Python os.posix_fadvise), \
@@ -105,7 +116,27 @@ fn by_calls(facts: &Facts<'_>) -> Option<Need> {
 
 /// A page for each fault that needed one, of a mapping that is larger than memory. In a mapping that fits, what a fault
 /// fetches beside its page is likely to be used later: then `MADV_RANDOM` would harm, and nothing is said.
+///
+/// Of a mapping that fits, it is said where the run itself proves it: each fault maps [`FAULT_AROUND_BYTES`] at the most,
+/// and all faults of the run together cannot have used half of what was fetched.
 fn by_faults(facts: &Facts<'_>, fetched: f64) -> Option<Need> {
+    let io = &facts.profile.io;
+    if let (Some(major @ 1..), Some(minor)) = (io.major_faults, io.minor_faults)
+        && facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns > 0.0
+    {
+        let faults = major as f64 + minor as f64;
+        if fetched >= WASTEFUL * faults * FAULT_AROUND_BYTES {
+            return Some(Need {
+                bytes: faults * PAGE_BYTES,
+                words: format!(
+                    "{} page faults touched {} at the most",
+                    say::count(faults),
+                    say::bytes(faults * FAULT_AROUND_BYTES)
+                ),
+                operation: Operation::Fault,
+            });
+        }
+    }
     let memory = facts.profile.pressure.memory_bytes? as f64;
     let mapped = facts.mapped_bytes().filter(|b| *b > memory)?;
     let major = facts.profile.io.major_faults.filter(|n| *n > 0)? as f64;

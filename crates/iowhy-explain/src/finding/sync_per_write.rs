@@ -31,6 +31,12 @@ fn durable_wait(wait: Wait) -> bool {
     )
 }
 
+/// Whether it is this rule's cause that writes are small and wait one by one: then they are none of other rules'
+/// business. Reads are.
+pub(super) fn claims_writes(facts: &Facts<'_>) -> bool {
+    judge(facts).is_some()
+}
+
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let synchronous = share_of(facts.tally(Side::Write).synchronous).map_or(0.0, |s| s.likely);
     let within_writes = synchronous >= MOSTLY;
