@@ -43,3 +43,36 @@ impl Facts<'_> {
         (events + waits.events >= ENOUGH).then_some(files + waits.time_ns > memory)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::profile::{StackTime, Symbol};
+
+    use super::*;
+    use crate::finding::synthetic::Run;
+
+    #[test]
+    fn the_functions_of_the_samples_tell_files_from_memory() {
+        let run = |name: &str, events| {
+            Run::new(1.0)
+                .with(|p| {
+                    p.symbols = vec![Symbol { name: name.into(), object: None }];
+                    p.stacks = vec![StackTime {
+                        thread: 0,
+                        state: State::Running,
+                        kernel: vec![0],
+                        user: Vec::new(),
+                        known: true,
+                        time_ns: 1e6,
+                        wall_ns: 1e6,
+                        events,
+                    }];
+                })
+                .facts(|f| f.faults_are_of_files())
+        };
+        assert_eq!(run("next_uptodate_folio", 50), Some(true));
+        assert_eq!(run("do_anonymous_page", 50), Some(false));
+        assert_eq!(run("next_uptodate_folio", 3), None, "too few samples");
+        assert_eq!(run("vfs_read", 50), None);
+    }
+}

@@ -169,4 +169,20 @@ mod tests {
         assert_eq!(found.id, FindingId::Throttled);
         assert!(found.sentence.contains("CPU limit") && found.evidence[0].contains("0.40 CPUs"));
     }
+
+    #[test]
+    fn a_limit_that_was_not_seen_shows_in_an_idle_device() {
+        let run = |busy: f64, took_ns: u64| {
+            Run::new(10.0)
+                .wait(Operation::Ring, Wait::Completion, 0.8)
+                .busy(Operation::User, Layer::Program, 0.2)
+                .device(busy, 1.0, |d| (d.reads, d.read_ns) = (1000, 1000 * took_ns))
+                .ids()
+                .contains(&FindingId::Throttled)
+        };
+        // A thousand waits of 8 ms each.
+        assert!(run(0.1, 200_000));
+        assert!(!run(0.8, 200_000), "the device is at work meanwhile");
+        assert!(!run(0.1, 8_000_000), "each request takes as long as the wait");
+    }
 }
