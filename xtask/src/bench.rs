@@ -1,5 +1,7 @@
 //! Speed, shown as paired ratios within one run: our loop against a bare one and against fio, in interleaved rounds,
-//! each ratio with its interval. Prints; asserts nothing, because a shared machine proves nothing by one number.
+//! each ratio with its interval. What watching costs is in [`watching`]. Prints; asserts nothing, because a shared machine proves nothing by one number.
+
+mod watching;
 
 use std::fs::File;
 use std::io::Write;
@@ -17,17 +19,22 @@ const SEED: u64 = 1;
 /// What a benchmark step may fail with: text for people.
 type Outcome<T> = Result<T, String>;
 
-/// Builds the release binary and measures it. `--rounds N` changes the number of rounds (default 11).
+/// Builds the release binary and measures it. `--rounds N` changes the number of rounds (default 11); `watching`
+/// measures only what watching costs.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
-    let rounds = match arguments {
+    let (only_watching, rest) = match arguments {
+        ["watching", rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let rounds = match rest {
         [] => 11,
         ["--rounds", n] if n.parse::<usize>().is_ok_and(|n| n >= 3) => n.parse().unwrap_or(11),
         _ => {
-            eprintln!("usage: cargo xtask bench [--rounds N], N at least 3");
+            eprintln!("usage: cargo xtask bench [watching] [--rounds N], N at least 3");
             return ExitCode::from(2);
         }
     };
-    match measure(root, rounds) {
+    match measure(root, rounds, only_watching) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("bench: {problem}");
@@ -49,7 +56,7 @@ impl<'a> Arm<'a> {
     }
 }
 
-fn measure(root: &Path, rounds: usize) -> Outcome<()> {
+fn measure(root: &Path, rounds: usize, only_watching: bool) -> Outcome<()> {
     let built = Command::new("cargo")
         .args(["build", "--quiet", "--release", "--package", "iowhy"])
         .current_dir(root)
@@ -61,14 +68,15 @@ fn measure(root: &Path, rounds: usize) -> Outcome<()> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let iowhy = target.join("release/iowhy");
     let file = TestFile::make(&target)?;
+    if only_watching {
+        heading(rounds);
+        return watching::measure(root, &target, &iowhy, &file.path, rounds);
+    }
     let fio = Command::new("fio").arg("--version").output().is_ok_and(|o| o.status.success());
     if !fio {
         println!("skipped: comparison with fio (not installed; Debian package `fio`)");
     }
-    println!(
-        "{rounds} rounds, arms interleaved in seeded order; [95 % interval of the median], n = {rounds}\n"
-    );
-
+    heading(rounds);
     harness(&iowhy, rounds)?;
     bare_loop(root, &target.join("release/examples/bare_against_runner"), &file.path, rounds)?;
     if fio {
@@ -76,7 +84,13 @@ fn measure(root: &Path, rounds: usize) -> Outcome<()> {
         uring(&iowhy, &file.path, rounds, false)?;
         uring(&iowhy, &file.path, rounds, true)?;
     }
-    Ok(())
+    watching::measure(root, &target, &iowhy, &file.path, rounds)
+}
+
+fn heading(rounds: usize) {
+    println!(
+        "{rounds} rounds, arms interleaved in seeded order; [95 % interval of the median], n = {rounds}\n"
+    );
 }
 
 /// The harness alone: the `null` method, full histogram kept.

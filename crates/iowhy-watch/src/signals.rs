@@ -14,7 +14,7 @@ use libc::c_int;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 /// The signals that we hear.
-const HEARD: [c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+const HEARD: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// Where the handler writes; -1: nobody listens.
 static WRITE_END: AtomicI32 = AtomicI32::new(-1);
@@ -30,6 +30,8 @@ pub struct Arrival {
     /// The kernel sent it, for a key of the terminal or its end: the whole foreground process group got it. Otherwise
     /// a process sent it, perhaps to us alone.
     pub from_kernel: bool,
+    /// The process that sent it; 0: none, or one that cannot be seen from here.
+    pub sender: u32,
 }
 
 /// Hears signals while it lives.
@@ -80,9 +82,13 @@ impl Signals {
 
     /// The next signal that arrived, if any. Does not wait.
     pub fn next(&self) -> Option<Arrival> {
-        let mut message = [0u8; 2];
+        let mut message = [0u8; 6];
         match rustix::io::retry_on_intr(|| rustix::io::read(&self.read_end, &mut message)) {
-            Ok(2) => Some(Arrival { signal: i32::from(message[0]), from_kernel: message[1] != 0 }),
+            Ok(6) => {
+                let [signal, from_kernel, sender @ ..] = message;
+                let sender = u32::from_ne_bytes(sender);
+                Some(Arrival { signal: i32::from(signal), from_kernel: from_kernel != 0, sender })
+            }
             Ok(_) | Err(_) => None,
         }
     }
@@ -99,7 +105,7 @@ impl Drop for Signals {
     }
 }
 
-/// The handler: two bytes into the pipe. A pipe that is full holds requests enough.
+/// The handler: six bytes (the signal, whether the kernel sent it, who did) into the pipe. A pipe that is full holds requests enough.
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     let fd = WRITE_END.load(Ordering::Acquire);
     if fd < 0 {
@@ -109,7 +115,11 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mu
     // it may change is put back.
     unsafe {
         let from_kernel = !info.is_null() && (*info).si_code == libc::SI_KERNEL;
-        let message = [signal as u8, u8::from(from_kernel)];
+        let sent =
+            !info.is_null() && matches!((*info).si_code, libc::SI_USER | libc::SI_QUEUE | libc::SI_TKILL);
+        let sender = if sent { (*info).si_pid() as u32 } else { 0 };
+        let [a, b, c, d] = sender.to_ne_bytes();
+        let message = [signal as u8, u8::from(from_kernel), a, b, c, d];
         let errno = *libc::__errno_location();
         libc::write(fd, message.as_ptr().cast(), message.len());
         *libc::__errno_location() = errno;
@@ -121,6 +131,9 @@ static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// The limit on open files as found: soft and hard, with 1 added so that 0 means "not known".
 static OPEN_FILES: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// Which of stdin, stdout and stderr were closed, one bit each.
+static CLOSED: AtomicU64 = AtomicU64::new(0);
 
 /// Makes the ends of our children ours to learn: where SIGCHLD is ignored, the kernel reaps them and nobody is told.
 pub(crate) fn keep_ended_children() {
@@ -141,19 +154,31 @@ pub fn sigpipe_was_ignored() -> bool {
     SIGPIPE_IGNORED.load(Ordering::Relaxed)
 }
 
+/// Which of stdin, stdout and stderr were closed when this process was started.
+pub(crate) fn streams_closed_as_found() -> [bool; 3] {
+    let closed = CLOSED.load(Ordering::Relaxed);
+    [0, 1, 2].map(|stream| closed >> stream & 1 != 0)
+}
+
 /// The limit on open files that this process was started with, which it may have raised since for itself.
 pub(crate) fn open_files_as_found() -> Option<libc::rlimit> {
     let [soft, hard] = [0, 1].map(|i| OPEN_FILES[i].load(Ordering::Relaxed).checked_sub(1));
     Some(libc::rlimit { rlim_cur: soft? as libc::rlim_t, rlim_max: hard? as libc::rlim_t })
 }
 
-/// Runs before `main` and before the runtime of Rust, which sets SIGPIPE to be ignored and tells nobody what it was.
+/// Runs before `main` and before the runtime of Rust, which sets SIGPIPE to be ignored, opens /dev/null for streams that
+/// are closed, and tells nobody what it was.
 extern "C" fn look_at_start() {
-    // SAFETY: both calls are mere questions; they write to zeroed plain data.
+    // SAFETY: all calls are mere questions; they write to zeroed plain data or nowhere.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         if libc::sigaction(libc::SIGPIPE, ptr::null(), &mut action) == 0 {
             SIGPIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+        }
+        for stream in 0..3 {
+            if libc::fcntl(stream, libc::F_GETFD) == -1 {
+                CLOSED.fetch_or(1 << stream, Ordering::Relaxed);
+            }
         }
         let mut limit: libc::rlimit = std::mem::zeroed();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
@@ -198,7 +223,8 @@ mod tests {
         if before[1] != libc::SIG_IGN {
             // SAFETY: raising a signal whose handler was just installed.
             unsafe { libc::raise(libc::SIGTERM) };
-            assert_eq!(signals.next(), Some(Arrival { signal: libc::SIGTERM, from_kernel: false }));
+            let sender = std::process::id();
+            assert_eq!(signals.next(), Some(Arrival { signal: libc::SIGTERM, from_kernel: false, sender }));
             assert_eq!(signals.next(), None);
         }
         drop(signals);

@@ -9,26 +9,30 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 const AFTER_HELP: &str = "\
 Examples:
-  iowhy                      where the time goes under the present directory
-  iowhy /data/big.bin        the same for a file (read only, never changed)
-  sudo iowhy /dev/nvme0n1    the same for a device (reads only)
-  iowhy bench --rw randread --bs 512..1m --state warm,direct .
-  iowhy -- make -j4          why that program is slow, and what would help
+  iowhy -- tar cf out.tar dir    why that program is slow, and what would help
+  iowhy --json run.json -- make -j4
+                                 the same, with everything that was seen as JSON
   sudo iowhy attach 1234 --for 10s
-                             the same for a program that runs already
-Exit codes: 0 done, 1 measured but something failed, 2 usage or refused. `iowhy -- CMD` ends with
-the code of CMD (128 + N when signal N killed it, 127 not found, 126 not executable).";
+                                 the same for a program that runs already
+  iowhy explain sync-per-write   what a finding means
+  iowhy                          where the time goes under the present directory
+  iowhy /data/big.bin            the same for a file (read only, never changed)
+  sudo iowhy /dev/nvme0n1        the same for a device (reads only)
+  iowhy bench --rw randread --bs 512..1m --state warm,direct .
+Exit codes: 0 done, 1 measured but something failed, 2 usage or refused.
+`iowhy -- CMD` ends with the code of CMD (128 + N when signal N killed it,
+127 not found, 126 not executable).";
 
 const USAGE: &str = "\
-iowhy [OPTIONS] [PATH]
-       iowhy [OPTIONS] -- CMD [ARG]...
+iowhy [OPTIONS] -- CMD [ARG]...
+       iowhy [OPTIONS] [PATH]
        iowhy COMMAND";
 
-/// Where the time goes between a program's read or write and the disk, and what limits it.
+/// Where the time goes between a program's read or write and the disk, what limits it, and what would help.
 ///
-/// Without a subcommand it measures the I/O path under PATH and prints the time of a handful of canonical requests,
-/// split over the layers of the kernel, the limit, and what each way of reading costs. After `--` it runs CMD, watches it,
-/// and says on stderr where its time went and what would help.
+/// `iowhy -- CMD` runs CMD, watches it, and says on stderr where its time went and what would help; CMD keeps its input,
+/// output and exit code. `iowhy [PATH]` measures the I/O path under PATH: the time of a handful of canonical
+/// requests, split over the layers of the kernel, the limit, and what each way of reading costs.
 #[derive(Debug, Parser)]
 #[command(name = "iowhy", version, after_help = AFTER_HELP, override_usage = USAGE)]
 pub struct Cli {
@@ -173,6 +177,11 @@ pub struct SightArgs {
 }
 
 impl WatchArgs {
+    /// Whether an option of watching, by its name, is one that `attach` takes too.
+    pub fn of_attach(name: &str) -> bool {
+        ["--folded", "--machine", "--tier", "--no-bursts"].contains(&name)
+    }
+
     /// The first option of watching that was given, by the name that the user typed.
     pub fn first_given(&self) -> Option<&'static str> {
         [

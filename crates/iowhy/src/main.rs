@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use iowhy::cli::{Cli, ColorWhen, Command, PathArgs};
+use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs};
 use iowhy::command::{self, Ending};
 use iowhy::output::{complain, complain_hint};
 use iowhy_core::problem::Problem;
@@ -37,17 +37,12 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
             .hint(format!("name it after `--`: `iowhy {name} ... -- CMD ARG...`")))
     };
     match (&cli.command, cli.watch.first_given()) {
-        _ if cli.command.is_some() && cli.path != PathArgs::default() => Err(Problem::refused(
-            "a PATH or an option of the main job stands before the subcommand, where it would do nothing",
-        )
-        .hint("write `iowhy bench [OPTIONS] [TARGET]`; a directory called `bench` is `iowhy ./bench`")),
-        (Some(_), Some(name)) => {
-            Err(Problem::refused(format!("{name} stands before the subcommand, where it would do nothing"))
-                .hint(format!("write it behind: `iowhy attach PID {name} ...`")))
+        (Some(command), given) if given.is_some() || cli.path != PathArgs::default() => {
+            Err(misplaced(command, cli.path.first_given().or(given).unwrap_or("an option")))
         }
-        (Some(Command::Bench(args)), None) => command::bench::run(args, &cli.output),
-        (Some(Command::Attach(args)), None) => command::attach::run(args, &cli.output),
-        (Some(Command::Explain(args)), None) => command::explain::run(args, &cli.output),
+        (Some(Command::Bench(args)), _) => command::bench::run(args, &cli.output),
+        (Some(Command::Attach(args)), _) => command::attach::run(args, &cli.output),
+        (Some(Command::Explain(args)), _) => command::explain::run(args, &cli.output),
         (None, given) => {
             // A `--` with nothing behind it is not seen by the parser.
             let dashes = std::env::args_os().next_back().is_some_and(|last| last == "--");
@@ -60,6 +55,23 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
             command::path::run(&cli.path, &cli.output).map_err(|problem| program_meant(cli, problem))
         }
     }
+}
+
+/// What stands before a subcommand does nothing there; the hint says where it belongs.
+fn misplaced(command: &Command, what: &str) -> Problem {
+    let (name, form) = match command {
+        Command::Bench(_) => ("bench", "iowhy bench [OPTIONS] [TARGET]"),
+        Command::Attach(_) => ("attach", "iowhy attach [OPTIONS] PID"),
+        Command::Explain(_) => ("explain", "iowhy explain [ID]"),
+    };
+    let of_attach = matches!(command, Command::Attach(_)) && WatchArgs::of_attach(what);
+    let hint = if of_attach {
+        format!("write it behind: `iowhy attach PID {what} ...`")
+    } else {
+        format!("write `{form}`; a directory called `{name}` is `iowhy ./{name}`")
+    };
+    Problem::refused(format!("{what} stands before the subcommand `{name}`, where it would do nothing"))
+        .hint(hint)
 }
 
 /// A PATH that is not there, but is the name of a program: `--` was forgotten.

@@ -54,16 +54,17 @@ impl Meaning {
 
     /// What a stack of the profile means; `None` for time whose stack was not seen.
     pub fn of_stack(&self, profile: &Profile, stack: &StackTime) -> Option<Class> {
-        if !stack.known {
-            return None;
-        }
-        let kernel: Vec<&str> = profile.kernel_names(stack).collect();
-        Some(self.class(&kernel, stack.state))
+        stack.known.then(|| self.classifier.classify_stack(profile, stack))
+    }
+
+    /// Where the time of a run went.
+    pub fn account(&self, profile: &Profile) -> Account {
+        account(profile, &self.classifier)
     }
 
     /// Where the time of a run went, and why.
     pub fn explain(&self, profile: &Profile, model: Option<&StackModel>) -> Explained {
-        let account = account(profile, &self.classifier);
+        let account = self.account(profile);
         let findings = finding::judge(&Facts { profile, account: &account, model });
         Explained { account, findings }
     }

@@ -13,6 +13,65 @@ pub struct CallSample {
     pub complete: bool,
     /// Counts by system call, most first.
     pub calls: Vec<CallCount>,
+    /// Lengths of the bursts, one for each entry of [`CallCount::per_burst`]. Empty: they are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub burst_lengths_ns: Vec<u64>,
+}
+
+impl CallSample {
+    /// How often these calls were made in a run of `wall_ns`: low end, likely value, high end. Exact where every call
+    /// was seen; `None` where nothing was looked at.
+    ///
+    /// From bursts by the ratio estimator (Cochran, Sampling Techniques, 1977, section 2.11): calls per time of the
+    /// bursts together, with the 95 % interval from how far each burst is from that rate, by Student's t, and corrected
+    /// for the part of the run that was seen. From one burst alone, half to twice. The low end is not below what was
+    /// seen.
+    pub fn scaled(&self, calls: &[&CallCount], wall_ns: f64) -> Option<(f64, f64, f64)> {
+        let seen: f64 = calls.iter().map(|c| c.calls as f64).sum();
+        if self.complete {
+            return Some((seen, seen, seen));
+        }
+        if self.observed_ns == 0 {
+            return None;
+        }
+        let scale = (wall_ns / self.observed_ns as f64).max(1.0);
+        let likely = seen * scale;
+        let bursts = calls.iter().map(|c| c.per_burst.len()).max().unwrap_or(0);
+        if bursts < 2 || seen == 0.0 {
+            return Some(((likely / 2.0).max(seen), likely, likely * 2.0));
+        }
+        let count = |i: usize| -> f64 {
+            calls.iter().filter_map(|c| c.per_burst.get(i)).map(|n| f64::from(*n)).sum()
+        };
+        let known = self.burst_lengths_ns.len() == bursts;
+        let length = |i: usize| if known { self.burst_lengths_ns[i] as f64 } else { 1.0 };
+        let n = bursts as f64;
+        let whole: f64 = (0..bursts).map(length).sum();
+        let rate = if whole > 0.0 { (0..bursts).map(count).sum::<f64>() / whole } else { 0.0 };
+        let squares: f64 = (0..bursts).map(|i| (count(i) - rate * length(i)).powi(2)).sum();
+        let unseen = (1.0 - 1.0 / scale).max(0.0);
+        // Relative: the mean count of a burst is rate times mean length.
+        let mean = rate * whole / n;
+        let arm = if mean > 0.0 {
+            student_95(bursts - 1) * (squares / (n - 1.0) / n * unseen).sqrt() / mean
+        } else {
+            1.0
+        };
+        Some(((likely * (1.0 - arm)).max(seen), likely, likely * (1.0 + arm)))
+    }
+}
+
+/// Two-sided 95 % quantile of Student's t. Above four degrees of freedom an approximation, right to 2 %.
+fn student_95(degrees: usize) -> f64 {
+    const FIRST: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
+    match degrees {
+        0 => f64::INFINITY,
+        1..=4 => FIRST[degrees - 1],
+        _ => {
+            let v = degrees as f64;
+            1.96 + 2.37 / v + 2.8 / (v * v)
+        }
+    }
 }
 
 /// One system call.

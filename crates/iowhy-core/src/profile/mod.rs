@@ -12,7 +12,7 @@ mod storage;
 
 pub use calls::{Access, CallCount, CallSample, FileUse, SIZE_CLASSES, SampledShare, size_class};
 pub use sight::{Lack, Observer, Sight, Tier};
-pub use storage::{BlockSample, DeviceUse, IoCounters, OtherUser, Pressure};
+pub use storage::{BlockSample, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure};
 
 use serde::{Deserialize, Serialize};
 

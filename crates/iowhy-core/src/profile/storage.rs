@@ -110,11 +110,30 @@ pub struct OtherUser {
     pub bytes: u64,
 }
 
+/// Other threads of one name that ran on the CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OtherOnCpu {
+    /// Their name.
+    pub name: String,
+    /// The process of one of them.
+    pub pid: u32,
+    /// Whether they are threads of the kernel.
+    pub kernel: bool,
+    /// Part of the busy CPU time of the machine that was theirs, 0 to 1, by samples.
+    pub share: f64,
+    /// Samples that hit them.
+    pub samples: u64,
+}
+
 /// Pressure from outside the program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pressure {
     /// Part of the CPU time of the machine that was used by others (not the program, not the watcher), 0 to 1.
     pub others_cpu_share: Option<f64>,
+    /// Who the others were, as far as a clock on every CPU hit them: most first, a few at most, pooled by name. Empty
+    /// where there was no such clock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others_on_cpu: Vec<OtherOnCpu>,
     /// CPUs that the program may use.
     pub cpus: u64,
     /// Physical memory, or the control group's limit where that is lower.

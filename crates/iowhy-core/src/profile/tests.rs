@@ -64,3 +64,52 @@ fn wilson_interval_of_half_of_hundred() {
     assert_eq!(SampledShare::default().interval(), None);
     assert!(SampledShare { hits: 10, n: 10 }.interval().unwrap().0 < 1.0);
 }
+
+/// A sample of one call with so many calls in bursts of such lengths.
+fn sample(per_burst: &[u32], lengths_ns: &[u64]) -> CallSample {
+    CallSample {
+        bursts: per_burst.len() as u32,
+        observed_ns: if lengths_ns.is_empty() { 1000 } else { lengths_ns.iter().sum() },
+        calls: vec![CallCount {
+            calls: per_burst.iter().map(|n| u64::from(*n)).sum(),
+            per_burst: per_burst.to_vec(),
+            ..CallCount::default()
+        }],
+        burst_lengths_ns: lengths_ns.to_vec(),
+        ..CallSample::default()
+    }
+}
+
+#[test]
+fn a_steady_rate_in_bursts_of_any_length_is_certain() {
+    let scaled = |s: CallSample, wall| s.scaled(&[&s.calls[0]], wall).unwrap();
+    // Ten calls a microsecond throughout.
+    let (low, likely, high) =
+        scaled(sample(&[10, 80, 640, 2000], &[1000, 8000, 64_000, 200_000]), 2_730_000.0);
+    assert!((likely - 27_300.0).abs() < 1e-6 && (high - low) < 1e-6, "{low} {likely} {high}");
+    // Lengths that are not known are taken as equal: the same counts then look uneven.
+    let (low, _, high) =
+        scaled(CallSample { observed_ns: 273_000, ..sample(&[10, 80, 640, 2000], &[]) }, 2_730_000.0);
+    assert!(high - low > 20_000.0);
+    // Everything was seen: nothing is left to be uncertain about.
+    assert_eq!(scaled(sample(&[0, 20], &[500, 500]), 1000.0), (20.0, 20.0, 20.0));
+    assert_eq!(scaled(sample(&[20], &[1000]), 10_000.0), (100.0, 200.0, 400.0));
+    let nothing = CallSample::default();
+    assert_eq!(nothing.scaled(&[], 1.0), None);
+}
+
+#[test]
+fn the_interval_of_a_count_holds_the_truth_nineteen_times_of_twenty() {
+    // Poisson-like calls at a known rate, in bursts of unequal length; a fixed seed.
+    let mut rng = crate::rng::Rng::new(7);
+    let (mut held, runs) = (0, 400);
+    for _ in 0..runs {
+        let lengths: Vec<u64> = (0..6).map(|i| 1000 << i).collect();
+        let counts: Vec<u32> =
+            lengths.iter().map(|l| (0..*l).filter(|_| rng.unit() < 0.02).count() as u32).collect();
+        let s = sample(&counts, &lengths);
+        let (low, _, high) = s.scaled(&[&s.calls[0]], 100.0 * 63_000.0).unwrap();
+        held += u32::from((low..=high).contains(&(0.02 * 100.0 * 63_000.0)));
+    }
+    assert!(held * 100 >= 85 * runs, "{held} of {runs}");
+}

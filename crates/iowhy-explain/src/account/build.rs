@@ -33,7 +33,7 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
         if class.layer == Layer::Unexplained {
             *(if stack.known { &mut unknown_ns } else { &mut unseen_ns }) += stack.time_ns;
         }
-        sites.add(profile, stack, class.operation);
+        sites.add(profile, stack, class);
         let mut book = |class, share: f64, events| {
             sums.entry((stack.thread, class, busy)).or_default().add(
                 stack.time_ns * share,
@@ -69,7 +69,7 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
 struct Meanings<'a> {
     profile: &'a Profile,
     classifier: &'a Classifier,
-    seen: HashMap<(&'a [SymbolId], State), Class>,
+    seen: HashMap<(&'a [SymbolId], Option<SymbolId>, State), Class>,
 }
 
 impl<'a> Meanings<'a> {
@@ -77,10 +77,8 @@ impl<'a> Meanings<'a> {
         if !stack.known {
             return unseen(stack.state);
         }
-        *self.seen.entry((stack.kernel.as_slice(), stack.state)).or_insert_with(|| {
-            let names: Vec<&str> = self.profile.kernel_names(stack).collect();
-            self.classifier.classify(&names, stack.state)
-        })
+        let key = (stack.kernel.as_slice(), stack.user.first().copied(), stack.state);
+        *self.seen.entry(key).or_insert_with(|| self.classifier.classify_stack(self.profile, stack))
     }
 }
 
@@ -102,7 +100,8 @@ fn queue_share(block: &BlockSample) -> Option<f64> {
     fits.then(|| queue / (queue + device))
 }
 
-fn sorted(sums: HashMap<(u32, Class, bool), Sum>) -> Vec<Entry> {
+/// Sums as entries, greatest time first.
+pub(super) fn sorted(sums: HashMap<(u32, Class, bool), Sum>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = sums
         .into_iter()
         .map(|((thread, class, busy), sum)| Entry {

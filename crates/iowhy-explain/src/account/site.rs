@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use iowhy_core::profile::{Profile, StackTime, Symbol, SymbolId};
+use iowhy_core::profile::{Profile, StackTime, State, Symbol, SymbolId};
 
-use super::Sum;
-use crate::classify::Operation;
+use super::{Entry, Sum};
+use crate::classify::{Class, Operation};
 
 /// One place in the program.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Site {
     pub operation: Operation,
     /// Time in that operation, waits included.
     pub sum: Sum,
+    /// The same by thread and meaning: what a reader needs to say how sure the sum is.
+    pub entries: Vec<Entry>,
 }
 
 /// Beginnings of the names of files that programs call the kernel through.
@@ -52,22 +54,28 @@ fn is_own(symbol: &Symbol) -> bool {
     !SYSTEM_FILES.iter().any(|system| file.starts_with(system))
 }
 
+/// Sums of a site by thread, meaning, and whether it was on a CPU.
+type Booked = HashMap<(u32, Class, bool), Sum>;
+
 /// Sums by site while an account is made.
 #[derive(Default)]
 pub(super) struct Sites<'a> {
-    sums: HashMap<(&'a str, SymbolId, Operation), (&'a Symbol, Sum)>,
+    sums: HashMap<(&'a str, SymbolId, Operation), (&'a Symbol, Booked)>,
 }
 
 impl<'a> Sites<'a> {
     /// Adds a stack, if it leads to a function of the program.
-    pub(super) fn add(&mut self, profile: &'a Profile, stack: &StackTime, operation: Operation) {
+    pub(super) fn add(&mut self, profile: &'a Profile, stack: &StackTime, class: Class) {
         let own = stack.user.iter().find_map(|id| {
             let symbol = profile.symbols.get(*id as usize)?;
             is_own(symbol).then_some((*id, symbol))
         });
         let Some((id, symbol)) = own else { return };
         let thread = profile.threads.get(stack.thread as usize).map_or("", |t| t.name.as_str());
-        let (_, sum) = self.sums.entry((thread, id, operation)).or_insert((symbol, Sum::default()));
+        let (_, booked) =
+            self.sums.entry((thread, id, class.operation)).or_insert_with(|| (symbol, Booked::new()));
+        let busy = stack.state == State::Running;
+        let sum = booked.entry((stack.thread, class, busy)).or_default();
         sum.add(stack.time_ns, stack.wall_ns, stack.events);
     }
 
@@ -76,12 +84,18 @@ impl<'a> Sites<'a> {
         let mut sites: Vec<Site> = self
             .sums
             .into_iter()
-            .map(|((thread, _, operation), (symbol, sum))| Site {
-                thread: thread.to_owned(),
-                function: symbol.name.clone(),
-                object: symbol.object.clone().unwrap_or_default(),
-                operation,
-                sum,
+            .map(|((thread, _, operation), (symbol, booked))| {
+                let entries = super::build::sorted(booked);
+                let mut sum = Sum::default();
+                entries.iter().for_each(|e| sum.add(e.time_ns, e.wall_ns, e.events));
+                Site {
+                    thread: thread.to_owned(),
+                    function: symbol.name.clone(),
+                    object: symbol.object.clone().unwrap_or_default(),
+                    operation,
+                    sum,
+                    entries,
+                }
             })
             .collect();
         sites.sort_by(|a, b| {

@@ -44,7 +44,13 @@ impl Account {
 
     /// Kinds of wait that occurred, greatest thread time first.
     pub fn waits(&self) -> Vec<(Wait, Sum)> {
-        self.grouped(|e| e.class.wait).into_iter().map(|(wait, sum, _)| (wait, sum)).collect()
+        self.waits_of(|_| true)
+    }
+
+    /// The same of the entries that are picked.
+    pub fn waits_of(&self, pick: impl Fn(&Entry) -> bool) -> Vec<(Wait, Sum)> {
+        let grouped = self.grouped(|e| e.class.wait.filter(|_| pick(e)));
+        grouped.into_iter().map(|(wait, sum, _)| (wait, sum)).collect()
     }
 
     /// Wall time by layer. Sums to the wall time less the idle time.

@@ -3,7 +3,7 @@
 //! Pure: the same stack means the same on every machine. What may not enter: a name of a kernel function.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::State;
+use iowhy_core::profile::{Profile, StackTime, State};
 
 use super::table::{Listed, Role, Sleeper, Table};
 use super::{Class, Operation, Wait};
@@ -29,9 +29,14 @@ impl Classifier {
     /// The meaning of a kernel stack, innermost function first.
     ///
     /// - No kernel function while running: the program's own code. Without a stack at all the caller must not ask.
-    /// - Running below an interrupt: other's work ([`Operation::Interrupt`]). It is stolen from the thread, so its
-    ///   layer is [`Layer::Elsewhere`], busy.
-    /// - Queued: [`Layer::CpuQueue`] with the operation that was interrupted.
+    /// - Running below an interrupt: work that the thread did not ask for there and then ([`Operation::Interrupt`]).
+    ///   The completion of block requests keeps its layer on the path (whose requests they were is not known); the rest
+    ///   is stolen from the thread: [`Layer::Elsewhere`], busy. Two exceptions, of which the interrupt is only the
+    ///   scene: a clock that became due while interrupts were off ticks where they are allowed again, which is at the
+    ///   start of the soft interrupt; where a driver was interrupted at its device, that time is the driver's. And a
+    ///   thread that comes back from the scheduler on its way out of an interrupt is in the call that was interrupted.
+    /// - Queued: [`Layer::CpuQueue`] with the operation that was interrupted. A thread that lost its CPU on the way out
+    ///   of a system call had nothing left to do in the kernel: [`Operation::User`].
     /// - Blocked: the wait decides the layer. A sleep that the table does not know has [`Wait::Unknown`] and the layer
     ///   of the function it slept below, or [`Layer::Unexplained`] where that is only the system call.
     ///
@@ -42,9 +47,7 @@ impl Classifier {
         let frames: Vec<&str> = kernel.iter().map(|name| base_name(name)).collect();
         match state {
             State::Running => self.running(&frames),
-            State::Queued => {
-                Class { operation: self.interrupted(&frames), layer: Layer::CpuQueue, wait: None }
-            }
+            State::Queued => Class { operation: self.queued(&frames), layer: Layer::CpuQueue, wait: None },
             State::Blocked => self.blocked(&frames),
         }
     }
@@ -68,6 +71,31 @@ impl Classifier {
         self.table.calls.get(name).copied().unwrap_or(Operation::Other)
     }
 
+    /// The meaning of a stack of a profile that was seen; see [`Classifier::classify`].
+    ///
+    /// Between its entry and its work, a system call has no kernel function that tells which one it is. Then the
+    /// function of the C library that it was made from tells, where the user frames show it: `__read`, `pread64`.
+    pub fn classify_stack(&self, profile: &Profile, stack: &StackTime) -> Class {
+        let kernel: Vec<&str> = profile.kernel_names(stack).collect();
+        let class = self.classify(&kernel, stack.state);
+        let open = matches!(class.operation, Operation::Unknown | Operation::Other)
+            && class.layer == Layer::Call
+            && stack.state == State::Running;
+        let caller = stack.user.first().and_then(|id| profile.symbols.get(*id as usize));
+        match caller.and_then(|symbol| self.operation_of_function(&symbol.name)) {
+            Some(operation) if open => Class { operation, ..class },
+            _ => class,
+        }
+    }
+
+    /// The operation of a function of the C library that is a system call and little else.
+    fn operation_of_function(&self, name: &str) -> Option<Operation> {
+        let name = base_name(name).trim_start_matches('_');
+        let name = name.strip_prefix("libc_").or_else(|| name.strip_prefix("GI_")).unwrap_or(name);
+        let name = name.strip_suffix("_nocancel").unwrap_or(name);
+        self.table.calls.get(name).copied()
+    }
+
     /// The names of the table, for tests against a running kernel.
     pub fn listed(&self) -> &[Listed] {
         &self.table.listed
@@ -77,11 +105,32 @@ impl Classifier {
         if frames.is_empty() {
             return Class { operation: Operation::User, layer: Layer::Program, wait: None };
         }
-        if frames.iter().any(|f| self.role(f) == Some(Role::Interrupt)) {
-            return Class { operation: Operation::Interrupt, layer: Layer::Elsewhere, wait: None };
+        if let Some(first) = frames.iter().position(|f| self.is_interrupt(f)) {
+            return self.below_interrupt(&frames[..first], frames);
         }
         let layer = self.layer(frames).unwrap_or(Layer::Unexplained);
         Class { operation: self.operation(frames), layer, wait: None }
+    }
+
+    /// Time on a CPU with an interrupt in the stack; `inner` is what ran in the innermost of them.
+    fn below_interrupt(&self, inner: &[&str], frames: &[&str]) -> Class {
+        let last = frames.iter().rposition(|f| self.is_interrupt(f)).unwrap_or(0);
+        let outer = frames.get(last + 1..).unwrap_or_default();
+        let own = |layer| Class { operation: self.interrupted(frames), layer, wait: None };
+        let skidded = inner.first().is_some_and(|f| self.role(f) == Some(Role::Unmasked));
+        if skidded && self.layer(outer) == Some(Layer::Device) {
+            return own(Layer::Device);
+        }
+        let place = |f: &&str| self.table.places.get(f).map(|p| p.layer);
+        let leaving = inner.last().is_some_and(|f| place(f) == Some(Layer::Call));
+        if leaving && inner.iter().any(|f| self.role(f) == Some(Role::Sleep)) {
+            return own(Layer::Call);
+        }
+        let on_path =
+            |l: &Layer| matches!(l, Layer::Filesystem | Layer::Cache | Layer::Block | Layer::Device);
+        let completes = inner.iter().any(|f| matches!(place(f), Some(Layer::Block | Layer::Device)));
+        let layer = self.layer(inner).filter(|l| completes && on_path(l)).unwrap_or(Layer::Elsewhere);
+        Class { operation: Operation::Interrupt, layer, wait: None }
     }
 
     fn blocked(&self, frames: &[&str]) -> Class {
@@ -102,6 +151,24 @@ impl Classifier {
             Some(last) => self.operation(&frames[last + 1..]),
             None => self.operation(frames),
         }
+    }
+
+    /// The operation of a thread that lost its CPU.
+    fn queued(&self, frames: &[&str]) -> Operation {
+        let operation = self.interrupted(frames);
+        let leaving = |f: &&str| {
+            self.role(f) == Some(Role::Entry)
+                || self.table.places.get(f).is_some_and(|p| p.layer == Layer::Call)
+        };
+        if operation == Operation::Unknown && frames.iter().any(leaving) {
+            Operation::User
+        } else {
+            operation
+        }
+    }
+
+    fn is_interrupt(&self, frame: &str) -> bool {
+        self.role(frame) == Some(Role::Interrupt)
     }
 
     fn role(&self, frame: &str) -> Option<Role> {

@@ -29,6 +29,8 @@ pub(crate) enum Role {
     Fault,
     /// Entry of an interrupt: what is further in is not the thread's own work.
     Interrupt,
+    /// Where an interrupt allows others for the first time: what was held back meanwhile arrives here.
+    Unmasked,
 }
 
 /// How a function speaks about layers.

@@ -143,7 +143,7 @@ impl Operation {
 pub enum Wait {
     /// Data from the device, into the page cache or directly.
     DeviceRead,
-    /// A direct write on its way to the device.
+    /// A direct write, or a discard of freed blocks, on its way to the device.
     DeviceWrite,
     /// Dirty data being written back.
     DataWriteback,
@@ -246,7 +246,7 @@ impl Wait {
     pub fn words(self) -> &'static str {
         match self {
             Wait::DeviceRead => "data from the device",
-            Wait::DeviceWrite => "a direct write to the device",
+            Wait::DeviceWrite => "a direct write or discard by the device",
             Wait::DataWriteback => "dirty data being written back",
             Wait::CacheFlush => "the flush of the device's cache",
             Wait::Journal => "a commit of the journal",

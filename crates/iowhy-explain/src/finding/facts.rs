@@ -155,33 +155,13 @@ impl Facts<'_> {
         (calls >= 1.0).then_some(self.bytes(side)? / calls)
     }
 
-    /// How often system calls with these names were made in the whole run. Exact where every call was seen. Else counts
-    /// in bursts times `wall / observed`, with the 95 % interval of the mean of the bursts (a normal approximation, and
-    /// corrected for the part of the run that was observed); from one burst alone, half to twice.
+    /// How often system calls with these names were made in the whole run; see
+    /// [`CallSample::scaled`](iowhy_core::profile::CallSample::scaled).
     pub(super) fn scaled_calls(&self, names: &[&str]) -> Option<Range> {
         let sample = self.profile.calls.as_ref()?;
         let picked: Vec<_> = sample.calls.iter().filter(|c| names.contains(&c.name.as_str())).collect();
-        let seen: u64 = picked.iter().map(|c| c.calls).sum();
-        if sample.complete {
-            return Some(Range::exact(seen as f64));
-        }
-        if sample.observed_ns == 0 {
-            return None;
-        }
-        let scale = (self.account.wall_ns / sample.observed_ns as f64).max(1.0);
-        let likely = seen as f64 * scale;
-        let bursts = picked.iter().map(|c| c.per_burst.len()).max().unwrap_or(0);
-        if bursts < 2 {
-            return Some(Range::new(likely / 2.0, likely, likely * 2.0));
-        }
-        let count =
-            |i: usize| picked.iter().filter_map(|c| c.per_burst.get(i)).map(|n| f64::from(*n)).sum::<f64>();
-        let n = bursts as f64;
-        let mean = (0..bursts).map(count).sum::<f64>() / n;
-        let variance = (0..bursts).map(|i| (count(i) - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        let unseen = (1.0 - 1.0 / scale).max(0.0);
-        let arm = if mean > 0.0 { 1.96 * (variance / n * unseen).sqrt() / mean } else { 0.0 };
-        Some(Range::new(likely * (1.0 - arm), likely, likely * (1.0 + arm)))
+        let (low, likely, high) = sample.scaled(&picked, self.account.wall_ns)?;
+        Some(if low == high { Range::exact(likely) } else { Range::new(low, likely, high) })
     }
 
     /// Calls that make data durable: from bursts, else from the sleeps in them (each such call sleeps about once for
@@ -387,10 +367,9 @@ fn access(file: &FileUse, side: Side) -> &Access {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::{CallCount, CallSample};
-
     use super::*;
     use crate::finding::synthetic::Run;
+    use iowhy_core::profile::{CallCount, CallSample};
 
     #[test]
     fn burst_counts_are_scaled_and_carry_the_spread_of_the_bursts() {
@@ -407,6 +386,7 @@ mod tests {
                 observed_ns: 1_000_000_000,
                 complete,
                 calls: vec![count(per_burst)],
+                ..CallSample::default()
             });
             run.facts(|f| f.scaled_calls(&["fsync", "fdatasync"])).unwrap()
         };

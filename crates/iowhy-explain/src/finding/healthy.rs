@@ -53,8 +53,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let mut advice = "Nothing on the path to the disk is worth changing.".to_owned();
     if dark >= WORTH_SAYING {
         advice = format!(
-            "What could be seen gives no cause; {} of the thread time could not be seen or named. More rights show more: \
-             `iowhy doctor` says which are missing.",
+            "What could be seen gives no cause; {} of the thread time could not be seen or named. Where rights are \
+             missing, the end of the report names them.",
             say::percent(dark)
         );
     }

@@ -132,20 +132,38 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
     } else {
         Range::new(0.3, 1.0, 1.0).times(Range::exact(part))
     };
+    let named = &facts.profile.pressure.others_on_cpu;
+    let who = named.first().map(|first| format!(", most of it {}", first.name)).unwrap_or_default();
+    let mut evidence = Vec::new();
+    if !named.is_empty() {
+        let list: Vec<String> = named
+            .iter()
+            .take(3)
+            .map(|o| {
+                let kind = if o.kernel { "a thread of the kernel" } else { "process" };
+                format!("{} ({kind} {}) {}", o.name, o.pid, say::percent(o.share))
+            })
+            .collect();
+        evidence.push(format!("of the busy CPU time, by samples: {}", list.join(", ")));
+    }
     Some(Part {
         savings: facts.saved_without_others(|e| f64::from(queued(e))).part(alone),
         sentence: format!(
-            "Others use the CPUs: they take {} of the CPU time, and the program's threads wait for a CPU {} of the time",
+            "Others use the CPUs: they take {} of the CPU time{who}, and the program's threads wait for a CPU {} of the \
+             time",
             say::percent(others),
             say::percent(facts.wall_share(sum.wall_ns))
         ),
-        evidence: vec![format!(
+        evidence: [format!(
             "runnable without a CPU: {} of the wall time; others used {} of the machine's CPU time, {} of it on {cpus:.0} \
              CPUs was the program's",
             say::percent(facts.wall_share(sum.wall_ns)),
             say::percent(others),
             say::percent(own.min(1.0))
-        )],
+        )]
+        .into_iter()
+        .chain(evidence)
+        .collect(),
         advice: "Give the program CPUs of its own (taskset, cpuset), a higher weight (nice, cpu.weight), or stop what \
                  else is running.",
     })
@@ -153,7 +171,7 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::OtherUser;
+    use iowhy_core::profile::{OtherOnCpu, OtherUser};
 
     use super::*;
     use crate::classify::Operation;
@@ -195,6 +213,18 @@ mod tests {
                 .with(|p| p.pressure.others_cpu_share = Some(others))
         };
         assert_eq!(run(0.7).ids(), [FindingId::NoisyNeighbour, FindingId::CpuBound]);
+        let named = run(0.7).with(|p| {
+            p.pressure.others_on_cpu = vec![OtherOnCpu {
+                name: "rustc".into(),
+                pid: 9,
+                share: 0.6,
+                samples: 60,
+                ..OtherOnCpu::default()
+            }];
+        });
+        let found = &named.findings()[0];
+        assert!(found.sentence.contains("most of it rustc"), "{found:?}");
+        assert!(found.evidence.iter().any(|e| e.contains("rustc (process 9) 60 %")), "{found:?}");
         assert!(!run(0.0).ids().contains(&FindingId::NoisyNeighbour), "threads of its own crowd it");
     }
 }

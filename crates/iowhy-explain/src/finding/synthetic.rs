@@ -56,18 +56,7 @@ impl Run {
 
     /// A wait, as a share of the wall time, with 1000 sleeps.
     pub(crate) fn wait(self, operation: Operation, wait: Wait, share: f64) -> Run {
-        let layer = match wait {
-            Wait::DeviceRead | Wait::DeviceWrite | Wait::Completion | Wait::Server => Layer::Device,
-            Wait::DataWriteback
-            | Wait::CacheFlush
-            | Wait::Journal
-            | Wait::JournalSpace
-            | Wait::DirtyThrottle => Layer::Writeback,
-            Wait::BlockThrottle => Layer::Block,
-            Wait::Reclaim => Layer::Memory,
-            Wait::InodeLock | Wait::MmapLock | Wait::KernelLock => Layer::Lock,
-            _ => Layer::Elsewhere,
-        };
+        let layer = wait.layer().unwrap_or(Layer::Elsewhere);
         self.entry(Class { operation, layer, wait: Some(wait) }, false, share, 1000)
     }
 

@@ -270,6 +270,7 @@ prop_compose! {
                 per_burst: vec![numbers[13] as u32, numbers[14] as u32],
                 ..CallCount::default()
             }).into(),
+            ..CallSample::default()
         });
         run
     }

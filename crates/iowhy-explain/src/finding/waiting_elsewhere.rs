@@ -2,6 +2,7 @@
 #![doc = include_str!("waiting-elsewhere.md")]
 
 use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::profile::Tier;
 
 use super::{Facts, Rule, say};
 use crate::classify::Wait;
@@ -48,14 +49,19 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let (words, advice) = waits
         .first()
         .map_or(("something that was not seen", KINDS[7].2), |((_, words, advice), _)| (*words, *advice));
+    // Where kernel stacks are seen already, more rights would not show more.
+    let unseen = advice == KINDS[7].2 && facts.profile.sight.tier >= Tier::T1;
+    let advice =
+        if unseen { "Watch for longer: what it sleeps in was not seen in so short a time." } else { advice };
     let mut evidence: Vec<String> = waits
         .iter()
         .take(3)
         .map(|((_, words, _), sum)| {
             format!(
-                "{} of thread time asleep on {words}, {} sleeps",
+                "{} of thread time asleep on {words}, in {} {}",
                 say::time(sum.time_ns),
-                say::count(sum.events as f64)
+                say::count(sum.events as f64),
+                if sum.events == 1 { "sleep" } else { "sleeps" }
             )
         })
         .collect();

@@ -3,7 +3,7 @@
 //! Goal: a verdict only where the measurements decide, with every number it rests on and its interval. Non-goal: advice.
 //! Invariants: a ratio counts as over or under a threshold only when its whole interval is, and its value is clear
 //! of it by [`CLEARANCE`]; what is nearer than that, or was not measured, gives `cannot-tell` and names the
-//! measurement that would decide.
+//! measurement that would decide. Where another program moved a large part of the bytes, nothing is claimed about the device.
 
 mod fact;
 mod rules;
@@ -18,6 +18,7 @@ use iowhy_core::limit::{Limit, LimitId};
 use iowhy_core::model::StackModel;
 
 use crate::per_request::{bytes_per_second, median};
+use crate::reconcile::ReconcileContext;
 
 use self::fact::Fact;
 pub use self::rules::CLEARANCE;
@@ -33,6 +34,8 @@ pub struct Evidence<'a> {
     pub throttle: Option<&'a str>,
     /// What one thread copies in user memory, in bytes per second.
     pub memcpy: Option<Estimate>,
+    /// What the cells' bytes are held against the devices' by.
+    pub bytes: ReconcileContext<'a>,
     /// The fitted model, for the share of the copy.
     pub model: Option<&'a StackModel>,
     /// Cached reads of 4 KiB, one thread.
@@ -125,6 +128,9 @@ fn sequential(e: &Evidence<'_>) -> Verdict {
     };
     let base = streams.cold.or(streams.direct);
     let cells = [streams.cold, streams.cold_threads, streams.direct, streams.deep];
+    if let Some(shared) = device_shared(question, &cells, e) {
+        return shared;
+    }
     let throttle = throttle::throttle(&[streams.deep, streams.direct, base], e.throttle);
     let mut found = decide(
         question,
@@ -149,6 +155,10 @@ fn sequential(e: &Evidence<'_>) -> Verdict {
 /// evidence.
 fn random(e: &Evidence<'_>) -> Verdict {
     let question = "random reads from the device";
+    let all = [e.random_one, e.random_half, e.random_deep, e.random_full, e.random_threads];
+    if let Some(shared) = device_shared(question, &all, e) {
+        return shared;
+    }
     let beyond = [
         (LimitId::Cpu, rules::cpu(e.random_threads.or(e.random_deep), e.cpus)),
         (LimitId::OneThread, rules::one_thread(e.random_deep, e.random_threads)),
@@ -175,6 +185,19 @@ fn random(e: &Evidence<'_>) -> Verdict {
         found.evidence.extend(evidence);
     }
     found
+}
+
+/// No verdict where another program moved a large part of a cell's bytes: what the device gave us is then not what it
+/// can give, and whether more in flight would have helped depends on the other's requests.
+fn device_shared(question: &str, cells: &[Option<&CellRun>], e: &Evidence<'_>) -> Option<Verdict> {
+    let evidence = rules::device_shared(cells, &e.bytes);
+    (!evidence.is_empty()).then(|| Verdict {
+        id: LimitId::CannotTell,
+        sentence: format!(
+            "Cannot tell what limits {question}: another program uses the device; repeat it when the device is idle."
+        ),
+        evidence,
+    })
 }
 
 /// A verdict whose evidence is not yet in lines.

@@ -11,6 +11,7 @@ use crate::per_request::{
     busy_ns, bytes_per_second, estimate, mean_pages, paired_estimate, requests_per_second, undisturbed_ns,
     wait_ns,
 };
+use crate::reconcile::{Account, ReconcileContext, reconcile};
 use crate::words::percent;
 
 /// A ratio nearer than this share to its threshold does not decide, however narrow its interval.
@@ -30,6 +31,8 @@ pub(super) const DEVICE_GAIN: f64 = 1.10;
 pub(super) const MOSTLY: f64 = 0.50;
 /// Threads that wait longer than this share of their time for a CPU share the CPUs with others.
 const CPUS_SHARED: f64 = 0.05;
+/// Part of a device's bytes that another program moved, from which a cell says nothing about the device's limit.
+const FOREIGN_SHARE: f64 = 0.25;
 /// Share of busy time that is copying.
 const COPY_SHARE: f64 = 0.70;
 /// Share of the user-memory copy rate.
@@ -156,6 +159,25 @@ pub(super) fn cpus_shared(cells: &[Option<&CellRun>], cpus: usize) -> Option<Fac
             format!("{} had to wait for a CPU for {} of its thread time", run.key, units::share(&share));
         Fact::new(words, &[&share])
     })
+}
+
+/// The cells in which another program moved a large part of the devices' bytes, in words. Exact counts.
+pub(super) fn device_shared(cells: &[Option<&CellRun>], context: &ReconcileContext<'_>) -> Vec<Fact> {
+    let foreign = |run: &&CellRun| {
+        let held = reconcile(run, context);
+        let (Account::AnotherProgram { excess_bytes }, Some(moved)) = (held.account, held.device_bytes)
+        else {
+            return None;
+        };
+        let words = format!(
+            "{}: the device moved {}, {} of it for another program",
+            run.key,
+            units::Bytes(moved),
+            units::Bytes(excess_bytes)
+        );
+        (excess_bytes as f64 >= FOREIGN_SHARE * moved as f64).then(|| Fact::new(words, &[]))
+    };
+    cells.iter().flatten().filter_map(foreign).collect()
 }
 
 fn share_of_wall(run: &CellRun, time_ns: impl Fn(&Sample) -> f64) -> Option<Estimate> {

@@ -220,3 +220,27 @@ fn more_rounds_are_not_advised_where_the_cpus_are_shared() {
     assert!(!shared.sentence.contains("more rounds"), "{shared:?}");
     assert!(shared.evidence.iter().any(|e| e.contains("wait for a CPU for 9.")), "{shared:?}");
 }
+
+#[test]
+fn a_device_that_works_for_another_program_has_no_limit_of_ours() {
+    // Requests of 4 KiB; the device moved `factor` times that.
+    let ask = |factor: f64| {
+        let cell = |depth: usize, wait: f64| {
+            let mut w = Workload::reads(Method::Direct, CacheState::Direct, 4096, 1 << 30);
+            (w.depth, w.method) = (depth, if depth > 1 { Method::Uring } else { Method::Direct });
+            Rounds::new(w).busy(5000.0).wait(wait).device(factor, 4096.0 * factor, 70_000.0).build()
+        };
+        let (one, deep) = (cell(1, 70_000.0), cell(32, 5000.0));
+        limits(&Evidence { cpus: 4, random_one: Some(&one), random_deep: Some(&deep), ..Evidence::default() })
+    };
+    assert_eq!(ask(1.0).random.id, LimitId::Depth);
+    // A log line is no other load.
+    assert_eq!(ask(1.2).random.id, LimitId::Depth);
+    let shared = ask(4.0);
+    assert_eq!(shared.random.id, LimitId::CannotTell);
+    assert!(shared.random.sentence.contains("another program uses the device"), "{shared:?}");
+    assert_eq!(shared.random.evidence.len(), 2, "both cells: {shared:?}");
+    assert!(
+        shared.random.evidence.iter().all(|e| e.contains("for another program") && e.chars().count() <= 106)
+    );
+}

@@ -2,8 +2,9 @@
 //!
 //! Pure arithmetic on times that the caller gives. What may not enter: a clock, the kernel.
 //!
-//! Law: whenever a burst begins at `t` (since the start of the run), all that was spent before it and what it is
-//! expected to cost is at most `SHARE * t + ADVANCE_NS`. The advance exists so that short runs are seen at all.
+//! Law: whenever a burst but the first begins at `t` (since the start of the run), all that was spent before it and
+//! what it is expected to cost is at most `SHARE * t + ADVANCE_NS`. The advance exists so that short runs are seen at
+//! all. What the first costs cannot be known before it: it depends on how often the program calls.
 //!
 //! Bursts are spread evenly in time, not more densely at the start: counts are scaled by `wall / observed`, which is
 //! only right if every part of the run had the same chance to be seen.
@@ -23,6 +24,8 @@ const LONGEST_NS: f64 = 200e6;
 const GAP_NS: f64 = 50e6;
 /// Calls that a burst should see: about this many make its shares exact to a few per cent.
 const WANTED_CALLS: f64 = 1000.0;
+/// More than this a burst is never asked to see.
+const MOST_WANTED_CALLS: f64 = 10_000.0;
 /// A burst is at most so many times longer than the one before: the program may be about to become busy.
 const GROWTH: f64 = 8.0;
 /// A burst ends when it has seen so many times what was expected.
@@ -38,13 +41,17 @@ pub struct Costs {
     /// CPU time of opening and closing the tracepoints once. It is the watcher's, not the program's, but may be taken
     /// from the CPU that the program wants.
     pub per_burst_ns: f64,
+    /// Time in which the tracepoints exist before and after a burst: the kernel takes long to close them.
+    pub tail_ns: f64,
+    /// CPU time that each call costs the program in that time: it takes the slow way into the kernel and back.
+    pub per_tail_call_ns: f64,
 }
 
 impl Default for Costs {
-    /// Measured on one virtual machine (Linux 6.18, 2 CPUs, rings of 1 MiB mapped anew); to be replaced by the present
-    /// machine's.
+    /// Measured on one virtual machine (Linux 6.18, 2 CPUs, rings of 1 MiB mapped anew): opening 4 to 33 ms, closing 63
+    /// to 88 ms. A program of 10^6 calls a second pays 15 ms for each burst, which is why it gets few.
     fn default() -> Self {
-        Costs { per_call_ns: 560.0, per_burst_ns: 1_000_000.0 }
+        Costs { per_call_ns: 560.0, per_burst_ns: 1_000_000.0, tail_ns: 90e6, per_tail_call_ns: 150.0 }
     }
 }
 
@@ -84,7 +91,12 @@ impl Planner {
     /// A planner for a run that starts now. Costs that are not finite or negative are taken as 0.
     pub fn new(costs: Costs, seed: u64) -> Self {
         let sane = |cost: f64| if cost.is_finite() { cost.max(0.0) } else { 0.0 };
-        let costs = Costs { per_call_ns: sane(costs.per_call_ns), per_burst_ns: sane(costs.per_burst_ns) };
+        let costs = Costs {
+            per_call_ns: sane(costs.per_call_ns),
+            per_burst_ns: sane(costs.per_burst_ns),
+            tail_ns: sane(costs.tail_ns),
+            per_tail_call_ns: sane(costs.per_tail_call_ns),
+        };
         let mut planner = Planner {
             costs,
             rng: Rng::new(seed),
@@ -107,10 +119,10 @@ impl Planner {
     /// A burst ended at `end_ns` (since the start of the run), lasted `length_ns` and saw `calls`.
     pub fn saw(&mut self, end_ns: u64, length_ns: u64, calls: u64) {
         let (length, calls) = (length_ns as f64, calls as f64);
-        self.spent_ns += self.costs.per_burst_ns + calls * self.costs.per_call_ns;
+        let rate = (calls + 1.0) / length.max(SHORTEST_NS / 1000.0);
+        self.spent_ns += self.opening_ns(rate) + calls * self.costs.per_call_ns;
         self.observed_ns += length;
         self.calls += calls;
-        let rate = (calls + 1.0) / length.max(SHORTEST_NS / 1000.0);
         self.last = Some(Last { end_ns: end_ns as f64, length_ns: length, rate });
         self.plan = self.following();
     }
@@ -118,6 +130,11 @@ impl Planner {
     /// Cost of all bursts so far, by the given costs.
     pub fn spent_ns(&self) -> f64 {
         self.spent_ns
+    }
+
+    /// Cost of opening and closing once, in a program of this many calls per nanosecond.
+    fn opening_ns(&self, rate: f64) -> f64 {
+        self.costs.per_burst_ns + rate * self.costs.tail_ns * self.costs.per_tail_call_ns
     }
 
     /// The first burst, while nothing is known of the program: as short as a burst may be, and cut where the advance
@@ -135,10 +152,13 @@ impl Planner {
         // The greater of the last and the mean rate: a program that was once busy may be so again.
         let rate = last.rate.max(self.calls / self.observed_ns.max(SHORTEST_NS));
         let longest = (last.length_ns.max(SHORTEST_NS) * GROWTH).min(LONGEST_NS);
-        let length = (WANTED_CALLS / rate).clamp(SHORTEST_NS, longest);
+        // A burst that is dear to open is made longer, until seeing calls costs half as much as opening.
+        let opening = self.opening_ns(rate);
+        let wanted = (opening / 2.0 / self.costs.per_call_ns.max(1.0)).clamp(WANTED_CALLS, MOST_WANTED_CALLS);
+        let length = (wanted / rate).clamp(SHORTEST_NS, longest);
         let expected = rate * length;
         let calls = (SLACK * expected + WANTED_CALLS).min(MOST_CALLS);
-        let cost = self.costs.per_burst_ns + expected.min(calls) * self.costs.per_call_ns;
+        let cost = opening + expected.min(calls) * self.costs.per_call_ns;
         let affordable = (self.spent_ns + cost - ADVANCE_NS / 2.0) / SHARE;
         let earliest = affordable.max(last.end_ns + GAP_NS);
         // Jitter keeps bursts from falling into step with a program that works in rounds.
@@ -186,8 +206,8 @@ mod tests {
     #[test]
     fn ten_million_calls_a_second_get_bursts_of_a_millisecond() {
         let (bursts, _, _, longest) = run(1e7, 60_000_000_000, Costs::default(), 3);
-        assert!(bursts >= 20, "{bursts}");
-        assert_eq!(longest, 1_000_000);
+        assert!((2..20).contains(&bursts), "each costs 135 ms to open, 600 ms are allowed: {bursts}");
+        assert!(longest <= 1_000_000, "{longest}");
     }
 
     #[test]
@@ -207,20 +227,27 @@ mod tests {
     proptest! {
         #[test]
         fn a_steady_program_never_pays_more_than_the_share_and_the_advance(
-            rate in 0.0_f64..1e7, wall_ms in 1_u64..30_000, per_call in 0.0_f64..5e3, per_burst in 0.0_f64..2e7, seed: u64,
+            rate in 0.0_f64..1e7, wall_ms in 1_u64..30_000, per_call in 0.0_f64..5e3, per_burst in 0.0_f64..2e7,
+            tail in 0.0_f64..2e8, seed: u64,
         ) {
-            let costs = Costs { per_call_ns: per_call, per_burst_ns: per_burst };
+            let costs =
+                Costs { per_call_ns: per_call, per_burst_ns: per_burst, tail_ns: tail, per_tail_call_ns: 150.0 };
             let (_, _, spent, _) = run(rate, wall_ms * 1_000_000, costs, seed);
             let allowed = SHARE * wall_ms as f64 * 1e6 + ADVANCE_NS;
-            // One call of rounding.
-            prop_assert!(spent <= allowed + per_call + 1.0, "{spent} > {allowed}");
+            // What the first costs to open is not known before it. One call of rounding in each of the bursts, which
+            // is more in the rate of a short one.
+            let first = rate.max(1e3) * 1.01 / 1e9 * tail * 150.0;
+            prop_assert!(spent <= allowed * 1.05 + first + per_call + 1.0, "{spent} > {allowed} + {first}");
         }
 
         #[test]
         fn any_answers_give_plans_that_move_on(
             answers in prop::collection::vec((0_u64..=u64::MAX / 4, 0_u64..=u64::MAX / 4, any::<u64>()), 0..50), seed: u64,
         ) {
-            let mut planner = Planner::new(Costs { per_call_ns: f64::NAN, per_burst_ns: -1.0 }, seed);
+            let mut planner = Planner::new(
+                Costs { per_call_ns: f64::NAN, per_burst_ns: -1.0, tail_ns: f64::INFINITY, per_tail_call_ns: 1.0 },
+                seed,
+            );
             for (end, length, calls) in answers {
                 planner.saw(end, length, calls);
                 let plan = planner.next_burst();

@@ -276,6 +276,7 @@ fn entries_by_burst_are_pooled_and_keep_their_sum() {
     let per_burst = &calls.calls[0].per_burst;
     assert_eq!((per_burst.len(), per_burst[0], per_burst.iter().sum::<u32>()), (250, 4, 1000));
     assert_eq!((calls.bursts, calls.observed_ns), (1000, 500_000));
+    assert_eq!((calls.burst_lengths_ns.len(), calls.burst_lengths_ns[249]), (250, 2000));
 }
 
 #[test]

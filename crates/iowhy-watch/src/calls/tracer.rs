@@ -79,6 +79,8 @@ pub struct CallTracer {
     bursts: u32,
     /// How many bursts one entry of `per_burst` stands for.
     group: u32,
+    /// Lengths of the bursts, one for each entry of `per_burst`.
+    lengths_ns: Vec<u64>,
     observed_ns: u64,
     tally: Tally,
     burst: Option<Burst>,
@@ -100,6 +102,7 @@ impl CallTracer {
             files: Files::default(),
             bursts: 0,
             group: 1,
+            lengths_ns: Vec::new(),
             observed_ns: 0,
             tally: Tally::default(),
             burst: None,
@@ -156,11 +159,11 @@ impl CallTracer {
         self.files.end_burst();
         let length_ns = end_ns - burst.start_ns;
         self.observed_ns = self.observed_ns.saturating_add(length_ns);
-        (length_ns, self.end_counts())
+        (length_ns, self.end_counts(length_ns))
     }
 
     /// Puts the counts of this burst into the entries by burst.
-    fn end_counts(&mut self) -> u64 {
+    fn end_counts(&mut self, length_ns: u64) -> u64 {
         let entry = (self.bursts / self.group) as usize;
         if entry >= PER_BURST {
             for count in self.counts.values_mut() {
@@ -170,10 +173,17 @@ impl CallTracer {
                     .map(|p| p.iter().fold(0_u32, |s, c| s.saturating_add(*c)))
                     .collect();
             }
+            self.lengths_ns = self
+                .lengths_ns
+                .chunks(2)
+                .map(|p| p.iter().fold(0_u64, |s, l| s.saturating_add(*l)))
+                .collect();
             self.group = self.group.saturating_mul(2);
         }
         let entry = (self.bursts / self.group) as usize;
         self.bursts = self.bursts.saturating_add(1);
+        self.lengths_ns.resize(entry + 1, 0);
+        self.lengths_ns[entry] = self.lengths_ns[entry].saturating_add(length_ns);
         let mut calls = 0;
         for count in self.counts.values_mut() {
             let in_burst = std::mem::take(&mut count.in_burst);
@@ -205,7 +215,13 @@ impl CallTracer {
         let mut calls: Vec<CallCount> = self.counts.into_iter().map(named).collect();
         calls.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.name.cmp(&b.name)));
         let complete = complete && self.tally.cut == 0;
-        let sample = CallSample { bursts: self.bursts, observed_ns: self.observed_ns, complete, calls };
+        let sample = CallSample {
+            bursts: self.bursts,
+            observed_ns: self.observed_ns,
+            complete,
+            calls,
+            burst_lengths_ns: self.lengths_ns,
+        };
         (sample, self.files.finish())
     }
 

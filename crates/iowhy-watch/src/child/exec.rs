@@ -9,6 +9,8 @@ use std::ptr;
 
 use libc::{c_char, c_int};
 
+use crate::signals;
+
 /// Runs scripts that have no `#!` line, as shells do.
 const SHELL: &CStr = c"/bin/sh";
 
@@ -28,18 +30,18 @@ pub(super) struct Prepared {
     argv: Vec<*const c_char>,
     /// `/bin/sh FILE ARGUMENTS`.
     shell_argv: Vec<*const c_char>,
+    /// Whether a shell may read the file where the kernel cannot execute it.
+    is_text: bool,
     /// SIGPIPE as it was when we were started; the runtime of Rust ignores it since.
     ignore_sigpipe: bool,
+    /// Which of stdin, stdout and stderr were closed when we were started; the runtime of Rust opens /dev/null for them.
+    closed: [bool; 3],
 }
 
 impl Prepared {
     /// `None` when a word holds a zero byte, which no program could be given.
-    pub(super) fn new(
-        file: &Path,
-        program: &OsStr,
-        arguments: &[OsString],
-        ignore_sigpipe: bool,
-    ) -> Option<Self> {
+    pub(super) fn new(file: &Path, program: &OsStr, arguments: &[OsString]) -> Option<Self> {
+        let is_text = is_text(file);
         let file = CString::new(file.as_os_str().as_bytes()).ok()?;
         let mut words = vec![CString::new(program.as_bytes()).ok()?];
         for argument in arguments {
@@ -53,7 +55,15 @@ impl Prepared {
             .chain(pointers().skip(1))
             .chain([ptr::null()])
             .collect();
-        Some(Prepared { file, _words: words, argv, shell_argv, ignore_sigpipe })
+        Some(Prepared {
+            file,
+            _words: words,
+            argv,
+            shell_argv,
+            is_text,
+            ignore_sigpipe: signals::sigpipe_was_ignored(),
+            closed: signals::streams_closed_as_found(),
+        })
     }
 
     /// The child's side: waits for a byte on `go`, then becomes the program. Errors of exec go to `errors` as one
@@ -98,8 +108,13 @@ impl Prepared {
                     _ => libc::_exit(127),
                 }
             }
+            for (stream, closed) in self.closed.iter().enumerate() {
+                if *closed {
+                    libc::close(stream as c_int);
+                }
+            }
             libc::execve(self.file.as_ptr(), self.argv.as_ptr(), environ);
-            if *libc::__errno_location() == libc::ENOEXEC {
+            if self.is_text && *libc::__errno_location() == libc::ENOEXEC {
                 libc::execve(SHELL.as_ptr(), self.shell_argv.as_ptr(), environ);
             }
             let errno: c_int = *libc::__errno_location();
@@ -107,6 +122,17 @@ impl Prepared {
             libc::_exit(127)
         }
     }
+}
+
+/// Whether a file could be a script without `#!`: as in shells, its first line must not hold a zero byte, and it is no
+/// program of another machine or damaged.
+fn is_text(file: &Path) -> bool {
+    use std::io::Read;
+    let mut start = [0u8; 128];
+    let Ok(length) = std::fs::File::open(file).and_then(|mut f| f.read(&mut start)) else { return true };
+    let start = &start[..length];
+    let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    !start.starts_with(b"\x7fELF") && !line.contains(&0)
 }
 
 /// Sets SIG_DFL or SIG_IGN. Async-signal-safe.
@@ -149,5 +175,23 @@ impl Drop for SignalsBlocked {
     fn drop(&mut self) {
         // SAFETY: `before` was filled by pthread_sigmask.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_is_given_scripts_and_no_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |content: &[u8]| {
+            let file = folder.path().join("file");
+            std::fs::write(&file, content).unwrap();
+            is_text(&file)
+        };
+        assert!(of(b"echo hello\n") && of(b"") && of(b"echo\n\0\0 data behind the script"));
+        assert!(!of(b"\x7fELFgarbage") && !of(b"MZ\0\0\n"));
+        assert!(is_text(Path::new("/no/such/file")), "exec tells");
     }
 }

@@ -10,13 +10,20 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 /// Where shells look when PATH is not set (the path of confstr(_CS_PATH), with the local folder before it).
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Why a command cannot be started.
+/// Why a command cannot be started, or nothing be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What a shell would exit with: 127 not found, 126 found but not executable.
+    /// What a shell would exit with: 127 not found, 126 found but not executable; else our own code.
     pub code: u8,
     /// In words.
     pub problem: Problem,
+}
+
+impl From<Problem> for Refusal {
+    /// A problem of ours, with our own exit code.
+    fn from(problem: Problem) -> Refusal {
+        Refusal { code: problem.exit_code(), problem }
+    }
 }
 
 impl From<Refusal> for Problem {

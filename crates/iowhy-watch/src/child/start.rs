@@ -55,7 +55,7 @@ impl Child {
     /// The command is not there or may not be executed (with the exit code of a shell), or no process could be made.
     pub fn hold(program: &OsStr, arguments: &[OsString]) -> Result<Child, Refusal> {
         let file = find(program)?;
-        let Some(prepared) = Prepared::new(&file, program, arguments, signals::sigpipe_was_ignored()) else {
+        let Some(prepared) = Prepared::new(&file, program, arguments) else {
             let problem = Problem::refused("an argument of the command holds a zero byte");
             return Err(Refusal { code: 126, problem });
         };
@@ -232,7 +232,9 @@ fn end_of(status: &WaitIdStatus) -> End {
 fn cannot_start(file: &Path, error: &std::io::Error) -> Refusal {
     let problem = Problem::refused(format!("cannot start `{}`: {error}", file.display()));
     let problem = match error.raw_os_error() {
-        Some(libc::EMFILE) => problem.hint("too few open files are allowed: `ulimit -n 1024`"),
+        Some(libc::EMFILE) => {
+            problem.hint("too few open files are allowed: `sudo prlimit --pid $$ --nofile=1024`")
+        }
         Some(libc::EAGAIN) => problem
             .hint("a limit on processes is reached: see `ulimit -u`, and pids.max of the control group"),
         _ => problem,
@@ -252,6 +254,12 @@ fn exec_failed(file: &Path, error: &std::io::Error) -> Refusal {
                 problem
                     .hint(format!("see its first line: `head -c 80 {shown}`, or its loader: `file {shown}`")),
             )
+        }
+        Some(libc::ENOEXEC) => {
+            let problem = Problem::refused(format!(
+                "cannot run `{shown}`: it is no program that this machine can execute"
+            ));
+            (126, problem.hint(format!("see what it is: `file {shown}`")))
         }
         Some(libc::E2BIG) => {
             (126, Problem::refused(format!("cannot run `{shown}`: the argument list is too long")))

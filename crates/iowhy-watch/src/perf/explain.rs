@@ -50,8 +50,7 @@ impl Setting {
         let (why, fix) = match error.raw_os_error() {
             Some(libc::ENOSYS | libc::EPERM) if self.seccomp || self.container => self.seccomp_refuses(),
             Some(libc::ENOSYS) if absent => ("this kernel has no perf events".to_owned(), None),
-            Some(libc::EACCES | libc::EPERM) => self.paranoid_refuses(2, self.sysctl(1)),
-            _ => (format!("perf_event_open: {error}"), None),
+            _ => self.refusal(error, 2, self.sysctl(1)),
         };
         lack("switches", format!("no record of when threads sleep and run: {why}"), fix)
     }
@@ -183,6 +182,11 @@ pub(super) fn nothing_allowed(rights: &Rights) -> Problem {
     }
 }
 
+/// Allows the shell that we were started from, and so us, so many open files. Our own limit is at its maximum already.
+pub(super) fn more_files(needed: u64) -> String {
+    format!("sudo prlimit --pid $$ --nofile={needed}")
+}
+
 /// The problem of a subject that could not be recorded although our own tasks can.
 pub(super) fn cannot_record(tids: &[u32], error: &io::Error, rights: &Rights) -> Problem {
     let who = match tids {
@@ -193,13 +197,11 @@ pub(super) fn cannot_record(tids: &[u32], error: &io::Error, rights: &Rights) ->
     let problem = Problem::failed(format!("cannot record {who}: {error}"));
     match error.raw_os_error() {
         Some(libc::ESRCH) => Problem::failed(format!("cannot record {who}: no such thread")),
-        Some(libc::EACCES | libc::EPERM) => {
-            problem.hint("it belongs to another user or runs with other rights: run iowhy with sudo")
-        }
-        Some(libc::EMFILE) => problem.hint("ulimit -n $(ulimit -Hn)   raises the limit for open files"),
+        Some(libc::EACCES | libc::EPERM) => problem.hint("sudo iowhy ..."),
+        Some(libc::EMFILE) => problem.hint(more_files(4096)),
         // The locked memory of an unprivileged user, shared with all other recorders of that user.
         _ if rights.tier < iowhy_core::profile::Tier::T2 => {
-            problem.hint("sudo sysctl kernel.perf_event_mlock_kb=2048   gives more memory for rings")
+            problem.hint("sudo sysctl kernel.perf_event_mlock_kb=2048")
         }
         _ => problem,
     }

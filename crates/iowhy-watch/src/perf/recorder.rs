@@ -280,16 +280,17 @@ impl Recorder {
             return Err(Problem::failed(format!(
                 "cannot record {threads} threads: that takes {needed} open files, and the limit is {limit}"
             ))
-            .hint(format!("ulimit -Hn {needed}   (as root), then run iowhy again")));
+            .hint(explain::more_files(needed)));
         }
         self.system_wide = true;
         self.lacks.push(Lack {
             id: "own-switches".into(),
             sentence: format!(
-                "switches of all programs are recorded, not only of this one: its {threads} threads would take \
-                 {needed} open files, and the limit is {limit}"
+                "switches of all programs are recorded, not only of this one: {} would take {needed} open files, \
+                 and the limit is {limit}",
+                if threads == 1 { "its thread".to_owned() } else { format!("its {threads} threads") }
             ),
-            fix: Some(format!("ulimit -n {needed}")),
+            fix: Some(explain::more_files(needed)),
         });
         Ok(())
     }

@@ -1,7 +1,9 @@
-//! What the present process may record, found out by trying: small events are opened and closed again. Settings are
+//! What the present process may record, found out by trying: small events are opened. Settings are
 //! read only to explain a refusal (`explain`).
 
 use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
 
 use iowhy_core::profile::{Lack, Tier};
 
@@ -52,7 +54,11 @@ struct Attempts {
     tracepoint: io::Result<()>,
 }
 
-/// Finds out what we may record. Takes about a millisecond and leaves nothing open.
+/// The tracepoint that was tried. It is kept open, switched off: the last one of a tracepoint takes the kernel tens of
+/// milliseconds to close (two grace periods), and the recorder is about to open the same one.
+static TRIED: OnceLock<OwnedFd> = OnceLock::new();
+
+/// Finds out what we may record. Takes about a millisecond.
 pub fn rights() -> Rights {
     let cpu = cpus::online().first().copied();
     let own = |role| attr::open(role, Some(0), None, false, Start::Later).map(drop);
@@ -61,7 +67,7 @@ pub fn rights() -> Rights {
             let reader = Reader::new(&tracefs, Point::BlockIssue);
             let opened = reader.and_then(|reader| {
                 let role = Role::Trace { point: Point::BlockIssue, id: reader.id };
-                attr::open(role, None, cpu, false, Start::Later).map(drop)
+                attr::open(role, None, cpu, false, Start::Later).map(|event| drop(TRIED.set(event)))
             });
             (Ok(()), opened)
         }

@@ -17,7 +17,8 @@ use super::{cpus, now_ns};
 use crate::event::{Event, Kind};
 use crate::tracefs::Tracefs;
 
-/// Greatest ring of one CPU, in bytes: a call takes 184.
+/// Greatest ring of one CPU, in bytes: a call takes 184, so that it holds 45,000 calls. A busy machine may keep us from
+/// a CPU for tens of milliseconds, in which a program makes so many; with 2 MiB calls were lost there.
 const RING_BYTES: usize = 8 << 20;
 /// More threads than this are not asked for in the kernel: a longer filter costs more than it saves.
 const MOST_FILTERED: usize = 32;

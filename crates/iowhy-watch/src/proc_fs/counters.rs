@@ -73,19 +73,44 @@ pub fn from_usage(usage: &libc::rusage) -> IoCounters {
 }
 
 /// The counters of a process that is not our child, from its `stat` and `status` files: faults, CPU time by ticks, and
-/// the peak of its memory; the I/O counters stay `None`. Children are not in them.
+/// the peak of its memory; the I/O counters stay `None`. As in [`io`], children that it has waited for are in them, but for
+/// the peak.
 pub fn usage(reader: &mut Reader, pid: u32) -> Option<IoCounters> {
     let stat = super::task::process_stat(reader, pid)?;
     let tick_ns = super::task::tick_ns();
     let status = reader.read(format_args!("/proc/{pid}/status")).unwrap_or_default();
     Some(IoCounters {
-        minor_faults: Some(stat.minor_faults),
-        major_faults: Some(stat.major_faults),
-        user_ns: stat.user_ticks.checked_mul(tick_ns),
-        system_ns: stat.system_ticks.checked_mul(tick_ns),
+        minor_faults: stat.minor_faults.checked_add(stat.waited_minor_faults),
+        major_faults: stat.major_faults.checked_add(stat.waited_major_faults),
+        user_ns: stat.user_ticks.checked_add(stat.waited_user_ticks).and_then(|t| t.checked_mul(tick_ns)),
+        system_ns: stat
+            .system_ticks
+            .checked_add(stat.waited_system_ticks)
+            .and_then(|t| t.checked_mul(tick_ns)),
         peak_memory_bytes: peak_of(status),
         ..IoCounters::default()
     })
+}
+
+/// All counters of one thread that lives, but for the peak. CPU time is the exact sum, split by ticks as the kernel does it.
+pub fn of_thread(reader: &mut Reader, pid: u32, tid: u32) -> Option<IoCounters> {
+    let io = parse_io(reader.text(format_args!("/proc/{pid}/task/{tid}/io"))?)?;
+    let Some(stat) = super::task::stat(reader, pid, tid) else { return Some(io) };
+    let exact = super::task::schedstat(reader, pid, tid).map(|times| times.running_ns);
+    let ticks = stat.user_ticks.saturating_add(stat.system_ticks);
+    let user_ns = exact.map(|all| match ticks {
+        0 => all,
+        // Below 2^53 ns, a hundred days, this is exact enough.
+        _ => (all as f64 * (stat.user_ticks as f64 / ticks as f64)) as u64,
+    });
+    let used = IoCounters {
+        minor_faults: Some(stat.minor_faults),
+        major_faults: Some(stat.major_faults),
+        user_ns,
+        system_ns: exact.zip(user_ns).map(|(all, user)| all.saturating_sub(user)),
+        ..IoCounters::default()
+    };
+    Some(merged(&io, &used))
 }
 
 /// `VmHWM:    5328 kB`. The name in the first line may hold any bytes, but no newline: those are escaped.

@@ -58,6 +58,7 @@ impl Before {
         let passed = self.cpu.zip(cpu_time(reader)).map(|(before, now)| now.since(before));
         Pressure {
             others_cpu_share: passed.and_then(|passed| passed.others_share(own_cpu_ns, tick_ns())),
+            others_on_cpu: Vec::new(),
             cpus: self.cpus,
             memory_bytes: self.memory_bytes,
             cpu_throttled_ns: self

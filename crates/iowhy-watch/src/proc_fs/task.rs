@@ -18,10 +18,18 @@ pub struct Stat {
     pub minor_faults: u64,
     /// Page faults that waited for a device.
     pub major_faults: u64,
+    /// The same two of children that it has waited for, with what those had waited for.
+    pub waited_minor_faults: u64,
+    /// Page faults of those children that waited for a device.
+    pub waited_major_faults: u64,
     /// CPU time in user mode, in ticks.
     pub user_ticks: u64,
     /// CPU time in the kernel, in ticks.
     pub system_ticks: u64,
+    /// CPU time in user mode of the children that it has waited for, in ticks.
+    pub waited_user_ticks: u64,
+    /// CPU time of those children in the kernel, in ticks.
+    pub waited_system_ticks: u64,
     /// Threads of its process.
     pub threads: u64,
     /// When it started, in ticks since boot. With the number of the thread it is an identity that is not reused.
@@ -55,9 +63,13 @@ pub fn parse_stat(text: &[u8]) -> Option<(&[u8], Stat)> {
         state: state.next()?,
         parent,
         minor_faults: count(10)?,
+        waited_minor_faults: count(11)?,
         major_faults: count(12)?,
+        waited_major_faults: count(13)?,
         user_ticks: count(14)?,
         system_ticks: count(15)?,
+        waited_user_ticks: count(16)?,
+        waited_system_ticks: count(17)?,
         threads: count(20)?,
         start_ticks: count(22)?,
         processor: count(39).and_then(|cpu| u32::try_from(cpu).ok()),
@@ -139,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    const REST: &str = "S 12166 12166 8717 0 -1 4194304 104 7 9 8 11 12 0 0 20 0 3 0 136800 3133440 416 \
+    const REST: &str = "S 12166 12166 8717 0 -1 4194304 104 7 9 8 11 12 13 14 20 0 3 0 136800 3133440 416 \
         18446744073709551615 94090590433280 94090590453161 140726948515536 0 0 0 0 0 0 0 0 0 17 1 0 0 42 0 0 0\n";
 
     #[test]
@@ -154,9 +166,13 @@ mod tests {
                     state: 'S',
                     parent: 12166,
                     minor_faults: 104,
+                    waited_minor_faults: 7,
                     major_faults: 9,
+                    waited_major_faults: 8,
                     user_ticks: 11,
                     system_ticks: 12,
+                    waited_user_ticks: 13,
+                    waited_system_ticks: 14,
                     threads: 3,
                     start_ticks: 136_800,
                     processor: Some(1),

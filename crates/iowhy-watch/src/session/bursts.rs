@@ -2,6 +2,8 @@
 //!
 //! What may not enter: what the calls mean. A burst that cannot be opened is no more tried, and told once.
 
+use std::thread::JoinHandle;
+
 use iowhy_core::profile::{CallSample, FileUse, Lack};
 
 use super::files::Files;
@@ -18,6 +20,9 @@ const MOST_RECORDS: u64 = 200_000;
 /// While a burst is open, records are fetched this often.
 const PACE_NS: u64 = 2_000_000;
 
+/// How long to wait for the last burst to be closed before asking again.
+const CLOSING_NS: u64 = 10_000_000;
+
 /// Descriptors whose positions are read at the start of a burst.
 const MOST_DESCRIPTORS: usize = 256;
 /// Processes of which they are read.
@@ -28,6 +33,9 @@ pub(super) struct Bursts {
     planner: Planner,
     tracer: CallTracer,
     open: Option<Open>,
+    /// Closing takes the kernel some 60 ms, all of them waiting: it is done beside, and the next burst begins after.
+    closing: Option<JoinHandle<()>>,
+    not_before_ns: u64,
     start_ns: u64,
     pub(super) count: u32,
     pub(super) traced_ns: u64,
@@ -50,6 +58,8 @@ impl Bursts {
             planner: Planner::new(Costs::default(), now),
             tracer: CallTracer::new(syscalls::name, MOST_RECORDS),
             open: None,
+            closing: None,
+            not_before_ns: 0,
             start_ns: now,
             count: 0,
             traced_ns: 0,
@@ -70,7 +80,7 @@ impl Bursts {
         match &self.open {
             Some(open) => open.until_ns.min(open.next_ns),
             None if self.failed.is_some() => u64::MAX,
-            None => self.start_ns.saturating_add(self.planner.next_burst().start_ns),
+            None => self.start_ns.saturating_add(self.planner.next_burst().start_ns).max(self.not_before_ns),
         }
     }
 
@@ -80,6 +90,10 @@ impl Bursts {
             return;
         }
         if self.open.is_none() {
+            if self.closing.as_ref().is_some_and(|closing| !closing.is_finished()) {
+                self.not_before_ns = now.saturating_add(CLOSING_NS);
+                return;
+            }
             self.begin(roster, files, reader);
         } else {
             self.feed(now, roster, files, reader);
@@ -162,6 +176,9 @@ impl Bursts {
         self.traced_ns += length_ns;
         let end = open.since_ns.saturating_add(length_ns).max(end_ns).saturating_sub(self.start_ns);
         self.planner.saw(end, length_ns, calls);
+        // Without a thread it is closed here.
+        self.closing =
+            std::thread::Builder::new().name("iowhy-closing".to_owned()).spawn(move || drop(open.tap)).ok();
     }
 
     /// What all bursts saw; the one that is open is ended.

@@ -1,17 +1,21 @@
 //! The ends of a watch: what is read before the program runs, and how all sums become one profile.
 
-use iowhy_core::profile::{End, IoCounters, Lack, Observer, Profile, Sight};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use iowhy_core::profile::{End, IoCounters, Lack, Observer, OtherOnCpu, Profile, Sight};
 
 use super::bursts::Finished;
 use super::counted::Counted;
 use super::pump::{Pump, own_cpu_ns};
 use super::state::State;
 use crate::child::{Adoption, Child};
-use crate::perf::now_ns;
-use crate::proc_fs::counters::io;
+use crate::perf::{Counts, now_ns};
+use crate::proc_fs::counters::{io, of_thread, since};
 use crate::proc_fs::devices::{Snapshot, uses};
 use crate::proc_fs::reader::Reader;
 use crate::proc_fs::{pressure, task, tree};
+use crate::timeline::Ticks;
 
 /// The state of the machine at the start.
 pub(super) struct Before {
@@ -40,6 +44,8 @@ impl Pump<'_> {
     /// Ends the watch: all sources are emptied and closed, the command is reaped (`child`, if it ended), and what was
     /// added up becomes the profile.
     pub(super) fn close(mut self, end: End, child: Option<Child>, adoption: &mut Adoption) -> Profile {
+        // What we do from here on takes nothing from the program.
+        self.watched_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_before_ns);
         // What can be read of a program that has ended, or is about to be let go, comes first.
         let now = now_ns();
         if let Some(child) = &child
@@ -50,6 +56,7 @@ impl Pump<'_> {
         self.read_times();
         self.file_round(now);
         self.drain(true);
+        let counts = self.let_recorder_go();
         let finished = match self.bursts.take() {
             Some(bursts) => bursts.finish(&self.state.roster, &mut self.lacks),
             None => Finished::default(),
@@ -58,7 +65,27 @@ impl Pump<'_> {
         self.count_processes(child, adoption);
         let io = self.state.counted.total();
         self.told_of_those_left(end, adoption);
-        self.profile(end, end_ns, io, finished)
+        let own_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_before_ns)
+            + self.state.names_cpu_ns.load(Ordering::Relaxed);
+        if self.command {
+            self.measure_costs();
+        }
+        self.profile(end, end_ns, io, finished, counts, own_cpu_ns)
+    }
+
+    /// Closes the recording; what it counted stays. To close a tracepoint takes the kernel tens of milliseconds, all of
+    /// them waiting: that is done beside what follows. Not where threads of our own process are watched, which go on.
+    fn let_recorder_go(&mut self) -> Option<Counts> {
+        let recorder = self.recorder.take()?;
+        let counts = recorder.counts();
+        if self.own {
+            drop(recorder);
+        } else {
+            // Without a thread it is closed here.
+            let _ =
+                std::thread::Builder::new().name("iowhy-closing".to_owned()).spawn(move || drop(recorder));
+        }
+        Some(counts)
     }
 
     /// Sums the counters of all processes, each once, and reaps those that are ours.
@@ -66,12 +93,24 @@ impl Pump<'_> {
         for pid in std::mem::take(&mut self.state.born) {
             adoption.descendant(pid);
         }
+        if self.own && self.state.ended_threads > 0 {
+            // The kernel keeps the counters of a thread only while it lives: the others' alone would be too few.
+            self.lacks.push(Lack {
+                id: "ended-threads".to_owned(),
+                sentence: format!(
+                    "the counters of {} threads went with them: calls, bytes and CPU time are not told",
+                    self.state.ended_threads
+                ),
+                fix: None,
+            });
+            return;
+        }
         let State { counted, reader, roster, .. } = &mut self.state;
         if self.own {
             for (pid, tid) in roster.iter() {
-                if let Some(now) = io_of_thread(reader, pid, tid) {
+                if let Some(now) = of_thread(reader, pid, tid) {
                     counted.add(match self.threads_before.get(&tid) {
-                        Some(before) => crate::proc_fs::counters::since(&now, before),
+                        Some(before) => since(&now, before),
                         None => now,
                     });
                 }
@@ -124,8 +163,17 @@ impl Pump<'_> {
         });
     }
 
-    fn profile(mut self, end: End, end_ns: u64, io: IoCounters, finished: Finished) -> Profile {
-        let counts = self.recorder.as_ref().map(|r| r.counts()).unwrap_or_default();
+    fn profile(
+        mut self,
+        end: End,
+        end_ns: u64,
+        io: IoCounters,
+        finished: Finished,
+        counts: Option<Counts>,
+        own_cpu: u64,
+    ) -> Profile {
+        let recorded = counts.is_some();
+        let counts = counts.unwrap_or_default();
         let lost = counts.lost + finished.lost;
         if lost > 0 {
             self.lacks.push(Lack {
@@ -137,17 +185,17 @@ impl Pump<'_> {
                 fix: None,
             });
         }
-        let duty = match (&self.duty, &self.recorder) {
-            (Some(duty), Some(_)) => duty.share(end_ns),
+        let duty = match &self.duty {
+            Some(duty) if recorded => duty.share(end_ns),
             _ => 0.0,
         };
-        let own_cpu = own_cpu_ns().saturating_sub(self.own_cpu_before_ns);
         let program_cpu = io.user_ns.zip(io.system_ns).map(|(u, s)| u + s);
         let switch_cost = self.self_test.switch_cost_ns;
-        let in_program_ns = self.state.switches as f64 * switch_cost.unwrap_or(0.0)
-            + self.state.ticks as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
+        let in_program_ns = self.state.own_switches as f64 * switch_cost.unwrap_or(0.0)
+            + self.state.own_ticks as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
             + finished.cost_ns;
         let parts = self.state.finish_line(end_ns);
+        let others = others_on_cpu(&parts.ticks, &mut self.state.reader);
         let State { mut reader, files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let (files, wanted) = files.finish(finished.files, &mut reader);
         let (devices, mut pressure) = match &self.before {
@@ -161,6 +209,10 @@ impl Pump<'_> {
             }
             None => Default::default(),
         };
+        // Only a clock on every CPU hits others as it hits the program.
+        if self.rights.per_cpu_clock && self.recorder.is_some() {
+            pressure.others_on_cpu = others;
+        }
         if block.is_some() {
             pressure.dirty_paused_ns = Some(dirty_paused_ns);
             pressure.dirty_pauses = Some(dirty_pauses);
@@ -170,7 +222,7 @@ impl Pump<'_> {
             end,
             sight: Sight { tier: self.rights.tier, lacks: self.lacks },
             observer: Observer {
-                own_cpu_ns: own_cpu,
+                own_cpu_ns: self.watched_cpu_ns,
                 in_program_ns,
                 events: counts.records + finished.records,
                 lost,
@@ -197,16 +249,45 @@ impl Pump<'_> {
     }
 }
 
+/// Others that are named: those with most CPU time.
+const MOST_OTHERS: usize = 8;
+
+/// Whom the clock hit beside the program, pooled by name. The watcher is not among them.
+fn others_on_cpu(ticks: &Ticks, reader: &mut Reader) -> Vec<OtherOnCpu> {
+    let all = ticks.own + ticks.kernel + ticks.others;
+    let ours = std::process::id();
+    let mut names: HashMap<String, OtherOnCpu> = HashMap::new();
+    for task in ticks.by_task.iter().filter(|task| task.pid != ours) {
+        let name = match &task.name {
+            Some(name) => name.clone(),
+            // One that is gone stays without a name, and is left out: it can be named to nobody.
+            None => match task::name(reader, task.pid, task.tid) {
+                Some(name) => name,
+                None => continue,
+            },
+        };
+        let entry = names.entry(name).or_insert_with_key(|name| OtherOnCpu {
+            name: name.clone(),
+            pid: task.pid,
+            kernel: task.kernel,
+            ..OtherOnCpu::default()
+        });
+        entry.samples += task.ticks;
+    }
+    let mut others: Vec<OtherOnCpu> = names.into_values().collect();
+    for other in &mut others {
+        other.share = other.samples as f64 / (all as f64).max(1.0);
+    }
+    others.sort_by(|a, b| b.samples.cmp(&a.samples).then(a.name.cmp(&b.name)));
+    others.truncate(MOST_OTHERS);
+    others
+}
+
 /// Before exec the command read one byte from us.
 fn without_our_gate(mut io: IoCounters) -> IoCounters {
     io.read_calls = io.read_calls.map(|n| n.saturating_sub(1));
     io.read_bytes = io.read_bytes.map(|n| n.saturating_sub(1));
     io
-}
-
-/// Counters of one thread of ours; CPU time and faults are not told by thread.
-pub(super) fn io_of_thread(reader: &mut Reader, pid: u32, tid: u32) -> Option<IoCounters> {
-    crate::proc_fs::counters::parse_io(reader.text(format_args!("/proc/{pid}/task/{tid}/io"))?)
 }
 
 /// Greatest resident memory of this process.

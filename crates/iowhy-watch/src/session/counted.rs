@@ -57,17 +57,23 @@ impl Counted {
     /// Processes that live on at the end.
     pub(super) fn living(&mut self, reader: &mut Reader, pids: &[u32]) {
         let mut last = self.last.take();
+        let mut gone = std::mem::take(&mut self.base);
         for &pid in pids.iter().take(MOST) {
             let now = read(reader, pid);
             if last.is_some_and(|(p, _)| p == pid) && now.is_some() {
                 last = None;
             }
             if let Some(now) = now {
-                self.add(self.base.get(&pid).map_or(now, |base| since(&now, base)));
+                self.add(gone.remove(&pid).map_or(now, |base| since(&now, &base)));
             }
         }
         if let Some((pid, then)) = last {
-            self.add(self.base.get(&pid).map_or(then, |base| since(&then, base)));
+            self.add(gone.remove(&pid).map_or(then, |base| since(&then, &base)));
+        }
+        // Whoever waited for these has taken over all that they counted, before the watch as well.
+        for base in gone.values() {
+            self.whole =
+                self.whole.map(|whole| if holds(&whole, base) { since(&whole, base) } else { whole });
         }
     }
 
@@ -80,6 +86,12 @@ impl Counted {
     pub(super) fn total(&self) -> IoCounters {
         self.whole.unwrap_or_default()
     }
+}
+
+/// Whether a sum can hold these counters: nobody took over those of an orphan, or of a child whose end was ignored.
+fn holds(whole: &IoCounters, part: &IoCounters) -> bool {
+    let counters = |c: &IoCounters| [c.read_bytes, c.written_bytes, c.user_ns, c.system_ns, c.minor_faults];
+    counters(whole).iter().zip(counters(part)).all(|(all, one)| all.is_none() || *all >= one)
 }
 
 /// Both kinds of counters of a process or zombie.

@@ -1,7 +1,9 @@
 //! When switches are recorded: always, unless the program switches so often that recording would cost too much; then in
 //! windows at pseudo-random times. A pure function of time and counts.
 //!
-//! Invariants: the first [`FIRST_NS`] are always recorded; never less than [`LEAST`] of the time.
+//! Invariants: the first [`FIRST_NS`], or the first [`WINDOW_SWITCHES`] switches, are always recorded; never less than
+//! [`LEAST`] of the time. A window ends early once it has seen enough: the ring buffers hold no more of a program that
+//! switches half a million times a second.
 
 use iowhy_core::rng::Rng;
 
@@ -20,6 +22,12 @@ pub(super) const FIRST_NS: u64 = 100_000_000;
 /// Length of a window: uniform between the two.
 const WINDOW_NS: (u64, u64) = (50_000_000, 100_000_000);
 
+/// A window is over once it holds so many switches (about 20 ms of cost): shares of them are exact to one per cent.
+const WINDOW_SWITCHES: u64 = 10_000;
+
+/// But no window is planned shorter than this: switching recording on and off is work too.
+const SHORTEST_NS: u64 = 5_000_000;
+
 /// Assumed cost of a recorded switch (out and in, with its stack) where the self-test could not measure it.
 const USUAL_COST_NS: f64 = 1800.0;
 
@@ -37,6 +45,8 @@ pub(super) struct Duty {
     count_at_start: u64,
     /// Recorded time of the windows that are over.
     on_ns: u64,
+    /// Switches per nanosecond in the last window that was recorded.
+    rate: f64,
 }
 
 impl Duty {
@@ -52,6 +62,7 @@ impl Duty {
             until_ns: now_ns + FIRST_NS,
             count_at_start: 0,
             on_ns: 0,
+            rate: 0.0,
         }
     }
 
@@ -63,14 +74,15 @@ impl Duty {
     /// Whether recording is to be switched, and to what, given the switches recorded so far. The caller does it and
     /// says [`Duty::turned`].
     pub(super) fn turn(&mut self, now_ns: u64, recorded: u64) -> Option<bool> {
-        if now_ns < self.until_ns {
+        let count = recorded.saturating_sub(self.count_at_start);
+        if now_ns < self.until_ns && !(self.on && count >= WINDOW_SWITCHES) {
             return None;
         }
         if !self.on {
             return Some(true);
         }
-        let length_ns = (now_ns - self.since_ns).max(1) as f64;
-        let count = recorded.saturating_sub(self.count_at_start) as f64;
+        let length_ns = now_ns.saturating_sub(self.since_ns).max(1) as f64;
+        let count = count as f64;
         let share = count * self.cost_ns / length_ns;
         let wanted = if share > 0.0 { (BUDGET / share).clamp(LEAST, 1.0) } else { 1.0 };
         if wanted > AS_GOOD_AS_ALWAYS {
@@ -89,18 +101,21 @@ impl Duty {
         let length_ns = at_ns.saturating_sub(self.since_ns);
         if self.on {
             self.on_ns += length_ns;
+            self.rate = recorded.saturating_sub(self.count_at_start) as f64 / length_ns.max(1) as f64;
         }
-        let share =
-            recorded.saturating_sub(self.count_at_start) as f64 * self.cost_ns / length_ns.max(1) as f64;
         self.since_ns = at_ns;
         self.count_at_start = recorded;
         self.until_ns = at_ns
             + if on {
                 self.window_ns()
             } else {
-                let wanted = (BUDGET / share.max(BUDGET)).clamp(LEAST, 1.0);
-                // The pause follows from the mean window, so that long and short windows weigh alike.
-                let window_ns = (WINDOW_NS.0 + WINDOW_NS.1) as f64 / 2.0;
+                let wanted = (BUDGET / (self.rate * self.cost_ns).max(BUDGET)).clamp(LEAST, 1.0);
+                // The pause follows from the usual window, so that long and short windows weigh alike; but one that
+                // was longer than planned is paid for.
+                let usual_ns = self.at_most_enough((WINDOW_NS.0 + WINDOW_NS.1) / 2) as f64;
+                let window_ns = if length_ns as f64 > 1.5 * usual_ns { length_ns as f64 } else { usual_ns };
+                // And a pause is never longer than the longest that a slow program would get.
+                let window_ns = window_ns.min(WINDOW_NS.1 as f64);
                 let pause_ns = window_ns * (1.0 - wanted) / wanted;
                 // Jitter keeps us from falling into step with the program. Downwards only where the least share
                 // would be missed.
@@ -122,7 +137,16 @@ impl Duty {
     }
 
     fn window_ns(&mut self) -> u64 {
-        WINDOW_NS.0 + ((WINDOW_NS.1 - WINDOW_NS.0) as f64 * self.rng.unit()) as u64
+        let drawn = WINDOW_NS.0 + ((WINDOW_NS.1 - WINDOW_NS.0) as f64 * self.rng.unit()) as u64;
+        self.at_most_enough(drawn)
+    }
+
+    /// Cuts a window to the time in which enough switches come at the last rate.
+    fn at_most_enough(&self, window_ns: u64) -> u64 {
+        if self.rate <= 0.0 {
+            return window_ns;
+        }
+        window_ns.min(((WINDOW_SWITCHES as f64 / self.rate) as u64).max(SHORTEST_NS))
     }
 }
 
@@ -143,7 +167,7 @@ mod tests {
             }
             now = next;
             if let Some(to) = duty.turn(now, recorded as u64) {
-                first_whole &= now >= 1000 + FIRST_NS;
+                first_whole &= now >= 1000 + FIRST_NS || recorded >= WINDOW_SWITCHES as f64;
                 duty.turned(now, to, recorded as u64);
                 on = to;
             }

@@ -24,12 +24,13 @@ use std::time::Duration;
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::{End, Profile, Tier};
 
-use crate::child::{Adoption, Child, Existing};
+use crate::child::{Adoption, Child, Existing, Refusal};
 use crate::perf;
-use crate::signals::Signals;
+use crate::proc_fs::usable;
+use crate::signals::{Arrival, Signals};
 
 use pump::{Pump, Roots, Target, Turn};
-use requests::{Answer, Requests};
+use requests::{Answer, Reach, Requests};
 
 pub use observer::Observer;
 
@@ -63,27 +64,29 @@ pub struct Options<'a> {
     pub call_bursts: bool,
 }
 
-/// Watches until the subject ends, its time is over, or SIGINT, SIGTERM or SIGHUP arrives (a command gets the signal
-/// too, and is waited for; a second signal within five seconds ends the watch and leaves the command alone).
+/// Watches until the subject ends, its time is over, or SIGINT, SIGTERM, SIGHUP or SIGQUIT arrives. A command gets the
+/// signal too, and is waited for; who sends the same signal again ends the watch and leaves the command alone (SIGINT and
+/// SIGHUP: within five seconds; from the keyboard: only SIGQUIT).
 ///
 /// Watching a command ends with the process that was started, as in time(1): processes that it leaves behind are
 /// named in the lacks and run on.
 ///
 /// # Errors
-/// A command that cannot be started ([`crate::child::find`] tells the exit code of a shell), a process that is not
-/// there or may not be watched at all; the message says which setting forbids it and the command that changes it.
-pub fn watch(subject: &Subject, options: &Options<'_>) -> Result<Profile, Problem> {
+/// A command that cannot be started, with the exit code of a shell; a process that is not there or may not be watched at
+/// all, with ours. The message says which setting forbids it and the command that changes it.
+pub fn watch(subject: &Subject, options: &Options<'_>) -> Result<Profile, Refusal> {
+    usable()?;
     match subject {
         Subject::Command { program, arguments } => {
             // Refused like a shell does, before anything else happens.
             crate::child::find(program)?;
             command(program, arguments, options)
         }
-        Subject::Process { pid, limit } => process(*pid, *limit, options),
+        Subject::Process { pid, limit } => Ok(process(*pid, *limit, options)?),
     }
 }
 
-fn command(program: &OsString, arguments: &[OsString], options: &Options<'_>) -> Result<Profile, Problem> {
+fn command(program: &OsString, arguments: &[OsString], options: &Options<'_>) -> Result<Profile, Refusal> {
     let rights = perf::rights().at_most(options.tier);
     let mut pump = Pump::new(options, rights);
     // Before the fork: from then on signals may be for the command.
@@ -99,7 +102,7 @@ fn command(program: &OsString, arguments: &[OsString], options: &Options<'_>) ->
             .turn(&Target { pidfd: child.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption)
         {
             Turn::Signal(arrival) => {
-                match requests.answer(perf::now_ns(), arrival, Some(child.in_our_group())) {
+                match requests.answer(perf::now_ns(), arrival, reach(&arrival, &child)) {
                     Answer::Nothing => {}
                     Answer::PassOn(signal) => child.signal(signal),
                     Answer::End => break End::Running,
@@ -140,7 +143,9 @@ fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<P
         match pump
             .turn(&Target { pidfd: existing.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption)
         {
-            Turn::Signal(arrival) if requests.answer(perf::now_ns(), arrival, None) == Answer::End => {
+            Turn::Signal(arrival)
+                if requests.answer(perf::now_ns(), arrival, Reach::NotOurs) == Answer::End =>
+            {
                 break End::Running;
             }
             Turn::Signal(_) | Turn::Quiet => {}
@@ -153,6 +158,26 @@ fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<P
         }
     };
     Ok(pump.close(end, None, &mut adoption))
+}
+
+/// Whom a signal to us reached. The terminal signals the whole foreground group. Of senders only timeout(1) is known to do
+/// that: it leads our group and is our parent, while a shell that leads the group of a script signals one process.
+fn reach(arrival: &Arrival, child: &Child) -> Reach {
+    if !child.in_our_group() {
+        return Reach::UsAlone;
+    }
+    if arrival.from_kernel {
+        return Reach::CommandToo;
+    }
+    // SAFETY: both calls take nothing and return plain numbers.
+    let (parent, leader) = unsafe { (libc::getppid(), libc::getpgrp()) };
+    let by_leader = u32::try_from(leader).is_ok_and(|leader| leader == arrival.sender) && parent == leader;
+    let sender = format!("/proc/{}/comm", arrival.sender);
+    if by_leader && std::fs::read_to_string(sender).is_ok_and(|name| name.trim_end() == "timeout") {
+        Reach::CommandToo
+    } else {
+        Reach::UsAlone
+    }
 }
 
 /// The terminal stopped the command (Ctrl-Z in a program that handles it itself, or a read from the background): we

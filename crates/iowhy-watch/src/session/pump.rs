@@ -17,14 +17,16 @@ use crate::child::Adoption;
 use crate::event::Kind;
 use crate::perf::{self, Recorder, Rights, SelfTest, now_ns};
 use crate::proc_fs::census::Census;
-use crate::proc_fs::counters::HeldIo;
+use crate::proc_fs::counters::{HeldIo, of_thread};
+use crate::proc_fs::reader::Reader;
 use crate::proc_fs::{task, tree};
 use crate::signals::{Arrival, Signals};
 use crate::timeline::Found;
 
-/// Work is due at least so often at the beginning, when much may happen in little time, and later.
+/// Work is due at least so often at the beginning, when much may happen in little time, and later. A ring that is half
+/// full asks for it earlier.
 const EARLY_NS: u64 = 10_000_000;
-const LATE_NS: u64 = 25_000_000;
+const LATE_NS: u64 = 50_000_000;
 /// How long the beginning lasts.
 const BEGINNING_NS: u64 = 300_000_000;
 
@@ -71,13 +73,15 @@ pub(super) struct Pump<'a> {
     pub(super) before: Option<Before>,
     pub(super) lacks: Vec<Lack>,
     pub(super) own_cpu_before_ns: u64,
+    /// Our CPU time from the beginning to the end of the program.
+    pub(super) watched_cpu_ns: u64,
     /// Threads of our own process are watched.
     pub(super) own: bool,
     /// I/O counters of those threads at the start.
     pub(super) threads_before: HashMap<u32, IoCounters>,
     /// The counters of a command: they can be read when it has ended, but not be opened any more.
     pub(super) held_io: Option<HeldIo>,
-    command: bool,
+    pub(super) command: bool,
     stopped: bool,
     budget: LookBudget,
     census: Census,
@@ -89,9 +93,8 @@ pub(super) struct Pump<'a> {
 }
 
 impl<'a> Pump<'a> {
-    /// Measures what recording costs here, and opens nothing yet.
+    /// Opens nothing yet.
     pub(super) fn new(options: &Options<'a>, rights: Rights) -> Pump<'a> {
-        let self_test = if rights.switches { perf::self_test(&rights) } else { SelfTest::default() };
         let tier = rights.tier;
         let wants_bursts = options.call_bursts && tier >= Tier::T3 && rights.tracepoints;
         let now = now_ns();
@@ -102,9 +105,10 @@ impl<'a> Pump<'a> {
             bursts: wants_bursts.then(|| Bursts::new(now)),
             state: State::new(options.on_path, now),
             before: None,
-            self_test,
+            self_test: SelfTest::default(),
             rights,
             own_cpu_before_ns: own_cpu_ns(),
+            watched_cpu_ns: 0,
             own: false,
             threads_before: HashMap::new(),
             held_io: None,
@@ -121,12 +125,17 @@ impl<'a> Pump<'a> {
     }
 
     /// Opens the sources for the subject. What cannot be opened becomes a lack.
+    ///
+    /// What recording costs here is measured before, but for a command, which would start later by that: there it is
+    /// measured when the command has ended, and the first decisions rest on usual costs.
     pub(super) fn open(&mut self, roots: &Roots<'_>) {
+        if !matches!(roots, Roots::Command(_)) {
+            self.measure_costs();
+        }
         let threads: Vec<(u32, u32)> = match roots {
             Roots::Command(pid) => vec![(*pid, *pid)],
             Roots::Process(pid) => {
-                let mut processes = vec![*pid];
-                processes.extend(tree::descendants(&mut self.state.reader, *pid));
+                let processes = family(&mut self.state.reader, *pid);
                 processes.iter().flat_map(|p| tree::threads(*p).into_iter().map(|t| (*p, t))).collect()
             }
             Roots::Own(tids) => tids.iter().map(|t| (std::process::id(), *t)).collect(),
@@ -174,10 +183,16 @@ impl<'a> Pump<'a> {
         }
     }
 
+    /// Measures what recording costs on this machine, where it is allowed at all.
+    pub(super) fn measure_costs(&mut self) {
+        if self.rights.switches {
+            self.self_test = perf::self_test(&self.rights);
+        }
+    }
+
     fn meet_late_threads(&mut self, root: u32) {
         let State { reader, roster, .. } = &mut self.state;
-        let mut processes = vec![root];
-        processes.extend(tree::descendants(reader, root));
+        let processes = family(reader, root);
         let mut new = Vec::new();
         for pid in processes {
             for tid in tree::threads(pid) {
@@ -212,15 +227,19 @@ impl<'a> Pump<'a> {
     pub(super) fn begin(&mut self) {
         let running = (!self.own && !self.command).then_some(self.root);
         if self.rights.kernel_stacks {
-            self.state.prepare_names();
+            // Who watches a command watches it from the start, and the user waits for that start. A process that runs
+            // already is left alone meanwhile, and what is read beside our own threads would disturb them.
+            if self.command { self.state.expect_names() } else { self.state.prepare_names() }
         }
         // What comes before the program runs takes nothing from it.
         self.own_cpu_before_ns = own_cpu_ns();
         self.before = Some(Before::read(&mut self.state.reader, running));
-        let existing: Vec<(u32, u32)> = self.state.roster.iter().collect();
+        let mut existing: Vec<(u32, u32)> = self.state.roster.iter().collect();
+        // The process that was named comes first: numbers wrap around, and a child may have a smaller one.
+        existing.sort_unstable_by_key(|(pid, tid)| (*pid != self.root, *pid, *pid != *tid));
         if self.own {
             for (pid, tid) in &existing {
-                if let Some(now) = super::close::io_of_thread(&mut self.state.reader, *pid, *tid) {
+                if let Some(now) = of_thread(&mut self.state.reader, *pid, *tid) {
                     self.threads_before.insert(*tid, now);
                 }
             }
@@ -425,9 +444,7 @@ impl<'a> Pump<'a> {
             return;
         }
         let mut alive = HashSet::new();
-        let mut processes = vec![self.root];
-        processes.extend(tree::descendants(&mut self.state.reader, self.root));
-        for pid in processes {
+        for pid in family(&mut self.state.reader, self.root) {
             for tid in tree::threads(pid) {
                 alive.insert(tid);
                 if !self.state.roster.add(pid, tid) {
@@ -483,6 +500,13 @@ impl<'a> Pump<'a> {
             files.round(now, &roster.processes(), reader);
         }
     }
+}
+
+/// A process and all below it, without ourselves: a shell that is attached to from its own prompt has us as a child.
+pub(super) fn family(reader: &mut Reader, root: u32) -> Vec<u32> {
+    let ourselves = std::process::id();
+    let below = tree::descendants(reader, root).into_iter().filter(|pid| *pid != ourselves);
+    std::iter::once(root).chain(below).collect()
 }
 
 /// The state letter of a thread, for the time line.

@@ -1,16 +1,17 @@
 //! What a signal to us means for the watch. A pure function of arrivals and times.
 //!
 //! A command gets from the terminal what we get, for it is in our process group; what was sent to us alone is passed
-//! on. Either way the command decides whether it ends, and the report still comes. A second signal soon after the first
-//! says that the user does not want to wait.
+//! on. Either way the command decides whether it ends, and the report still comes. Who sends us the same request again
+//! does not want to wait: the watch ends, and the command runs on. Keys are no such request, for programs live on
+//! interrupts (a pager, a command line that clears its line) and would lose their terminal with us; only Ctrl-\ twice is.
 
 use crate::signals::Arrival;
 
-/// A signal this soon after another is its echo: timeout(1) signals both the process and its group.
+/// A signal this soon after the same one is its echo: one sender signals both the process and its group.
 const ECHO_NS: u64 = 200_000_000;
 
-/// A second signal within this time is impatience; later it is a new request, as to a program that lives on
-/// interrupts (a command line that clears its line).
+/// SIGINT and SIGHUP again within this time are impatience; later they are a new request, as to a program that lives on
+/// interrupts, or reads its settings again on SIGHUP.
 const IMPATIENCE_NS: u64 = 5_000_000_000;
 
 /// What to do.
@@ -24,33 +25,48 @@ pub(super) enum Answer {
     End,
 }
 
-/// The signals so far.
-#[derive(Clone, Copy, Debug, Default)]
+/// Whom else a signal reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The subject is a process that runs already: signals to us are for us.
+    NotOurs,
+    /// A command of ours, which did not get it.
+    UsAlone,
+    /// A command of ours, which got it as well.
+    CommandToo,
+}
+
+/// The signals so far: number and time of each that was answered.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Requests {
-    first_ns: Option<u64>,
-    last_ns: Option<u64>,
+    answered: Vec<(i32, u64)>,
 }
 
 impl Requests {
-    /// `command_in_our_group`: whether the subject is a command that gets the terminal's signals with us; `None`: the
-    /// subject is not a command of ours.
-    pub(super) fn answer(
-        &mut self,
-        now_ns: u64,
-        arrival: Arrival,
-        command_in_our_group: Option<bool>,
-    ) -> Answer {
-        let Some(in_our_group) = command_in_our_group else { return Answer::End };
-        let since = |t: Option<u64>| t.map_or(u64::MAX, |t| now_ns.saturating_sub(t));
-        if since(self.last_ns) < ECHO_NS {
-            return Answer::Nothing;
-        }
-        if since(self.first_ns) < IMPATIENCE_NS {
+    /// The answer to a signal.
+    pub(super) fn answer(&mut self, now_ns: u64, arrival: Arrival, reach: Reach) -> Answer {
+        if reach == Reach::NotOurs {
             return Answer::End;
         }
-        self.first_ns = Some(now_ns);
-        self.last_ns = Some(now_ns);
-        if arrival.from_kernel && in_our_group { Answer::Nothing } else { Answer::PassOn(arrival.signal) }
+        let signal = arrival.signal;
+        let known = self.answered.iter().position(|(number, _)| *number == signal);
+        let since = known.map(|at| now_ns.saturating_sub(self.answered[at].1));
+        if since.is_some_and(|ns| ns < ECHO_NS) {
+            return Answer::Nothing;
+        }
+        let again = match signal {
+            _ if arrival.from_kernel => signal == libc::SIGQUIT && since.is_some(),
+            libc::SIGINT | libc::SIGHUP => since.is_some_and(|ns| ns < IMPATIENCE_NS),
+            _ => since.is_some(),
+        };
+        if again {
+            return Answer::End;
+        }
+        match known {
+            Some(at) => self.answered[at].1 = now_ns,
+            None => self.answered.push((signal, now_ns)),
+        }
+        if reach == Reach::CommandToo { Answer::Nothing } else { Answer::PassOn(signal) }
     }
 }
 
@@ -60,36 +76,67 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn sent() -> Arrival {
-        Arrival { signal: libc::SIGTERM, from_kernel: false }
+    fn sent(signal: i32) -> Arrival {
+        Arrival { signal, from_kernel: false, sender: 1 }
     }
 
-    fn typed() -> Arrival {
-        Arrival { signal: libc::SIGINT, from_kernel: true }
+    fn typed(signal: i32) -> Arrival {
+        Arrival { signal, from_kernel: true, sender: 0 }
     }
 
     #[test]
     fn what_was_sent_to_us_alone_is_passed_on_once() {
-        let mut r = Requests::default();
-        assert_eq!(r.answer(1000 * MS, sent(), Some(true)), Answer::PassOn(libc::SIGTERM));
-        assert_eq!(r.answer(1001 * MS, sent(), Some(true)), Answer::Nothing, "the echo of timeout(1)");
-        assert_eq!(r.answer(2000 * MS, sent(), Some(true)), Answer::End);
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+            let mut r = Requests::default();
+            let mut answer = |ms| r.answer(ms * MS, sent(signal), Reach::UsAlone);
+            assert_eq!(answer(1000), Answer::PassOn(signal));
+            assert_eq!(answer(1001), Answer::Nothing, "an echo");
+            assert_eq!(answer(2000), Answer::End);
+        }
     }
 
     #[test]
-    fn what_the_terminal_sent_is_passed_on_only_to_another_group() {
-        assert_eq!(Requests::default().answer(0, typed(), Some(true)), Answer::Nothing);
-        assert_eq!(Requests::default().answer(0, typed(), Some(false)), Answer::PassOn(libc::SIGINT));
+    fn a_request_to_end_is_remembered_and_one_to_read_settings_is_not() {
+        for (signal, then) in [
+            (libc::SIGTERM, Answer::End),
+            (libc::SIGQUIT, Answer::End),
+            (libc::SIGHUP, Answer::PassOn(libc::SIGHUP)),
+            (libc::SIGINT, Answer::PassOn(libc::SIGINT)),
+        ] {
+            let mut r = Requests::default();
+            r.answer(0, sent(signal), Reach::UsAlone);
+            assert_eq!(r.answer(60_000 * MS, sent(signal), Reach::UsAlone), then);
+        }
+    }
+
+    #[test]
+    fn a_stronger_request_is_passed_on_as_well() {
         let mut r = Requests::default();
-        r.answer(0, typed(), Some(true));
-        assert_eq!(r.answer(500 * MS, typed(), Some(true)), Answer::End);
+        r.answer(0, sent(libc::SIGINT), Reach::UsAlone);
+        assert_eq!(r.answer(MS, sent(libc::SIGTERM), Reach::UsAlone), Answer::PassOn(libc::SIGTERM));
+    }
+
+    #[test]
+    fn keys_are_for_the_command() {
         let mut r = Requests::default();
-        r.answer(0, typed(), Some(true));
-        assert_eq!(r.answer(9000 * MS, typed(), Some(true)), Answer::Nothing, "a new request");
+        for ms in [0, 300, 600, 9000] {
+            assert_eq!(r.answer(ms * MS, typed(libc::SIGINT), Reach::CommandToo), Answer::Nothing);
+        }
+        assert_eq!(r.answer(0, typed(libc::SIGQUIT), Reach::CommandToo), Answer::Nothing);
+        assert_eq!(r.answer(700 * MS, typed(libc::SIGQUIT), Reach::CommandToo), Answer::End);
+        let mut r = Requests::default();
+        assert_eq!(r.answer(0, typed(libc::SIGINT), Reach::UsAlone), Answer::PassOn(libc::SIGINT));
+    }
+
+    #[test]
+    fn what_the_group_got_is_not_sent_twice() {
+        let mut r = Requests::default();
+        assert_eq!(r.answer(0, sent(libc::SIGTERM), Reach::CommandToo), Answer::Nothing);
+        assert_eq!(r.answer(900 * MS, sent(libc::SIGTERM), Reach::CommandToo), Answer::End);
     }
 
     #[test]
     fn a_process_that_is_not_ours_is_let_alone() {
-        assert_eq!(Requests::default().answer(0, typed(), None), Answer::End);
+        assert_eq!(Requests::default().answer(0, typed(libc::SIGINT), Reach::NotOurs), Answer::End);
     }
 }

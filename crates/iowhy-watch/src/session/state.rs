@@ -5,6 +5,8 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use super::counted::Counted;
 use super::files::Files;
@@ -13,7 +15,7 @@ use crate::block::{BlockTracer, Owner};
 use crate::event::{Event, Kind, Trace};
 use crate::proc_fs::reader::Reader;
 use crate::proc_fs::task;
-use crate::symbols::Symbols;
+use crate::symbols::{Background, Symbols};
 use crate::timeline::{Begin, Existing, Found, Parts, Timeline, Totals};
 
 /// Notes that may wait. More than this come only when records do not: then they go on at once.
@@ -67,19 +69,26 @@ pub(super) struct State<'a> {
     pub(super) files: Files,
     pub(super) reader: Reader,
     pub(super) start_ns: u64,
+    /// Switches that were recorded, those of other programs included where all are recorded.
     pub(super) switches: u64,
-    pub(super) ticks: u64,
+    /// Switches and clock ticks of the program itself since its start: what recording took out of it.
+    pub(super) own_switches: u64,
+    pub(super) own_ticks: u64,
     pub(super) dirty_paused_ns: u64,
     pub(super) dirty_pauses: u64,
     /// New processes since the last round.
     pub(super) born: Vec<u32>,
     /// Exact times of the command's first thread, read after its end: number, running, queued.
     pub(super) last_times: Option<(u32, u64, u64)>,
+    /// Threads of the roster that ended.
+    pub(super) ended_threads: u64,
     root: Option<u32>,
     /// Threads of the command that live, and when the last one ended that was seen to.
     root_threads: usize,
     root_exit_ns: Option<u64>,
     strangers: RefCell<Strangers>,
+    /// CPU time of another thread of ours that read the kernel's names.
+    pub(super) names_cpu_ns: Arc<AtomicU64>,
 }
 
 /// Which tasks of others are kernel threads.
@@ -106,15 +115,18 @@ impl<'a> State<'a> {
             reader: Reader::new(),
             start_ns: now,
             switches: 0,
-            ticks: 0,
+            own_switches: 0,
+            own_ticks: 0,
             dirty_paused_ns: 0,
             dirty_pauses: 0,
             born: Vec::new(),
             last_times: None,
+            ended_threads: 0,
             root: None,
             root_threads: 1,
             root_exit_ns: None,
             strangers: RefCell::default(),
+            names_cpu_ns: Arc::default(),
         }
     }
 
@@ -123,7 +135,16 @@ impl<'a> State<'a> {
         self.block = Some(BlockTracer::new());
     }
 
-    /// Reads the kernel's names, which takes a while: before the program runs.
+    /// Begins to read the kernel's names beside the program, which need not wait for them. The first stack does.
+    pub(super) fn expect_names(&mut self) {
+        if let Some(symbols) = &mut self.symbols {
+            let coming = Background::start();
+            self.names_cpu_ns = coming.cpu_ns();
+            symbols.expect_kernel(coming);
+        }
+    }
+
+    /// Reads the kernel's names, which takes a while: before watching begins.
     pub(super) fn prepare_names(&mut self) {
         if let Some(symbols) = &mut self.symbols {
             symbols.prepare_kernel();
@@ -229,7 +250,6 @@ impl<'a> State<'a> {
             }
             Kind::Exit => self.ended(event),
             Kind::Out { .. } => self.switches += 1,
-            Kind::Tick(_) => self.ticks += 1,
             Kind::Trace(trace) => return self.trace(event, trace),
             Kind::Name { exec: true, .. } => {
                 // A thread that is not the first takes the number of the first, which ended just before.
@@ -248,7 +268,11 @@ impl<'a> State<'a> {
         // come; likewise before the start.
         let switch = matches!(event.kind, Kind::Out { .. } | Kind::In | Kind::LeavingStack(_));
         let outside = event.time_ns < self.start_ns || self.is_over(event.time_ns);
-        let dropped = outside && (switch || matches!(event.kind, Kind::Tick(_)));
+        let tick = matches!(event.kind, Kind::Tick(_));
+        let dropped = outside && (switch || tick);
+        if !outside && (tick || matches!(event.kind, Kind::Out { .. })) && self.roster.contains(event.tid) {
+            *if tick { &mut self.own_ticks } else { &mut self.own_switches } += 1;
+        }
         if let Some(line) = &mut self.line
             && !dropped
             && (!switch || self.watching)
@@ -267,6 +291,7 @@ impl<'a> State<'a> {
 
     fn ended(&mut self, event: &Event<'_>) {
         let was_there = self.roster.remove(event.tid);
+        self.ended_threads += u64::from(was_there);
         if Some(event.pid) == self.root {
             self.root_threads = self.root_threads.saturating_sub(usize::from(was_there));
             self.root_exit_ns = Some(event.time_ns);

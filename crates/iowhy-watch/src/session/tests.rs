@@ -60,9 +60,9 @@ fn programs_end_as_they_end_at_every_tier() {
 #[test]
 fn a_command_that_is_not_there_is_refused() {
     let _alone = alone();
-    let problem = watch(&command(&["no-such-command-at-all"]), &options(Tier::T3)).unwrap_err();
-    assert_eq!(problem.exit_code(), 2);
-    assert!(problem.message.contains("no-such-command-at-all"));
+    let refusal = watch(&command(&["no-such-command-at-all"]), &options(Tier::T3)).unwrap_err();
+    assert_eq!(refusal.code, 127);
+    assert!(refusal.problem.message.contains("no-such-command-at-all"));
 }
 
 #[test]
@@ -226,7 +226,43 @@ fn threads_of_our_own_are_watched_by_a_thread_that_is_not() {
         let threads: u64 = p.threads.iter().map(|t| t.count).sum();
         assert!(threads <= 2, "{tier:?} {:#?}", p.threads);
         assert!(p.wall_ns >= 100_000_000);
+        // Counters of threads that ended are lost: nothing is told rather than too little.
+        let told = p.sight.lacks.iter().any(|l| l.id == "ended-threads");
+        assert!(told == p.io.user_ns.is_none(), "{tier:?} {:?} {:?}", p.io, p.sight);
     }
+}
+
+#[test]
+fn counters_of_our_own_threads_hold_cpu_time_and_faults() {
+    let _alone = alone();
+    let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let observer = Observer::start(&[tid], Tier::T3, on_path).unwrap();
+    let end = Instant::now() + Duration::from_millis(200);
+    let mut touched = 0usize;
+    while Instant::now() < end {
+        touched += vec![1u8; 1 << 20].iter().filter(|byte| **byte == 1).count();
+    }
+    let p = observer.stop().unwrap();
+    assert!(touched > 0);
+    let (Some(user), Some(system)) = (p.io.user_ns, p.io.system_ns) else {
+        eprintln!("skipped: the kernel keeps no counters of threads");
+        return;
+    };
+    // A loop that only computes: more than nothing, and no more than the time that passed.
+    assert!(user + system > 0 && user + system <= p.wall_ns + 10_000_000, "{user} {system} {}", p.wall_ns);
+    assert!(p.io.minor_faults.is_some());
+}
+
+#[test]
+fn attaching_to_a_process_above_us_leaves_ourselves_out() {
+    let _alone = alone();
+    let said = said(in_another_process("", "exit 0"));
+    assert!(said.contains("ended Code(0)"), "{said}");
+    let ours = std::process::id();
+    let mut reader = crate::proc_fs::reader::Reader::new();
+    let above = crate::proc_fs::task::process_stat(&mut reader, ours).unwrap().parent;
+    let family = pump::family(&mut reader, above);
+    assert!(family.contains(&above) && !family.contains(&ours), "{family:?}");
 }
 
 const ROLE: &str = "IOWHY_TEST_WATCH";
@@ -240,7 +276,7 @@ fn role_of_a_watcher() {
             let left = p.sight.lacks.iter().map(|l| l.id.as_str()).collect::<Vec<_>>().join(",");
             println!("ended {:?} law {:?} lacks {left};", p.end, p.check(1e-6));
         }
-        Err(problem) => println!("problem {problem};"),
+        Err(refusal) => println!("problem {};", refusal.problem),
     }
 }
 

@@ -20,7 +20,8 @@ pub struct Kernel {
     modules: Vec<String>,
 }
 
-/// One function. A name is `names[at..at + length]`.
+/// One function. A name is `names[at..at + length]`, as the kernel writes it: few of them are ever asked for, so that
+/// suffixes are taken off only then.
 #[derive(Debug)]
 struct Function {
     address: u64,
@@ -47,8 +48,7 @@ impl Kernel {
 
     /// Reads `/proc/kallsyms`. Empty where it cannot be read or hides its addresses.
     pub fn of_this_machine() -> Kernel {
-        std::fs::read("/proc/kallsyms")
-            .map_or_else(|_| Kernel::default(), |b| Kernel::parse(&String::from_utf8_lossy(&b)))
+        std::fs::read("/proc/kallsyms").map_or_else(|_| Kernel::default(), |b| Kernel::parse(&text(b)))
     }
 
     fn line(&mut self, line: &str) {
@@ -67,7 +67,6 @@ impl Kernel {
             return;
         }
         let module = words.next().map_or(0, |m| self.module(m.trim_matches(['[', ']'])));
-        let name = strip(name);
         let (Ok(at), Ok(length)) = (u32::try_from(self.names.len()), u16::try_from(name.len())) else {
             return;
         };
@@ -99,8 +98,13 @@ impl Kernel {
         let at = f.at as usize;
         let name = self.names.get(at..at + f.length as usize)?;
         let module = (f.module as usize).checked_sub(1).and_then(|m| self.modules.get(m)).map(String::as_str);
-        Some((index, name, module))
+        Some((index, strip(name), module))
     }
+}
+
+/// The bytes as text: nearly always they are, and then nothing is copied.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 #[cfg(test)]

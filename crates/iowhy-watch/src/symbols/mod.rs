@@ -3,6 +3,7 @@
 //! What may not enter: stacks and times. An address without a name gets the name of its object in brackets, so that a
 //! stack is never longer than what is known about it.
 
+mod background;
 mod elf;
 mod kernel;
 mod name;
@@ -10,6 +11,7 @@ mod spaces;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use background::Background;
 pub use kernel::Kernel;
 
 use std::collections::HashMap;
@@ -38,6 +40,8 @@ pub struct Symbols {
     ids: HashMap<Symbol, SymbolId>,
     /// Read at the first kernel address that is asked for.
     kernel: Option<Kernel>,
+    /// It is being read on another thread; the first kernel address waits for it.
+    coming: Option<Background>,
     kernel_ids: HashMap<usize, SymbolId>,
     user_ids: HashMap<(u32, usize), SymbolId>,
     spaces: Spaces,
@@ -70,6 +74,7 @@ impl Symbols {
             table: Vec::new(),
             ids: HashMap::new(),
             kernel: None,
+            coming: None,
             kernel_ids: HashMap::new(),
             user_ids: HashMap::new(),
             spaces: Spaces::default(),
@@ -87,12 +92,21 @@ impl Symbols {
 
     /// Reads the kernel's table now, so that the first stack does not wait for it. Whether addresses are visible.
     pub fn prepare_kernel(&mut self) -> bool {
-        !self.kernel.get_or_insert_with(Kernel::of_this_machine).is_empty()
+        let coming = &mut self.coming;
+        let read = || coming.take().map_or_else(Kernel::of_this_machine, Background::wait);
+        !self.kernel.get_or_insert_with(read).is_empty()
+    }
+
+    /// Takes the kernel's table from another thread when the first kernel address is asked for.
+    pub(crate) fn expect_kernel(&mut self, coming: Background) {
+        self.coming = Some(coming);
     }
 
     /// The kernel function at an address; `[kernel]` where it has no name.
     pub fn kernel(&mut self, address: u64) -> SymbolId {
-        let kernel = self.kernel.get_or_insert_with(Kernel::of_this_machine);
+        let coming = &mut self.coming;
+        let read = || coming.take().map_or_else(Kernel::of_this_machine, Background::wait);
+        let kernel = self.kernel.get_or_insert_with(read);
         let Some((index, name, module)) = kernel.find(address) else { return self.plain("[kernel]") };
         if let Some(id) = self.kernel_ids.get(&index) {
             return *id;

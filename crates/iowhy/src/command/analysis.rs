@@ -192,7 +192,7 @@ impl<'a> Cells<'a> {
 
     fn evidence<'b>(
         &self,
-        target: &Target,
+        target: &'b Target,
         environment: &'b Environment,
         ruler: &RulerRecord,
         model: Option<&'b StackModel>,
@@ -208,6 +208,7 @@ impl<'a> Cells<'a> {
         Evidence {
             cpus: environment.cpus,
             throttle: environment.throttle.as_deref(),
+            bytes: context,
             memcpy: ruler.copy_per_byte.map(|e| e.reciprocal(1e9, Unit::BytesPerSecond)),
             model,
             cached_small: cell(LimitCell::CachedSmall),

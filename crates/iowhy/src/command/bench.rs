@@ -7,6 +7,7 @@ use iowhy_core::cell::CellRun;
 use iowhy_core::estimate::Estimate;
 use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
+use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
@@ -15,6 +16,7 @@ use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target};
 
 use crate::cli::{BenchArgs, OutputArgs};
+use crate::command::witness::{Appointment, Watched};
 use crate::command::{Ending, analysis, shared};
 use crate::output::{self, Outputs};
 use crate::plan::path::{self, PathPlan};
@@ -63,6 +65,10 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     let mut record = shared::record(&targets, ruler, &measured.outcome, sweep.seed);
     record.warnings.extend(warnings);
     fill(&mut record, &measured, &targets);
+    let Measured { outcome, harness, model, watched } = measured;
+    let alone: Vec<(&CellRun, &Target)> =
+        outcome.cells.iter().filter_map(|runs| Some((runs.first()?, *targets.first()?))).collect();
+    watched.tell(&mut record, model.as_ref(), harness, &alone);
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
@@ -99,6 +105,7 @@ struct Measured {
     outcome: Outcome,
     harness: Option<Estimate>,
     model: Option<StackModel>,
+    watched: Watched,
 }
 
 /// Measures the sweep, and in the same rounds our own cost and, if asked for, the ladder under the first target.
@@ -125,13 +132,21 @@ fn measure(
     let effort = effort(sweep, below as u32);
     cells.append(&mut ladder.cells);
 
-    let mut outcome = campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
+    let appointment = match layers {
+        true => Appointment::make(&cells, |index| index < swept, per_cell(sweep) * cells.len() as u32),
+        false => Appointment::none(),
+    };
+    let after = appointment.takes();
+    let mut outcome =
+        campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining + after, p.cell));
+    let watched = appointment.keep(&cells, sweep.seed, progress);
     let rungs = Outcome { cells: outcome.cells.split_off(below), ..outcome };
     let own: Vec<CellRun> = outcome.cells.split_off(swept).into_iter().flatten().collect();
     Ok(Measured {
         harness: shared::harness_cost(&own, sweep.seed),
         model: analysis::model_of(&ladder, &rungs, targets[0], sweep.seed),
         outcome,
+        watched,
     })
 }
 
@@ -143,10 +158,29 @@ fn fill(record: &mut Record, measured: &Measured, targets: &[&Target]) {
     for runs in &measured.outcome.cells {
         for (index, (run, target)) in runs.iter().zip(targets).enumerate() {
             let model = measured.model.as_ref().filter(|_| index == 0);
-            let layers = shared::layers(run, target, model, harness_ns);
+            let mut layers = shared::layers(run, target, model, harness_ns);
+            if model.is_some() {
+                layers.notes.extend(larger_than_the_ladder(run, target));
+            }
             record.cells.push(shared::cell_record(run, target, read_ahead_bytes, record.seed, layers));
         }
     }
+}
+
+/// What a copy costs depends on what the CPU's caches hold, so the fitted costs are those of what the ladder moves over.
+fn larger_than_the_ladder(run: &CellRun, target: &Target) -> Option<String> {
+    let w = &run.workload;
+    let ladder = path::ladder_bytes(w.region_bytes);
+    let cached = w.state == CacheState::Warm && target.script().is_none();
+    (cached && w.region_bytes > ladder + ladder / 4).then(|| {
+        format!(
+            "the ladder's cached reads move over {}, this cell over {}: fitted costs of `cache` and `copy` are too low \
+             where the CPU's caches hold the one and not the other; `--size {}` moves both over the same",
+            Bytes(ladder),
+            Bytes(w.region_bytes),
+            ladder
+        )
+    })
 }
 
 /// For each cell one workload per target. All targets run the same list.

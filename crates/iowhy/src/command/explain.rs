@@ -10,8 +10,9 @@ use serde_json::json;
 use crate::cli::{ExplainArgs, OutputArgs};
 use crate::command::Ending;
 use crate::meaning;
-use crate::output::Outputs;
+use crate::output::{self, Outputs};
 use crate::record::SCHEMA;
+use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 
@@ -25,9 +26,10 @@ pub fn run(args: &ExplainArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         None => FindingId::ALL.to_vec(),
     };
     let outputs = Outputs::open(options)?;
+    let width = output::width().clamp(LEAST_WIDTH, MOST_WIDTH);
     let screen = match chosen.as_slice() {
-        [one] => page(*one),
-        all => list(all),
+        [one] => page(*one, width),
+        all => list(all, width),
     };
     let findings: Vec<_> = chosen
         .iter()
@@ -59,30 +61,67 @@ fn find(text: &str) -> Result<FindingId, Problem> {
 }
 
 /// All of them.
-fn list(ids: &[FindingId]) -> String {
-    let width = ids.iter().map(|id| id.id().len()).max().unwrap_or(0);
+fn list(ids: &[FindingId], width: usize) -> String {
+    let column = ids.iter().map(|id| id.id().len()).max().unwrap_or(0);
     let mut text = String::new();
     for id in ids {
-        let _ = writeln!(text, "{BOLD}{:width$}{BOLD:#}  {}", id.id(), claim(*id));
+        let name = format!("{:column$}  ", id.id());
+        let entry = wrap(claim(*id), width, &name, &" ".repeat(name.len()));
+        text.push_str(&entry.replacen(id.id(), &format!("{BOLD}{}{BOLD:#}", id.id()), 1));
     }
     text.push_str("`iowhy explain ID` prints the manual page of one\n");
     text
 }
 
-/// The manual page; its headings in bold.
-fn page(id: FindingId) -> String {
+/// The manual page for a terminal of `width` columns: headings and names of sections in bold, paragraphs filled anew,
+/// examples as they are.
+fn page(id: FindingId, width: usize) -> String {
     let mut text = String::new();
+    let mut paragraph = String::new();
+    let mut example = false;
+    let flush = |paragraph: &mut String, text: &mut String| {
+        if !paragraph.is_empty() {
+            text.push_str(&emphasised(&wrap(paragraph, width, "", "")));
+            paragraph.clear();
+        }
+    };
     for line in meaning::manual(id).trim_end().lines() {
-        match line.trim_start_matches('#') {
-            heading if heading.len() < line.len() => {
-                let _ = writeln!(text, "{BOLD}{}{BOLD:#}", heading.trim());
+        let heading = line.trim_start_matches('#');
+        if line.starts_with("```") {
+            flush(&mut paragraph, &mut text);
+            example = !example;
+        } else if example {
+            text.push_str(&wrap(line, width, "  ", "    "));
+        } else if heading.len() < line.len() {
+            flush(&mut paragraph, &mut text);
+            let _ = writeln!(text, "{BOLD}{}{BOLD:#}", heading.trim());
+        } else if line.is_empty() {
+            flush(&mut paragraph, &mut text);
+            text.push('\n');
+        } else {
+            if line.starts_with("- ") {
+                flush(&mut paragraph, &mut text);
             }
+            paragraph.push_str(if paragraph.is_empty() { "" } else { " " });
+            paragraph.push_str(line);
+        }
+    }
+    flush(&mut paragraph, &mut text);
+    text
+}
+
+/// Markdown's `**words**` in bold.
+fn emphasised(text: &str) -> String {
+    let mut out = String::new();
+    for (i, part) in text.split("**").enumerate() {
+        match i % 2 {
+            0 => out.push_str(part),
             _ => {
-                let _ = writeln!(text, "{line}");
+                let _ = write!(out, "{BOLD}{part}{BOLD:#}");
             }
         }
     }
-    text
+    out
 }
 
 /// A finding in one line.
@@ -118,11 +157,19 @@ mod tests {
 
     #[test]
     fn every_finding_has_its_line_and_is_found_by_its_name() {
-        let text = anstream::adapter::strip_str(&list(FindingId::ALL)).to_string();
+        let text = anstream::adapter::strip_str(&list(FindingId::ALL, 100)).to_string();
         for id in FindingId::ALL {
             assert!(text.contains(&format!("{} ", id.id())) && !claim(*id).is_empty());
             assert_eq!(find(id.id()), Ok(*id));
-            assert!(page(*id).contains(id.id()), "{}", page(*id));
+            for width in [40, 80] {
+                let page = anstream::adapter::strip_str(&page(*id, width)).to_string();
+                assert!(page.contains(id.id()) && !page.contains("**") && !page.contains("```"), "{page}");
+                assert!(page.lines().all(|line| line.chars().count() <= width), "{page}");
+                let words =
+                    |text: &str| text.replace("**", "").split_whitespace().map(str::len).sum::<usize>();
+                let fences = meaning::manual(*id).replace("```text", "").replace(['`', '#'], "");
+                assert_eq!(words(&page.replace(['`', '#'], "")), words(&fences), "no word is lost: {page}");
+            }
         }
         assert_eq!(find("Sync_Per_Write"), Ok(FindingId::SyncPerWrite));
     }

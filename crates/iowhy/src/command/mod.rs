@@ -8,6 +8,7 @@ mod observation;
 pub mod path;
 mod shared;
 pub mod watch;
+mod witness;
 
 /// How a command ended when it did not end with a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::profile::{Profile, StackTime, Tier};
 use iowhy_explain::classify::Wait;
 use iowhy_probe::environment;
+use iowhy_watch::child::Refusal;
 use iowhy_watch::session::{self, Options, Subject};
 
 use crate::cli::{SightArgs, TierArg};
@@ -53,7 +54,7 @@ impl Observation {
     ///
     /// # Errors
     /// Those of [`session::watch`].
-    pub(super) fn watch(&self, subject: &Subject) -> Result<Profile, Problem> {
+    pub(super) fn watch(&self, subject: &Subject) -> Result<Profile, Refusal> {
         let on_path = |kernel: &[&str]| self.meaning.on_path(kernel);
         let options = Options { on_path: &on_path, tier: self.tier, call_bursts: self.call_bursts };
         session::watch(subject, &options)

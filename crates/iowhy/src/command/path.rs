@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use iowhy_core::cell::CellRun;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::warning::Warning;
@@ -12,6 +13,7 @@ use iowhy_probe::target::{self, Needs, Target};
 
 use crate::cli::{OutputArgs, PathArgs};
 use crate::command::analysis::{self, Analysis};
+use crate::command::witness::Appointment;
 use crate::command::{Ending, shared};
 use crate::output::{self, Outputs, Pending};
 use crate::plan::path::{PathPlan, Role, plan};
@@ -71,6 +73,10 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         .hint("name a file of at least 4 KiB, better 16 MiB, or a directory"));
     }
     let left = budget.saturating_sub(begun.elapsed()).saturating_sub(MARGIN);
+    let is_canonical = |i: usize| plan.roles[i].iter().any(|role| matches!(role, Role::Canonical(_)));
+    let appointment = Appointment::make(&plan.cells, is_canonical, left);
+    let after = appointment.takes();
+    let left = left.saturating_sub(after);
     fit_slices(&mut plan, left);
     // Whoever names a budget wants it used.
     let effort = Effort {
@@ -80,7 +86,11 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         precision: 0.0,
         seed,
     };
-    let outcome = campaign::run(&plan.cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
+    let measuring = left.as_secs_f64() / (left + after).as_secs_f64().max(f64::MIN_POSITIVE);
+    let outcome = campaign::run(&plan.cells, effort, &mut |p| {
+        progress.at(p.share * measuring, p.remaining + after, p.cell);
+    });
+    let watched = appointment.keep(&plan.cells, seed, &progress);
     drop(progress);
 
     let analysis = analysis::analyse(&plan, &outcome, &target, &ruler, seed);
@@ -89,7 +99,12 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     if let Some(save) = save {
         save_model(save, analysis.model.as_ref())?;
     }
+    let (model, harness) = (analysis.model.clone(), analysis.harness);
     fill(&mut record, &plan, &outcome, analysis);
+    let cells = plan.cells.iter().zip(&outcome.cells);
+    let measured: Vec<(&CellRun, &Target)> =
+        cells.filter_map(|(cell, runs)| Some((runs.first()?, cell.arms.first()?.1))).collect();
+    watched.tell(&mut record, model.as_ref(), harness, &measured);
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);

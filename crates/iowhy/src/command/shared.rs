@@ -123,6 +123,7 @@ pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome,
         model_notes: Vec::new(),
         held_out: Vec::new(),
         ways: Vec::new(),
+        witness_lack: None,
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use iowhy_core::problem::{Problem, Severity};
+use iowhy_core::problem::Problem;
 use iowhy_core::profile::End;
 use iowhy_watch::child;
 use iowhy_watch::session::Subject;
@@ -40,12 +40,11 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     let subject = Subject::Command { program: program.clone(), arguments: arguments.to_vec() };
     let profile = match observation.watch(&subject) {
         Ok(profile) => profile,
-        // What is there and yet does not start cannot be executed: a bad interpreter, a foreign format.
-        Err(problem) if problem.severity == Severity::Refused => {
-            complain(&problem);
-            return Ok(Ending::Program(NOT_EXECUTABLE));
+        // The program did not run: a shell's code where the command is to blame, else ours.
+        Err(refusal) => {
+            complain(&refusal.problem);
+            return Ok(Ending::Program(refusal.code));
         }
-        Err(problem) => return Err(problem),
     };
     let code = exit_code(profile.end);
     let (record, folded) = observation.finish(profile, command_line(args.program.iter().cloned()));
@@ -56,9 +55,6 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     failed.iter().for_each(complain);
     Ok(Ending::Program(if failed.is_empty() || code != 0 { code } else { 1 }))
 }
-
-/// As a shell: the program is there, but cannot be executed.
-const NOT_EXECUTABLE: u8 = 126;
 
 /// The exit code that a shell would show: that of the program, or 128 and the signal that killed it.
 fn exit_code(end: End) -> u8 {

@@ -127,9 +127,18 @@ impl Areas {
     }
 }
 
+/// What the cached rungs of [`ladder`] move over, for cells that move over `size_bytes`.
+pub fn ladder_bytes(size_bytes: u64) -> u64 {
+    if size_bytes < SMALL { size_bytes } else { (size_bytes / SMALL * SMALL).min(WARM_BYTES) }
+}
+
 /// Builds the plan for a target. What the target cannot do (no device under it, no O_DIRECT, not ours to write) is
 /// left out; the reasons are in the target's facts.
 pub fn plan<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, seed: u64) -> PathPlan<'a> {
+    plan_over(target, rungs, Areas::of(size_bytes.min(target.facts.size_bytes)), seed)
+}
+
+fn plan_over<'a>(target: &'a Target, rungs: &'a RungTargets, areas: Areas, seed: u64) -> PathPlan<'a> {
     let mut plan = Builder { cells: Vec::new(), roles: Vec::new(), seed };
     let facts = &target.facts;
     // Real time has no place beside virtual time, where every run is the same.
@@ -145,7 +154,6 @@ pub fn plan<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, see
             plan.add("nothing", Role::Canonical("nothing at all"), 50, nothing, target);
         }
         _ => {
-            let areas = Areas::of(size_bytes.min(facts.size_bytes));
             plan.ladder_below(rungs);
             plan.cached(target, areas);
             if !facts.memory_backed {
@@ -162,9 +170,12 @@ pub fn plan<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, see
     PathPlan { cells: plan.cells, roles: plan.roles }
 }
 
-/// The ladder alone, for cells of another plan: our own cost and the rungs.
+/// The ladder alone, for cells of another plan: our own cost and the rungs. Its cached rungs move over as much as those
+/// cells, up to [`WARM_BYTES`]; see [`ladder_bytes`].
 pub fn ladder<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, seed: u64) -> PathPlan<'a> {
-    let whole = plan(target, rungs, size_bytes, seed);
+    let size_bytes = size_bytes.min(target.facts.size_bytes);
+    let areas = Areas { warm_bytes: ladder_bytes(size_bytes), ..Areas::of(size_bytes) };
+    let whole = plan_over(target, rungs, areas, seed);
     let kept = whole
         .cells
         .into_iter()

@@ -12,6 +12,7 @@ use iowhy_core::model::{LayerCost, StackModel};
 use iowhy_core::stats;
 use iowhy_core::warning::Warning;
 use iowhy_explain::summary::Summary;
+use iowhy_explain::witness::Witness;
 use serde::{Deserialize, Serialize};
 
 /// One command's result.
@@ -66,6 +67,9 @@ pub struct Record {
     /// What each way of reading costs against `pread`, within rounds.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub ways: Vec<WayRecord>,
+    /// Why no cell has a second witness, where one was possible in principle.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub witness_lack: Option<String>,
 }
 
 /// The ruler.
@@ -174,6 +178,9 @@ pub struct CellRecord {
     /// Remarks on the split (what could not be checked).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub layer_notes: Vec<String>,
+    /// What a watcher saw of extra slices of this cell, against `layers`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub witness: Option<Witness>,
     /// Raw rounds.
     pub samples: Vec<Sample>,
 }
@@ -294,6 +301,7 @@ impl CellRecord {
             dropped: run.dropped.clone(),
             layers: seen.layers,
             layer_notes: seen.layer_notes,
+            witness: None,
             samples: run.samples.clone(),
         }
     }

@@ -86,8 +86,13 @@ pub fn legend<'a>(ledgers: impl Iterator<Item = &'a Ledger>) -> String {
 
 /// A layer's entry in a legend: its letter in its colour, and its name.
 pub fn key(layer: Layer) -> String {
+    key_as(layer, layer.id())
+}
+
+/// The same under another name, where all of the layer's time is one thing.
+pub fn key_as(layer: Layer, name: &str) -> String {
     let style = colour(layer);
-    format!("{style}{}{style:#} {}", letter(layer), layer.id())
+    format!("{style}{}{style:#} {name}", letter(layer))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::render::bar;
 use crate::render::cell::{self, shown};
 use crate::render::heading::heading;
 use crate::render::table::{Align, layout};
+use crate::render::witness;
 
 const DIM: Style = Style::new().dimmed();
 
@@ -57,10 +58,13 @@ pub fn screen(record: &Record, layers: bool) -> String {
     );
     if layers {
         text.push_str(&split(record, several));
+        let labels = witness::all_labels(record, |cell| name(cell, several));
+        text.push_str(&witness::lines(record, &labels));
+        text.push('\n');
     }
     text.push_str(&cell::interrupted(record));
     for cell in &record.cells {
-        text.push_str(&remarks(cell, several));
+        text.push_str(&remarks(cell, several, record.ruler.clock_source == "virtual"));
     }
     if let Some(harness) = &record.ruler.harness_per_request {
         let _ = writeln!(
@@ -125,7 +129,14 @@ fn split(record: &Record, several: bool) -> String {
     let align = [Align::Left, Align::Right, Align::Left, Align::Right];
     let mut text = String::from("\n");
     text.push_str(&layout(&["cell", "time", "where it goes", "unexplained"], &align, &rows));
-    let _ = writeln!(text, "{}\n", bar::legend(record.cells.iter().filter_map(|cell| cell.layers.as_ref())));
+    let _ = writeln!(text, "{}", bar::legend(record.cells.iter().filter_map(|cell| cell.layers.as_ref())));
+    for cell in &record.cells {
+        for note in
+            cell.layer_notes.iter().filter(|note| note.contains("not checked") || note.contains("ladder"))
+        {
+            let _ = writeln!(text, "  {}: {note}", name(cell, several));
+        }
+    }
     text
 }
 
@@ -161,7 +172,7 @@ fn from_device(cell: &CellRecord) -> String {
 }
 
 /// What is worth saying about one cell; nothing when all is as claimed.
-fn remarks(cell: &CellRecord, several: bool) -> String {
+fn remarks(cell: &CellRecord, several: bool, virtual_time: bool) -> String {
     let mut text = String::new();
     let name = name(cell, several);
     if let StateCheck::Violated { reason } | StateCheck::CannotTell { reason } = &cell.state_check {
@@ -211,6 +222,12 @@ fn remarks(cell: &CellRecord, several: bool) -> String {
         }
     }
     if let Some(lateness) = &cell.lateness {
+        if cell.cpu_per_request.is_some() && !virtual_time {
+            let _ = writeln!(
+                text,
+                "  {name}: CPU includes watching the clock before each planned instant; without `--rate` it does not"
+            );
+        }
         let _ =
             writeln!(text, "  {name}: issued {} late on average against the plan", units::estimate(lateness));
     }

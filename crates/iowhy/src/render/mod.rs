@@ -5,6 +5,8 @@ pub mod bar;
 pub mod bench;
 pub mod cell;
 pub mod heading;
+pub mod paragraph;
 pub mod path;
 pub mod table;
 pub mod watch;
+pub mod witness;

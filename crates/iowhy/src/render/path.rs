@@ -11,6 +11,7 @@ use crate::render::bar;
 use crate::render::cell::{self, shown};
 use crate::render::heading::heading;
 use crate::render::table::{Align, layout, visible_width};
+use crate::render::witness;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -27,8 +28,9 @@ pub fn screen(record: &Record, canonical: &[(String, &'static str)], verbose: bo
     text.push_str(&ways(record));
     if verbose {
         text.push_str(&model(record));
+        text.push_str(&witness::table(record, &witness::labels(record, canonical)));
     }
-    text.push_str(&trust(record));
+    text.push_str(&trust(record, canonical));
     text
 }
 
@@ -240,7 +242,7 @@ fn model(record: &Record) -> String {
 }
 
 /// Our own cost, and what the fit missed: how far to trust the screen.
-fn trust(record: &Record) -> String {
+fn trust(record: &Record, canonical: &[(String, &'static str)]) -> String {
     let mut text = String::from("\n");
     let mut parts = Vec::new();
     if let Some(harness) = &record.ruler.harness_per_request {
@@ -259,5 +261,6 @@ fn trust(record: &Record) -> String {
     if !parts.is_empty() {
         let _ = writeln!(text, "{DIM}{}{DIM:#}", parts.join("; "));
     }
+    text.push_str(&witness::lines(record, &witness::labels(record, canonical)));
     text
 }

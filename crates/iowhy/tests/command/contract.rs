@@ -214,3 +214,46 @@ fn an_output_that_cannot_be_written_is_refused_before_anything_is_measured() {
     assert_eq!(ran.code(), 2);
     assert_eq!(names(dir.path()), ["target"]);
 }
+
+#[test]
+fn a_second_witness_is_told_where_stacks_may_be_seen() {
+    let dir = directory();
+    let args =
+        ["bench", text(dir.path()), "--layers", "--size", "16m", "--runtime", "100ms", "--state", "warm"];
+    let record = record_of(&args);
+    if let Some(why) = record["witness_lack"].as_str() {
+        println!("skipped: {why}");
+        return;
+    }
+    let witnesses: Vec<&Value> = cells(&record).iter().map(|cell| &cell["witness"]).collect();
+    assert!(witnesses.iter().any(|w| w.is_object()), "{record}");
+    for witness in witnesses.into_iter().filter(|w| w.is_object()) {
+        assert_keys(
+            "witness",
+            witness,
+            &[
+                ("tier", Words),
+                ("samples", Whole),
+                ("requests", Whole),
+                ("time_ns", Number),
+                ("layers", List),
+            ],
+        );
+        assert!(["confirmed", "disagrees", "cannot-tell"].contains(&words(&witness["verdict"])), "{witness}");
+        // What cannot be told says why.
+        assert_eq!(witness["verdict"] == "cannot-tell", witness["reason"].is_string(), "{witness}");
+        let mut busy = 0.0;
+        for part in witness["layers"].as_array().unwrap() {
+            assert_keys(
+                "part",
+                part,
+                &[("id", Words), ("seen", Estimate("ns")), ("events", Whole), ("result", Words)],
+            );
+            if !words(&part["id"]).ends_with("-wait") {
+                busy += number(&part["seen"]["value"]);
+            }
+        }
+        // Shares of the samples sum to the CPU time, which is part of the whole.
+        assert!(busy <= number(&witness["time_ns"]) * 1.1, "{witness}");
+    }
+}

@@ -15,3 +15,5 @@ mod record;
 mod scripted;
 mod traps;
 mod watch;
+mod watch_harm;
+mod watch_record;

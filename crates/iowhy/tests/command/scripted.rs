@@ -304,3 +304,14 @@ fn assert_expected(name: &str, got: &str) {
         path.display()
     );
 }
+
+#[test]
+fn virtual_time_has_no_second_witness() {
+    for args in [&["scripted"] as &[&str], &["bench", "scripted", "--layers", "--state", "warm,direct"]] {
+        let done = iowhy(args).done();
+        assert!(!done.stdout.contains("second witness"), "{}", done.stdout);
+        let record = record_of(args);
+        assert!(record.get("witness_lack").is_none());
+        assert!(cells(&record).iter().all(|cell| cell.get("witness").is_none()));
+    }
+}

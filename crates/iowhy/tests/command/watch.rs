@@ -3,20 +3,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use serde_json::Value;
-
 use crate::bad_input::assert_refused;
-use crate::common::{Ran, binary, directory, finish, iowhy, names, skipped, text};
-
-/// Runs something that watches; `None`, said aloud, where the kernel lets nobody watch.
-fn watched(args: &[&str]) -> Option<Ran> {
-    let ran = iowhy(args);
-    if ran.stderr.contains("error: cannot watch") {
-        skipped(&ran.stderr);
-        return None;
-    }
-    Some(ran)
-}
+use crate::common::{binary, directory, finish, iowhy, names, text};
 
 #[test]
 fn options_beside_the_wrong_question_are_refused_by_name() {
@@ -31,7 +19,9 @@ fn options_beside_the_wrong_question_are_refused_by_name() {
         (&["--output", "x"], "--output"),
         (&["--machine", "x"], "--machine"),
         (&["--tier", "T1", "attach", "1"], "--tier"),
-        (&["--budget", "5s", "explain"], "option of the main job"),
+        (&["--budget", "5s", "explain"], "--budget"),
+        (&[".", "attach", "1"], "PATH"),
+        (&["--tier", "T1", "explain"], "--tier"),
         (&["--"], "--"),
         (&["--json", "-", "--", "true"], "--json -"),
         (&["--output", "-", "--", "true"], "--output -"),
@@ -94,61 +84,27 @@ fn explain_lists_all_findings_and_prints_the_page_of_one() {
 
 #[test]
 fn the_program_keeps_its_output_and_its_code() {
-    for (script, code) in [("echo out; exit 0", 0), ("echo out; exit 7", 7), ("echo out; kill -9 $$", 137)] {
-        let Some(ran) = watched(&["--", "sh", "-c", script]) else { return };
+    for (script, code) in [
+        ("echo out; exit 0", 0),
+        ("echo out; exit 7", 7),
+        ("echo out; kill -9 $$", 137),
+        ("echo out; kill -TERM $$", 143),
+    ] {
+        let ran = iowhy(&["--", "sh", "-c", script]);
         assert_eq!((ran.code(), ran.stdout.as_str()), (code, "out\n"), "{ran:?}");
         assert!(ran.stderr.contains("tier T"), "the report is on stderr: {ran:?}");
     }
     let dir = directory();
     let report = dir.path().join("report");
-    let Some(ran) = watched(&["--output", text(&report), "--", "sh", "-c", "echo err >&2; exit 3"]) else {
-        return;
-    };
+    let ran = iowhy(&["--output", text(&report), "--", "sh", "-c", "echo err >&2; exit 3"]);
     assert_eq!((ran.code(), ran.stderr.as_str()), (3, "err\n"), "{ran:?}");
     assert!(std::fs::read_to_string(&report).unwrap().contains("sh -c"));
 }
 
 #[test]
-fn records_of_programs_keep_the_contract_and_close() {
-    let dir = directory();
-    let (json, folded) = (dir.path().join("r.json"), dir.path().join("r.folded"));
-    for tier in ["T0", "T1", "T2", "T3"] {
-        let args = ["--json", text(&json), "--folded", text(&folded), "--tier", tier];
-        let program = ["--", "sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.05"];
-        let Some(ran) = watched(&[&args[..], &program].concat()) else { return };
-        assert_eq!(ran.code(), 0, "{ran:?}");
-        let record: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
-        let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
-        let thread_s = number(&record["thread_s"]);
-        let layers: f64 = record["layers"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|l| number(&l["busy_s"]) + number(&l["wait_s"]))
-            .sum();
-        assert!(
-            (layers - thread_s).abs() <= 1e-6 * thread_s,
-            "{tier}: layers {layers} s, threads {thread_s} s"
-        );
-        let stacks: f64 = std::fs::read_to_string(&folded)
-            .unwrap()
-            .lines()
-            .map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap())
-            .sum();
-        assert!((stacks / 1e6 - thread_s).abs() <= 2e-6 + 1e-6 * thread_s, "{tier}: {stacks} us");
-        assert!(number(&record["wall_s"]) >= 0.05 && record["exit"]["code"] == 0, "{tier}");
-        assert!(words_of(&record["tier"]) <= tier, "no tier above {tier} is used: {}", record["tier"]);
-    }
-}
-
-fn words_of(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
-#[test]
 fn a_full_output_is_said_and_the_code_still_comes() {
     for (script, code) in [("exit 0", 1), ("exit 5", 5)] {
-        let Some(ran) = watched(&["--json", "/dev/full", "--", "sh", "-c", script]) else { return };
+        let ran = iowhy(&["--json", "/dev/full", "--", "sh", "-c", script]);
         assert_eq!(ran.code(), code, "{ran:?}");
         assert!(
             ran.stderr.contains("error: cannot write `/dev/full`") && ran.stderr.contains("tier T"),
@@ -161,22 +117,39 @@ fn a_full_output_is_said_and_the_code_still_comes() {
 fn attach_reports_on_stdout() {
     let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let pid = sleeper.id().to_string();
-    let ran = watched(&["attach", &pid, "--for", "200ms"]);
+    let ran = iowhy(&["attach", &pid, "--for", "200ms"]);
     // It is our own child, and still there: killing it cannot fail.
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
-    let Some(ran) = ran else { return };
     assert_eq!(ran.code(), 0, "{ran:?}");
     assert!(ran.stdout.contains("still running") && ran.stdout.contains("tier T"), "{ran:?}");
 }
 
 #[test]
 fn colour_of_the_report_follows_stderr_and_never_enters_a_file() {
-    let Some(ran) = watched(&["--color", "always", "--", "true"]) else { return };
+    let ran = iowhy(&["--color", "always", "--", "true"]);
     assert!(ran.stderr.contains('\u{1b}'), "{ran:?}");
     let dir = directory();
     let report = dir.path().join("report");
     let ran = finish(binary().args(["--output", text(&report), "--", "true"]).env("CLICOLOR_FORCE", "1"));
     assert_eq!((ran.code(), ran.stderr.as_str()), (0, ""), "{ran:?}");
     assert!(!std::fs::read_to_string(&report).unwrap().contains('\u{1b}'));
+    let no_colour = finish(binary().args(["--", "true"]).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1"));
+    assert!(no_colour.stderr.contains("tier T") && !no_colour.stderr.contains('\u{1b}'), "{no_colour:?}");
+}
+
+#[test]
+fn quiet_keeps_the_report_and_the_programs_own_words() {
+    let ran = iowhy(&["--quiet", "--", "sh", "-c", "echo out; echo err >&2"]);
+    assert_eq!((ran.code(), ran.stdout.as_str()), (0, "out\n"), "{ran:?}");
+    assert!(ran.stderr.contains("err\n") && ran.stderr.contains("tier T"), "{ran:?}");
+}
+
+#[test]
+fn the_program_reads_what_stdin_holds() {
+    let dir = directory();
+    let input = dir.path().join("input");
+    std::fs::write(&input, "a line\n").unwrap();
+    let ran = finish(binary().args(["--", "cat"]).stdin(std::fs::File::open(&input).unwrap()));
+    assert_eq!((ran.code(), ran.stdout.as_str()), (0, "a line\n"), "{ran:?}");
 }

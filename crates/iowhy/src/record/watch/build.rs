@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use iowhy_core::environment::Environment;
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{CallCount, CallSample, End, Profile, State};
+use iowhy_core::profile::{CallCount, End, Profile};
 use iowhy_core::warning::Warning;
-use iowhy_explain::account::{Account, Entry};
+use iowhy_explain::account::{Account, Entry, OperationTime, Site, Sum};
 use iowhy_explain::classify::{Operation, Wait};
 
 use super::interval::{Basis, Measured};
@@ -75,7 +75,7 @@ pub fn record(profile: Profile, explained: Explained, meaning: &Meaning, told: T
         findings: explained.findings,
         devices: profile.devices.clone(),
         threads: threads(&profile, account),
-        call_sites: call_sites(&profile, meaning, &basis),
+        call_sites: call_sites(account, &basis),
         profile,
     }
 }
@@ -154,26 +154,16 @@ fn layers(account: &Account, basis: &Basis) -> Vec<LayerShare> {
 }
 
 fn waits(account: &Account, pick: impl Fn(&Entry) -> bool) -> Vec<WaitRecord> {
-    let mut sums: BTreeMap<Wait, Measured> = BTreeMap::new();
-    for entry in account.entries.iter().filter(|e| pick(e)) {
-        if let Some(wait) = entry.class.wait {
-            sums.entry(wait).or_default().add(entry);
-        }
-    }
-    let mut waits: Vec<WaitRecord> = sums
-        .into_iter()
-        .map(|(wait, sum)| WaitRecord {
-            id: wait.id().to_owned(),
-            words: wait.words().to_owned(),
-            on_path: wait.on_path(),
-            seconds: sum.total_ns() / SECOND,
-            wall_s: sum.wall_ns / SECOND,
-            share: if account.thread_ns > 0.0 { sum.total_ns() / account.thread_ns } else { 0.0 },
-            events: sum.sleeps,
-        })
-        .collect();
-    waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    waits
+    let record = |(wait, sum): (Wait, Sum)| WaitRecord {
+        id: wait.id().to_owned(),
+        words: wait.words().to_owned(),
+        on_path: wait.on_path(),
+        seconds: sum.time_ns / SECOND,
+        wall_s: sum.wall_ns / SECOND,
+        share: if account.thread_ns > 0.0 { sum.time_ns / account.thread_ns } else { 0.0 },
+        events: sum.events,
+    };
+    account.waits_of(pick).into_iter().map(record).collect()
 }
 
 fn operations(
@@ -182,34 +172,28 @@ fn operations(
     meaning: &Meaning,
     basis: &Basis,
 ) -> Vec<OperationRecord> {
-    let mut sums: BTreeMap<Operation, Measured> = BTreeMap::new();
-    for entry in &account.entries {
-        sums.entry(entry.class.operation).or_default().add(entry);
-    }
-    let mut operations: Vec<OperationRecord> = sums
-        .into_iter()
-        .map(|(operation, sum)| {
-            let (share, share_low, share_high) = basis.share(&sum);
-            let calls = calls(profile, meaning, operation);
-            let entries: Vec<&Entry> =
-                account.entries.iter().filter(|e| e.class.operation == operation).collect();
-            OperationRecord {
-                id: operation.id().to_owned(),
-                calls: calls.map(|(value, _)| value.round() as u64),
-                calls_interval: calls.map(|(_, interval)| interval),
-                seconds: sum.total_ns() / SECOND,
-                wall_s: sum.wall_ns / SECOND,
-                share,
-                share_low,
-                share_high,
-                events: sum.samples + sum.sleeps,
-                layers: split(profile, &entries),
-                waits: waits(account, |e| e.class.operation == operation),
-            }
-        })
-        .collect();
-    operations.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    operations
+    let record = |time: OperationTime| {
+        let operation = time.operation;
+        let entries: Vec<&Entry> =
+            account.entries.iter().filter(|e| e.class.operation == operation).collect();
+        let sum = Measured::of(entries.iter().copied());
+        let (share, share_low, share_high) = basis.share(&sum);
+        let calls = calls(profile, meaning, operation);
+        OperationRecord {
+            id: operation.id().to_owned(),
+            calls: calls.map(|(value, _)| value.round() as u64),
+            calls_interval: calls.map(|(_, interval)| interval),
+            seconds: time.sum.time_ns / SECOND,
+            wall_s: time.sum.wall_ns / SECOND,
+            share,
+            share_low,
+            share_high,
+            events: sum.samples + sum.sleeps,
+            layers: split(profile, &entries),
+            waits: waits(account, |e| e.class.operation == operation),
+        }
+    };
+    account.operations().into_iter().map(record).collect()
 }
 
 /// How many calls an operation had, with the interval: reads and writes are counted by the kernel, the others are
@@ -230,41 +214,16 @@ fn calls(profile: &Profile, meaning: &Meaning, operation: Operation) -> Option<(
     let mut counts = sample.calls.iter().filter(of_operation).peekable();
     counts.peek()?;
     let counts: Vec<&CallCount> = counts.collect();
-    let seen: u64 = counts.iter().map(|c| c.calls).sum();
-    if sample.complete {
-        return Some((seen as f64, (seen as f64, seen as f64)));
-    }
-    scaled(profile, sample, &counts, seen as f64)
-}
-
-/// Fewer bursts than this say nothing of their spread.
-const LEAST_BURSTS: usize = 5;
-
-/// A count of the whole run from bursts. The interval is the normal one of a mean of bursts; its ends never fall below
-/// what was seen.
-fn scaled(
-    profile: &Profile,
-    sample: &CallSample,
-    counts: &[&CallCount],
-    seen: f64,
-) -> Option<(f64, (f64, f64))> {
     let bursts = counts.iter().map(|c| c.per_burst.len()).max().unwrap_or(0);
-    if bursts < LEAST_BURSTS || sample.observed_ns == 0 || seen == 0.0 {
+    if !sample.complete && bursts < LEAST_BURSTS {
         return None;
     }
-    let mut sums = vec![0.0; bursts];
-    for call in counts {
-        for (sum, calls) in sums.iter_mut().zip(&call.per_burst) {
-            *sum += f64::from(*calls);
-        }
-    }
-    let n = bursts as f64;
-    let mean = sums.iter().sum::<f64>() / n;
-    let variance = sums.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let relative = if mean > 0.0 { 1.96 * (variance / n).sqrt() / mean } else { 1.0 };
-    let value = seen * profile.wall_ns as f64 / sample.observed_ns as f64;
-    Some((value, ((value * (1.0 - relative)).max(seen), value * (1.0 + relative))))
+    let (low, value, high) = sample.scaled(&counts, profile.wall_ns as f64)?;
+    (sample.complete || value > 0.0).then_some((value, (low, high)))
 }
+
+/// Fewer bursts than this say too little of their spread.
+const LEAST_BURSTS: usize = 3;
 
 fn threads(profile: &Profile, account: &Account) -> Vec<ThreadRecord> {
     let mut order: Vec<usize> = (0..profile.threads.len()).collect();
@@ -292,60 +251,22 @@ fn threads(profile: &Profile, account: &Account) -> Vec<ThreadRecord> {
     order.into_iter().map(thread).collect()
 }
 
-/// Who asked: the innermost function of the program outside of the system's libraries, by thread name and operation.
-fn call_sites(profile: &Profile, meaning: &Meaning, basis: &Basis) -> Vec<CallSite> {
-    let mut sums: HashMap<(&str, u32, Operation), Measured> = HashMap::new();
-    for stack in &profile.stacks {
-        let (Some(class), Some(thread)) =
-            (meaning.of_stack(profile, stack), profile.threads.get(stack.thread as usize))
-        else {
-            continue;
-        };
-        let own = |id: &&u32| {
-            profile.symbols.get(**id as usize).is_some_and(|s| !is_library(s.object.as_deref(), &s.name))
-        };
-        let Some(function) = stack.user.iter().find(own) else { continue };
-        let entry = Entry {
-            thread: stack.thread,
-            class,
-            busy: stack.state == State::Running,
-            time_ns: stack.time_ns,
-            wall_ns: stack.wall_ns,
-            events: stack.events,
-        };
-        sums.entry((&thread.name, *function, class.operation)).or_default().add(&entry);
-    }
-    let site = |((thread, function, operation), sum): (&(&str, u32, Operation), &Measured)| {
-        let symbol = profile.symbols.get(*function as usize)?;
-        let (share, share_low, share_high) = basis.share(sum);
-        Some(CallSite {
-            thread: (*thread).to_owned(),
-            function: symbol.name.clone(),
-            object: symbol.object.clone(),
-            operation: operation.id().to_owned(),
-            seconds: sum.total_ns() / SECOND,
+/// Who asked, most time first.
+fn call_sites(account: &Account, basis: &Basis) -> Vec<CallSite> {
+    let record = |site: &Site| {
+        let sum = Measured::of(site.entries.iter());
+        let (share, share_low, share_high) = basis.share(&sum);
+        CallSite {
+            thread: site.thread.clone(),
+            function: site.function.clone(),
+            object: Some(site.object.clone()).filter(|object| !object.is_empty()),
+            operation: site.operation.id().to_owned(),
+            seconds: site.sum.time_ns / SECOND,
             share,
             share_low,
             share_high,
             events: sum.samples + sum.sleeps,
-        })
+        }
     };
-    let mut sites: Vec<CallSite> = sums.iter().filter_map(site).collect();
-    // Equal times in a stable order: a map has none.
-    sites.sort_by(|a, b| {
-        let names = |s: &CallSite| (s.thread.clone(), s.function.clone(), s.operation.clone());
-        b.seconds.total_cmp(&a.seconds).then_with(|| names(a).cmp(&names(b)))
-    });
-    sites.truncate(MOST_CALL_SITES);
-    sites
-}
-
-/// Whether a user frame tells nothing about the program: the C library, the loader, the kernel's page in user memory,
-/// addresses without a name or a file.
-fn is_library(object: Option<&str>, function: &str) -> bool {
-    const LIBRARIES: [&str; 7] =
-        ["libc.so", "libc-", "libpthread", "ld-linux", "ld-musl", "[vdso]", "libc.musl"];
-    let Some(object) = object else { return true };
-    let file = object.rsplit('/').next().unwrap_or(object);
-    LIBRARIES.iter().any(|library| file.starts_with(library)) || function.starts_with("0x")
+    account.sites.iter().take(MOST_CALL_SITES).map(record).collect()
 }

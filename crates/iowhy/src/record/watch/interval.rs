@@ -19,8 +19,6 @@ pub(super) struct Measured {
     pub(super) busy_ns: f64,
     /// Off it.
     pub(super) wait_ns: f64,
-    /// Part of the wall clock.
-    pub(super) wall_ns: f64,
     /// Clock samples behind `busy_ns`.
     pub(super) samples: u64,
     /// Sleeps behind the part of `wait_ns` that was asleep (not queued).
@@ -41,7 +39,6 @@ impl Measured {
     /// Adds an entry of the account.
     pub(super) fn add(&mut self, entry: &Entry) {
         let own = self.threads.entry(entry.thread).or_default();
-        self.wall_ns += entry.wall_ns;
         if entry.busy {
             self.busy_ns += entry.time_ns;
             self.samples += entry.events;

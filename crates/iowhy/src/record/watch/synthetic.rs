@@ -3,8 +3,8 @@
 use iowhy_core::finding::{Finding, FindingId, Gain};
 use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::profile::*;
-use iowhy_explain::account::{Account, Entry};
-use iowhy_explain::classify::{Class, Operation, Wait};
+use iowhy_explain::account::{Account, Entry, account};
+use iowhy_explain::classify::{Class, Classifier, Operation, Wait};
 
 use crate::meaning::Explained;
 
@@ -100,6 +100,8 @@ impl Builder {
         self.account.thread_ns = self.profile.thread_ns() as f64;
         self.account.wall_ns = self.profile.wall_ns as f64;
         self.account.idle_wall_ns = self.profile.idle_wall_ns;
+        // Who asked is known from the stacks alone.
+        self.account.sites = account(&self.profile, &Classifier::new()).sites;
         (self.profile, Explained { account: self.account, findings: self.findings })
     }
 }
@@ -190,6 +192,7 @@ pub(crate) fn sync_loop() -> (Profile, Explained) {
             per_burst: vec![38; 10],
             ..CallCount::default()
         }],
+        ..CallSample::default()
     });
     b.profile.observer = Observer {
         own_cpu_ns: 21_000_000,
@@ -203,14 +206,14 @@ pub(crate) fn sync_loop() -> (Profile, Explained) {
     b.findings = vec![Finding {
         id: FindingId::SyncPerWrite,
         share: 0.93,
-        sentence: "each record is made durable by itself: about one fdatasync for each write, and the syncs take \
+        sentence: "Each record is made durable by itself: about one fdatasync for each write, and the syncs take \
                    93 % of the time"
             .to_owned(),
         evidence: vec![
             "3804 sleeps in data write-back (505 ms) and 3803 in the device's cache flush (470 ms)".to_owned(),
             "1.0 syncs per write in 10 bursts".to_owned(),
         ],
-        advice: "write several records, then call fdatasync once; or let one thread make the records of all durable \
+        advice: "Write several records, then call fdatasync once; or let one thread make the records of all durable \
                  (group commit)"
             .to_owned(),
         gain: Some(Gain { predicted: 11.3, low: 5.8, high: 20.1 }),
@@ -266,9 +269,9 @@ pub(crate) fn pipeline() -> (Profile, Explained) {
     b.findings = vec![Finding {
         id: FindingId::WaitingElsewhere,
         share: 0.78,
-        sentence: "most of the time nothing of the program was active: it waited for a pipe".to_owned(),
+        sentence: "Most of the time nothing of the program was active: it waited for a pipe".to_owned(),
         evidence: vec![],
-        advice: "look at the program at the other end of the pipe".to_owned(),
+        advice: "Look at the program at the other end of the pipe".to_owned(),
         gain: None,
     }];
     b.done()

@@ -4,60 +4,66 @@ use std::fmt::Write as _;
 
 use iowhy_core::finding::{Finding, Gain};
 
-use super::BOLD;
-use super::words::{factor, percent_of, wrap};
+use super::words::{factor, percent_of};
+use super::{BOLD, DIM};
 use crate::record::watch::WatchRecord;
+use crate::render::paragraph::wrap;
 
-/// Findings that are shown in full.
-const MOST_FINDINGS: usize = 3;
-/// Lines of evidence per finding.
-const MOST_EVIDENCE: usize = 4;
+/// Findings that are shown.
+const MOST_FINDINGS: usize = 2;
+/// Lines of evidence of the first finding; the others have their sentence.
+const MOST_EVIDENCE: usize = 3;
 
 /// The list.
 pub(super) fn findings(record: &WatchRecord, width: usize) -> String {
     let mut text = String::new();
+    let many = record.findings.len() > 1;
     for (i, finding) in record.findings.iter().take(MOST_FINDINGS).enumerate() {
-        // The verdict at the top has said the first sentence already.
-        text.push_str(&one(i, finding, record.findings.len() > 1, i > 0, width));
+        let number = if many { format!("{}. ", i + 1) } else { String::new() };
+        text.push_str(&heading(&number, finding, width));
+        if i == 0 {
+            // The verdict at the top of the screen is its sentence.
+            for line in finding.evidence.iter().take(MOST_EVIDENCE) {
+                text.push_str(&wrap(line, width, "   - ", "     "));
+            }
+        } else {
+            text.push_str(&wrap(&finding.sentence, width, "   - ", "     "));
+        }
+        let advice = if i == 0 { finding.advice.as_str() } else { first_sentence(&finding.advice) };
+        if !advice.is_empty() {
+            text.push_str(&wrap(advice, width, "   > ", "     "));
+        }
     }
+    let Some(first) = record.findings.first() else { return text };
+    let mut notes: Vec<String> = Vec::new();
     if record.findings.len() > MOST_FINDINGS {
         let rest: Vec<&str> = record.findings[MOST_FINDINGS..].iter().map(|f| f.id.id()).collect();
-        text.push_str(&wrap(&format!("also: {}", rest.join(", ")), width, "", "  "));
+        notes.push(format!("also: {}", rest.join(", ")));
     }
-    if !text.is_empty() {
-        text.push('\n');
+    notes.push(format!("`iowhy explain {}` tells how it is known", first.id.id()));
+    for line in wrap(&notes.join("; "), width, "   ", "   ").lines() {
+        let _ = writeln!(text, "{DIM}{line}{DIM:#}");
     }
+    text.push('\n');
     text
 }
 
-fn one(index: usize, finding: &Finding, numbered: bool, sentence: bool, width: usize) -> String {
-    let number = if numbered { format!("{}. ", index + 1) } else { String::new() };
+/// A finding's name, what its repair would gain, and what it costs.
+fn heading(number: &str, finding: &Finding, width: usize) -> String {
     let gain = finding.gain.map(|gain| format!("  {}", self::gain(gain))).unwrap_or_default();
     let head = format!("{number}{}{gain}", finding.id.id());
     let cost = format!("{} of the wall time", percent_of(finding.share));
-    let mut text = String::new();
     if head.chars().count() + 2 + cost.len() <= width {
-        let _ = writeln!(text, "{BOLD}{head}{BOLD:#}  {cost}");
+        format!("{BOLD}{head}{BOLD:#}  {cost}\n")
     } else {
-        let _ = writeln!(text, "{BOLD}{head}{BOLD:#}\n   {cost}");
+        format!("{BOLD}{head}{BOLD:#}\n   {cost}\n")
     }
-    if sentence {
-        text.push_str(&wrap(&finding.sentence, width, "   ", "   "));
-    }
-    for line in finding.evidence.iter().take(MOST_EVIDENCE) {
-        text.push_str(&wrap(line, width, "   - ", "     "));
-    }
-    if finding.evidence.len() > MOST_EVIDENCE {
-        let _ = writeln!(
-            text,
-            "   - {} more in the record (`--json FILE`)",
-            finding.evidence.len() - MOST_EVIDENCE
-        );
-    }
-    if !finding.advice.is_empty() {
-        text.push_str(&wrap(&finding.advice, width, "   > ", "     "));
-    }
-    text
+}
+
+/// The first sentence of an advice: to the first full stop, semicolon or colon that ends a word and leads on.
+fn first_sentence(text: &str) -> &str {
+    let end = [". ", "; ", ": "].iter().filter_map(|mark| text.find(mark)).min();
+    end.map_or(text, |at| &text[..at])
 }
 
 /// `gain 11x [5.8, 20]`: old wall time over new.

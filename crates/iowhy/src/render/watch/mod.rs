@@ -1,8 +1,9 @@
 //! The screen of a watched program: what it was, the verdict, where its time went, why, and how far to trust it.
 //!
 //! Invariant: no line is wider than the terminal (paths and names give way), and a share that was sampled has its
-//! interval. What is small enough to be written as 0 is left out; the record holds it.
+//! interval. What is too small to matter is left out, or is part of one figure `others`; the record holds it.
 
+mod files;
 mod findings;
 mod tables;
 #[cfg(test)]
@@ -16,17 +17,17 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::units::{self, Bytes};
+use iowhy_explain::classify::Operation;
 
 use crate::record::watch::{Exit, LayerShare, WatchRecord};
 use crate::render::bar;
-use words::{cut, plural, share, wrap};
+use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, cut, flow, wrap};
+use words::{percent_of, plural, share};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
-/// Nobody's terminal is narrower; a pipe may say so.
-const LEAST_WIDTH: usize = 40;
-/// Lines longer than this are hard to read on any terminal.
-const MOST_WIDTH: usize = 120;
+/// Layers too small for a place of their own are one figure, if it is not written as 0.
+const LEAST_OTHERS: f64 = 0.0005;
 
 /// The whole screen for a terminal of `width` columns.
 pub fn screen(record: &WatchRecord, width: usize) -> String {
@@ -37,7 +38,7 @@ pub fn screen(record: &WatchRecord, width: usize) -> String {
     text.push_str(&usage::usage(record, width));
     text.push_str(&tables::operations(record, width));
     text.push_str(&tables::syncs(record, width));
-    text.push_str(&tables::files(record, width));
+    text.push_str(&files::files(record, width));
     text.push_str(&tables::call_sites(record, width));
     text.push_str(&findings::findings(record, width));
     text.push_str(&trust::trust(record, width));
@@ -75,6 +76,11 @@ fn heading(record: &WatchRecord, width: usize) -> String {
         facts.push(plural(e.cpus as u64, "CPU", "CPUs"));
         facts.push(format!("{} memory", Bytes(e.memory_bytes >> 20 << 20)));
     }
+    // On a narrow terminal the machine gives way before it takes a second line.
+    let least = facts.len().min(3);
+    while facts.len() > least && facts.join(", ").chars().count() + 2 > width {
+        facts.pop();
+    }
     text.push_str(&wrap(&facts.join(", "), width, "  ", "  "));
     text.push('\n');
     text
@@ -83,15 +89,15 @@ fn heading(record: &WatchRecord, width: usize) -> String {
 /// The first finding's sentence; without one, where most of the time went.
 fn verdict(record: &WatchRecord, width: usize) -> String {
     let sentence = match record.findings.first() {
-        Some(first) => format!("{}: {}", first.id.id(), first.sentence),
+        Some(first) => first.sentence.clone(),
         None => match record.layers.iter().max_by(|a, b| a.share.total_cmp(&b.share)) {
             Some(most) if most.id == Layer::Unexplained => {
-                format!("cannot tell: of {} of the thread time it was not seen where it went", share(most))
+                format!("Cannot tell: of {} of the thread time it was not seen where it went", share(most))
             }
             Some(most) => {
-                format!("no finding; most of the thread time is in `{}`: {}", most.id.id(), share(most))
+                format!("No finding; most of the thread time is in `{}`: {}", most.id.id(), share(most))
             }
-            None => "nothing was seen: no thread lived long enough".to_owned(),
+            None => "Nothing was seen: no thread lived long enough".to_owned(),
         },
     };
     let mut text = String::new();
@@ -107,28 +113,59 @@ fn layers(record: &WatchRecord, width: usize) -> String {
     if record.layers.is_empty() {
         return String::new();
     }
+    let mut shown: Vec<&LayerShare> =
+        record.layers.iter().filter(|l| l.id != Layer::Unexplained && words::visible(l.share)).collect();
+    shown.sort_by(|a, b| b.share.total_cmp(&a.share));
     let mut ledger = Ledger::default();
-    for layer in &record.layers {
+    for layer in record.layers.iter().filter(|l| l.id == Layer::Unexplained).chain(shown.iter().copied()) {
         ledger.add(layer.id, layer.busy_s * 1e9, layer.wait_s * 1e9);
     }
     let label = format!("{} thread time", seconds(record.thread_s));
     let mut text =
         format!("{label}  {}\n", bar::bar(&ledger, width.saturating_sub(label.chars().count() + 2)));
-    let mut shown: Vec<&LayerShare> =
-        record.layers.iter().filter(|l| l.id != Layer::Unexplained && words::visible(l.share)).collect();
-    shown.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let mut keys: Vec<String> = shown
+    let mut keys: Vec<String> = shown.iter().map(|layer| key(record, layer)).collect();
+    let small: f64 = record
+        .layers
         .iter()
-        .map(|layer| {
-            let kind = if layer.id == Layer::Elsewhere { " (off the path)" } else { "" };
-            format!("{} {}{kind}", bar::key(layer.id), share(*layer))
-        })
-        .collect();
-    let percent = (record.unexplained_share * 100.0 * 10.0).round() / 10.0 + 0.0;
-    keys.push(format!("{} {percent:.1} %", bar::key(Layer::Unexplained)));
-    text.push_str(&words::flow(&keys, width, "  "));
+        .filter(|l| l.id != Layer::Unexplained && !words::visible(l.share))
+        .map(|l| l.share)
+        .sum();
+    if small >= LEAST_OTHERS {
+        keys.push(format!("others {}", percent_of(small)));
+    }
+    keys.push(format!(
+        "{} {}",
+        bar::key(Layer::Unexplained),
+        percent_of((record.unexplained_share * 1e3).round() / 1e3)
+    ));
+    text.push_str(&flow(&keys, width, "  "));
     text.push('\n');
     text
+}
+
+/// A layer's letter, name and share. Time off the path is neither the program's nor the disk's, and what interrupts took
+/// is not even a wait: both are said.
+fn key(record: &WatchRecord, layer: &LayerShare) -> String {
+    /// Part of the time of a layer that gives it its name.
+    const NEARLY_ALL: f64 = 0.9;
+    let named = |name: &str| format!("{} {}", bar::key_as(layer.id, name), share(layer));
+    if layer.id != Layer::Elsewhere {
+        return named(layer.id.id());
+    }
+    let whole = layer.busy_s + layer.wait_s;
+    let interrupts: f64 = record
+        .operations
+        .iter()
+        .filter(|o| o.id == Operation::Interrupt.id())
+        .flat_map(|o| &o.layers)
+        .filter(|l| l.id == Layer::Elsewhere)
+        .map(|l| l.busy_s)
+        .sum();
+    if interrupts >= NEARLY_ALL * whole {
+        named("interrupts")
+    } else {
+        format!("{} (off the path)", named("elsewhere"))
+    }
 }
 
 /// Seconds for people.

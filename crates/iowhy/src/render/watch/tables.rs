@@ -1,20 +1,26 @@
-//! The tables: operations with the layers they spent their time in, the anatomy of syncs, files, callers.
+//! The tables: operations with the layers they spent their time in, the anatomy of syncs, callers.
 
-use std::fmt::Write as _;
+use iowhy_core::layer::Layer;
+use iowhy_explain::classify::Operation;
 
-use super::words::{bytes, count, cut, cut_path, percent_of, share, visible, wrap};
-use super::{DIM, seconds};
-use crate::record::watch::{LayerShare, OperationRecord, WatchRecord};
+use super::seconds;
+use super::words::{arm, count, estimated, percent_of, share, visible};
+use crate::record::watch::{CallSite, LayerShare, OperationRecord, WatchRecord};
+use crate::render::paragraph::{cut, wrap};
 use crate::render::table::{Align, layout, visible_width};
 
 /// Operations that are shown.
 const MOST_OPERATIONS: usize = 6;
 /// Layers that are named per operation.
 const MOST_LAYERS: usize = 4;
-/// Files that are shown.
-const MOST_FILES: usize = 4;
 /// Callers that are shown.
 const MOST_CALL_SITES: usize = 4;
+/// A caller below this share of the thread time is not shown.
+const CALLER_MATTERS: f64 = 0.02;
+/// Nor are any, if together they stand for less than this.
+const CALLERS_MATTER: f64 = 0.1;
+/// A layer's part of an operation that is known no better than this is not given as a number.
+const VAGUE: f64 = 0.25;
 /// Syncs below this share of the thread time need no anatomy.
 const SYNCS_MATTER: f64 = 0.05;
 
@@ -30,7 +36,7 @@ pub(super) fn operations(record: &WatchRecord, width: usize) -> String {
         columns.extend(with_calls.then_some(("calls", Align::Right)));
         columns.push(("where", Align::Left));
         let row = |o: &&OperationRecord| {
-            let mut row = vec![o.id.clone(), seconds(o.seconds), share(*o)];
+            let mut row = vec![label_of(o).to_owned(), seconds(o.seconds), share(*o)];
             row.extend(with_calls.then(|| calls(o)));
             row.push(places(o, layers));
             row
@@ -47,30 +53,34 @@ pub(super) fn operations(record: &WatchRecord, width: usize) -> String {
     format!("{table}\n")
 }
 
-/// Calls: counted, or scaled from bursts with their interval.
+/// Calls: counted, or estimated from bursts with their interval.
 fn calls(operation: &OperationRecord) -> String {
     match (operation.calls, operation.calls_interval) {
         (Some(n), Some((low, high))) if low == high => count(n),
-        (Some(n), Some((low, high))) if n > 0 => {
-            let arm = (n as f64 - low).max(high - n as f64) / n as f64 * 100.0;
-            format!("{} ±{:.0} %", count(n), arm.ceil())
-        }
+        (Some(n), Some((low, high))) if n > 0 => estimated(n, low, high),
         _ => String::new(),
     }
 }
 
-/// The layers of an operation, most first, in per cent of its own time.
+/// The layers of an operation, most first, in per cent of its own time. What may as well be nothing is left out.
 fn places(operation: &OperationRecord, most: usize) -> String {
-    let time = |l: &LayerShare| l.busy_s + l.wait_s;
+    if operation.id == Operation::Interrupt.id() {
+        return "the machine's work, not the program's".to_owned();
+    }
     let mut layers: Vec<&LayerShare> = operation.layers.iter().collect();
-    layers.sort_by(|a, b| time(b).total_cmp(&time(a)));
-    layers
-        .iter()
-        .filter(|l| visible(l.share))
-        .take(most)
-        .map(|l| format!("{} {}", l.id.id(), share(*l)))
-        .collect::<Vec<_>>()
-        .join(", ")
+    layers.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let known = |l: &LayerShare| visible(l.share) && arm(l) < VAGUE.min(l.share);
+    let mut named = Vec::new();
+    for (i, layer) in layers.iter().enumerate() {
+        if known(layer) {
+            named.push(format!("{} {}", layer.id.id(), share(*layer)));
+        } else if i == 0 {
+            // What most of it is must not give way to a lesser part that is known better.
+            named.push(format!("mostly {}", layer.id.id()));
+        }
+    }
+    named.truncate(most);
+    named.join(", ")
 }
 
 /// What making data durable consists of, where it matters.
@@ -86,79 +96,29 @@ pub(super) fn syncs(record: &WatchRecord, width: usize) -> String {
         .filter(|wait| visible(wait.seconds / sync.seconds))
         .map(|wait| format!("{} {}", wait.words, part(wait.seconds)))
         .collect();
-    parts.push(format!("CPU {}", part(busy)));
-    let mut text = wrap(&format!("a sync is: {}", parts.join(", ")), width, "", "  ");
-    text.push('\n');
-    text
-}
-
-/// The files that moved most bytes, as far as they were seen.
-pub(super) fn files(record: &WatchRecord, width: usize) -> String {
-    let used = |f: &&iowhy_core::profile::FileUse| {
-        f.reads.calls + f.writes.calls + f.syncs + f.opens > 0 || f.mapped
-    };
-    let shown: Vec<_> = record.io.files.iter().filter(used).take(MOST_FILES).collect();
-    if shown.is_empty() {
-        return String::new();
-    }
-    let direction = |a: &iowhy_core::profile::Access| {
-        if a.calls == 0 { String::new() } else { format!("{} in {}", bytes(a.bytes), count(a.calls)) }
-    };
-    let rows = |room: usize| -> String {
-        let row = |f: &&iowhy_core::profile::FileUse| {
-            let cached = match (f.cached_before, f.cached_after) {
-                (Some(before), Some(after)) => format!("{} > {}", percent_of(before), percent_of(after)),
-                (None, Some(after)) => format!("? > {}", percent_of(after)),
-                _ => String::new(),
-            };
-            vec![
-                cut_path(&f.path, room),
-                f.size_bytes.map(bytes).unwrap_or_default(),
-                direction(&f.reads),
-                direction(&f.writes),
-                if f.syncs > 0 { count(f.syncs) } else { String::new() },
-                cached,
-            ]
-        };
-        let all: Vec<Vec<String>> = shown.iter().map(row).collect();
-        let head = ["file", "size", "read in calls", "written in calls", "syncs", "cached"];
-        // A column that nobody fills only takes room.
-        let filled: Vec<usize> =
-            (0..head.len()).filter(|c| all.iter().any(|row| !row[*c].is_empty())).collect();
-        let header: Vec<&str> = filled.iter().map(|c| head[*c]).collect();
-        let align: Vec<Align> =
-            filled.iter().map(|c| if *c == 0 { Align::Left } else { Align::Right }).collect();
-        let rows: Vec<Vec<String>> =
-            all.iter().map(|row| filled.iter().map(|c| row[*c].clone()).collect()).collect();
-        layout(&header, &align, &rows)
-    };
-    let mut text = narrowed(&rows, width);
-    let others = record.io.files.iter().filter(used).count() - shown.len();
-    let mut notes = Vec::new();
-    if others > 0 {
-        notes.push(format!("{} more files in the record (`--json FILE`)", count(others as u64)));
-    }
-    match &record.profile.calls {
-        Some(calls) if !calls.complete => notes.push(format!(
-            "calls as seen in {} of {} that were traced",
-            seconds(calls.observed_ns as f64 / 1e9),
-            seconds(record.wall_s)
-        )),
-        _ => {}
-    }
-    if !notes.is_empty() {
-        for line in wrap(&notes.join("; "), width, "  ", "  ").lines() {
-            let _ = writeln!(text, "{DIM}{line}{DIM:#}");
+    let queued: f64 = sync.layers.iter().filter(|l| l.id == Layer::CpuQueue).map(|l| l.wait_s).sum();
+    for (words, seconds) in [("CPU time", busy), ("no CPU free", queued)] {
+        if visible(seconds / sync.seconds) {
+            parts.push(format!("{words} {}", part(seconds)));
         }
     }
+    let mut text = wrap(&format!("A sync is: {}", parts.join(", ")), width, "", "  ");
     text.push('\n');
     text
 }
 
-/// Functions of the program by the time they asked for.
+/// Functions of the program by the time they asked for, where the functions found say where a good part of it was
+/// asked for.
 pub(super) fn call_sites(record: &WatchRecord, width: usize) -> String {
-    let shown: Vec<_> = record.call_sites.iter().filter(|s| visible(s.share)).take(MOST_CALL_SITES).collect();
-    if shown.is_empty() {
+    // A function without a name tells nothing.
+    let named = |s: &&CallSite| !s.function.starts_with(['[', '0']);
+    let shown: Vec<&CallSite> = record
+        .call_sites
+        .iter()
+        .filter(|s| named(s) && s.share >= CALLER_MATTERS)
+        .take(MOST_CALL_SITES)
+        .collect();
+    if shown.iter().map(|s| s.share).sum::<f64>() < CALLERS_MATTER {
         return String::new();
     }
     let threads = shown.iter().any(|s| s.thread != shown[0].thread);
@@ -166,13 +126,13 @@ pub(super) fn call_sites(record: &WatchRecord, width: usize) -> String {
         let mut columns = vec![("caller", Align::Left)];
         columns.extend(threads.then_some(("thread", Align::Left)));
         columns.extend([("operation", Align::Left), ("time", Align::Right), ("share", Align::Right)]);
-        let row = |s: &&crate::record::watch::CallSite| {
+        let row = |s: &&CallSite| {
             let object = s.object.as_deref().map(|o| o.rsplit('/').next().unwrap_or(o)).unwrap_or_default();
             let name =
                 if object.is_empty() { s.function.clone() } else { format!("{} ({object})", s.function) };
             let mut row = vec![cut(&name, room)];
             row.extend(threads.then(|| cut(&s.thread, 16)));
-            row.extend([s.operation.clone(), seconds(s.seconds), share(*s)]);
+            row.extend([label(&s.operation).to_owned(), seconds(s.seconds), share(*s)]);
             row
         };
         let (header, align): (Vec<&str>, Vec<Align>) = columns.into_iter().unzip();
@@ -181,8 +141,28 @@ pub(super) fn call_sites(record: &WatchRecord, width: usize) -> String {
     format!("{}\n", narrowed(&rows, width))
 }
 
+/// What an operation is called here, where its identifier would be misread.
+fn label(id: &str) -> &str {
+    match Operation::from_id(id) {
+        Some(Operation::User) => "own code",
+        Some(Operation::Unknown) => "not seen",
+        Some(Operation::Interrupt) => "interrupts",
+        _ => id,
+    }
+}
+
+/// An operation's label. Time without a CPU that no system call is known for began when the thread was put off it.
+fn label_of(operation: &OperationRecord) -> &str {
+    const NEARLY_ALL: f64 = 0.9;
+    let queued: f64 = operation.layers.iter().filter(|l| l.id == Layer::CpuQueue).map(|l| l.share).sum();
+    if operation.id == Operation::Unknown.id() && queued >= NEARLY_ALL {
+        return "preempted";
+    }
+    label(&operation.id)
+}
+
 /// A table whose first column gives way until its lines fit.
-fn narrowed(rows: &dyn Fn(usize) -> String, width: usize) -> String {
+pub(super) fn narrowed(rows: &dyn Fn(usize) -> String, width: usize) -> String {
     const LEAST: usize = 8;
     let widest = |text: &str| text.lines().map(visible_width).max().unwrap_or(0);
     let mut room = width;

@@ -6,10 +6,11 @@ use super::words::*;
 use super::*;
 use crate::meaning::{Explained, Meaning};
 use crate::record::watch::{Told, record, synthetic};
+use crate::render::paragraph::cut_path;
 use crate::render::table::visible_width;
 use iowhy_core::environment::Environment;
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::profile::Profile;
+use iowhy_core::profile::{Access, FileUse, Profile};
 use proptest::prelude::*;
 
 fn of((profile, explained): (Profile, Explained), subject: &str) -> WatchRecord {
@@ -74,6 +75,53 @@ fn nothing_the_program_chose_reaches_the_terminal_as_a_control_code() {
 }
 
 #[test]
+fn files_without_a_name_are_a_note_and_pipes_come_after_files() {
+    let (mut profile, explained) = synthetic::sync_loop();
+    let named = profile.files[0].clone();
+    let moved = |bytes| Access { calls: 9, bytes, ..Access::default() };
+    let other = |path: &str, kind: &str, bytes| FileUse {
+        path: path.to_owned(),
+        kind: kind.to_owned(),
+        reads: moved(bytes),
+        ..FileUse::default()
+    };
+    profile.files = vec![
+        other("?", "unknown", 1 << 30),
+        other("pipe:[7]", "pipe", 1 << 29),
+        named,
+        other("x", "regular", 1),
+    ];
+    let text = plain(&of((profile, explained), "x"), 100);
+    let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no `{what}` in {text}"));
+    assert!(at("journal.log") < at("pipe:[7]") && at("pipe:[7]") < at("not named (opened"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("read 1 GiB in 9 calls") && !text.contains("\n? "), "{text}");
+    assert!(text.contains("1 more file in the record"), "a byte is no news: {text}");
+}
+
+#[test]
+fn time_in_interrupts_is_not_called_a_wait() {
+    let mut b = synthetic::Builder::new(100.0);
+    let t = b.thread("t");
+    b.time(t, (Operation::User, Layer::Program, None), &[], &["main"], (90.0, 90));
+    b.time(t, (Operation::Interrupt, Layer::Elsewhere, None), &["asm_common_interrupt"], &[], (10.0, 10));
+    let text = plain(&of(b.done(), "x"), 100);
+    assert!(text.contains("e interrupts 10 ±") && text.contains("the machine's work"), "{text}");
+    assert!(!text.contains("asleep") && !text.contains("waited for"), "{text}");
+}
+
+#[test]
+fn a_cost_above_all_that_the_program_ran_is_not_believed() {
+    let (mut profile, explained) = synthetic::sync_loop();
+    profile.observer.in_program_ns = 2e9;
+    let text = plain(&of((profile.clone(), explained.clone()), "x"), 100);
+    assert!(!text.contains("slowed the program") && !text.contains("in the program"), "{text}");
+    profile.observer.in_program_ns = 3e8;
+    let text = plain(&of((profile, explained), "x"), 100);
+    assert!(text.contains("slowed the program") && text.contains("300 ms of it in the program"), "{text}");
+}
+
+#[test]
 fn many_findings_are_numbered_and_the_rest_named() {
     let (profile, mut explained) = synthetic::sync_loop();
     let first = explained.findings[0].clone();
@@ -82,7 +130,9 @@ fn many_findings_are_numbered_and_the_rest_named() {
     }
     let text = plain(&of((profile, explained), "x"), 100);
     assert!(text.contains("1. sync-per-write  gain 11x [5.8, 20]  93 % of the wall time"), "{text}");
-    assert!(text.contains("3. copy-bound  93 %") && text.contains("also: throttled, inode-lock"), "{text}");
+    assert!(text.contains("2. small-requests  93 %"), "{text}");
+    assert!(text.contains("also: copy-bound, throttled, inode-lock"), "{text}");
+    assert_eq!(text.matches(&first.sentence[..40]).count(), 2, "the verdict, and the second finding: {text}");
 }
 
 #[test]
@@ -98,12 +148,17 @@ fn numbers_are_written_with_what_is_known_of_them() {
     assert_eq!(share(&layer(0.62, 0.62, 0.62)), "62 %");
     assert_eq!(share(&layer(0.62, 0.60, 0.641)), "62 ±3 %");
     assert_eq!(share(&layer(0.034, 0.031, 0.036)), "3.4 ±0.3 %");
-    assert_eq!(share(&layer(0.034, 0.0, 0.2)), "3 ±17 %");
+    assert_eq!(share(&layer(0.034, 0.0, 0.2)), "3.4 ±16.6 %");
+    assert_eq!(share(&layer(0.097, 0.087, 0.107)), "9.7 ±1.0 %");
     assert_eq!([0, 999, 1000, 1234567].map(count), ["0", "999", "1,000", "1,234,567"]);
     assert_eq!(
         [0, 1023, 4096, 1536, 40 << 20, 1023 << 10].map(bytes),
-        ["0 B", "1023 B", "4 KiB", "1.5 KiB", "40 MiB", "1.0 MiB"]
+        ["0 B", "1023 B", "4 KiB", "1.5 KiB", "40 MiB", "1 MiB"]
     );
+    assert_eq!(estimated(3314, 1528.0, 5100.0), "3,300 [1,500, 5,100]");
+    assert_eq!(estimated(8, 4.0, 18.2), "8 [4, 19]");
+    assert_eq!(estimated(8, 1.0, 100.0), "", "an interval so wide says nothing");
+    assert_eq!(estimated(8, f64::NAN, f64::INFINITY), "");
     assert_eq!([1.0, 1.078, 2.34, 11.3].map(factor), ["1.00", "1.08", "2.3", "11"]);
     assert_eq!(cut_path("/a/very/long/path/name", 10), "…path/name");
     assert_eq!(cut("abcdef", 4), "abc…");

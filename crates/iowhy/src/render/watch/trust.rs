@@ -2,12 +2,15 @@
 
 use std::fmt::Write as _;
 
-use super::words::{count, percent_of, plural, wrap};
+use iowhy_core::profile::Tier;
+
+use super::words::{count, percent_of, plural};
 use super::{DIM, seconds};
 use crate::record::watch::WatchRecord;
+use crate::render::paragraph::wrap;
 
 /// Lacks that are shown.
-const MOST_LACKS: usize = 4;
+const MOST_LACKS: usize = 3;
 /// Above this cost in the program the times themselves are longer than without watching, and that is said.
 const DISTURBING: f64 = 0.05;
 /// Part of the run with full recording below which it is mentioned.
@@ -16,31 +19,36 @@ const ALL_SEEN: f64 = 0.999;
 /// The last lines.
 pub(super) fn trust(record: &WatchRecord, width: usize) -> String {
     let seen = &record.observer;
-    let mut facts = vec![format!("tier {}", record.tier.id())];
-    let inside = match seen.in_program_s {
-        s if s > 0.0 => format!(" ({} of it in the program)", seconds(s)),
-        _ => String::new(),
-    };
-    facts.push(format!("watching cost {} of one CPU{inside}", percent_of(seen.cost_share)));
-    facts.push(plural(seen.events, "event", "events"));
-    facts.push(if seen.lost == 0 { "none lost".to_owned() } else { format!("{} LOST", count(seen.lost)) });
+    let mut cost =
+        format!("watching took {} of CPU time", seconds(seen.own_cpu_s + inside(record).unwrap_or(0.0)));
+    if let Some(inside) = inside(record).filter(|s| *s > 0.0) {
+        let _ = write!(cost, ", {} of it in the program", seconds(inside));
+    }
+    // Where nothing is lacking, a lower tier than the highest was asked for.
+    let limit =
+        if record.tier < Tier::T3 && record.lacks.is_empty() { " (no more was asked for)" } else { "" };
+    let mut facts = vec![format!("tier {}{limit}", record.tier.id()), cost];
+    if seen.lost > 0 {
+        facts.push(format!("{} of {} LOST", count(seen.lost), plural(seen.events, "event", "events")));
+    } else {
+        facts.push(format!("{}, none lost", plural(seen.events, "event", "events")));
+    }
     if seen.switch_duty < ALL_SEEN && seen.events > 0 {
         facts.push(format!("stacks of sleeps in {} of the time", percent_of(seen.switch_duty)));
     }
     if record.profile.calls.as_ref().is_some_and(|calls| calls.complete) {
         facts.push("every system call traced".to_owned());
-    } else if seen.call_bursts > 0 {
+    } else if seen.call_bursts > 0 && record.wall_s > 0.0 {
         facts.push(format!(
-            "system calls traced in {} ({})",
-            plural(u64::from(seen.call_bursts), "burst", "bursts"),
-            seconds(seen.call_burst_s)
+            "system calls traced in {} of the time",
+            percent_of((seen.call_burst_s / record.wall_s).min(1.0))
         ));
     }
     let mut text = String::new();
     for line in wrap(&facts.join(", "), width, "", "  ").lines() {
         let _ = writeln!(text, "{DIM}{line}{DIM:#}");
     }
-    if seen.in_program_s > DISTURBING * record.wall_s && record.wall_s > 0.0 {
+    if record.wall_s > 0.0 && inside(record).is_some_and(|s| s > DISTURBING * record.wall_s) {
         text.push_str(&wrap(
             "watching slowed the program: recording took more than 5 % of its wall time, and the times above hold it",
             width,
@@ -60,4 +68,11 @@ pub(super) fn trust(record: &WatchRecord, width: usize) -> String {
         );
     }
     text
+}
+
+/// CPU time that recording took out of the program. An estimate above all that the program used is none: the self-test
+/// that it rests on was disturbed.
+fn inside(record: &WatchRecord) -> Option<f64> {
+    let inside = record.observer.in_program_s;
+    (inside <= record.cpu_s).then_some(inside)
 }

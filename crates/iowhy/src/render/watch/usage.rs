@@ -3,14 +3,23 @@
 use iowhy_core::profile::DeviceUse;
 use iowhy_core::units;
 
-use super::words::{bytes, count, percent_of, plural, visible, wrap};
+use super::words::{bytes, percent_of, plural, visible};
 use super::{DIM, seconds};
 use crate::record::watch::WatchRecord;
+use crate::render::paragraph::wrap;
 
 /// Devices that are shown.
 const MOST_DEVICES: usize = 3;
 /// Waits off the path that are shown.
-const MOST_WAITS: usize = 4;
+const MOST_WAITS: usize = 3;
+/// A wait off the path below this share of the thread time is not shown.
+const WAIT_MATTERS: f64 = 0.02;
+/// Idle time below this share of the wall time is not shown.
+const IDLE_MATTERS: f64 = 0.05;
+/// From here on bytes are shown however little time they took.
+const MANY_BYTES: u64 = 1 << 20;
+/// The same for calls.
+const MANY_CALLS: u64 = 100;
 
 /// The block, empty when nothing moved.
 pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
@@ -27,11 +36,27 @@ pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
         (Some(share), Some(fetched), _) => {
             format!("; {} came from a device, {} from the cache", bytes(fetched), percent_of(share))
         }
+        (None, Some(fetched), Some(read)) if fetched > read + read / 10 => {
+            format!(
+                "; {} came from a device, with read-ahead and the file system's own blocks",
+                bytes(fetched)
+            )
+        }
         (None, Some(fetched), Some(_)) => format!("; {} came from a device", bytes(fetched)),
         _ => String::new(),
     };
-    line("read", moved(io.read_bytes, io.read_calls).map(|m| m + &cache).unwrap_or_default());
-    line("written", moved(io.written_bytes, io.write_calls).unwrap_or_default());
+    let matters = |moved: Option<u64>, calls: Option<u64>, operation: &str| {
+        moved.is_some_and(|bytes| bytes >= MANY_BYTES)
+            || calls.is_some_and(|n| n >= MANY_CALLS)
+            || record.operations.iter().any(|o| o.id == operation && visible(o.share))
+    };
+    if matters(io.read_bytes, io.read_calls, "read") || io.device_read_bytes.is_some_and(|n| n >= MANY_BYTES)
+    {
+        line("read", moved(io.read_bytes, io.read_calls).map(|m| m + &cache).unwrap_or_default());
+    }
+    if matters(io.written_bytes, io.write_calls, "write") {
+        line("written", moved(io.written_bytes, io.write_calls).unwrap_or_default());
+    }
     let faults = io.major_faults.filter(|n| *n > 0);
     line(
         "faults",
@@ -39,27 +64,39 @@ pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
             .map(|n| plural(n, "page fault waited for a device", "page faults waited for a device"))
             .unwrap_or_default(),
     );
-    for device in record.devices.iter().filter(|d| d.reads + d.writes + d.flushes > 0).take(MOST_DEVICES) {
-        line(&device.name, device_facts(device, record.wall_s));
+    // What a device did for others only is no part of this program's story.
+    if io.device_bytes.is_none_or(|bytes| bytes > 0) {
+        for device in record.devices.iter().filter(|d| d.reads + d.writes + d.flushes > 0).take(MOST_DEVICES)
+        {
+            line(&device.name, device_facts(device, record.wall_s));
+        }
     }
     let elsewhere: Vec<String> = record
         .waits
         .iter()
-        .filter(|wait| !wait.on_path && visible(wait.share))
+        .filter(|wait| !wait.on_path && wait.share >= WAIT_MATTERS)
         .take(MOST_WAITS)
         .map(|wait| format!("{} {} ({})", wait.words, seconds(wait.seconds), percent_of(wait.share)))
         .collect();
     line("waited for", elsewhere.join(", "));
-    if record.idle_s > 0.0 && record.wall_s > 0.0 && visible(record.idle_s / record.wall_s) {
+    if record.idle_s > 0.0 && record.wall_s > 0.0 && record.idle_s / record.wall_s >= IDLE_MATTERS {
         line(
             "idle",
             format!(
-                "{} of the wall time no thread ran, wanted a CPU, or waited on the I/O path",
+                "{} of the wall time no thread ran, wanted a CPU, or waited for storage",
                 percent_of(record.idle_s / record.wall_s)
             ),
         );
     }
-    if text.is_empty() { format!("{DIM}  no bytes were seen to move{DIM:#}\n\n") } else { text + "\n" }
+    if !text.is_empty() {
+        return text + "\n";
+    }
+    let nothing = match io.bytes {
+        Some(0) => "no bytes were read or written".to_owned(),
+        Some(few) => format!("hardly any bytes were read or written: {}", bytes(few)),
+        None => "what was read and written is not known".to_owned(),
+    };
+    format!("{DIM}  {nothing}{DIM:#}\n\n")
 }
 
 /// `12 MiB in 3,000 calls of 4 KiB (mean)`; nothing when nothing moved.
@@ -75,19 +112,17 @@ fn moved(moved: Option<u64>, calls: Option<u64>) -> Option<String> {
 /// What a device did over the time, whoever asked.
 fn device_facts(device: &DeviceUse, wall_s: f64) -> String {
     let mut facts = Vec::new();
+    if device.busy_ns > 0 && wall_s > 0.0 {
+        facts.push(format!("busy {}", percent_of((device.busy_ns as f64 / 1e9 / wall_s).min(1.0))));
+    }
     let mut requests = |n: u64, moved: u64, time_ns: u64, verb: &str| {
         if n > 0 {
             let each = if time_ns > 0 {
-                format!(", {}", units::time(time_ns as f64 / n as f64))
+                format!(" of {}", units::time(time_ns as f64 / n as f64))
             } else {
                 String::new()
             };
-            facts.push(format!(
-                "{verb} {} in {} requests ({}{each} each)",
-                bytes(moved),
-                count(n),
-                bytes(moved / n)
-            ));
+            facts.push(format!("{verb} {} in {}{each}", bytes(moved), plural(n, "request", "requests")));
         }
     };
     requests(device.reads, device.read_bytes, device.read_ns, "read");
@@ -95,11 +130,8 @@ fn device_facts(device: &DeviceUse, wall_s: f64) -> String {
     if device.flushes > 0 {
         facts.push(plural(device.flushes, "flush", "flushes"));
     }
-    if device.busy_ns > 0 && wall_s > 0.0 {
-        facts.push(format!("busy {}", percent_of((device.busy_ns as f64 / 1e9 / wall_s).min(1.0))));
-    }
     if let Some(throttle) = &device.throttle {
         facts.push(format!("limit {throttle}"));
     }
-    facts.join(", ")
+    format!("all programs together: {}", facts.join(", "))
 }

@@ -1,0 +1,129 @@
+//! The second witness on the screen: a line of what it says, and its table.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use iowhy_core::units;
+use iowhy_explain::witness::{Agreement, PartWitness, Verdict, Witness};
+
+use crate::record::{CellRecord, Record};
+use crate::render::table::{Align, layout};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Cells that have a witness, with the names they have on the screen.
+pub type Labels<'a> = Vec<(String, &'a Witness)>;
+
+/// The witnesses of the cells with these keys and labels.
+pub fn labels<'a>(record: &'a Record, named: &[(String, &'static str)]) -> Labels<'a> {
+    let of = |key: &String| record.cells.iter().find(|cell| cell.key == *key)?.witness.as_ref();
+    named.iter().filter_map(|(key, label)| Some(((*label).to_owned(), of(key)?))).collect()
+}
+
+/// The witnesses of all cells, named by the caller.
+pub fn all_labels<'a>(record: &'a Record, name: impl Fn(&CellRecord) -> String) -> Labels<'a> {
+    record.cells.iter().filter_map(|cell| Some((name(cell), cell.witness.as_ref()?))).collect()
+}
+
+/// What the second witness says: a line, and one for each request it says something else about.
+pub fn lines(record: &Record, labels: &Labels<'_>) -> String {
+    if let Some(lack) = &record.witness_lack
+        && labels.is_empty()
+    {
+        return format!("{DIM}no second witness: {lack}{DIM:#}\n");
+    }
+    let Some(tier) = labels.iter().map(|(_, witness)| witness.tier).min() else { return String::new() };
+    let with = |verdict: Verdict| labels.iter().filter(move |(_, witness)| witness.verdict == verdict);
+    let samples: u64 = labels.iter().map(|(_, witness)| witness.samples).sum();
+    let mut parts =
+        vec![format!("agrees on {} of {} requests", with(Verdict::Confirmed).count(), labels.len())];
+    let open = with(Verdict::CannotTell).count();
+    if open > 0 {
+        parts.push(format!("cannot tell of {open}"));
+    }
+    let contrary = with(Verdict::Disagrees).count();
+    if contrary > 0 {
+        parts.push(format!("disagrees on {contrary}"));
+    }
+    let mut text =
+        format!("{DIM}second witness ({}, {samples} samples): {}{DIM:#}\n", tier.id(), parts.join(", "));
+    for (label, witness) in with(Verdict::Disagrees) {
+        let differing = witness.layers.iter().filter(|part| part.result == Agreement::Disagrees);
+        let said: Vec<String> = differing.map(difference).collect();
+        let _ = writeln!(text, "  {label}: {}", said.join("; "));
+    }
+    for (label, witness) in with(Verdict::CannotTell) {
+        let _ =
+            writeln!(text, "  {DIM}{label}: {}{DIM:#}", witness.reason.as_deref().unwrap_or("cannot tell"));
+    }
+    text
+}
+
+/// `cache 120 ns fitted, 260 ns [230, 290] seen`.
+fn difference(part: &PartWitness) -> String {
+    let fitted = part.fitted.map_or_else(|| "nothing".to_owned(), |f| units::time(f.value_ns));
+    format!("{} {fitted} fitted, {} seen", part.id, seen(part))
+}
+
+fn seen(part: &PartWitness) -> String {
+    let e = &part.seen;
+    if e.low == e.high {
+        return units::time(e.value);
+    }
+    format!("{} [{}, {}]", units::time(e.value), units::time(e.low), units::time(e.high))
+}
+
+/// Both accounts of every request that was watched, part by part.
+pub fn table(record: &Record, labels: &Labels<'_>) -> String {
+    if labels.is_empty() || record.cells.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "\n{BOLD}second witness{BOLD:#} (per request; 95 % intervals; events: clock samples or sleeps)\n"
+    );
+    let mut reasons: Vec<(&str, &str)> = Vec::new();
+    let mut rows = Vec::new();
+    for (label, witness) in labels {
+        rows.push(vec![
+            format!("  {label}"),
+            String::new(),
+            units::time(witness.time_ns),
+            format!("{} requests", witness.requests),
+            witness.verdict.id().to_owned(),
+        ]);
+        for part in &witness.layers {
+            let fitted = part.fitted.map_or_else(
+                || "-".to_owned(),
+                |f| {
+                    let (low, high) = (units::time(f.low_ns), units::time(f.high_ns));
+                    format!("{} [{low}, {high}]", units::time(f.value_ns))
+                },
+            );
+            let result = match part.result {
+                Agreement::Agrees => "agrees",
+                Agreement::Disagrees => "disagrees",
+                Agreement::CannotTell => "cannot tell",
+                Agreement::NotFitted => "not fitted",
+            };
+            rows.push(vec![
+                format!("    {}", part.id),
+                fitted,
+                seen(part),
+                part.events.to_string(),
+                result.to_owned(),
+            ]);
+            if let Some(why) = &part.why
+                && !reasons.iter().any(|(id, _)| *id == part.id)
+            {
+                reasons.push((&part.id, why));
+            }
+        }
+    }
+    let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Left];
+    text.push_str(&layout(&["  request", "fitted", "seen", "events", "result"], &align, &rows));
+    for (id, why) in reasons {
+        let _ = writeln!(text, "  {DIM}{id}: {why}{DIM:#}");
+    }
+    text
+}
