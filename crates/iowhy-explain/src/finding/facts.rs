@@ -226,13 +226,16 @@ impl Facts<'_> {
         (!sizes.is_empty()).then(|| sizes.iter().map(|s| *s as f64).sum())
     }
 
-    /// The part of the bytes seen to be read that must have been read before: of each file, what all bursts read of it
-    /// beyond its size. A lower bound.
+    /// The part of the bytes seen to be read that must have been read before: of each file, what the run read of it
+    /// beyond its size, where the bytes of the run are shared out over files as those in the bursts are.
     pub(super) fn reads_beyond_sizes(&self) -> f64 {
         let mut beyond = 0.0;
         let mut all = 0.0;
+        let seen = self.tally(Side::Read);
+        let whole = self.storage_bytes(Side::Read).filter(|_| seen.calls >= ENOUGH_LOOKS).unwrap_or(0.0);
+        let scale = (whole / (seen.bytes as f64).max(1.0)).max(1.0);
         for file in self.storage_files() {
-            let read = file.reads.bytes as f64;
+            let read = file.reads.bytes as f64 * scale;
             all += read;
             beyond += file.size_bytes.map_or(0.0, |size| (read - size as f64).max(0.0));
         }

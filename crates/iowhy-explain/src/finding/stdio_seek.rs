@@ -27,8 +27,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let whole_buffer = (0.9 * PAGE_BYTES..=1.05 * LARGEST_BUFFER).contains(&mean);
     let in_bursts = 1.0 - tally.distinct_bytes as f64 / (tally.bytes as f64).max(1.0);
     let seen = share_of(tally.repeated)?;
-    // A burst is too short to meet the same bytes of a large file twice. All bursts together cannot have read more distinct
-    // bytes of a file than it holds.
+    // A burst is too short to meet the same bytes of a large file twice. The run cannot have read more distinct bytes of a
+    // file than it holds.
     let in_all = facts.reads_beyond_sizes();
     let by_bytes = in_bursts.max(in_all);
     let repeated = Range::new(seen.low.max(in_all), seen.likely.max(in_all), seen.high.max(in_all));
@@ -60,7 +60,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::bytes(tally.distinct_bytes as f64)
         ),
         format!(
-            "held against the sizes of the files, at least {} of the bytes were read again in the course of the run",
+            "held against the sizes of the files, about {} of the bytes were read again in the course of the run",
             say::percent(in_all)
         ),
         format!(
@@ -101,7 +101,7 @@ mod tests {
             .busy(Operation::Descriptor, Layer::Call, seek)
             .busy(Operation::User, Layer::Program, 1.0 - read - seek)
             .io((8_000_000, 8_000_000 * 4096), (0, 0))
-            .file(1 << 28, |f| {
+            .file(1 << 36, |f| {
                 f.reads = access(1000, 1000 * 4096, 50);
                 f.reads.after_seek = looked(seeks, 1000);
                 f.reads.repeated = looked(if distinct < 4_096_000 { 900 } else { 0 }, 1000);
