@@ -8,8 +8,6 @@ use FindingId as F;
 const EXPLAINS: &[(FindingId, FindingId)] = &[
     // The pause, and the wait for the device, are those of the write-back that each call orders.
     (F::SyncPerWrite, F::DirtyThrottle),
-    (F::SyncPerWrite, F::SmallRequests),
-    (F::SyncPerWrite, F::QueueDepthOne),
     (F::SyncPerWrite, F::DeviceSaturated),
     (F::SyncPerWrite, F::ManySmallFiles),
     // A small file is read by small requests, one file after the other.
@@ -18,6 +16,7 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     (F::ManySmallFiles, F::FreshBuffers),
     // Each seek empties the buffer: hence the many and repeated reads.
     (F::StdioSeek, F::SmallRequests),
+    (F::StdioSeek, F::CopyBound),
     (F::StdioSeek, F::CacheThrash),
     (F::StdioSeek, F::ReadaheadWaste),
     // Sequential reads wait one by one because nothing is read ahead.
@@ -39,6 +38,7 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     (F::UnalignedWrite, F::SmallRequests),
     // The writer pauses because the device is full: that it pauses says more to its author.
     (F::DirtyThrottle, F::DeviceSaturated),
+    // A mapping that is made anew each time is mapped, faulted and unmapped under the lock.
     (F::FreshBuffers, F::MmapLock),
     (F::SmallRequests, F::CopyBound),
 ];

@@ -22,7 +22,7 @@ const BUFFER_BYTES: f64 = 524_288.0;
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let copying = |e: &Entry| e.busy && e.class.layer == Layer::Copy;
     let sum = facts.account.sum(copying);
-    if facts.account.wall_share(sum) < BOUND {
+    if facts.share_without_queueing(sum.wall_ns) < BOUND {
         return None;
     }
     let moved = |side: Side| facts.bytes(side).unwrap_or(0.0);
@@ -40,8 +40,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         Range::new(0.7 * saved, saved, 1.0)
     });
     let savings =
-        facts.saved_without(|e| f64::from(copying(e))).part(part.unwrap_or(Range::new(0.1, 0.4, 0.9)));
-    let both = moved(Side::Read).min(moved(Side::Write)) > 0.4 * moved(Side::Read).max(moved(Side::Write));
+        facts.saved_without(|e| f64::from(copying(e))).part(part.unwrap_or(Range::new(0.1, 0.4, 0.7)));
+    // From file to file: the kernel can copy by itself. What comes from elsewhere (/dev/zero) it cannot.
+    let stored = |side: Side| facts.storage_bytes(side).unwrap_or(0.0);
+    let both =
+        stored(Side::Read).min(stored(Side::Write)) > 0.4 * stored(Side::Read).max(stored(Side::Write));
     let mut evidence = vec![
         format!(
             "copying {} takes {} of the wall time, at {} in each thread that copies",

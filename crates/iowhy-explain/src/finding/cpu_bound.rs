@@ -13,14 +13,15 @@ const BOUND: f64 = 0.6;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let account = facts.account;
-    let (share, how) = facts.program_share()?;
+    let (program_ns, how) = facts.program_wall()?;
+    let share = facts.share_without_queueing(program_ns);
     if share < BOUND {
         return None;
     }
+    let of = facts.time_without_queueing();
     let kernel = account.sum(|e| e.busy && e.class.layer != Layer::Program);
     let waits = account.sum(|e| !e.busy && e.wall_ns > 0.0);
-    let mut evidence =
-        vec![format!("{} of the wall time is the program's own code ({how})", say::percent(share))];
+    let mut evidence = vec![format!("{} of {of} is the program's own code ({how})", say::percent(share))];
     evidence.push(format!(
         "CPU time in the kernel takes {}, waiting on the path to the disk and for a CPU {}",
         say::percent(facts.wall_share(kernel.wall_ns)),
@@ -28,10 +29,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     ));
     Some(Finding {
         id: FindingId::CpuBound,
-        share,
+        share: facts.wall_share(program_ns),
         sentence: format!(
-            "The program computes: {} of the time is its own code, and no change to its I/O would gain much",
-            say::percent(share)
+            "The program computes: {} of {} is its own code, and no change to its I/O would gain much",
+            say::percent(share),
+            of.replace("the wall time", "the time")
         ),
         evidence,
         advice: "Look at the code itself with a CPU profiler (perf record -g, samply), or let more threads compute."
@@ -41,23 +43,17 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 }
 
 impl Facts<'_> {
-    /// Part of the wall time in the program's own code, and how it is known: from samples, else (where no stacks could
+    /// Wall time in the program's own code, and how it is known: from samples, else (where no stacks could
     /// be taken) from the kernel's split of the CPU time.
-    pub(super) fn program_share(&self) -> Option<(f64, String)> {
+    pub(super) fn program_wall(&self) -> Option<(f64, String)> {
         let program = self.account.sum(|e| e.busy && e.class.layer == Layer::Program);
         let running = self.account.sum(|e| e.busy);
         if program.wall_ns > 0.0 || running.events > 0 {
-            return Some((
-                self.wall_share(program.wall_ns),
-                format!("{} samples", say::count(program.events as f64)),
-            ));
+            return Some((program.wall_ns, format!("{} samples", say::count(program.events as f64))));
         }
         let (user, system) = (self.profile.io.user_ns? as f64, self.profile.io.system_ns? as f64);
         let part = user / (user + system).max(1.0);
-        Some((
-            self.wall_share(running.wall_ns * part),
-            "by the kernel's count of CPU time in user mode".to_owned(),
-        ))
+        Some((running.wall_ns * part, "by the kernel's count of CPU time in user mode".to_owned()))
     }
 }
 

@@ -37,7 +37,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let sum = facts.account.sum(waiting);
     let device = facts.device()?;
     let busy = facts.device_busy_share()?;
-    if facts.account.wall_share(sum) < MUCH || busy < BUSY {
+    if facts.share_without_queueing(sum.wall_ns) < MUCH || busy < BUSY {
         return None;
     }
     let in_flight = facts.in_flight();

@@ -36,6 +36,14 @@ impl Side {
         }
     }
 
+    /// System calls of the family.
+    fn call_names(self) -> &'static [&'static str] {
+        match self {
+            Side::Read => &["read", "pread64", "readv", "preadv", "preadv2"],
+            Side::Write => &["write", "pwrite64", "writev", "pwritev", "pwritev2"],
+        }
+    }
+
     /// `reads` or `writes`.
     pub(super) fn noun(self) -> &'static str {
         match self {
@@ -81,6 +89,27 @@ impl Facts<'_> {
         if wall > 0.0 { (wall_ns / wall).clamp(0.0, 1.0) } else { 0.0 }
     }
 
+    /// Wall time in which threads were runnable without a CPU.
+    pub(super) fn queueing_ns(&self) -> f64 {
+        self.account.layer(Layer::CpuQueue).wall_ns
+    }
+
+    /// A part of the wall time as a share of what is left of it without queueing for a CPU: what a program does is the
+    /// same on a crowded machine, only later.
+    pub(super) fn share_without_queueing(&self, wall_ns: f64) -> f64 {
+        let rest = self.account.wall_ns - self.queueing_ns();
+        if rest > 0.0 { (wall_ns / rest).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// How the time is called that such a share is of.
+    pub(super) fn time_without_queueing(&self) -> &'static str {
+        if self.wall_share(self.queueing_ns()) >= super::WORTH_SAVING {
+            "the time apart from queueing for a CPU"
+        } else {
+            "the wall time"
+        }
+    }
+
     /// CPU time of an operation.
     pub(super) fn busy(&self, operation: Operation) -> Sum {
         self.account.sum(|e| e.busy && e.class.operation == operation)
@@ -94,11 +123,20 @@ impl Facts<'_> {
     /// Calls of the read or write family, all kinds of files together: the kernel's own count, else scaled from bursts.
     pub(super) fn calls(&self, side: Side) -> Option<Range> {
         let io = &self.profile.io;
-        let (exact, names): (_, &[&str]) = match side {
-            Side::Read => (io.read_calls, &["read", "pread64", "readv", "preadv", "preadv2"]),
-            Side::Write => (io.write_calls, &["write", "pwrite64", "writev", "pwritev", "pwritev2"]),
+        let exact = match side {
+            Side::Read => io.read_calls,
+            Side::Write => io.write_calls,
         };
-        exact.map(|n| Range::exact(n as f64)).or_else(|| self.scaled_calls(names))
+        exact.map(|n| Range::exact(n as f64)).or_else(|| self.scaled_calls(side.call_names()))
+    }
+
+    /// The part of all system calls that are calls of the read or write family, by what bursts saw.
+    pub(super) fn part_of_calls(&self, side: Side) -> Option<f64> {
+        let sample = self.profile.calls.as_ref()?;
+        let all: u64 = sample.calls.iter().map(|c| c.calls).sum();
+        let of = sample.calls.iter().filter(|c| side.call_names().contains(&c.name.as_str()));
+        let part: u64 = of.map(|c| c.calls).sum();
+        (all >= ENOUGH_LOOKS).then(|| part as f64 / all as f64)
     }
 
     /// Bytes that they moved.
@@ -186,6 +224,22 @@ impl Facts<'_> {
         let read = self.storage_files().filter(|f| f.reads.calls > 0 || f.mapped);
         let sizes: Vec<u64> = read.filter_map(|f| f.size_bytes).collect();
         (!sizes.is_empty()).then(|| sizes.iter().map(|s| *s as f64).sum())
+    }
+
+    /// The part of the bytes seen to be read that must have been read before: of each file, what the run read of it
+    /// beyond its size, where the bytes of the run are shared out over files as those in the bursts are.
+    pub(super) fn reads_beyond_sizes(&self) -> f64 {
+        let mut beyond = 0.0;
+        let mut all = 0.0;
+        let seen = self.tally(Side::Read);
+        let whole = self.storage_bytes(Side::Read).filter(|_| seen.calls >= ENOUGH_LOOKS).unwrap_or(0.0);
+        let scale = (whole / (seen.bytes as f64).max(1.0)).max(1.0);
+        for file in self.storage_files() {
+            let read = file.reads.bytes as f64 * scale;
+            all += read;
+            beyond += file.size_bytes.map_or(0.0, |size| (read - size as f64).max(0.0));
+        }
+        if all > 0.0 { beyond / all } else { 0.0 }
     }
 
     /// Sum of the sizes of mapped files.
@@ -280,7 +334,11 @@ impl Facts<'_> {
                 let growth = (long / short).max(1.0);
                 Range::new(1.0 + (growth - 1.0) * 0.7, growth, 1.0 + (growth - 1.0) * 1.3)
             }
-            _ => Range::new(1.0, 1.3, 2.5),
+            // Above the knee it grows with the size: at 1 MiB at the latest, at 128 KiB at the earliest.
+            _ => {
+                let beyond = |knee: f64| (large / knee).max(1.0) / (small / knee).max(1.0);
+                Range::new(beyond(1_048_576.0), 1.3 * beyond(262_144.0), 2.5 * beyond(131_072.0))
+            }
         }
     }
 

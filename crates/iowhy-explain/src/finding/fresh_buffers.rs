@@ -18,6 +18,10 @@ pub(super) const RULE: Rule =
 const FAULTS_OF_A_START: f64 = 500.0;
 /// Memory that is taken anew must be at least this part of the bytes that are moved.
 const CHURN: f64 = 0.3;
+/// New memory must be so many times what the program ever held at once.
+const TURNOVER: f64 = 2.0;
+/// With less new memory than this part of the peak, by pages of the usual size, pages were huge.
+const HUGE_PAGES: f64 = 0.3;
 /// Faults inside reads and writes are the buffer's: from this part of the cost on they alone tell.
 const INSIDE: f64 = 0.3;
 
@@ -27,10 +31,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             && e.class.layer == Layer::Memory
             && matches!(e.class.operation, Operation::Read | Operation::Write)
     };
-    let mapping = facts.mapped_bytes().is_some();
-    let around = |e: &Entry| {
-        e.busy && (e.class.operation == Operation::Map || (e.class.operation == Operation::Fault && !mapping))
-    };
+    let mapping = facts.faults_are_of_files().unwrap_or_else(|| facts.mapped_bytes().is_some());
+    let around =
+        |e: &Entry| e.busy && !mapping && matches!(e.class.operation, Operation::Map | Operation::Fault);
     let cost = |e: &Entry| inside(e) || around(e);
     let sum = facts.account.sum(cost);
     let within = facts.account.sum(inside);
@@ -42,6 +45,15 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let processes = facts.profile.processes.iter().map(|p| p.count.max(1)).sum::<u64>().max(1) as f64;
     let faults = facts.profile.io.minor_faults.map(|n| (n as f64 - FAULTS_OF_A_START * processes).max(0.0));
     let fresh_bytes = faults.map(|n| n * PAGE_BYTES);
+    // Memory that is taken once and kept is not taken anew: then all of it was there at the peak. Far fewer faults than
+    // pages at the peak are those of huge pages, and tell nothing.
+    let peak = facts.profile.io.peak_memory_bytes.map(|b| b as f64 * processes);
+    if fresh_bytes
+        .zip(peak)
+        .is_some_and(|(fresh, peak)| (HUGE_PAGES * peak..TURNOVER * peak).contains(&fresh))
+    {
+        return None;
+    }
     let maps = facts.scaled_calls(&["mmap", "munmap", "brk", "madvise", "mremap"]);
     // Either the faults are taken inside the calls that move bytes, or memory comes and goes with the bytes.
     let by_bytes = fresh_bytes.is_some_and(|b| moved > 0.0 && b >= CHURN * moved && b <= 20.0 * moved);

@@ -14,8 +14,10 @@
 
 use iowhy_core::finding::Gain;
 
+use iowhy_core::layer::Layer;
+
 use super::range::Range;
-use super::{Facts, WORTH_SAVING};
+use super::{Facts, WORTH_SAVING, queueing};
 use crate::account::Entry;
 
 /// A repair that may gain less than this at the low end is not worth naming.
@@ -55,16 +57,27 @@ impl Savings {
 }
 
 impl Facts<'_> {
-    /// What would be saved if the weighted part (0 to 1) of every entry took no time. The bounds are those in the
-    /// module's header.
+    /// What would be saved if the weighted part (0 to 1) of every entry took no time, with the queueing for a CPU that
+    /// goes with it (see [`super::queueing`]). Queueing itself is not weighed. The bounds are those in the module's
+    /// header.
     pub fn saved_without(&self, weight: impl Fn(&Entry) -> f64) -> Savings {
+        let entries = queueing::shared_out(self.profile, self.account);
+        self.saved(&entries, |e| if e.class.layer == Layer::CpuQueue { 0.0 } else { weight(e) })
+    }
+
+    /// The same where the cause lies outside the program, so that its queueing stays, or is what is weighed.
+    pub(super) fn saved_without_others(&self, weight: impl Fn(&Entry) -> f64) -> Savings {
+        self.saved(&self.account.entries, weight)
+    }
+
+    fn saved(&self, entries: &[Entry], weight: impl Fn(&Entry) -> f64) -> Savings {
         let account = self.account;
-        let threads = account.entries.iter().map(|e| e.thread as usize + 1).max().unwrap_or(0);
+        let threads = entries.iter().map(|e| e.thread as usize + 1).max().unwrap_or(0);
         let mut active = vec![0.0_f64; threads];
         let mut left = vec![0.0_f64; threads];
         let (mut wall, mut busy_wall, mut busy, mut running) = (0.0, 0.0, 0.0, 0.0);
         let mut samples = 0;
-        for e in &account.entries {
+        for e in entries {
             if e.busy {
                 running += e.time_ns;
             }

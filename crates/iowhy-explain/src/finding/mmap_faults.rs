@@ -14,24 +14,39 @@ pub(super) const RULE: Rule =
 
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
+/// So many calls of mmap, over those of a start, are a habit.
+const MANY_MAPS: f64 = 60.0;
 /// What populating a mapping asks of the device in one request.
 const POPULATE_BYTES: f64 = 131_072.0;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
-    let mapped = facts.mapped_bytes()?;
+    // Files that were mapped for a moment only are not seen as such; their faults are.
+    let of_files = facts.faults_are_of_files();
+    let mapped = facts.mapped_bytes();
+    if mapped.is_none() && of_files != Some(true) {
+        return None;
+    }
     let waiting = |e: &Entry| e.class.operation == Operation::Fault && e.class.wait == Some(Wait::DeviceRead);
     let faulting = |e: &Entry| e.busy && e.class.operation == Operation::Fault;
     let waits = facts.account.sum(waiting);
     // Faults on fresh anonymous memory go with mmap, munmap and brk; those are not the mapping's.
-    let churn = facts.busy(Operation::Map).wall_ns > 0.5 * facts.busy(Operation::Fault).wall_ns;
+    let churn = match of_files {
+        Some(of_files) => !of_files,
+        None => facts.busy(Operation::Map).wall_ns > 0.5 * facts.busy(Operation::Fault).wall_ns,
+    };
     let busy = if churn { Default::default() } else { facts.account.sum(faulting) };
-    let cost_ns = waits.wall_ns + busy.wall_ns;
+    // Mapped over and over: with each unmapping the work of all faults is thrown away, and that takes time as well.
+    let maps =
+        facts.scaled_calls(&["mmap"]).filter(|m| !churn && of_files == Some(true) && m.low >= MANY_MAPS);
+    let mapping = |e: &Entry| e.busy && maps.is_some() && e.class.operation == Operation::Map;
+    let remaps = facts.account.sum(mapping);
+    let cost_ns = waits.wall_ns + busy.wall_ns + remaps.wall_ns;
 
     let memory = facts.profile.pressure.memory_bytes.map(|b| b as f64);
-    let fits = memory.is_none_or(|m| mapped <= 0.8 * m);
+    let fits = memory.zip(mapped).is_none_or(|(memory, mapped)| mapped <= 0.8 * memory);
     let fetched = facts.profile.io.device_read_bytes.unwrap_or(0) as f64;
     let in_order = facts.adjacent_reads().is_some_and(|s| s.likely >= MOSTLY);
-    let most_is_touched = fits && fetched >= MOSTLY * mapped;
+    let most_is_touched = fits && mapped.is_some_and(|mapped| fetched >= MOSTLY * mapped);
     let mean = facts.device_read_bytes_mean().unwrap_or(POPULATE_BYTES);
     let less_waiting = if in_order || most_is_touched {
         // The same bytes in large requests and in order; where requests are large already, they overlap better.
@@ -42,11 +57,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         let lanes = facts.model.map_or(4.0, |m| m.device_parallelism.max(1.2));
         Range::new(1.0 - 1.0 / (0.5 * lanes).max(1.2), 1.0 - 1.0 / lanes, 1.0 - 0.5 / lanes)
     };
-    // Populating costs about a tenth to a half of taking a fault for each page or group of pages.
+    // Populating costs about a tenth to a half of taking a fault for each page or group of pages. One mapping that is
+    // kept takes the faults of the first pass alone.
+    let fewer_faults = match maps {
+        Some(maps) => Range::new(0.4, 1.0 - 1.0 / maps.likely.max(2.0), 1.0),
+        None => Range::new(0.2, 0.5, 0.9),
+    };
     let savings = facts
         .saved_without(|e| f64::from(waiting(e)))
         .part(less_waiting)
-        .and(facts.saved_without(|e| f64::from(!churn && faulting(e))).part(Range::new(0.2, 0.5, 0.9)));
+        .and(facts.saved_without(|e| f64::from((!churn && faulting(e)) || mapping(e))).part(fewer_faults));
 
     let io = &facts.profile.io;
     let mut evidence = vec![format!(
@@ -62,14 +82,29 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::count(minor as f64)
         ));
     }
-    evidence.push(match memory {
-        Some(m) => format!("{} of files are mapped, memory is {}", say::bytes(mapped), say::bytes(m)),
-        None => format!("{} of files are mapped", say::bytes(mapped)),
+    evidence.push(match (mapped, memory) {
+        (Some(mapped), Some(m)) => {
+            format!("{} of files are mapped, memory is {}", say::bytes(mapped), say::bytes(m))
+        }
+        (Some(mapped), None) => format!("{} of files are mapped", say::bytes(mapped)),
+        (None, _) => {
+            "that the faults are those of files is seen from the kernel functions they run".to_owned()
+        }
     });
+    evidence.extend(maps.map(|maps| {
+        format!(
+            "{} calls of mmap; mapping and unmapping take {} of the wall time beside the faults",
+            say::counted(maps),
+            say::percent(facts.wall_share(remaps.wall_ns))
+        )
+    }));
     if waits.wall_ns > 0.0 && facts.device_read_bytes_mean().is_some() {
         evidence.push(format!("the device's read requests are {} on average", say::bytes(mean)));
     }
-    let advice = if in_order {
+    let advice = if maps.is_some() && remaps.wall_ns + busy.wall_ns > waits.wall_ns {
+        "Map each file once and keep the mapping: with munmap the work of all its faults is thrown away. For a look at a \
+         small part of a file, pread into a buffer that is kept costs less than a mapping."
+    } else if in_order {
         "Tell the kernel that you go through in order: madvise(MADV_SEQUENTIAL), or madvise(MADV_POPULATE_READ) on some \
          MiB ahead; or read() into a buffer of 128 KiB or more."
     } else if fits {

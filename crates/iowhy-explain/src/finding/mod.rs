@@ -17,11 +17,13 @@ mod healthy;
 mod inode_lock;
 mod lock;
 mod many_small_files;
+mod mapping;
 mod mmap_faults;
 mod mmap_lock;
 mod no_readahead;
 mod noisy_neighbour;
 mod queue_depth_one;
+mod queueing;
 mod range;
 mod readahead_waste;
 mod report;
@@ -95,20 +97,31 @@ pub const RULES: &[Rule] = &[
     healthy::RULE,
 ];
 
+/// What others cost stands above the program's own causes only where it is clearly more: a neighbour may be gone in the
+/// next run, and the predictions of the own causes hold with and without it.
+const NEIGHBOUR_FIRST: f64 = 1.5;
+
 /// The causes, the one with the greatest predicted gain first; causes whose gain cannot be predicted follow, by their
-/// share of the wall time. Never empty: where nothing can be repaired, exactly one of `cpu-bound`,
-/// `waiting-elsewhere` and `healthy` says what the program does instead.
+/// share of the wall time. What others cost (`noisy-neighbour`) comes first only where it gains [`NEIGHBOUR_FIRST`]
+/// times what the best of the program's own causes gains, else after the best of them. Never empty: where nothing of
+/// the program's own can be repaired, exactly one of `cpu-bound`, `waiting-elsewhere` and `healthy` says what the
+/// program does instead, also beside a neighbour.
 pub fn judge(facts: &Facts<'_>) -> Vec<Finding> {
     let found = |repairable: bool| {
         RULES.iter().filter(move |r| r.id.is_repairable() == repairable).filter_map(|r| (r.judge)(facts))
     };
     let mut findings = conflict::resolved(found(true).collect());
-    let weight = |f: &Finding| (f.gain.map_or(0.0, |g| g.predicted), f.share);
-    findings.sort_by(|a, b| {
-        let (a, b) = (weight(a), weight(b));
-        b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1))
-    });
-    if findings.is_empty() {
+    let neighbour = findings.iter().position(|f| f.id == FindingId::NoisyNeighbour);
+    let neighbour = neighbour.map(|at| findings.remove(at));
+    let gain = |f: &Finding| f.gain.map_or(0.0, |g| g.predicted);
+    findings.sort_by(|a, b| gain(b).total_cmp(&gain(a)).then_with(|| b.share.total_cmp(&a.share)));
+    let own = !findings.is_empty();
+    if let Some(neighbour) = neighbour {
+        let clearly_more = findings.first().is_none_or(|f| gain(&neighbour) > NEIGHBOUR_FIRST * gain(f));
+        let at = findings.iter().position(|f| gain(f) < gain(&neighbour)).unwrap_or(findings.len());
+        findings.insert(if clearly_more { 0 } else { at.max(1) }, neighbour);
+    }
+    if !own {
         findings.extend(found(false).next());
     }
     findings

@@ -19,22 +19,19 @@ const WINDOW_BYTES: f64 = 131_072.0;
 const SMALL_BYTES: f64 = 32_768.0;
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
-/// Read-ahead that fetched more than this share works.
-const WORKS: f64 = 0.3;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let sequential = facts.sequential_reads().filter(|s| s.likely >= MOSTLY)?;
     let mean = facts.device_read_bytes_mean().filter(|b| *b <= SMALL_BYTES)?;
-    let ahead = facts.profile.block.as_ref().filter(|b| b.own_read_bytes > 0);
-    let ahead = ahead.map(|b| b.own_read_ahead_bytes as f64 / b.own_read_bytes as f64);
-    // Not even page-sized steps: many small files, each read from its start.
+    // That read-ahead asked for the requests is no sign that it works: with a hint against it the kernel sends each page
+    // by the same way, one at a time. Their size tells.
+    let fetched = facts.profile.io.device_read_bytes.unwrap_or(0) as f64;
+    // Not even page-sized steps: many small files, each read from its start. Mapped files are read by faults alone, so
+    // what the device gave counts where it is more.
     let per_open = facts
         .scaled_calls(&["open", "openat"])
-        .map(|opens| facts.bytes(Side::Read).unwrap_or(0.0) / opens.likely.max(1.0));
-    if facts.direct_share(Side::Read) >= MOSTLY
-        || ahead.is_some_and(|share| share > WORKS)
-        || per_open.is_some_and(|bytes| bytes < WINDOW_BYTES)
-    {
+        .map(|opens| facts.bytes(Side::Read).unwrap_or(0.0).max(fetched) / opens.likely.max(1.0));
+    if facts.direct_share(Side::Read) >= MOSTLY || per_open.is_some_and(|bytes| bytes < WINDOW_BYTES) {
         return None;
     }
     let waiting = |e: &Entry| {
@@ -57,7 +54,6 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(facts.wall_share(sum.wall_ns))
         ),
     ];
-    evidence.extend(ahead.map(|share| format!("{} of the bytes were read ahead", say::percent(share))));
     evidence.extend(device.zip(window).map(|(d, w)| match w {
         0 => format!("read-ahead is switched off on {} (window 0)", d.name),
         w => format!("the read-ahead window of {} is {}", d.name, say::bytes(w as f64)),

@@ -96,7 +96,8 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
     if part.likely < NUISANCE || sum.wall_ns <= 0.0 {
         return None;
     }
-    let savings = facts.saved_without(|e| f64::from(waiting(e))).part(part).part(Range::new(0.4, 0.9, 1.0));
+    let savings =
+        facts.saved_without_others(|e| f64::from(waiting(e))).part(part).part(Range::new(0.4, 0.9, 1.0));
     evidence.push(format!(
         "waiting for the device takes {} of the wall time",
         say::percent(facts.wall_share(sum.wall_ns))
@@ -146,7 +147,7 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
         evidence.push(format!("of the busy CPU time, by samples: {}", list.join(", ")));
     }
     Some(Part {
-        savings: facts.saved_without(|e| f64::from(queued(e))).part(alone),
+        savings: facts.saved_without_others(|e| f64::from(queued(e))).part(alone),
         sentence: format!(
             "Others use the CPUs: they take {} of the CPU time{who}, and the program's threads wait for a CPU {} of the \
              time",
@@ -211,7 +212,7 @@ mod tests {
                 .busy(Operation::User, Layer::Program, 0.5)
                 .with(|p| p.pressure.others_cpu_share = Some(others))
         };
-        assert_eq!(run(0.7).ids(), [FindingId::NoisyNeighbour]);
+        assert_eq!(run(0.7).ids(), [FindingId::NoisyNeighbour, FindingId::CpuBound]);
         let named = run(0.7).with(|p| {
             p.pressure.others_on_cpu = vec![OtherOnCpu {
                 name: "rustc".into(),

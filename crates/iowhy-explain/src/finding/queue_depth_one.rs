@@ -6,7 +6,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use super::facts::{Side, share_of};
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, say};
+use super::{Facts, Rule, say, sync_per_write};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
@@ -26,8 +26,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let reads = facts.waiting(Operation::Read, Wait::DeviceRead).wall_ns;
     let writes = facts.waiting(Operation::Write, Wait::DeviceWrite).wall_ns;
     let in_flight = facts.in_flight_of(if reads >= writes { Side::Read } else { Side::Write });
+    let durable = sync_per_write::claims_writes(facts);
     let waiting = |e: &Entry| match (e.class.operation, e.class.wait) {
-        (Operation::Read, Some(Wait::DeviceRead)) | (Operation::Write, Some(Wait::DeviceWrite)) => true,
+        (Operation::Read, Some(Wait::DeviceRead)) => true,
+        // Writes that are made durable one by one wait for that.
+        (Operation::Write, Some(Wait::DeviceWrite)) => !durable,
         (Operation::Ring | Operation::Aio, Some(Wait::Completion)) => in_flight.is_some(),
         _ => false,
     };

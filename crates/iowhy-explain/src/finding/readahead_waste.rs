@@ -15,8 +15,13 @@ use crate::classify::{Operation, Wait};
 pub(super) const RULE: Rule =
     Rule { id: FindingId::ReadaheadWaste, manual: include_str!("readahead-waste.md"), judge };
 
+/// With more of the reads in order than this, read-ahead is what is wanted.
+const IN_ORDER: f64 = 0.95;
 /// The device must have read so many times what was needed.
 const WASTEFUL: f64 = 2.0;
+/// What one fault maps: the 64 KiB around it as far as they are in the cache, and of large folios some more. Sequential
+/// passes over large folios were seen to take a fault for each 130 KiB.
+const FAULT_AROUND_BYTES: f64 = 131_072.0;
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
 
@@ -29,10 +34,17 @@ struct Need {
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let fetched = facts.profile.io.device_read_bytes.filter(|b| *b > 0)? as f64;
-    if facts.sequential_reads().is_some_and(|s| s.likely >= MOSTLY) {
-        return None;
-    }
-    let need = by_calls(facts).filter(|n| fetched >= WASTEFUL * n.bytes);
+    let by_mapping = facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns
+        > facts.waiting(Operation::Read, Wait::DeviceRead).wall_ns;
+    // Records that are read in parts follow each other within a record. What was fetched beside what was asked for
+    // tells more than the order of the calls, from half as much again.
+    let wasteful = match facts.sequential_reads() {
+        Some(s) if !by_mapping && s.likely >= IN_ORDER => return None,
+        Some(s) if !by_mapping && s.likely >= MOSTLY => 1.5 * WASTEFUL,
+        _ => WASTEFUL,
+    };
+    // The order of the faults counts for mapped files, and not that of the few calls beside them.
+    let need = by_calls(facts).filter(|n| fetched >= wasteful * n.bytes);
     let need = need.or_else(|| by_faults(facts, fetched).filter(|n| fetched >= WASTEFUL * n.bytes))?;
     let factor = fetched / need.bytes.max(PAGE_BYTES);
     let wasted = 1.0 - 1.0 / factor;
@@ -67,12 +79,15 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         ),
     ];
     evidence.extend(
-        facts.sequential_reads().map(|s| format!("only {} of the reads follow each other", say::share(s))),
+        facts
+            .sequential_reads()
+            .filter(|_| need.operation == Operation::Read)
+            .map(|s| format!("only {} of the reads follow each other", say::share(s))),
     );
     let advice = match need.operation {
         Operation::Fault => {
-            "Say madvise(MADV_RANDOM) for the mapping: it is larger than memory and touched at random, so pages that a \
-             fault fetches around the one it needs are evicted unused."
+            "Say madvise(MADV_RANDOM) for the mapping: it is touched at random, and most pages that a fault fetches around \
+             the one it needs were never used in this run. Where a longer run comes to use them all, leave it as it is."
         }
         _ => {
             "Say posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) for files that are read at random (Python os.posix_fadvise), \
@@ -105,7 +120,29 @@ fn by_calls(facts: &Facts<'_>) -> Option<Need> {
 
 /// A page for each fault that needed one, of a mapping that is larger than memory. In a mapping that fits, what a fault
 /// fetches beside its page is likely to be used later: then `MADV_RANDOM` would harm, and nothing is said.
+///
+/// Of a mapping that fits, it is said where the run itself shows it: a fault maps about [`FAULT_AROUND_BYTES`] at the most,
+/// so all faults of the run together have not used half of what was fetched, and the device was not read in order.
 fn by_faults(facts: &Facts<'_>, fetched: f64) -> Option<Need> {
+    let io = &facts.profile.io;
+    if let (Some(major @ 1..), Some(minor)) = (io.major_faults, io.minor_faults)
+        && facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns > 0.0
+    {
+        let faults = major as f64 + minor as f64;
+        let mapped = faults * FAULT_AROUND_BYTES;
+        let in_order = facts.adjacent_reads().is_none_or(|s| s.high >= IN_ORDER);
+        if !in_order && fetched >= WASTEFUL * mapped {
+            return Some(Need {
+                bytes: mapped,
+                words: format!(
+                    "{} page faults mapped about {} of it at the most",
+                    say::count(faults),
+                    say::bytes(mapped)
+                ),
+                operation: Operation::Fault,
+            });
+        }
+    }
     let memory = facts.profile.pressure.memory_bytes? as f64;
     let mapped = facts.mapped_bytes().filter(|b| *b > memory)?;
     let major = facts.profile.io.major_faults.filter(|n| *n > 0)? as f64;
@@ -148,6 +185,36 @@ mod tests {
     #[test]
     fn a_window_for_each_random_page_is_named_and_a_page_for_a_page_not() {
         slow_and_repaired(FindingId::ReadaheadWaste, &random(131_072, 0.4, 3.0), &random(4096, 0.05, 3.0));
+    }
+
+    #[test]
+    fn a_mapping_whose_faults_cannot_have_used_what_was_fetched_is_named_though_it_fits() {
+        let run = |faults: u64, adjacent: u64| {
+            Run::new(10.0)
+                .wait(Operation::Fault, Wait::DeviceRead, 0.9)
+                .busy(Operation::User, Layer::Program, 0.1)
+                .device_read(1 << 30)
+                .with(|p| (p.io.major_faults, p.io.minor_faults) = (Some(200), Some(faults)))
+                .file(1 << 30, |f| f.mapped = true)
+                .block(500, 1 << 30, adjacent, 1 << 30)
+                .ids()
+                .contains(&FindingId::ReadaheadWaste)
+        };
+        assert!(run(1300, 250));
+        assert!(!run(20_000, 250), "so many faults may have used all of it");
+        assert!(!run(1300, 495), "a pass in order");
+    }
+
+    #[test]
+    fn records_read_in_parts_are_read_ahead_in_vain_too() {
+        let run = |fetched: u64, sequential: u64| {
+            let mut run = random(fetched, 0.3, 3.0);
+            run.profile.files[0].reads = access(1000, 4_096_000, sequential);
+            run.ids().contains(&FindingId::ReadaheadWaste)
+        };
+        assert!(run(131_072, 875), "the order within records");
+        assert!(!run(131_072, 1000), "a pass in order");
+        assert!(!run(20_480, 875), "little more than was asked for");
     }
 
     #[test]

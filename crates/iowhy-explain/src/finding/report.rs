@@ -4,7 +4,7 @@
 use iowhy_core::finding::{Finding, FindingId};
 
 use super::gain::Savings;
-use super::{Facts, WORTH_SAVING};
+use super::{Facts, WORTH_SAVING, say};
 
 /// A cause before it is decided whether it is worth naming.
 pub(super) struct Draft {
@@ -26,11 +26,23 @@ impl Draft {
             Some(savings) => savings.is_worth(wall),
             None => wall > 0.0 && self.cost_ns >= WORTH_SAVING * wall,
         };
+        let mut evidence = self.evidence;
+        let queued = facts.wall_share(facts.queueing_ns());
+        if self.savings.is_some()
+            && !matches!(self.id, FindingId::NoisyNeighbour | FindingId::Throttled)
+            && queued >= WORTH_SAVING
+        {
+            evidence.push(format!(
+                "queueing for a CPU takes {} of the wall time; the gain counts what of it goes with this cause, as it \
+                 goes with sleeps and CPU time",
+                say::percent(queued)
+            ));
+        }
         worth.then(|| Finding {
             id: self.id,
             share: facts.wall_share(self.cost_ns),
             sentence: self.sentence,
-            evidence: self.evidence,
+            evidence,
             advice: self.advice,
             gain: self.savings.map(|s| s.gain(wall)),
         })

@@ -9,9 +9,9 @@ use super::facts::{PAGE_BYTES, Side, share_of};
 use super::gain::Savings;
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, say};
-use crate::account::Entry;
-use crate::classify::Wait;
+use super::{Facts, Rule, say, sync_per_write};
+use crate::account::{Entry, Sum};
+use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule =
     Rule { id: FindingId::SmallRequests, manual: include_str!("small-requests.md"), judge };
@@ -34,7 +34,9 @@ struct Finds {
 }
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
-    let sides: Vec<Finds> = Side::BOTH.into_iter().filter_map(|side| one_side(facts, side)).collect();
+    // Writes that are made durable one by one are small for that reason.
+    let sides = Side::BOTH.into_iter().filter(|s| *s == Side::Read || !sync_per_write::claims_writes(facts));
+    let sides: Vec<Finds> = sides.filter_map(|side| one_side(facts, side)).collect();
     let worst = sides.iter().max_by(|a, b| a.savings.0.likely.total_cmp(&b.savings.0.likely))?;
     let sentence = format!(
         "{} {} of {} each: the cost is the calls, not the bytes",
@@ -87,12 +89,22 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
             || (direct && matches!(e.class.layer, Layer::Block | Layer::Device));
         e.busy && e.class.operation == operation && own_layer
     };
-    let busy = facts.account.sum(per_call);
+    // Entering and leaving the kernel is often seen before it is known which call it is: each call has the same part.
+    let entry_part = facts.part_of_calls(side).unwrap_or(0.0);
+    let entering =
+        |e: &Entry| e.busy && e.class.operation == Operation::Unknown && e.class.layer == Layer::Call;
+    let own = facts.account.sum(per_call);
+    let entries = facts.account.sum(entering);
+    let busy = Sum {
+        time_ns: own.time_ns + entry_part * entries.time_ns,
+        wall_ns: own.wall_ns + entry_part * entries.wall_ns,
+        events: own.events,
+    };
     if busy.wall_ns <= 0.0 || calls < 1.0 {
         return None;
     }
     let saved_cpu = facts
-        .saved_without(|e| f64::from(per_call(e)))
+        .saved_without(|e| if entering(e) { entry_part } else { f64::from(per_call(e)) })
         .part(fraction(facts, side, direct, busy.time_ns, calls, bytes))
         .part(mergeable)
         .part(storage);
@@ -167,7 +179,6 @@ fn fraction(facts: &Facts<'_>, side: Side, direct: bool, busy_ns: f64, calls: f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::Operation;
     use crate::finding::synthetic::{Run, access, looked, model, slow_and_repaired};
 
     /// A second of cached reads of so many bytes: 240 ns a call, 20 ns a page, 0.05 ns a byte, and 1 GB in all.

@@ -25,8 +25,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let mean = (tally.calls > 0).then(|| tally.bytes as f64 / tally.calls as f64)?;
     // A library reads its whole buffer. Reads at the end of a file are shorter, so the mean is a little less.
     let whole_buffer = (0.9 * PAGE_BYTES..=1.05 * LARGEST_BUFFER).contains(&mean);
-    let by_bytes = 1.0 - tally.distinct_bytes as f64 / (tally.bytes as f64).max(1.0);
-    let repeated = share_of(tally.repeated)?;
+    let in_bursts = 1.0 - tally.distinct_bytes as f64 / (tally.bytes as f64).max(1.0);
+    let seen = share_of(tally.repeated)?;
+    // A burst is too short to meet the same bytes of a large file twice. The run cannot have read more distinct bytes of a
+    // file than it holds.
+    let in_all = facts.reads_beyond_sizes();
+    let by_bytes = in_bursts.max(in_all);
+    let repeated = Range::new(seen.low.max(in_all), seen.likely.max(in_all), seen.high.max(in_all));
     if !whole_buffer || repeated.likely < REPEATED || by_bytes < REPEATED {
         return None;
     }
@@ -48,10 +53,15 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::bytes(mean)
         ),
         format!(
-            "{} of them fetched bytes that had been fetched before; {} were moved for {} of distinct bytes in the bursts",
-            say::share(repeated),
+            "{} of them fetched bytes that had been fetched before in the same burst; {} were moved for {} of distinct \
+             bytes in the bursts",
+            say::share(seen),
             say::bytes(tally.bytes as f64),
             say::bytes(tally.distinct_bytes as f64)
+        ),
+        format!(
+            "held against the sizes of the files, about {} of the bytes were read again in the course of the run",
+            say::percent(in_all)
         ),
         format!(
             "reading takes {} of the wall time, seeking {}",
@@ -91,7 +101,7 @@ mod tests {
             .busy(Operation::Descriptor, Layer::Call, seek)
             .busy(Operation::User, Layer::Program, 1.0 - read - seek)
             .io((8_000_000, 8_000_000 * 4096), (0, 0))
-            .file(1 << 28, |f| {
+            .file(1 << 36, |f| {
                 f.reads = access(1000, 1000 * 4096, 50);
                 f.reads.after_seek = looked(seeks, 1000);
                 f.reads.repeated = looked(if distinct < 4_096_000 { 900 } else { 0 }, 1000);

@@ -17,6 +17,8 @@ pub(super) const RULE: Rule =
 
 /// More writes than this for one sync are a batch already.
 const BATCHED: f64 = 32.0;
+/// More bytes than this for one sync are a batch already: their transfer takes longer than making them durable.
+const BATCHED_BYTES: f64 = 1_048_576.0;
 /// Below this, writing a batch back takes hardly longer than writing one record back.
 const SMALL_WRITEBACK_BYTES: f64 = 65_536.0;
 /// Writes on descriptors with O_SYNC or O_DSYNC are the habit from this share on.
@@ -29,6 +31,12 @@ fn durable_wait(wait: Wait) -> bool {
         wait,
         Wait::DataWriteback | Wait::CacheFlush | Wait::Journal | Wait::JournalSpace | Wait::DeviceWrite
     )
+}
+
+/// Whether it is this rule's cause that writes are small and wait one by one: then they are none of other rules'
+/// business. Reads are.
+pub(super) fn claims_writes(facts: &Facts<'_>) -> bool {
+    judge(facts).is_some()
 }
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
@@ -50,7 +58,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let writes_each = writes / syncs.likely;
-    if writes_each > BATCHED {
+    let large = facts.bytes(Side::Write).is_some_and(|bytes| bytes / syncs.likely >= BATCHED_BYTES);
+    if writes_each > BATCHED || large {
         return None;
     }
 

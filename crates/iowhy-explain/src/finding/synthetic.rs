@@ -60,9 +60,14 @@ impl Run {
         self.entry(Class { operation, layer, wait: Some(wait) }, false, share, 1000)
     }
 
-    /// Runnable without a CPU.
+    /// Runnable without a CPU, in its own code.
     pub(crate) fn queued(self, share: f64) -> Run {
-        self.entry(Class { operation: Operation::User, layer: Layer::CpuQueue, wait: None }, false, share, 0)
+        self.queued_in(Operation::User, share)
+    }
+
+    /// Runnable without a CPU, in this operation.
+    pub(crate) fn queued_in(self, operation: Operation, share: f64) -> Run {
+        self.entry(Class { operation, layer: Layer::CpuQueue, wait: None }, false, share, 0)
     }
 
     /// Another thread, active at the same time as those before it.

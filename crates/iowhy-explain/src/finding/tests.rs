@@ -38,6 +38,41 @@ fn two_causes_are_ranked_by_what_they_save() {
 }
 
 #[test]
+fn a_crowded_cpu_does_not_hide_what_the_program_itself_does() {
+    // A second of syncing and a second of computing, stretched by others to ten.
+    let run = |sync: f64| {
+        Run::new(10.0)
+            .wait(Operation::Sync, Wait::CacheFlush, sync)
+            .queued_in(Operation::Sync, 4.0 * sync)
+            .busy(Operation::User, Layer::Program, 0.2 - sync)
+            .queued(0.8 - 4.0 * sync)
+            .io((0, 0), (1000, 100_000))
+            .calls(&[("write", 1000), ("fdatasync", 1000)])
+            .with(|p| p.pressure.others_cpu_share = Some(0.8))
+    };
+    let syncing = run(0.18).findings();
+    assert_eq!(syncing[0].id, FindingId::SyncPerWrite, "{syncing:#?}");
+    // By hand: nine tenths of the time, queueing included, of which 99 % go.
+    assert!((syncing[0].gain.unwrap().predicted - 1.0 / (1.0 - 0.9 * 0.99)).abs() < 0.01);
+    // Where the neighbour costs clearly more, it goes first; the small own cause stays.
+    assert_eq!(run(0.02).ids(), [FindingId::NoisyNeighbour, FindingId::SyncPerWrite]);
+    assert_eq!(run(0.0).ids(), [FindingId::NoisyNeighbour, FindingId::CpuBound]);
+}
+
+#[test]
+fn reads_have_causes_of_their_own_beside_durable_writes() {
+    let run = Run::new(10.0)
+        .wait(Operation::Sync, Wait::CacheFlush, 0.5)
+        .wait(Operation::Read, Wait::DeviceRead, 0.4)
+        .busy(Operation::User, Layer::Program, 0.1)
+        .io((1000, 4_096_000), (1000, 512_000))
+        .file(1 << 30, |f| f.reads = access(1000, 4_096_000, 0))
+        .device(0.9, 1.0, |d| (d.reads, d.read_bytes) = (1000, 4_096_000))
+        .calls(&[("write", 1000), ("fdatasync", 1000)]);
+    assert_eq!(run.ids(), [FindingId::SyncPerWrite, FindingId::QueueDepthOne]);
+}
+
+#[test]
 fn innocent_programs_are_left_alone() {
     let compiler = Run::new(20.0)
         .busy(Operation::User, Layer::Program, 0.85)
@@ -247,7 +282,8 @@ proptest! {
         let findings = run.findings();
         prop_assert!(!findings.is_empty());
         let innocent = findings.iter().filter(|f| !f.id.is_repairable()).count();
-        prop_assert!(innocent == 0 || findings.len() == 1, "{findings:#?}");
+        let own = findings.iter().filter(|f| f.id.is_repairable() && f.id != FindingId::NoisyNeighbour).count();
+        prop_assert_eq!(innocent, usize::from(own == 0), "{:#?}", findings);
         let mut last = f64::INFINITY;
         for f in &findings {
             prop_assert!((0.0..=1.0).contains(&f.share), "{f:#?}");
@@ -261,8 +297,10 @@ proptest! {
                 prop_assert!(g.predicted >= 1.0 / (1.0 - WORTH_SAVING) - 1e-9, "{f:#?}");
             }
             let weight = f.gain.map_or(0.0, |g| g.predicted);
-            prop_assert!(weight <= last, "not ranked: {findings:#?}");
-            last = weight;
+            if f.id != FindingId::NoisyNeighbour {
+                prop_assert!(weight <= last, "not ranked: {findings:#?}");
+                last = weight;
+            }
         }
     }
 }
