@@ -4,10 +4,10 @@
 //! What was not seen is `None`. What may not enter: causes, thresholds, words.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{Access, DeviceUse, FileUse, SampledShare};
+use iowhy_core::profile::{Access, DeviceUse, FileUse, SampledShare, Tier};
 
-use super::Facts;
 use super::range::Range;
+use super::{Facts, say};
 use crate::account::{Entry, Sum};
 use crate::classify::{Operation, Wait};
 
@@ -352,6 +352,38 @@ impl Facts<'_> {
     pub(super) fn concurrency(&self, pick: impl Fn(&Entry) -> bool) -> f64 {
         let sum = self.account.sum(pick);
         if sum.wall_ns > 0.0 { (sum.time_ns / sum.wall_ns).max(1.0) } else { 1.0 }
+    }
+
+    /// Samples and sleeps that the account rests on.
+    pub(super) fn evidence(&self) -> u64 {
+        self.account.entries.iter().fold(0, |sum, e| sum.saturating_add(e.events))
+    }
+
+    /// Whether the sleeps in the account are all that there were. Otherwise they are looks that found a thread asleep, or
+    /// sleeps of a part of the run: their number says nothing about how many there were, nor how long each was.
+    pub(super) fn sleeps_are_counted(&self) -> bool {
+        self.profile.sight.tier >= Tier::T1 && self.profile.observer.switch_duty >= 1.0
+    }
+
+    /// The part of the wall time in which nobody was active and of which it is not known what was waited for, as a share
+    /// of the wall time: the idle time, shared out by the time of the waits off the path.
+    pub(super) fn idle_unexplained(&self) -> f64 {
+        let off_path = |e: &Entry| e.class.wait.is_some_and(|w| !w.on_path());
+        let all = self.account.sum(off_path).time_ns;
+        let unknown = self.account.wait(Wait::Unknown).time_ns;
+        if all > 0.0 { self.wall_share(self.account.idle_wall_ns * unknown / all) } else { 0.0 }
+    }
+
+    /// How often and how long each: `120 waits for the device, 1.2 ms each`; without the mean where only looks were
+    /// taken: `waits for the device, seen in 120 looks`.
+    pub(super) fn waits_in_words(&self, sum: Sum, one: &str, several: &str) -> String {
+        if !self.sleeps_are_counted() {
+            let looks = if sum.events == 1 { "look" } else { "looks" };
+            return format!("{several}, seen in {} {looks}", say::count(sum.events as f64));
+        }
+        let noun = if sum.events == 1 { one } else { several };
+        let each = sum.time_ns / (sum.events as f64).max(1.0);
+        format!("{} {noun}, {} each", say::count(sum.events as f64), say::time(each))
     }
 
     /// Number of threads that were seen, pools unfolded.

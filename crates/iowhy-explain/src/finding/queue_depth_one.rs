@@ -58,9 +58,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         saved(lanes.high),
     ));
     let mut evidence = vec![format!(
-        "{} waits for the device, {} each, take {} of the wall time; {} at a time",
-        say::count(sum.events as f64),
-        say::time(sum.time_ns / (sum.events as f64).max(1.0)),
+        "{}: {} of the wall time; {} at a time",
+        facts.waits_in_words(sum, "wait for the device", "waits for the device"),
         say::percent(facts.wall_share(sum.wall_ns)),
         threads_words(threads)
     )];
