@@ -4,7 +4,7 @@
 //! What was not seen is `None`. What may not enter: causes, thresholds, words.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{Access, DeviceUse, FileUse, SampledShare, Tier};
+use iowhy_core::profile::{Access, CallCount, DeviceUse, FileUse, SampledShare, Tier};
 
 use super::range::Range;
 use super::{Facts, say};
@@ -164,15 +164,53 @@ impl Facts<'_> {
         Some(if low == high { Range::exact(likely) } else { Range::new(low, likely, high) })
     }
 
-    /// Calls that make data durable: from bursts, else from the sleeps in them (each such call sleeps about once for
-    /// each thing it waits for, so the most frequent thing counts).
+    /// Calls that make data durable: the kernel's count of writes times the syncs for each write that bursts saw, else
+    /// scaled from bursts, else from the sleeps in them (each such call sleeps about once for each thing it waits for, so
+    /// the most frequent thing counts; where sleeps were not counted, no more than the devices were flushed).
     pub(super) fn syncs(&self) -> Option<Range> {
+        if let Some(by_writes) = self.syncs_by_writes() {
+            return Some(by_writes);
+        }
         if let Some(scaled) = self.scaled_calls(&SYNC_CALLS).filter(|r| r.likely > 0.0) {
             return Some(scaled);
         }
         let kinds = [Wait::DataWriteback, Wait::CacheFlush, Wait::Journal, Wait::DeviceWrite];
         let most = kinds.iter().map(|w| self.waiting(Operation::Sync, *w).events).max().unwrap_or(0) as f64;
+        let flushes: u64 = self.profile.devices.iter().map(|d| d.flushes).sum();
+        let most = if !self.sleeps_are_counted() && flushes > 0 { most.min(flushes as f64) } else { most };
         (most > 0.0).then(|| Range::new(most / 2.0, most, most * 1.5))
+    }
+
+    /// Syncs by the ratio to writes (Cochran, Sampling Techniques, 1977, section 6.4): how long bursts take cancels out,
+    /// and the number of writes is known exactly. `None` where every call was seen, or too few writes were.
+    fn syncs_by_writes(&self) -> Option<Range> {
+        let sample = self.profile.calls.as_ref().filter(|c| !c.complete)?;
+        let all_writes = self.profile.io.write_calls? as f64;
+        let of = |names: &[&str]| -> Vec<_> {
+            sample.calls.iter().filter(|c| names.contains(&c.name.as_str())).collect()
+        };
+        let (syncs, writes) = (of(&SYNC_CALLS), of(Side::Write.call_names()));
+        let seen = |calls: &[&CallCount]| calls.iter().map(|c| c.calls).sum::<u64>();
+        let (seen_syncs, seen_writes) = (seen(&syncs) as f64, seen(&writes));
+        if seen_syncs < 1.0 || seen_writes < ENOUGH_LOOKS || all_writes < seen_writes as f64 {
+            return None;
+        }
+        let ratio = seen_syncs / seen_writes as f64;
+        let likely = all_writes * ratio;
+        let in_burst = |calls: &[&CallCount], i: usize| -> f64 {
+            calls.iter().filter_map(|c| c.per_burst.get(i)).map(|n| f64::from(*n)).sum()
+        };
+        let bursts = syncs.iter().chain(&writes).map(|c| c.per_burst.len()).max().unwrap_or(0);
+        let mean = (0..bursts).map(|i| in_burst(&writes, i)).sum::<f64>() / (bursts as f64).max(1.0);
+        if bursts < 2 || mean <= 0.0 {
+            return Some(Range::new((likely / 2.0).max(seen_syncs), likely, likely * 2.0));
+        }
+        let n = bursts as f64;
+        let squares: f64 =
+            (0..bursts).map(|i| (in_burst(&syncs, i) - ratio * in_burst(&writes, i)).powi(2)).sum();
+        // Twice the standard error, more for the few bursts there are.
+        let arm = (2.0 + 10.0 / (n * n)) * (squares / (n - 1.0) / n).sqrt() / mean * all_writes;
+        Some(Range::new((likely - arm).max(seen_syncs), likely, likely + arm))
     }
 
     /// What bursts saw of reads or writes of regular files and block devices.
@@ -402,9 +440,10 @@ fn access(file: &FileUse, side: Side) -> &Access {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::{CallCount, CallSample};
+    use iowhy_core::profile::CallSample;
 
     use super::*;
+    use crate::finding::FindingId;
     use crate::finding::synthetic::Run;
 
     #[test]
@@ -432,6 +471,27 @@ mod tests {
         assert!(uneven.low < 400.0 && uneven.likely == 400.0 && uneven.high > 400.0);
         assert_eq!(run(vec![0, 20], true), Range::exact(20.0));
         assert_eq!(run(vec![20], false), Range::new(100.0, 200.0, 400.0));
+    }
+
+    #[test]
+    fn syncs_follow_the_writes_and_not_the_time_of_bursts() {
+        // A batched writer: bursts happened to see one second in ten of a run that writes only at its start.
+        let count = |name: &str, per_burst: [u32; 4]| CallCount {
+            name: name.into(),
+            calls: per_burst.iter().map(|n| u64::from(*n)).sum(),
+            per_burst: per_burst.to_vec(),
+            ..CallCount::default()
+        };
+        let mut run = Run::new(10.0).io((0, 0), (1000, 100_000));
+        run.profile.calls = Some(CallSample {
+            bursts: 4,
+            observed_ns: 1_000_000_000,
+            calls: vec![count("write", [100, 50, 150, 0]), count("fsync", [2, 1, 3, 0])],
+            ..CallSample::default()
+        });
+        let syncs = run.facts(|f| f.syncs()).unwrap();
+        assert_eq!((syncs.low, syncs.likely, syncs.high), (20.0, 20.0, 20.0));
+        assert!(!run.wait(Operation::Sync, Wait::CacheFlush, 0.5).ids().contains(&FindingId::SyncPerWrite));
     }
 
     #[test]
