@@ -251,6 +251,19 @@ impl Facts<'_> {
         (calls >= ENOUGH_LOOKS).then(|| (part(storage.calls, calls), part(storage.bytes, bytes)))
     }
 
+    /// The part of the calls whose size the program chooses: those to such files, and to character devices other than
+    /// terminals (/dev/null, /dev/zero); `None` where bursts saw too little.
+    pub(super) fn sizable_part(&self, side: Side) -> Option<f64> {
+        let terminal =
+            |path: &str| ["/dev/tty", "/dev/pts/", "/dev/console"].iter().any(|t| path.starts_with(t));
+        let chosen = |f: &FileUse| is_storage(f) || (f.kind == "character-device" && !terminal(&f.path));
+        let calls = |pick: &dyn Fn(&FileUse) -> bool| -> u64 {
+            self.profile.files.iter().filter(|f| pick(f)).map(|f| access(f, side).calls).sum()
+        };
+        let all = calls(&|_| true);
+        (all >= ENOUGH_LOOKS).then(|| calls(&chosen) as f64 / all as f64)
+    }
+
     /// Bytes that were asked of regular files and block devices: an upper bound where nothing tells pipes and sockets
     /// apart.
     pub(super) fn storage_bytes(&self, side: Side) -> Option<f64> {
