@@ -47,6 +47,13 @@ struct Gate {
     errors: OwnedFd,
 }
 
+/// Whether a process descriptor says that its process has ended.
+fn is_readable(pidfd: BorrowedFd<'_>) -> bool {
+    let mut asked = [rustix::event::PollFd::from_borrowed_fd(pidfd, rustix::event::PollFlags::IN)];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut asked, Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
 impl Child {
     /// Forks. The child has its identity, but waits before exec. Its stdin, stdout, stderr, process group, terminal,
     /// environment, signal mask and ignored signals are those that we were started with.
@@ -135,7 +142,10 @@ impl Child {
             Ok(Some(status)) => Some(end_of(&status)),
             // ECHILD: somebody else reaped it, or SIGCHLD is ignored and the kernel did.
             Err(rustix::io::Errno::CHILD) => Some(End::Gone),
-            Ok(None) | Err(_) => None,
+            Ok(None) => None,
+            // A filter may forbid waitid(2). Then the process descriptor, which is readable when it has ended, tells
+            // at least that.
+            Err(_) => self.pidfd().is_some_and(is_readable).then_some(End::Gone),
         }
     }
 

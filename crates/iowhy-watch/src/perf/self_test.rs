@@ -82,11 +82,14 @@ fn switch_cost(rights: &Rights) -> Option<(Option<f64>, u64)> {
     let (mut to_read, mut to_write) = std::io::pipe().ok()?;
     let (mut back_read, mut back_write) = std::io::pipe().ok()?;
     let (tell, told) = std::sync::mpsc::channel();
-    let partner = std::thread::spawn(move || {
-        let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32);
-        let mut byte = [0u8];
-        while to_read.read_exact(&mut byte).is_ok() && back_write.write_all(&byte).is_ok() {}
-    });
+    // Where no thread is to be had (RLIMIT_NPROC), the cost is not measured.
+    let partner = std::thread::Builder::new()
+        .spawn(move || {
+            let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32);
+            let mut byte = [0u8];
+            while to_read.read_exact(&mut byte).is_ok() && back_write.write_all(&byte).is_ok() {}
+        })
+        .ok()?;
     let mut round_trips = |count: u32| -> Option<Duration> {
         let start = Instant::now();
         let mut byte = [0u8];

@@ -14,7 +14,8 @@ use super::reader::Reader;
 /// The counters of all block devices at one instant, partitions included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    devices: Vec<(String, DeviceCounters)>,
+    /// `None`: they could not be read, so that a difference to them would be counters since the machine started.
+    devices: Option<Vec<(String, DeviceCounters)>>,
 }
 
 impl Snapshot {
@@ -23,12 +24,12 @@ impl Snapshot {
     /// The last request's bytes are counted before its waiter wakes, its time just after; read-ahead in flight is
     /// counted when it lands.
     pub fn take(reader: &mut Reader) -> Snapshot {
-        let text = reader.read(format_args!("/proc/diskstats")).unwrap_or_default();
-        Snapshot { devices: parse(&String::from_utf8_lossy(text)) }
+        let text = reader.read(format_args!("/proc/diskstats"));
+        Snapshot { devices: text.map(|text| parse(&String::from_utf8_lossy(text))) }
     }
 
     fn of(&self, name: &str) -> Option<&DeviceCounters> {
-        self.devices.iter().find(|(known, _)| known == name).map(|(_, counters)| counters)
+        self.devices.iter().flatten().find(|(known, _)| known == name).map(|(_, counters)| counters)
     }
 }
 
@@ -62,7 +63,10 @@ fn uses_in(
     groups: &ControlGroups,
 ) -> Vec<DeviceUse> {
     let mut found: Vec<(bool, u64, DeviceUse)> = Vec::new();
-    for (name, now) in &after.devices {
+    if before.devices.is_none() {
+        return Vec::new();
+    }
+    for (name, now) in after.devices.iter().flatten() {
         // A device that came meanwhile began at zero.
         let passed = now.since(before.of(name).unwrap_or(&DeviceCounters::default()));
         let queue = Queue::of(sys, name);
@@ -151,7 +155,7 @@ mod tests {
         253 0 dm-0 1 0 8 0 0 0 0 0 0 0 0\n 8 16 sdb 1 0 4 1 0 0 0 0 0 1 1\n";
 
     fn snapshot(text: &str) -> Snapshot {
-        Snapshot { devices: parse(text) }
+        Snapshot { devices: Some(parse(text)) }
     }
 
     fn made_up() -> tempfile::TempDir {
@@ -219,11 +223,11 @@ mod tests {
     fn two_snapshots_of_this_machine_never_run_backwards() {
         let mut reader = Reader::new();
         let before = Snapshot::take(&mut reader);
-        if before.devices.is_empty() {
+        if before.devices.as_ref().is_none_or(Vec::is_empty) {
             eprintln!("skipped: no block devices are listed here");
             return;
         }
-        let all: Vec<String> = before.devices.iter().map(|(name, _)| name.clone()).collect();
+        let all: Vec<String> = before.devices.iter().flatten().map(|(name, _)| name.clone()).collect();
         let after = Snapshot::take(&mut reader);
         let uses = uses(&before, &after, &all, &ControlGroups::of(None));
         assert!(uses.iter().all(|u| u.read_bytes < 1 << 40 && u.written_bytes < 1 << 40), "{uses:?}");

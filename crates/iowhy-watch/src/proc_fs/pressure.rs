@@ -101,7 +101,9 @@ impl CpuTime {
         if all < FEWEST_TICKS {
             return None;
         }
-        let others = (self.busy as f64 - own_ns as f64 / tick_ns as f64).max(0.0);
+        // Ticks are coarse: the two together must not exceed the whole.
+        let own = own_ns as f64 / tick_ns as f64;
+        let others = (self.busy as f64 - own).min(all as f64 - own).max(0.0);
         Some(others / all as f64)
     }
 }

@@ -16,14 +16,15 @@ const LEAST: f64 = 0.05;
 /// Above this there is nothing to gain from windows.
 const AS_GOOD_AS_ALWAYS: f64 = 0.9;
 
-/// Recorded in every run: what a short program does is seen whole.
+/// Recorded in every run that does not switch too fast: what a short program does is seen whole.
 pub(super) const FIRST_NS: u64 = 100_000_000;
 
 /// Length of a window: uniform between the two.
 const WINDOW_NS: (u64, u64) = (50_000_000, 100_000_000);
 
-/// A window is over once it holds so many switches (about 20 ms of cost): shares of them are exact to one per cent.
-const WINDOW_SWITCHES: u64 = 10_000;
+/// A window is over once it holds so many switches (about 8 ms of cost): shares of them are exact to two per cent, and
+/// the ring buffers (300 bytes each, 4 MiB a CPU) hold them even where we come late.
+const WINDOW_SWITCHES: u64 = 4_000;
 
 /// But no window is planned shorter than this: switching recording on and off is work too.
 const SHORTEST_NS: u64 = 5_000_000;

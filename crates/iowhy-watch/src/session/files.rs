@@ -31,16 +31,30 @@ const MOST_TOLD: usize = 200;
 /// Pages are counted for this many new files at one look: large files take long.
 const MOST_COUNTED: usize = 4;
 
+/// Mapped files that are remembered.
+const MOST_MAPPED: usize = 1024;
+/// Less than this in all is what libraries map of their own accord (locales, character sets).
+const LEAST_MAPPED_BYTES: u64 = 4 << 20;
+
 /// The files.
 #[derive(Default)]
 pub(super) struct Files {
     known: HashMap<PathBuf, Known>,
+    mapped: HashMap<PathBuf, Mapped>,
     mounts: Option<Vec<Mount>>,
     tree: Option<BlockTree>,
     first_ns: Option<u64>,
     next_ns: u64,
     turn: usize,
     counted: usize,
+}
+
+/// What was mapped of a file.
+#[derive(Default)]
+struct Mapped {
+    bytes: u64,
+    /// Also as code: a library, or the program itself.
+    code: bool,
 }
 
 struct Known {
@@ -67,6 +81,19 @@ impl Files {
             }
         }
         self.turn = self.turn.wrapping_add(1);
+    }
+
+    /// A file appeared in the address space of a process.
+    pub(super) fn map(&mut self, path: &str, bytes: u64, code: bool) {
+        if !path.starts_with('/') || path.starts_with("//") {
+            return;
+        }
+        if let Some(mapped) = self.mapped.get_mut(Path::new(path)) {
+            mapped.bytes = mapped.bytes.saturating_add(bytes);
+            mapped.code |= code;
+        } else if self.mapped.len() < MOST_MAPPED {
+            self.mapped.insert(PathBuf::from(path), Mapped { bytes, code });
+        }
     }
 
     /// When [`Files::round`] wants to be called again.
@@ -142,6 +169,20 @@ impl Files {
             let path = PathBuf::from(&file.path);
             let known = self.known.remove(&path);
             complete(file, &path, known, &mounts, &tree, &mut devices);
+        }
+        self.mapped.retain(|_, m| !m.code && m.bytes >= LEAST_MAPPED_BYTES);
+        for (path, _) in self.mapped {
+            if let Some(file) = seen.iter_mut().find(|file| Path::new(&file.path) == path) {
+                file.mapped = true;
+            } else if seen.len() < MOST_TOLD {
+                let text = path.to_string_lossy().into_owned();
+                let mut file = FileUse { path: text, mapped: true, ..FileUse::default() };
+                let known = self.known.remove(&path);
+                complete(&mut file, &path, known, &mounts, &tree, &mut devices);
+                if file.kind == "regular" || file.kind == "block-device" {
+                    seen.push(file);
+                }
+            }
         }
         let mut rest: Vec<(PathBuf, Known)> = self.known.into_iter().filter(|(_, k)| k.data).collect();
         rest.sort_by(|a, b| a.0.cmp(&b.0));

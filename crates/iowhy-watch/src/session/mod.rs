@@ -167,7 +167,11 @@ fn reach(arrival: &Arrival, child: &Child) -> Reach {
         return Reach::UsAlone;
     }
     if arrival.from_kernel {
-        return Reach::CommandToo;
+        // A terminal that goes away tells the leader of the session alone; that is us where a terminal window runs
+        // nothing but iowhy.
+        // SAFETY: both calls take and return plain numbers.
+        let leading = unsafe { libc::getsid(0) == libc::getpid() };
+        return if arrival.signal == libc::SIGHUP && leading { Reach::UsAlone } else { Reach::CommandToo };
     }
     // SAFETY: both calls take nothing and return plain numbers.
     let (parent, leader) = unsafe { (libc::getppid(), libc::getpgrp()) };

@@ -250,6 +250,9 @@ impl<'a> State<'a> {
             }
             Kind::Exit => self.ended(event),
             Kind::Out { .. } => self.switches += 1,
+            Kind::Map { length, code, path, .. } if self.roster.contains(event.tid) => {
+                self.files.map(path, length, code);
+            }
             Kind::Trace(trace) => return self.trace(event, trace),
             Kind::Name { exec: true, .. } => {
                 // A thread that is not the first takes the number of the first, which ended just before.

@@ -11,7 +11,7 @@ pub(super) fn io(profile: &Profile) -> IoRecord {
     IoRecord {
         calls: sum(io.read_calls, io.write_calls),
         bytes: sum(io.read_bytes, io.written_bytes),
-        device_bytes: sum(io.device_read_bytes, io.device_written_bytes),
+        device_bytes: sum(io.device_read_bytes, reached_devices(profile)),
         read_calls: io.read_calls,
         write_calls: io.write_calls,
         read_bytes: io.read_bytes,
@@ -22,6 +22,16 @@ pub(super) fn io(profile: &Profile) -> IoRecord {
         major_faults: io.major_faults,
         files: profile.files.clone(),
     }
+}
+
+/// Bytes that were made dirty, but not more than the devices wrote for anybody: what is made dirty again and again is
+/// counted by the kernel each time, whole folios of it.
+fn reached_devices(profile: &Profile) -> Option<u64> {
+    let dirtied = profile.io.device_written_bytes?;
+    if profile.devices.is_empty() {
+        return Some(dirtied);
+    }
+    Some(dirtied.min(profile.devices.iter().map(|d| d.written_bytes).sum()))
 }
 
 /// Part of the bytes read from regular files that no device had to deliver. Known where nothing was fetched, and where

@@ -29,7 +29,13 @@ pub(super) fn trust(record: &WatchRecord, width: usize) -> String {
         if record.tier < Tier::T3 && record.lacks.is_empty() { " (no more was asked for)" } else { "" };
     let mut facts = vec![format!("tier {}{limit}", record.tier.id()), cost];
     if seen.lost > 0 {
-        facts.push(format!("{} of {} LOST", count(seen.lost), plural(seen.events, "event", "events")));
+        facts.push(format!(
+            "{} of {} LOST",
+            count(seen.lost),
+            plural(seen.events + seen.lost, "event", "events")
+        ));
+    } else if seen.events == 0 {
+        facts.push("no event could be recorded".to_owned());
     } else {
         facts.push(format!("{}, none lost", plural(seen.events, "event", "events")));
     }

@@ -37,10 +37,13 @@ pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
             format!("; {} came from a device, {} from the cache", bytes(fetched), percent_of(share))
         }
         (None, Some(fetched), Some(read)) if fetched > read + read / 10 => {
-            format!(
-                "; {} came from a device, with read-ahead and the file system's own blocks",
-                bytes(fetched)
-            )
+            let other = ways_without_calls(record);
+            if other.is_empty() {
+                format!("; {} came from a device, with what was read ahead", bytes(fetched))
+            } else {
+                // The kernel counts the bytes of calls only.
+                format!("; {} came from a device, also through {}", bytes(fetched), other.join(" and "))
+            }
         }
         (None, Some(fetched), Some(_)) => format!("; {} came from a device", bytes(fetched)),
         _ => String::new(),
@@ -99,6 +102,15 @@ pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
         None => "what was read and written is not known".to_owned(),
     };
     format!("{DIM}  {nothing}{DIM:#}\n\n")
+}
+
+/// Ways to bytes that no call of the read family moves, as far as they take visible time.
+fn ways_without_calls(record: &WatchRecord) -> Vec<&'static str> {
+    [("ring", "io_uring"), ("aio", "libaio"), ("fault", "mapped files")]
+        .into_iter()
+        .filter(|(id, _)| record.operations.iter().any(|o| o.id == *id && visible(o.share)))
+        .map(|(_, words)| words)
+        .collect()
 }
 
 /// `12 MiB in 3,000 calls of 4 KiB (mean)`; nothing when nothing moved.
