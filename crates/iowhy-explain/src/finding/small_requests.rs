@@ -25,8 +25,8 @@ const MOSTLY: f64 = 0.5;
 
 /// A program that spends no more of its own time than this between two calls mostly loops around them.
 const LOOP_NS: f64 = 2000.0;
-/// The part of so little own time that is likely to go with the calls: entering the kernel, counting, checking.
-const LOOP_PART: f64 = 0.8;
+/// Own time between two calls of which half is likely to go with the calls: entering the kernel, counting, checking.
+const HALF_LOOP_NS: f64 = 400.0;
 /// Below this many bytes, what was not named within a call is hardly the copy.
 const TINY_BYTES: f64 = 1024.0;
 
@@ -83,11 +83,14 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(facts.wall_share(around.0.likely))
         ));
     }
+    // The parts rest on the same samples: their upper ends cannot all be true. The bytes stay, in fewer calls.
+    let left = sides.iter().map(|s| s.mean).fold(f64::INFINITY, f64::min) / REPAIRED_BYTES;
+    let most = facts.account.wall_ns * (1.0 - left).max(0.0);
     let sum = |part: fn(&Finds) -> Savings| sides.iter().map(part).fold(Savings::default(), Savings::and);
     Draft {
         id: FindingId::SmallRequests,
         cost_ns: sides.iter().map(|s| s.cost_ns).sum(),
-        savings: Some(sum(|s| s.savings).and(around)),
+        savings: Some(Savings(sum(|s| s.savings).and(around).0.at_most(most))),
         sentence,
         evidence,
         advice: advice.to_owned(),
@@ -102,7 +105,8 @@ fn own_ns(facts: &Facts<'_>) -> f64 {
 
 /// What goes with the calls though it is outside of them: the program's loop. Fewer calls are fewer turns of it, unless it
 /// works on each piece, which is not seen: so the interval begins at nothing, and the likely value falls with the time
-/// for each call, to nothing at [`LOOP_NS`]. It also falls where the own time is more than that of the calls.
+/// for each call, to half at [`HALF_LOOP_NS`], and where the own time is more than that of the calls. Above [`LOOP_NS`] for
+/// each call, no more than that can go. Interrupts come with time, whatever runs: at most they go in the same part.
 fn around_the_calls(facts: &Facts<'_>, sides: &[Finds]) -> Savings {
     let calls: f64 = sides.iter().map(|s| s.calls).sum();
     let busy_ns: f64 = sides.iter().map(|s| s.busy_ns).sum();
@@ -111,13 +115,15 @@ fn around_the_calls(facts: &Facts<'_>, sides: &[Finds]) -> Savings {
         return Savings::default();
     }
     let each = own_ns / calls;
-    let likely = LOOP_PART * (1.0 - each / LOOP_NS).max(0.0) * (busy_ns / own_ns).min(1.0);
+    let likely = (busy_ns / own_ns).min(1.0) / (1.0 + (each / HALF_LOOP_NS).powi(2));
     let most = (LOOP_NS / each.max(1.0)).min(1.0);
     // Each call that is merged spares its turn.
     let merged = |of: fn(&Range) -> f64| sides.iter().map(|s| s.calls * of(&s.spared)).sum::<f64>() / calls;
     let merged = Range::new(merged(|r| r.low), merged(|r| r.likely), merged(|r| r.high)).at_most(1.0);
     facts
-        .saved_without(|e| f64::from(e.busy && e.class.operation == Operation::User))
+        .saved_without(|e| {
+            f64::from(e.busy && matches!(e.class.operation, Operation::User | Operation::Interrupt))
+        })
         .part(Range::new(0.0, likely, most))
         .part(merged)
 }
@@ -145,7 +151,7 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
         // On the way to the device and back all of it is for one request, but the copy.
         let own_layer = matches!(e.class.layer, Layer::Call | Layer::Filesystem | Layer::Cache)
             || (direct && e.class.layer != Layer::Copy)
-            || (mean <= TINY_BYTES && e.class.layer == Layer::Unexplained);
+            || (mean <= TINY_BYTES && matches!(e.class.layer, Layer::Unexplained | Layer::Elsewhere));
         e.busy && e.class.operation == operation && own_layer
     };
     // Entering and leaving the kernel is often seen before it is known which call it is: each call has the same part.
@@ -300,7 +306,7 @@ mod tests {
         let found = &dd(150.0).findings()[0];
         assert_eq!(found.id, FindingId::SmallRequests);
         let gain = found.gain.unwrap();
-        // By hand: both calls (500 of 800 ns), and 80 % of nearly all of the loop.
+        // By hand: both calls (500 of 800 ns), and nearly nine tenths of the loop of 150 ns.
         assert!(gain.predicted > 3.0 && gain.high > 8.0 && gain.low < 3.0, "{gain:?}");
         assert!(found.evidence.iter().any(|e| e.contains("/dev/null")), "{found:?}");
         assert!(found.evidence.iter().any(|e| e.contains("loops around")), "{found:?}");
