@@ -240,7 +240,11 @@ fn fraction(facts: &Facts<'_>, side: Side, direct: bool, busy_ns: f64, calls: f6
         (None, Side::Write) => Range::new(100.0, 400.0, 1500.0),
     };
     let touched = bytes.max(1.0) / calls.max(1.0) / page;
+    // A device such as /dev/null has no pages; and no page costs more than the calls that touch it were seen to.
+    let no_pages = facts.tally(side).calls == 0 && facts.sizable_part(side).is_some_and(|p| p > 0.5);
+    let per_page = if no_pages { Range::default() } else { per_page };
     let left = |p: f64| {
+        let p = p.min(busy_ns / calls.max(1.0) / touched.max(1.0));
         let pages_ns = (bytes / page * p).min(busy_ns);
         let call_ns = (busy_ns / calls.max(1.0) - p * touched.max(1.0)).max(0.0);
         ((pages_ns + call_ns * bytes / REPAIRED_BYTES) / busy_ns.max(1.0)).min(1.0)
