@@ -4,7 +4,7 @@
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
-use super::facts::Side;
+use super::facts::{Side, share_of};
 use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Rule, say};
@@ -73,6 +73,14 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     };
     if mean > BUFFER_BYTES {
         advice.push_str(" A buffer of 128 to 256 KiB stays in the CPU's cache until its bytes are used.");
+    }
+    let seeks = share_of(facts.tally(Side::Read).after_seek).filter(|s| s.likely >= BOUND);
+    if let Some(seeks) = seeks {
+        evidence.push(format!("{} of the reads came right after an lseek", say::share(seeks)));
+        advice.push_str(
+            " Where each seek is followed by a whole buffer of which only a record is used, read just the record (pread): \
+             then there is little to copy.",
+        );
     }
     Draft {
         id: FindingId::CopyBound,

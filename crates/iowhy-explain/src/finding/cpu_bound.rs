@@ -10,6 +10,8 @@ pub(super) const RULE: Rule = Rule { id: FindingId::CpuBound, manual: include_st
 
 /// The program's own code is the cause from this share of the wall time on.
 const BOUND: f64 = 0.6;
+/// With fewer samples a share is said with "about".
+const ENOUGH_SAMPLES: u64 = 20;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let account = facts.account;
@@ -21,6 +23,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let of = facts.time_without_queueing();
     let kernel = account.sum(|e| e.busy && e.class.layer != Layer::Program);
     let waits = account.sum(|e| !e.busy && e.wall_ns > 0.0);
+    let few = account.sum(|e| e.busy).events < ENOUGH_SAMPLES && how.ends_with("samples");
+    let about = if few { "about " } else { "" };
     let mut evidence = vec![format!("{} of {of} is the program's own code ({how})", say::percent(share))];
     evidence.push(format!(
         "CPU time in the kernel takes {}, waiting on the path to the disk and for a CPU {}",
@@ -31,9 +35,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         id: FindingId::CpuBound,
         share: facts.wall_share(program_ns),
         sentence: format!(
-            "The program computes: {} of {} is its own code, and no change to its I/O would gain much",
+            "The program computes: {about}{} of {} is its own code, and no change to its I/O would gain much",
             say::percent(share),
-            of.replace("the wall time", "the time")
+            of
         ),
         evidence,
         advice: "Look at the code itself with a CPU profiler (perf record -g, samply), or let more threads compute."

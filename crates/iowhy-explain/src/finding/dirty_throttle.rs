@@ -30,11 +30,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // that could be foretold.
     let savings: Option<Savings> = fits.then(|| removed.part(Range::new(0.4, 0.85, 1.0)));
     let share = say::percent(facts.wall_share(pauses.wall_ns));
-    let mut evidence = vec![format!(
-        "{} pauses of {} each take {share} of the wall time",
-        say::count(pauses.events as f64),
-        say::time(pauses.time_ns / (pauses.events as f64).max(1.0))
-    )];
+    let mut evidence =
+        vec![format!("{}: {share} of the wall time", facts.waits_in_words(pauses, "pause", "pauses"))];
     if let (Some(ns), Some(pauses)) =
         (facts.profile.pressure.dirty_paused_ns, facts.profile.pressure.dirty_pauses)
     {

@@ -4,10 +4,10 @@
 //! What was not seen is `None`. What may not enter: causes, thresholds, words.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{Access, DeviceUse, FileUse, SampledShare};
+use iowhy_core::profile::{Access, CallCount, DeviceUse, FileUse, SampledShare, Tier};
 
-use super::Facts;
 use super::range::Range;
+use super::{Facts, say};
 use crate::account::{Entry, Sum};
 use crate::classify::{Operation, Wait};
 
@@ -164,15 +164,53 @@ impl Facts<'_> {
         Some(if low == high { Range::exact(likely) } else { Range::new(low, likely, high) })
     }
 
-    /// Calls that make data durable: from bursts, else from the sleeps in them (each such call sleeps about once for
-    /// each thing it waits for, so the most frequent thing counts).
+    /// Calls that make data durable: the kernel's count of writes times the syncs for each write that bursts saw, else
+    /// scaled from bursts, else from the sleeps in them (each such call sleeps about once for each thing it waits for, so
+    /// the most frequent thing counts; where sleeps were not counted, no more than the devices were flushed).
     pub(super) fn syncs(&self) -> Option<Range> {
+        if let Some(by_writes) = self.syncs_by_writes() {
+            return Some(by_writes);
+        }
         if let Some(scaled) = self.scaled_calls(&SYNC_CALLS).filter(|r| r.likely > 0.0) {
             return Some(scaled);
         }
         let kinds = [Wait::DataWriteback, Wait::CacheFlush, Wait::Journal, Wait::DeviceWrite];
         let most = kinds.iter().map(|w| self.waiting(Operation::Sync, *w).events).max().unwrap_or(0) as f64;
+        let flushes: u64 = self.profile.devices.iter().map(|d| d.flushes).sum();
+        let most = if !self.sleeps_are_counted() && flushes > 0 { most.min(flushes as f64) } else { most };
         (most > 0.0).then(|| Range::new(most / 2.0, most, most * 1.5))
+    }
+
+    /// Syncs by the ratio to writes (Cochran, Sampling Techniques, 1977, section 6.4): how long bursts take cancels out,
+    /// and the number of writes is known exactly. `None` where every call was seen, or too few writes were.
+    fn syncs_by_writes(&self) -> Option<Range> {
+        let sample = self.profile.calls.as_ref().filter(|c| !c.complete)?;
+        let all_writes = self.profile.io.write_calls? as f64;
+        let of = |names: &[&str]| -> Vec<_> {
+            sample.calls.iter().filter(|c| names.contains(&c.name.as_str())).collect()
+        };
+        let (syncs, writes) = (of(&SYNC_CALLS), of(Side::Write.call_names()));
+        let seen = |calls: &[&CallCount]| calls.iter().map(|c| c.calls).sum::<u64>();
+        let (seen_syncs, seen_writes) = (seen(&syncs) as f64, seen(&writes));
+        if seen_syncs < 1.0 || seen_writes < ENOUGH_LOOKS || all_writes < seen_writes as f64 {
+            return None;
+        }
+        let ratio = seen_syncs / seen_writes as f64;
+        let likely = all_writes * ratio;
+        let in_burst = |calls: &[&CallCount], i: usize| -> f64 {
+            calls.iter().filter_map(|c| c.per_burst.get(i)).map(|n| f64::from(*n)).sum()
+        };
+        let bursts = syncs.iter().chain(&writes).map(|c| c.per_burst.len()).max().unwrap_or(0);
+        let mean = (0..bursts).map(|i| in_burst(&writes, i)).sum::<f64>() / (bursts as f64).max(1.0);
+        if bursts < 2 || mean <= 0.0 {
+            return Some(Range::new((likely / 2.0).max(seen_syncs), likely, likely * 2.0));
+        }
+        let n = bursts as f64;
+        let squares: f64 =
+            (0..bursts).map(|i| (in_burst(&syncs, i) - ratio * in_burst(&writes, i)).powi(2)).sum();
+        // Twice the standard error, more for the few bursts there are.
+        let arm = (2.0 + 10.0 / (n * n)) * (squares / (n - 1.0) / n).sqrt() / mean * all_writes;
+        Some(Range::new((likely - arm).max(seen_syncs), likely, likely + arm))
     }
 
     /// What bursts saw of reads or writes of regular files and block devices.
@@ -211,6 +249,19 @@ impl Facts<'_> {
         let storage = self.tally(side);
         let part = |part: u64, whole: u64| if whole == 0 { 1.0 } else { part as f64 / whole as f64 };
         (calls >= ENOUGH_LOOKS).then(|| (part(storage.calls, calls), part(storage.bytes, bytes)))
+    }
+
+    /// The part of the calls whose size the program chooses: those to such files, and to character devices other than
+    /// terminals (/dev/null, /dev/zero); `None` where bursts saw too little.
+    pub(super) fn sizable_part(&self, side: Side) -> Option<f64> {
+        let terminal =
+            |path: &str| ["/dev/tty", "/dev/pts/", "/dev/console"].iter().any(|t| path.starts_with(t));
+        let chosen = |f: &FileUse| is_storage(f) || (f.kind == "character-device" && !terminal(&f.path));
+        let calls = |pick: &dyn Fn(&FileUse) -> bool| -> u64 {
+            self.profile.files.iter().filter(|f| pick(f)).map(|f| access(f, side).calls).sum()
+        };
+        let all = calls(&|_| true);
+        (all >= ENOUGH_LOOKS).then(|| calls(&chosen) as f64 / all as f64)
     }
 
     /// Bytes that were asked of regular files and block devices: an upper bound where nothing tells pipes and sockets
@@ -354,6 +405,38 @@ impl Facts<'_> {
         if sum.wall_ns > 0.0 { (sum.time_ns / sum.wall_ns).max(1.0) } else { 1.0 }
     }
 
+    /// Samples and sleeps that the account rests on.
+    pub(super) fn evidence(&self) -> u64 {
+        self.account.entries.iter().fold(0, |sum, e| sum.saturating_add(e.events))
+    }
+
+    /// Whether the sleeps in the account are all that there were. Otherwise they are looks that found a thread asleep, or
+    /// sleeps of a part of the run: their number says nothing about how many there were, nor how long each was.
+    pub(super) fn sleeps_are_counted(&self) -> bool {
+        self.profile.sight.tier >= Tier::T1 && self.profile.observer.switch_duty >= 1.0
+    }
+
+    /// The part of the wall time in which nobody was active and of which it is not known what was waited for, as a share
+    /// of the wall time: the idle time, shared out by the time of the waits off the path.
+    pub(super) fn idle_unexplained(&self) -> f64 {
+        let off_path = |e: &Entry| e.class.wait.is_some_and(|w| !w.on_path());
+        let all = self.account.sum(off_path).time_ns;
+        let unknown = self.account.wait(Wait::Unknown).time_ns;
+        if all > 0.0 { self.wall_share(self.account.idle_wall_ns * unknown / all) } else { 0.0 }
+    }
+
+    /// How often and how long each: `120 waits for the device, 1.2 ms each`; without the mean where only looks were
+    /// taken: `waits for the device, seen in 120 looks`.
+    pub(super) fn waits_in_words(&self, sum: Sum, one: &str, several: &str) -> String {
+        if !self.sleeps_are_counted() {
+            let looks = if sum.events == 1 { "look" } else { "looks" };
+            return format!("{several}, seen in {} {looks}", say::count(sum.events as f64));
+        }
+        let noun = if sum.events == 1 { one } else { several };
+        let each = sum.time_ns / (sum.events as f64).max(1.0);
+        format!("{} {noun}, {} each", say::count(sum.events as f64), say::time(each))
+    }
+
     /// Number of threads that were seen, pools unfolded.
     pub(super) fn thread_count(&self) -> u64 {
         self.profile.threads.iter().map(|t| t.count.max(1)).sum()
@@ -370,9 +453,10 @@ fn access(file: &FileUse, side: Side) -> &Access {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::{CallCount, CallSample};
+    use iowhy_core::profile::CallSample;
 
     use super::*;
+    use crate::finding::FindingId;
     use crate::finding::synthetic::Run;
 
     #[test]
@@ -400,6 +484,27 @@ mod tests {
         assert!(uneven.low < 400.0 && uneven.likely == 400.0 && uneven.high > 400.0);
         assert_eq!(run(vec![0, 20], true), Range::exact(20.0));
         assert_eq!(run(vec![20], false), Range::new(100.0, 200.0, 400.0));
+    }
+
+    #[test]
+    fn syncs_follow_the_writes_and_not_the_time_of_bursts() {
+        // A batched writer: bursts happened to see one second in ten of a run that writes only at its start.
+        let count = |name: &str, per_burst: [u32; 4]| CallCount {
+            name: name.into(),
+            calls: per_burst.iter().map(|n| u64::from(*n)).sum(),
+            per_burst: per_burst.to_vec(),
+            ..CallCount::default()
+        };
+        let mut run = Run::new(10.0).io((0, 0), (1000, 100_000));
+        run.profile.calls = Some(CallSample {
+            bursts: 4,
+            observed_ns: 1_000_000_000,
+            calls: vec![count("write", [100, 50, 150, 0]), count("fsync", [2, 1, 3, 0])],
+            ..CallSample::default()
+        });
+        let syncs = run.facts(|f| f.syncs()).unwrap();
+        assert_eq!((syncs.low, syncs.likely, syncs.high), (20.0, 20.0, 20.0));
+        assert!(!run.wait(Operation::Sync, Wait::CacheFlush, 0.5).ids().contains(&FindingId::SyncPerWrite));
     }
 
     #[test]

@@ -9,12 +9,14 @@
 //! - high: the critical thread itself becomes shorter by `max A - max(A - C)`, if more than `w`: others that were
 //!   active at the same time may have been active only because they had the time.
 //!
-//! Time on a CPU is split by samples. Its part of the cost carries their error: `1.96 sqrt((1 - p) / k)` of it, for `k`
-//! samples that are the part `p` of all (the normal approximation of a binomial share). What may not enter: causes.
+//! Time on a CPU is split by samples. Its part of the cost carries their error: the 95 % interval of a share of which
+//! `k` of `n` samples were seen, by Wilson's formula. It stays wide where a few samples all agree. What may not enter:
+//! causes.
 
 use iowhy_core::finding::Gain;
 
 use iowhy_core::layer::Layer;
+use iowhy_core::profile::SampledShare;
 
 use super::range::Range;
 use super::{Facts, WORTH_SAVING, queueing};
@@ -75,11 +77,11 @@ impl Facts<'_> {
         let threads = entries.iter().map(|e| e.thread as usize + 1).max().unwrap_or(0);
         let mut active = vec![0.0_f64; threads];
         let mut left = vec![0.0_f64; threads];
-        let (mut wall, mut busy_wall, mut busy, mut running) = (0.0, 0.0, 0.0, 0.0);
-        let mut samples = 0;
+        let (mut wall, mut busy_wall) = (0.0, 0.0);
+        let (mut samples, mut all_samples) = (0_u64, 0_u64);
         for e in entries {
             if e.busy {
-                running += e.time_ns;
+                all_samples = all_samples.saturating_add(e.events);
             }
             if e.wall_ns <= 0.0 {
                 continue;
@@ -93,8 +95,7 @@ impl Facts<'_> {
             wall += w * e.wall_ns;
             if e.busy && w > 0.0 {
                 busy_wall += w * e.wall_ns;
-                busy += e.time_ns;
-                samples += e.events;
+                samples = samples.saturating_add(e.events);
             }
         }
         if wall <= 0.0 {
@@ -104,15 +105,23 @@ impl Facts<'_> {
         let span = (account.wall_ns - account.idle_wall_ns).max(0.0);
         let low = wall.min(span - longest(&left));
         let high = wall.max(longest(&active) - longest(&left)).min(account.wall_ns);
-        let error =
-            busy_wall / wall * sampling_error(samples, if running > 0.0 { busy / running } else { 1.0 });
-        Savings(Range::new(low * (1.0 - error), wall, high * (1.0 + error)).at_most(account.wall_ns))
+        let (less, more) = sampling_error(samples, all_samples);
+        let sampled = busy_wall / wall;
+        Savings(
+            Range::new(low * (1.0 - sampled * less), wall, high * (1.0 + sampled * more))
+                .at_most(account.wall_ns),
+        )
     }
 }
 
-/// Relative half width of the 95 % interval of a share `p` that rests on `k` samples; 1 when there are none.
-fn sampling_error(k: u64, p: f64) -> f64 {
-    if k == 0 { 1.0 } else { (1.96 * ((1.0 - p).max(0.0) / k as f64).sqrt()).min(1.0) }
+/// How far a share that `k` of `n` samples show may lie below and above what it seems, relative to it; 1 and 1 when no
+/// sample shows it.
+fn sampling_error(k: u64, n: u64) -> (f64, f64) {
+    let share = SampledShare { hits: k.min(n), n };
+    match share.value().zip(share.interval()).filter(|(p, _)| *p > 0.0) {
+        Some((p, (low, high))) => ((1.0 - low / p).clamp(0.0, 1.0), (high / p - 1.0).clamp(0.0, 1.0)),
+        None => (1.0, 1.0),
+    }
 }
 
 #[cfg(test)]
@@ -171,6 +180,17 @@ mod tests {
         };
         assert_eq!(run(0).low, 0.0);
         assert!(run(10).low < run(1000).low && run(10).high > run(1000).high);
+    }
+
+    #[test]
+    fn samples_that_all_agree_are_no_certainty() {
+        let low = |samples| {
+            let run = Run::new(1.0).busy_sampled(Operation::Read, Layer::Call, 1.0, samples);
+            run.facts(|f| f.saved_without(reads)).0.low / 1e9
+        };
+        // Wilson: n / (n + 1.96^2).
+        assert!((low(1) - 1.0 / 4.8416).abs() < 1e-6, "{}", low(1));
+        assert!(low(20) > 0.8 && low(20) < 0.9 && low(10_000) > 0.999);
     }
 
     proptest! {

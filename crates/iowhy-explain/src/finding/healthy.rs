@@ -7,6 +7,7 @@ use iowhy_core::layer::Layer;
 use super::facts::Side;
 use super::{Facts, Rule, say};
 use crate::account::Entry;
+use crate::classify::Wait;
 
 pub(super) const RULE: Rule = Rule { id: FindingId::Healthy, manual: include_str!("healthy.md"), judge };
 
@@ -27,6 +28,27 @@ const PARTS: [Part; 6] = [
     ("waiting for a CPU", |e| e.class.layer == Layer::CpuQueue),
     ("CPU time of which no stack was seen", |e| e.busy && e.class.layer == Layer::Unexplained),
 ];
+
+/// Waiting for storage, or time that nothing explains, from this share on is no state of health.
+const MUCH: f64 = 0.1;
+
+/// What is said of a run that holds too little evidence.
+pub(super) fn too_short(facts: &Facts<'_>) -> Finding {
+    let seen = facts.evidence();
+    Finding {
+        id: FindingId::Healthy,
+        share: 0.0,
+        sentence: format!(
+            "Too short to tell: {} hold {} {}",
+            say::time(facts.account.wall_ns),
+            say::count(seen as f64),
+            if seen == 1 { "sample or sleep" } else { "samples and sleeps" }
+        ),
+        evidence: Vec::new(),
+        advice: "Run it longer, or in a loop: iowhy -- sh -c 'for i in $(seq 100); do CMD; done'.".into(),
+        gain: None,
+    }
+}
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let account = facts.account;
@@ -58,7 +80,30 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(dark)
         );
     }
-    let sentence = if wall_ns <= 0.0 {
+    let on_path = |e: &Entry| e.class.wait.is_some_and(|w| w.on_path());
+    let storage = facts.wall_share(account.sum(on_path).wall_ns);
+    let unknown = facts.idle_unexplained();
+    if storage > MUCH || unknown > MUCH {
+        advice = "No single repair was found that would save much; what the waiting is for stands in the evidence."
+            .to_owned();
+        if unknown > MUCH {
+            advice.push_str(" What the program sleeps in could not all be told: see what is missing at the end of the report.");
+        }
+    }
+    evidence.extend(dominant_wait(facts).filter(|_| storage > MUCH));
+    let sentence = if storage > MUCH {
+        let dominant = dominant_wait(facts).map_or_else(String::new, |words| format!(": {words}"));
+        format!(
+            "No single cause was found; {} of the wall time waits for storage{dominant}",
+            say::percent(storage)
+        )
+    } else if unknown > MUCH {
+        format!(
+            "No cause was found in what could be seen; {} of the wall time is sleep of which it could not be told what \
+             for",
+            say::percent(unknown)
+        )
+    } else if wall_ns <= 0.0 {
         "Nothing was seen that takes time on the path to the disk".to_owned()
     } else if dark >= WORTH_SAYING {
         format!(
@@ -75,10 +120,17 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Some(Finding { id: FindingId::Healthy, share, sentence, evidence, advice, gain: None })
 }
 
+/// The wait on the path that takes most of the wall time, in words.
+fn dominant_wait(facts: &Facts<'_>) -> Option<String> {
+    let on_path = Wait::ALL.iter().filter(|w| w.on_path()).map(|w| (w, facts.account.wait(*w).wall_ns));
+    let (wait, ns) = on_path.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, ns)| *ns > 0.0)?;
+    Some(format!("{} takes {}", wait.words(), say::percent(facts.wall_share(ns))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::{Operation, Wait};
+    use crate::classify::Operation;
     use crate::finding::synthetic::{Run, slow_and_repaired};
 
     fn copy(waiting: f64) -> Run {
@@ -93,6 +145,36 @@ mod tests {
     #[test]
     fn a_cached_pass_at_the_machines_speed_is_healthy_and_a_paused_writer_not() {
         slow_and_repaired(FindingId::Healthy, &copy(0.0), &copy(0.5));
+    }
+
+    #[test]
+    fn a_sample_or_two_are_no_evidence() {
+        let run = Run::new(0.002).busy_sampled(Operation::Open, Layer::Filesystem, 1.0, 1);
+        let found = run.findings();
+        assert_eq!(found.len(), 1);
+        assert!(found[0].sentence.starts_with("Too short to tell: 2.00 ms hold 1 sample"), "{found:?}");
+        assert_eq!((found[0].id, found[0].gain), (FindingId::Healthy, None));
+        // As short, but with evidence.
+        let run = Run::new(0.019).busy_sampled(Operation::User, Layer::Program, 1.0, 200);
+        assert_eq!(run.ids(), [FindingId::CpuBound]);
+    }
+
+    #[test]
+    fn much_waiting_without_a_cause_is_not_called_health() {
+        let run = Run::new(10.0)
+            .wait(Operation::Open, Wait::Journal, 0.3)
+            .busy(Operation::User, Layer::Program, 0.4)
+            .busy(Operation::Fault, Layer::Memory, 0.3);
+        let found = run.facts(judge).unwrap();
+        assert!(found.sentence.starts_with("No single cause was found; 30 % of the wall time"), "{found:?}");
+        assert!(!found.advice.contains("Nothing on the path"));
+        let run = Run::new(10.0).wait(Operation::Unknown, Wait::Unknown, 0.4).busy(
+            Operation::User,
+            Layer::Program,
+            0.6,
+        );
+        let found = run.facts(judge).unwrap();
+        assert!(found.sentence.contains("40 % of the wall time is sleep of which"), "{found:?}");
     }
 
     #[test]

@@ -40,9 +40,8 @@ pub(super) fn judge(facts: &Facts<'_>, lock: &Lock) -> Option<Finding> {
     let savings = Savings(removed).part(Range::new(0.3, 0.7, 1.0));
     let cost_ns = waits.wall_ns + spins.wall_ns;
     let mut evidence = vec![format!(
-        "{} waits of {} each, {:.1} threads waiting at once; {threads} threads were seen",
-        say::count(waits.events as f64),
-        say::time(waits.time_ns / (waits.events as f64).max(1.0)),
+        "{}; {:.1} threads waiting at once; {threads} threads were seen",
+        facts.waits_in_words(waits, "wait for it", "waits for it"),
         facts.concurrency(waiting)
     )];
     if spins.time_ns > 0.0 {

@@ -16,6 +16,8 @@ pub(super) const RULE: Rule =
 
 /// Opens that the start of a process needs.
 const OPENS_OF_A_START: f64 = 30.0;
+/// Samples and sleeps in opening and examining files that make a habit where the calls were not counted.
+const ENOUGH_SEEN: u64 = 20;
 /// With more processes than this, their start may be what opens files.
 const PROCESSES_OF_A_SCRIPT: f64 = 20.0;
 /// Files with fewer bytes than this are small: finding one costs more than reading it.
@@ -40,6 +42,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }
     // A script that starts many programs opens their libraries; without a count that is not told apart.
     if opens.is_none() && processes > PROCESSES_OF_A_SCRIPT {
+        return None;
+    }
+    // A start opens as many; a sample or two in opening are no habit.
+    let known = opens.is_some_and(|o| o.likely >= 2.0 * OPENS_OF_A_START)
+        || facts.scaled_calls(&NAME_CALLS).is_some_and(|n| n.likely >= 10.0 * OPENS_OF_A_START);
+    if !known && facts.account.sum(names).events < ENOUGH_SEEN {
         return None;
     }
     let moved: f64 = Side::BOTH.iter().filter_map(|s| facts.bytes(*s)).sum();
@@ -152,6 +160,13 @@ mod tests {
         // By hand: 70 % of 0.3 CPU and 60 % of 0.5 waiting.
         assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.21 - 0.3)).abs() < 1e-6, "{:?}", found.gain);
         assert!(found.advice.contains("d_ino"));
+    }
+
+    #[test]
+    fn one_sample_in_an_open_is_no_habit() {
+        let run = |samples| Run::new(0.1).busy_sampled(Operation::Open, Layer::Filesystem, 0.9, samples);
+        assert!(!run(3).ids().contains(&FindingId::ManySmallFiles));
+        assert!(run(90).ids().contains(&FindingId::ManySmallFiles));
     }
 
     #[test]

@@ -101,12 +101,26 @@ pub const RULES: &[Rule] = &[
 /// next run, and the predictions of the own causes hold with and without it.
 const NEIGHBOUR_FIRST: f64 = 1.5;
 
+/// A run shorter than this, with less evidence than [`ENOUGH_EVIDENCE`], says nothing about its causes: 20 ms hold about
+/// 20 samples.
+const SHORT_NS: f64 = 2e7;
+/// Samples and sleeps.
+const ENOUGH_EVIDENCE: u64 = 20;
+/// Where the best repair gains less than this, what the program mostly does is said first.
+const WEAK_GAIN: f64 = 1.2;
+
 /// The causes, the one with the greatest predicted gain first; causes whose gain cannot be predicted follow, by their
 /// share of the wall time. What others cost (`noisy-neighbour`) comes first only where it gains [`NEIGHBOUR_FIRST`]
 /// times what the best of the program's own causes gains, else after the best of them. Never empty: where nothing of
 /// the program's own can be repaired, exactly one of `cpu-bound`, `waiting-elsewhere` and `healthy` says what the
-/// program does instead, also beside a neighbour.
+/// program does instead, also beside a neighbour. Where the best repair
+/// gains less than [`WEAK_GAIN`] and the program mostly computes or waits elsewhere, that is said first. A run too short
+/// to tell has exactly one finding, which says so.
 pub fn judge(facts: &Facts<'_>) -> Vec<Finding> {
+    let wall_ns = facts.account.wall_ns;
+    if wall_ns > 0.0 && wall_ns < SHORT_NS && facts.evidence() < ENOUGH_EVIDENCE {
+        return vec![healthy::too_short(facts)];
+    }
     let found = |repairable: bool| {
         RULES.iter().filter(move |r| r.id.is_repairable() == repairable).filter_map(|r| (r.judge)(facts))
     };
@@ -121,8 +135,14 @@ pub fn judge(facts: &Facts<'_>) -> Vec<Finding> {
         let at = findings.iter().position(|f| gain(f) < gain(&neighbour)).unwrap_or(findings.len());
         findings.insert(if clearly_more { 0 } else { at.max(1) }, neighbour);
     }
+    let described = found(false).next();
     if !own {
-        findings.extend(found(false).next());
+        findings.extend(described);
+    } else if let (Some(described), Some(best)) = (described, findings.first()) {
+        let weak = best.gain.is_some_and(|g| g.predicted < WEAK_GAIN);
+        if weak && described.id != FindingId::Healthy && described.share > best.share {
+            findings.insert(0, described);
+        }
     }
     findings
 }

@@ -7,7 +7,7 @@ use iowhy_core::layer::Layer;
 use super::gain::Savings;
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, say};
+use super::{Facts, Rule, WORTH_SAVING, say};
 use crate::account::Entry;
 use crate::classify::Wait;
 
@@ -20,8 +20,13 @@ const NUISANCE: f64 = 0.2;
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let at_device = device_part(facts);
     let at_cpu = cpu_part(facts);
-    let parts = [at_device.as_ref(), at_cpu.as_ref()].into_iter().flatten();
-    let worst = parts.clone().max_by(|a, b| a.savings.0.likely.total_cmp(&b.savings.0.likely))?;
+    // Each must matter by itself; what matters most is said first.
+    let enough = WORTH_SAVING * facts.account.wall_ns;
+    let mut parts: Vec<&Part> =
+        [&at_device, &at_cpu].into_iter().flatten().filter(|p| p.savings.0.likely >= enough).collect();
+    parts.sort_by(|a, b| b.savings.0.likely.total_cmp(&a.savings.0.likely));
+    let worst = parts.first()?;
+    let parts = parts.iter().copied();
     Draft {
         id: FindingId::NoisyNeighbour,
         cost_ns: parts.clone().map(|p| p.savings.0.likely).sum(),
@@ -43,21 +48,17 @@ struct Part {
 
 /// Others' requests at the device: by tracing, else by the device's counter of bytes read against the program's.
 fn device_part(facts: &Facts<'_>) -> Option<Part> {
-    let waiting = |e: &Entry| {
-        matches!(
-            e.class.wait,
-            Some(
-                Wait::DeviceRead
-                    | Wait::DeviceWrite
-                    | Wait::DataWriteback
-                    | Wait::CacheFlush
-                    | Wait::Completion
-            )
-        )
+    // Without traced requests only bytes that were read can be told apart: of write-back and flushes it is not known
+    // whose they are.
+    let traced = facts.profile.block.is_some();
+    let waiting = |e: &Entry| match e.class.wait {
+        Some(Wait::DeviceRead) => true,
+        Some(Wait::DeviceWrite | Wait::DataWriteback | Wait::CacheFlush | Wait::Completion) => traced,
+        _ => false,
     };
     let sum = facts.account.sum(waiting);
     let mut evidence = Vec::new();
-    let (part, who) = match &facts.profile.block {
+    let (part, sentence) = match &facts.profile.block {
         Some(block) => {
             let others: u64 = block.others.iter().map(|o| o.requests).sum();
             let bytes: u64 = block.others.iter().map(|o| o.bytes).sum();
@@ -79,7 +80,12 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
             ));
             // A disk works for requests as well as for bytes: the truth lies between the two.
             let likely = (by_count + by_bytes) / 2.0;
-            (Range::new(by_count.min(by_bytes), likely, by_count.max(by_bytes)), first.name.clone())
+            let sentence = format!(
+                "Others use the device: {} of its work is not the program's, most of it by {}",
+                say::percent(likely),
+                first.name
+            );
+            (Range::new(by_count.min(by_bytes), likely, by_count.max(by_bytes)), sentence)
         }
         None => {
             let own = facts.profile.io.device_read_bytes? as f64;
@@ -90,7 +96,11 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
                 say::bytes(all as f64),
                 say::bytes(own)
             ));
-            (Range::new(0.5 * part, part, part), "another program".to_owned())
+            let sentence = format!(
+                "Others use the device: {} of the bytes read from it were not fetched for the program",
+                say::percent(part)
+            );
+            (Range::new(0.5 * part, part, part), sentence)
         }
     };
     if part.likely < NUISANCE || sum.wall_ns <= 0.0 {
@@ -104,10 +114,7 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
     ));
     Some(Part {
         savings,
-        sentence: format!(
-            "Others use the device: {} of its work is not the program's, most of it by {who}",
-            say::percent(part.likely)
-        ),
+        sentence,
         evidence,
         advice: "Let the other program run at another time, on another device, or with less: ionice -c 3 (scheduler \
                  bfq), io.max or io.weight of its control group.",
@@ -150,7 +157,7 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
         savings: facts.saved_without_others(|e| f64::from(queued(e))).part(alone),
         sentence: format!(
             "Others use the CPUs: they take {} of the CPU time{who}, and the program's threads wait for a CPU {} of the \
-             time",
+             wall time",
             say::percent(others),
             say::percent(facts.wall_share(sum.wall_ns))
         ),
@@ -164,8 +171,9 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
         .into_iter()
         .chain(evidence)
         .collect(),
-        advice: "Give the program CPUs of its own (taskset, cpuset), a higher weight (nice, cpu.weight), or stop what \
-                 else is running.",
+        advice: "Give the program CPUs of its own (taskset, cpuset), raise cpu.weight of its control group, or stop what \
+                 else is running. nice weighs only within one session where the kernel groups sessions \
+                 (kernel.sched_autogroup_enabled).",
     })
 }
 
@@ -202,6 +210,29 @@ mod tests {
         // By hand: three quarters of the waiting are theirs, 90 % of that is saved.
         assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.8 * 0.75 * 0.9)).abs() < 1e-6);
         assert!(found.evidence[0].contains("fio (thread 77"));
+    }
+
+    #[test]
+    fn without_traced_requests_nothing_is_said_of_writes() {
+        // Another program read much; this one waits for its own flushes.
+        let run = |operation, wait| {
+            Run::new(10.0)
+                .wait(operation, wait, 0.8)
+                .busy(Operation::User, Layer::Program, 0.2)
+                .io((0, 0), (1000, 4_096_000))
+                .device_read(1000)
+                .device(0.98, 3.0, |d| (d.reads, d.read_bytes) = (3000, 3000 << 17))
+                .ids()
+        };
+        assert!(!run(Operation::Sync, Wait::CacheFlush).contains(&FindingId::NoisyNeighbour));
+        assert!(run(Operation::Read, Wait::DeviceRead).contains(&FindingId::NoisyNeighbour));
+    }
+
+    #[test]
+    fn a_place_that_costs_nothing_is_not_spoken_of() {
+        let run = reader(0.8, 3000).with(|p| p.pressure.others_cpu_share = Some(0.9)).queued(0.001);
+        let found = run.findings().into_iter().find(|f| f.id == FindingId::NoisyNeighbour).unwrap();
+        assert!(!found.advice.contains("taskset") && !found.evidence.iter().any(|e| e.contains("CPUs")));
     }
 
     #[test]

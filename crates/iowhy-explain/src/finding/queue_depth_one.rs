@@ -58,9 +58,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         saved(lanes.high),
     ));
     let mut evidence = vec![format!(
-        "{} waits for the device, {} each, take {} of the wall time; {} at a time",
-        say::count(sum.events as f64),
-        say::time(sum.time_ns / (sum.events as f64).max(1.0)),
+        "{}: {} of the wall time; {} at a time",
+        facts.waits_in_words(sum, "wait for the device", "waits for the device"),
         say::percent(facts.wall_share(sum.wall_ns)),
         threads_words(threads)
     )];
@@ -70,6 +69,24 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         Some(p) => format!("it was measured to serve {p:.1} requests at once"),
         None => "how many requests it serves at once was not measured: 2 to 8 is assumed (`iowhy DIR` measures it)".into(),
     });
+    let side = if reads >= writes { Side::Read } else { Side::Write };
+    let order_known =
+        facts.sequential_reads().or_else(|| share_of(facts.tally(Side::Write).sequential)).is_some();
+    let mut advice = if facts.direct_share(side) >= MOSTLY {
+        "Keep several requests in flight: io_uring, or 4 to 16 threads (pread, pwrite). Read-ahead and hints about it do not \
+         apply to O_DIRECT."
+    } else {
+        "Keep several requests in flight: read with 4 to 16 threads (pread), with io_uring, or announce what comes next \
+         with posix_fadvise(POSIX_FADV_WILLNEED) or readahead(); in Python a ThreadPoolExecutor around os.pread, in Java \
+         AsynchronousFileChannel."
+    }
+    .to_owned();
+    if !order_known {
+        evidence.push("whether the requests follow each other was not seen".to_owned());
+        advice.push_str(
+            " If the requests follow each other, larger ones (64 KiB or more) help as much and are simpler.",
+        );
+    }
     Draft {
         id: FindingId::QueueDepthOne,
         cost_ns: sum.wall_ns,
@@ -79,10 +96,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(facts.wall_share(sum.wall_ns))
         ),
         evidence,
-        advice: "Keep several requests in flight: read with 4 to 16 threads (pread), with io_uring, or announce what \
-                 comes next with posix_fadvise(POSIX_FADV_WILLNEED) or readahead(); in Python a ThreadPoolExecutor \
-                 around os.pread, in Java AsynchronousFileChannel."
-            .into(),
+        advice,
     }
     .finding(facts)
 }
@@ -104,7 +118,7 @@ mod tests {
     use iowhy_core::layer::Layer;
 
     use super::*;
-    use crate::finding::synthetic::{Run, access, model, slow_and_repaired};
+    use crate::finding::synthetic::{Run, access, looked, model, slow_and_repaired};
 
     /// Random reads of 4 KiB with so many in flight.
     fn random(depth: f64) -> Run {
@@ -134,6 +148,22 @@ mod tests {
         let mut run = random(1.0);
         run.profile.devices[0].reads = 100;
         assert!(!run.ids().contains(&FindingId::QueueDepthOne));
+    }
+
+    #[test]
+    fn an_unknown_order_is_said_and_both_cures_are_named() {
+        let mut run = random(1.0);
+        run.profile.files.clear();
+        let found = &run.findings()[0];
+        assert!(found.advice.contains("If the requests follow each other"), "{found:?}");
+        assert!(!random(1.0).findings()[0].advice.contains("If the requests follow"));
+    }
+
+    #[test]
+    fn direct_requests_are_not_told_to_read_ahead() {
+        let run = random(1.0).with(|p| p.files[0].reads.direct = looked(1000, 1000));
+        let advice = &run.findings()[0].advice;
+        assert!(advice.contains("io_uring") && !advice.contains("WILLNEED"), "{advice}");
     }
 
     #[test]

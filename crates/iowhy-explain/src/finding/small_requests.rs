@@ -9,7 +9,7 @@ use super::facts::{PAGE_BYTES, Side, share_of};
 use super::gain::Savings;
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, say, sync_per_write};
+use super::{Facts, Rule, WORTH_SAVING, say, sync_per_write};
 use crate::account::{Entry, Sum};
 use crate::classify::{Operation, Wait};
 
@@ -23,6 +23,13 @@ const SMALL_BYTES: f64 = 16_384.0;
 /// Direct I/O is the habit of the program from this share of its calls on.
 const MOSTLY: f64 = 0.5;
 
+/// A program that spends no more of its own time than this between two calls mostly loops around them.
+const LOOP_NS: f64 = 2000.0;
+/// Own time between two calls of which half is likely to go with the calls: entering the kernel, counting, checking.
+const HALF_LOOP_NS: f64 = 400.0;
+/// Below this many bytes, what was not named within a call is hardly the copy.
+const TINY_BYTES: f64 = 1024.0;
+
 /// One side of the traffic.
 struct Finds {
     cost_ns: f64,
@@ -31,6 +38,11 @@ struct Finds {
     calls: f64,
     mean: f64,
     side: Side,
+    /// CPU time of the calls beside the copy.
+    busy_ns: f64,
+    /// Part of the calls that can be merged.
+    spared: Range,
+    direct: bool,
 }
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
@@ -45,6 +57,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         say::bytes(worst.mean)
     );
     let advice = match worst.side {
+        _ if worst.direct => {
+            "Ask for 64 KiB to 1 MiB at a time from an aligned buffer (posix_memalign, offset and length multiples of 4 KiB), \
+             and keep several such requests in flight with io_uring. Buffers of I/O libraries and read-ahead hints do not \
+             apply to O_DIRECT."
+        }
         Side::Read => {
             "Read 64 KiB or more at a time and hand out pieces from memory: BufReader::with_capacity(1 << 16, f), \
              setvbuf(f, NULL, _IOFBF, 1 << 16), Python open(path, buffering=1 << 20), Java new BufferedInputStream(in, \
@@ -56,16 +73,59 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
              buffering=1 << 20), Java new BufferedOutputStream(out, 1 << 16)."
         }
     };
+    let mut evidence: Vec<String> = sides.iter().flat_map(|s| s.evidence.iter().cloned()).collect();
+    let around = around_the_calls(facts, &sides);
+    if facts.wall_share(around.0.likely) >= WORTH_SAVING {
+        evidence.push(format!(
+            "the program's own code takes only {} for each call: it mostly loops around them, and the gain counts {} of the \
+             wall time for that (with the queueing that goes with it)",
+            say::time(own_ns(facts) / sides.iter().map(|s| s.calls).sum::<f64>().max(1.0)),
+            say::percent(facts.wall_share(around.0.likely))
+        ));
+    }
+    // The parts rest on the same samples: their upper ends cannot all be true. The bytes stay, in fewer calls.
+    let left = sides.iter().map(|s| s.mean).fold(f64::INFINITY, f64::min) / REPAIRED_BYTES;
+    let most = facts.account.wall_ns * (1.0 - left).max(0.0);
     let sum = |part: fn(&Finds) -> Savings| sides.iter().map(part).fold(Savings::default(), Savings::and);
     Draft {
         id: FindingId::SmallRequests,
         cost_ns: sides.iter().map(|s| s.cost_ns).sum(),
-        savings: Some(sum(|s| s.savings)),
+        savings: Some(Savings(sum(|s| s.savings).and(around).0.at_most(most))),
         sentence,
-        evidence: sides.iter().flat_map(|s| s.evidence.iter().cloned()).collect(),
+        evidence,
         advice: advice.to_owned(),
     }
     .finding(facts)
+}
+
+/// CPU time in the program's own code.
+fn own_ns(facts: &Facts<'_>) -> f64 {
+    facts.account.sum(|e| e.busy && e.class.operation == Operation::User).time_ns
+}
+
+/// What goes with the calls though it is outside of them: the program's loop. Fewer calls are fewer turns of it, unless it
+/// works on each piece, which is not seen: so the interval begins at nothing, and the likely value falls with the time
+/// for each call, to half at [`HALF_LOOP_NS`], and where the own time is more than that of the calls. Above [`LOOP_NS`] for
+/// each call, no more than that can go. Interrupts come with time, whatever runs: at most they go in the same part.
+fn around_the_calls(facts: &Facts<'_>, sides: &[Finds]) -> Savings {
+    let calls: f64 = sides.iter().map(|s| s.calls).sum();
+    let busy_ns: f64 = sides.iter().map(|s| s.busy_ns).sum();
+    let own_ns = own_ns(facts);
+    if calls < 1.0 || own_ns <= 0.0 || busy_ns <= 0.0 {
+        return Savings::default();
+    }
+    let each = own_ns / calls;
+    let likely = (busy_ns / own_ns).min(1.0) / (1.0 + (each / HALF_LOOP_NS).powi(2));
+    let most = (LOOP_NS / each.max(1.0)).min(1.0);
+    // Each call that is merged spares its turn.
+    let merged = |of: fn(&Range) -> f64| sides.iter().map(|s| s.calls * of(&s.spared)).sum::<f64>() / calls;
+    let merged = Range::new(merged(|r| r.low), merged(|r| r.likely), merged(|r| r.high)).at_most(1.0);
+    facts
+        .saved_without(|e| {
+            f64::from(e.busy && matches!(e.class.operation, Operation::User | Operation::Interrupt))
+        })
+        .part(Range::new(0.0, likely, most))
+        .part(merged)
 }
 
 fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
@@ -77,16 +137,21 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
     }
     let tally = facts.tally(side);
     let direct = facts.direct_share(side) >= MOSTLY;
-    let in_order = share_of(tally.sequential);
+    // What goes to /dev/null has no order: all of it can be merged.
+    let in_order = share_of(tally.sequential).or_else(|| {
+        (tally.calls == 0 && facts.sizable_part(side).is_some_and(|p| p > 0.5)).then_some(Range::exact(1.0))
+    });
     // Not seen: most small requests are sequential, but it may be otherwise.
     let mergeable = in_order.unwrap_or(Range::new(0.3, 0.8, 1.0));
-    // Calls that go to pipes, sockets and terminals wait for others; their size is not ours to choose.
-    let storage =
-        facts.storage_part(side).map_or(Range::new(0.5, 1.0, 1.0), |(calls, _)| Range::exact(calls));
+    // Calls that go to pipes, sockets and terminals wait for others; their size is not ours to choose. That of calls to
+    // /dev/null and the like is, and such a call costs what any other does.
+    let storage = facts.sizable_part(side).map_or(Range::new(0.5, 1.0, 1.0), Range::exact);
 
     let per_call = |e: &Entry| {
+        // On the way to the device and back all of it is for one request, but the copy.
         let own_layer = matches!(e.class.layer, Layer::Call | Layer::Filesystem | Layer::Cache)
-            || (direct && matches!(e.class.layer, Layer::Block | Layer::Device));
+            || (direct && e.class.layer != Layer::Copy)
+            || (mean <= TINY_BYTES && matches!(e.class.layer, Layer::Unexplained | Layer::Elsewhere));
         e.busy && e.class.operation == operation && own_layer
     };
     // Entering and leaving the kernel is often seen before it is known which call it is: each call has the same part.
@@ -103,9 +168,10 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
     if busy.wall_ns <= 0.0 || calls < 1.0 {
         return None;
     }
+    let fraction = fraction(facts, side, direct, busy.time_ns, calls, bytes);
     let saved_cpu = facts
         .saved_without(|e| if entering(e) { entry_part } else { f64::from(per_call(e)) })
-        .part(fraction(facts, side, direct, busy.time_ns, calls, bytes))
+        .part(fraction)
         .part(mergeable)
         .part(storage);
     let device = |e: &Entry| {
@@ -128,6 +194,9 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
         say::percent(facts.wall_share(busy.wall_ns))
     )];
     evidence.push(match in_order {
+        Some(_) if tally.calls == 0 => {
+            format!("the {noun} go to a device that knows no order, such as /dev/null")
+        }
         Some(share) => format!(
             "{} of the {noun} that were looked at (n = {}) began where the one before ended",
             say::share(share),
@@ -150,6 +219,9 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
         calls,
         mean,
         side,
+        busy_ns: busy.time_ns,
+        spared: fraction.times(mergeable).times(storage),
+        direct,
     })
 }
 
@@ -168,7 +240,11 @@ fn fraction(facts: &Facts<'_>, side: Side, direct: bool, busy_ns: f64, calls: f6
         (None, Side::Write) => Range::new(100.0, 400.0, 1500.0),
     };
     let touched = bytes.max(1.0) / calls.max(1.0) / page;
+    // A device such as /dev/null has no pages; and no page costs more than the calls that touch it were seen to.
+    let no_pages = facts.tally(side).calls == 0 && facts.sizable_part(side).is_some_and(|p| p > 0.5);
+    let per_page = if no_pages { Range::default() } else { per_page };
     let left = |p: f64| {
+        let p = p.min(busy_ns / calls.max(1.0) / touched.max(1.0));
         let pages_ns = (bytes / page * p).min(busy_ns);
         let call_ns = (busy_ns / calls.max(1.0) - p * touched.max(1.0)).max(0.0);
         ((pages_ns + call_ns * bytes / REPAIRED_BYTES) / busy_ns.max(1.0)).min(1.0)
@@ -181,7 +257,8 @@ mod tests {
     use super::*;
     use crate::finding::synthetic::{Run, access, looked, model, slow_and_repaired};
 
-    /// A second of cached reads of so many bytes: 240 ns a call, 20 ns a page, 0.05 ns a byte, and 1 GB in all.
+    /// Cached reads of so many bytes: 240 ns a call, 20 ns a page, 0.05 ns a byte, and 1 GB in all; the rest is waiting
+    /// for a pipe.
     fn cached(request: f64) -> Run {
         let calls = (1e9 / request) as u64;
         let busy = |ns: f64| ns * calls as f64 / 4e9;
@@ -193,7 +270,7 @@ mod tests {
             .busy(Operation::Read, Layer::Filesystem, filesystem)
             .busy(Operation::Read, Layer::Cache, cache)
             .busy(Operation::Read, Layer::Copy, copy)
-            .busy(Operation::User, Layer::Program, 1.0 - call - filesystem - cache - copy)
+            .wait(Operation::Read, Wait::Pipe, 1.0 - call - filesystem - cache - copy)
             .io((calls, 1_000_000_000), (0, 0))
             .file(1 << 30, |f| f.reads = access(1000, 1000 * request as u64, 980))
     }
@@ -205,6 +282,40 @@ mod tests {
         let gain = found.gain.unwrap();
         assert!((found.share - 0.508).abs() < 0.01, "{}", found.share);
         assert!(gain.low < 1.98 && gain.high > 1.95 && (gain.predicted - 1.98).abs() < 0.05, "{gain:?}");
+    }
+
+    /// dd with blocks of 512 bytes, from a file to /dev/null: 150 ns of its own, 250 ns in each call.
+    fn dd(own_ns: f64) -> Run {
+        let calls = 1_000_000;
+        let wall = (2.0 * 250.0 + 2.0 * own_ns) * 1e-9 * calls as f64;
+        let part = |ns: f64| ns * 1e-9 * calls as f64 / wall;
+        Run::new(wall)
+            .busy(Operation::Read, Layer::Call, part(250.0))
+            .busy(Operation::Write, Layer::Call, part(250.0))
+            .busy(Operation::User, Layer::Program, part(2.0 * own_ns))
+            .io((calls, calls * 512), (calls, calls * 512))
+            .file(1 << 30, |f| f.reads = access(1000, 512_000, 999))
+            .with(|p| {
+                p.files.push(iowhy_core::profile::FileUse {
+                    path: "/dev/null".into(),
+                    kind: "character-device".into(),
+                    writes: access(1000, 512_000, 0),
+                    ..Default::default()
+                });
+            })
+    }
+
+    #[test]
+    fn both_sides_and_the_loop_around_them_go_together() {
+        let found = &dd(150.0).findings()[0];
+        assert_eq!(found.id, FindingId::SmallRequests);
+        let gain = found.gain.unwrap();
+        // By hand: both calls (500 of 800 ns), and nearly nine tenths of the loop of 150 ns.
+        assert!(gain.predicted > 3.0 && gain.high > 8.0 && gain.low < 3.0, "{gain:?}");
+        assert!(found.evidence.iter().any(|e| e.contains("/dev/null")), "{found:?}");
+        assert!(found.evidence.iter().any(|e| e.contains("loops around")), "{found:?}");
+        // A program that works 10 us on each piece does not loop around calls.
+        assert!(dd(10_000.0).findings()[0].id == FindingId::CpuBound);
     }
 
     #[test]
@@ -248,5 +359,7 @@ mod tests {
         assert_eq!(run.ids(), [FindingId::SmallRequests]);
         let gain = run.findings()[0].gain.unwrap();
         assert!(gain.predicted > 5.0 && gain.low > 2.0, "{gain:?}");
+        let advice = &run.findings()[0].advice;
+        assert!(advice.contains("io_uring") && !advice.contains("BufReader") && !advice.contains("setvbuf"));
     }
 }

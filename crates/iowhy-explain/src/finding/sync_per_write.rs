@@ -8,7 +8,7 @@ use super::facts::{Side, share_of};
 use super::gain::Savings;
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, say};
+use super::{Facts, Rule, WORTH_SAVING, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
@@ -21,16 +21,89 @@ const BATCHED: f64 = 32.0;
 const BATCHED_BYTES: f64 = 1_048_576.0;
 /// Below this, writing a batch back takes hardly longer than writing one record back.
 const SMALL_WRITEBACK_BYTES: f64 = 65_536.0;
+/// Records of up to this many bytes share a page with others.
+const SHARED_PAGE_BYTES: f64 = 2048.0;
 /// Writes on descriptors with O_SYNC or O_DSYNC are the habit from this share on.
 const MOSTLY: f64 = 0.5;
 /// Where the journal takes this part, fdatasync is worth mentioning.
 const JOURNAL_PART: f64 = 0.2;
 
-fn durable_wait(wait: Wait) -> bool {
-    matches!(
-        wait,
-        Wait::DataWriteback | Wait::CacheFlush | Wait::Journal | Wait::JournalSpace | Wait::DeviceWrite
-    )
+/// Whether writes wait for flushes of the device's cache, and mostly for that and for their data: no write does unless
+/// the file was opened with O_SYNC or O_DSYNC.
+fn flushes_within_writes(facts: &Facts<'_>) -> bool {
+    let all = facts.account.sum(|e| !e.busy && e.class.operation == Operation::Write).wall_ns;
+    let wait = |wait| facts.waiting(Operation::Write, wait).wall_ns;
+    let flushing = wait(Wait::CacheFlush);
+    flushing > 0.0 && flushing + wait(Wait::DataWriteback) >= MOSTLY * all
+}
+
+/// Where it was not seen what the program sleeps in: by the devices' own count of flushes against the program's writes.
+/// It is everybody's count, so it must be about one for each write, and no gain is foretold.
+fn by_counters(facts: &Facts<'_>) -> Option<Finding> {
+    const ENOUGH: f64 = 20.0;
+    if facts.idle_unexplained() < MOSTLY {
+        return None;
+    }
+    let writes = facts.profile.io.write_calls? as f64;
+    let device = facts.profile.devices.iter().max_by_key(|d| d.flushes)?;
+    let flushes = device.flushes as f64;
+    let part_of_writes = 1.0 / 1.5 <= flushes / writes.max(1.0) && flushes <= 2.5 * writes;
+    if writes < ENOUGH || !part_of_writes {
+        return None;
+    }
+    let cost_ns = ((device.flush_ns + device.write_ns) as f64).min(facts.account.idle_wall_ns);
+    Draft {
+        id: FindingId::SyncPerWrite,
+        cost_ns,
+        savings: None,
+        sentence: format!(
+            "About one flush of the cache of {} goes with each write: records seem to be made durable one by one",
+            device.name
+        ),
+        evidence: vec![
+            format!(
+                "{} flushes of {} ({} in all, those of other programs included) for {} writes of the program",
+                say::count(flushes),
+                device.name,
+                say::time(device.flush_ns as f64),
+                say::count(writes)
+            ),
+            format!(
+                "{} of the wall time is sleep of which it was not seen what for",
+                say::percent(facts.idle_unexplained())
+            ),
+        ],
+        advice: "Make a batch of records durable together: one fdatasync for every 100 records (group commit; in SQLite \
+                 one transaction around many statements). To be sure, and for a prediction, let kernel stacks be seen: \
+                 the end of the report says how."
+            .into(),
+    }
+    .finding(facts)
+}
+
+/// What else goes with each transaction: a journal that is created and taken away around each sync, with the writes and
+/// reads of it. The part of these that a batch spares; `None` where no names are taken away about as often as data is made
+/// durable. A new file for each record is another matter: its name stays.
+fn with_each_transaction(facts: &Facts<'_>, syncs: f64) -> Option<Savings> {
+    const OFTEN: f64 = 0.2;
+    const ENOUGH: f64 = 20.0;
+    let removed = facts.scaled_calls(&["unlink", "unlinkat", "ftruncate"])?.likely;
+    if syncs < ENOUGH || removed < OFTEN * syncs {
+        return None;
+    }
+    let names = |e: &Entry| {
+        matches!(
+            e.class.operation,
+            Operation::Names | Operation::Open | Operation::Close | Operation::Stat | Operation::Descriptor
+        ) && e.wall_ns > 0.0
+    };
+    let transfer = |e: &Entry| {
+        matches!(e.class.operation, Operation::Read | Operation::Write)
+            && e.wall_ns > 0.0
+            && e.class.layer != Layer::Copy
+    };
+    let of_names = facts.saved_without(|e| f64::from(names(e))).part(Range::new(0.0, 0.9, 0.99));
+    Some(of_names.and(facts.saved_without(|e| f64::from(transfer(e))).part(Range::new(0.0, 0.5, 0.99))))
 }
 
 /// Whether it is this rule's cause that writes are small and wait one by one: then they are none of other rules'
@@ -40,14 +113,22 @@ pub(super) fn claims_writes(facts: &Facts<'_>) -> bool {
 }
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
-    let synchronous = share_of(facts.tally(Side::Write).synchronous).map_or(0.0, |s| s.likely);
+    let opened = share_of(facts.tally(Side::Write).synchronous).map(|s| s.likely);
+    let synchronous = opened.unwrap_or_else(|| f64::from(flushes_within_writes(facts)));
     let within_writes = synchronous >= MOSTLY;
+    // A synchronous write is that as a whole: its sleeps, its turns in the queues and the CPU time of its way down. Only
+    // the copy into the cache stays when it is made durable later.
     let cost = |e: &Entry| match e.class.operation {
         Operation::Sync => e.wall_ns > 0.0,
-        Operation::Write => within_writes && e.class.wait.is_some_and(durable_wait),
+        Operation::Write => within_writes && e.wall_ns > 0.0 && e.class.layer != Layer::Copy,
         _ => false,
     };
     let sum = facts.account.sum(cost);
+    if sum.wall_ns < WORTH_SAVING * facts.account.wall_ns
+        && let Some(found) = by_counters(facts)
+    {
+        return Some(found);
+    }
     let counted_writes = facts.calls(Side::Write).map(|w| w.likely);
     let writes = counted_writes.unwrap_or(0.0);
     let syncs = match facts.syncs() {
@@ -68,6 +149,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // A write-back of few bytes is one request whatever it carries: batching saves at least half of it. One of many
     // bytes takes as long as before.
     let data_part = match bytes_each {
+        // Several share a page: a batch of a hundred is written back in about the time of one.
+        Some(bytes) if bytes <= SHARED_PAGE_BYTES => Range::new(0.45, 0.97, 0.99),
         Some(bytes) if bytes <= SMALL_WRITEBACK_BYTES => Range::new(0.45, 0.9, 0.99),
         Some(_) => Range::new(0.0, 0.1, 0.5),
         None => Range::new(0.0, 0.5, 0.99),
@@ -79,6 +162,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         .part(Range::new(0.9, 0.99, 0.99).times(Range::exact(1.0 - data_of_cost)))
         .and(whole.part(data_part.times(Range::exact(data_of_cost))));
 
+    let around = if within_writes { None } else { with_each_transaction(facts, syncs.likely) };
+    let savings = around.map_or(savings, |around| savings.and(around));
+
     let part =
         |pick: &dyn Fn(&Entry) -> bool| facts.account.sum(|e| cost(e) && pick(e)).wall_ns / sum.wall_ns;
     let flush = part(&|e| e.class.wait == Some(Wait::CacheFlush));
@@ -86,7 +172,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let rest = (1.0 - data_of_cost - flush - journal).max(0.0);
     let queued = part(&|e| e.class.layer == Layer::CpuQueue);
     let call = if within_writes { "synchronous write" } else { "sync" };
-    let evidence = vec![
+    let mut evidence = vec![
         match counted_writes.zip(bytes_each) {
             Some((writes, bytes)) => format!(
                 "{} {call}s for {} writes: {} to each, with {}",
@@ -98,8 +184,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             None => format!("{} {call}s; how much was written for each was not seen", say::counted(syncs)),
         },
         format!(
-            "a {call} takes {}: {} writing the data back, {} flushing the device's cache, {} committing the journal, \
+            "a {call} takes {}{}: {} writing the data back, {} flushing the device's cache, {} committing the journal, \
              {} CPU time and other",
+            if syncs.high - syncs.low > 0.05 * syncs.likely { "about " } else { "" },
             say::time(sum.time_ns / syncs.likely),
             say::percent(data_of_cost),
             say::percent(flush),
@@ -107,6 +194,19 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(rest)
         ),
     ];
+    if within_writes && opened.is_none() {
+        evidence.push(
+            "how the file was opened was not seen; a write waits for a flush only on a file opened with O_SYNC or O_DSYNC"
+                .to_owned(),
+        );
+    }
+    if let Some(around) = around {
+        evidence.push(format!(
+            "files are created, truncated or taken away with each transaction, and go with it: {} of the wall time is \
+             counted in the gain",
+            say::percent(facts.wall_share(around.0.likely))
+        ));
+    }
     let mut advice = if within_writes {
         "Open the file without O_SYNC or O_DSYNC, write a batch of records and call fdatasync once for it"
             .to_owned()
@@ -140,7 +240,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
                 // Fewer writes than syncs (mapped memory), or their number was not seen.
                 _ => "Each little change is".to_owned(),
             },
-            say::count(syncs.likely),
+            if syncs.high - syncs.low > 0.05 * syncs.likely {
+                say::counted(syncs)
+            } else {
+                say::count(syncs.likely)
+            },
             say::percent(facts.wall_share(sum.wall_ns))
         ),
         evidence,
@@ -207,6 +311,77 @@ mod tests {
             });
         assert_eq!(run.ids(), [FindingId::SyncPerWrite]);
         assert!(run.findings()[0].advice.contains("O_DSYNC"));
+    }
+
+    #[test]
+    fn a_synchronous_write_counts_as_a_whole() {
+        // Most of it was not seen as waiting for the device: CPU time, queueing and another lock.
+        let run = |synchronous| {
+            Run::new(10.0)
+                .wait(Operation::Write, Wait::CacheFlush, 0.2)
+                .wait(Operation::Write, Wait::InodeLock, 0.3)
+                .busy(Operation::Write, Layer::Filesystem, 0.3)
+                .queued_in(Operation::Write, 0.15)
+                .busy(Operation::Write, Layer::Copy, 0.01)
+                .busy(Operation::User, Layer::Program, 0.04)
+                .io((0, 0), (10_000, 5_120_000))
+                .file(5_120_000, |f| {
+                    f.writes = access(100, 51_200, 100);
+                    f.writes.synchronous = looked(synchronous, 100);
+                })
+        };
+        let found = &run(100).findings()[0];
+        assert_eq!(found.id, FindingId::SyncPerWrite);
+        assert!(found.gain.unwrap().predicted > 10.0 && (found.share - 0.95).abs() < 1e-6, "{found:?}");
+        assert!(!run(0).ids().contains(&FindingId::SyncPerWrite));
+    }
+
+    #[test]
+    fn writes_that_wait_for_flushes_are_synchronous_though_no_call_was_traced() {
+        let run = Run::new(10.0)
+            .wait(Operation::Write, Wait::CacheFlush, 0.8)
+            .busy(Operation::User, Layer::Program, 0.2)
+            .io((0, 0), (1000, 512_000));
+        assert_eq!(run.ids(), [FindingId::SyncPerWrite]);
+        assert!(run.findings()[0].evidence.iter().any(|e| e.contains("was not seen")));
+    }
+
+    #[test]
+    fn a_journal_of_its_own_for_each_transaction_goes_with_it() {
+        let run = |unlinks| {
+            Run::new(10.0)
+                .wait(Operation::Sync, Wait::CacheFlush, 0.6)
+                .busy(Operation::Names, Layer::Filesystem, 0.2)
+                .busy(Operation::Open, Layer::Filesystem, 0.15)
+                .busy(Operation::User, Layer::Program, 0.05)
+                .io((0, 0), (4000, 4_096_000))
+                .calls(&[("pwrite64", 4000), ("fdatasync", 3000), ("openat", 1000), ("unlink", unlinks)])
+                .findings()
+                .into_iter()
+                .find(|f| f.id == FindingId::SyncPerWrite)
+                .and_then(|f| f.gain)
+                .unwrap()
+        };
+        let (with, without) = (run(1000), run(0));
+        assert!(with.predicted > 8.0 && with.high > 15.0, "{with:?}");
+        assert!(without.high < 3.0, "{without:?}");
+    }
+
+    #[test]
+    fn where_sleeps_are_dark_the_flushes_of_the_device_tell() {
+        let run = |flushes| {
+            Run::new(10.0)
+                .wait(Operation::Unknown, Wait::Unknown, 0.9)
+                .busy(Operation::User, Layer::Program, 0.1)
+                .io((0, 0), (1000, 512_000))
+                .device(0.8, 1.0, |d| {
+                    (d.flushes, d.flush_ns, d.write_ns) = (flushes, 4_000_000_000, 3_000_000_000)
+                })
+        };
+        let found = run(1005).findings();
+        assert_eq!((found[0].id, found[0].gain), (FindingId::SyncPerWrite, None));
+        assert!(!run(20).ids().contains(&FindingId::SyncPerWrite));
+        assert!(!run(50_000).ids().contains(&FindingId::SyncPerWrite));
     }
 
     #[test]

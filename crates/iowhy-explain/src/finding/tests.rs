@@ -125,6 +125,20 @@ fn a_census_without_stacks_still_names_what_is_waited_for() {
     assert_eq!(run.ids(), [FindingId::SyncPerWrite]);
 }
 
+#[test]
+fn a_weak_cause_does_not_stand_before_what_the_program_mostly_does() {
+    let run = |sync: f64| {
+        Run::new(10.0)
+            .wait(Operation::Sync, Wait::CacheFlush, sync)
+            .busy(Operation::User, Layer::Program, 1.0 - sync)
+            .io((0, 0), (1000, 100_000))
+            .calls(&[("write", 1000), ("fdatasync", 1000)])
+            .ids()
+    };
+    assert_eq!(run(0.1), [FindingId::CpuBound, FindingId::SyncPerWrite]);
+    assert_eq!(run(0.35), [FindingId::SyncPerWrite]);
+}
+
 fn any_operation() -> impl Strategy<Value = Operation> {
     use Operation as O;
     prop::sample::select(vec![
@@ -283,7 +297,8 @@ proptest! {
         prop_assert!(!findings.is_empty());
         let innocent = findings.iter().filter(|f| !f.id.is_repairable()).count();
         let own = findings.iter().filter(|f| f.id.is_repairable() && f.id != FindingId::NoisyNeighbour).count();
-        prop_assert_eq!(innocent, usize::from(own == 0), "{:#?}", findings);
+        // Beside causes of its own at most one, which then stands first.
+        prop_assert!(innocent == usize::from(own == 0) || innocent == 1 && !findings[0].id.is_repairable(), "{:#?}", findings);
         let mut last = f64::INFINITY;
         for f in &findings {
             prop_assert!((0.0..=1.0).contains(&f.share), "{f:#?}");
@@ -297,7 +312,7 @@ proptest! {
                 prop_assert!(g.predicted >= 1.0 / (1.0 - WORTH_SAVING) - 1e-9, "{f:#?}");
             }
             let weight = f.gain.map_or(0.0, |g| g.predicted);
-            if f.id != FindingId::NoisyNeighbour {
+            if f.id.is_repairable() && f.id != FindingId::NoisyNeighbour {
                 prop_assert!(weight <= last, "not ranked: {findings:#?}");
                 last = weight;
             }

@@ -27,9 +27,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let part = if unaligned.is_some() { Range::new(0.6, 0.9, 1.0) } else { Range::new(0.3, 0.8, 1.0) };
     let share = say::percent(facts.wall_share(sum.wall_ns));
     let mut evidence = vec![format!(
-        "{} times a write waited for the device to read, {} each, {share} of the wall time",
-        say::count(sum.events as f64),
-        say::time(sum.time_ns / (sum.events as f64).max(1.0))
+        "{}: {share} of the wall time",
+        facts.waits_in_words(
+            sum,
+            "wait of a write for the device to read",
+            "waits of writes for the device to read"
+        )
     )];
     evidence.push(match unaligned {
         Some(s) => format!(

@@ -5,13 +5,16 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::Tier;
 
 use super::{Facts, Rule, say};
-use crate::classify::Wait;
+use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule =
     Rule { id: FindingId::WaitingElsewhere, manual: include_str!("waiting-elsewhere.md"), judge };
 
 /// Nobody was active for this share of the wall time.
 const IDLE: f64 = 0.5;
+
+/// Making data durable is worth a word from this share of the wall time on.
+const MUCH_SYNCING: f64 = 0.1;
 
 /// Waits off the path, in words, and what to look at.
 const KINDS: [(Wait, &str, &str); 8] = [
@@ -57,23 +60,42 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         .iter()
         .take(3)
         .map(|((_, words, _), sum)| {
-            format!(
-                "{} of thread time asleep on {words}, in {} {}",
-                say::time(sum.time_ns),
-                say::count(sum.events as f64),
-                if sum.events == 1 { "sleep" } else { "sleeps" }
-            )
+            let seen = match (facts.sleeps_are_counted(), sum.events) {
+                (true, 1) => "in 1 sleep".to_owned(),
+                (true, n) => format!("in {} sleeps", say::count(n as f64)),
+                (false, 1) => "seen in 1 look".to_owned(),
+                (false, n) => format!("seen in {} looks", say::count(n as f64)),
+            };
+            format!("{} of thread time asleep on {words}, {seen}", say::time(sum.time_ns))
         })
         .collect();
     let active = (account.wall_ns - account.idle_wall_ns).max(0.0);
     evidence.push(format!("some thread ran, or waited on the path to the disk, for {}", say::time(active)));
+    // Of what nobody knows what it is for, nobody can say that it is not for storage.
+    let untold = waits.first().is_none_or(|((wait, ..), _)| *wait == Wait::Unknown);
+    let syncing = facts.wall_share(account.operation(Operation::Sync).wall_ns);
+    let sentence = if untold {
+        format!(
+            "The program waits {} of the wall time, mostly for {words}: whether it is storage is not known",
+            say::percent(share)
+        )
+    } else if syncing >= MUCH_SYNCING {
+        format!(
+            "The program waits {} of the wall time for something other than storage, mostly for {words}; making data \
+             durable takes {} besides",
+            say::percent(share),
+            say::percent(syncing)
+        )
+    } else {
+        format!(
+            "The program waits {} of the wall time, and not for storage: mostly for {words}",
+            say::percent(share)
+        )
+    };
     Some(Finding {
         id: FindingId::WaitingElsewhere,
         share,
-        sentence: format!(
-            "The program waits {} of the time, and not for storage: mostly for {words}",
-            say::percent(share)
-        ),
+        sentence,
         evidence,
         advice: advice.into(),
         gain: None,
@@ -85,7 +107,6 @@ mod tests {
     use iowhy_core::layer::Layer;
 
     use super::*;
-    use crate::classify::Operation;
     use crate::finding::synthetic::{Run, slow_and_repaired};
 
     fn run(asleep: f64, wait: Wait) -> Run {
@@ -96,6 +117,15 @@ mod tests {
     fn sleeping_on_a_pipe_is_named_and_computing_not() {
         let slow = run(0.8, Wait::Pipe);
         slow_and_repaired(FindingId::WaitingElsewhere, &slow, &run(0.1, Wait::Pipe));
+    }
+
+    #[test]
+    fn what_could_not_be_told_is_not_said_to_be_elsewhere() {
+        let unknown = run(0.9, Wait::Unknown).findings();
+        assert!(unknown[0].sentence.contains("whether it is storage is not known"), "{unknown:?}");
+        assert!(!unknown[0].sentence.contains("not for storage"));
+        // Looks are not sleeps: no number of sleeps where only looks were taken.
+        assert!(unknown[0].evidence[0].contains("looks"), "{unknown:?}");
     }
 
     #[test]
