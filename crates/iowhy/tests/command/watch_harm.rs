@@ -50,7 +50,8 @@ fn closed_streams_stay_closed() {
 
 #[test]
 fn every_death_by_signal_gives_the_code_of_a_shell() {
-    for signal in [1, 2, 3, 6, 9, 11, 13, 15, 34, 64] {
+    // Not 1, 2 and 3: whoever starts these tests in the background may have had them ignored, and a program inherits that.
+    for signal in [6, 9, 10, 11, 12, 13, 14, 15, 34, 64] {
         let ran = iowhy(&["--tier", "T0", "--", "sh", "-c", &format!("ulimit -c 0; kill -{signal} $$")]);
         assert_eq!(ran.code(), 128 + signal, "{ran:?}");
     }
