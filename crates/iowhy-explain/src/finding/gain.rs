@@ -60,7 +60,7 @@ impl Savings {
 
 impl Facts<'_> {
     /// What would be saved if the weighted part (0 to 1) of every entry took no time, with the queueing for a CPU that
-    /// goes with it (see [`super::queueing`]). Queueing itself is not weighed. The bounds are those in the module's
+    /// goes with it (see `queueing`). Queueing itself is not weighed. The bounds are those in the module's
     /// header.
     pub fn saved_without(&self, weight: impl Fn(&Entry) -> f64) -> Savings {
         let entries = queueing::shared_out(self.profile, self.account);

@@ -110,11 +110,11 @@ const ENOUGH_EVIDENCE: u64 = 20;
 const WEAK_GAIN: f64 = 1.2;
 
 /// The causes, the one with the greatest predicted gain first; causes whose gain cannot be predicted follow, by their
-/// share of the wall time. What others cost (`noisy-neighbour`) comes first only where it gains [`NEIGHBOUR_FIRST`]
+/// share of the wall time. What others cost (`noisy-neighbour`) comes first only where it gains `NEIGHBOUR_FIRST`
 /// times what the best of the program's own causes gains, else after the best of them. Never empty: where nothing of
 /// the program's own can be repaired, exactly one of `cpu-bound`, `waiting-elsewhere` and `healthy` says what the
 /// program does instead, also beside a neighbour. Where the best repair
-/// gains less than [`WEAK_GAIN`] and the program mostly computes or waits elsewhere, that is said first. A run too short
+/// gains less than `WEAK_GAIN` and the program mostly computes or waits elsewhere, that is said first. A run too short
 /// to tell has exactly one finding, which says so.
 pub fn judge(facts: &Facts<'_>) -> Vec<Finding> {
     let wall_ns = facts.account.wall_ns;

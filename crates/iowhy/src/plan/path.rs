@@ -171,7 +171,7 @@ fn plan_over<'a>(target: &'a Target, rungs: &'a RungTargets, areas: Areas, seed:
 }
 
 /// The ladder alone, for cells of another plan: our own cost and the rungs. Its cached rungs move over as much as those
-/// cells, up to [`WARM_BYTES`]; see [`ladder_bytes`].
+/// cells, up to `WARM_BYTES`; see [`ladder_bytes`].
 pub fn ladder<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, seed: u64) -> PathPlan<'a> {
     let size_bytes = size_bytes.min(target.facts.size_bytes);
     let areas = Areas { warm_bytes: ladder_bytes(size_bytes), ..Areas::of(size_bytes) };
