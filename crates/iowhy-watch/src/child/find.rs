@@ -66,6 +66,8 @@ fn find_in(program: &OsStr, path: &OsStr) -> Result<PathBuf, Refusal> {
         let file = Path::new(folder).join(program);
         match look(&file) {
             Look::Executable => return Ok(file),
+            // A folder of PATH that may not be looked into tells nothing of the command; bash goes on as well.
+            Look::Not(ON_THE_WAY) => {}
             Look::Not(why) if refused.is_none() => refused = Some(not_executable(&file, why)),
             Look::Not(_) | Look::Nothing(_) => {}
         }
@@ -77,6 +79,8 @@ fn find_in(program: &OsStr, path: &OsStr) -> Result<PathBuf, Refusal> {
         not_found(format!("cannot run `{shown}`: no such command in PATH"), hint)
     }))
 }
+
+const ON_THE_WAY: &str = "permission denied on the way to it";
 
 /// What a path is to somebody who wants to execute it.
 enum Look {
@@ -91,7 +95,7 @@ fn look(file: &Path) -> Look {
     let kind = match std::fs::metadata(file) {
         Ok(metadata) => metadata.file_type(),
         Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
-            return Look::Not("permission denied on the way to it");
+            return Look::Not(ON_THE_WAY);
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
             return Look::Nothing("a part of the path is not a folder");
