@@ -16,11 +16,12 @@ pub struct IoCounters {
     pub written_bytes: Option<u64>,
     /// Bytes that the program caused to be fetched from block devices, read-ahead included.
     pub device_read_bytes: Option<u64>,
-    /// Bytes that the program made dirty or wrote to block devices directly.
+    /// Bytes that the program made dirty or wrote to block devices directly. A page that is made dirty again counts
+    /// again, with its whole folio: it may be many times what reached a device.
     pub device_written_bytes: Option<u64>,
     /// Page faults that needed no device.
     pub minor_faults: Option<u64>,
-    /// Page faults that waited for a device.
+    /// Page faults that began a read from a device. One that waits for what another began is a minor fault.
     pub major_faults: Option<u64>,
     /// CPU time in user mode (precise sum, split by ticks).
     pub user_ns: Option<u64>,
