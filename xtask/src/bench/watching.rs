@@ -126,8 +126,7 @@ fn one(iowhy: &Path, rounds: usize, case: &Case<'_>) -> Outcome<()> {
     println!("{}, alone and watched, {unit}", case.title);
     println!("  {}\n  {}", show(&arms[0], Unit::Nanoseconds), show(&arms[1], Unit::Nanoseconds));
     ratio(&format!("watched / bare (aim: {})", case.aim), &arms[1], &arms[0]);
-    let watched_ns = iowhy_core::stats::median(&arms[1].values).unwrap_or(f64::NAN);
-    let bare_ns = iowhy_core::stats::median(&arms[0].values).unwrap_or(f64::NAN);
+    let walls: Vec<Vec<f64>> = arms.iter().map(|arm| arm.values.clone()).collect();
     drop(arms);
     let [bare, watched] = cpu.map(RefCell::into_inner);
     if let Some(e) = iowhy_core::stats::paired_ratio(&watched, &bare, SEED) {
@@ -148,11 +147,24 @@ fn one(iowhy: &Path, rounds: usize, case: &Case<'_>) -> Outcome<()> {
         said.iter().map(|s| s.lost).sum::<f64>(),
     );
     if !case.prints_time {
-        println!(
-            "  from exec to exit, as the watcher saw it, over bare: {:.3}; start and report add {:.0} ms",
-            middle(|s| s.wall_ns) / bare_ns,
-            (watched_ns - middle(|s| s.wall_ns)) / 1e6
-        );
+        let inside: Vec<f64> = said.iter().map(|s| s.wall_ns).collect();
+        match iowhy_core::stats::paired_ratio(&inside, &walls[0], SEED) {
+            Some(e) => println!(
+                "  from exec to exit, as the watcher saw it, over bare: {:.3} [{:.3}, {:.3}]",
+                e.value, e.low, e.high
+            ),
+            None => println!("  from exec to exit, as the watcher saw it, over bare: cannot tell"),
+        }
+        let added: Vec<f64> = walls[1].iter().zip(&inside).map(|(all, inside)| all - inside).collect();
+        match iowhy_core::stats::bootstrap_median(&added, SEED, Unit::Nanoseconds) {
+            Some(e) => println!(
+                "  start and report add {:.0} ms [{:.0}, {:.0}]",
+                e.value / 1e6,
+                e.low / 1e6,
+                e.high / 1e6
+            ),
+            None => println!("  start and report add: cannot tell"),
+        }
     }
     println!(
         "  its own estimate of what it took out of the program: {:.3} of wall\n",
