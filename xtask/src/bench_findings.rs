@@ -1,22 +1,28 @@
 //! Puts the diagnosis to the test on programs whose cause is known: is it named first, does the repair gain what was
 //! predicted, are the repaired and the innocent left in peace? Prints; asserts nothing, because a shared machine proves
 //! nothing by one number.
+//!
+//! Records and times are kept under target/cases/records, so that a changed rule can be judged again on the same runs
+//! (`--again`) instead of on new ones.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
+use iowhy::meaning::Meaning;
 use iowhy_cases::{Case, Skip, Stage, Variant, catalogue};
 use iowhy_core::estimate::Estimate;
-use iowhy_core::finding::FindingId;
+use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::profile::Profile;
 use iowhy_core::rng::Rng;
 use iowhy_core::stats;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 const SEED: u64 = 1;
-const USAGE: &str =
-    "usage: cargo xtask bench-findings [FILTER] [--rounds N], N at least 3; FILTER is part of a name";
+const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again], N at least 3; FILTER is part of \
+                     a name; --again judges the runs that are kept by the rules of today";
 
 /// Others on this machine may cost a watched program this part of its time before it is watched again.
 const MUCH_NOISE: f64 = 0.15;
@@ -28,11 +34,11 @@ type Outcome<T> = Result<T, String>;
 
 /// Builds iowhy and the cases, and goes through all cases whose name holds the filter. Fails if any was wrong.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
-    let Some((filter, rounds)) = options(arguments) else {
+    let Some(options) = options(arguments) else {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    match judge_all(root, filter, rounds) {
+    match judge_all(root, options) {
         Ok(counts) => {
             println!("\n{}", counts.sentence());
             if counts.wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -44,18 +50,26 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     }
 }
 
-/// The filter and the number of rounds.
-fn options<'a>(arguments: &[&'a str]) -> Option<(&'a str, usize)> {
-    let (mut filter, mut rounds) = ("", 5);
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Options<'a> {
+    filter: &'a str,
+    rounds: usize,
+    again: bool,
+}
+
+fn options<'a>(arguments: &[&'a str]) -> Option<Options<'a>> {
+    let mut options = Options { filter: "", rounds: 5, again: false };
     let mut rest = arguments.iter();
     while let Some(&word) = rest.next() {
         match word {
-            "--rounds" => rounds = rest.next()?.parse().ok().filter(|n| *n >= 3)?,
-            _ if word.starts_with('-') || !filter.is_empty() => return None,
-            _ => filter = word,
+            "--rounds" => options.rounds = rest.next()?.parse().ok().filter(|n| *n >= 3)?,
+            "--again" => options.again = true,
+            _ if word.starts_with('-') || !options.filter.is_empty() => return None,
+            _ => options.filter = word,
         }
     }
-    Some((filter, rounds))
+    Some(options)
 }
 
 /// The programs under test.
@@ -64,19 +78,19 @@ struct Binaries {
     cases: PathBuf,
 }
 
-fn judge_all(root: &Path, filter: &str, rounds: usize) -> Outcome<Counts> {
-    let built = Command::new("cargo")
-        .args(["build", "--quiet", "--release", "--package", "iowhy", "--package", "iowhy-cases"])
-        .current_dir(root)
-        .status()
-        .map_err(|e| format!("cannot run cargo: {e}"))?;
-    if !built.success() {
-        return Err("the release build failed".to_owned());
-    }
+fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
+    let Options { filter, rounds, again } = options;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let binaries =
         Binaries { iowhy: target.join("release/iowhy"), cases: target.join("release/iowhy-cases") };
     let dir = target.join("cases");
+    let kept = dir.join("records");
+    if again {
+        println!("runs that were kept in {}, by the rules of today\n", kept.display());
+    } else {
+        build(root)?;
+        std::fs::create_dir_all(&kept).map_err(|e| format!("cannot make {}: {e}", kept.display()))?;
+    }
     let cases: Vec<&Case> = catalogue::all().filter(|case| case.name.contains(filter)).collect();
     if cases.is_empty() {
         return Err(format!(
@@ -87,9 +101,14 @@ fn judge_all(root: &Path, filter: &str, rounds: usize) -> Outcome<Counts> {
         "gain = time of the slow variant / time of the repaired one; measured: median of {rounds} rounds\n"
     );
     println!("{HEADER}");
+    let meaning = Meaning::new();
     let mut counts = Counts::default();
     for case in cases {
-        match judge(case, &dir, &binaries, rounds) {
+        let runs = if again { Runs::kept(&kept, case) } else { Runs::made(case, &dir, &binaries, rounds) };
+        if let (false, Ok(runs)) = (again, &runs) {
+            runs.keep(&kept, case)?;
+        }
+        match runs.and_then(|runs| runs.judge(case, &meaning)) {
             Ok(row) => {
                 counts.add(&row);
                 println!("{}", row.line());
@@ -107,37 +126,105 @@ fn judge_all(root: &Path, filter: &str, rounds: usize) -> Outcome<Counts> {
     Ok(counts)
 }
 
-/// One case: the slow variant watched, the repaired one watched, then both unwatched in interleaved rounds.
-fn judge(case: &'static Case, dir: &Path, binaries: &Binaries, rounds: usize) -> Result<Row, Skip> {
-    let mut stage = Stage::set(case, dir, &binaries.cases)?;
-    let failed = |words: String| Skip::Problem(iowhy_core::problem::Problem::failed(words));
-    let mut row =
-        Row { case, slow: Vec::new(), repaired: Vec::new(), noise: 0.0, measured: None, same_output: true };
-    (row.slow, row.noise) = quietest(&mut stage, case, Variant::Slow, binaries).map_err(failed)?;
-    if case.cause.is_none() {
-        return Ok(row);
-    }
-    let (repaired_names, noise) = quietest(&mut stage, case, Variant::Repaired, binaries).map_err(failed)?;
-    row.repaired = repaired_names;
-    row.noise = row.noise.max(noise);
-    let (mut slow, mut repaired) = (Vec::new(), Vec::new());
-    let mut rng = Rng::new(SEED);
-    let mut order = [Variant::Slow, Variant::Repaired];
-    for _ in 0..rounds {
-        rng.shuffle(&mut order);
-        let mut said = Vec::new();
-        for variant in order {
-            let (seconds, output) = timed(&mut stage, variant).map_err(failed)?;
-            said.push(output);
-            match variant {
-                Variant::Slow => slow.push(seconds),
-                Variant::Repaired => repaired.push(seconds),
-            }
+fn build(root: &Path) -> Outcome<()> {
+    let built = Command::new("cargo")
+        .args(["build", "--quiet", "--release", "--package", "iowhy", "--package", "iowhy-cases"])
+        .current_dir(root)
+        .status()
+        .map_err(|e| format!("cannot run cargo: {e}"))?;
+    if built.success() { Ok(()) } else { Err("the release build failed".to_owned()) }
+}
+
+/// What was seen and timed of one case.
+#[derive(Serialize, Deserialize)]
+struct Runs {
+    slow: Profile,
+    repaired: Option<Profile>,
+    /// Seconds of each variant, round by round, unwatched.
+    slow_s: Vec<f64>,
+    repaired_s: Vec<f64>,
+    same_output: bool,
+}
+
+fn failed(words: String) -> Skip {
+    Skip::Problem(iowhy_core::problem::Problem::failed(words))
+}
+
+impl Runs {
+    /// The slow variant watched, the repaired one watched, then both unwatched in interleaved rounds.
+    fn made(case: &'static Case, dir: &Path, binaries: &Binaries, rounds: usize) -> Result<Runs, Skip> {
+        let mut stage = Stage::set(case, dir, &binaries.cases)?;
+        let mut runs = Runs {
+            slow: quietest(&mut stage, case, Variant::Slow, binaries).map_err(failed)?,
+            repaired: None,
+            slow_s: Vec::new(),
+            repaired_s: Vec::new(),
+            same_output: true,
+        };
+        if case.cause.is_none() {
+            return Ok(runs);
         }
-        row.same_output &= said.windows(2).all(|pair| pair[0] == pair[1]);
+        runs.repaired = Some(quietest(&mut stage, case, Variant::Repaired, binaries).map_err(failed)?);
+        let mut rng = Rng::new(SEED);
+        let mut order = [Variant::Slow, Variant::Repaired];
+        for _ in 0..rounds {
+            rng.shuffle(&mut order);
+            let mut said = Vec::new();
+            for variant in order {
+                let (seconds, output) = timed(&mut stage, variant).map_err(failed)?;
+                said.push(output);
+                match variant {
+                    Variant::Slow => runs.slow_s.push(seconds),
+                    Variant::Repaired => runs.repaired_s.push(seconds),
+                }
+            }
+            runs.same_output &= said.windows(2).all(|pair| pair[0] == pair[1]);
+        }
+        Ok(runs)
     }
-    row.measured = stats::paired_ratio(&slow, &repaired, SEED);
-    Ok(row)
+
+    fn keep(&self, kept: &Path, case: &Case) -> Outcome<()> {
+        let path = kept.join(format!("{}.json", case.name));
+        let text = serde_json::to_string(self).map_err(|e| e.to_string())?;
+        std::fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
+    }
+
+    fn kept(kept: &Path, case: &Case) -> Result<Runs, Skip> {
+        let path = kept.join(format!("{}.json", case.name));
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            return Err(Skip::Lacking("no run of it is kept".to_owned()));
+        };
+        serde_json::from_str(&text).map_err(|e| failed(format!("{}: {e}", path.display())))
+    }
+
+    fn judge(&self, case: &'static Case, meaning: &Meaning) -> Result<Row, Skip> {
+        let (slow, noise) = without_noise(case, named(&self.slow, meaning));
+        let mut row = Row {
+            case,
+            slow,
+            repaired: Vec::new(),
+            noise,
+            measured: stats::paired_ratio(&self.slow_s, &self.repaired_s, SEED),
+            same_output: self.same_output,
+        };
+        if let Some(profile) = &self.repaired {
+            let (repaired, noise) = without_noise(case, named(profile, meaning));
+            row.repaired = repaired;
+            row.noise = row.noise.max(noise);
+        }
+        Ok(row)
+    }
+}
+
+/// The findings of a profile.
+fn named(profile: &Profile, meaning: &Meaning) -> Vec<Named> {
+    let findings = meaning.explain(profile, None).findings;
+    let one = |finding: &Finding| Named {
+        id: finding.id.id().to_owned(),
+        share: finding.share,
+        gain: finding.gain.as_ref().map(|gain| [gain.low, gain.predicted, gain.high]),
+    };
+    findings.iter().map(one).collect()
 }
 
 /// One finding of a record.
@@ -150,21 +237,19 @@ struct Named {
     gain: Option<[f64; 3]>,
 }
 
-/// Watches a variant until a run is quiet, a few times at most. Returns the findings of the quietest run without the
-/// noise that is the machine's and not the case's, and the share of that noise.
-fn quietest(
-    stage: &mut Stage,
-    case: &Case,
-    variant: Variant,
-    binaries: &Binaries,
-) -> Outcome<(Vec<Named>, f64)> {
-    let mut best = without_noise(case, watched(stage, variant, binaries)?);
+/// Watches a variant until a run is quiet, a few times at most, and returns the quietest run.
+fn quietest(stage: &mut Stage, case: &Case, variant: Variant, binaries: &Binaries) -> Outcome<Profile> {
+    let meaning = Meaning::new();
+    let noise = |profile: &Profile| without_noise(case, named(profile, &meaning)).1;
+    let mut best = watched(stage, variant, binaries)?;
+    let mut least = noise(&best);
     for _ in 1..ATTEMPTS {
-        if best.1 < MUCH_NOISE {
+        if least < MUCH_NOISE {
             break;
         }
-        let next = without_noise(case, watched(stage, variant, binaries)?);
-        if next.1 < best.1 {
+        let next = watched(stage, variant, binaries)?;
+        if noise(&next) < least {
+            least = noise(&next);
             best = next;
         }
     }
@@ -182,8 +267,8 @@ fn without_noise(case: &Case, mut findings: Vec<Named>) -> (Vec<Named>, f64) {
     (findings, share)
 }
 
-/// Runs a variant under watch and returns its findings in the order of the record.
-fn watched(stage: &mut Stage, variant: Variant, binaries: &Binaries) -> Outcome<Vec<Named>> {
+/// Runs a variant under watch and returns what was seen of it.
+fn watched(stage: &mut Stage, variant: Variant, binaries: &Binaries) -> Outcome<Profile> {
     stage.before(variant).map_err(|p| p.to_string())?;
     let record = stage.dir().join("watched.json");
     // A record that an earlier run left must not be taken for this one's.
@@ -201,29 +286,11 @@ fn watched(stage: &mut Stage, variant: Variant, binaries: &Binaries) -> Outcome<
     let text = std::fs::read_to_string(&record).map_err(|e| {
         format!("no record ({e}); it said: {}", String::from_utf8_lossy(&output.stderr).trim())
     })?;
-    let json: Value = serde_json::from_str(&text).map_err(|e| format!("its JSON cannot be read: {e}"))?;
+    let mut json: Value = serde_json::from_str(&text).map_err(|e| format!("its JSON cannot be read: {e}"))?;
     if json["exit"]["code"].as_i64() != Some(0) {
         return Err(format!("the watched program ended with {}", json["exit"]));
     }
-    findings(&json)
-}
-
-/// The findings of a record.
-fn findings(json: &Value) -> Outcome<Vec<Named>> {
-    let list = json["findings"].as_array().ok_or("the record has no findings")?;
-    list.iter()
-        .map(|finding| {
-            let id = finding["id"].as_str().ok_or("a finding has no id")?.to_owned();
-            let gain = &finding["gain"];
-            let numbers = [gain["low"].as_f64(), gain["predicted"].as_f64(), gain["high"].as_f64()];
-            let gain = if let [Some(low), Some(predicted), Some(high)] = numbers {
-                Some([low, predicted, high])
-            } else {
-                None
-            };
-            Ok(Named { id, share: finding["share"].as_f64().unwrap_or(0.0), gain })
-        })
-        .collect()
+    serde_json::from_value(json["profile"].take()).map_err(|e| format!("the record has no profile: {e}"))
 }
 
 /// Runs a variant without watch: its wall time in seconds, and what it printed.
@@ -422,8 +489,9 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        assert_eq!(options(&[]), Some(("", 5)));
-        assert_eq!(options(&["sync", "--rounds", "7"]), Some(("sync", 7)));
+        assert_eq!(options(&[]), Some(Options { filter: "", rounds: 5, again: false }));
+        let all = options(&["sync", "--again", "--rounds", "7"]);
+        assert_eq!(all, Some(Options { filter: "sync", rounds: 7, again: true }));
         for bad in [&["--rounds", "2"][..], &["--rounds"], &["a", "b"], &["--what"]] {
             assert_eq!(options(bad), None, "{bad:?}");
         }
@@ -471,20 +539,5 @@ mod tests {
         assert_eq!((left.len(), left[0].id.as_str(), share), (1, "sync-per-write", 0.5));
         let noisy = catalogue::find("noisy-cpu").expect("a case");
         assert_eq!(without_noise(noisy, seen.clone()), (seen, 0.0));
-    }
-
-    #[test]
-    fn findings_are_read_from_a_record() {
-        let json = serde_json::json!({"findings": [
-            {"id": "sync-per-write", "share": 0.6, "gain": {"low": 1.5, "predicted": 2.0, "high": 3.0}},
-            {"id": "healthy", "gain": null},
-        ]});
-        let read = findings(&json).expect("readable");
-        assert_eq!(
-            read[0],
-            Named { id: "sync-per-write".to_owned(), share: 0.6, gain: Some([1.5, 2.0, 3.0]) }
-        );
-        assert_eq!(read[1].gain, None);
-        assert!(findings(&serde_json::json!({})).is_err());
     }
 }

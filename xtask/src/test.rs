@@ -10,7 +10,8 @@ use crate::tidy;
 /// How a step ended.
 enum Ending {
     Passed,
-    Failed,
+    /// What is worth repeating at the end, where it is found at once.
+    Failed(String),
     Skipped(String),
 }
 
@@ -38,6 +39,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
     ];
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     let mut lines = Vec::new();
+    let mut repeated = String::new();
     for (name, step) in &steps {
         println!("== {name}");
         let begun = Instant::now();
@@ -46,8 +48,11 @@ pub(crate) fn run(root: &Path) -> ExitCode {
                 passed += 1;
                 "ok".to_owned()
             }
-            Ending::Failed => {
+            Ending::Failed(what) => {
                 failed += 1;
+                if !what.is_empty() {
+                    repeated.push_str(&format!("== what failed in {name}\n{}\n", what.trim_end()));
+                }
                 "FAILED".to_owned()
             }
             Ending::Skipped(why) => {
@@ -58,13 +63,13 @@ pub(crate) fn run(root: &Path) -> ExitCode {
         println!("== {name}: {line} ({:.0} s)\n", begun.elapsed().as_secs_f64());
         lines.push(format!("{name:14} {line}"));
     }
-    println!("{}\n{passed} passed, {failed} failed, {skipped} skipped", lines.join("\n"));
+    println!("{repeated}{}\n{passed} passed, {failed} failed, {skipped} skipped", lines.join("\n"));
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn tidy_failed(root: &Path) -> Ending {
     tidy::report(root);
-    Ending::Failed
+    Ending::Failed(tidy::check(root).join("\n"))
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> Ending {
@@ -74,11 +79,8 @@ fn cargo(root: &Path, arguments: &[&str]) -> Ending {
 fn run_command(command: &mut Command) -> Ending {
     match command.stdin(Stdio::null()).status() {
         Ok(status) if status.success() => Ending::Passed,
-        Ok(_) => Ending::Failed,
-        Err(error) => {
-            eprintln!("cannot run {command:?}: {error}");
-            Ending::Failed
-        }
+        Ok(_) => Ending::Failed(String::new()),
+        Err(error) => Ending::Failed(format!("cannot run {command:?}: {error}")),
     }
 }
 
@@ -91,14 +93,19 @@ fn tests(root: &Path) -> Ending {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn();
-    let Ok(mut child) = child else { return Ending::Failed };
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => return Ending::Failed(format!("cannot run cargo: {error}")),
+    };
     let mut skipped = Vec::new();
+    let mut failures = Failures::default();
     for line in
         child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()).map_while(Result::ok)
     {
         if line.trim_start().starts_with("skipped:") {
             skipped.push(line.trim().to_owned());
         }
+        failures.hear(&line);
         let noise = line.is_empty() || line.starts_with("---- ") || line == "successes:";
         if !noise {
             println!("{line}");
@@ -108,7 +115,31 @@ fn tests(root: &Path) -> Ending {
     for line in &skipped {
         println!("   {line}");
     }
-    if child.wait().is_ok_and(|status| status.success()) { Ending::Passed } else { Ending::Failed }
+    if child.wait().is_ok_and(|status| status.success()) {
+        Ending::Passed
+    } else {
+        Ending::Failed(failures.text)
+    }
+}
+
+/// What the harness says of tests that failed: what stands in each of its sections `failures:`.
+#[derive(Default)]
+struct Failures {
+    inside: bool,
+    text: String,
+}
+
+impl Failures {
+    fn hear(&mut self, line: &str) {
+        if line == "failures:" {
+            self.inside = true;
+        } else if line == "successes:" || line.starts_with("test result:") {
+            self.inside = false;
+        } else if self.inside && !line.is_empty() {
+            self.text.push_str(line);
+            self.text.push('\n');
+        }
+    }
 }
 
 fn docs(root: &Path) -> Ending {
@@ -153,12 +184,13 @@ fn unprivileged(root: &Path) -> Ending {
         .current_dir(root)
         .stderr(Stdio::null())
         .output();
-    let Ok(built) = built else { return Ending::Failed };
+    let Ok(built) = built else { return Ending::Failed("cannot run cargo".to_owned()) };
     let programs = executables(&String::from_utf8_lossy(&built.stdout));
     let Ok(folder) = public_copy(&programs, root) else {
         return Ending::Skipped("no folder that an ordinary user can read could be made".to_owned());
     };
-    let mut ending = Ending::Passed;
+    let mut failures = Failures::default();
+    let mut failed = false;
     for (name, binary) in &folder.programs {
         if NEED_THE_BUILD_FOLDER.contains(&name.as_str()) {
             println!("-- {name} as nobody: skipped: it works in the build folder, which belongs to root");
@@ -173,15 +205,27 @@ fn unprivileged(root: &Path) -> Ending {
             .env("HOME", &folder.scratch)
             .current_dir(&folder.scratch)
             .stdin(Stdio::null())
-            .status();
-        if !run.is_ok_and(|s| s.success()) {
-            ending = Ending::Failed;
-        }
+            .stdout(Stdio::piped())
+            .spawn();
+        let good = run.and_then(|mut child| {
+            for line in child
+                .stdout
+                .take()
+                .into_iter()
+                .flat_map(|out| BufReader::new(out).lines())
+                .map_while(Result::ok)
+            {
+                failures.hear(&line);
+                println!("{line}");
+            }
+            child.wait()
+        });
+        failed |= !good.is_ok_and(|status| status.success());
     }
     if let Err(error) = std::fs::remove_dir_all(&folder.root) {
         eprintln!("cannot remove {}: {error}", folder.root.display());
     }
-    ending
+    if failed { Ending::Failed(failures.text) } else { Ending::Passed }
 }
 
 /// Names and paths of the test executables in cargo's messages.
@@ -226,4 +270,18 @@ fn public_copy(programs: &[(String, String)], root: &Path) -> std::io::Result<Pu
         copies.push((name.clone(), copy(Path::new(path), &format!("{name}-{index}"))?));
     }
     Ok(PublicCopy { root: folder, scratch, iowhy, programs: copies })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_is_repeated_and_nothing_else() {
+        let said = "test a ... ok\n\nsuccesses:\n\n---- a stdout ----\nfine\n\nfailures:\n\n---- b stdout ----\n\
+                    thread 'b' panicked\n\nfailures:\n    b\n\ntest result: FAILED. 1 passed\nrunning 2 tests";
+        let mut failures = Failures::default();
+        said.lines().for_each(|line| failures.hear(line));
+        assert_eq!(failures.text, "---- b stdout ----\nthread 'b' panicked\n    b\n");
+    }
 }
