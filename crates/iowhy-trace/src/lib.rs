@@ -19,9 +19,9 @@ mod number;
 mod op_code;
 mod ordered;
 mod reader;
-//SURVEY
+pub mod survey;
 mod text;
-//WRITE
+pub mod write;
 
 pub use error::{Place, TraceError};
 pub use format::{Format, Kind};

@@ -215,7 +215,7 @@ impl RecordParser for Layout {
         if self.features {
             sink.lose("features: not kept");
         }
-        let next = self.next.map_or(0, |field| next_use(field.get(record) as u64));
+        let next = self.next.map_or(0, |field| next_use(field.get(record) as u64, 1));
         sink.push(Request {
             time_ns: seconds(time_s),
             object: self.id.get(record) as u64,

@@ -36,10 +36,11 @@ little_endian!(u16_at, u16, 2);
 little_endian!(u32_at, u32, 4);
 little_endian!(u64_at, u64, 8);
 
-/// The next use as libCacheSim writes it: an index, -1 or the largest number for never.
+/// The next use as libCacheSim writes it: the number of a request, counted from 1 (or, by other tools, from `base` 0); -1 or
+/// the largest number for never. Ours counts from 0, where 0 stands for "not said".
 #[inline]
-pub(crate) fn next_use(value: u64) -> u64 {
-    if value >= i64::MAX as u64 { NEVER } else { value }
+pub(crate) fn next_use(value: u64, base: u64) -> u64 {
+    if value >= i64::MAX as u64 { NEVER } else { value.saturating_sub(base) }
 }
 
 /// Nanoseconds of whole seconds; 2^32 seconds fit.
@@ -64,8 +65,14 @@ pub(crate) fn reader(
     options: &Options,
 ) -> Result<Box<dyn Reader>, TraceError> {
     Ok(match format {
-        Format::OracleGeneral => Box::new(Records::new(input, oracle_general::OracleGeneral)),
-        Format::OracleGeneralOpNs => Box::new(Records::new(input, oracle_general::OracleGeneralOpNs)),
+        Format::OracleGeneral => {
+            let base = oracle_general::base(input.want(WINDOW)?, false);
+            Box::new(Records::new(input, oracle_general::OracleGeneral { base }))
+        }
+        Format::OracleGeneralOpNs => {
+            let base = oracle_general::base(input.want(WINDOW)?, true);
+            Box::new(Records::new(input, oracle_general::OracleGeneralOpNs { base }))
+        }
         Format::Twr => Box::new(Records::new(input, twr::Twr { with_name_space: false })),
         Format::TwrNs => Box::new(Records::new(input, twr::Twr { with_name_space: true })),
         Format::Vscsi1 => Box::new(Records::new(input, vscsi::Vscsi { version: 1 })),

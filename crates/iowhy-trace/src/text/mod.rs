@@ -29,6 +29,7 @@ use crate::reader::{Options, Reader, Sink};
 
 pub(crate) use blk::{Assembler, Event, Step};
 pub(crate) use csv::{KIND_COMMENT, OWN_HEADER, looks_like_csv};
+pub(crate) use fio::first_line;
 
 /// Why a line is none of the format.
 pub(crate) type Refusal = &'static str;

@@ -34,7 +34,7 @@ const REFUSED: Refusal = "not a line of `strace -f -ttt -T`: left out";
 const BEFORE: &str = "call on a descriptor that was opened before the trace began: left out";
 const MAPPED: &str = "file mapped: accesses through memory are not in the trace";
 const ASYNC: &str = "asynchronous submission (io_uring, io_submit): its requests are not in the trace";
-const APPEND: &str = "appending write: offset counted from the largest that was seen";
+const APPEND: &str = "appending write: its offset is the end of the file as far as the trace shows it";
 const TABLE_FULL: &str = "more than a million open descriptors: not followed";
 
 /// One whole call.
@@ -358,6 +358,7 @@ impl Strace {
         // Calls that move nothing are not missed where the descriptor is not known.
         if let Known::File(place) = self.descriptors.get(call.pid, fd) {
             let object = self.descriptors.file(place).object;
+            self.descriptors.reaches(object, size_of_file(call.arguments));
             sink.push(call.request(object, op));
         } else if op == Op::Sync && self.file(call, 0, sink).is_some() {
             self.on_descriptor(call, op, sink);
@@ -377,6 +378,7 @@ impl Strace {
             return;
         };
         let object = sink.names.number(&name);
+        self.descriptors.reaches(object, size_of_file(call.arguments));
         sink.push(call.request(object, op));
     }
 
@@ -456,6 +458,12 @@ impl Strace {
             self.descriptors.elsewhere(call.pid, fd);
         }
     }
+}
+
+/// The size that a call about a file's metadata printed; 0 where it printed none.
+fn size_of_file(arguments: &[u8]) -> u64 {
+    let at = memchr::memmem::find(arguments, b"st_size=").map(|at| at + b"st_size=".len());
+    at.and_then(|at| number::leading(&arguments[at..])).map_or(0, |(size, _)| size)
 }
 
 /// The last argument of mmap: decimal or hexadecimal.
