@@ -5,6 +5,7 @@
 //! Records and times are kept under target/cases/records, so that a changed rule can be judged again on the same runs
 //! (`--again`) instead of on new ones.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -21,8 +22,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 const SEED: u64 = 1;
-const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again], N at least 3; FILTER is part of \
-                     a name; --again judges the runs that are kept by the rules of today";
+const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again] [--account], N at least 3; FILTER \
+                     is part of a name; --again judges the runs that are kept by the rules of today; --account shows \
+                     where the time of the slow variant went";
 
 /// Others on this machine may cost a watched program this part of its time before it is watched again.
 const MUCH_NOISE: f64 = 0.15;
@@ -56,15 +58,17 @@ struct Options<'a> {
     filter: &'a str,
     rounds: usize,
     again: bool,
+    account: bool,
 }
 
 fn options<'a>(arguments: &[&'a str]) -> Option<Options<'a>> {
-    let mut options = Options { filter: "", rounds: 5, again: false };
+    let mut options = Options { filter: "", rounds: 5, again: false, account: false };
     let mut rest = arguments.iter();
     while let Some(&word) = rest.next() {
         match word {
             "--rounds" => options.rounds = rest.next()?.parse().ok().filter(|n| *n >= 3)?,
             "--again" => options.again = true,
+            "--account" => options.account = true,
             _ if word.starts_with('-') || !options.filter.is_empty() => return None,
             _ => options.filter = word,
         }
@@ -79,7 +83,7 @@ struct Binaries {
 }
 
 fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
-    let Options { filter, rounds, again } = options;
+    let Options { filter, rounds, again, account } = options;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let binaries =
         Binaries { iowhy: target.join("release/iowhy"), cases: target.join("release/iowhy-cases") };
@@ -108,10 +112,16 @@ fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
         if let (false, Ok(runs)) = (again, &runs) {
             runs.keep(&kept, case)?;
         }
-        match runs.and_then(|runs| runs.judge(case, &meaning)) {
-            Ok(row) => {
+        match runs.and_then(|runs| Ok((runs.judge(case, &meaning)?, runs))) {
+            Ok((row, runs)) => {
                 counts.add(&row);
                 println!("{}", row.line());
+                if account {
+                    print!("{}", account_of("slow", &runs.slow, &meaning));
+                    if let Some(repaired) = &runs.repaired {
+                        print!("{}", account_of("repaired", repaired, &meaning));
+                    }
+                }
             }
             Err(Skip::Lacking(reason)) => {
                 counts.skipped += 1;
@@ -237,6 +247,41 @@ struct Named {
     gain: Option<[f64; 3]>,
 }
 
+/// Where the time of a run went and what is said of it, for those who work on a rule.
+fn account_of(variant: &str, profile: &Profile, meaning: &Meaning) -> String {
+    let explained = meaning.explain(profile, None);
+    let wall = explained.account.wall_ns.max(1.0);
+    let mut parts: BTreeMap<String, (f64, u64)> = BTreeMap::new();
+    for entry in &explained.account.entries {
+        let how = if entry.busy { "busy" } else { "wait" };
+        let wait = entry.class.wait.map_or("", |wait| wait.words());
+        let name = format!("{how} {:?} {} {wait}", entry.class.operation, entry.class.layer.id());
+        let part = parts.entry(name).or_default();
+        part.0 += entry.wall_ns / wall;
+        part.1 += entry.events;
+    }
+    let mut parts: Vec<_> = parts.into_iter().collect();
+    parts.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
+    let idle = explained.account.idle_wall_ns / wall;
+    let mut text = format!("    {variant}: wall {:.3} s, idle {:.1} %\n", wall / 1e9, 100.0 * idle);
+    for (name, (share, events)) in parts.into_iter().take(14) {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "      {:5.1} %  {name} (n = {events})", 100.0 * share);
+    }
+    for finding in &explained.findings {
+        let gain = finding.gain.as_ref().map(|g| format!("{:.2} [{:.2}, {:.2}]", g.predicted, g.low, g.high));
+        let _ = writeln!(
+            text,
+            "      {} {}: {}; {}",
+            finding.id.id(),
+            gain.unwrap_or_default(),
+            finding.sentence,
+            finding.evidence.join("; ")
+        );
+    }
+    text
+}
+
 /// Watches a variant until a run is quiet, a few times at most, and returns the quietest run.
 fn quietest(stage: &mut Stage, case: &Case, variant: Variant, binaries: &Binaries) -> Outcome<Profile> {
     let meaning = Meaning::new();
@@ -343,9 +388,16 @@ impl Row {
         self.slow.iter().position(|named| named.id == cause).map(|i| i + 1)
     }
 
-    /// The prediction of the cause, or of the name that was taken for it.
+    /// The prediction of the cause, or of the name that was taken for it. Where the repair takes several causes away, that
+    /// of all of them: what they save adds up.
     fn predicted(&self) -> Option<[f64; 3]> {
         let cause = self.case.cause?.id();
+        if !self.case.also.is_empty() {
+            let of_case = |id: &str| id == cause || self.case.also.iter().any(|also| also.id() == id);
+            let gains: Vec<_> = self.slow.iter().filter(|n| of_case(&n.id)).filter_map(|n| n.gain).collect();
+            let saved = |i: usize| gains.iter().map(|gain| 1.0 - 1.0 / gain[i]).sum::<f64>().min(0.992);
+            return (!gains.is_empty()).then(|| [0, 1, 2].map(|i| 1.0 / (1.0 - saved(i))));
+        }
         let named = self.slow.iter().find(|named| named.id == cause);
         named.or(self.slow.first().filter(|_| self.first_is_right()))?.gain
     }
@@ -362,10 +414,13 @@ impl Row {
         self.case.also.iter().map(|id| id.id()).filter(|id| !named(id)).collect()
     }
 
-    /// Causes of the slow variant that the repaired one is still said to have.
+    /// Causes of the slow variant that the repaired one is still said to have. A device that is asked for less does all it
+    /// can all the same, only sooner.
     fn still_named(&self) -> Vec<&'static str> {
         let named = |id: &str| self.repaired.iter().any(|n| n.id == id);
-        self.case.cause.iter().chain(self.case.also).map(|id| id.id()).filter(|id| named(id)).collect()
+        let causes =
+            self.case.cause.iter().chain(self.case.also).filter(|id| **id != FindingId::DeviceSaturated);
+        causes.map(|id| id.id()).filter(|id| named(id)).collect()
     }
 
     fn line(&self) -> String {
@@ -489,9 +544,9 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        assert_eq!(options(&[]), Some(Options { filter: "", rounds: 5, again: false }));
+        assert_eq!(options(&[]), Some(Options { filter: "", rounds: 5, again: false, account: false }));
         let all = options(&["sync", "--again", "--rounds", "7"]);
-        assert_eq!(all, Some(Options { filter: "sync", rounds: 7, again: true }));
+        assert_eq!(all, Some(Options { filter: "sync", rounds: 7, again: true, account: false }));
         for bad in [&["--rounds", "2"][..], &["--rounds"], &["a", "b"], &["--what"]] {
             assert_eq!(options(bad), None, "{bad:?}");
         }

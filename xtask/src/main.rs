@@ -14,9 +14,9 @@ usage: cargo xtask <command>
   test     every test: format, tidy, clippy, unit, property, snapshot, doc, end-to-end, static build
   tidy     the rules of the house alone
   bench    speed, as paired ratios within one run (fio is used where it is installed)
-  bench-findings [FILTER] [--rounds N] [--again]
+  bench-findings [FILTER] [--rounds N] [--again] [--account]
            programs with a known cause: is it named, and does the repair gain what was predicted; runs are kept under
-           target/cases/records, and `--again` judges those by the rules of today";
+           target/cases/records, `--again` judges those by the rules of today, `--account` shows where the time went";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -9,6 +9,7 @@ use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Rule, say};
 use crate::account::Entry;
+use crate::classify::Operation;
 
 pub(super) const RULE: Rule = Rule { id: FindingId::CopyBound, manual: include_str!("copy-bound.md"), judge };
 
@@ -39,8 +40,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         let saved = 1.0 - mapping / ns_per_byte.max(1e-9);
         Range::new(0.7 * saved, saved, 1.0)
     });
-    let savings =
-        facts.saved_without(|e| f64::from(copying(e))).part(part.unwrap_or(Range::new(0.1, 0.4, 0.7)));
+    // A program that looks at few of the bytes needs hardly any of it, nor of the calls around it.
+    let beside = |e: &Entry| {
+        e.busy
+            && e.class.layer != Layer::Copy
+            && matches!(e.class.operation, Operation::Read | Operation::Write)
+    };
+    let savings = facts
+        .saved_without(|e| f64::from(copying(e)))
+        .part(part.unwrap_or(Range::new(0.1, 0.4, 0.999)))
+        .and(facts.saved_without(|e| f64::from(beside(e))).part(Range::new(0.0, 0.0, 0.999)));
     // From file to file: the kernel can copy by itself. What comes from elsewhere (/dev/zero) it cannot.
     let stored = |side: Side| facts.storage_bytes(side).unwrap_or(0.0);
     let both =

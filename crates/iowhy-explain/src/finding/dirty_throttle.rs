@@ -8,7 +8,7 @@ use super::gain::Savings;
 use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Rule, say};
-use crate::classify::Wait;
+use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule =
     Rule { id: FindingId::DirtyThrottle, manual: include_str!("dirty-throttle.md"), judge };
@@ -28,7 +28,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let removed = facts.saved_without(|e| f64::from(e.class.wait == Some(Wait::DirtyThrottle)));
     // Where the bytes do not fit in memory the device's write rate is the limit, and waiting elsewhere gains nothing
     // that could be foretold.
-    let savings: Option<Savings> = fits.then(|| removed.part(Range::new(0.4, 0.85, 1.0)));
+    // Write-back that goes on meanwhile takes memory bandwidth and CPUs from the copying.
+    let copying = facts
+        .saved_without(|e| f64::from(e.busy && e.class.operation == Operation::Write))
+        .part(Range::new(0.0, 0.0, 0.25));
+    let savings: Option<Savings> = fits.then(|| removed.part(Range::new(0.4, 0.85, 1.0)).and(copying));
     let share = say::percent(facts.wall_share(pauses.wall_ns));
     let mut evidence =
         vec![format!("{}: {share} of the wall time", facts.waits_in_words(pauses, "pause", "pauses"))];

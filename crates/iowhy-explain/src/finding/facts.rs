@@ -164,6 +164,12 @@ impl Facts<'_> {
         Some(if low == high { Range::exact(likely) } else { Range::new(low, likely, high) })
     }
 
+    /// All system calls of the run.
+    pub(super) fn all_calls(&self) -> Option<Range> {
+        let names: Vec<&str> = self.profile.calls.as_ref()?.calls.iter().map(|c| c.name.as_str()).collect();
+        self.scaled_calls(&names)
+    }
+
     /// Calls that make data durable: the kernel's count of writes times the syncs for each write that bursts saw, else
     /// scaled from bursts, else from the sleeps in them (each such call sleeps about once for each thing it waits for, so
     /// the most frequent thing counts; where sleeps were not counted, no more than the devices were flushed).

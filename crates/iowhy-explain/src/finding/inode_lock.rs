@@ -4,6 +4,7 @@
 use iowhy_core::finding::{Finding, FindingId};
 
 use super::lock::{self, Lock};
+use super::range::Range;
 use super::{Facts, Rule};
 use crate::classify::{Operation, Wait};
 
@@ -18,6 +19,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         advice: "Let no two threads write one file, or change one directory, at once: a file for each thread, joined at \
                  the end; fewer and larger writes; one writer thread with a queue; O_DIRECT into space that is already \
                  written (XFS and ext4 then share the lock); files spread over several directories.",
+        along: Range::new(0.0, 0.3, 0.65),
     };
     lock::judge(facts, &inode)
 }

@@ -6,7 +6,7 @@ use iowhy_core::layer::Layer;
 
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Savings, say};
+use super::{Facts, Savings, loops, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
@@ -19,7 +19,15 @@ pub(super) struct Lock {
     /// As in "threads wait for the lock of one inode".
     pub(super) name: &'static str,
     pub(super) advice: &'static str,
+    /// The part of the other kernel time in those operations that goes as well: queueing up and being woken costs CPU
+    /// time, and what is done less often needs the lock less often.
+    pub(super) along: Range,
 }
+
+/// Fewer waits than this, together shorter than [`START_UP_NS`], are those of threads that start or end together.
+const ENOUGH_WAITS: u64 = 20;
+/// See [`ENOUGH_WAITS`].
+const START_UP_NS: f64 = 200e6;
 
 /// Judges it. Threads that no longer wait for each other share the CPUs: the run cannot become shorter than its CPU
 /// time over the number of CPUs.
@@ -33,12 +41,31 @@ pub(super) fn judge(facts: &Facts<'_>, lock: &Lock) -> Option<Finding> {
     if threads < 2 || waits.wall_ns + spins.wall_ns <= 0.0 {
         return None;
     }
+    if waits.events + spins.events < ENOUGH_WAITS && waits.time_ns + spins.time_ns < START_UP_NS {
+        return None;
+    }
     let cpus = facts.profile.pressure.cpus.max(1) as f64;
     let work_ns = facts.account.sum(|e| e.busy && !spinning(e)).time_ns;
-    let most = (facts.account.wall_ns - work_ns / cpus).max(0.0);
-    let removed = facts.saved_without(|e| f64::from(cost(e))).0.at_most(most);
-    let savings = Savings(removed).part(Range::new(0.3, 0.7, 1.0));
     let cost_ns = waits.wall_ns + spins.wall_ns;
+    let beside = |e: &Entry| e.busy && !spinning(e) && lock.spins_in.contains(&e.class.operation);
+    let beside_ns = facts.account.sum(beside).time_ns;
+    let removed = facts
+        .saved_without(|e| f64::from(cost(e)))
+        .part(Range::new(0.3, 0.85, 1.0))
+        .and(facts.saved_without(|e| f64::from(beside(e))).part(lock.along))
+        .and(loops::around(
+            facts,
+            facts.all_calls().map_or(0.0, |c| c.likely),
+            cost_ns + beside_ns,
+            lock.along,
+        ))
+        .0;
+    let most = |along: f64| (facts.account.wall_ns - (work_ns - along * beside_ns) / cpus).max(0.0);
+    let savings = Savings(Range::new(
+        removed.low.min(most(lock.along.low)),
+        removed.likely.min(most(lock.along.likely)),
+        removed.high.min(most(lock.along.high)),
+    ));
     let mut evidence = vec![format!(
         "{}; {:.1} threads waiting at once; {threads} threads were seen",
         facts.waits_in_words(waits, "wait for it", "waits for it"),
@@ -48,7 +75,7 @@ pub(super) fn judge(facts: &Facts<'_>, lock: &Lock) -> Option<Finding> {
         evidence.push(format!("{} of CPU time spent spinning for it", say::time(spins.time_ns)));
     }
     evidence.push(format!(
-        "the other CPU time alone needs {} on {cpus:.0} CPUs: more than the rest cannot be saved",
+        "the other CPU time alone needs {} on {cpus:.0} CPUs: without less of it, no more than the rest can be saved",
         say::time(work_ns / cpus)
     ));
     Draft {

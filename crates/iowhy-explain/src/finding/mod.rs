@@ -16,6 +16,7 @@ mod gain;
 mod healthy;
 mod inode_lock;
 mod lock;
+mod loops;
 mod many_small_files;
 mod mapping;
 mod mmap_faults;

@@ -2,6 +2,7 @@
 #![doc = include_str!("no-readahead.md")]
 
 use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::layer::Layer;
 
 use super::facts::Side;
 use super::range::Range;
@@ -15,6 +16,8 @@ pub(super) const RULE: Rule =
 
 /// What read-ahead asks of the device in one request when it works: 128 KiB, the kernel's default window.
 const WINDOW_BYTES: f64 = 131_072.0;
+/// A larger window is sent in parts of about this many bytes.
+const LARGEST_REQUEST: f64 = 524_288.0;
 /// Requests at the device of more than this were read ahead.
 const SMALL_BYTES: f64 = 32_768.0;
 /// A share that counts as most.
@@ -39,12 +42,31 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             && matches!(e.class.operation, Operation::Read | Operation::Fault)
     };
     let sum = facts.account.sum(waiting);
-    let savings = facts
-        .saved_without(|e| f64::from(waiting(e)))
-        .part(facts.saved_by_larger(mean, WINDOW_BYTES))
-        .part(Range::new(sequential.low, sequential.likely, 1.0));
+    // With each request of the device that is spared go its waits and the CPU time of its way there and back. What is
+    // left of the waits goes on while the program works, when read-ahead is a window in front.
+    let transfers = |e: &Entry| {
+        waiting(e)
+            || (e.busy
+                && matches!(e.class.operation, Operation::Read | Operation::Fault)
+                && matches!(e.class.layer, Layer::Block | Layer::Device))
+    };
+    // Pages come into the cache many at a time.
+    let inserting = |e: &Entry| {
+        e.busy
+            && matches!(e.class.operation, Operation::Read | Operation::Fault)
+            && matches!(e.class.layer, Layer::Cache | Layer::Filesystem | Layer::Memory)
+    };
     let device = facts.device();
     let window = device.and_then(|d| d.read_ahead_bytes);
+    let larger = facts.saved_by_larger(mean, WINDOW_BYTES);
+    // The window in force, where it is open: it is what a hint keeps closed.
+    let windowed = facts.saved_by_larger(mean, (window.unwrap_or(0) as f64).clamp(mean, LARGEST_REQUEST));
+    let in_order = Range::new(sequential.low, sequential.likely, 1.0);
+    let savings = facts
+        .saved_without(|e| f64::from(transfers(e)))
+        .part(Range::new(larger.low, larger.likely.max(windowed.likely), 0.999))
+        .and(facts.saved_without(|e| f64::from(inserting(e))).part(Range::new(0.0, 0.5, 0.9)))
+        .part(in_order);
     let mapped = facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns > 0.5 * sum.wall_ns;
     let mut evidence = vec![
         format!("{} of the reads follow each other", say::share(sequential)),

@@ -25,9 +25,15 @@ const FAULT_AROUND_BYTES: f64 = 131_072.0;
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
 
+/// Of a request of this many bytes most of the time is transfer, whatever the device.
+const MOSTLY_TRANSFER: f64 = 524_288.0;
+
 /// What was needed of the device.
 struct Need {
+    /// At the most.
     bytes: f64,
+    /// At the least.
+    least: f64,
     words: String,
     operation: Operation,
 }
@@ -61,13 +67,22 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             let saved = |g: f64| 1.0 - 1.0 / g.max(1.0);
             Range::new(saved(growth.low), saved(growth.likely), saved(growth.high))
         }
-        None => Range::new(0.1, 0.35, 0.9),
+        // A request of a megabyte is mostly transfer on any device; of one of some pages it is not known.
+        None if mean >= MOSTLY_TRANSFER => Range::new(0.2, 0.8, 0.99),
+        None => Range::new(0.1, 0.4, 0.95),
     };
-    let savings: Savings = facts.saved_without(|e| f64::from(waiting(e))).part(smaller.at_most(wasted)).and(
-        facts
-            .saved_without(|e| f64::from(inserting(e)))
-            .part(Range::new(0.5, 0.9, 1.0))
-            .part(Range::exact(wasted)),
+    // What is needed is known at the most; it may be as little as a page for each request that was waited for.
+    let least = need.least.min(need.bytes).max(PAGE_BYTES);
+    let most_wasted = (1.0 - least / fetched).max(wasted);
+    let at_most = |r: Range| {
+        Range::new(r.low.min(wasted), r.likely.min((wasted + most_wasted) / 2.0), r.high.min(most_wasted))
+    };
+    let savings: Savings = facts.saved_without(|e| f64::from(waiting(e))).part(at_most(smaller)).and(
+        facts.saved_without(|e| f64::from(inserting(e))).part(Range::new(0.5, 0.9, 1.0)).part(Range::new(
+            wasted,
+            (wasted + most_wasted) / 2.0,
+            most_wasted,
+        )),
     );
     let cost = facts.account.sum(|e| waiting(e) || inserting(e));
     let mut evidence = vec![
@@ -113,6 +128,7 @@ fn by_calls(facts: &Facts<'_>) -> Option<Need> {
     let touched = bytes + calls * PAGE_BYTES;
     (calls >= 1.0 && waits > facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns).then(|| Need {
         bytes: touched,
+        least: bytes,
         words: format!("reads asked for {} in {} calls", say::bytes(bytes), say::count(calls)),
         operation: Operation::Read,
     })
@@ -134,6 +150,7 @@ fn by_faults(facts: &Facts<'_>, fetched: f64) -> Option<Need> {
         if !in_order && fetched >= WASTEFUL * mapped {
             return Some(Need {
                 bytes: mapped,
+                least: major as f64 * PAGE_BYTES,
                 words: format!(
                     "{} page faults mapped about {} of it at the most",
                     say::count(faults),
@@ -151,6 +168,7 @@ fn by_faults(facts: &Facts<'_>, fetched: f64) -> Option<Need> {
     let random = facts.adjacent_reads().is_some_and(|s| s.high < MOSTLY);
     (random && fetched > 0.0).then(|| Need {
         bytes: (major + minor.min(major)) * PAGE_BYTES,
+        least: major * PAGE_BYTES,
         words: format!(
             "{} faults needed a page of it each; {} are mapped, memory is {}",
             say::count(major),

@@ -9,7 +9,7 @@ use super::facts::{PAGE_BYTES, Side, share_of};
 use super::gain::Savings;
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, WORTH_SAVING, say, sync_per_write};
+use super::{Facts, Rule, WORTH_SAVING, loops, say, sync_per_write};
 use crate::account::{Entry, Sum};
 use crate::classify::{Operation, Wait};
 
@@ -23,10 +23,6 @@ const SMALL_BYTES: f64 = 16_384.0;
 /// Direct I/O is the habit of the program from this share of its calls on.
 const MOSTLY: f64 = 0.5;
 
-/// A program that spends no more of its own time than this between two calls mostly loops around them.
-const LOOP_NS: f64 = 2000.0;
-/// Own time between two calls of which half is likely to go with the calls: entering the kernel, counting, checking.
-const HALF_LOOP_NS: f64 = 400.0;
 /// Below this many bytes, what was not named within a call is hardly the copy.
 const TINY_BYTES: f64 = 1024.0;
 
@@ -79,7 +75,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         evidence.push(format!(
             "the program's own code takes only {} for each call: it mostly loops around them, and the gain counts {} of the \
              wall time for that (with the queueing that goes with it)",
-            say::time(own_ns(facts) / sides.iter().map(|s| s.calls).sum::<f64>().max(1.0)),
+            say::time(loops::own_ns(facts) / sides.iter().map(|s| s.calls).sum::<f64>().max(1.0)),
             say::percent(facts.wall_share(around.0.likely))
         ));
     }
@@ -98,34 +94,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     .finding(facts)
 }
 
-/// CPU time in the program's own code.
-fn own_ns(facts: &Facts<'_>) -> f64 {
-    facts.account.sum(|e| e.busy && e.class.operation == Operation::User).time_ns
-}
-
-/// What goes with the calls though it is outside of them: the program's loop. Fewer calls are fewer turns of it, unless it
-/// works on each piece, which is not seen: so the interval begins at nothing, and the likely value falls with the time
-/// for each call, to half at [`HALF_LOOP_NS`], and where the own time is more than that of the calls. Above [`LOOP_NS`] for
-/// each call, no more than that can go. Interrupts come with time, whatever runs: at most they go in the same part.
+/// What goes with the calls though it is outside of them. Each call that is merged spares its turn.
 fn around_the_calls(facts: &Facts<'_>, sides: &[Finds]) -> Savings {
     let calls: f64 = sides.iter().map(|s| s.calls).sum();
-    let busy_ns: f64 = sides.iter().map(|s| s.busy_ns).sum();
-    let own_ns = own_ns(facts);
-    if calls < 1.0 || own_ns <= 0.0 || busy_ns <= 0.0 {
-        return Savings::default();
-    }
-    let each = own_ns / calls;
-    let likely = (busy_ns / own_ns).min(1.0) / (1.0 + (each / HALF_LOOP_NS).powi(2));
-    let most = (LOOP_NS / each.max(1.0)).min(1.0);
-    // Each call that is merged spares its turn.
     let merged = |of: fn(&Range) -> f64| sides.iter().map(|s| s.calls * of(&s.spared)).sum::<f64>() / calls;
-    let merged = Range::new(merged(|r| r.low), merged(|r| r.likely), merged(|r| r.high)).at_most(1.0);
-    facts
-        .saved_without(|e| {
-            f64::from(e.busy && matches!(e.class.operation, Operation::User | Operation::Interrupt))
-        })
-        .part(Range::new(0.0, likely, most))
-        .part(merged)
+    let merged = Range::new(merged(|r| r.low), merged(|r| r.likely), merged(|r| r.high));
+    loops::around(facts, calls, sides.iter().map(|s| s.busy_ns).sum(), merged)
 }
 
 fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {

@@ -6,7 +6,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use super::facts::{PAGE_BYTES, Side, share_of};
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, say};
+use super::{Facts, Rule, loops, say};
 use crate::account::Entry;
 use crate::classify::Operation;
 
@@ -42,9 +42,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // the record alone spares most of the copy.
     let savings = facts
         .saved_without(|e| f64::from(reading(e)))
-        .part(Range::new(0.5 * repeated.low, by_bytes.max(repeated.likely), 0.99))
+        .part(Range::new(0.5 * repeated.low, by_bytes.max(repeated.likely), 0.999))
         .part(after_seek)
         .and(facts.saved_without(|e| f64::from(seeking(e))).part(Range::new(0.5, 0.95, 1.0)));
+    let calls = facts.all_calls().map_or(0.0, |c| c.likely);
+    let spared = Range::new(0.5 * repeated.low, by_bytes.max(repeated.likely), 0.999);
+    let savings = savings.and(loops::around(facts, calls, reads.time_ns + seeks.time_ns, spared));
     let evidence = vec![
         format!(
             "{} of the reads that were looked at (n = {}) came right after an lseek, {} on average",

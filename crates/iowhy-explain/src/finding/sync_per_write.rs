@@ -23,6 +23,8 @@ const BATCHED_BYTES: f64 = 1_048_576.0;
 const SMALL_WRITEBACK_BYTES: f64 = 65_536.0;
 /// Records of up to this many bytes share a page with others.
 const SHARED_PAGE_BYTES: f64 = 2048.0;
+/// What goes at the most: a batch of a thousand records.
+const BATCH: f64 = 0.999;
 /// Writes on descriptors with O_SYNC or O_DSYNC are the habit from this share on.
 const MOSTLY: f64 = 0.5;
 /// Where the journal takes this part, fdatasync is worth mentioning.
@@ -102,8 +104,8 @@ fn with_each_transaction(facts: &Facts<'_>, syncs: f64) -> Option<Savings> {
             && e.wall_ns > 0.0
             && e.class.layer != Layer::Copy
     };
-    let of_names = facts.saved_without(|e| f64::from(names(e))).part(Range::new(0.0, 0.9, 0.99));
-    Some(of_names.and(facts.saved_without(|e| f64::from(transfer(e))).part(Range::new(0.0, 0.5, 0.99))))
+    let of_names = facts.saved_without(|e| f64::from(names(e))).part(Range::new(0.0, 0.9, BATCH));
+    Some(of_names.and(facts.saved_without(|e| f64::from(transfer(e))).part(Range::new(0.0, 0.8, BATCH))))
 }
 
 /// Whether it is this rule's cause that writes are small and wait one by one: then they are none of other rules'
@@ -150,16 +152,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // bytes takes as long as before.
     let data_part = match bytes_each {
         // Several share a page: a batch of a hundred is written back in about the time of one.
-        Some(bytes) if bytes <= SHARED_PAGE_BYTES => Range::new(0.45, 0.97, 0.99),
-        Some(bytes) if bytes <= SMALL_WRITEBACK_BYTES => Range::new(0.45, 0.9, 0.99),
+        Some(bytes) if bytes <= SHARED_PAGE_BYTES => Range::new(0.45, 0.97, BATCH),
+        Some(bytes) if bytes <= SMALL_WRITEBACK_BYTES => Range::new(0.45, 0.9, BATCH),
         Some(_) => Range::new(0.0, 0.1, 0.5),
-        None => Range::new(0.0, 0.5, 0.99),
+        None => Range::new(0.0, 0.5, BATCH),
     };
     let whole = facts.saved_without(|e| f64::from(cost(e)));
     let data_wall = facts.account.sum(data).wall_ns;
     let data_of_cost = data_wall / sum.wall_ns;
     let savings: Savings = whole
-        .part(Range::new(0.9, 0.99, 0.99).times(Range::exact(1.0 - data_of_cost)))
+        .part(Range::new(0.9, 0.99, BATCH).times(Range::exact(1.0 - data_of_cost)))
         .and(whole.part(data_part.times(Range::exact(data_of_cost))));
 
     let around = if within_writes { None } else { with_each_transaction(facts, syncs.likely) };

@@ -1,7 +1,6 @@
 //! The cache over time: blocks that are there (a policy decides which stay), blocks that are on their way, and dirty ones.
 //! What may not enter: what an access costs, and when.
 
-mod lru;
 mod unbounded;
 
 use std::collections::VecDeque;
@@ -10,7 +9,7 @@ use iowhy_core::problem::Problem;
 
 use crate::hash::Table;
 use crate::machine::{CacheConfig, Policy, UNLIMITED};
-use crate::policy::BlockCache;
+use crate::policy::{self, BlockCache, PolicyId};
 
 /// Buffers with an address of their own are told from blocks of the volume by this bit.
 const WHOLE: u64 = 1 << 63;
@@ -23,15 +22,13 @@ pub(crate) fn whole_key(start: u64) -> u64 {
 /// A cache by policy and number of blocks.
 ///
 /// # Errors
-/// When the policy cannot work block by block.
+/// When the policy cannot work block by block, or the cache is larger than can be simulated.
 pub(crate) fn blocks(policy: Policy, capacity: u64) -> Result<Box<dyn BlockCache>, Problem> {
     if capacity == UNLIMITED {
         return Ok(Box::new(unbounded::Unbounded::default()));
     }
-    match policy {
-        Policy::Lru => Ok(Box::new(lru::Lru::new(usize::try_from(capacity).unwrap_or(usize::MAX)))),
-        other => Err(Problem::refused(format!("the cache policy `{}` is not there yet", other.id()))),
-    }
+    let policy = PolicyId::parse(policy.id())?;
+    Ok(policy::new(policy, usize::try_from(capacity).unwrap_or(usize::MAX))?)
 }
 
 /// The cache.
@@ -57,7 +54,7 @@ impl Cache {
     /// An empty cache.
     ///
     /// # Errors
-    /// When the policy cannot work block by block.
+    /// When the policy cannot work block by block, or the cache is larger than can be simulated.
     pub(crate) fn new(config: &CacheConfig) -> Result<Cache, Problem> {
         let capacity = if config.bytes == UNLIMITED { UNLIMITED } else { config.bytes / config.block_bytes };
         Ok(Cache {
