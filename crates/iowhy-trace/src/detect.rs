@@ -1,0 +1,120 @@
+//! Which format a file is of, from its first bytes: each format answers that it fits, that it does not, or that it must see
+//! more. One answer is taken, several are an error that lists them.
+//!
+//! Invariant: nothing is guessed. A file that could be two things is neither until the user says so.
+
+use crate::error::TraceError;
+use crate::format::Format;
+use crate::reader::Options;
+use crate::{binary, text};
+
+/// What a format says of the beginning of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    Yes,
+    No,
+    /// It must see more.
+    More,
+}
+
+const LIST: &str =
+    "`iowhy trace formats` lists the formats; name the right one with `--format` (or `--from`)";
+
+/// The format, or `None` to be asked again with more. `complete`: nothing follows `head`, or no more will be shown.
+pub(crate) fn detect(head: &[u8], complete: bool, options: &Options) -> Result<Option<Format>, TraceError> {
+    if head.is_empty() && complete {
+        return Err(TraceError::new("it is empty").hint("name a trace file that holds requests"));
+    }
+    let text = is_text(head);
+    let mut fitting = Vec::new();
+    let mut more = false;
+    for format in Format::all().filter(|format| format.is_text() == text) {
+        let fit = match text {
+            true => text::fits(format, head, complete, options)?,
+            false => binary::fits(format, head, complete),
+        };
+        match fit {
+            Fit::Yes => fitting.push(format),
+            Fit::More => more = true,
+            Fit::No => {}
+        }
+    }
+    if more && !complete {
+        return Ok(None);
+    }
+    // The user's columns settle it.
+    if options.columns.is_some() && fitting.contains(&Format::Csv) {
+        return Ok(Some(Format::Csv));
+    }
+    match fitting.as_slice() {
+        [one] => Ok(Some(*one)),
+        [] if text && text::looks_like_csv(head) => Err(TraceError::new(
+            "it looks like CSV, but no header says which column is what",
+        )
+        .hint("name the columns: `--columns time=1,id=2,size=3` (also op, offset, latency, stream; units as in `time_us`)")),
+        [] => Err(TraceError::new("it is of no format that is known").hint(LIST)),
+        several => {
+            let names: Vec<String> = several.iter().map(|format| format!("`{}`", format.id())).collect();
+            Err(TraceError::new(format!("it could be of several formats: {}", names.join(", "))).hint(format!(
+                "say which: `--format {}` (or `--from`)",
+                several.iter().map(|format| format.id()).collect::<Vec<_>>().join("` or `--format ")
+            )))
+        }
+    }
+}
+
+/// Whether bytes are text: no control characters but those of lines, columns and escapes.
+fn is_text(head: &[u8]) -> bool {
+    head.iter().all(|byte| *byte >= b' ' || matches!(byte, b'\n' | b'\r' | b'\t' | 0x1b | 0x0c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(head: &[u8]) -> Result<Option<Format>, TraceError> {
+        detect(head, true, &Options::default())
+    }
+
+    #[test]
+    fn one_line_of_a_text_is_enough() {
+        for (text, format) in [
+            ("128166372003061629,hm,0,Read,383496192,32768,413\n", Format::Msr),
+            ("419,W,26624,4096,1577808000000046\n", Format::Alibaba),
+            ("1538323200,12910952,128,0,1063\n", Format::Tencent),
+            ("0,q:q:1:8WTfjZU14ee,17,213,4,get,0\n", Format::Twitter),
+            ("1456095145.133076000,0.000806000,R,0,899056122368,131072\n", Format::Systor17),
+            ("fio version 2 iolog\n", Format::FioIolog2),
+            ("fio version 3 iolog\n", Format::FioIolog3),
+            ("  8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]\n", Format::Blkparse),
+            ("0.5 0 1234 8 1\n", Format::DiskSim),
+            ("7 1700000000.000001 close(3) = 0 <0.000002>\n", Format::Strace),
+            ("1 7000 READ 12 4096 0 4096 HIT\n", Format::Fiu),
+            ("17\n4\n", Format::Txt),
+            ("time,id,size\n", Format::Csv),
+        ] {
+            assert_eq!(of(text.as_bytes()).unwrap(), Some(format), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_nothing_says_so_and_what_to_do() {
+        for (text, words) in [
+            (&b""[..], "empty"),
+            (b"hello world, this is a letter\n", "looks like CSV"),
+            (b"hello\nworld\n", "no format that is known"),
+            (b"1,2,3\n", "looks like CSV"),
+            (b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0", "no format that is known"),
+            (b"\xff\xfe\xfd", "no format that is known"),
+        ] {
+            let error = of(text).unwrap_err();
+            assert!(error.what.contains(words) && error.hint.is_some(), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_beginning_that_is_too_short_asks_for_more() {
+        assert_eq!(detect(b"17", false, &Options::default()).unwrap(), None);
+        assert_eq!(detect(&[7, 0x74], false, &Options::default()).unwrap(), None);
+    }
+}

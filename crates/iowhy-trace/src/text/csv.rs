@@ -1,0 +1,249 @@
+//! CSV with named columns: by a header, or by `--columns`. Our own CSV, which keeps everything we know, is one of them.
+//!
+//! The usual line has no quotes and is read in one pass without allocation; a line with a quote takes the slow way.
+//! Columns that are not named mean nothing and are skipped. What may not enter: published formats without a header.
+
+mod columns;
+
+use iowhy_core::request::{Marks, Op, Request};
+use memchr::memchr;
+
+pub(crate) use columns::OWN_HEADER;
+use columns::{Column, Columns, Time};
+
+use super::{LineParser, Refusal, whole_lines};
+use crate::detect::Fit;
+use crate::error::TraceError;
+use crate::format::Kind;
+use crate::reader::Sink;
+use crate::{hash, number, op_code};
+
+/// First words of a comment in which our own CSV says what its numbers address.
+pub(crate) const KIND_COMMENT: &str = "# iowhy trace, kind=";
+
+/// The most columns of a line.
+const MOST_FIELDS: usize = 256;
+
+/// The parser.
+pub(super) struct Csv {
+    wanted: Option<String>,
+    columns: Option<Columns>,
+    kind: Option<Kind>,
+    /// Columns by number: what separates them is seen at the first line.
+    separator_open: bool,
+}
+
+impl Csv {
+    /// `spec`: the user's columns. Those by number are known at once; those by name need the header.
+    pub(super) fn new(spec: Option<&str>) -> Result<Csv, TraceError> {
+        let columns = match spec {
+            Some(spec) => Columns::by_number(spec)?,
+            None => None,
+        };
+        Ok(Csv { wanted: spec.map(str::to_owned), separator_open: columns.is_some(), columns, kind: None })
+    }
+
+    /// The first line that is no comment: a header, unless columns are known by number.
+    fn begin(&mut self, line: &[u8]) -> Result<(), Refusal> {
+        let found = match &self.wanted {
+            Some(spec) => Columns::by_header_name(spec, line),
+            None => Columns::of_header(line),
+        };
+        match found {
+            Some(columns) => {
+                self.columns = Some(columns);
+                Ok(())
+            }
+            None => Err("no header with the names of columns: name them with `--columns time=1,id=2,size=3`"),
+        }
+    }
+
+    fn comment(&mut self, line: &[u8]) {
+        if let Some(rest) = line.strip_prefix(KIND_COMMENT.as_bytes()) {
+            self.kind = std::str::from_utf8(rest.trim_ascii()).ok().and_then(Kind::from_id);
+        }
+    }
+}
+
+impl LineParser for Csv {
+    #[inline]
+    fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Refusal> {
+        match line.first() {
+            None => return Ok(()),
+            Some(b'#') => {
+                self.comment(line);
+                return Ok(());
+            }
+            Some(_) => {}
+        }
+        let Some(columns) = &mut self.columns else { return self.begin(line) };
+        if self.separator_open {
+            self.separator_open = false;
+            columns.separate_as(line);
+        }
+        let request = if memchr(b'"', line).is_some() {
+            quoted(line, columns, sink)?
+        } else {
+            plain(line, columns, sink)
+                .or_else(|why| if columns.is_header(line) { Ok(None) } else { Err(why) })?
+        };
+        match request {
+            Some(request)
+                if request.bytes == 0
+                    && columns.has_sizes
+                    && matches!(request.op, Op::Read | Op::Write)
+                    && !columns.own =>
+            {
+                sink.lose(super::block_csv::SIZE_ZERO);
+            }
+            Some(request) => sink.push(request),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        self.kind.or_else(|| self.columns.as_ref().and_then(Columns::kind))
+    }
+
+    fn level_known(&self) -> bool {
+        self.kind.is_some()
+    }
+
+    fn has_times(&self) -> bool {
+        self.columns.as_ref().is_none_or(|columns| columns.has_times)
+    }
+
+    fn has_sizes(&self) -> bool {
+        self.columns.as_ref().is_none_or(|columns| columns.has_sizes)
+    }
+}
+
+const REFUSED: Refusal = "a field is no number, or fields are missing: left out";
+
+/// A line without quotes.
+#[inline]
+fn plain(line: &[u8], columns: &Columns, sink: &mut Sink<'_>) -> Result<Option<Request>, Refusal> {
+    let mut request = columns.default;
+    let mut rest = line;
+    for column in &columns.list {
+        // Numbers end by themselves; everything else is cut at the separator first.
+        let fast = match column {
+            Column::Offset => number::leading(rest).map(|(n, after)| (&mut request.offset, n, after)),
+            Column::Size => number::leading(rest).map(|(n, after)| (&mut request.bytes, n, after)),
+            Column::Id => number::leading(rest).map(|(n, after)| (&mut request.object, n, after)),
+            Column::Time(Time::Seconds) => number::leading(rest)
+                .and_then(|(n, after)| Some((&mut request.time_ns, n.checked_mul(1_000_000_000)?, after))),
+            _ => None,
+        };
+        match fast {
+            Some((field, value, [])) => {
+                *field = value;
+                rest = &[];
+                continue;
+            }
+            Some((field, value, [byte, after @ ..])) if *byte == columns.separator => {
+                *field = value;
+                rest = after;
+                continue;
+            }
+            _ => {}
+        }
+        let (field, after) = match memchr(columns.separator, rest) {
+            Some(end) => (&rest[..end], &rest[end + 1..]),
+            None => (rest, &[][..]),
+        };
+        value(*column, field.trim_ascii(), &mut request, sink)?;
+        rest = after;
+    }
+    Ok(Some(request))
+}
+
+/// A line with quotes (RFC 4180): a field in quotes may hold separators, and a quote written twice.
+#[cold]
+fn quoted(line: &[u8], columns: &Columns, sink: &mut Sink<'_>) -> Result<Option<Request>, Refusal> {
+    let mut request = columns.default;
+    let mut rest = line;
+    for column in &columns.list {
+        let mut text = Vec::new();
+        if let [b'"', inside @ ..] = rest {
+            rest = inside;
+            loop {
+                let end = memchr(b'"', rest).ok_or("a quote is not closed: left out")?;
+                text.extend_from_slice(&rest[..end]);
+                rest = &rest[end + 1..];
+                match rest {
+                    [b'"', more @ ..] => {
+                        text.push(b'"');
+                        rest = more;
+                    }
+                    _ => break,
+                }
+            }
+            let end = memchr(columns.separator, rest).map_or(rest.len(), |end| end + 1);
+            rest = &rest[end..];
+        } else {
+            let end = memchr(columns.separator, rest);
+            text.extend_from_slice(&rest[..end.unwrap_or(rest.len())]);
+            rest = &rest[end.map_or(rest.len(), |end| end + 1)..];
+        }
+        value(*column, text.trim_ascii(), &mut request, sink)?;
+    }
+    Ok(Some(request))
+}
+
+/// Puts one field into the request. An empty one leaves what the column says by default.
+fn value(column: Column, field: &[u8], request: &mut Request, sink: &mut Sink<'_>) -> Result<(), Refusal> {
+    if field.is_empty() {
+        return match column {
+            Column::Id => Err(REFUSED),
+            Column::Size if request.bytes == 0 => Err(REFUSED),
+            _ => Ok(()),
+        };
+    }
+    let number = |field| number::integer(field).ok_or(REFUSED);
+    match column {
+        Column::Skip => {}
+        Column::Time(unit) => request.time_ns = number::scaled(field, unit.digits()).ok_or(REFUSED)?,
+        Column::Latency(unit) => request.latency_ns = number::scaled(field, unit.digits()).ok_or(REFUSED)?,
+        Column::Id => request.object = number::whole(field).unwrap_or_else(|| hash::of_name(field)),
+        Column::Offset => request.offset = number(field)?,
+        Column::OffsetSectors => request.offset = number(field)?.checked_mul(512).ok_or(REFUSED)?,
+        Column::Size => request.bytes = number(field)?,
+        Column::SizeSectors => request.bytes = number(field)?.checked_mul(512).ok_or(REFUSED)?,
+        Column::Op => request.op = op_code::from_word(field).ok_or("unknown operation: left out")?,
+        Column::Stream => request.stream = u32::try_from(number(field)?).map_err(|_| REFUSED)?,
+        Column::NextUse => request.next_use = number(field)?,
+        Column::Marks => request.marks = Marks(u8::try_from(number(field)?).map_err(|_| REFUSED)?),
+        // The id stands before the name in every CSV of ours.
+        Column::Name => sink.names.put(request.object, field),
+    }
+    Ok(())
+}
+
+/// A header that names an id, or columns of the user's: then any first line with a separator.
+pub(super) fn fits(head: &[u8], complete: bool, spec: Option<&str>) -> Result<Fit, TraceError> {
+    let Some(line) = whole_lines(head, complete).find(|line| !line.is_empty() && line[0] != b'#') else {
+        return Ok(if complete { Fit::No } else { Fit::More });
+    };
+    Ok(match spec {
+        Some(spec) => match Columns::by_number(spec)? {
+            Some(_) => Fit::Yes,
+            None if Columns::by_header_name(spec, line).is_some() => Fit::Yes,
+            None => {
+                return Err(TraceError::new(format!(
+                    "`--columns {spec}`: the header does not have these names"
+                ))
+                .hint("columns can also be given by number from 1: `time=1,id=2,size=3`"));
+            }
+        },
+        None if Columns::of_header(line).is_some() => Fit::Yes,
+        None => Fit::No,
+    })
+}
+
+/// Whether a file without any format looks like CSV, for the hint.
+pub(crate) fn looks_like_csv(head: &[u8]) -> bool {
+    let line = whole_lines(head, true).find(|line| !line.is_empty()).unwrap_or(b"");
+    line.len() < 4096 && line.iter().filter(|byte| matches!(byte, b',' | b';' | b'\t')).count() >= 1
+}
