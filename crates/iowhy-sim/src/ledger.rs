@@ -153,6 +153,34 @@ pub struct Service {
 }
 
 impl Service {
+    /// Adds another one.
+    pub fn merge(&mut self, other: &Service) {
+        for (mine, theirs) in [
+            (&mut self.throttle_ns, other.throttle_ns),
+            (&mut self.command_ns, other.command_ns),
+            (&mut self.seek_ns, other.seek_ns),
+            (&mut self.rotation_ns, other.rotation_ns),
+            (&mut self.media_ns, other.media_ns),
+            (&mut self.transfer_ns, other.transfer_ns),
+        ] {
+            *mine = mine.saturating_add(theirs);
+        }
+    }
+
+    /// Its parts that took time, in order.
+    pub fn entries(&self) -> impl Iterator<Item = (Part, u64)> {
+        [
+            (Part::Throttle, self.throttle_ns),
+            (Part::Command, self.command_ns),
+            (Part::Seek, self.seek_ns),
+            (Part::Rotation, self.rotation_ns),
+            (Part::Media, self.media_ns),
+            (Part::Transfer, self.transfer_ns),
+        ]
+        .into_iter()
+        .filter(|(_, ns)| *ns > 0)
+    }
+
     /// From the start to the end of the medium's work.
     pub fn total_ns(&self) -> u64 {
         [self.throttle_ns, self.command_ns, self.seek_ns, self.rotation_ns, self.media_ns, self.transfer_ns]

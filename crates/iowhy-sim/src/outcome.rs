@@ -3,7 +3,7 @@
 use iowhy_core::histogram::Histogram;
 use iowhy_core::request::Request;
 
-use crate::ledger::Parts;
+use crate::ledger::{Parts, Service};
 
 /// One request with its account; handed to whoever watches a run.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,8 @@ pub struct DeviceUse {
     pub bytes: u64,
     /// Time of its units at work, summed over units.
     pub busy_ns: u64,
+    /// What that time went on, summed over commands.
+    pub work: Service,
     /// How many work side by side.
     pub units: u64,
     /// Sum over commands of the time from arrival to end.

@@ -10,7 +10,7 @@ use crate::machine::{Machine, Value};
 pub struct Axis {
     /// `layer.key`.
     pub path: String,
-    /// Values, in the order given.
+    /// Values: numbers rising, words in the order given; none twice.
     pub values: Vec<Value>,
 }
 
@@ -41,7 +41,27 @@ impl Axis {
         if values.is_empty() {
             return Err(refuse("no values"));
         }
+        in_order(&mut values);
         Ok(Axis { path: path.trim().to_owned(), values })
+    }
+}
+
+/// Numbers and sizes rise, so that neighbours in a table are neighbours; nothing stands twice.
+fn in_order(values: &mut Vec<Value>) {
+    let number = |value: &Value| match value {
+        Value::Int(number) => Some(*number as f64),
+        Value::Text(text) => {
+            let plain = text.parse::<f64>().ok().filter(|number| number.is_finite());
+            plain.or_else(|| units::parse_bytes("", text).ok().map(|bytes| bytes as f64))
+        }
+        _ => None,
+    };
+    if values.iter().all(|value| number(value).is_some()) {
+        values.sort_by(|a, b| number(a).unwrap_or(0.0).total_cmp(&number(b).unwrap_or(0.0)));
+        values.dedup_by_key(|value| number(value));
+    } else {
+        let mut seen = std::collections::HashSet::new();
+        values.retain(|value| seen.insert(value.to_string()));
     }
 }
 
@@ -171,7 +191,9 @@ mod tests {
     #[test]
     fn lists_and_ranges() {
         assert_eq!(values("8..64"), ["8", "16", "32", "64"]);
-        assert_eq!(values("8..100,126"), ["8", "16", "32", "64", "100", "126"]);
+        assert_eq!(values("8..100,126,12"), ["8", "12", "16", "32", "64", "100", "126"]);
+        assert_eq!(values("1m,64k,65536"), ["64k", "1m"]);
+        assert_eq!(values("lru,fifo,lru"), ["lru", "fifo"]);
         assert_eq!(values("1k..16k*4"), ["1024", "4096", "16384"]);
         assert_eq!(values("10..30+10"), ["10", "20", "30"]);
         assert_eq!(values("lru,clock"), ["lru", "clock"]);

@@ -156,7 +156,7 @@ mod tests {
         let slow = reader(0.8, Some("io.max of /limited: 10 MiB/s of reads"));
         let found = slow_and_repaired(FindingId::Throttled, &slow, &reader(0.0, None));
         assert!(found.evidence.iter().any(|e| e == "limit: vda: io.max of /limited: 10 MiB/s of reads"));
-        assert!((found.gain.unwrap().predicted - 1.0 / 0.36).abs() < 1e-6);
+        assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.8 * 0.93)).abs() < 1e-6);
     }
 
     #[test]

@@ -100,6 +100,7 @@ impl Station {
         piece.passage.queue_ns = now_ns.saturating_sub(piece.arrived_ns);
         piece.passage.service = self.device.serve(now_ns, &piece.command);
         self.at_work += 1;
+        self.used.work.merge(&piece.passage.service);
         self.used.busy_ns = self.used.busy_ns.saturating_add(piece.passage.service.total_ns());
         Some(id)
     }

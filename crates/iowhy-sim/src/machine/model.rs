@@ -8,6 +8,12 @@ use super::{DeviceKind, Machine, ReadAheadKind, UNLIMITED};
 /// Size of a device that a model says nothing about; only addresses wrap at it.
 const DEVICE_BYTES: u64 = 1 << 40;
 
+impl From<&StackModel> for Machine {
+    fn from(model: &StackModel) -> Machine {
+        machine_of(model)
+    }
+}
+
 pub(super) fn machine_of(model: &StackModel) -> Machine {
     let mut machine = Machine {
         name: model.name.clone(),
