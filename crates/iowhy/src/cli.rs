@@ -68,12 +68,14 @@ pub enum Command {
 
     /// Look into trace files of many tools, and convert them
     Trace(TraceArgs),
+
     /// What if: time, throughput and where the time goes on another machine, simulated
     Sim(Box<SimArgs>),
 }
 
 /// How results are shown.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
 pub struct OutputArgs {
     /// Write the whole result with raw samples as one JSON object to FILE, or to stdout with `-`
     #[arg(long, global = true, value_name = "FILE|-")]
