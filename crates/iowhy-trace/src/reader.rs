@@ -110,6 +110,7 @@ pub struct Trace {
     name: String,
     format: Format,
     compression: Compression,
+    action: BlockAction,
     progress: crate::input::Progress,
     losses: Losses,
     last_time_ns: u64,
@@ -176,6 +177,7 @@ fn begin(name: String, mut input: Input, options: &Options) -> Result<Trace, Pro
         name,
         format,
         compression,
+        action: options.action,
         progress,
         losses: Losses::default(),
         last_time_ns: 0,
@@ -246,6 +248,11 @@ impl Trace {
     /// How it was compressed.
     pub fn compression(&self) -> Compression {
         self.compression
+    }
+
+    /// Which step through the block layer is the request, where the trace has several.
+    pub fn action(&self) -> Option<BlockAction> {
+        matches!(self.format, Format::Blktrace | Format::Blkparse).then_some(self.action)
     }
 
     /// What its numbers address. Some files say so themselves, at their beginning: ask after the first batch.

@@ -19,7 +19,7 @@ use crate::number;
 use crate::reader::Sink;
 
 /// Calls that wait for the rest of their line at most, and how long each may be.
-const MOST_BEGUN: usize = 1 << 14;
+const MOST_BEGUN: usize = 1 << 12;
 const MOST_BEGUN_BYTES: usize = 16 << 10;
 
 /// The parser.
