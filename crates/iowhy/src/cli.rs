@@ -19,6 +19,7 @@ Examples:
   iowhy /data/big.bin            the same for a file (read only, never changed)
   sudo iowhy /dev/nvme0n1        the same for a device (reads only)
   iowhy bench --rw randread --bs 512..1m --state warm,direct .
+  iowhy sim --machine netbsd-1999 --workload news-1999 --sweep volume.interleave=8..32768
 Exit codes: 0 done, 1 measured but something failed, 2 usage or refused.
 `iowhy -- CMD` ends with the code of CMD (128 + N when signal N killed it,
 127 not found, 126 not executable).";
@@ -67,10 +68,14 @@ pub enum Command {
 
     /// Look into trace files of many tools, and convert them
     Trace(TraceArgs),
+
+    /// What if: time, throughput and where the time goes on another machine, simulated
+    Sim(Box<SimArgs>),
 }
 
 /// How results are shown.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
 pub struct OutputArgs {
     /// Write the whole result with raw samples as one JSON object to FILE, or to stdout with `-`
     #[arg(long, global = true, value_name = "FILE|-")]
@@ -418,4 +423,54 @@ pub struct BenchArgs {
     /// Allow writes to the block device or file NAME, destroying what is on it; NAME must be the target, typed again
     #[arg(long, value_name = "NAME")]
     pub destroy_data: Option<String>,
+}
+
+/// Options of `sim`.
+#[derive(Debug, Args)]
+pub struct SimArgs {
+    /// The machine: a TOML file (also one that `iowhy --save` wrote), a name that ships, or `host`, which is measured
+    /// first; `list` prints names, `keys` what can be set
+    #[arg(long, value_name = "FILE|NAME|host", default_value = "host")]
+    pub machine: String,
+
+    /// What it does: `readers=30,files=1000,...`, a TOML file with such keys, or a name; `list` prints both
+    #[arg(long, value_name = "SPEC|FILE|NAME", conflicts_with = "trace")]
+    pub workload: Option<String>,
+
+    /// Replay a trace instead, at its own times; `-` is stdin
+    #[arg(long, value_name = "FILE|-")]
+    pub trace: Option<PathBuf>,
+
+    /// Replay the trace by N clients that take its next request as soon as theirs is answered
+    #[arg(long, value_name = "N", requires = "trace", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub closed: Option<u32>,
+
+    /// Only the first N requests of the trace
+    #[arg(long, value_name = "N", requires = "trace")]
+    pub requests: Option<u64>,
+
+    /// Format of the trace, when it cannot be told from its beginning
+    #[arg(long, value_name = "FORMAT", requires = "trace")]
+    pub format: Option<String>,
+
+    /// Columns of a CSV trace, as `time=1,id=2,size=3`
+    #[arg(long, value_name = "COLUMNS", requires = "trace")]
+    pub columns: Option<String>,
+
+    /// Change the machine: `volume.interleave=126`; may be given again
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// A table over values: `volume.interleave=8..32768,126` (ranges double; `*4` or `+10` behind one says otherwise);
+    /// given again, every combination
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub sweep: Vec<String>,
+
+    /// Run a sweep however long it takes
+    #[arg(long)]
+    pub yes: bool,
+
+    /// Seed of everything that chance decides
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
 }

@@ -1,13 +1,38 @@
 //! Which block leaves a full cache. One policy a file, all behind [`BlockCache`].
 //!
-//! What may not enter: time, what a miss costs, dirty state.
+//! Miss ratios equal those of libCacheSim (commit aa0fc409) with object sizes ignored. What may not enter: time, what a miss
+//! costs, dirty state.
+
+mod arc;
+pub mod belady;
+mod bulk;
+mod clock;
+mod engine;
+mod fifo;
+mod index;
+mod lfu;
+mod lru;
+mod nodes;
+mod s3_fifo;
+mod sieve;
+mod slru;
+mod two_q;
+
+use std::fmt;
+
+use iowhy_core::problem::Problem;
+use serde::{Deserialize, Serialize};
+
+pub use self::bulk::{Bulk, bulk, bulk_of_any};
+use self::index::Hashed;
 
 /// A cache of numbered blocks, all of one size. The numbers are the caller's.
 pub trait BlockCache {
     /// Looks a block up, as a use of it. True: it is there.
     fn lookup(&mut self, block: u64) -> bool;
 
-    /// Puts a block in that is not there; the blocks that had to leave for it are handed to `evicted`.
+    /// Puts a block in that is not there; the blocks that had to leave for it are handed to `evicted`. A block that is there
+    /// already stays as it is.
     fn insert(&mut self, block: u64, evicted: &mut dyn FnMut(u64));
 
     /// Whether a block is there, without counting as a use.
@@ -27,3 +52,145 @@ pub trait BlockCache {
     /// How many blocks there is room for.
     fn capacity(&self) -> usize;
 }
+
+/// A policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyId {
+    /// First in, first out.
+    Fifo,
+    /// Least recently used.
+    Lru,
+    /// CLOCK with one bit; the same as FIFO with a second chance.
+    Clock,
+    /// SIEVE.
+    Sieve,
+    /// S3-FIFO: small queue 0.1, ghosts 0.9, to the main queue after two uses.
+    S3Fifo,
+    /// ARC.
+    Arc,
+    /// 2Q: first queue 0.25, ghosts 0.5.
+    #[serde(rename = "2q")]
+    TwoQ,
+    /// Segmented LRU of four equal segments.
+    Slru,
+    /// Least frequently used while in the cache.
+    Lfu,
+    /// Belady's MIN: the lower bound, which needs the future.
+    Belady,
+}
+
+impl PolicyId {
+    /// Every policy, from the plainest to the bound.
+    pub const ALL: [PolicyId; 10] = [
+        PolicyId::Fifo,
+        PolicyId::Lru,
+        PolicyId::Clock,
+        PolicyId::Sieve,
+        PolicyId::S3Fifo,
+        PolicyId::Arc,
+        PolicyId::TwoQ,
+        PolicyId::Slru,
+        PolicyId::Lfu,
+        PolicyId::Belady,
+    ];
+
+    /// The stable identifier, as on the command line and in JSON.
+    pub fn id(self) -> &'static str {
+        match self {
+            PolicyId::Fifo => "fifo",
+            PolicyId::Lru => "lru",
+            PolicyId::Clock => "clock",
+            PolicyId::Sieve => "sieve",
+            PolicyId::S3Fifo => "s3fifo",
+            PolicyId::Arc => "arc",
+            PolicyId::TwoQ => "2q",
+            PolicyId::Slru => "slru",
+            PolicyId::Lfu => "lfu",
+            PolicyId::Belady => "belady",
+        }
+    }
+
+    /// The policy with this identifier; case, hyphens and underscores do not matter.
+    ///
+    /// # Errors
+    /// A refusal that lists the identifiers.
+    pub fn parse(text: &str) -> Result<PolicyId, Problem> {
+        let wanted: String =
+            text.trim().chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect();
+        let other_name = match wanted.as_str() {
+            "twoq" => "2q",
+            "opt" | "min" => "belady",
+            "secondchance" | "fiforeinsertion" => "clock",
+            name => name,
+        };
+        PolicyId::ALL.into_iter().find(|policy| policy.id() == other_name).ok_or_else(|| {
+            let all: Vec<&str> = PolicyId::ALL.iter().map(|policy| policy.id()).collect();
+            Problem::refused(format!("`{text}` is no cache policy"))
+                .hint(format!("one of {}", all.join(", ")))
+        })
+    }
+}
+
+impl fmt::Display for PolicyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.id())
+    }
+}
+
+/// The largest cache: its slots, ghosts included, are numbered in 32 bits.
+pub const MOST_BLOCKS: usize = 1 << 30;
+
+/// Refuses a cache that cannot be.
+fn check_capacity(policy: PolicyId, capacity: usize) -> Result<(), Problem> {
+    if capacity == 0 {
+        return Err(Problem::refused(format!("a cache ({policy}) with room for no block holds nothing"))
+            .hint("give it room for one block at least"));
+    }
+    if capacity > MOST_BLOCKS {
+        return Err(Problem::refused(format!(
+            "a cache ({policy}) of {capacity} blocks is larger than this simulator's largest, {MOST_BLOCKS}"
+        ))
+        .hint("choose larger blocks or a smaller cache"));
+    }
+    Ok(())
+}
+
+/// Makes a cache from the type of its policy, for whichever index is needed.
+macro_rules! with_policy {
+    ($policy:expr, $index:ty, $capacity:expr, $wrap:expr) => {
+        match $policy {
+            PolicyId::Fifo => Some($wrap(fifo::Fifo::<$index>::new($capacity))),
+            PolicyId::Lru => Some($wrap(lru::Lru::<$index>::new($capacity))),
+            PolicyId::Clock => Some($wrap(clock::Clock::<$index>::new($capacity))),
+            PolicyId::Sieve => Some($wrap(sieve::Sieve::<$index>::new($capacity))),
+            PolicyId::S3Fifo => Some($wrap(s3_fifo::S3Fifo::<$index>::new($capacity))),
+            PolicyId::Arc => Some($wrap(arc::Arc::<$index>::new($capacity))),
+            PolicyId::TwoQ => Some($wrap(two_q::TwoQ::<$index>::new($capacity))),
+            PolicyId::Slru => Some($wrap(slru::Slru::<$index>::new($capacity))),
+            PolicyId::Lfu => Some($wrap(lfu::Lfu::<$index>::new($capacity))),
+            PolicyId::Belady => None,
+        }
+    };
+}
+use with_policy;
+
+/// An empty cache with room for `capacity` blocks. Memory grows with the blocks that are held, not with the capacity.
+///
+/// # Errors
+/// A refusal for a capacity of 0 or above [`MOST_BLOCKS`], and for Belady's MIN, which needs to know the future.
+pub fn new(policy: PolicyId, capacity: usize) -> Result<Box<dyn BlockCache + Send>, Problem> {
+    check_capacity(policy, capacity)?;
+    fn boxed(cache: impl BlockCache + Send + 'static) -> Box<dyn BlockCache + Send> {
+        Box::new(cache)
+    }
+    with_policy!(policy, Hashed, capacity, boxed).ok_or_else(needs_the_future)
+}
+
+fn needs_the_future() -> Problem {
+    Problem::refused("the policy `belady` needs to know all later requests; a running cache does not")
+        .hint("choose another policy here; `iowhy mrc --policy belady` computes the bound from a trace")
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use iowhy_core::cell::CellRun;
+use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::warning::Warning;
@@ -111,6 +112,30 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     outputs
         .finish(&render::path::screen(&record, &canonical(&plan), args.verbose, output::width()), &record)?;
     Ok(ending)
+}
+
+/// Measures the path under the present directory for this long, and fits its model: what `sim --machine host` runs on.
+///
+/// # Errors
+/// What keeps it from being measured; too little measured for a model.
+pub(super) fn model_here(
+    budget: Duration,
+    seed: u64,
+    progress: &Progress,
+    warnings: &mut Vec<Warning>,
+) -> Result<StackModel, Problem> {
+    interrupt::install();
+    let target = resolve(".", sweep::DEFAULT_REGION_BYTES, progress, warnings)?;
+    let rungs = shared::rung_targets(&target)?;
+    let ruler = shared::measure_ruler(&[&target], seed)?;
+    let mut plan = plan(&target, &rungs, sweep::DEFAULT_REGION_BYTES, seed);
+    fit_slices(&mut plan, budget);
+    let effort = Effort { least_rounds: LEAST_ROUNDS, most_rounds: ROUNDS, budget, precision: 0.0, seed };
+    let outcome = campaign::run(&plan.cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
+    analysis::analyse(&plan, &outcome, &target, &ruler, seed).model.ok_or_else(|| {
+        Problem::failed("this machine has no model: too little was measured")
+            .hint("`iowhy --save FILE` with a longer `--budget`, then `--machine FILE`")
+    })
 }
 
 /// Time to spend.
@@ -222,7 +247,7 @@ fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, analysis: A
 }
 
 /// Writes the fitted model.
-fn save_model(save: Pending, model: Option<&iowhy_core::model::StackModel>) -> Result<(), Problem> {
+fn save_model(save: Pending, model: Option<&StackModel>) -> Result<(), Problem> {
     let model = model.ok_or_else(|| {
         Problem::failed("there is no model to save: too little was measured").hint("raise `--budget`")
     })?;

@@ -5,6 +5,7 @@
 //! text for people, which is `render`'s.
 
 mod path;
+pub mod sim;
 pub mod watch;
 
 pub use path::{

@@ -7,6 +7,7 @@ pub mod cell;
 pub mod heading;
 pub mod paragraph;
 pub mod path;
+pub mod sim;
 pub mod table;
 pub mod trace;
 pub mod watch;

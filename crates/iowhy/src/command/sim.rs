@@ -1,0 +1,464 @@
+//! `iowhy sim`: a workload or a trace on a machine that is described, in virtual time; or a sweep over what it could be.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use iowhy_core::problem::Problem;
+use iowhy_core::request::Request;
+use iowhy_core::units::Bytes;
+use iowhy_core::warning::Warning;
+use iowhy_sim::laws;
+use iowhy_sim::machine::{self, DeviceKind, JoinKind, Machine, ReadAheadKind, UNLIMITED, Value};
+use iowhy_sim::outcome::Outcome;
+use iowhy_sim::sweep::{self, Axis, Settings};
+use iowhy_sim::workload::{Load, Workload, spec};
+use iowhy_trace::{Format, Options, Trace};
+use rayon::prelude::*;
+
+use crate::cli::{OutputArgs, SimArgs};
+use crate::command::{Ending, path};
+use crate::output::{self, Outputs};
+use crate::progress::Progress;
+use crate::record::sim::{MachineRecord, PointRecord, SimRecord, settings};
+use crate::render;
+use crate::render::table::{Align, layout};
+
+/// A sweep that takes longer is only run with `--yes`.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Points beyond this are refused before anything is run.
+const MOST_POINTS: u128 = 1_000_000;
+/// Time to measure this machine, for `--machine host`.
+const MEASURING: Duration = Duration::from_secs(8);
+/// A description larger than this is none.
+const MOST_TEXT_BYTES: u64 = 1 << 20;
+
+/// Runs the command.
+///
+/// # Errors
+/// Refusals of a machine, a workload, a trace or a sweep that cannot be; a trace that breaks off.
+pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
+    if let Some(text) = listing(args) {
+        output::print(&text)?;
+        return Ok(Ending::Done);
+    }
+    let set = assignments("--set", &args.set)?;
+    let axes = axes(args)?;
+    let demand = Demand::of(args)?;
+    let outputs = Outputs::open(options)?;
+    let progress = Progress::new(outputs.quiet());
+    let mut warnings = Vec::new();
+    let base = base_machine(args, &progress, &mut warnings)?;
+    let base = sweep::machine_at(&base, &set)?;
+
+    let mut record = SimRecord::new(describe(&base, &set), demand.words(), args.seed);
+    let (outcomes, told) = run_points(&base, &axes, &demand, args, &progress)?;
+    drop(progress);
+    record.points = outcomes;
+    warnings.extend(told);
+    warnings.extend(base.notes.iter().map(|note| Warning::new("machine-note", note.clone())));
+    record.warnings = warnings;
+    outputs.warn(&record.warnings);
+    let keys: Vec<&str> = axes.iter().map(|axis| axis.path.as_str()).collect();
+    outputs.finish(&render::sim::screen(&record, &keys, output::width()), &record)?;
+    Ok(Ending::Done)
+}
+
+/// What is asked of the machine.
+enum Demand {
+    Workload(Box<Workload>, String),
+    Trace { path: PathBuf, options: Options, closed: Option<u32>, most: u64 },
+}
+
+impl Demand {
+    fn of(args: &SimArgs) -> Result<Demand, Problem> {
+        match (&args.workload, &args.trace) {
+            (Some(text), _) => Ok(Demand::Workload(Box::new(workload(text)?), text.clone())),
+            (None, Some(path)) => {
+                let format = match &args.format {
+                    None => None,
+                    Some(id) => Some(Format::from_id(id).ok_or_else(|| {
+                        Problem::refused(format!("--format `{id}` is no format of traces"))
+                            .hint("leave it out: the beginning of the file tells it")
+                    })?),
+                };
+                let options = Options { format, columns: args.columns.clone(), ..Options::default() };
+                let most = args.requests.unwrap_or(u64::MAX);
+                Ok(Demand::Trace { path: path.clone(), options, closed: args.closed, most })
+            }
+            (None, None) => {
+                Err(Problem::refused("nothing to simulate: neither `--workload` nor `--trace` is given")
+                    .hint("for example `--workload random-4k`; `--workload list` shows names and keys"))
+            }
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Demand::Workload(_, text) => text.clone(),
+            Demand::Trace { path, closed, .. } => {
+                let how = closed.map_or_else(|| "at its own times".to_owned(), |n| format!("by {n} clients"));
+                format!("{}, {how}", path.display())
+            }
+        }
+    }
+
+    /// Whether it can be run more than once.
+    fn repeats(&self) -> bool {
+        !matches!(self, Demand::Trace { path, .. } if path.as_os_str() == "-")
+    }
+
+    /// Runs it once.
+    fn run(&self, machine: &Machine, seed: u64, warnings: &mut Vec<Warning>) -> Result<Outcome, Problem> {
+        let outcome = match self {
+            Demand::Workload(workload, _) => iowhy_sim::run(machine, workload.load(seed), seed)?,
+            Demand::Trace { path, options, closed, most } => {
+                let mut feed = Feed::open(path, options, *most)?;
+                feed.check(machine, *closed, warnings)?;
+                let mut load = Load::replay(&mut feed);
+                if let Some(clients) = closed {
+                    load = load.closed(*clients);
+                }
+                let outcome = iowhy_sim::run(machine, load, seed)?;
+                feed.close(warnings)?;
+                outcome
+            }
+        };
+        // A broken law is our fault, and its numbers are worth nothing.
+        laws::check(&outcome).map_err(|law| {
+            Problem::failed(format!("the simulator broke its own law: {law}"))
+                .hint("please report this with the command line")
+        })?;
+        Ok(outcome)
+    }
+}
+
+/// Requests of a trace, one by one; what went wrong is kept.
+struct Feed {
+    trace: Trace,
+    batch: Vec<Request>,
+    at: usize,
+    left: u64,
+    error: Option<Problem>,
+}
+
+impl Feed {
+    fn open(path: &Path, options: &Options, most: u64) -> Result<Feed, Problem> {
+        let trace = iowhy_trace::open(path, options)?;
+        let mut feed = Feed { trace, batch: Vec::new(), at: 0, left: most, error: None };
+        // The first batch: some files say only there what they are.
+        feed.refill();
+        match feed.error.take() {
+            Some(problem) => Err(problem),
+            None => Ok(feed),
+        }
+    }
+
+    fn refill(&mut self) {
+        self.at = 0;
+        if let Err(error) = self.trace.next_batch(&mut self.batch) {
+            self.error = Some(error.into());
+        }
+    }
+
+    /// Says what the trace cannot mean on this machine.
+    fn check(
+        &self,
+        machine: &Machine,
+        closed: Option<u32>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), Problem> {
+        if !self.trace.has_times() && closed.is_none() {
+            return Err(Problem::refused(format!("`{}` has no times to replay it at", self.trace.name()))
+                .hint("`--closed 1` replays it one request after the other"));
+        }
+        if self.trace.below_page_cache() == Some(true) && machine.cache.bytes > 0 {
+            let message = format!(
+                "`{}` was recorded below a page cache: what that held is not in it, so the simulated cache finds less to hold",
+                self.trace.name()
+            );
+            warnings.push(
+                Warning::new("trace-below-cache", message)
+                    .next("`--set cache.bytes=0` simulates what lies below"),
+            );
+        }
+        if !self.trace.has_sizes() {
+            warnings.push(Warning::new(
+                "trace-without-sizes",
+                "the trace has no sizes: every request touches one block",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What went wrong, and what was lost on the way.
+    fn close(self, warnings: &mut Vec<Warning>) -> Result<(), Problem> {
+        for loss in self.trace.losses().list() {
+            let message = format!("{} of the trace: {}", loss.count, loss.reason);
+            warnings.push(Warning::new("trace-loss", message));
+        }
+        self.error.map_or(Ok(()), Err)
+    }
+}
+
+impl Iterator for Feed {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        if self.left == 0 {
+            return None;
+        }
+        if self.at == self.batch.len() {
+            if self.error.is_some() || self.batch.is_empty() {
+                return None;
+            }
+            self.refill();
+        }
+        let request = self.batch.get(self.at).copied()?;
+        self.at += 1;
+        self.left -= 1;
+        Some(request)
+    }
+}
+
+/// Runs all points: the first alone, to know how long the others will take.
+fn run_points(
+    base: &Machine,
+    axes: &[Axis],
+    demand: &Demand,
+    args: &SimArgs,
+    progress: &Progress,
+) -> Result<(Vec<PointRecord>, Vec<Warning>), Problem> {
+    let count = sweep::count(axes);
+    if count > MOST_POINTS {
+        return Err(Problem::refused(format!(
+            "the sweep has {count} points: more than {MOST_POINTS} are not run"
+        ))
+        .hint("give fewer values, or larger steps"));
+    }
+    if count > 1 && !demand.repeats() {
+        return Err(Problem::refused(
+            "a trace from stdin can be read once, and a sweep needs it for every point",
+        )
+        .hint("write it to a file first"));
+    }
+    let points: Vec<Settings> = (0..count).map(|index| sweep::point(axes, index)).collect();
+    // Every point is looked at before the first is run: a slip in the last value is not worth the wait.
+    for set in &points {
+        sweep::machine_at(base, set)
+            .and_then(|machine| machine.check())
+            .map_err(|problem| named(problem, set))?;
+    }
+    let mut warnings = Vec::new();
+    let one = |set: &Settings, warnings: &mut Vec<Warning>| {
+        let machine = sweep::machine_at(base, set)?;
+        let outcome = demand.run(&machine, args.seed, warnings).map_err(|problem| named(problem, set))?;
+        Ok::<_, Problem>((outcome.time_ns, PointRecord::new(set, &outcome)))
+    };
+    let begun = Instant::now();
+    let Some((first, others)) = points.split_first() else { return Ok((Vec::new(), warnings)) };
+    let mut done = vec![one(first, &mut warnings)?];
+    let took = begun.elapsed();
+    let lanes = rayon::current_num_threads().max(1);
+    let rest = took.mul_f64(others.len() as f64 / lanes.min(others.len().max(1)) as f64);
+    if rest > PATIENCE && !args.yes {
+        return Err(Problem::refused(format!(
+            "the sweep has {count} points and would take about {}: the first took {:.1} s, and {lanes} run side by side",
+            spoken(rest),
+            took.as_secs_f64()
+        ))
+        .hint("give fewer values or a shorter workload, or `--yes` to run it all"));
+    }
+    let finished = AtomicUsize::new(1);
+    let run_one = |set: &Settings| {
+        let result = one(set, &mut Vec::new());
+        let share = (finished.fetch_add(1, Ordering::Relaxed) + 1) as f64 / points.len() as f64;
+        progress.at(share, rest.mul_f64((1.0 - share).max(0.0)), "simulating");
+        result
+    };
+    done.extend(others.par_iter().map(run_one).collect::<Result<Vec<_>, Problem>>()?);
+    let (times, mut records): (Vec<u64>, Vec<PointRecord>) = done.into_iter().unzip();
+    if axes.len() == 1 {
+        for (record, mark) in records.iter_mut().zip(sweep::marks(&times)) {
+            record.mark(mark);
+        }
+    } else if let Some(best) = times.iter().enumerate().min_by_key(|(_, time)| **time).map(|(index, _)| index)
+    {
+        // Over several keys only the best means anything: neighbours are not in a row.
+        if records.len() > 1 {
+            records[best].mark(sweep::Mark { best: true, ..sweep::Mark::default() });
+        }
+    }
+    Ok((records, warnings))
+}
+
+/// A problem of one point of a sweep.
+fn named(problem: Problem, set: &Settings) -> Problem {
+    if set.is_empty() {
+        return problem;
+    }
+    let at: Vec<String> = set.iter().map(|(path, value)| format!("{path}={value}")).collect();
+    Problem { message: format!("at {}: {}", at.join(", "), problem.message), ..problem }
+}
+
+fn spoken(time: Duration) -> String {
+    match time.as_secs() {
+        0..=119 => format!("{} s", time.as_secs()),
+        120..=7199 => format!("{} minutes", time.as_secs() / 60),
+        seconds => format!("{} hours", seconds / 3600),
+    }
+}
+
+/// The lists that are asked for by name.
+fn listing(args: &SimArgs) -> Option<String> {
+    let rows = |items: Vec<(String, String)>| {
+        let rows: Vec<Vec<String>> = items.into_iter().map(|(name, about)| vec![name, about]).collect();
+        layout(&["name", "what it is"], &[Align::Left, Align::Left], &rows)
+    };
+    let about = |text: &str, name: &str| Machine::from_toml(text, name).map(|m| m.about).unwrap_or_default();
+    match (args.machine.as_str(), args.workload.as_deref()) {
+        ("list", _) => {
+            let named =
+                |shipped: &machine::Shipped| (shipped.name.to_owned(), about(shipped.text, shipped.name));
+            Some(format!(
+                "machines, for `--machine`:\n{}\ndevices, for `--set device.model=`:\n{}",
+                rows(machine::shipped().iter().map(named).collect()),
+                rows(machine::device_models().iter().map(named).collect()),
+            ))
+        }
+        ("keys", _) => {
+            let named = |key: &machine::Key| {
+                let costs = !key.path.contains('.') && !matches!(key.path, "name" | "about");
+                let path = if costs {
+                    format!("{}.per_{{call,page,byte}}_ns", key.path)
+                } else {
+                    key.path.to_owned()
+                };
+                (path, key.about.to_owned())
+            };
+            Some(rows(machine::KEYS.iter().map(named).collect()))
+        }
+        (_, Some("list")) => {
+            let named =
+                |(name, text, about): &(&str, &str, &str)| ((*name).to_owned(), format!("{about}\n{text}"));
+            let mut text = String::from("workloads, for `--workload`:\n");
+            for (name, about) in spec::SHIPPED.iter().map(named) {
+                text.push_str(&format!("  {name}\n    {}\n", about.replace('\n', "\n    ")));
+            }
+            text.push_str("\nkeys of a workload, as `key=value,key=value`:\n");
+            text.push_str(&rows(
+                spec::KEYS.iter().map(|(key, about)| ((*key).to_owned(), (*about).to_owned())).collect(),
+            ));
+            Some(text)
+        }
+        _ => None,
+    }
+}
+
+/// The machine that is named: measured, shipped, or in a file.
+fn base_machine(
+    args: &SimArgs,
+    progress: &Progress,
+    warnings: &mut Vec<Warning>,
+) -> Result<Machine, Problem> {
+    let name = args.machine.as_str();
+    if name.eq_ignore_ascii_case("host") {
+        let model = path::model_here(MEASURING, args.seed, progress, warnings)?;
+        return Ok(Machine::from(&model));
+    }
+    if let Some(machine) = Machine::shipped(name) {
+        return Ok(machine);
+    }
+    let path = Path::new(name);
+    if !path.exists() {
+        let names: Vec<&str> = machine::shipped().iter().map(|shipped| shipped.name).collect();
+        return Err(Problem::refused(format!(
+            "--machine `{name}` is neither a file nor a machine that ships"
+        ))
+        .hint(format!("these ship: {}; `--machine list` says what they are", names.join(", "))));
+    }
+    Machine::from_toml(&read_text("--machine", path)?, name)
+}
+
+/// A workload from a name, a text, or a file.
+fn workload(text: &str) -> Result<Workload, Problem> {
+    let path = Path::new(text);
+    if !text.contains('=') && path.is_file() {
+        return Workload::from_toml(&read_text("--workload", path)?, text);
+    }
+    Workload::parse(text)
+}
+
+fn read_text(option: &str, path: &Path) -> Result<String, Problem> {
+    let refuse = |why: String| {
+        Problem::refused(format!("cannot read `{option} {}`: {why}", path.display())).hint("name a TOML file")
+    };
+    let size = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
+    if !size.is_file() || size.len() > MOST_TEXT_BYTES {
+        return Err(refuse("not a file of text, or larger than 1 MiB".to_owned()));
+    }
+    std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))
+}
+
+/// `key=value` options.
+fn assignments(option: &str, given: &[String]) -> Result<Settings, Problem> {
+    given
+        .iter()
+        .map(|text| match text.split_once('=') {
+            Some((path, value)) => Ok((path.trim().to_owned(), Value::Text(value.trim().to_owned()))),
+            None => Err(Problem::refused(format!("{option} `{text}` is no `key=value`"))
+                .hint("for example `--set volume.interleave=126`; `--machine keys` lists the keys")),
+        })
+        .collect()
+}
+
+fn axes(args: &SimArgs) -> Result<Vec<Axis>, Problem> {
+    let axes = args.sweep.iter().map(|text| Axis::parse(text)).collect::<Result<Vec<Axis>, Problem>>()?;
+    for (index, axis) in axes.iter().enumerate() {
+        if axes[..index].iter().any(|other| other.path == axis.path) {
+            return Err(Problem::refused(format!("--sweep: `{}` is swept twice", axis.path))
+                .hint("give all its values in one `--sweep`"));
+        }
+    }
+    Ok(axes)
+}
+
+/// The machine in a few lines.
+fn describe(machine: &Machine, set: &Settings) -> MachineRecord {
+    let m = machine;
+    let mut parts = Vec::new();
+    let model = if m.device.model.is_empty() { m.device.kind.id() } else { &m.device.model };
+    let mut storage = format!("{} x {model}", m.device.count);
+    match m.volume.kind {
+        JoinKind::Single => {}
+        JoinKind::Stripe => storage.push_str(&format!(", stripe of {} sectors", m.volume.interleave)),
+        other => storage.push_str(&format!(", {}", other.id())),
+    }
+    storage.push_str(&format!(", {} depth {}", m.scheduler.order.id(), m.scheduler.depth));
+    if m.bus.bytes_per_second > 0 {
+        storage.push_str(&format!(", bus {:.0} MB/s", m.bus.bytes_per_second as f64 / 1e6));
+    }
+    parts.push(storage);
+    let mut above = match m.cache.bytes {
+        0 => "no cache".to_owned(),
+        UNLIMITED => format!("unlimited cache in blocks of {}", Bytes(m.cache.block_bytes)),
+        bytes => format!(
+            "cache {} in blocks of {}, {}",
+            Bytes(bytes),
+            Bytes(m.cache.block_bytes),
+            m.cache.policy.id()
+        ),
+    };
+    if m.pool.buffers > 0 {
+        above.push_str(&format!(", pool of {} buffers", m.pool.buffers));
+    }
+    if m.read_ahead.kind != ReadAheadKind::None {
+        above.push_str(&format!(", read-ahead {} {}", m.read_ahead.kind.id(), Bytes(m.read_ahead.bytes)));
+    }
+    above.push_str(&format!(", layout {}", m.layout.kind.id()));
+    parts.push(above);
+    if m.device.kind == DeviceKind::Null {
+        parts.push("the device answers at once".to_owned());
+    }
+    MachineRecord { name: m.name.clone(), about: m.about.clone(), parts, set: settings(set) }
+}

@@ -1,0 +1,200 @@
+//! The record of `sim`: points with their settings, time, latencies and ledgers.
+
+use iowhy_core::warning::Warning;
+use iowhy_sim::machine::Value;
+use iowhy_sim::outcome::Outcome;
+use iowhy_sim::sweep::{Mark, Settings};
+use serde::Serialize;
+
+use super::SCHEMA;
+
+/// The whole result.
+#[derive(Debug, Serialize)]
+pub struct SimRecord {
+    /// Version of the format.
+    pub schema: u32,
+    /// Version of iowhy.
+    pub iowhy: &'static str,
+    /// `sim`.
+    pub command: &'static str,
+    /// The machine that was simulated.
+    pub machine: MachineRecord,
+    /// The workload or trace, as it was given.
+    pub load: String,
+    /// Seed of everything that chance decides.
+    pub seed: u64,
+    /// What limits the meaning of the numbers.
+    pub warnings: Vec<Warning>,
+    /// One, or those of a sweep.
+    pub points: Vec<PointRecord>,
+}
+
+/// The machine before a sweep changes it.
+#[derive(Debug, Serialize)]
+pub struct MachineRecord {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// Its parts in a line each, for people.
+    pub parts: Vec<String>,
+    /// What was set on the command line.
+    pub set: serde_json::Map<String, serde_json::Value>,
+}
+
+/// One run.
+#[derive(Debug, Serialize)]
+pub struct PointRecord {
+    /// What the sweep set.
+    pub set: serde_json::Map<String, serde_json::Value>,
+    /// From the first request to the end of the last.
+    pub time_s: f64,
+    /// Requests.
+    pub requests: u64,
+    /// Requests a second.
+    pub requests_per_second: f64,
+    /// Bytes a second.
+    pub bytes_per_second: f64,
+    /// Latencies.
+    pub latency_ns: LatencyNs,
+    /// Where the time of requests (and pauses of clients) went, summed over them; sums to `ledger_total_s`.
+    pub ledger: Vec<PartRecord>,
+    /// What the ledger sums to.
+    pub ledger_total_s: f64,
+    /// Share of blocks that had to be fetched; null without a cache.
+    pub miss_ratio: Option<f64>,
+    /// Share of look-ups that found their buffer mapped; null without a pool.
+    pub pool_reuse: Option<f64>,
+    /// The devices.
+    pub devices: Vec<DeviceRecord>,
+    /// The account of the slowest request.
+    pub slowest: Vec<PartRecord>,
+    /// `best`, `knee`, `cliff`.
+    pub marks: Vec<&'static str>,
+    /// What had to be bent.
+    pub remarks: Vec<String>,
+}
+
+/// Percentiles over all requests.
+#[derive(Debug, Serialize)]
+pub struct LatencyNs {
+    /// Mean.
+    pub mean: f64,
+    /// Half are faster.
+    pub p50: u64,
+    /// 90 of 100 are faster.
+    pub p90: u64,
+    /// 99 of 100 are faster.
+    pub p99: u64,
+    /// 999 of 1000 are faster.
+    pub p99_9: u64,
+    /// The slowest.
+    pub max: u64,
+}
+
+/// Time of one part.
+#[derive(Debug, Serialize)]
+pub struct PartRecord {
+    /// Which part.
+    pub id: &'static str,
+    /// How long, in all.
+    pub seconds: f64,
+}
+
+/// One device.
+#[derive(Debug, Serialize)]
+pub struct DeviceRecord {
+    /// Commands that it served.
+    pub commands: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Share of the time that it is at work.
+    pub utilisation: f64,
+    /// What its working time went on.
+    pub work: Vec<PartRecord>,
+}
+
+impl PointRecord {
+    /// The record of a run.
+    pub fn new(set: &Settings, outcome: &Outcome) -> PointRecord {
+        let latency = &outcome.latency;
+        let parts = |entries: &mut dyn Iterator<Item = (iowhy_sim::ledger::Part, u64)>| {
+            entries.map(|(part, ns)| PartRecord { id: part.id(), seconds: seconds(ns) }).collect::<Vec<_>>()
+        };
+        PointRecord {
+            set: settings(set),
+            time_s: seconds(outcome.time_ns),
+            requests: outcome.requests,
+            requests_per_second: outcome.requests_per_second(),
+            bytes_per_second: outcome.bytes_per_second(),
+            latency_ns: LatencyNs {
+                mean: latency.mean_ns(),
+                p50: latency.quantile(0.5),
+                p90: latency.quantile(0.9),
+                p99: latency.quantile(0.99),
+                p99_9: latency.quantile(0.999),
+                max: latency.max_ns(),
+            },
+            ledger: parts(&mut outcome.ledger.entries()),
+            ledger_total_s: seconds(outcome.ledger.total()),
+            miss_ratio: outcome.miss_ratio(),
+            pool_reuse: outcome.pool_reuse(),
+            devices: outcome
+                .devices
+                .iter()
+                .map(|device| DeviceRecord {
+                    commands: device.done,
+                    bytes: device.bytes,
+                    utilisation: device.utilisation(outcome.settled_ns),
+                    work: parts(&mut device.work.entries()),
+                })
+                .collect(),
+            slowest: outcome
+                .slowest
+                .as_ref()
+                .map_or_else(Vec::new, |slowest| parts(&mut slowest.parts.entries())),
+            marks: Vec::new(),
+            remarks: outcome.remarks.clone(),
+        }
+    }
+
+    /// Takes over what a sweep found remarkable.
+    pub fn mark(&mut self, mark: Mark) {
+        let named = [("best", mark.best), ("knee", mark.knee), ("cliff", mark.cliff)];
+        self.marks = named.into_iter().filter_map(|(name, holds)| holds.then_some(name)).collect();
+    }
+}
+
+impl SimRecord {
+    /// A record without points.
+    pub fn new(machine: MachineRecord, load: String, seed: u64) -> SimRecord {
+        SimRecord {
+            schema: SCHEMA,
+            iowhy: env!("CARGO_PKG_VERSION"),
+            command: "sim",
+            machine,
+            load,
+            seed,
+            warnings: Vec::new(),
+            points: Vec::new(),
+        }
+    }
+}
+
+/// Settings as JSON: numbers as numbers, all else as text.
+pub fn settings(set: &Settings) -> serde_json::Map<String, serde_json::Value> {
+    set.iter()
+        .map(|(path, value)| {
+            let json = match value {
+                Value::Int(number) => (*number).into(),
+                Value::Text(text) => text.parse::<u64>().map_or_else(|_| text.clone().into(), Into::into),
+                other => other.to_string().into(),
+            };
+            (path.clone(), json)
+        })
+        .collect()
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
