@@ -134,8 +134,8 @@ pub(crate) const BACKWARDS: &str = "time runs backwards: kept as it is";
 /// Opens a trace file, or stdin for `-`, and finds out its format unless `options` names it.
 ///
 /// # Errors
-/// A refusal when the file cannot be opened, is empty, is of no format that is known, or could be of several; options that
-/// do not fit the format; a failure when its first bytes cannot be read.
+/// A refusal when the file cannot be opened, is empty, is of no format that is known, or could be of several; options
+/// that do not fit the format; a failure when its first bytes cannot be read.
 pub fn open(path: &Path, options: &Options) -> Result<Trace, Problem> {
     let name = if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() };
     let input = Input::open(path).map_err(refusal)?;
