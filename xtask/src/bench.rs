@@ -1,6 +1,7 @@
 //! Speed, shown as paired ratios within one run: our loop against a bare one and against fio, in interleaved rounds,
-//! each ratio with its interval. What watching costs is in [`watching`]. Prints; asserts nothing, because a shared machine proves nothing by one number.
+//! each ratio with its interval. What watching costs is in [`watching`], how fast traces are read in [`traces`]. Prints; asserts nothing, because a shared machine proves nothing by one number.
 
+mod traces;
 mod watching;
 
 use std::fs::File;
@@ -20,27 +21,36 @@ const SEED: u64 = 1;
 type Outcome<T> = Result<T, String>;
 
 /// Builds the release binary and measures it. `--rounds N` changes the number of rounds (default 11); `watching`
-/// measures only what watching costs.
+/// measures only what watching costs, `traces` only how fast traces are read.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
-    let (only_watching, rest) = match arguments {
-        ["watching", rest @ ..] => (true, rest),
-        rest => (false, rest),
+    let (only, rest) = match arguments {
+        ["watching", rest @ ..] => (Only::Watching, rest),
+        ["traces", rest @ ..] => (Only::Traces, rest),
+        rest => (Only::Nothing, rest),
     };
     let rounds = match rest {
         [] => 11,
         ["--rounds", n] if n.parse::<usize>().is_ok_and(|n| n >= 3) => n.parse().unwrap_or(11),
         _ => {
-            eprintln!("usage: cargo xtask bench [watching] [--rounds N], N at least 3");
+            eprintln!("usage: cargo xtask bench [watching|traces] [--rounds N], N at least 3");
             return ExitCode::from(2);
         }
     };
-    match measure(root, rounds, only_watching) {
+    match measure(root, rounds, only) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("bench: {problem}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// What to measure alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Only {
+    Nothing,
+    Watching,
+    Traces,
 }
 
 /// One arm: a name and how to get a number from one slice of it.
@@ -56,7 +66,12 @@ impl<'a> Arm<'a> {
     }
 }
 
-fn measure(root: &Path, rounds: usize, only_watching: bool) -> Outcome<()> {
+fn measure(root: &Path, rounds: usize, only: Only) -> Outcome<()> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    if only == Only::Traces {
+        heading(rounds);
+        return traces::measure(root, &target, rounds);
+    }
     let built = Command::new("cargo")
         .args(["build", "--quiet", "--release", "--package", "iowhy"])
         .current_dir(root)
@@ -65,10 +80,9 @@ fn measure(root: &Path, rounds: usize, only_watching: bool) -> Outcome<()> {
     if !built.success() {
         return Err("the release build failed".to_owned());
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let iowhy = target.join("release/iowhy");
     let file = TestFile::make(&target)?;
-    if only_watching {
+    if only == Only::Watching {
         heading(rounds);
         return watching::measure(root, &target, &iowhy, &file.path, rounds);
     }
@@ -84,7 +98,8 @@ fn measure(root: &Path, rounds: usize, only_watching: bool) -> Outcome<()> {
         uring(&iowhy, &file.path, rounds, false)?;
         uring(&iowhy, &file.path, rounds, true)?;
     }
-    watching::measure(root, &target, &iowhy, &file.path, rounds)
+    watching::measure(root, &target, &iowhy, &file.path, rounds)?;
+    traces::measure(root, &target, rounds)
 }
 
 fn heading(rounds: usize) {
