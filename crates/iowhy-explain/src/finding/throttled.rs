@@ -35,7 +35,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let for_pages =
         |e: &Entry| (!limits.is_empty() && idle_device && page_wait(e)) || (held && request_wait(e));
     let (block, pages) = (facts.account.sum(at_block), facts.account.sum(for_pages));
-    let of_block = if limits.is_empty() { Range::new(0.1, 0.4, 0.9) } else { Range::new(0.4, 0.8, 1.0) };
+    let of_block = if limits.is_empty() { Range::new(0.1, 0.4, 0.9) } else { Range::new(0.4, 0.93, 1.0) };
     let mut savings = facts.saved_without_others(|e| f64::from(at_block(e))).part(of_block);
     let idle_part = facts.device_busy_share().map_or(0.0, |b| 1.0 - b);
     savings = savings.and(facts.saved_without_others(|e| f64::from(for_pages(e))).part(Range::new(
@@ -156,7 +156,7 @@ mod tests {
         let slow = reader(0.8, Some("io.max of /limited: 10 MiB/s of reads"));
         let found = slow_and_repaired(FindingId::Throttled, &slow, &reader(0.0, None));
         assert!(found.evidence.iter().any(|e| e == "limit: vda: io.max of /limited: 10 MiB/s of reads"));
-        assert!((found.gain.unwrap().predicted - 1.0 / 0.36).abs() < 1e-6);
+        assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.8 * 0.93)).abs() < 1e-6);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod observation;
 pub mod path;
 mod shared;
 pub mod sim;
+pub mod trace;
 pub mod watch;
 mod witness;
 

@@ -9,5 +9,6 @@ pub mod paragraph;
 pub mod path;
 pub mod sim;
 pub mod table;
+pub mod trace;
 pub mod watch;
 pub mod witness;
