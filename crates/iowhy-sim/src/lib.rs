@@ -4,4 +4,5 @@
 //! enter: I/O, a clock, formats of trace files, printing.
 #![forbid(unsafe_code)]
 
+pub mod curve;
 pub mod policy;
