@@ -46,6 +46,10 @@ pub(crate) fn detect(head: &[u8], complete: bool, options: &Options) -> Result<O
     if options.columns.is_some() && fitting.contains(&Format::Csv) {
         return Ok(Some(Format::Csv));
     }
+    // A published format whose header reads as named columns is that format, not any CSV.
+    if fitting.len() > 1 {
+        fitting.retain(|format| *format != Format::Csv);
+    }
     match fitting.as_slice() {
         [one] => Ok(Some(*one)),
         [] if text && text::looks_like_csv(head) => Err(TraceError::new(

@@ -1,5 +1,45 @@
 //! Numbers in text, read without allocation. Everything is checked: what does not fit is `None`, never wrapped.
 
+/// The digits at the beginning as a number, and how many they are. With 20 or more the number is wrong.
+#[inline]
+pub(crate) fn digits(text: &[u8]) -> (u64, usize) {
+    let (mut value, mut count) = match text.first_chunk::<8>() {
+        Some(eight) => up_to_eight(u64::from_le_bytes(*eight)),
+        None => (0, 0),
+    };
+    if count == 8 || text.len() < 8 {
+        for byte in &text[count..] {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            count += 1;
+        }
+    }
+    (value, count)
+}
+
+/// The digits at the beginning of eight characters, the first in the lowest byte: all at once, because a loop over numbers of unlike
+/// length is mispredicted once a number.
+#[inline]
+fn up_to_eight(characters: u64) -> (u64, usize) {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let values = characters ^ (ONES * b'0' as u64);
+    // The upper bit of each byte that is no digit; bytes behind the first such one may be wrong, and do not count.
+    let others = (values.wrapping_add(ONES * 0x76) | values) & (ONES * 0x80);
+    let count = others.trailing_zeros() / 8;
+    if count == 0 {
+        return (0, 0);
+    }
+    // What follows the digits is shifted out, zeros come in front; then neighbours are joined to numbers below 100, 10^4, 10^8.
+    let values = values << (64 - 8 * count);
+    let pairs = (values.wrapping_mul(10).wrapping_add(values >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    let eight = (fours.wrapping_mul(10_000).wrapping_add(fours >> 32)) & 0xffff_ffff;
+    (eight, count as usize)
+}
+
 /// The digits at the beginning as a number, and what follows them. `None` without a digit or above 2^64 - 1.
 #[inline]
 pub(crate) fn leading(text: &[u8]) -> Option<(u64, &[u8])> {
@@ -123,8 +163,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_number_reads_back(n: u64) {
+        fn every_number_reads_back(wide: u64, shift in 0u32..64) {
+            let n = wide >> shift;
             prop_assert_eq!(whole(n.to_string().as_bytes()), Some(n));
+            for behind in ["", ",", ",12345678", "\u{80}zzzzzzzzz"] {
+                let text = n.to_string();
+                let length = text.len();
+                let found = digits([text.as_bytes(), behind.as_bytes()].concat().as_slice());
+                prop_assert!(found == (n, length) || length == 20);
+            }
             prop_assert_eq!(hexadecimal(format!("{n:x}").as_bytes()), Some(n));
             let text = format!("{}.{:09}", n / 1_000_000_000, n % 1_000_000_000);
             prop_assert_eq!(scaled(text.as_bytes(), 9), Some(n));
@@ -132,6 +179,8 @@ mod tests {
 
         #[test]
         fn any_bytes_are_a_number_or_none(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let expected = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
+            prop_assert_eq!(digits(&bytes).1, expected);
             let _ = (leading(&bytes), integer(&bytes), hexadecimal(&bytes), scaled(&bytes, 9));
         }
     }

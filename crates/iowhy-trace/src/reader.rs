@@ -15,8 +15,8 @@ use crate::losses::Losses;
 use crate::names::Names;
 use crate::{binary, detect, text};
 
-/// Requests in a batch when nobody says: a few megabytes, so that batches stay in the CPU's caches.
-const BATCH: usize = 32 << 10;
+/// Requests in a batch when nobody says: half a megabyte, so that batches stay in the caches of a core.
+const BATCH: usize = 8 << 10;
 
 /// Which step of a request through the block layer is taken as the request (blktrace and blkparse).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -64,6 +64,9 @@ pub enum Command {
 
     /// The manual page of a finding; without ID, all findings with a line each
     Explain(ExplainArgs),
+
+    /// Look into trace files of many tools, and convert them
+    Trace(TraceArgs),
 }
 
 /// How results are shown.
@@ -235,6 +238,92 @@ pub struct ExplainArgs {
     /// A finding, such as `sync-per-write`
     #[arg(value_name = "ID")]
     pub id: Option<String>,
+}
+
+/// Options of `trace`.
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: TraceAction,
+}
+
+/// What can be done with a trace file.
+#[derive(Debug, Subcommand)]
+pub enum TraceAction {
+    /// One screen: what it is, requests, sizes, distinct bytes, order, time, latency, and what was lost in reading it
+    Stat(TraceStatArgs),
+
+    /// The first requests, as every command here sees them
+    Head(TraceHeadArgs),
+
+    /// Write it in another format; what that cannot carry is counted and said
+    Convert(TraceConvertArgs),
+
+    /// The formats that can be read and written
+    Formats,
+}
+
+/// A trace file, and how to read it.
+#[derive(Debug, Args)]
+pub struct TraceInputArgs {
+    /// The trace, or `-` for stdin; .zst and .gz are seen by their content
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Its format, where that cannot be told from its content; `iowhy trace formats` lists them
+    #[arg(long, visible_alias = "from", value_name = "FORMAT")]
+    pub format: Option<String>,
+
+    /// Columns of a CSV file, by number from 1 or by the names of its header: `time=1,id=2,size=3`; also op, offset,
+    /// latency, stream; with units as in time_us, latency_ms, offset_sectors
+    #[arg(long, value_name = "MEANING=COLUMN,...")]
+    pub columns: Option<String>,
+
+    /// blktrace and blkparse: the step that is the request: queue (Q, before merging, no latency) or issue (D, as the
+    /// device saw it, with the latency to its completion)
+    #[arg(long, value_name = "STEP", default_value = "queue")]
+    pub action: String,
+}
+
+/// Options of `trace stat`.
+#[derive(Debug, Args)]
+pub struct TraceStatArgs {
+    /// The trace.
+    #[command(flatten)]
+    pub input: TraceInputArgs,
+}
+
+/// Options of `trace head`.
+#[derive(Debug, Args)]
+pub struct TraceHeadArgs {
+    /// The trace.
+    #[command(flatten)]
+    pub input: TraceInputArgs,
+
+    /// How many requests
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub number: u64,
+}
+
+/// Options of `trace convert`.
+#[derive(Debug, Args)]
+pub struct TraceConvertArgs {
+    /// The trace.
+    #[command(flatten)]
+    pub input: TraceInputArgs,
+
+    /// The file to write, or `-` for stdout; its extension says the format
+    #[arg(value_name = "OUT")]
+    pub output: PathBuf,
+
+    /// The format to write
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Option<String>,
+
+    /// Replace OUT if it is there
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Options of `bench`.

@@ -9,7 +9,7 @@ use iowhy_core::request::{Marks, Op, Request};
 use memchr::memchr;
 
 pub(crate) use columns::OWN_HEADER;
-use columns::{Column, Columns, Time};
+use columns::{Column, Columns};
 
 use super::{LineParser, Refusal, whole_lines};
 use crate::detect::Fit;
@@ -81,23 +81,16 @@ impl LineParser for Csv {
             self.separator_open = false;
             columns.separate_as(line);
         }
-        let request = if memchr(b'"', line).is_some() {
-            quoted(line, columns, sink)?
-        } else {
-            plain(line, columns, sink)
-                .or_else(|why| if columns.is_header(line) { Ok(None) } else { Err(why) })?
+        let request = match plain(line, columns, sink) {
+            Ok(request) => request,
+            Err(_) if memchr(b'"', line).is_some() => quoted(line, columns, sink)?,
+            Err(_) if columns.is_header(line) => return Ok(()),
+            Err(why) => return Err(why),
         };
-        match request {
-            Some(request)
-                if request.bytes == 0
-                    && columns.has_sizes
-                    && matches!(request.op, Op::Read | Op::Write)
-                    && !columns.own =>
-            {
-                sink.lose(super::block_csv::SIZE_ZERO);
-            }
-            Some(request) => sink.push(request),
-            None => {}
+        if request.bytes == 0 && !columns.own && matches!(request.op, Op::Read | Op::Write) {
+            sink.lose(super::block_csv::SIZE_ZERO);
+        } else {
+            sink.push(request);
         }
         Ok(())
     }
@@ -121,47 +114,61 @@ impl LineParser for Csv {
 
 const REFUSED: Refusal = "a field is no number, or fields are missing: left out";
 
-/// A line without quotes.
+/// A line without quotes; one with quotes is refused.
 #[inline]
-fn plain(line: &[u8], columns: &Columns, sink: &mut Sink<'_>) -> Result<Option<Request>, Refusal> {
+fn plain(line: &[u8], columns: &Columns, sink: &mut Sink<'_>) -> Result<Request, Refusal> {
     let mut request = columns.default;
     let mut rest = line;
     for column in &columns.list {
         // Numbers end by themselves; everything else is cut at the separator first.
-        let fast = match column {
-            Column::Offset => number::leading(rest).map(|(n, after)| (&mut request.offset, n, after)),
-            Column::Size => number::leading(rest).map(|(n, after)| (&mut request.bytes, n, after)),
-            Column::Id => number::leading(rest).map(|(n, after)| (&mut request.object, n, after)),
-            Column::Time(Time::Seconds) => number::leading(rest)
-                .and_then(|(n, after)| Some((&mut request.time_ns, n.checked_mul(1_000_000_000)?, after))),
-            _ => None,
+        let (field, unit) = match column {
+            Column::Time(unit) => (&mut request.time_ns, unit.nanoseconds()),
+            Column::Id => (&mut request.object, 1),
+            Column::Size => (&mut request.bytes, 1),
+            Column::Offset => (&mut request.offset, 1),
+            other => {
+                rest = cut(*other, rest, columns.separator, &mut request, sink)?;
+                continue;
+            }
         };
-        match fast {
-            Some((field, value, [])) => {
+        let (number, digits) = number::digits(rest);
+        let ends = match rest.get(digits) {
+            None => true,
+            Some(byte) => *byte == columns.separator,
+        };
+        match number.checked_mul(unit) {
+            Some(value) if ends && digits > 0 && digits < 20 => {
                 *field = value;
-                rest = &[];
-                continue;
+                rest = rest.get(digits + 1..).unwrap_or(&[]);
             }
-            Some((field, value, [byte, after @ ..])) if *byte == columns.separator => {
-                *field = value;
-                rest = after;
-                continue;
-            }
-            _ => {}
+            _ => rest = cut(*column, rest, columns.separator, &mut request, sink)?,
         }
-        let (field, after) = match memchr(columns.separator, rest) {
-            Some(end) => (&rest[..end], &rest[end + 1..]),
-            None => (rest, &[][..]),
-        };
-        value(*column, field.trim_ascii(), &mut request, sink)?;
-        rest = after;
     }
-    Ok(Some(request))
+    Ok(request)
+}
+
+/// Takes a field up to the next separator; what follows it.
+fn cut<'a>(
+    column: Column,
+    rest: &'a [u8],
+    separator: u8,
+    request: &mut Request,
+    sink: &mut Sink<'_>,
+) -> Result<&'a [u8], Refusal> {
+    let (field, after) = match memchr(separator, rest) {
+        Some(end) => (&rest[..end], &rest[end + 1..]),
+        None => (rest, &[][..]),
+    };
+    if field.first() == Some(&b'"') {
+        return Err(REFUSED);
+    }
+    value(column, field.trim_ascii(), request, sink)?;
+    Ok(after)
 }
 
 /// A line with quotes (RFC 4180): a field in quotes may hold separators, and a quote written twice.
 #[cold]
-fn quoted(line: &[u8], columns: &Columns, sink: &mut Sink<'_>) -> Result<Option<Request>, Refusal> {
+fn quoted(line: &[u8], columns: &Columns, sink: &mut Sink<'_>) -> Result<Request, Refusal> {
     let mut request = columns.default;
     let mut rest = line;
     for column in &columns.list {
@@ -189,7 +196,7 @@ fn quoted(line: &[u8], columns: &Columns, sink: &mut Sink<'_>) -> Result<Option<
         }
         value(*column, text.trim_ascii(), &mut request, sink)?;
     }
-    Ok(Some(request))
+    Ok(request)
 }
 
 /// Puts one field into the request. An empty one leaves what the column says by default.

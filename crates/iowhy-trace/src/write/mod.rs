@@ -107,6 +107,8 @@ pub struct Writer {
     losses: Losses,
     requests: u64,
     bytes: u64,
+    /// Whoever read our stdout has gone.
+    abandoned: bool,
 }
 
 impl std::fmt::Debug for Writer {
@@ -200,7 +202,16 @@ impl Writer {
     fn new(mut encoder: Box<dyn Encoder>, target: Target, name: String) -> Writer {
         let mut out = Vec::with_capacity(CHUNK + 4096);
         encoder.begin(&mut out);
-        Writer { encoder, target, name, out, losses: Losses::default(), requests: 0, bytes: 0 }
+        Writer {
+            encoder,
+            target,
+            name,
+            out,
+            losses: Losses::default(),
+            requests: 0,
+            bytes: 0,
+            abandoned: false,
+        }
     }
 
     /// Writes requests; `names` are those of their trace.
@@ -222,7 +233,23 @@ impl Writer {
         let result = self.target.write(&self.out);
         self.bytes += self.out.len() as u64;
         self.out.clear();
-        result.map_err(|error| self.failed(&error))
+        self.settle(result)
+    }
+
+    /// A reader of our stdout that closed the pipe has what it wanted: no error, but nothing more is needed.
+    fn settle(&mut self, result: io::Result<()>) -> Result<(), TraceError> {
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.abandoned = true;
+                Ok(())
+            }
+            other => other.map_err(|error| self.failed(&error)),
+        }
+    }
+
+    /// Whether whoever read our stdout has gone: nothing more needs to be written.
+    pub fn abandoned(&self) -> bool {
+        self.abandoned
     }
 
     fn failed(&self, error: &io::Error) -> TraceError {
@@ -237,7 +264,7 @@ impl Writer {
         self.encoder.end(&mut self.out);
         self.flush()?;
         let completed = self.complete();
-        completed.map_err(|error| self.failed(&error))?;
+        self.settle(completed)?;
         Ok(Written { requests: self.requests, bytes: self.bytes, losses: std::mem::take(&mut self.losses) })
     }
 

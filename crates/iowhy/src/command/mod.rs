@@ -7,6 +7,7 @@ pub mod explain;
 mod observation;
 pub mod path;
 mod shared;
+pub mod trace;
 pub mod watch;
 mod witness;
 

@@ -8,5 +8,6 @@ pub mod heading;
 pub mod paragraph;
 pub mod path;
 pub mod table;
+pub mod trace;
 pub mod watch;
 pub mod witness;

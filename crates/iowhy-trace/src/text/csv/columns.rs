@@ -16,6 +16,17 @@ pub(super) enum Time {
 }
 
 impl Time {
+    /// What one is worth.
+    #[inline]
+    pub(super) fn nanoseconds(self) -> u64 {
+        match self {
+            Time::Seconds => 1_000_000_000,
+            Time::Milliseconds => 1_000_000,
+            Time::Microseconds => 1000,
+            Time::Nanoseconds => 1,
+        }
+    }
+
     /// Decimal digits down to nanoseconds.
     pub(super) fn digits(self) -> u32 {
         match self {

@@ -1,0 +1,164 @@
+//! Damaged files: whatever the bytes, there is an answer or an error, no panic and no more memory than the file is long.
+//!
+//! A short fuzz with a fixed seed: every golden file is cut, changed, repeated and joined with others some thousands of
+//! times, read as what it seems to be and as every format by force.
+
+use iowhy_core::rng::Rng;
+use iowhy_trace::survey::Survey;
+use iowhy_trace::{BlockAction, Format, Kind, Options};
+use proptest::prelude::*;
+
+use crate::common::{all_golden, open, to_end};
+
+/// Changed copies of each golden file.
+const ROUNDS: usize = 1500;
+
+/// Reads bytes in every way; what comes out is summed up, too.
+fn survives(bytes: &[u8], options: &Options) {
+    let Ok(trace) = open(bytes.to_vec(), options) else { return };
+    if let Ok(read) = to_end(trace, 64) {
+        // Two requests a line at most, and a line has a byte at least.
+        assert!(read.requests.len() <= 2 * bytes.len() + 1);
+        let mut survey = Survey::new(read.kind);
+        survey.add(&read.requests[..read.requests.len().min(200)]);
+        let _ = (
+            survey.objects(),
+            survey.footprint_bytes(),
+            survey.size_quantile(0.5),
+            survey.rate(),
+            survey.sequential_share(),
+        );
+    }
+}
+
+fn change(bytes: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
+    const NUMBERS: [&[u8]; 8] = [
+        b"18446744073709551615",
+        b"18446744073709551616",
+        b"-1",
+        b"0",
+        b"99999999999999999999999",
+        b"1.5",
+        b"\"",
+        b"<",
+    ];
+    for _ in 0..=rng.below(4) {
+        let length = bytes.len() as u64;
+        let at = rng.below(length + 1) as usize;
+        match rng.below(8) {
+            0 => bytes.truncate(at),
+            1 if length > 0 => {
+                let i = rng.below(length) as usize;
+                bytes[i] ^= 1 << rng.below(8);
+            }
+            2 if length > 0 => bytes[rng.below(length) as usize] = rng.next_u64() as u8,
+            3 => {
+                let number = NUMBERS[rng.below(NUMBERS.len() as u64) as usize];
+                bytes.splice(at..at, number.iter().copied());
+            }
+            4 => {
+                let end = (at + rng.below(64) as usize).min(bytes.len());
+                bytes.drain(at..end);
+            }
+            5 => {
+                let end = (at + rng.below(200) as usize).min(bytes.len());
+                let piece = bytes[at..end].to_vec();
+                bytes.splice(at..at, piece);
+            }
+            6 => {
+                let from = rng.below(other.len() as u64 + 1) as usize;
+                let end = (from + rng.below(200) as usize).min(other.len());
+                bytes.splice(at..at, other[from..end].iter().copied());
+            }
+            // Eight bytes of ones: the largest number of a record.
+            _ => bytes.iter_mut().skip(at).take(8).for_each(|byte| *byte = 0xff),
+        }
+    }
+}
+
+#[test]
+fn changed_files_of_every_format_are_read_or_refused() {
+    let all = all_golden();
+    let mut rng = Rng::new(20);
+    for (name, golden) in &all {
+        let format = open(golden.clone(), &Options::default()).unwrap().format();
+        for round in 0..ROUNDS {
+            let mut bytes = golden.clone();
+            // Large headers and long captures: most of the work is on the part that varies.
+            let other = &all[rng.below(all.len() as u64) as usize].1;
+            change(&mut bytes, other, &mut rng);
+            let action = if round % 2 == 0 { BlockAction::Queue } else { BlockAction::Issue };
+            let found = Options { action, ..Options::default() };
+            let forced = Options { format: Some(format), action, ..Options::default() };
+            let result = std::panic::catch_unwind(|| {
+                survives(&bytes, &found);
+                survives(&bytes, &forced);
+            });
+            assert!(result.is_ok(), "{name}, round {round}: {}", bytes.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn every_file_read_as_every_format() {
+    for (name, bytes) in all_golden() {
+        for format in Format::all() {
+            let options = Options { format: Some(format), ..Options::default() };
+            let result = std::panic::catch_unwind(|| survives(&bytes, &options));
+            assert!(result.is_ok(), "{name} as {format:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_anywhere_gives_the_beginning() {
+    for (name, bytes) in all_golden() {
+        let format = open(bytes.clone(), &Options::default()).unwrap().format();
+        let options = Options { format: Some(format), ..Options::default() };
+        let whole = to_end(open(bytes.clone(), &options).unwrap(), 100).unwrap();
+        let step = (bytes.len() / 40).max(1);
+        for cut in (0..bytes.len()).step_by(step) {
+            let Ok(trace) = open(bytes[..cut].to_vec(), &options) else { continue };
+            let Ok(read) = to_end(trace, 100) else { continue };
+            assert!(read.requests.len() <= whole.requests.len(), "{name} cut at {cut}");
+            if !format.is_text() && !read.requests.is_empty() {
+                let n = read.requests.len();
+                assert_eq!(read.requests[..n], whole.requests[..n], "{name} cut at {cut}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        survives(&bytes, &Options::default());
+        for format in Format::all() {
+            survives(&bytes, &Options { format: Some(format), ..Options::default() });
+        }
+        survives(&bytes, &Options { columns: Some("id=1,size=2".to_owned()), ..Options::default() });
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "[0-9a-zR,:;. \"()<>=\\[\\]+\n-]{0,300}") {
+        survives(text.as_bytes(), &Options::default());
+        for format in Format::all().filter(|format| format.is_text()) {
+            survives(text.as_bytes(), &Options { format: Some(format), ..Options::default() });
+        }
+    }
+
+    #[test]
+    fn any_compressed_rubbish_is_refused(gzip: bool, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let magic: &[u8] = if gzip { &[0x1f, 0x8b, 8] } else { &[0x28, 0xb5, 0x2f, 0xfd] };
+        survives(&[magic, &bytes].concat(), &Options { format: Some(Format::Txt), ..Options::default() });
+    }
+}
+
+#[test]
+fn a_kind_has_a_survey_even_of_extremes() {
+    for kind in Kind::ALL {
+        assert_eq!(Survey::new(kind).transfers().requests, 0);
+    }
+}
