@@ -475,6 +475,8 @@ struct Counts {
     inside: usize,
     still_named: usize,
     missed: usize,
+    /// Measured gain over predicted gain, of each case that has both.
+    over_predicted: Vec<f64>,
     innocent: usize,
     innocent_right: usize,
     wrong: usize,
@@ -495,6 +497,9 @@ impl Counts {
             self.missed += row.missed().len();
             self.predicted += usize::from(row.inside().is_some());
             self.inside += usize::from(row.inside() == Some(true));
+            self.over_predicted.extend(
+                row.predicted().zip(row.measured.as_ref()).map(|(predicted, m)| m.value / predicted[1]),
+            );
         } else {
             self.innocent += 1;
             self.innocent_right += usize::from(right);
@@ -505,10 +510,21 @@ impl Counts {
     }
 
     fn sentence(&self) -> String {
+        let mut ratios = self.over_predicted.clone();
+        ratios.sort_by(f64::total_cmp);
+        let at = |p: f64| ratios.get(((ratios.len().max(1) - 1) as f64 * p).round() as usize).copied();
+        let spread = match (at(0.25), at(0.5), at(0.75)) {
+            (Some(low), Some(middle), Some(high)) => {
+                format!(
+                    "measured over predicted gain: median {middle:.2}, the middle half {low:.2} to {high:.2}\n"
+                )
+            }
+            _ => String::new(),
+        };
         format!(
             "causes named first: {} of {}; second causes missed: {}; repaired still blamed: {}\n\
              measured gain meets the predicted interval: {} of {}\n\
-             innocent left in peace: {} of {}\n\
+             {spread}innocent left in peace: {} of {}\n\
              wrong in any way: {}, of which on a busy machine: {}\n\
              skipped: {}; failed: {}",
             self.first_right,

@@ -154,8 +154,10 @@ fn apportion(arms: &[Arm<'_>], slices: &mut [Slice]) {
 }
 
 /// How long a thread makes requests that do not count before a warm slice. On a CPU with a private second-level cache of
-/// 2 MiB, slices of 9 ms without it showed 60 ns more for a cached read of 4 KiB than slices of 66 ms.
-const WARM_UP_NS: u64 = 3_000_000;
+/// 2 MiB, slices of 9 ms without it showed 60 ns more for a cached read of 4 KiB than slices of 66 ms. After 3 ms the
+/// copies of slices of 7 ms still cost 0.13 to 0.28 ns a byte where slices of 50 ms cost 0.09: the first pass over the
+/// region fetches it from memory. After 12 ms both agree.
+const WARM_UP_NS: u64 = 12_000_000;
 
 /// Whether the first requests of a slice would only measure the state in which the CPU was left: where the page cache
 /// answers and nothing changes by asking. A mapping would change: its faults happen once.

@@ -4,5 +4,22 @@
 //! enter: I/O, a clock, formats of trace files, printing.
 #![forbid(unsafe_code)]
 
+mod cache;
 pub mod curve;
+pub mod device;
+mod engine;
+mod event;
+mod hash;
+pub mod laws;
+pub mod layout;
+pub mod ledger;
+pub mod machine;
+pub mod outcome;
 pub mod policy;
+pub mod readahead;
+pub mod scheduler;
+pub mod sweep;
+pub mod volume;
+pub mod workload;
+
+pub use engine::{run, run_watched};

@@ -14,7 +14,8 @@ use libc::c_int;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 /// The signals that we hear.
-const HEARD: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+const HEARD: [c_int; 6] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 
 /// Where the handler writes; -1: nobody listens.
 static WRITE_END: AtomicI32 = AtomicI32::new(-1);

@@ -405,7 +405,9 @@ impl Facts<'_> {
         Range::exact(requests).times(self.service_growth(now, then)).at_most(1.0).rest()
     }
 
-    /// Mean number of threads in these entries at once, while any was: thread time over wall time.
+    /// Mean number of active threads (running, queued or waiting on the path) while one was in these entries: the wall
+    /// clock is shared out evenly among active threads, so thread time over wall time counts them. An upper bound of how
+    /// many are in these entries at once.
     pub(super) fn concurrency(&self, pick: impl Fn(&Entry) -> bool) -> f64 {
         let sum = self.account.sum(pick);
         if sum.wall_ns > 0.0 { (sum.time_ns / sum.wall_ns).max(1.0) } else { 1.0 }

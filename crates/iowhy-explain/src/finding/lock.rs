@@ -67,7 +67,7 @@ pub(super) fn judge(facts: &Facts<'_>, lock: &Lock) -> Option<Finding> {
         removed.high.min(most(lock.along.high)),
     ));
     let mut evidence = vec![format!(
-        "{}; {:.1} threads waiting at once; {threads} threads were seen",
+        "{}; {:.1} threads running or waiting meanwhile; {threads} threads were seen",
         facts.waits_in_words(waits, "wait for it", "waits for it"),
         facts.concurrency(waiting)
     )];

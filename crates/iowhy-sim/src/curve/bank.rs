@@ -52,9 +52,9 @@ pub struct Order {
 /// A piece of a stream: the same references as keys, as dense numbers, and perhaps with sizes.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'a> {
-    /// Keys of blocks.
+    /// Keys of blocks. Samples are chosen by them.
     pub keys: &'a [u64],
-    /// Their dense numbers.
+    /// Their dense numbers; may be empty where only miniatures run, and with `dense` off where no bound is asked for.
     pub ids: &'a [u32],
     /// Bytes that each moves.
     pub bytes: Option<&'a [u64]>,
@@ -127,7 +127,7 @@ impl Bank {
     /// Runs a piece of the stream through all caches, each on whatever core is free. The answer does not depend on how
     /// the stream is cut, nor on the cores.
     pub fn feed(&mut self, piece: Piece<'_>) {
-        self.references += piece.ids.len() as u64;
+        self.references += piece.keys.len() as u64;
         if let Some(bytes) = piece.bytes {
             self.sized = true;
             self.bytes = bytes.iter().fold(self.bytes, |sum, bytes| sum.saturating_add(*bytes));

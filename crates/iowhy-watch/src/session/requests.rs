@@ -49,6 +49,10 @@ impl Requests {
             return Answer::End;
         }
         let signal = arrival.signal;
+        // A message to the program (dd prints its progress), not a request to end: each one counts.
+        if matches!(signal, libc::SIGUSR1 | libc::SIGUSR2) {
+            return if reach == Reach::CommandToo { Answer::Nothing } else { Answer::PassOn(signal) };
+        }
         let known = self.answered.iter().position(|(number, _)| *number == signal);
         let since = known.map(|at| now_ns.saturating_sub(self.answered[at].1));
         if since.is_some_and(|ns| ns < ECHO_NS) {
@@ -107,6 +111,15 @@ mod tests {
             r.answer(0, sent(signal), Reach::UsAlone);
             assert_eq!(r.answer(60_000 * MS, sent(signal), Reach::UsAlone), then);
         }
+    }
+
+    #[test]
+    fn messages_are_passed_on_each_time() {
+        let mut r = Requests::default();
+        for ms in [0, 1, 300] {
+            assert_eq!(r.answer(ms * MS, sent(libc::SIGUSR1), Reach::UsAlone), Answer::PassOn(libc::SIGUSR1));
+        }
+        assert_eq!(r.answer(MS, sent(libc::SIGUSR2), Reach::CommandToo), Answer::Nothing);
     }
 
     #[test]

@@ -1,0 +1,473 @@
+//! One request on its way down and up: call, look-ups, waiting, copy. Each task has one request at a time.
+
+use iowhy_core::model::Cost;
+use iowhy_core::request::{Op, Request};
+
+use super::io::Purpose;
+use super::{Engine, Event};
+use crate::cache;
+use crate::layout::{Step, StepKind};
+use crate::ledger::{Part, Parts};
+use crate::machine::WriteMode;
+use crate::workload::Method;
+
+/// A request and how far it has come.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Task {
+    pub(super) request: Request,
+    pub(super) begun_ns: u64,
+    pub(super) ended_ns: u64,
+    pub(super) parts: Parts,
+    steps: Vec<Step>,
+    /// The step, and the byte in it, that comes next.
+    at: usize,
+    done_bytes: u64,
+    /// Inputs and outputs it waits for, and since when.
+    pub(super) waiting: u32,
+    pub(super) wait_from_ns: u64,
+    /// Those that are not submitted yet.
+    to_issue: Vec<u32>,
+    /// CPU time that is due before it goes on.
+    due: Parts,
+    /// Parts of blocks that a write needs have been read.
+    refetched: bool,
+    /// The dirty limit was waited for, or the sync.
+    settled: bool,
+}
+
+/// Requests of more are cut: they would be split into a quarter of a million blocks and more.
+const MOST_REQUEST_BYTES: u64 = 1 << 30;
+/// A cost beyond this (11 days) is a slip of the finger, and sums must stay countable.
+const MOST_COST_NS: f64 = 1e15;
+
+/// Keys of the blocks that a range touches.
+pub(super) fn keys(whole: bool, start: u64, bytes: u64, block: u64) -> std::ops::Range<u64> {
+    if whole {
+        let key = cache::whole_key(start);
+        return key..key + 1;
+    }
+    if bytes == 0 {
+        return 0..0;
+    }
+    start / block..(start + bytes - 1) / block + 1
+}
+
+fn cost_ns(cost: &Cost, calls: f64, pages: u64, bytes: u64) -> u64 {
+    let ns = cost.per_call_ns * calls + cost.per_page_ns * pages as f64 + cost.per_byte_ns * bytes as f64;
+    // Not a number becomes 0 by the cast.
+    ns.clamp(0.0, MOST_COST_NS).round() as u64
+}
+
+impl Engine<'_, '_> {
+    /// A request begins: it enters the kernel.
+    pub(super) fn begin(&mut self, task: u32, at_ns: u64) {
+        self.totals.issued += 1;
+        let state = &mut self.tasks[task as usize];
+        if state.request.bytes > MOST_REQUEST_BYTES {
+            state.request.bytes = MOST_REQUEST_BYTES;
+            self.totals.cut += 1;
+        }
+        let request = state.request;
+        state.begun_ns = at_ns;
+        state.parts = Parts::default();
+        state.due = Parts::default();
+        (state.at, state.done_bytes, state.refetched, state.settled) = (0, 0, false, false);
+        state.steps.clear();
+        if request.bytes > 0 && matches!(request.op, Op::Read | Op::Write | Op::Discard) {
+            self.layout.steps(&request, &mut state.steps);
+        }
+        if self.method == Method::Mlock {
+            if self.lock_holder.is_some() {
+                state.wait_from_ns = at_ns;
+                self.lock_queue.push_back(task);
+                return;
+            }
+            self.lock_holder = Some(task);
+        }
+        self.enter(task, at_ns);
+    }
+
+    /// The process's lock is free: the next one has it.
+    pub(super) fn unlock(&mut self) {
+        self.lock_holder = self.lock_queue.pop_front();
+        if let Some(task) = self.lock_holder {
+            let state = &mut self.tasks[task as usize];
+            state.parts.add(Part::Lock, self.now_ns - state.wait_from_ns);
+            self.enter(task, self.now_ns);
+        }
+    }
+
+    /// Pays for the call, and goes on behind it.
+    fn enter(&mut self, task: u32, at_ns: u64) {
+        let bytes = self.tasks[task as usize].request.bytes;
+        let pages = bytes.div_ceil(self.machine.page_bytes);
+        let call = cost_ns(&self.machine.call, 1.0, pages, bytes);
+        let filesystem = cost_ns(&self.machine.filesystem, 1.0, pages, bytes);
+        let through_cache = self.cache.is_some() && self.method == Method::Read;
+        let lookup = if through_cache { cost_ns(&self.machine.lookup, 1.0, 0, 0) } else { 0 };
+        let due = &mut self.tasks[task as usize].due;
+        due.add(Part::Call, call);
+        due.add(Part::Filesystem, filesystem);
+        due.add(Part::Cache, lookup);
+        let then = self.pay(task, at_ns);
+        self.events.push(then, Event::Step(task));
+    }
+
+    /// Takes the CPU time that is due; when it is over.
+    fn pay(&mut self, task: u32, at_ns: u64) -> u64 {
+        let state = &mut self.tasks[task as usize];
+        let due = std::mem::take(&mut state.due);
+        let (wait, end) = self.cpu.work(at_ns, due.total());
+        state.parts.merge(&due);
+        state.parts.add(Part::CpuQueue, wait);
+        end
+    }
+
+    /// Goes on with look-ups until something must be waited for, or all is done.
+    pub(super) fn advance(&mut self, task: u32) {
+        if self.tasks[task as usize].request.op == Op::Sync && !self.tasks[task as usize].settled {
+            self.tasks[task as usize].settled = true;
+            if self.sync(task) {
+                return;
+            }
+        }
+        loop {
+            let state = &self.tasks[task as usize];
+            let Some(step) = state.steps.get(state.at).copied() else { break };
+            if state.done_bytes >= step.bytes {
+                let state = &mut self.tasks[task as usize];
+                state.at += 1;
+                state.done_bytes = 0;
+                continue;
+            }
+            let waits = match (state.request.op, self.method) {
+                (Op::Discard, _) => self.discard(task, &step),
+                (_, Method::Direct) => self.direct(task, &step),
+                _ if self.cache.is_none() => self.direct(task, &step),
+                (Op::Write, _) => match self.write(task, &step) {
+                    Some(waits) => waits,
+                    None => return,
+                },
+                _ => self.read(task, &step),
+            };
+            if waits {
+                let then = self.pay(task, self.now_ns);
+                if then == self.now_ns {
+                    self.issue(task);
+                } else {
+                    self.events.push(then, Event::Issue(task));
+                }
+                return;
+            }
+        }
+        self.leave(task);
+    }
+
+    /// All is there: to the program, and back to it.
+    fn leave(&mut self, task: u32) {
+        let state = &mut self.tasks[task as usize];
+        let moves = matches!(state.request.op, Op::Read | Op::Write);
+        if moves && self.method == Method::Read {
+            let bytes = state.request.bytes;
+            let pages = bytes.div_ceil(self.machine.page_bytes);
+            state.due.add(Part::Copy, cost_ns(&self.machine.copy, 1.0, pages, bytes));
+        }
+        let end = self.pay(task, self.now_ns);
+        if self.merged() {
+            self.finish(task, end);
+        } else {
+            self.events.push(end, Event::Finish(task));
+        }
+    }
+
+    /// Its inputs and outputs go out, and it waits.
+    pub(super) fn issue(&mut self, task: u32) {
+        let mut ios = std::mem::take(&mut self.tasks[task as usize].to_issue);
+        self.tasks[task as usize].wait_from_ns = self.now_ns;
+        for io in ios.drain(..) {
+            self.submit(io);
+        }
+        let state = &mut self.tasks[task as usize];
+        state.to_issue = ios;
+        if state.waiting == 0 {
+            // What it waited for came while its CPU time was still due.
+            self.events.push(self.now_ns, Event::Step(task));
+        }
+    }
+
+    /// A range that goes past the cache.
+    fn direct(&mut self, task: u32, step: &Step) -> bool {
+        let write = self.tasks[task as usize].request.op == Op::Write;
+        let io = self.new_io(Purpose::Demand, write, (0, 0), step.start, step.bytes);
+        self.demand(task, io);
+        self.tasks[task as usize].done_bytes = step.bytes;
+        true
+    }
+
+    /// The task waits for this one, and pays for building it.
+    fn demand(&mut self, task: u32, io: u32) {
+        self.ios[io as usize].waiters.push(task);
+        self.tasks[task as usize].waiting += 1;
+        self.send(task, io);
+    }
+
+    /// The task sends this one, and pays for building it.
+    fn send(&mut self, task: u32, io: u32) {
+        let bytes = self.ios[io as usize].bytes;
+        let pages = bytes.div_ceil(self.machine.page_bytes);
+        let state = &mut self.tasks[task as usize];
+        state.due.add(Part::Block, cost_ns(&self.machine.block, 1.0, pages, bytes));
+        state.to_issue.push(io);
+    }
+
+    fn discard(&mut self, task: u32, step: &Step) -> bool {
+        if let Some(cache) = &mut self.cache {
+            for key in keys(step.whole, step.start, step.bytes, self.machine.cache.block_bytes) {
+                cache.discard(key);
+            }
+        }
+        self.tasks[task as usize].done_bytes = step.bytes;
+        false
+    }
+
+    /// The next part of a step that is read at once: a cluster of a fault, or the cache's largest input.
+    fn chunk(&self, task: u32, step: &Step) -> (u64, u64) {
+        let start = step.start + self.tasks[task as usize].done_bytes;
+        let end = step.start + step.bytes;
+        let most = match self.method {
+            Method::Mapped | Method::Mlock => self.machine.fault_bytes,
+            Method::Read | Method::Direct => self.machine.cache.io_bytes,
+        };
+        if step.whole {
+            return (step.start, step.bytes);
+        }
+        // Clusters are aligned, so that neighbours share none.
+        let aligned = (start / most).saturating_add(1).saturating_mul(most);
+        (start, end.min(aligned) - start)
+    }
+
+    /// Looks a part of a step up; true when it must wait.
+    fn read(&mut self, task: u32, step: &Step) -> bool {
+        let (start, bytes) = self.chunk(task, step);
+        self.tasks[task as usize].done_bytes += bytes;
+        let asked = keys(step.whole, start, bytes, self.machine.cache.block_bytes);
+        let mut runs = std::mem::take(&mut self.scratch.runs);
+        let mut waits = std::mem::take(&mut self.scratch.waits);
+        runs.clear();
+        waits.clear();
+        self.look_up(task, asked.clone(), &mut runs, &mut waits);
+        let pages = bytes.div_ceil(self.machine.page_bytes);
+        let faults = self.method != Method::Read;
+        let due = &mut self.tasks[task as usize].due;
+        if faults {
+            due.add(Part::Mapping, cost_ns(&self.machine.mapping, 1.0, pages, bytes));
+        } else {
+            due.add(Part::Cache, cost_ns(&self.machine.lookup, 0.0, pages, bytes));
+        }
+        let mut ahead = 0..0;
+        if step.kind == StepKind::Data && !step.whole && !faults {
+            ahead = self.extend(task, &asked, step.limit, &mut runs);
+        }
+        let mut waiting = false;
+        for &(first, end) in &runs {
+            waiting |= self.fetch(task, Purpose::Demand, step, first, end);
+        }
+        if !ahead.is_empty() {
+            self.absent(ahead, &mut runs);
+            for &(first, end) in &runs {
+                self.fetch(task, Purpose::Ahead, step, first, end);
+            }
+            // Nobody waits for it, but it must go out.
+            waiting |= !runs.is_empty();
+        }
+        for &io in &waits {
+            self.ios[io as usize].waiters.push(task);
+            self.tasks[task as usize].waiting += 1;
+            waiting = true;
+        }
+        self.scratch.runs = runs;
+        self.scratch.waits = waits;
+        waiting
+    }
+
+    /// Finds out which blocks are missing (`runs`) and which are on their way (`waits`).
+    fn look_up(
+        &mut self,
+        task: u32,
+        asked: std::ops::Range<u64>,
+        runs: &mut Vec<(u64, u64)>,
+        waits: &mut Vec<u32>,
+    ) {
+        let Some(cache) = &mut self.cache else { return };
+        let used = &mut self.totals.cache;
+        for key in asked {
+            used.lookups += 1;
+            // A mapped buffer keeps its pages: what it holds is in the cache, too, unless that is smaller than the pool.
+            if let Some(pool) = &mut self.pool {
+                used.pool_lookups += 1;
+                if pool.lookup(key) {
+                    used.pool_hits += 1;
+                } else {
+                    pool.insert(key, &mut |_| {});
+                    let pages = self.machine.cache.block_bytes.div_ceil(self.machine.page_bytes);
+                    let mapping = cost_ns(&self.machine.mapping, 1.0, pages, self.machine.cache.block_bytes);
+                    self.tasks[task as usize].due.add(Part::Mapping, mapping);
+                }
+            }
+            if cache.blocks.lookup(key) {
+                used.hits += 1;
+            } else if let Some(&io) = cache.coming.get(&key) {
+                used.coming += 1;
+                if !waits.contains(&io) {
+                    waits.push(io);
+                }
+            } else {
+                match runs.last_mut() {
+                    Some((_, end)) if *end == key => *end = key + 1,
+                    _ => runs.push((key, key + 1)),
+                }
+            }
+        }
+    }
+
+    /// Asks the read-ahead, lets the last missing run grow, and returns what is to be fetched beside.
+    fn extend(
+        &mut self,
+        task: u32,
+        asked: &std::ops::Range<u64>,
+        limit: u64,
+        runs: &mut Vec<(u64, u64)>,
+    ) -> std::ops::Range<u64> {
+        let block = self.machine.cache.block_bytes;
+        let limit = limit.div_ceil(block).min(self.volume_bytes / block);
+        let request = &self.tasks[task as usize].request;
+        // An open file is an object in the hands of a client.
+        let stream = request.object ^ u64::from(request.stream).rotate_left(40);
+        let advice = self.read_ahead.access(stream, asked.clone(), !runs.is_empty(), limit);
+        let Some(cache) = &self.cache else { return 0..0 };
+        let mut key = asked.end;
+        while key < advice.fetch_end.min(limit)
+            && !cache.blocks.contains(key)
+            && !cache.coming.contains_key(&key)
+        {
+            match runs.last_mut() {
+                Some((_, end)) if *end == key => *end = key + 1,
+                _ => runs.push((key, key + 1)),
+            }
+            key += 1;
+        }
+        advice.ahead.start.min(limit)..advice.ahead.end.min(limit)
+    }
+
+    /// Runs of blocks that are neither there nor on their way.
+    fn absent(&self, range: std::ops::Range<u64>, runs: &mut Vec<(u64, u64)>) {
+        runs.clear();
+        let Some(cache) = &self.cache else { return };
+        for key in range {
+            if cache.blocks.contains(key) || cache.coming.contains_key(&key) {
+                continue;
+            }
+            match runs.last_mut() {
+                Some((_, end)) if *end == key => *end = key + 1,
+                _ => runs.push((key, key + 1)),
+            }
+        }
+    }
+
+    /// Plans inputs for a run of missing blocks, none larger than the cache asks for at once.
+    fn fetch(&mut self, task: u32, purpose: Purpose, step: &Step, first: u64, end: u64) -> bool {
+        let block = self.machine.cache.block_bytes;
+        let most = if step.whole { 1 } else { (self.machine.cache.io_bytes / block).max(1) };
+        let mut at = first;
+        while at < end {
+            let count = most.min(end - at);
+            let (start, bytes) =
+                if step.whole { (step.start, step.bytes) } else { (at * block, count * block) };
+            let io = self.new_io(purpose, false, (at, count), start, bytes);
+            if let Some(cache) = &mut self.cache {
+                for key in at..at + count {
+                    cache.coming.insert(key, io);
+                }
+            }
+            let pages = bytes.div_ceil(self.machine.page_bytes);
+            let insert = cost_ns(&self.machine.insert, count as f64, pages, bytes);
+            self.tasks[task as usize].due.add(Part::Cache, insert);
+            if purpose == Purpose::Demand {
+                self.totals.cache.fetched += count;
+                self.demand(task, io);
+            } else {
+                self.totals.cache.ahead += count;
+                self.send(task, io);
+            }
+            at += count;
+        }
+        first < end
+    }
+
+    /// Writes into the cache, or through it. `None`: the task was held back, and will come again.
+    fn write(&mut self, task: u32, step: &Step) -> Option<bool> {
+        let block = self.machine.cache.block_bytes;
+        let (start, bytes) = self.chunk(task, step);
+        let touched = keys(step.whole, start, bytes, block);
+        if !self.tasks[task as usize].refetched && !step.whole {
+            // What is written only in part must be read first.
+            self.tasks[task as usize].refetched = true;
+            let cache = self.cache.as_ref()?;
+            let ends = [touched.start, touched.end - 1];
+            let partial = |key: u64| key * block < start || (key + 1) * block > start + bytes;
+            let mut needed: Vec<u64> = ends.into_iter().filter(|key| partial(*key)).collect();
+            needed.dedup();
+            needed.retain(|key| !cache.blocks.contains(*key));
+            let mut waiting = false;
+            for key in needed {
+                match self.cache.as_ref().and_then(|cache| cache.coming.get(&key).copied()) {
+                    Some(io) => {
+                        self.ios[io as usize].waiters.push(task);
+                        self.tasks[task as usize].waiting += 1;
+                        waiting = true;
+                    }
+                    None => waiting |= self.fetch(task, Purpose::Demand, step, key, key + 1),
+                }
+            }
+            if waiting {
+                return Some(true);
+            }
+        }
+        if self.machine.cache.write == WriteMode::Back
+            && !self.tasks[task as usize].settled
+            && self.too_dirty()
+        {
+            self.tasks[task as usize].settled = true;
+            self.hold_back(task);
+            return None;
+        }
+        let state = &mut self.tasks[task as usize];
+        state.done_bytes += bytes;
+        (state.refetched, state.settled) = (false, false);
+        let pages = bytes.div_ceil(self.machine.page_bytes);
+        state.due.add(Part::Cache, cost_ns(&self.machine.lookup, 0.0, pages, bytes));
+        let through = self.machine.cache.write == WriteMode::Through;
+        let each = if step.whole { step.bytes } else { block };
+        if let Some(cache) = &mut self.cache {
+            for key in touched {
+                self.totals.cache.lookups += 1;
+                if cache.blocks.lookup(key) {
+                    self.totals.cache.hits += 1;
+                } else {
+                    cache.insert(key, &mut self.scratch.flushes);
+                }
+                if !through {
+                    cache.soil(key, each);
+                }
+            }
+        }
+        self.write_evicted();
+        if through {
+            let io = self.new_io(Purpose::Demand, true, (0, 0), start, bytes);
+            self.demand(task, io);
+            return Some(true);
+        }
+        self.write_behind();
+        Some(false)
+    }
+}

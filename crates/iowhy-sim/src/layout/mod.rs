@@ -1,0 +1,103 @@
+//! Where on the volume a request goes: one layout a file, all behind [`Layout`]. What may not enter: caches, time.
+
+mod extent;
+mod ffs;
+mod raw;
+
+use iowhy_core::problem::Problem;
+use iowhy_core::request::Request;
+use iowhy_core::rng::Rng;
+
+use crate::machine::{LayoutKind, Machine};
+
+/// What a step reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepKind {
+    /// A block of a directory, to find a name.
+    Directory,
+    /// A block of inodes.
+    Inode,
+    /// The bytes asked for.
+    Data,
+}
+
+/// One access to the volume. The steps of a request follow one another: the next place is only known from the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// First byte.
+    pub start: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// One behind the last byte that follows it on the volume and belongs to the same file.
+    pub limit: u64,
+    /// What it is.
+    pub kind: StepKind,
+    /// Cached as one buffer by its own address (fragments of a file), not as the blocks of the volume that it touches.
+    pub whole: bool,
+}
+
+/// A layout.
+pub trait Layout: std::fmt::Debug + Send {
+    /// Replaces `out` by the steps of a request.
+    fn steps(&mut self, request: &Request, out: &mut Vec<Step>);
+
+    /// What had to be bent to fit, in words.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// What is known of the files before the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Many small files in directories; which size a file has, [`size_of`] says.
+    Tree {
+        /// Sizes in bytes.
+        sizes: Vec<u64>,
+        /// Directories.
+        directories: u64,
+        /// Files in all.
+        files: u64,
+    },
+    /// A few files of one size.
+    Files {
+        /// How many.
+        count: u64,
+        /// Bytes of each.
+        bytes: u64,
+    },
+    /// A trace: whatever comes.
+    Unknown,
+}
+
+/// The size of a file of a tree: the sizes are mixed evenly, in an order without a period. (Sizes strictly in turn would
+/// beat against the stripe, and some interleaves would look bad for no reason but that.)
+pub fn size_of(file: u64, sizes: &[u64]) -> u64 {
+    if sizes.is_empty() {
+        return 0;
+    }
+    sizes[Rng::new(file).below(sizes.len() as u64) as usize]
+}
+
+/// The layout of a machine for these files on a volume of so many bytes.
+///
+/// # Errors
+/// When they do not fit, or the layout cannot place what is not known before.
+pub fn new(machine: &Machine, shape: &Shape, volume_bytes: u64) -> Result<Box<dyn Layout>, Problem> {
+    Ok(match (machine.layout.kind, shape) {
+        (LayoutKind::Ffs, Shape::Unknown) => {
+            return Err(Problem::refused("a trace does not say how large its files are, which the layout `ffs` must know")
+                .hint("`--set layout.kind=extent` places files as they come, `--set layout.kind=raw` takes offsets as addresses"));
+        }
+        (LayoutKind::Ffs, shape) => Box::new(ffs::Ffs::new(&machine.layout, shape, volume_bytes)?),
+        (LayoutKind::Extent, shape) => Box::new(extent::Extent::new(machine, shape, volume_bytes)?),
+        (LayoutKind::Raw, shape) => Box::new(raw::Raw::new(machine, shape, volume_bytes)?),
+    })
+}
+
+/// Files that do not fit on the volume.
+fn too_small(what: &str, needed: u64, volume_bytes: u64) -> Problem {
+    use iowhy_core::units::Bytes;
+    Problem::refused(format!("{what} need {}, and the volume holds {}", Bytes(needed), Bytes(volume_bytes)))
+        .hint("make the workload smaller, or add devices: `--set device.count=...`")
+}

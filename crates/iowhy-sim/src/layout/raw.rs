@@ -1,0 +1,119 @@
+//! No file system: the offset is the address. Several files share the volume evenly; objects of a trace begin at places that
+//! are spread over it.
+
+use iowhy_core::problem::Problem;
+use iowhy_core::request::Request;
+
+use super::{Layout, Shape, Step, StepKind, too_small};
+use crate::hash::Table;
+use crate::machine::Machine;
+
+/// Begin of an object of a trace.
+const ALIGN_BYTES: u64 = 1 << 20;
+
+/// Objects by their begins.
+#[derive(Debug)]
+pub(super) struct Raw {
+    volume_bytes: u64,
+    /// Distance of the begins of known files; 0: a trace.
+    stride: u64,
+    begins: Table<u64>,
+    wrapped: u64,
+}
+
+impl Raw {
+    pub(super) fn new(machine: &Machine, shape: &Shape, volume_bytes: u64) -> Result<Self, Problem> {
+        let (count, bytes) = match shape {
+            Shape::Files { count, bytes } => (*count, *bytes),
+            Shape::Tree { sizes, files, .. } => (*files, sizes.iter().copied().max().unwrap_or(0)),
+            Shape::Unknown => (0, 0),
+        };
+        let block = machine.cache.block_bytes;
+        let stride = volume_bytes.checked_div(count).map_or(0, |share| share / block * block);
+        if count > 0 && stride < bytes {
+            return Err(too_small(
+                &format!("{count} files of {bytes} bytes"),
+                bytes.saturating_mul(count),
+                volume_bytes,
+            ));
+        }
+        Ok(Raw { volume_bytes, stride, begins: Table::default(), wrapped: 0 })
+    }
+
+    fn begin(&mut self, object: u64) -> u64 {
+        if self.stride > 0 {
+            return object.saturating_mul(self.stride) % self.volume_bytes.max(1);
+        }
+        let index = self.begins.len() as u64;
+        let volume = self.volume_bytes;
+        *self.begins.entry(object).or_insert_with(|| {
+            // Multiples of the golden section fill the volume evenly, however many come.
+            let share = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            ((u128::from(share) * u128::from(volume)) >> 64) as u64 / ALIGN_BYTES * ALIGN_BYTES
+        })
+    }
+}
+
+impl Layout for Raw {
+    fn steps(&mut self, request: &Request, out: &mut Vec<Step>) {
+        out.clear();
+        let volume = self.volume_bytes.max(1);
+        let bytes = request.bytes.min(volume);
+        let begin = self.begin(request.object);
+        let mut start = begin.saturating_add(request.offset);
+        if start > volume - bytes {
+            start %= volume;
+            start = start.min(volume - bytes);
+            self.wrapped += 1;
+        }
+        let limit = if self.stride > 0 { (begin + self.stride).min(volume) } else { volume };
+        let limit = limit.max(start + bytes);
+        out.push(Step { start, bytes, limit, kind: StepKind::Data, whole: false });
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.begins.len() > 1 {
+            let many = self.begins.len();
+            remarks.push(format!("{many} objects of the trace begin at places spread over the volume: where they lay is not known"));
+        }
+        if self.wrapped > 0 {
+            remarks.push(format!(
+                "{} requests lay beyond the end of the volume and were wrapped round",
+                self.wrapped
+            ));
+        }
+        remarks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(raw: &mut Raw, object: u64, offset: u64, bytes: u64) -> Step {
+        let mut out = Vec::new();
+        raw.steps(&Request { object, offset, bytes, ..Request::default() }, &mut out);
+        out[0]
+    }
+
+    #[test]
+    fn files_share_the_volume_evenly() {
+        let machine = Machine::default();
+        let shape = Shape::Files { count: 2, bytes: 1 << 20 };
+        let mut raw = Raw::new(&machine, &shape, 8 << 20).unwrap();
+        assert_eq!(step(&mut raw, 1, 4096, 100).start, (4 << 20) + 4096);
+        assert_eq!(step(&mut raw, 0, 0, 100).limit, 4 << 20);
+        assert!(Raw::new(&machine, &shape, 1 << 20).is_err());
+    }
+
+    #[test]
+    fn what_lies_beyond_the_end_is_wrapped_and_counted() {
+        let mut raw = Raw::new(&Machine::default(), &Shape::Unknown, 1 << 20).unwrap();
+        for (offset, bytes) in [(u64::MAX, u64::MAX), (1 << 20, 1), ((1 << 20) - 1, 2), (0, 0)] {
+            let step = step(&mut raw, 0, offset, bytes);
+            assert!(step.start + step.bytes <= 1 << 20 && step.limit <= 1 << 20);
+        }
+        assert_eq!(raw.wrapped, 3);
+    }
+}

@@ -1,0 +1,230 @@
+//! Where simulated time goes: one account a request, and their sum. What may not enter: what a part costs.
+//!
+//! Invariant: every nanosecond between the start and the end of a request is booked exactly once, as a whole number.
+
+/// What time is spent on, top to bottom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Part {
+    /// The client pauses between its requests.
+    Think,
+    /// Lock-step: waiting until all others are done with theirs.
+    LockStep,
+    /// Waiting for a free CPU.
+    CpuQueue,
+    /// Entering and leaving the kernel.
+    Call,
+    /// The file system's own code.
+    Filesystem,
+    /// Waiting for a lock (mlock is serialised per process).
+    Lock,
+    /// Looking blocks up, putting them in.
+    Cache,
+    /// Making buffers or pages visible: mappings, faults.
+    Mapping,
+    /// Moving bytes between kernel and program.
+    Copy,
+    /// Building and handing down block requests.
+    Block,
+    /// Held back because too much is dirty.
+    Writeback,
+    /// In a queue before the device.
+    Queue,
+    /// Held back by a rate limit of the volume.
+    Throttle,
+    /// Command overhead of the device.
+    Command,
+    /// Moving the arm, switching heads.
+    Seek,
+    /// Waiting for the sector to come round.
+    Rotation,
+    /// Access time of a medium without an arm.
+    Media,
+    /// Bytes from or to the medium.
+    Transfer,
+    /// Bytes over the bus, and waiting for it.
+    Bus,
+}
+
+/// How many parts there are.
+pub const PARTS: usize = 19;
+
+impl Part {
+    /// All parts, top to bottom.
+    pub const ALL: [Part; PARTS] = [
+        Part::Think,
+        Part::LockStep,
+        Part::CpuQueue,
+        Part::Call,
+        Part::Filesystem,
+        Part::Lock,
+        Part::Cache,
+        Part::Mapping,
+        Part::Copy,
+        Part::Block,
+        Part::Writeback,
+        Part::Queue,
+        Part::Throttle,
+        Part::Command,
+        Part::Seek,
+        Part::Rotation,
+        Part::Media,
+        Part::Transfer,
+        Part::Bus,
+    ];
+
+    /// The stable identifier, as in JSON.
+    pub fn id(self) -> &'static str {
+        match self {
+            Part::Think => "think",
+            Part::LockStep => "lock-step",
+            Part::CpuQueue => "cpu-queue",
+            Part::Call => "call",
+            Part::Filesystem => "filesystem",
+            Part::Lock => "lock",
+            Part::Cache => "cache",
+            Part::Mapping => "mapping",
+            Part::Copy => "copy",
+            Part::Block => "block",
+            Part::Writeback => "writeback",
+            Part::Queue => "queue",
+            Part::Throttle => "throttle",
+            Part::Command => "command",
+            Part::Seek => "seek",
+            Part::Rotation => "rotation",
+            Part::Media => "media",
+            Part::Transfer => "transfer",
+            Part::Bus => "bus",
+        }
+    }
+}
+
+/// Nanoseconds by part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts([u64; PARTS]);
+
+impl Parts {
+    /// Books time to a part.
+    #[inline]
+    pub fn add(&mut self, part: Part, ns: u64) {
+        let slot = &mut self.0[part as usize];
+        *slot = slot.saturating_add(ns);
+    }
+
+    /// What a part took.
+    pub fn get(&self, part: Part) -> u64 {
+        self.0[part as usize]
+    }
+
+    /// All together.
+    pub fn total(&self) -> u64 {
+        self.0.iter().fold(0, |sum, ns| sum.saturating_add(*ns))
+    }
+
+    /// Adds another account.
+    #[inline]
+    pub fn merge(&mut self, other: &Parts) {
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            *mine = mine.saturating_add(*theirs);
+        }
+    }
+
+    /// Parts that took time, with their nanoseconds, top to bottom.
+    pub fn entries(&self) -> impl Iterator<Item = (Part, u64)> + '_ {
+        Part::ALL.into_iter().map(|part| (part, self.get(part))).filter(|(_, ns)| *ns > 0)
+    }
+}
+
+/// What a device says of one command: its time in the order in which it passes. The queue stands before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Service {
+    /// Held back by a rate limit.
+    pub throttle_ns: u64,
+    /// Command overhead.
+    pub command_ns: u64,
+    /// Arm and heads.
+    pub seek_ns: u64,
+    /// Rotation.
+    pub rotation_ns: u64,
+    /// Access of a medium without an arm.
+    pub media_ns: u64,
+    /// Bytes from or to the medium.
+    pub transfer_ns: u64,
+}
+
+impl Service {
+    /// From the start to the end of the medium's work.
+    pub fn total_ns(&self) -> u64 {
+        [self.throttle_ns, self.command_ns, self.seek_ns, self.rotation_ns, self.media_ns, self.transfer_ns]
+            .iter()
+            .fold(0, |sum, ns| sum.saturating_add(*ns))
+    }
+}
+
+/// The way of one piece of input or output, from its arrival at the device's queue to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Passage {
+    pub(crate) queue_ns: u64,
+    pub(crate) service: Service,
+    pub(crate) bus_ns: u64,
+}
+
+impl Passage {
+    /// Books the last `ns` nanoseconds of the passage: somebody who came late waited for its end only. What is longer than
+    /// the passage was spent before it, in the queue of something else.
+    pub(crate) fn book_last(&self, mut ns: u64, into: &mut Parts) {
+        let s = &self.service;
+        for (part, length) in [
+            (Part::Bus, self.bus_ns),
+            (Part::Transfer, s.transfer_ns),
+            (Part::Media, s.media_ns),
+            (Part::Rotation, s.rotation_ns),
+            (Part::Seek, s.seek_ns),
+            (Part::Command, s.command_ns),
+            (Part::Throttle, s.throttle_ns),
+        ] {
+            let here = length.min(ns);
+            into.add(part, here);
+            ns -= here;
+        }
+        into.add(Part::Queue, ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_in_the_order_of_their_numbers_and_ids_are_unique() {
+        for (index, part) in Part::ALL.into_iter().enumerate() {
+            assert_eq!(part as usize, index);
+        }
+        let mut ids: Vec<&str> = Part::ALL.iter().map(|part| part.id()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), PARTS);
+    }
+
+    #[test]
+    fn who_comes_late_waits_for_the_end_of_the_passage_only() {
+        let passage = Passage {
+            queue_ns: 100,
+            service: Service {
+                command_ns: 10,
+                seek_ns: 20,
+                rotation_ns: 30,
+                transfer_ns: 5,
+                ..Service::default()
+            },
+            bus_ns: 4,
+        };
+        let mut all = Parts::default();
+        passage.book_last(169, &mut all);
+        assert_eq!((all.get(Part::Queue), all.get(Part::Seek), all.total()), (100, 20, 169));
+        let mut late = Parts::default();
+        passage.book_last(12, &mut late);
+        assert_eq!((late.get(Part::Bus), late.get(Part::Transfer), late.get(Part::Rotation)), (4, 5, 3));
+        assert_eq!(late.total(), 12);
+    }
+}
