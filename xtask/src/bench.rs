@@ -1,6 +1,8 @@
 //! Speed, shown as paired ratios within one run: our loop against a bare one and against fio, in interleaved rounds,
-//! each ratio with its interval. What watching costs is in [`watching`]. Prints; asserts nothing, because a shared machine proves nothing by one number.
+//! each ratio with its interval. What watching costs is in [`watching`], cache policies are in
+//! [`policies`]. Prints; asserts nothing, because a shared machine proves nothing by one number.
 
+mod policies;
 mod watching;
 
 use std::fs::File;
@@ -16,25 +18,43 @@ use serde_json::Value;
 const FILE_BYTES: u64 = 64 << 20;
 const SEED: u64 = 1;
 
+/// Rounds of cache policies: each takes half a minute.
+const POLICY_ROUNDS: usize = 3;
+
+/// The one part that was asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Only {
+    None,
+    Watching,
+    Policies,
+}
+
 /// What a benchmark step may fail with: text for people.
 type Outcome<T> = Result<T, String>;
 
 /// Builds the release binary and measures it. `--rounds N` changes the number of rounds (default 11); `watching`
-/// measures only what watching costs.
+/// measures only what watching costs, `policies` only cache policies (rounds default 3 there).
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
-    let (only_watching, rest) = match arguments {
-        ["watching", rest @ ..] => (true, rest),
-        rest => (false, rest),
+    let (only, rest) = match arguments {
+        ["watching", rest @ ..] => (Only::Watching, rest),
+        ["policies", rest @ ..] => (Only::Policies, rest),
+        rest => (Only::None, rest),
     };
     let rounds = match rest {
-        [] => 11,
+        [] => {
+            if only == Only::Policies {
+                POLICY_ROUNDS
+            } else {
+                11
+            }
+        }
         ["--rounds", n] if n.parse::<usize>().is_ok_and(|n| n >= 3) => n.parse().unwrap_or(11),
         _ => {
-            eprintln!("usage: cargo xtask bench [watching] [--rounds N], N at least 3");
+            eprintln!("usage: cargo xtask bench [watching|policies] [--rounds N], N at least 3");
             return ExitCode::from(2);
         }
     };
-    match measure(root, rounds, only_watching) {
+    match measure(root, rounds, only) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("bench: {problem}");
@@ -56,7 +76,11 @@ impl<'a> Arm<'a> {
     }
 }
 
-fn measure(root: &Path, rounds: usize, only_watching: bool) -> Outcome<()> {
+fn measure(root: &Path, rounds: usize, only: Only) -> Outcome<()> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    if only == Only::Policies {
+        return policies::measure(root, &target, rounds);
+    }
     let built = Command::new("cargo")
         .args(["build", "--quiet", "--release", "--package", "iowhy"])
         .current_dir(root)
@@ -65,10 +89,9 @@ fn measure(root: &Path, rounds: usize, only_watching: bool) -> Outcome<()> {
     if !built.success() {
         return Err("the release build failed".to_owned());
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let iowhy = target.join("release/iowhy");
     let file = TestFile::make(&target)?;
-    if only_watching {
+    if only == Only::Watching {
         heading(rounds);
         return watching::measure(root, &target, &iowhy, &file.path, rounds);
     }
@@ -84,7 +107,9 @@ fn measure(root: &Path, rounds: usize, only_watching: bool) -> Outcome<()> {
         uring(&iowhy, &file.path, rounds, false)?;
         uring(&iowhy, &file.path, rounds, true)?;
     }
-    watching::measure(root, &target, &iowhy, &file.path, rounds)
+    watching::measure(root, &target, &iowhy, &file.path, rounds)?;
+    println!();
+    policies::measure(root, &target, POLICY_ROUNDS)
 }
 
 fn heading(rounds: usize) {
