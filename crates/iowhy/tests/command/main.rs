@@ -13,6 +13,7 @@ mod contract;
 mod destroy_data;
 mod record;
 mod scripted;
+mod sim;
 mod traps;
 mod watch;
 mod watch_harm;
