@@ -195,7 +195,7 @@ fn table(points: &[PointRecord], keys: &[&str]) -> String {
     let misses = points.iter().any(|point| point.miss_ratio.is_some());
     let pool = points.iter().any(|point| point.pool_reuse.is_some());
     let mut header: Vec<&str> = keys.iter().map(|key| key.rsplit('.').next().unwrap_or(key)).collect();
-    header.extend(["time", "requests", "p50", "p99"]);
+    header.extend(["time", "requests", "p99"]);
     if misses {
         header.push("miss");
     }
@@ -212,7 +212,6 @@ fn table(points: &[PointRecord], keys: &[&str]) -> String {
             let mut row: Vec<String> = keys.iter().map(|key| value_of(point, key)).collect();
             row.push(units::time(point.time_s * 1e9));
             row.push(units::count_rate(point.requests_per_second));
-            row.push(units::time(point.latency_ns.p50 as f64));
             row.push(units::time(point.latency_ns.p99 as f64));
             if misses {
                 row.push(point.miss_ratio.map_or_else(|| "-".to_owned(), |r| format!("{:.1} %", r * 100.0)));
