@@ -3,6 +3,7 @@
 //! [`policies`]. Prints; asserts nothing, because a shared machine proves nothing by one number.
 
 mod policies;
+mod timed;
 mod watching;
 
 use std::fs::File;
@@ -27,22 +28,24 @@ enum Only {
     None,
     Watching,
     Policies,
+    Timed,
 }
 
 /// What a benchmark step may fail with: text for people.
 type Outcome<T> = Result<T, String>;
 
 /// Builds the release binary and measures it. `--rounds N` changes the number of rounds (default 11); `watching`
-/// measures only what watching costs, `policies` only cache policies (rounds default 3 there).
+/// measures only what watching costs, `policies` only cache policies, `timed` only the timed simulator (rounds default 3 there).
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     let (only, rest) = match arguments {
         ["watching", rest @ ..] => (Only::Watching, rest),
         ["policies", rest @ ..] => (Only::Policies, rest),
+        ["timed", rest @ ..] => (Only::Timed, rest),
         rest => (Only::None, rest),
     };
     let rounds = match rest {
         [] => {
-            if only == Only::Policies {
+            if matches!(only, Only::Policies | Only::Timed) {
                 POLICY_ROUNDS
             } else {
                 11
@@ -50,7 +53,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         }
         ["--rounds", n] if n.parse::<usize>().is_ok_and(|n| n >= 3) => n.parse().unwrap_or(11),
         _ => {
-            eprintln!("usage: cargo xtask bench [watching|policies] [--rounds N], N at least 3");
+            eprintln!("usage: cargo xtask bench [watching|policies|timed] [--rounds N], N at least 3");
             return ExitCode::from(2);
         }
     };
@@ -80,6 +83,9 @@ fn measure(root: &Path, rounds: usize, only: Only) -> Outcome<()> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     if only == Only::Policies {
         return policies::measure(root, &target, rounds);
+    }
+    if only == Only::Timed {
+        return timed::measure(root, &target, rounds);
     }
     let built = Command::new("cargo")
         .args(["build", "--quiet", "--release", "--package", "iowhy"])
