@@ -1,6 +1,9 @@
 //! Speed, shown as paired ratios within one run: our loop against a bare one and against fio, in interleaved rounds,
-//! each ratio with its interval. What watching costs is in [`watching`], how fast traces are read in [`traces`]. Prints; asserts nothing, because a shared machine proves nothing by one number.
+//! each ratio with its interval. What watching costs is in [`watching`], how fast traces are read in [`traces`], cache
+//! policies are in [`policies`], the timed simulator in [`timed`]. Prints; asserts nothing, because a shared machine proves nothing by one number.
 
+mod policies;
+mod timed;
 mod traces;
 mod watching;
 
@@ -17,22 +20,44 @@ use serde_json::Value;
 const FILE_BYTES: u64 = 64 << 20;
 const SEED: u64 = 1;
 
+/// Rounds of cache policies: each takes half a minute.
+const POLICY_ROUNDS: usize = 3;
+
+/// The one part that was asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Only {
+    None,
+    Watching,
+    Policies,
+    Timed,
+    Traces,
+}
+
 /// What a benchmark step may fail with: text for people.
 type Outcome<T> = Result<T, String>;
 
 /// Builds the release binary and measures it. `--rounds N` changes the number of rounds (default 11); `watching`
-/// measures only what watching costs, `traces` only how fast traces are read.
+/// measures only what watching costs, `policies` only cache policies, `timed` only the timed simulator (rounds
+/// default 3 there), `traces` only how fast traces are read.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     let (only, rest) = match arguments {
         ["watching", rest @ ..] => (Only::Watching, rest),
+        ["policies", rest @ ..] => (Only::Policies, rest),
+        ["timed", rest @ ..] => (Only::Timed, rest),
         ["traces", rest @ ..] => (Only::Traces, rest),
-        rest => (Only::Nothing, rest),
+        rest => (Only::None, rest),
     };
     let rounds = match rest {
-        [] => 11,
+        [] => {
+            if matches!(only, Only::Policies | Only::Timed) {
+                POLICY_ROUNDS
+            } else {
+                11
+            }
+        }
         ["--rounds", n] if n.parse::<usize>().is_ok_and(|n| n >= 3) => n.parse().unwrap_or(11),
         _ => {
-            eprintln!("usage: cargo xtask bench [watching|traces] [--rounds N], N at least 3");
+            eprintln!("usage: cargo xtask bench [watching|policies|timed|traces] [--rounds N], N at least 3");
             return ExitCode::from(2);
         }
     };
@@ -43,14 +68,6 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// What to measure alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Only {
-    Nothing,
-    Watching,
-    Traces,
 }
 
 /// One arm: a name and how to get a number from one slice of it.
@@ -68,6 +85,12 @@ impl<'a> Arm<'a> {
 
 fn measure(root: &Path, rounds: usize, only: Only) -> Outcome<()> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    if only == Only::Policies {
+        return policies::measure(root, &target, rounds);
+    }
+    if only == Only::Timed {
+        return timed::measure(root, &target, rounds);
+    }
     if only == Only::Traces {
         heading(rounds);
         return traces::measure(root, &target, rounds);
@@ -99,7 +122,12 @@ fn measure(root: &Path, rounds: usize, only: Only) -> Outcome<()> {
         uring(&iowhy, &file.path, rounds, true)?;
     }
     watching::measure(root, &target, &iowhy, &file.path, rounds)?;
-    traces::measure(root, &target, rounds)
+    println!();
+    traces::measure(root, &target, rounds)?;
+    println!();
+    policies::measure(root, &target, POLICY_ROUNDS)?;
+    println!();
+    timed::measure(root, &target, POLICY_ROUNDS)
 }
 
 fn heading(rounds: usize) {

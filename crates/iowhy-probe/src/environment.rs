@@ -43,7 +43,7 @@ pub fn environment(target: &Target) -> Environment {
 }
 
 /// Memory that can be filled without swapping or hitting the control group's limit; `None` without /proc.
-pub(crate) fn memory_available_bytes() -> Option<u64> {
+pub fn memory_available_bytes() -> Option<u64> {
     let available = machine::memory_available_bytes()?;
     Some(control_group::memory_limit_bytes(&mounts::read(), available).unwrap_or(available))
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+pub mod curve;
 pub mod device;
 mod engine;
 mod event;

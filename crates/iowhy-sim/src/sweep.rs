@@ -149,7 +149,7 @@ pub fn machine_at(base: &Machine, settings: &[(String, Value)]) -> Result<Machin
 pub struct Mark {
     /// The shortest time (the first of equals).
     pub best: bool,
-    /// The first that is within 5 % of the best: more of it brings little.
+    /// The first that is within 5 % of the best, and not the best itself: more of it brings little.
     pub knee: bool,
     /// Its time and that of the point before differ by a quarter or more.
     pub cliff: bool,
@@ -170,7 +170,7 @@ pub fn marks(times_ns: &[u64]) -> Vec<Mark> {
     // All within 5 %: there is no knee to speak of.
     let flat = times_ns.iter().all(|time| *time as f64 <= best as f64 * AS_GOOD);
     let near = times_ns.iter().position(|time| *time as f64 <= best as f64 * AS_GOOD);
-    if let Some(at) = near.filter(|at| *at > 0 && !flat) {
+    if let Some(at) = near.filter(|at| *at > 0 && !flat && !marks[*at].best) {
         marks[at].knee = true;
     }
     for at in 1..times_ns.len() {

@@ -18,6 +18,8 @@ Examples:
   iowhy                          where the time goes under the present directory
   iowhy /data/big.bin            the same for a file (read only, never changed)
   sudo iowhy /dev/nvme0n1        the same for a device (reads only)
+  iowhy mrc trace.csv --size 64MiB,1GiB
+                                 how often caches of these sizes would miss
   iowhy bench --rw randread --bs 512..1m --state warm,direct .
   iowhy sim --machine netbsd-1999 --workload news-1999 --sweep volume.interleave=8..32768
 Exit codes: 0 done, 1 measured but something failed, 2 usage or refused.
@@ -65,6 +67,9 @@ pub enum Command {
 
     /// The manual page of a finding; without ID, all findings with a line each
     Explain(ExplainArgs),
+
+    /// What share of a trace's reads and writes misses a cache, by policy and size: miss-ratio curves
+    Mrc(MrcArgs),
 
     /// Look into trace files of many tools, and convert them
     Trace(TraceArgs),
@@ -329,6 +334,54 @@ pub struct TraceConvertArgs {
     /// Replace OUT if it is there
     #[arg(long)]
     pub force: bool,
+}
+
+/// Options of `mrc`.
+#[derive(Debug, Args)]
+pub struct MrcArgs {
+    /// The trace.
+    #[command(flatten)]
+    pub input: TraceInputArgs,
+
+    /// Policies, as a list of fifo, lru, clock, sieve, s3fifo, arc, 2q, slru, lfu, belady (the bound); or `all`
+    #[arg(long, value_name = "POLICIES", default_value = "fifo,lru,clock,sieve,s3fifo,arc")]
+    pub policy: String,
+
+    /// Cache sizes, as a list: `20000` blocks (or objects), `1%` of all that the trace touches, `64MiB`
+    /// [default: 0.1 % to 100 % in steps of about three]
+    #[arg(long, value_name = "SIZES", allow_hyphen_values = true)]
+    pub size: Option<String>,
+
+    /// Each object is cached as one, whatever its size, as simulators of key-value caches count [default: blocks]
+    #[arg(long, conflicts_with = "block")]
+    pub objects: bool,
+
+    /// Size of a block; requests are split
+    #[arg(long, value_name = "SIZE", default_value = "4k", allow_hyphen_values = true)]
+    pub block: String,
+
+    /// Follow only a sample: a share of the blocks (`1%`, `0.01`), or a number of them (`8192`); its error is stated
+    #[arg(long, value_name = "RATE|COUNT", allow_hyphen_values = true)]
+    pub sample: Option<String>,
+
+    /// Count only these requests
+    #[arg(long, value_name = "KIND", value_enum, default_value_t = MrcOnly::All)]
+    pub only: MrcOnly,
+
+    /// Sizes of each curve in the plot and in JSON, beside those asked for; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub points: u32,
+}
+
+/// Which requests `mrc` counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MrcOnly {
+    /// Reads and writes; a write leaves its block in the cache.
+    All,
+    /// Reads.
+    Reads,
+    /// Writes.
+    Writes,
 }
 
 /// Options of `bench`.

@@ -43,6 +43,7 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
         (Some(Command::Bench(args)), _) => command::bench::run(args, &cli.output),
         (Some(Command::Attach(args)), _) => command::attach::run(args, &cli.output),
         (Some(Command::Explain(args)), _) => command::explain::run(args, &cli.output),
+        (Some(Command::Mrc(args)), _) => command::mrc::run(args, &cli.output),
         (Some(Command::Trace(args)), _) => command::trace::run(args, &cli.output),
         (Some(Command::Sim(args)), _) => command::sim::run(args, &cli.output),
         (None, given) => {
@@ -65,6 +66,7 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Bench(_) => ("bench", "iowhy bench [OPTIONS] [TARGET]"),
         Command::Attach(_) => ("attach", "iowhy attach [OPTIONS] PID"),
         Command::Explain(_) => ("explain", "iowhy explain [ID]"),
+        Command::Mrc(_) => ("mrc", "iowhy mrc [OPTIONS] FILE"),
         Command::Trace(_) => ("trace", "iowhy trace stat|head|convert|formats ..."),
         Command::Sim(_) => ("sim", "iowhy sim [OPTIONS]"),
     };
@@ -98,7 +100,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         .skip_while(|word| word.starts_with('-'));
     if let (2, Some(word)) = (error.exit_code(), words.next())
         && command::watch::is_program(&word)
-        && !["bench", "attach", "explain", "trace", "sim", "help"].contains(&word.as_str())
+        && !["bench", "attach", "explain", "mrc", "trace", "sim", "help"].contains(&word.as_str())
     {
         complain_hint(&format!("to run the program `{word}` and watch it: `iowhy -- {word} ...`"));
     }

@@ -68,6 +68,10 @@ pub(crate) fn moving_ns(bytes: u64, bytes_per_second: u64) -> u64 {
     if bytes_per_second == 0 {
         return 0;
     }
+    // Nearly always small enough for the cheap division.
+    if let Some(product) = bytes.checked_mul(1_000_000_000) {
+        return product / bytes_per_second;
+    }
     let ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second);
     u64::try_from(ns).unwrap_or(u64::MAX)
 }

@@ -189,8 +189,8 @@ impl Engine<'_, '_> {
             state.waiting -= 1;
             if state.waiting == 0 {
                 passage.book_last(self.now_ns - state.wait_from_ns, &mut state.parts);
-                // By an event: a chain of inputs that take no time must not grow the stack.
-                self.events.push(self.now_ns, Event::Step(task));
+                // Not at once: a chain of inputs that take no time must not grow the stack.
+                self.ready.push(task);
             }
         }
         if self.scratch.waiters.capacity() < waiters.capacity() {

@@ -118,6 +118,8 @@ struct Engine<'a, 'w> {
     machine: Machine,
     now_ns: u64,
     events: Events<Event>,
+    /// Requests that go on at this instant, as soon as the present event is over.
+    ready: Vec<u32>,
     layout: Box<dyn Layout>,
     volume: Volume,
     volume_bytes: u64,
@@ -202,6 +204,7 @@ impl<'a, 'w> Engine<'a, 'w> {
         let mut engine = Engine {
             now_ns: 0,
             events: Events::new(),
+            ready: Vec::new(),
             layout: layout::new(machine, &load.shape, volume_bytes)?,
             volume,
             volume_bytes,
@@ -302,6 +305,12 @@ impl<'a, 'w> Engine<'a, 'w> {
                 Event::Done(piece) => self.piece_done(piece),
                 Event::Ready(io) => self.io_done(io),
             }
+            let mut next = 0;
+            while let Some(task) = self.ready.get(next).copied() {
+                next += 1;
+                self.advance(task);
+            }
+            self.ready.clear();
         }
         Ok(())
     }

@@ -27,8 +27,8 @@ pub(super) struct Task {
     pub(super) wait_from_ns: u64,
     /// Those that are not submitted yet.
     to_issue: Vec<u32>,
-    /// CPU time that is due before it goes on.
-    due: Parts,
+    /// CPU time that is booked and must pass before it goes on.
+    due_ns: u64,
     /// Parts of blocks that a write needs have been read.
     refetched: bool,
     /// The dirty limit was waited for, or the sync.
@@ -52,10 +52,20 @@ pub(super) fn keys(whole: bool, start: u64, bytes: u64, block: u64) -> std::ops:
     start / block..(start + bytes - 1) / block + 1
 }
 
+impl Task {
+    /// Books CPU time that it must take before it goes on.
+    #[inline]
+    fn owe(&mut self, part: Part, ns: u64) {
+        self.parts.add(part, ns);
+        self.due_ns = self.due_ns.saturating_add(ns);
+    }
+}
+
+#[inline]
 fn cost_ns(cost: &Cost, calls: f64, pages: u64, bytes: u64) -> u64 {
     let ns = cost.per_call_ns * calls + cost.per_page_ns * pages as f64 + cost.per_byte_ns * bytes as f64;
     // Not a number becomes 0 by the cast.
-    ns.clamp(0.0, MOST_COST_NS).round() as u64
+    (ns.clamp(0.0, MOST_COST_NS) + 0.5) as u64
 }
 
 impl Engine<'_, '_> {
@@ -70,7 +80,7 @@ impl Engine<'_, '_> {
         let request = state.request;
         state.begun_ns = at_ns;
         state.parts = Parts::default();
-        state.due = Parts::default();
+        state.due_ns = 0;
         (state.at, state.done_bytes, state.refetched, state.settled) = (0, 0, false, false);
         state.steps.clear();
         if request.bytes > 0 && matches!(request.op, Op::Read | Op::Write | Op::Discard) {
@@ -105,10 +115,10 @@ impl Engine<'_, '_> {
         let filesystem = cost_ns(&self.machine.filesystem, 1.0, pages, bytes);
         let through_cache = self.cache.is_some() && self.method == Method::Read;
         let lookup = if through_cache { cost_ns(&self.machine.lookup, 1.0, 0, 0) } else { 0 };
-        let due = &mut self.tasks[task as usize].due;
-        due.add(Part::Call, call);
-        due.add(Part::Filesystem, filesystem);
-        due.add(Part::Cache, lookup);
+        let state = &mut self.tasks[task as usize];
+        state.owe(Part::Call, call);
+        state.owe(Part::Filesystem, filesystem);
+        state.owe(Part::Cache, lookup);
         let then = self.pay(task, at_ns);
         self.events.push(then, Event::Step(task));
     }
@@ -116,9 +126,11 @@ impl Engine<'_, '_> {
     /// Takes the CPU time that is due; when it is over.
     fn pay(&mut self, task: u32, at_ns: u64) -> u64 {
         let state = &mut self.tasks[task as usize];
-        let due = std::mem::take(&mut state.due);
-        let (wait, end) = self.cpu.work(at_ns, due.total());
-        state.parts.merge(&due);
+        let due_ns = std::mem::take(&mut state.due_ns);
+        if due_ns == 0 {
+            return at_ns;
+        }
+        let (wait, end) = self.cpu.work(at_ns, due_ns);
         state.parts.add(Part::CpuQueue, wait);
         end
     }
@@ -170,7 +182,7 @@ impl Engine<'_, '_> {
         if moves && self.method == Method::Read {
             let bytes = state.request.bytes;
             let pages = bytes.div_ceil(self.machine.page_bytes);
-            state.due.add(Part::Copy, cost_ns(&self.machine.copy, 1.0, pages, bytes));
+            state.owe(Part::Copy, cost_ns(&self.machine.copy, 1.0, pages, bytes));
         }
         let end = self.pay(task, self.now_ns);
         if self.merged() {
@@ -216,7 +228,7 @@ impl Engine<'_, '_> {
         let bytes = self.ios[io as usize].bytes;
         let pages = bytes.div_ceil(self.machine.page_bytes);
         let state = &mut self.tasks[task as usize];
-        state.due.add(Part::Block, cost_ns(&self.machine.block, 1.0, pages, bytes));
+        state.owe(Part::Block, cost_ns(&self.machine.block, 1.0, pages, bytes));
         state.to_issue.push(io);
     }
 
@@ -258,11 +270,11 @@ impl Engine<'_, '_> {
         self.look_up(task, asked.clone(), &mut runs, &mut waits);
         let pages = bytes.div_ceil(self.machine.page_bytes);
         let faults = self.method != Method::Read;
-        let due = &mut self.tasks[task as usize].due;
+        let state = &mut self.tasks[task as usize];
         if faults {
-            due.add(Part::Mapping, cost_ns(&self.machine.mapping, 1.0, pages, bytes));
+            state.owe(Part::Mapping, cost_ns(&self.machine.mapping, 1.0, pages, bytes));
         } else {
-            due.add(Part::Cache, cost_ns(&self.machine.lookup, 0.0, pages, bytes));
+            state.owe(Part::Cache, cost_ns(&self.machine.lookup, 0.0, pages, bytes));
         }
         let mut ahead = 0..0;
         if step.kind == StepKind::Data && !step.whole && !faults {
@@ -311,7 +323,7 @@ impl Engine<'_, '_> {
                     pool.insert(key, &mut |_| {});
                     let pages = self.machine.cache.block_bytes.div_ceil(self.machine.page_bytes);
                     let mapping = cost_ns(&self.machine.mapping, 1.0, pages, self.machine.cache.block_bytes);
-                    self.tasks[task as usize].due.add(Part::Mapping, mapping);
+                    self.tasks[task as usize].owe(Part::Mapping, mapping);
                 }
             }
             if cache.blocks.lookup(key) {
@@ -391,7 +403,7 @@ impl Engine<'_, '_> {
             }
             let pages = bytes.div_ceil(self.machine.page_bytes);
             let insert = cost_ns(&self.machine.insert, count as f64, pages, bytes);
-            self.tasks[task as usize].due.add(Part::Cache, insert);
+            self.tasks[task as usize].owe(Part::Cache, insert);
             if purpose == Purpose::Demand {
                 self.totals.cache.fetched += count;
                 self.demand(task, io);
@@ -445,7 +457,7 @@ impl Engine<'_, '_> {
         state.done_bytes += bytes;
         (state.refetched, state.settled) = (false, false);
         let pages = bytes.div_ceil(self.machine.page_bytes);
-        state.due.add(Part::Cache, cost_ns(&self.machine.lookup, 0.0, pages, bytes));
+        state.owe(Part::Cache, cost_ns(&self.machine.lookup, 0.0, pages, bytes));
         let through = self.machine.cache.write == WriteMode::Through;
         let each = if step.whole { step.bytes } else { block };
         if let Some(cache) = &mut self.cache {

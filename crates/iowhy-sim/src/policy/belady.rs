@@ -25,14 +25,22 @@ pub fn next_uses(mut ids: Vec<u32>, distinct: u32) -> Option<Vec<u32>> {
 
 /// How many references of this list miss a cache with room for so many blocks, at least one. `next` comes from [`next_uses`].
 pub fn misses(next: &[u32], room: u64) -> u64 {
+    misses_of_sizes(next, None, room).0
+}
+
+/// The same with the bytes that each reference moves: how many miss, and their bytes. Sizes do not influence who leaves.
+pub fn misses_of_sizes(next: &[u32], bytes: Option<&[u64]>, room: u64) -> (u64, u64) {
     let room = room.max(1);
     let mut held = Moments::new(next.len());
     // Those that are there but not used again. They leave first.
     let mut idle = 0;
     let mut misses = 0;
+    let mut missed_bytes: u64 = 0;
     for (at, &again) in next.iter().enumerate() {
         if !held.clear(at) {
             misses += 1;
+            let bytes = bytes.and_then(|bytes| bytes.get(at)).copied().unwrap_or(0);
+            missed_bytes = missed_bytes.saturating_add(bytes);
             if held.count + idle >= room {
                 if idle > 0 {
                     idle -= 1;
@@ -46,7 +54,7 @@ pub fn misses(next: &[u32], room: u64) -> u64 {
             again => held.set(again as usize),
         }
     }
-    misses
+    (misses, missed_bytes)
 }
 
 /// A set of moments that knows its highest: bits in words, and above each level one that says which words are not empty.

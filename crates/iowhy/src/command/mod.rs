@@ -4,6 +4,7 @@ mod analysis;
 pub mod attach;
 pub mod bench;
 pub mod explain;
+pub mod mrc;
 mod observation;
 pub mod path;
 mod shared;

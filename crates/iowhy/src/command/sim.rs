@@ -56,7 +56,12 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     drop(progress);
     record.points = outcomes;
     warnings.extend(told);
-    warnings.extend(base.notes.iter().map(|note| Warning::new("machine-note", note.clone())));
+    // What a model does not know needs no saying where it was given.
+    let given = |key: &str| {
+        set.iter().map(|(path, _)| path).chain(axes.iter().map(|a| &a.path)).any(|path| path == key)
+    };
+    let open = |note: &&String| !(note.contains("cache.bytes") && given("cache.bytes"));
+    warnings.extend(base.notes.iter().filter(open).map(|note| Warning::new("machine-note", note.clone())));
     record.warnings = warnings;
     outputs.warn(&record.warnings);
     let keys: Vec<&str> = axes.iter().map(|axis| axis.path.as_str()).collect();
@@ -364,7 +369,7 @@ fn base_machine(
     let name = args.machine.as_str();
     if name.eq_ignore_ascii_case("host") {
         let model = path::model_here(MEASURING, args.seed, progress, warnings)?;
-        return Ok(Machine::from(&model));
+        return Ok(Machine { name: "host".to_owned(), ..Machine::from(&model) });
     }
     if let Some(machine) = Machine::shipped(name) {
         return Ok(machine);

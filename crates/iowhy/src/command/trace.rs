@@ -79,17 +79,17 @@ fn format_of(option: &str, text: &str) -> Result<Format, Problem> {
 }
 
 /// Shows how far a file was read, if anybody can see it.
-struct Meter {
+pub(super) struct Meter {
     line: Progress,
     begun: Instant,
 }
 
 impl Meter {
-    fn new(quiet: bool) -> Meter {
+    pub(super) fn new(quiet: bool) -> Meter {
         Meter { line: Progress::new(quiet), begun: Instant::now() }
     }
 
-    fn at(&self, trace: &Trace) {
+    pub(super) fn at(&self, trace: &Trace) {
         if let Some(share) = trace.share_read().filter(|share| *share > 0.0) {
             self.line.at(share, self.begun.elapsed().mul_f64((1.0 - share) / share), trace.name());
         }
@@ -205,7 +205,7 @@ fn run_formats(options: &OutputArgs) -> Result<Ending, Problem> {
 }
 
 /// What a reader must know before using the trace.
-fn warnings(trace: &Trace) -> Vec<Warning> {
+pub(super) fn warnings(trace: &Trace) -> Vec<Warning> {
     let mut list = Vec::new();
     let refused: u64 = trace
         .losses()
@@ -227,7 +227,7 @@ fn warnings(trace: &Trace) -> Vec<Warning> {
 }
 
 /// What every record of a trace says.
-fn about(trace: &Trace, command: &str, warnings: &[Warning]) -> Value {
+pub(super) fn about(trace: &Trace, command: &str, warnings: &[Warning]) -> Value {
     json!({
         "schema": SCHEMA,
         "iowhy": env!("CARGO_PKG_VERSION"),
@@ -256,7 +256,7 @@ fn losses(losses: &Losses) -> Vec<Value> {
         .collect()
 }
 
-fn extend(record: &mut Value, more: Value) {
+pub(super) fn extend(record: &mut Value, more: Value) {
     if let (Value::Object(record), Value::Object(more)) = (record, more) {
         record.extend(more);
     }

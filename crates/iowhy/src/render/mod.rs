@@ -5,6 +5,7 @@ pub mod bar;
 pub mod bench;
 pub mod cell;
 pub mod heading;
+pub mod mrc;
 pub mod paragraph;
 pub mod path;
 pub mod sim;

@@ -3,14 +3,17 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
-use iowhy_core::units;
+use iowhy_core::units::{self, Bytes};
 
 use crate::record::sim::{PartRecord, PointRecord, SimRecord};
-use crate::render::paragraph::{MOST_WIDTH, flow, wrap};
+use crate::render::paragraph::{LEAST_WIDTH, flow, wrap};
 use crate::render::table::{Align, layout};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
+
+/// Columns of a screen; tables fit into them.
+const WIDTH: usize = 100;
 
 /// Letters of parts in bars.
 const LETTERS: &[(&str, char)] = &[
@@ -41,7 +44,7 @@ fn letter(id: &str) -> char {
 
 /// The whole result; `keys` are the axes of a sweep.
 pub fn screen(record: &SimRecord, keys: &[&str], width: usize) -> String {
-    let width = width.clamp(60, MOST_WIDTH);
+    let width = width.clamp(LEAST_WIDTH, WIDTH);
     let mut text = format!("{BOLD}{}{BOLD:#}  simulated, in virtual time\n", record.machine.name);
     text.push_str(&wrap(&record.machine.about, width, "  ", "  "));
     for part in &record.machine.parts {
@@ -187,30 +190,28 @@ fn devices(point: &PointRecord) -> String {
 
 /// The table of a sweep.
 fn table(points: &[PointRecord], keys: &[&str]) -> String {
-    const BAR: usize = 16;
-    const WORK: usize = 14;
+    const BAR: usize = 12;
+    const WORK: usize = 12;
     let misses = points.iter().any(|point| point.miss_ratio.is_some());
     let pool = points.iter().any(|point| point.pool_reuse.is_some());
     let mut header: Vec<&str> = keys.iter().map(|key| key.rsplit('.').next().unwrap_or(key)).collect();
-    header.extend(["time", "requests", "p50", "p99"]);
+    header.extend(["time", "requests", "p99"]);
     if misses {
         header.push("miss");
     }
     if pool {
         header.push("pool");
     }
-    header.extend(["device", "requests' time", "devices' work", ""]);
+    header.extend(["devices", "of requests", "of devices", ""]);
     let mut align = vec![Align::Right; header.len()];
     let last = align.len();
     align[last - 3..].fill(Align::Left);
     let rows: Vec<Vec<String>> = points
         .iter()
         .map(|point| {
-            let mut row: Vec<String> =
-                keys.iter().map(|key| point.set.get(*key).map_or_else(String::new, shown)).collect();
+            let mut row: Vec<String> = keys.iter().map(|key| value_of(point, key)).collect();
             row.push(units::time(point.time_s * 1e9));
             row.push(units::count_rate(point.requests_per_second));
-            row.push(units::time(point.latency_ns.p50 as f64));
             row.push(units::time(point.latency_ns.p99 as f64));
             if misses {
                 row.push(point.miss_ratio.map_or_else(|| "-".to_owned(), |r| format!("{:.1} %", r * 100.0)));
@@ -218,8 +219,7 @@ fn table(points: &[PointRecord], keys: &[&str]) -> String {
             if pool {
                 row.push(point.pool_reuse.map_or_else(|| "-".to_owned(), |r| format!("{r:.2}")));
             }
-            let busiest = point.devices.iter().map(|device| device.utilisation).fold(0.0, f64::max);
-            row.push(format!("{:.0} %", busiest * 100.0));
+            row.push(at_work(point));
             row.push(bar(&point.ledger, BAR));
             row.push(bar(&work_of(point), WORK));
             row.push(point.marks.join(" "));
@@ -230,6 +230,13 @@ fn table(points: &[PointRecord], keys: &[&str]) -> String {
     text.push_str(&legend(points));
     text.push_str(&verdict(points, keys));
     text
+}
+
+/// The shares of the time that the least and the most used device are at work: how even the load is.
+fn at_work(point: &PointRecord) -> String {
+    let used = || point.devices.iter().map(|device| device.utilisation * 100.0);
+    let (least, most) = (used().fold(f64::MAX, f64::min), used().fold(0.0, f64::max));
+    if most - least < 1.0 { format!("{most:.0} %") } else { format!("{least:.0}..{most:.0} %") }
 }
 
 /// What the devices did, all together.
@@ -244,8 +251,16 @@ fn work_of(point: &PointRecord) -> Vec<PartRecord> {
     sum
 }
 
-fn shown(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+/// The value of a key at a point; sizes with their unit.
+fn value_of(point: &PointRecord, key: &str) -> String {
+    match point.set.get(key) {
+        Some(serde_json::Value::Number(number)) if key.ends_with("bytes") => {
+            number.as_u64().map_or_else(|| number.to_string(), |bytes| Bytes(bytes).to_string())
+        }
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => String::new(),
+    }
 }
 
 /// A bar of exactly `width` letters, shares by largest remainder.
@@ -271,10 +286,10 @@ fn legend(points: &[PointRecord]) -> String {
     };
     let items: Vec<String> =
         LETTERS.iter().filter(|(id, _)| seen(id)).map(|(id, letter)| format!("{letter} {id}")).collect();
-    let mut text = flow(&items, 100, "");
+    let mut text = flow(&items, WIDTH, "");
     let _ = writeln!(
         text,
-        "{DIM}device: share of the time that the busiest is at work\nbest: shortest time; knee: the first within 5 % of it; cliff: a quarter or more from the row above{DIM:#}"
+        "{DIM}of requests: where their time goes; of devices: what their work is\ndevices: share of the time that the least and the most used are at work\nbest: shortest time; knee: the first within 5 % of it; cliff: a quarter or more from the row above{DIM:#}"
     );
     text
 }
@@ -283,10 +298,7 @@ fn legend(points: &[PointRecord]) -> String {
 fn verdict(points: &[PointRecord], keys: &[&str]) -> String {
     let Some(best) = points.iter().find(|point| point.marks.contains(&"best")) else { return String::new() };
     let worst = points.iter().map(|point| point.time_s).fold(0.0, f64::max);
-    let at: Vec<String> = keys
-        .iter()
-        .map(|key| format!("{key}={}", best.set.get(*key).map_or_else(String::new, shown)))
-        .collect();
+    let at: Vec<String> = keys.iter().map(|key| format!("{key}={}", value_of(best, key))).collect();
     if worst <= best.time_s * 1.05 {
         return format!("no difference of more than 5 %: {} makes little of it\n", keys.join(", "));
     }
@@ -298,8 +310,8 @@ fn verdict(points: &[PointRecord], keys: &[&str]) -> String {
     );
     if let [key] = keys {
         let near = points.iter().filter(|point| point.time_s <= best.time_s * 1.05);
-        let values: Vec<String> = near.map(|p| p.set.get(*key).map_or_else(String::new, shown)).collect();
-        text.push_str(&wrap(&format!("within 5 % of it: {}", values.join(", ")), 100, "", "  "));
+        let values: Vec<String> = near.map(|point| value_of(point, key)).collect();
+        text.push_str(&wrap(&format!("within 5 % of it: {}", values.join(", ")), WIDTH, "", "  "));
     }
     text
 }

@@ -13,6 +13,7 @@ mod contract;
 mod destroy_data;
 mod record;
 mod scripted;
+mod sim;
 mod trace;
 mod traps;
 mod watch;

@@ -1,0 +1,73 @@
+//! Speed of the timed stack, in requests of simulated load a second of real time, on one core. `timed [ROUNDS]`.
+
+use std::time::Instant;
+
+use iowhy_sim::machine::{Machine, Value};
+use iowhy_sim::workload::Workload;
+
+/// Name, machine, settings, load.
+type Case = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static str);
+
+const RAW_DISKS: &[(&str, &str)] = &[("layout.kind", "raw"), ("cache.bytes", "0")];
+
+const CASES: &[Case] = &[
+    (
+        "cache, stripe, four SSDs; half of the blocks missing",
+        "four-ssd",
+        &[],
+        "readers=64,requests=30000,size=128m,pattern=random",
+    ),
+    (
+        "cache, stripe, four SSDs; zipf 1.0 over 1 GiB",
+        "four-ssd",
+        &[],
+        "readers=64,requests=30000,size=1g,pattern=zipf:1.0",
+    ),
+    (
+        "cache, stripe, four SSDs; nearly all missing",
+        "four-ssd",
+        &[],
+        "readers=64,requests=30000,size=1g,pattern=random",
+    ),
+    (
+        "stripe of three rotating disks, C-LOOK",
+        "netbsd-1999",
+        RAW_DISKS,
+        "readers=32,requests=30000,size=1g,pattern=random,method=direct",
+    ),
+    ("news of 1999: FFS, cache, three rotating disks", "netbsd-1999", &[], "news-1999"),
+];
+
+fn main() {
+    let rounds: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(5).max(1);
+    for (name, machine, settings, load) in CASES {
+        let Some(mut machine) = Machine::shipped(machine) else {
+            eprintln!("no machine for: {name}");
+            std::process::exit(1);
+        };
+        let mut rates: Vec<f64> = (0..rounds)
+            .map(|round| {
+                let set =
+                    settings.iter().try_for_each(|(k, v)| machine.set(k, &Value::Text((*v).to_owned())));
+                let run = set.and_then(|()| {
+                    let load = Workload::parse(load)?.load(round as u64);
+                    let begun = Instant::now();
+                    let outcome = iowhy_sim::run(&machine, load, round as u64)?;
+                    Ok(outcome.requests as f64 / begun.elapsed().as_secs_f64())
+                });
+                run.unwrap_or_else(|problem| {
+                    eprintln!("{name}: {problem}");
+                    std::process::exit(1)
+                })
+            })
+            .collect();
+        rates.sort_unstable_by(f64::total_cmp);
+        let million = |rate: f64| rate / 1e6;
+        println!(
+            "{name}: {:.2} M requests/s [{:.2}, {:.2}], n = {rounds}",
+            million(rates[rounds / 2]),
+            million(rates[0]),
+            million(rates[rounds - 1])
+        );
+    }
+}

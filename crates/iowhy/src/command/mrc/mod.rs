@@ -1,0 +1,302 @@
+//! `iowhy mrc TRACE`: how often caches of each policy and size would miss.
+
+mod passes;
+mod sizes;
+
+use iowhy_core::problem::Problem;
+use iowhy_core::warning::Warning;
+use iowhy_sim::curve::bank::{Basis, Order, Point};
+use iowhy_sim::curve::keys::{Counted, Unit};
+use iowhy_sim::curve::shape::{Cliff, cliffs, saves};
+use iowhy_sim::curve::shards::Sampling;
+use iowhy_sim::policy::PolicyId;
+use serde_json::{Value, json};
+
+use self::passes::{First, Lru, Plan};
+use self::sizes::Size;
+use crate::cli::{MrcArgs, MrcOnly, OutputArgs};
+use crate::command::{Ending, trace};
+use crate::output::{self, Outputs};
+use crate::render::mrc::{self as render, Shown};
+
+/// References times caches of the dense curves that are worth running whole: some ten seconds of one core.
+const EXACT_STEPS: u64 = 400_000_000;
+/// Distinct blocks that a miniature should follow.
+const MINIATURE: f64 = 50_000.0;
+/// A miniature cache of fewer blocks says little.
+const LEAST_ROOM: f64 = 64.0;
+/// Columns of a screen at most.
+const MOST_COLUMNS: usize = 100;
+
+/// Runs the command.
+///
+/// # Errors
+/// Refusals for options and files; a trace that breaks off or touches nothing; more memory than there is.
+pub fn run(args: &MrcArgs, options: &OutputArgs) -> Result<Ending, Problem> {
+    let unit = match args.objects {
+        true => Unit::Objects,
+        false => Unit::Blocks(iowhy_core::units::parse_bytes_nonzero("--block", &args.block)?),
+    };
+    let policies = sizes::parse_policies(&args.policy)?;
+    let asked = match &args.size {
+        Some(text) => sizes::parse(text, unit)?,
+        None => sizes::usual(),
+    };
+    let sampling = args.sample.as_deref().map(sizes::parse_sample).transpose()?;
+    if sampling.is_some() && policies.contains(&PolicyId::Belady) {
+        return Err(Problem::refused(
+            "`--sample` and the policy `belady`: the bound is computed from whole traces only",
+        )
+        .hint("leave one of them out"));
+    }
+    let counted = match args.only {
+        MrcOnly::All => Counted::ReadsAndWrites,
+        MrcOnly::Reads => Counted::Reads,
+        MrcOnly::Writes => Counted::Writes,
+    };
+    let outputs = Outputs::open(options)?;
+    let plan = Plan { input: &args.input, unit, counted, sampling, quiet: outputs.quiet() };
+    let first = passes::first(plan)?;
+    if first.lru.references() == 0 {
+        return Err(nothing_counts(&first));
+    }
+    let rooms = Rooms::new(&asked, args.points, &first, unit);
+    let points = all_points(plan, &first, &policies, &rooms)?;
+    let mut warnings = first.warnings.clone();
+    warnings.extend(warnings_of(&first));
+    outputs.warn(&warnings);
+
+    let shown = Shown {
+        name: first.trace.name(),
+        format: first.trace.format().id(),
+        unit,
+        references: first.lru.references(),
+        requests: first.requests,
+        distinct: first.lru.distinct(),
+        exact: matches!(first.lru, Lru::Exact(_)),
+        left_out: first.left_out,
+        policies: &policies,
+        asked: &rooms.asked,
+        points: &points,
+        words: words(&first, unit),
+    };
+    let screen = render::screen(&shown, output::width().min(MOST_COLUMNS));
+    outputs.finish(&screen, &record(&first, &policies, &rooms, &points, unit, &warnings))?;
+    Ok(Ending::Done)
+}
+
+/// The sizes, as room in blocks or objects.
+struct Rooms {
+    asked: Vec<u64>,
+    /// Those of the dense curves that are not asked for.
+    between: Vec<u64>,
+}
+
+impl Rooms {
+    fn new(sizes: &[Size], points: u32, first: &First, unit: Unit) -> Rooms {
+        let distinct = first.lru.distinct();
+        let mut asked: Vec<u64> = sizes.iter().map(|size| size.room(distinct, unit)).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let mut between = sizes::spread(distinct, points);
+        between.retain(|room| !asked.contains(room));
+        Rooms { asked, between }
+    }
+}
+
+/// Every point of every curve, by policy in the order asked for, then by size.
+fn all_points(
+    plan: Plan<'_>,
+    first: &First,
+    policies: &[PolicyId],
+    rooms: &Rooms,
+) -> Result<Vec<Point>, Problem> {
+    let others: Vec<PolicyId> = policies.iter().copied().filter(|policy| *policy != PolicyId::Lru).collect();
+    let mut points = passes::second(plan, first, &orders(plan, first, &others, rooms))?;
+    if policies.contains(&PolicyId::Lru) {
+        points
+            .extend(rooms.asked.iter().chain(&rooms.between).filter_map(|room| lru_point(&first.lru, *room)));
+    }
+    let place = |policy: PolicyId| policies.iter().position(|p| *p == policy);
+    points.sort_by_key(|point| (place(point.policy), point.room));
+    Ok(points)
+}
+
+/// What the second pass has to run: sizes that were asked for whole, those between them whole where that is quick.
+fn orders(plan: Plan<'_>, first: &First, policies: &[PolicyId], rooms: &Rooms) -> Vec<Order> {
+    let distinct = first.lru.distinct().max(1) as f64;
+    let sampled = plan.sampling.map(|sampling| match sampling {
+        Sampling::Rate(rate) => rate,
+        Sampling::Blocks(blocks) => (f64::from(blocks) / distinct).min(1.0),
+    });
+    let caches = (policies.len() * rooms.between.len()) as u64;
+    let quick = first.lru.references().saturating_mul(caches) <= EXACT_STEPS;
+    let between = sampled.or((!quick).then_some((MINIATURE / distinct).min(1.0)));
+    let order =
+        |policy, room, sample: Option<f64>| Order { policy, room, sample: sample.filter(|rate| *rate < 1.0) };
+    let says_something = |order: &Order| match order.sample {
+        Some(rate) => order.policy != PolicyId::Belady && order.room as f64 * rate >= LEAST_ROOM,
+        None => true,
+    };
+    policies
+        .iter()
+        .flat_map(|&policy| {
+            let asked = rooms.asked.iter().map(move |room| order(policy, *room, sampled));
+            let more = rooms.between.iter().map(move |room| order(policy, *room, between));
+            asked.chain(more.filter(says_something))
+        })
+        .collect()
+}
+
+fn lru_point(lru: &Lru, room: u64) -> Option<Point> {
+    let (miss_ratio, byte_miss_ratio, basis) = match lru {
+        Lru::Exact(curve) => (curve.miss_ratio(room), curve.byte_miss_ratio(room), Basis::Exact),
+        Lru::Sampled(curve) => {
+            let basis = Basis::Sampled { rate: curve.rate(), error: curve.error(room) };
+            (curve.miss_ratio(room)?, None, basis)
+        }
+    };
+    Some(Point { policy: PolicyId::Lru, room, miss_ratio, byte_miss_ratio, basis })
+}
+
+fn nothing_counts(first: &First) -> Problem {
+    let left = first.left_out;
+    Problem::failed(format!(
+        "`{}`: none of its {} requests counts: {} move no bytes, {} are empty, {} are too large, {} are of the other kind",
+        first.trace.name(),
+        first.trace.requests(),
+        left.no_access,
+        left.empty,
+        left.too_large,
+        left.other_kind
+    ))
+    .hint("`iowhy trace stat` shows what it holds; `--format` names another format, `--only all` counts reads and writes")
+}
+
+/// What a reader of the curves must know of the trace.
+fn warnings_of(first: &First) -> Vec<Warning> {
+    let mut list = Vec::new();
+    if first.trace.below_page_cache() == Some(true) {
+        list.push(
+            Warning::new(
+                "below-page-cache",
+                "the trace was taken below a page cache: what that cache answered is not in it, so these are ratios of \
+                 a cache beneath it (in a disk, an array, a host), not of the page cache",
+            )
+            .next("for the page cache itself, trace the calls: `strace -f -ttt -T -e trace=file,desc -o FILE CMD`"),
+        );
+    }
+    if first.left_out.too_large > 0 {
+        list.push(Warning::new(
+            "too-large",
+            format!(
+                "{} requests of more than {} blocks were left out: perhaps the format is another one",
+                first.left_out.too_large,
+                iowhy_sim::curve::keys::MOST_BLOCKS_OF_REQUEST
+            ),
+        ));
+    }
+    list
+}
+
+/// What the LRU curve says: knee and cliffs.
+fn words(first: &First, unit: Unit) -> Vec<String> {
+    let Lru::Exact(curve) = &first.lru else { return Vec::new() };
+    let size = |room: u64| render::room(room, unit);
+    let mut list: Vec<String> = cliffs(curve)
+        .iter()
+        .map(|cliff: &Cliff| {
+            let why = match cliff.is_loop() {
+                true => format!(": as a loop over {} would", size(cliff.middle)),
+                false => String::new(),
+            };
+            format!(
+                "between {} and {} the miss ratio of LRU falls from {:.2} to {:.2}{why}",
+                size(cliff.from),
+                size(cliff.to),
+                cliff.before,
+                cliff.behind
+            )
+        })
+        .collect();
+    match (saves(curve, 0.9), saves(curve, 1.0)) {
+        (Some(most), Some(all)) => list.push(format!(
+            "{} saves 90 % of the misses that any LRU cache can save, {} saves all; the other {:.1} % of references are first \
+             uses, which miss in any cache",
+            size(most),
+            size(all),
+            100.0 * curve.distinct() as f64 / curve.references() as f64
+        )),
+        _ => list.push("no block is used twice: no cache of any size would ever hit".to_owned()),
+    }
+    list
+}
+
+/// The record.
+fn record(
+    first: &First,
+    policies: &[PolicyId],
+    rooms: &Rooms,
+    points: &[Point],
+    unit: Unit,
+    warnings: &[Warning],
+) -> Value {
+    let block = match unit {
+        Unit::Blocks(bytes) => Some(bytes),
+        Unit::Objects => None,
+    };
+    let one = |point: &Point| {
+        let (basis, rate, error) = match point.basis {
+            Basis::Exact => ("exact", 1.0, Some(0.0)),
+            Basis::Sampled { rate, error } => ("sampled", rate, error),
+        };
+        json!({
+            "blocks": point.room,
+            "bytes": block.map(|bytes| point.room.saturating_mul(bytes)),
+            "miss_ratio": point.miss_ratio,
+            "byte_miss_ratio": point.byte_miss_ratio,
+            "error": error,
+            "basis": basis,
+            "sample_rate": rate,
+            "asked": rooms.asked.contains(&point.room),
+        })
+    };
+    let curves: Vec<Value> = policies
+        .iter()
+        .map(|policy| {
+            let of: Vec<Value> = points.iter().filter(|point| point.policy == *policy).map(one).collect();
+            json!({"policy": policy.id(), "points": of})
+        })
+        .collect();
+    let left = first.left_out;
+    let mut record = trace::about(&first.trace, "mrc", warnings);
+    let shape = match &first.lru {
+        Lru::Exact(curve) => {
+            let cliffs: Vec<Value> = cliffs(curve)
+                .iter()
+                .map(|c| {
+                    json!({"from_blocks": c.from, "to_blocks": c.to, "middle_blocks": c.middle, "miss_ratio_before": c.before,
+                           "miss_ratio_behind": c.behind, "like_a_loop": c.is_loop()})
+                })
+                .collect();
+            json!({"cliffs": cliffs, "saves_90_percent_blocks": saves(curve, 0.9), "saves_all_blocks": saves(curve, 1.0)})
+        }
+        Lru::Sampled(_) => Value::Null,
+    };
+    trace::extend(
+        &mut record,
+        json!({
+            "unit": if block.is_some() { "blocks" } else { "objects" },
+            "block_bytes": block,
+            "counted_requests": first.requests,
+            "references": first.lru.references(),
+            "distinct": first.lru.distinct(),
+            "distinct_exact": matches!(first.lru, Lru::Exact(_)),
+            "cold_miss_ratio": first.lru.distinct() as f64 / first.lru.references().max(1) as f64,
+            "left_out": {"no_access": left.no_access, "empty": left.empty, "too_large": left.too_large, "other_kind": left.other_kind},
+            "curves": curves,
+            "lru_shape": shape,
+        }),
+    );
+    record
+}

@@ -1,0 +1,168 @@
+//! `iowhy sim`: virtual time, so every number is exact and the same on every machine.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::bad_input::assert_refused;
+use crate::common::{directory, iowhy, text};
+
+const SMALL: &str = "readers=10,files=20,sizes=930:3030:6102,dirs=40,population=20000";
+
+fn json(args: &[&str]) -> Value {
+    let mut all = vec!["sim", "--json", "-"];
+    all.extend(args);
+    iowhy(&all).done().json()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+#[test]
+fn one_run_as_json() {
+    let record = json(&["--machine", "netbsd-1999", "--workload", SMALL]);
+    assert_eq!((&record["schema"], &record["command"]), (&Value::from(1), &Value::from("sim")));
+    let points = record["points"].as_array().unwrap();
+    let [point] = points.as_slice() else { panic!("one point: {record}") };
+    assert_eq!(point["requests"], 200);
+    assert_eq!(point["set"], serde_json::json!({}));
+    let (time, rate) = (number(&point["time_s"]), number(&point["requests_per_second"]));
+    assert!((time * rate - 200.0).abs() < 1e-6);
+    let ledger: f64 = point["ledger"].as_array().unwrap().iter().map(|part| number(&part["seconds"])).sum();
+    assert!((ledger - number(&point["ledger_total_s"])).abs() < 1e-6, "the ledger closes");
+    assert!((0.0..=1.0).contains(&number(&point["miss_ratio"])));
+    let latency = &point["latency_ns"];
+    assert!(
+        number(&latency["p50"]) <= number(&latency["p99"])
+            && number(&latency["p99"]) <= number(&latency["max"])
+    );
+    assert_eq!(point["devices"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_sweep_prints_its_table_and_marks_the_best() {
+    let args = ["--machine", "netbsd-1999", "--workload", SMALL, "--sweep", "volume.interleave=8..64,126"];
+    let record = json(&args);
+    let points = record["points"].as_array().unwrap();
+    let swept: Vec<u64> = points.iter().map(|p| p["set"]["volume.interleave"].as_u64().unwrap()).collect();
+    assert_eq!(swept, [8, 16, 32, 64, 126]);
+    let best = |p: &&Value| p["marks"].as_array().unwrap().contains(&Value::from("best"));
+    let shortest = points.iter().map(|p| number(&p["time_s"])).fold(f64::MAX, f64::min);
+    let marked: Vec<f64> = points.iter().filter(best).map(|p| number(&p["time_s"])).collect();
+    assert_eq!(marked, [shortest]);
+
+    let mut all = vec!["sim"];
+    all.extend(args);
+    let (first, again) = (iowhy(&all).done(), iowhy(&all).done());
+    assert_eq!(first.stdout, again.stdout, "the same to the digit, on any number of cores");
+    assert!(first.stdout.lines().all(|line| line.chars().count() <= 100), "{}", first.stdout);
+    assert!(first.stdout.contains("best: volume.interleave="));
+    assert_eq!((first.stderr.as_str(), first.stdout.contains('\u{1b}')), ("", false));
+}
+
+#[test]
+fn settings_change_the_machine_and_two_sweeps_multiply() {
+    let set = ["--machine", "four-ssd", "--workload", "readers=8,requests=200,pattern=random"];
+    let mut one = set.to_vec();
+    one.extend(["--set", "device.read_ns=160us", "--set", "cache.bytes=0"]);
+    let slow = number(&json(&one)["points"][0]["time_s"]);
+    let mut other = set.to_vec();
+    other.extend(["--set", "cache.bytes=0"]);
+    let fast = number(&json(&other)["points"][0]["time_s"]);
+    assert!(slow > 1.5 * fast, "{slow} {fast}");
+    let mut both = set.to_vec();
+    both.extend(["--sweep", "cache.policy=lru,fifo", "--sweep", "device.count=1..4"]);
+    both.extend(["--set", "volume.kind=concat"]);
+    assert_eq!(json(&both)["points"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn a_saved_model_and_a_file_are_machines() {
+    let dir = directory();
+    let file = |name: &str, content: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    };
+    let model = file(
+        "model.toml",
+        "schema = 1\nname = \"saved\"\npage_bytes = 4096\ndevice_parallelism = 4.0\nread_ahead_bytes = 131072\n\
+         [layers.call]\nper_call_ns = 100.0\nper_page_ns = 0.0\nper_byte_ns = 0.0\n[layers.call.low]\n[layers.call.high]\n\
+         [layers.device]\nper_call_ns = 60000.0\nper_page_ns = 0.0\nper_byte_ns = 0.5\n[layers.device.low]\n[layers.device.high]\n",
+    );
+    let record = json(&[
+        "--machine",
+        text(&model),
+        "--workload",
+        "requests=100,bytes=4k,method=direct,pattern=random",
+    ]);
+    let time_ns = number(&record["points"][0]["time_s"]) * 1e9;
+    assert!((time_ns / 100.0 - (100.0 + 60_000.0 + 2048.0)).abs() < 1.0, "{time_ns}");
+    assert!(!record["warnings"].as_array().unwrap().is_empty(), "what the model does not know is said");
+    let load = file("load.toml", "readers = 2\nrequests = 50\npattern = \"random\"\n");
+    let machine = file("m.toml", "[device]\nkind = \"ssd\"\nread_ns = 1000\nbytes = \"1g\"\n");
+    let record = json(&["--machine", text(&machine), "--workload", text(&load)]);
+    assert_eq!(record["points"][0]["requests"], 100);
+}
+
+#[test]
+fn a_trace_is_replayed_at_its_times_or_by_clients() {
+    let dir = directory();
+    let path = dir.path().join("t.disksim");
+    let lines: String = (0..100).map(|i| format!("{}.0 0 {} 8 1\n", i * 10, i * 5000)).collect();
+    std::fs::write(&path, lines).unwrap();
+    let base = ["--machine", "four-ssd", "--trace", text(&path), "--format", "disksim"];
+    let open = json(&base);
+    assert_eq!(open["points"][0]["requests"], 100);
+    let time = number(&open["points"][0]["time_s"]);
+    assert!((0.99..1.0).contains(&time), "{time}");
+    let said = open["warnings"].to_string();
+    assert!(said.contains("below a page cache"), "{said}");
+    let mut closed = base.to_vec();
+    closed.extend(["--closed", "4", "--requests", "50", "--set", "cache.bytes=0"]);
+    let closed = json(&closed);
+    assert_eq!(closed["points"][0]["requests"], 50);
+    assert!(number(&closed["points"][0]["time_s"]) < 0.01);
+    assert!(!closed["warnings"].to_string().contains("below a page cache"), "there is no cache now");
+}
+
+#[test]
+fn lists() {
+    assert!(iowhy(&["sim", "--machine", "list"]).done().stdout.contains("netbsd-1999"));
+    assert!(iowhy(&["sim", "--machine", "keys"]).done().stdout.contains("volume.interleave"));
+    assert!(iowhy(&["sim", "--workload", "list"]).done().stdout.contains("news-1999"));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let dir = directory();
+    let bad = dir.path().join("bad.toml");
+    std::fs::write(&bad, "[cache]\nbites = 3\n").unwrap();
+    let with = |more: &[&str], subject: &str| {
+        let mut args = vec!["sim", "--machine", "netbsd-1999", "--workload", SMALL];
+        args.extend(more);
+        assert_refused(&iowhy(&args), subject);
+    };
+    with(&["--set", "volume.interleave=0"], "volume.interleave");
+    with(&["--set", "volume.interleaf=8"], "volume.interleaf");
+    with(&["--set", "volume"], "--set");
+    with(&["--set", "cache.bytes=1k"], "cache.bytes");
+    with(&["--set", "device.count=0"], "device.count");
+    with(&["--sweep", "volume.interleave=0..8"], "--sweep");
+    with(&["--sweep", "volume.interleave=8,16", "--sweep", "volume.interleave=32"], "swept twice");
+    with(&["--sweep", "volume.interleave=0,8"], "volume.interleave=0");
+    with(&["--sweep", "volume.interleave=1..2000+1", "--sweep", "cache.bytes=16k..20m+16k"], "points");
+    let refused = |args: &[&str], subject: &str| {
+        let mut all = vec!["sim"];
+        all.extend(args);
+        assert_refused(&iowhy(&all), subject);
+    };
+    refused(&["--machine", text(&bad), "--workload", SMALL], "line 2: there is no key `cache.bites`");
+    refused(&["--machine", "netbsd-2099", "--workload", SMALL], "netbsd-2099");
+    refused(&["--machine", "nvme", "--workload", "reader=3"], "reader");
+    refused(&["--machine", "nvme"], "--workload");
+    refused(&["--machine", "nvme", "--trace", "/nowhere/at/all"], "/nowhere/at/all");
+    refused(&["--machine", "floppy-pool", "--workload", "size=10g,bytes=4k,requests=1"], "volume holds");
+    assert!(!Path::new("/nowhere").exists());
+}
