@@ -158,15 +158,14 @@ pub(super) fn first(plan: Plan<'_>) -> Result<First, Problem> {
                 ids.clear();
                 table.numbers(keys, &mut ids).map_err(|_| too_many(plan.unit, most, memory))?;
                 match bytes {
-                    Some(bytes) => {
-                        sized = true;
-                        counter.references_of_sizes(&ids, bytes);
-                    }
+                    Some(bytes) => counter.references_of_sizes(&ids, bytes),
                     None => counter.references(&ids),
                 }
                 keep(&mut kept, &ids, bytes, again, memory)
             })?;
-            Lru::Exact(counter.finish())
+            let curve = counter.finish();
+            sized = curve.sizes_differ();
+            Lru::Exact(curve)
         }
     };
     drop(meter);
