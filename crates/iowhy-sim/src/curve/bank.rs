@@ -71,9 +71,20 @@ pub struct Bank {
     history: Vec<u32>,
     history_bytes: Vec<u64>,
     wants_history: bool,
+    /// The highest threshold of any miniature, and what of a piece is below it: chosen once for all.
+    threshold: u64,
+    sample: Vec<Chosen>,
     references: u64,
     bytes: u64,
     sized: bool,
+}
+
+/// A reference of a sample.
+#[derive(Clone, Copy, Debug)]
+struct Chosen {
+    key: u64,
+    hash: u64,
+    group: usize,
 }
 
 #[derive(Debug)]
@@ -112,12 +123,15 @@ impl Bank {
             .iter()
             .map(|&order| Ok(Member { order, runner: Runner::of(order, dense)?, misses: 0, missed_bytes: 0 }))
             .collect::<Result<Vec<Member>, Problem>>()?;
+        let threshold = members.iter().map(|member| member.runner.threshold()).max().unwrap_or(0);
         let wants_history = orders.iter().any(|order| order.policy == PolicyId::Belady);
         Ok(Bank {
             members,
             history: Vec::new(),
             history_bytes: Vec::new(),
             wants_history,
+            threshold,
+            sample: Vec::new(),
             references: 0,
             bytes: 0,
             sized: false,
@@ -136,7 +150,16 @@ impl Bank {
             self.history.extend_from_slice(piece.ids);
             self.history_bytes.extend_from_slice(piece.bytes.unwrap_or_default());
         }
-        self.members.par_iter_mut().for_each(|member| member.feed(piece));
+        self.sample.clear();
+        if self.threshold > 0 {
+            let chosen = piece.keys.iter().map(|&key| {
+                let (hash, group) = hash(key);
+                Chosen { key, hash, group }
+            });
+            self.sample.extend(chosen.filter(|chosen| chosen.hash < self.threshold));
+        }
+        let sample = &self.sample;
+        self.members.par_iter_mut().for_each(|member| member.feed(piece, sample));
     }
 
     /// The miss ratios, in the order of the orders.
@@ -144,7 +167,7 @@ impl Bank {
     /// # Errors
     /// A trace with more references than the bound can number.
     pub fn finish(self) -> Result<Vec<Point>, Problem> {
-        let Bank { mut members, history, history_bytes, references, bytes, sized, wants_history } = self;
+        let Bank { mut members, history, history_bytes, references, bytes, sized, wants_history, .. } = self;
         if wants_history {
             let distinct = history.iter().max().map_or(0, |highest| highest + 1);
             let next = belady::next_uses(history, distinct).ok_or_else(|| {
@@ -182,7 +205,7 @@ impl Bank {
 }
 
 impl Member {
-    fn feed(&mut self, piece: Piece<'_>) {
+    fn feed(&mut self, piece: Piece<'_>, sample: &[Chosen]) {
         match (&mut self.runner, piece.bytes) {
             (Runner::Dense(cache), None) => self.misses += cache.references(piece.ids),
             (Runner::Any(cache), None) => self.misses += cache.references(piece.keys),
@@ -196,7 +219,7 @@ impl Member {
                 self.misses += misses;
                 self.missed_bytes = self.missed_bytes.saturating_add(missed);
             }
-            (Runner::Miniature(miniature), _) => miniature.feed(piece.keys),
+            (Runner::Miniature(miniature), _) => miniature.feed(sample),
             (Runner::Bound, _) => {}
         }
     }
@@ -232,6 +255,16 @@ impl Runner {
     }
 }
 
+impl Runner {
+    /// Hashes below this are followed, where it is a miniature.
+    fn threshold(&self) -> u64 {
+        match self {
+            Runner::Miniature(miniature) => miniature.threshold,
+            Runner::Dense(_) | Runner::Any(_) | Runner::Bound => 0,
+        }
+    }
+}
+
 impl Miniature {
     fn new(policy: PolicyId, room: u64, rate: f64) -> Result<Miniature, Problem> {
         let threshold = (rate.clamp(0.0, 1.0) * HASHES as f64).ceil().max(1.0) as u64;
@@ -243,9 +276,8 @@ impl Miniature {
         Ok(Miniature { threshold, whole: small(1.0)?, parts })
     }
 
-    fn feed(&mut self, keys: &[u64]) {
-        for &key in keys {
-            let (hash, group) = hash(key);
+    fn feed(&mut self, sample: &[Chosen]) {
+        for &Chosen { key, hash, group } in sample {
             if hash < self.threshold {
                 self.whole.1 += u64::from(!self.whole.0.reference(key));
                 let (cache, misses) = &mut self.parts[group];

@@ -10,9 +10,11 @@ pub struct LruCounter {
     stack: Stack,
     /// References by distance; entry 0 counts first uses.
     counts: Vec<u64>,
-    /// The same in bytes, where sizes are given.
+    /// The same in bytes, where sizes are given and differ.
     bytes: Vec<u64>,
     references: u64,
+    /// The bytes that the first reference moved.
+    size: Option<u64>,
     total_bytes: u64,
 }
 
@@ -29,14 +31,24 @@ impl LruCounter {
         self.references += ids.len() as u64;
     }
 
-    /// The same with the bytes that each reference moves.
+    /// The same with the bytes that each reference moves. As long as all move equally many, bytes need no counts of their own.
     pub fn references_of_sizes(&mut self, ids: &[u32], bytes: &[u64]) {
-        for (id, bytes) in ids.iter().zip(bytes) {
-            let distance = self.stack.distance(*id);
-            count(&mut self.counts, distance, 1);
-            count(&mut self.bytes, distance, *bytes);
-            self.total_bytes = self.total_bytes.saturating_add(*bytes);
+        let one = self.size.or(bytes.first().copied()).unwrap_or(0);
+        self.size = Some(one);
+        self.total_bytes = bytes.iter().fold(self.total_bytes, |sum, bytes| sum.saturating_add(*bytes));
+        if self.bytes.is_empty() {
+            if bytes.iter().all(|bytes| *bytes == one) {
+                self.references(ids);
+                return;
+            }
+            self.bytes = self.counts.iter().map(|count| count.saturating_mul(one)).collect();
         }
+        let (counts, sums) = (&mut self.counts, &mut self.bytes);
+        let mut sizes = bytes.iter();
+        self.stack.distances(ids, |distance| {
+            count(counts, distance, 1);
+            count(sums, distance, sizes.next().copied().unwrap_or(0));
+        });
         self.references += ids.len() as u64;
     }
 
@@ -113,7 +125,12 @@ impl LruCurve {
         share(self.misses(room), self.references)
     }
 
-    /// Share of bytes that miss; `None` where sizes were not given.
+    /// Whether bytes were counted apart: sizes were given and differ.
+    pub fn sizes_differ(&self) -> bool {
+        !self.missed_bytes.is_empty()
+    }
+
+    /// Share of bytes that miss; `None` where sizes were not given or are all the same.
     pub fn byte_miss_ratio(&self, room: u64) -> Option<f64> {
         Some(share(at(&self.missed_bytes, room)?, self.total_bytes))
     }
@@ -171,6 +188,20 @@ mod tests {
         let mut counter = LruCounter::new();
         counter.references_of_sizes(&[0, 1, 1], &[1, 9, 9]);
         assert_eq!(counter.finish().byte_miss_ratio(1), Some(10.0 / 19.0));
+    }
+
+    #[test]
+    fn equal_sizes_need_no_counts_and_the_first_other_one_finds_the_sums_of_before() {
+        let mut counter = LruCounter::new();
+        counter.references_of_sizes(&[0, 0, 1], &[5, 5, 5]);
+        counter.references_of_sizes(&[1, 0], &[5, 85]);
+        let curve = counter.finish();
+        // Room for one: the first uses and the last reference miss.
+        assert_eq!((curve.misses(1), curve.byte_miss_ratio(1)), (3, Some(95.0 / 105.0)));
+        let mut counter = LruCounter::new();
+        counter.references_of_sizes(&[0, 0, 1], &[5, 5, 5]);
+        let curve = counter.finish();
+        assert!(!curve.sizes_differ() && curve.byte_miss_ratio(1).is_none() && curve.misses(1) == 2);
     }
 
     #[test]

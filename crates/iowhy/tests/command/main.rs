@@ -11,6 +11,7 @@ mod behaviour;
 mod common;
 mod contract;
 mod destroy_data;
+mod mrc;
 mod record;
 mod scripted;
 mod sim;

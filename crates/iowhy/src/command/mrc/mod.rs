@@ -55,7 +55,8 @@ pub fn run(args: &MrcArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         MrcOnly::Writes => Counted::Writes,
     };
     let outputs = Outputs::open(options)?;
-    let plan = Plan { input: &args.input, unit, counted, sampling, quiet: outputs.quiet() };
+    let second_pass = policies.iter().any(|policy| *policy != PolicyId::Lru);
+    let plan = Plan { input: &args.input, unit, counted, sampling, second_pass, quiet: outputs.quiet() };
     let first = passes::first(plan)?;
     if first.lru.references() == 0 {
         return Err(nothing_counts(&first));
@@ -219,15 +220,21 @@ fn words(first: &First, unit: Unit) -> Vec<String> {
             )
         })
         .collect();
+    let first_uses = 100.0 * curve.distinct() as f64 / curve.references() as f64;
+    let rest = format!("the other {first_uses:.1} % of references are first uses, which miss in any cache");
     match (saves(curve, 0.9), saves(curve, 1.0)) {
+        (Some(most), Some(all)) if most == all => {
+            list.push(format!(
+                "with {} LRU saves all misses that it can save at any size; {rest}",
+                size(all)
+            ));
+        }
         (Some(most), Some(all)) => list.push(format!(
-            "{} saves 90 % of the misses that any LRU cache can save, {} saves all; the other {:.1} % of references are first \
-             uses, which miss in any cache",
+            "with {} LRU saves 90 % of the misses that it can save at any size, with {} all of them; {rest}",
             size(most),
             size(all),
-            100.0 * curve.distinct() as f64 / curve.references() as f64
         )),
-        _ => list.push("no block is used twice: no cache of any size would ever hit".to_owned()),
+        _ => list.push("nothing is used twice: no cache of any size would ever hit".to_owned()),
     }
     list
 }

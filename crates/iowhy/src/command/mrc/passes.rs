@@ -33,6 +33,8 @@ pub(super) struct Plan<'a> {
     pub(super) unit: Unit,
     pub(super) counted: Counted,
     pub(super) sampling: Option<Sampling>,
+    /// Whether other caches than LRU will be run.
+    pub(super) second_pass: bool,
     pub(super) quiet: bool,
 }
 
@@ -131,7 +133,7 @@ pub(super) fn first(plan: Plan<'_>) -> Result<First, Problem> {
     let (memory, most) = limits();
     let mut sized = false;
     let wants_bytes = |trace: &Trace| plan.unit == Unit::Objects && trace.has_sizes();
-    let mut kept = plan.sampling.is_none().then(Kept::default);
+    let mut kept = (plan.sampling.is_none() && plan.second_pass).then(Kept::default);
     let lru = match plan.sampling {
         Some(sampling) => {
             let mut shards = Shards::new(sampling);
@@ -156,15 +158,14 @@ pub(super) fn first(plan: Plan<'_>) -> Result<First, Problem> {
                 ids.clear();
                 table.numbers(keys, &mut ids).map_err(|_| too_many(plan.unit, most, memory))?;
                 match bytes {
-                    Some(bytes) => {
-                        sized = true;
-                        counter.references_of_sizes(&ids, bytes);
-                    }
+                    Some(bytes) => counter.references_of_sizes(&ids, bytes),
                     None => counter.references(&ids),
                 }
                 keep(&mut kept, &ids, bytes, again, memory)
             })?;
-            Lru::Exact(counter.finish())
+            let curve = counter.finish();
+            sized = curve.sizes_differ();
+            Lru::Exact(curve)
         }
     };
     drop(meter);

@@ -46,6 +46,7 @@ pub struct Shown<'a> {
 pub fn room(room: u64, unit: Unit) -> String {
     match unit {
         Unit::Blocks(bytes) => Bytes(room.saturating_mul(bytes)).to_string(),
+        Unit::Objects if room == 1 => "1 object".to_owned(),
         Unit::Objects => format!("{} objects", count(room)),
     }
 }
