@@ -1,9 +1,11 @@
 //! Speed, shown as paired ratios within one run: our loop against a bare one and against fio, in interleaved rounds,
-//! each ratio with its interval. What watching costs is in [`watching`], cache policies are in
-//! [`policies`]. Prints; asserts nothing, because a shared machine proves nothing by one number.
+//! each ratio with its interval. What watching costs is in [`watching`], cache policies are in [`policies`], the timed
+//! simulator in [`timed`], how fast traces are read in [`traces`]. Prints; asserts nothing, because a shared machine
+//! proves nothing by one number.
 
 mod policies;
 mod timed;
+mod traces;
 mod watching;
 
 use std::fs::File;
@@ -25,8 +27,9 @@ const POLICY_ROUNDS: usize = 3;
 /// The one part that was asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Only {
-    None,
+    Nothing,
     Watching,
+    Traces,
     Policies,
     Timed,
 }
@@ -35,13 +38,15 @@ enum Only {
 type Outcome<T> = Result<T, String>;
 
 /// Builds the release binary and measures it. `--rounds N` changes the number of rounds (default 11); `watching`
-/// measures only what watching costs, `policies` only cache policies, `timed` only the timed simulator (rounds default 3 there).
+/// measures only what watching costs, `traces` only how fast traces are read, `policies` only cache policies, `timed` only
+/// the timed simulator (rounds default 3 for the last two).
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     let (only, rest) = match arguments {
         ["watching", rest @ ..] => (Only::Watching, rest),
+        ["traces", rest @ ..] => (Only::Traces, rest),
         ["policies", rest @ ..] => (Only::Policies, rest),
         ["timed", rest @ ..] => (Only::Timed, rest),
-        rest => (Only::None, rest),
+        rest => (Only::Nothing, rest),
     };
     let rounds = match rest {
         [] => {
@@ -53,7 +58,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         }
         ["--rounds", n] if n.parse::<usize>().is_ok_and(|n| n >= 3) => n.parse().unwrap_or(11),
         _ => {
-            eprintln!("usage: cargo xtask bench [watching|policies|timed] [--rounds N], N at least 3");
+            eprintln!("usage: cargo xtask bench [watching|traces|policies|timed] [--rounds N], N at least 3");
             return ExitCode::from(2);
         }
     };
@@ -87,6 +92,10 @@ fn measure(root: &Path, rounds: usize, only: Only) -> Outcome<()> {
     if only == Only::Timed {
         return timed::measure(root, &target, rounds);
     }
+    if only == Only::Traces {
+        heading(rounds);
+        return traces::measure(root, &target, rounds);
+    }
     let built = Command::new("cargo")
         .args(["build", "--quiet", "--release", "--package", "iowhy"])
         .current_dir(root)
@@ -115,7 +124,9 @@ fn measure(root: &Path, rounds: usize, only: Only) -> Outcome<()> {
     }
     watching::measure(root, &target, &iowhy, &file.path, rounds)?;
     println!();
-    policies::measure(root, &target, POLICY_ROUNDS)
+    policies::measure(root, &target, POLICY_ROUNDS)?;
+    timed::measure(root, &target, POLICY_ROUNDS)?;
+    traces::measure(root, &target, rounds)
 }
 
 fn heading(rounds: usize) {

@@ -1,5 +1,5 @@
-//! Which format a file is of, from its first bytes: each format answers that it fits, that it does not, or that it must see
-//! more. One answer is taken, several are an error that lists them.
+//! Which format a file is of, from its first bytes: each format answers that it fits, that it does not, or that it
+//! must see more. One answer is taken, several are an error that lists them.
 //!
 //! Invariant: nothing is guessed. A file that could be two things is neither until the user says so.
 

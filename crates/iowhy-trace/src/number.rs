@@ -20,8 +20,8 @@ pub(crate) fn digits(text: &[u8]) -> (u64, usize) {
     (value, count)
 }
 
-/// The digits at the beginning of eight characters, the first in the lowest byte: all at once, because a loop over numbers of unlike
-/// length is mispredicted once a number.
+/// The digits at the beginning of eight characters, the first in the lowest byte: all at once, because a loop over
+/// numbers of unlike length is mispredicted once a number.
 #[inline]
 fn up_to_eight(characters: u64) -> (u64, usize) {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -32,7 +32,8 @@ fn up_to_eight(characters: u64) -> (u64, usize) {
     if count == 0 {
         return (0, 0);
     }
-    // What follows the digits is shifted out, zeros come in front; then neighbours are joined to numbers below 100, 10^4, 10^8.
+    // What follows the digits is shifted out, zeros come in front; then neighbours are joined to numbers below 100,
+    // 10^4, 10^8.
     let values = values << (64 - 8 * count);
     let pairs = (values.wrapping_mul(10).wrapping_add(values >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;

@@ -110,6 +110,7 @@ pub struct Trace {
     name: String,
     format: Format,
     compression: Compression,
+    action: BlockAction,
     progress: crate::input::Progress,
     losses: Losses,
     last_time_ns: u64,
@@ -133,8 +134,8 @@ pub(crate) const BACKWARDS: &str = "time runs backwards: kept as it is";
 /// Opens a trace file, or stdin for `-`, and finds out its format unless `options` names it.
 ///
 /// # Errors
-/// A refusal when the file cannot be opened, is empty, is of no format that is known, or could be of several; options that
-/// do not fit the format; a failure when its first bytes cannot be read.
+/// A refusal when the file cannot be opened, is empty, is of no format that is known, or could be of several; options
+/// that do not fit the format; a failure when its first bytes cannot be read.
 pub fn open(path: &Path, options: &Options) -> Result<Trace, Problem> {
     let name = if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() };
     let input = Input::open(path).map_err(refusal)?;
@@ -176,6 +177,7 @@ fn begin(name: String, mut input: Input, options: &Options) -> Result<Trace, Pro
         name,
         format,
         compression,
+        action: options.action,
         progress,
         losses: Losses::default(),
         last_time_ns: 0,
@@ -246,6 +248,11 @@ impl Trace {
     /// How it was compressed.
     pub fn compression(&self) -> Compression {
         self.compression
+    }
+
+    /// Which step through the block layer is the request, where the trace has several.
+    pub fn action(&self) -> Option<BlockAction> {
+        matches!(self.format, Format::Blktrace | Format::Blkparse).then_some(self.action)
     }
 
     /// What its numbers address. Some files say so themselves, at their beginning: ask after the first batch.

@@ -33,6 +33,8 @@ pub struct Arrival {
     pub from_kernel: bool,
     /// The process that sent it; 0: none, or one that cannot be seen from here.
     pub sender: u32,
+    /// When it arrived, by CLOCK_MONOTONIC in nanoseconds: we may come to it much later.
+    pub at_ns: u64,
 }
 
 /// Hears signals while it lives.
@@ -83,12 +85,16 @@ impl Signals {
 
     /// The next signal that arrived, if any. Does not wait.
     pub fn next(&self) -> Option<Arrival> {
-        let mut message = [0u8; 6];
+        let mut message = [0u8; MESSAGE];
         match rustix::io::retry_on_intr(|| rustix::io::read(&self.read_end, &mut message)) {
-            Ok(6) => {
-                let [signal, from_kernel, sender @ ..] = message;
-                let sender = u32::from_ne_bytes(sender);
-                Some(Arrival { signal: i32::from(signal), from_kernel: from_kernel != 0, sender })
+            Ok(MESSAGE) => {
+                let [signal, from_kernel, a, b, c, d, at @ ..] = message;
+                Some(Arrival {
+                    signal: i32::from(signal),
+                    from_kernel: from_kernel != 0,
+                    sender: u32::from_ne_bytes([a, b, c, d]),
+                    at_ns: u64::from_ne_bytes(at),
+                })
             }
             Ok(_) | Err(_) => None,
         }
@@ -106,22 +112,31 @@ impl Drop for Signals {
     }
 }
 
-/// The handler: six bytes (the signal, whether the kernel sent it, who did) into the pipe. A pipe that is full holds requests enough.
+/// Bytes of a message from the handler; below PIPE_BUF, so that each is written and read whole.
+const MESSAGE: usize = 14;
+
+/// The handler: a message (the signal, whether the kernel sent it, who did, when) into the pipe. A pipe that is full holds requests enough.
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     let fd = WRITE_END.load(Ordering::Acquire);
     if fd < 0 {
         return;
     }
-    // SAFETY: the kernel hands over a valid siginfo with SA_SIGINFO. write(2) is async-signal-safe, and the errno that
-    // it may change is put back.
+    // SAFETY: the kernel hands over a valid siginfo with SA_SIGINFO. write(2) and clock_gettime(2) are async-signal-safe,
+    // and the errno that they may change is put back. A zeroed timespec is a valid value.
     unsafe {
         let from_kernel = !info.is_null() && (*info).si_code == libc::SI_KERNEL;
         let sent =
             !info.is_null() && matches!((*info).si_code, libc::SI_USER | libc::SI_QUEUE | libc::SI_TKILL);
         let sender = if sent { (*info).si_pid() as u32 } else { 0 };
-        let [a, b, c, d] = sender.to_ne_bytes();
-        let message = [signal as u8, u8::from(from_kernel), a, b, c, d];
         let errno = *libc::__errno_location();
+        let mut now: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now);
+        let at_ns = (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64);
+        let mut message = [0u8; MESSAGE];
+        message[0] = signal as u8;
+        message[1] = u8::from(from_kernel);
+        message[2..6].copy_from_slice(&sender.to_ne_bytes());
+        message[6..].copy_from_slice(&at_ns.to_ne_bytes());
         libc::write(fd, message.as_ptr().cast(), message.len());
         *libc::__errno_location() = errno;
     }
@@ -225,7 +240,10 @@ mod tests {
             // SAFETY: raising a signal whose handler was just installed.
             unsafe { libc::raise(libc::SIGTERM) };
             let sender = std::process::id();
-            assert_eq!(signals.next(), Some(Arrival { signal: libc::SIGTERM, from_kernel: false, sender }));
+            let arrival = signals.next().expect("it was raised");
+            assert!(arrival.at_ns > 0);
+            let at_ns = arrival.at_ns;
+            assert_eq!(arrival, Arrival { signal: libc::SIGTERM, from_kernel: false, sender, at_ns });
             assert_eq!(signals.next(), None);
         }
         drop(signals);

@@ -1,7 +1,8 @@
 //! What `blktrace` writes: records of 48 bytes, each followed by `pdu_len` bytes of its own. Source: `blktrace_api.h`.
 //!
-//! `u32 magic (0x656174 and a version), u32 sequence, u64 time_ns, u64 sector, u32 bytes, u32 action, u32 pid, u32 device,
-//! u32 cpu, u16 error, u16 pdu_len`. The low half of the action is the step, the high half says what kind of request it is.
+//! `u32 magic (0x656174 and a version), u32 sequence, u64 time_ns, u64 sector, u32 bytes, u32 action, u32 pid, u32
+//! device, u32 cpu, u16 error, u16 pdu_len`. The low half of the action is the step, the high half says what kind of
+//! request it is.
 
 use iowhy_core::request::{Marks, Op, Request};
 

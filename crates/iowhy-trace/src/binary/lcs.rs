@@ -1,13 +1,14 @@
 //! libCacheSim's LCS: a header, then records of one size. Three generations of headers are about:
 //!
-//! - with a text of field types (1024 bytes): magic, `char types[240]` as of Python's struct, nine numbers of fields from 1
+//! - with a text of field types (1024 bytes): magic, `char types[240]` as of Python's struct, nine numbers of fields
+//!   from 1
 //!   (id, size, time, last and next use, operation, ttl, tenant, content), counts, size of a record, version, magic;
 //! - with a version and statistics, 1024 bytes, versions 1 and 2;
 //! - with a version and more statistics, 8192 bytes, versions 1 to 8.
 //!
 //! Records: version 1 as oracleGeneral; version 2 `u32 time_s, u64 id, u32 size, u8 op, u24 tenant, i64 next`; version 3
-//! `u32 time_s, u64 id, i64 size, u8 op, u24 tenant, u32 ttl, i64 next`; from version 4 on with 1, 2, 4, 8, 16 features of
-//! 4 bytes behind it. All little-endian and packed. Source: libCacheSim's `lcs.h` of 2023 and of 2024.
+//! `u32 time_s, u64 id, i64 size, u8 op, u24 tenant, u32 ttl, i64 next`; from version 4 on with 1, 2, 4, 8, 16
+//! features of 4 bytes behind it. All little-endian and packed. Source: libCacheSim's `lcs.h` of 2023 and of 2024.
 
 use iowhy_core::request::{Op, Request};
 

@@ -36,8 +36,8 @@ little_endian!(u16_at, u16, 2);
 little_endian!(u32_at, u32, 4);
 little_endian!(u64_at, u64, 8);
 
-/// The next use as libCacheSim writes it: the number of a request, counted from 1 (or, by other tools, from `base` 0); -1 or
-/// the largest number for never. Ours counts from 0, where 0 stands for "not said".
+/// The next use as libCacheSim writes it: the number of a request, counted from 1 (or, by other tools, from `base` 0);
+/// -1 or the largest number for never. Ours counts from 0, where 0 stands for "not said".
 #[inline]
 pub(crate) fn next_use(value: u64, base: u64) -> u64 {
     if value >= i64::MAX as u64 { NEVER } else { value.saturating_sub(base) }

@@ -1,5 +1,5 @@
-//! libCacheSim's oracleGeneral: `u32 time_s, u64 id, u32 size, i64 next` in 24 bytes, and oracleGeneralOpNS with a `u8` of
-//! operation and a `u16` of name space before the next use, in 27. Little-endian, packed, no header. The next
+//! libCacheSim's oracleGeneral: `u32 time_s, u64 id, u32 size, i64 next` in 24 bytes, and oracleGeneralOpNS with a
+//! `u8` of operation and a `u16` of name space before the next use, in 27. Little-endian, packed, no header. The next
 //! use is the number of a request; see [`base`] for where it counts from.
 
 use iowhy_core::request::{Op, Request};
@@ -72,8 +72,8 @@ impl RecordParser for OracleGeneralOpNs {
     }
 }
 
-/// Whether the next uses in sight count requests from 1 or from 0: libCacheSim's own converters count from 1, others from 0.
-/// A next use that is in sight must be of the same object.
+/// Whether the next uses in sight count requests from 1 or from 0: libCacheSim's own converters count from 1, others
+/// from 0. A next use that is in sight must be of the same object.
 pub(super) fn base(head: &[u8], op_and_name_space: bool) -> u64 {
     let (wrong_from_1, wrong_from_0) = wrong_links(head, op_and_name_space);
     u64::from(wrong_from_1 <= wrong_from_0)
@@ -104,8 +104,8 @@ fn layout(op_and_name_space: bool) -> (usize, usize) {
 /// Records that are looked at.
 const SEEN: usize = 1000;
 
-/// There is no magic number: times must not fall, sizes be below 2^31, and every next use lie ahead or be none. Where a next use is in
-/// sight, it must be of the same object: chance does not do that.
+/// There is no magic number: times must not fall, sizes be below 2^31, and every next use lie ahead or be none. Where
+/// a next use is in sight, it must be of the same object: chance does not do that.
 pub(super) fn fits(head: &[u8], complete: bool, op_and_name_space: bool) -> Fit {
     let (size, at) = layout(op_and_name_space);
     if cannot_be(head, complete, size) {

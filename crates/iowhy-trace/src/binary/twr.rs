@@ -1,5 +1,6 @@
-//! twr, Twitter's cache traces in binary: `u32 time_s, u64 id, u32 sizes, u32 op and ttl` in 20 bytes; twrNS appends a `u16`
-//! of name space. The sizes are those of key (upper 10 bits) and value (lower 22), the operation is in the upper 8 bits.
+//! twr, Twitter's cache traces in binary: `u32 time_s, u64 id, u32 sizes, u32 op and ttl` in 20 bytes; twrNS appends a
+//! `u16` of name space. The sizes are those of key (upper 10 bits) and value (lower 22), the operation is in the upper
+//! 8 bits.
 
 use iowhy_core::request::{Op, Request};
 

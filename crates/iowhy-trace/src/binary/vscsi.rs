@@ -1,8 +1,8 @@
 //! VMware vscsi traces: SCSI commands of one virtual disk, with addresses in sectors of 512 bytes.
 //!
-//! Version 1, 32 bytes: `u32 serial, u32 bytes, u32 segments, u16 command, u16 version, u64 sector, u64 time_us`. Version 2,
-//! 40 bytes: `u16 command, u16 version, u32 serial, u32 bytes, u32 segments, u64 sector, u64 time_us, u64 response_us`. The
-//! version is in the upper byte of its field.
+//! Version 1, 32 bytes: `u32 serial, u32 bytes, u32 segments, u16 command, u16 version, u64 sector, u64 time_us`.
+//! Version 2, 40 bytes: `u16 command, u16 version, u32 serial, u32 bytes, u32 segments, u64 sector, u64 time_us, u64
+//! response_us`. The version is in the upper byte of its field.
 
 use iowhy_core::request::{Op, Request};
 

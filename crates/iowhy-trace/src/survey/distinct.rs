@@ -1,8 +1,8 @@
 //! How many different things: exact up to a stated number, then from a sample that is chosen by hash.
 //!
-//! A thing is in the sample if its hash is below a threshold; when the table is full the threshold is halved and what lies
-//! above it is thrown out. So the sample is as good at the end as if its size had been known before (Waldspurger et al.,
-//! FAST 2015, for cache curves). Invariant: memory is [`MOST_KEPT`] entries a table, about 40 MiB.
+//! A thing is in the sample if its hash is below a threshold; when the table is full the threshold is halved and what
+//! lies above it is thrown out. So the sample is as good at the end as if its size had been known before (Waldspurger
+//! et al., FAST 2015, for cache curves). Invariant: memory is [`MOST_KEPT`] entries a table, about 40 MiB.
 
 use crate::hash::{self, NumberMap};
 
@@ -62,7 +62,8 @@ impl Sample {
             (sum + value, squares + value * value)
         });
         let rate = 0.5f64.powi(self.halvings as i32);
-        // Each thing is in with probability `rate`: the variance of the sum over it is (1 - rate) / rate^2 times the squares.
+        // Each thing is in with probability `rate`: the variance of the sum over it is (1 - rate) / rate^2 times the
+        // squares.
         let deviation = ((1.0 - rate) * squares).sqrt() / rate;
         Amount { value: sum / rate, error: 1.96 * deviation }
     }

@@ -1,7 +1,7 @@
 //! A trace in one screen: counts, sizes, distinct bytes, order, time, latency. Arithmetic alone; no printing.
 //!
-//! Invariant: memory is bounded whatever the trace (see [`distinct`] and the constants here); what had to be estimated says
-//! so, with its error.
+//! Invariant: memory is bounded whatever the trace (see [`distinct`] and the constants here); what had to be estimated
+//! says so, with its error.
 
 pub mod distinct;
 
@@ -204,8 +204,8 @@ impl Survey {
         (self.other_sizes == 0).then_some(self.sizes.len())
     }
 
-    /// The size that a share `p` (0 to 1) of transfers does not exceed; exact, or the upper end of a power of two where sizes
-    /// were too many to count.
+    /// The size that a share `p` (0 to 1) of transfers does not exceed; exact, or the upper end of a power of two
+    /// where sizes were too many to count.
     pub fn size_quantile(&self, p: f64) -> u64 {
         let total = self.transfers().requests;
         let rank = ((p.clamp(0.0, 1.0) * total as f64).ceil() as u64).clamp(1, total.max(1));

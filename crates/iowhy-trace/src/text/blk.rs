@@ -1,7 +1,7 @@
 //! Events of the block layer as requests: what blktrace's binary files and blkparse's text have in common.
 //!
-//! A request passes several steps; one of them is taken as the request, see [`BlockAction`]. Issued requests wait here for
-//! their completion. Invariant: at most [`MOST_PENDING`] wait.
+//! A request passes several steps; one of them is taken as the request, see [`BlockAction`]. Issued requests wait here
+//! for their completion. Invariant: at most [`MOST_PENDING`] wait.
 
 use iowhy_core::request::{Marks, Op, Request};
 
@@ -126,8 +126,8 @@ fn device_name(device: u32) -> String {
     format!("{},{}", device >> 20, device & 0xf_ffff)
 }
 
-/// The letters that blkparse prints for what a request is: `F` (flush) first, then `D`, `W`, `R` or `N`, then `F` (forced unit access),
-/// `A` (read-ahead), `S` (sync), `M` (metadata).
+/// The letters that blkparse prints for what a request is: `F` (flush) first, then `D`, `W`, `R` or `N`, then `F`
+/// (forced unit access), `A` (read-ahead), `S` (sync), `M` (metadata).
 pub(crate) fn letters(rwbs: &[u8]) -> Option<(Op, Marks)> {
     let mut marks = Marks::default();
     let (flush, rest) = match rwbs {

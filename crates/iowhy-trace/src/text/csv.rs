@@ -9,7 +9,7 @@ use iowhy_core::request::{Marks, Op, Request};
 use memchr::memchr;
 
 pub(crate) use columns::OWN_HEADER;
-use columns::{Column, Columns};
+use columns::{Column, Columns, Time};
 
 use super::{LineParser, Refusal, whole_lines};
 use crate::detect::Fit;
@@ -114,6 +114,9 @@ impl LineParser for Csv {
 
 const REFUSED: Refusal = "a field is no number, or fields are missing: left out";
 
+const BEYOND: Refusal = "time beyond 584 years: left out; if it is in milli-, micro- or nanoseconds, say so with \
+                         `--columns time_us=...`";
+
 /// A line without quotes; one with quotes is refused.
 #[inline]
 fn plain(line: &[u8], columns: &Columns, sink: &mut Sink<'_>) -> Result<Request, Refusal> {
@@ -211,8 +214,8 @@ fn value(column: Column, field: &[u8], request: &mut Request, sink: &mut Sink<'_
     let number = |field| number::integer(field).ok_or(REFUSED);
     match column {
         Column::Skip => {}
-        Column::Time(unit) => request.time_ns = number::scaled(field, unit.digits()).ok_or(REFUSED)?,
-        Column::Latency(unit) => request.latency_ns = number::scaled(field, unit.digits()).ok_or(REFUSED)?,
+        Column::Time(unit) => request.time_ns = time(field, unit)?,
+        Column::Latency(unit) => request.latency_ns = time(field, unit)?,
         Column::Id => request.object = number::whole(field).unwrap_or_else(|| hash::of_name(field)),
         Column::Offset => request.offset = number(field)?,
         Column::OffsetSectors => request.offset = number(field)?.checked_mul(512).ok_or(REFUSED)?,
@@ -226,6 +229,14 @@ fn value(column: Column, field: &[u8], request: &mut Request, sink: &mut Sink<'_
         Column::Name => sink.names.put(request.object, field),
     }
     Ok(())
+}
+
+/// A time in nanoseconds. One that does not fit is most often in a smaller unit than the column says.
+fn time(field: &[u8], unit: Time) -> Result<u64, Refusal> {
+    number::scaled(field, unit.digits()).ok_or(match number::leading(field) {
+        Some((_, [] | [b'.', ..])) => BEYOND,
+        _ => REFUSED,
+    })
 }
 
 /// A header that names an id, or columns of the user's: then any first line with a separator.

@@ -1,4 +1,5 @@
-//! Formats made of records: oracleGeneral, LCS version 3, vscsi version 2. Their fields are described where they are read.
+//! Formats made of records: oracleGeneral, LCS version 3, vscsi version 2. Their fields are described where they are
+//! read.
 
 use iowhy_core::request::{Op, Request};
 

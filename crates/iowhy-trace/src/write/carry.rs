@@ -52,8 +52,9 @@ pub(super) fn moves_bytes(request: &Request, losses: &mut Losses) -> bool {
 /// Bits of a sector in an id that holds an address; the device is above them.
 const SECTOR_BITS: u32 = 48;
 
-/// One number for what a request asks for. Keys stay as they are. An address becomes its sector of 512 bytes, with the device or file times 2^48
-/// added, which is what other tools use; where that does not hold (an offset within a sector), a hash of object and offset.
+/// One number for what a request asks for. Keys stay as they are. An address becomes its sector of 512 bytes, with the
+/// device or file times 2^48 added, which is what other tools use; where that does not hold (an offset within a
+/// sector), a hash of object and offset.
 #[inline]
 pub(super) fn id(request: &Request, kind: Kind, losses: &mut Losses) -> u64 {
     if kind == Kind::Keys && request.offset == 0 {

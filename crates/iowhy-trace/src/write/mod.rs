@@ -183,7 +183,8 @@ pub fn create(
     Ok(Writer::new(encoder, Target::Named { file, path: path.to_owned(), done: false }, name))
 }
 
-/// Begins a trace in a file of the caller's, which must be open for reading and writing and is written from the beginning.
+/// Begins a trace in a file of the caller's, which must be open for reading and writing and is written from the
+/// beginning.
 ///
 /// # Errors
 /// A refusal when the format cannot be written.

@@ -1,4 +1,5 @@
-//! Formats made of lines: our own CSV, fio's iologs, DiskSim, a list of ids. Their fields are described where they are read.
+//! Formats made of lines: our own CSV, fio's iologs, DiskSim, a list of ids. Their fields are described where they are
+//! read.
 
 use std::io::Write as _;
 

@@ -10,8 +10,13 @@ use proptest::prelude::*;
 
 use crate::common::{all_golden, open, to_end};
 
-/// Changed copies of each golden file.
-const ROUNDS: usize = 1500;
+/// Changed copies of each golden file; `IOWHY_FUZZ_ROUNDS` asks for another number, `IOWHY_FUZZ_SEED` for another seed.
+const ROUNDS: u64 = 1500;
+const SEED: u64 = 20;
+
+fn from_environment(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
 
 /// Reads bytes in every way; what comes out is summed up, too.
 fn survives(bytes: &[u8], options: &Options) {
@@ -79,10 +84,11 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
 #[test]
 fn changed_files_of_every_format_are_read_or_refused() {
     let all = all_golden();
-    let mut rng = Rng::new(20);
+    let seed = from_environment("IOWHY_FUZZ_SEED", SEED);
+    let mut rng = Rng::new(seed);
     for (name, golden) in &all {
         let format = open(golden.clone(), &Options::default()).unwrap().format();
-        for round in 0..ROUNDS {
+        for round in 0..from_environment("IOWHY_FUZZ_ROUNDS", ROUNDS) {
             let mut bytes = golden.clone();
             // Large headers and long captures: most of the work is on the part that varies.
             let other = &all[rng.below(all.len() as u64) as usize].1;
@@ -94,7 +100,7 @@ fn changed_files_of_every_format_are_read_or_refused() {
                 survives(&bytes, &found);
                 survives(&bytes, &forced);
             });
-            assert!(result.is_ok(), "{name}, round {round}: {}", bytes.escape_ascii());
+            assert!(result.is_ok(), "{name}, seed {seed}, round {round}: {}", bytes.escape_ascii());
         }
     }
 }

@@ -207,6 +207,10 @@ fn columns_of_the_user() {
         read.requests,
         [Request { time_ns: 1_000_000_000, object: 5, bytes: 1, ..Request::default() }]
     );
+    let read = open(b"time,id\n1577808144360767,1\n".to_vec(), &Options::default())
+        .and_then(|t| to_end(t, 10))
+        .unwrap();
+    assert_eq!((read.requests.len(), read.lost("--columns time_us")), (0, 1));
     for (text, columns, words) in [
         (&b"1,2\n"[..], "time=1,id=x", "header does not have"),
         (b"1,2\n", "id=0", "columns count from 1"),

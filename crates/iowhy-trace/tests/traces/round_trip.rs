@@ -115,7 +115,7 @@ proptest! {
 
     #[test]
     fn vscsi_keeps_transfers(requests in list(transfer())) {
-        let requests: Vec<Request> = requests.into_iter().map(|r| Request { object: 0, bytes: r.bytes % (1 << 32) | 512, ..r }).collect();
+        let requests: Vec<Request> = requests.into_iter().map(|r| Request { object: 0, bytes: (r.bytes % (1 << 32)) | 512, ..r }).collect();
         let (read, written) = there_and_back(&requests, Format::Vscsi2, Kind::Blocks);
         prop_assert_eq!(&read.requests, &requests);
         prop_assert!(written.losses.is_empty());

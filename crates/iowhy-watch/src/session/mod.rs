@@ -101,13 +101,11 @@ fn command(program: &OsString, arguments: &[OsString], options: &Options<'_>) ->
         match pump
             .turn(&Target { pidfd: child.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption)
         {
-            Turn::Signal(arrival) => {
-                match requests.answer(perf::now_ns(), arrival, reach(&arrival, &child)) {
-                    Answer::Nothing => {}
-                    Answer::PassOn(signal) => child.signal(signal),
-                    Answer::End => break End::Running,
-                }
-            }
+            Turn::Signal(arrival) => match requests.answer(arrival, reach(&arrival, &child)) {
+                Answer::Nothing => {}
+                Answer::PassOn(signal) => child.signal(signal),
+                Answer::End => break End::Running,
+            },
             Turn::Quiet => {}
         }
         if let Some(end) = child.ended() {
@@ -143,9 +141,7 @@ fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<P
         match pump
             .turn(&Target { pidfd: existing.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption)
         {
-            Turn::Signal(arrival)
-                if requests.answer(perf::now_ns(), arrival, Reach::NotOurs) == Answer::End =>
-            {
+            Turn::Signal(arrival) if requests.answer(arrival, Reach::NotOurs) == Answer::End => {
                 break End::Running;
             }
             Turn::Signal(_) | Turn::Quiet => {}

@@ -43,8 +43,10 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// The answer to a signal.
-    pub(super) fn answer(&mut self, now_ns: u64, arrival: Arrival, reach: Reach) -> Answer {
+    /// The answer to a signal. Its own time counts, not when we come to it: two requests that were made apart stay two
+    /// however busy we were.
+    pub(super) fn answer(&mut self, arrival: Arrival, reach: Reach) -> Answer {
+        let now_ns = arrival.at_ns;
         if reach == Reach::NotOurs {
             return Answer::End;
         }
@@ -80,19 +82,19 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn sent(signal: i32) -> Arrival {
-        Arrival { signal, from_kernel: false, sender: 1 }
+    fn sent(signal: i32, at_ns: u64) -> Arrival {
+        Arrival { signal, from_kernel: false, sender: 1, at_ns }
     }
 
-    fn typed(signal: i32) -> Arrival {
-        Arrival { signal, from_kernel: true, sender: 0 }
+    fn typed(signal: i32, at_ns: u64) -> Arrival {
+        Arrival { signal, from_kernel: true, sender: 0, at_ns }
     }
 
     #[test]
     fn what_was_sent_to_us_alone_is_passed_on_once() {
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
             let mut r = Requests::default();
-            let mut answer = |ms| r.answer(ms * MS, sent(signal), Reach::UsAlone);
+            let mut answer = |ms| r.answer(sent(signal, ms * MS), Reach::UsAlone);
             assert_eq!(answer(1000), Answer::PassOn(signal));
             assert_eq!(answer(1001), Answer::Nothing, "an echo");
             assert_eq!(answer(2000), Answer::End);
@@ -108,8 +110,8 @@ mod tests {
             (libc::SIGINT, Answer::PassOn(libc::SIGINT)),
         ] {
             let mut r = Requests::default();
-            r.answer(0, sent(signal), Reach::UsAlone);
-            assert_eq!(r.answer(60_000 * MS, sent(signal), Reach::UsAlone), then);
+            r.answer(sent(signal, 0), Reach::UsAlone);
+            assert_eq!(r.answer(sent(signal, 60_000 * MS), Reach::UsAlone), then);
         }
     }
 
@@ -117,39 +119,39 @@ mod tests {
     fn messages_are_passed_on_each_time() {
         let mut r = Requests::default();
         for ms in [0, 1, 300] {
-            assert_eq!(r.answer(ms * MS, sent(libc::SIGUSR1), Reach::UsAlone), Answer::PassOn(libc::SIGUSR1));
+            assert_eq!(r.answer(sent(libc::SIGUSR1, ms * MS), Reach::UsAlone), Answer::PassOn(libc::SIGUSR1));
         }
-        assert_eq!(r.answer(MS, sent(libc::SIGUSR2), Reach::CommandToo), Answer::Nothing);
+        assert_eq!(r.answer(sent(libc::SIGUSR2, MS), Reach::CommandToo), Answer::Nothing);
     }
 
     #[test]
     fn a_stronger_request_is_passed_on_as_well() {
         let mut r = Requests::default();
-        r.answer(0, sent(libc::SIGINT), Reach::UsAlone);
-        assert_eq!(r.answer(MS, sent(libc::SIGTERM), Reach::UsAlone), Answer::PassOn(libc::SIGTERM));
+        r.answer(sent(libc::SIGINT, 0), Reach::UsAlone);
+        assert_eq!(r.answer(sent(libc::SIGTERM, MS), Reach::UsAlone), Answer::PassOn(libc::SIGTERM));
     }
 
     #[test]
     fn keys_are_for_the_command() {
         let mut r = Requests::default();
         for ms in [0, 300, 600, 9000] {
-            assert_eq!(r.answer(ms * MS, typed(libc::SIGINT), Reach::CommandToo), Answer::Nothing);
+            assert_eq!(r.answer(typed(libc::SIGINT, ms * MS), Reach::CommandToo), Answer::Nothing);
         }
-        assert_eq!(r.answer(0, typed(libc::SIGQUIT), Reach::CommandToo), Answer::Nothing);
-        assert_eq!(r.answer(700 * MS, typed(libc::SIGQUIT), Reach::CommandToo), Answer::End);
+        assert_eq!(r.answer(typed(libc::SIGQUIT, 0), Reach::CommandToo), Answer::Nothing);
+        assert_eq!(r.answer(typed(libc::SIGQUIT, 700 * MS), Reach::CommandToo), Answer::End);
         let mut r = Requests::default();
-        assert_eq!(r.answer(0, typed(libc::SIGINT), Reach::UsAlone), Answer::PassOn(libc::SIGINT));
+        assert_eq!(r.answer(typed(libc::SIGINT, 0), Reach::UsAlone), Answer::PassOn(libc::SIGINT));
     }
 
     #[test]
     fn what_the_group_got_is_not_sent_twice() {
         let mut r = Requests::default();
-        assert_eq!(r.answer(0, sent(libc::SIGTERM), Reach::CommandToo), Answer::Nothing);
-        assert_eq!(r.answer(900 * MS, sent(libc::SIGTERM), Reach::CommandToo), Answer::End);
+        assert_eq!(r.answer(sent(libc::SIGTERM, 0), Reach::CommandToo), Answer::Nothing);
+        assert_eq!(r.answer(sent(libc::SIGTERM, 900 * MS), Reach::CommandToo), Answer::End);
     }
 
     #[test]
     fn a_process_that_is_not_ours_is_let_alone() {
-        assert_eq!(Requests::default().answer(0, typed(libc::SIGINT), Reach::NotOurs), Answer::End);
+        assert_eq!(Requests::default().answer(typed(libc::SIGINT, 0), Reach::NotOurs), Answer::End);
     }
 }

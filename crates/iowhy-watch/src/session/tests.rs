@@ -347,12 +347,16 @@ fn a_second_signal_ends_the_watch_and_leaves_the_command() {
         mark.display(),
         last.display()
     );
-    let watcher = in_another_process("", &script);
+    let mut watcher = in_another_process("", &script);
     await_file(&mark);
-    for _ in 0..2 {
+    // The kernel keeps one signal of a kind for a process that is not scheduled: on a busy machine two may be one.
+    for _ in 0..20 {
         // SAFETY: kill(2) takes any numbers; the process is our child.
         unsafe { libc::kill(watcher.id() as i32, libc::SIGTERM) };
         std::thread::sleep(Duration::from_millis(400));
+        if watcher.try_wait().unwrap().is_some() {
+            break;
+        }
     }
     let said = said(watcher);
     assert!(said.contains("ended Running law Ok(())"), "{said}");

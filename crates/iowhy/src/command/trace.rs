@@ -238,6 +238,10 @@ pub(super) fn about(trace: &Trace, command: &str, warnings: &[Warning]) -> Value
         "compression": trace.compression().id(),
         "kind": trace.kind().id(),
         "below_page_cache": trace.below_page_cache(),
+        "action": trace.action().map(|action| match action {
+            BlockAction::Queue => "queue",
+            BlockAction::Issue => "issue",
+        }),
         "read_requests": trace.requests(),
         "losses": losses(trace.losses()),
     })

@@ -9,7 +9,7 @@ use iowhy_core::units::{Bytes, count_rate, time};
 use iowhy_trace::survey::distinct::Amount;
 use iowhy_trace::survey::{Flow, Survey};
 use iowhy_trace::write::Written;
-use iowhy_trace::{Compression, Format, Kind, Losses, Trace};
+use iowhy_trace::{BlockAction, Compression, Format, Kind, Losses, Trace};
 
 use crate::render::paragraph::{cut, cut_path, wrap};
 use crate::render::table::{Align, layout};
@@ -28,7 +28,7 @@ pub const MARKS: [(Marks, &str); 7] = [
 ];
 
 /// Width of the first column of sums.
-const LABEL: usize = 12;
+const LABEL: usize = 13;
 
 fn line(text: &mut String, label: &str, value: &str, width: usize) {
     text.push_str(&wrap(value, width, &format!("  {label:LABEL$}"), &" ".repeat(LABEL + 2)));
@@ -84,15 +84,30 @@ fn heading(trace: &Trace, width: usize) -> String {
     };
     let format = trace.format();
     let mut text = String::new();
-    let first = format!("{}  {}: {}{packed}", trace.name(), format.id(), format.about());
-    let first = wrap(&first, width, "", "  ");
-    text.push_str(&first.replacen(trace.name(), &format!("{BOLD}{}{BOLD:#}", trace.name()), 1));
+    let name = cut_path(trace.name(), width);
+    let first = format!("{} ({}{packed})", format.about(), format.id());
+    text.push_str(&wrap(&first, width, &format!("{BOLD}{name}{BOLD:#}  "), "  "));
     let level = match trace.below_page_cache() {
         Some(true) => ", seen below a page cache: hits are not in it, so it says nothing about a cache above",
         Some(false) => ", seen above the page cache: what the program asked for",
         None => "; on which side of a page cache they were seen, the file does not say",
     };
     line(&mut text, "addresses", &format!("{}{level}", trace.kind().about()), width);
+    match trace.action() {
+        Some(BlockAction::Queue) => {
+            let words = "Q, as queued, before merging; `--action issue` takes D, which has latency";
+            line(&mut text, "a request is", words, width);
+        }
+        Some(BlockAction::Issue) => {
+            line(
+                &mut text,
+                "a request is",
+                "D, as issued to the device; latency is the time to its completion",
+                width,
+            );
+        }
+        None => {}
+    }
     text
 }
 
@@ -151,7 +166,7 @@ fn what(text: &mut String, trace: &Trace, survey: &Survey, width: usize) {
         Kind::Files => "files",
         Kind::Keys => "keys",
     };
-    line(text, things, &amount(survey.objects(), number), width);
+    line(text, things, &format!("{} read or written", amount(survey.objects(), number)), width);
     if !trace.has_sizes() {
         line(text, "sizes", "not in the file: each request counts as 1 byte", width);
         return;
@@ -203,8 +218,10 @@ fn when(text: &mut String, trace: &Trace, survey: &Survey, width: usize) {
     }
     match survey.streams() {
         Some(0 | 1) => {}
-        Some(n) => line(text, "askers", &format!("{} processes, threads or clients", count(n as u64)), width),
-        None => line(text, "askers", "more than 65,535 processes, threads or clients", width),
+        Some(n) => {
+            line(text, "streams", &format!("{} processes, threads or clients", count(n as u64)), width)
+        }
+        None => line(text, "streams", "more than 65,535 processes, threads or clients", width),
     }
     match survey.latency() {
         Some(h) => {
@@ -258,7 +275,7 @@ pub fn head(trace: &Trace, requests: &[Request], width: usize) -> String {
         columns.push(("time s", Align::Right, Box::new(move |r, _| since(r.time_ns, first_ns))));
     }
     if stream {
-        columns.push(("asker", Align::Right, Box::new(|r, _| r.stream.to_string())));
+        columns.push(("stream", Align::Right, Box::new(|r, _| r.stream.to_string())));
     }
     columns.push(("op", Align::Left, Box::new(|r, _| r.op.id().to_owned())));
     let title = if keys { "key" } else { "object" };
@@ -312,7 +329,7 @@ fn object(request: &Request, trace: &Trace) -> String {
 
 fn names_of(marks: Marks) -> String {
     let names: Vec<&str> = MARKS.iter().filter(|(mark, _)| marks.has(*mark)).map(|(_, name)| *name).collect();
-    cut(&names.join(" "), 24)
+    cut(&names.join(" "), 36)
 }
 
 /// What a conversion did.
@@ -329,8 +346,8 @@ pub fn converted(trace: &Trace, written: &Written, format: Format, path: &Path, 
         Bytes(written.bytes)
     );
     text.push_str(&wrap(&sentence, width, "", "  "));
-    text.push_str(&losses("read", trace.losses(), width));
-    text.push_str(&losses("written", &written.losses, width));
+    text.push_str(&losses("lost reading", trace.losses(), width));
+    text.push_str(&losses("lost writing", &written.losses, width));
     text
 }
 

@@ -14,6 +14,7 @@ mod destroy_data;
 mod record;
 mod scripted;
 mod sim;
+mod trace;
 mod traps;
 mod watch;
 mod watch_harm;

@@ -291,7 +291,7 @@ fn screens_are_as_expected() {
 }
 
 /// Holds text against a file of the repository; with `IOWHY_UPDATE=1` writes it there instead.
-fn assert_expected(name: &str, got: &str) {
+pub(crate) fn assert_expected(name: &str, got: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/expected").join(name);
     if std::env::var_os("IOWHY_UPDATE").is_some() {
         return std::fs::write(&path, got).unwrap();

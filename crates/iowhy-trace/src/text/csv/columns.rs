@@ -180,7 +180,8 @@ impl Columns {
         Columns::new(list, separator, Some(line.to_vec()))
     }
 
-    /// What the numbers address, as far as columns tell: sectors are those of devices, other offsets may be those of files.
+    /// What the numbers address, as far as columns tell: sectors are those of devices, other offsets may be those of
+    /// files.
     pub(super) fn kind(&self) -> Option<Kind> {
         let has = |wanted: &[Column]| self.list.iter().any(|column| wanted.contains(column));
         if has(&[Column::OffsetSectors, Column::SizeSectors]) {
@@ -196,8 +197,8 @@ impl Columns {
         self.separator = present.unwrap_or(b',');
     }
 
-    /// Whether a line that did not read as data is the header, perhaps come again where files were joined, or a first line
-    /// of names above columns that were given by number.
+    /// Whether a line that did not read as data is the header, perhaps come again where files were joined, or a first
+    /// line of names above columns that were given by number.
     #[cold]
     pub(super) fn is_header(&self, line: &[u8]) -> bool {
         match &self.header {

@@ -1,10 +1,10 @@
-//! What `strace -f -ttt -T` prints: calls on files as requests. Descriptors are followed through open, dup, fork and close;
-//! calls that were interrupted in print (`<unfinished ...>`) are joined with their end.
+//! What `strace -f -ttt -T` prints: calls on files as requests. Descriptors are followed through open, dup, fork and
+//! close; calls that were interrupted in print (`<unfinished ...>`) are joined with their end.
 //!
 //! Times are those of the beginning of a call, requests come in the order of ends (and are put in order behind this).
-//! Bytes are those that moved, not those that were asked for. What a trace of calls cannot show is counted: accesses through mappings,
-//! asynchronous interfaces, descriptors that were open before. Paths are as the program named them; relative ones are
-//! not resolved, except against a directory that it opened.
+//! Bytes are those that moved, not those that were asked for. What a trace of calls cannot show is counted: accesses
+//! through mappings, asynchronous interfaces, descriptors that were open before. Paths are as the program named them;
+//! relative ones are not resolved, except against a directory that it opened.
 
 mod call;
 mod descriptors;
@@ -19,7 +19,7 @@ use crate::number;
 use crate::reader::Sink;
 
 /// Calls that wait for the rest of their line at most, and how long each may be.
-const MOST_BEGUN: usize = 1 << 14;
+const MOST_BEGUN: usize = 1 << 12;
 const MOST_BEGUN_BYTES: usize = 16 << 10;
 
 /// The parser.
@@ -408,7 +408,8 @@ impl Strace {
         sink.push(Request { offset: offset_of_map(call.argument(5)), ..call.request(object, Op::Other) });
     }
 
-    /// Bytes from one descriptor to another; each end has an argument for the descriptor and may have one for an offset of its own.
+    /// Bytes from one descriptor to another; each end has an argument for the descriptor and may have one for an
+    /// offset of its own.
     fn copy(
         &mut self,
         call: &Call<'_>,
