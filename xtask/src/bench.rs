@@ -1,6 +1,7 @@
 //! Speed, shown as paired ratios within one run: our loop against a bare one and against fio, in interleaved rounds,
-//! each ratio with its interval. What watching costs is in [`watching`], how fast traces are read in [`traces`], cache
-//! policies are in [`policies`], the timed simulator in [`timed`]. Prints; asserts nothing, because a shared machine proves nothing by one number.
+//! each ratio with its interval. What watching costs is in [`watching`], cache policies are in [`policies`], the timed
+//! simulator in [`timed`], how fast traces are read in [`traces`]. Prints; asserts nothing, because a shared machine
+//! proves nothing by one number.
 
 mod policies;
 mod timed;
@@ -26,26 +27,26 @@ const POLICY_ROUNDS: usize = 3;
 /// The one part that was asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Only {
-    None,
+    Nothing,
     Watching,
+    Traces,
     Policies,
     Timed,
-    Traces,
 }
 
 /// What a benchmark step may fail with: text for people.
 type Outcome<T> = Result<T, String>;
 
 /// Builds the release binary and measures it. `--rounds N` changes the number of rounds (default 11); `watching`
-/// measures only what watching costs, `policies` only cache policies, `timed` only the timed simulator (rounds
-/// default 3 there), `traces` only how fast traces are read.
+/// measures only what watching costs, `traces` only how fast traces are read, `policies` only cache policies, `timed` only
+/// the timed simulator (rounds default 3 for the last two).
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     let (only, rest) = match arguments {
         ["watching", rest @ ..] => (Only::Watching, rest),
+        ["traces", rest @ ..] => (Only::Traces, rest),
         ["policies", rest @ ..] => (Only::Policies, rest),
         ["timed", rest @ ..] => (Only::Timed, rest),
-        ["traces", rest @ ..] => (Only::Traces, rest),
-        rest => (Only::None, rest),
+        rest => (Only::Nothing, rest),
     };
     let rounds = match rest {
         [] => {
@@ -57,7 +58,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         }
         ["--rounds", n] if n.parse::<usize>().is_ok_and(|n| n >= 3) => n.parse().unwrap_or(11),
         _ => {
-            eprintln!("usage: cargo xtask bench [watching|policies|timed|traces] [--rounds N], N at least 3");
+            eprintln!("usage: cargo xtask bench [watching|traces|policies|timed] [--rounds N], N at least 3");
             return ExitCode::from(2);
         }
     };
@@ -123,11 +124,9 @@ fn measure(root: &Path, rounds: usize, only: Only) -> Outcome<()> {
     }
     watching::measure(root, &target, &iowhy, &file.path, rounds)?;
     println!();
-    traces::measure(root, &target, rounds)?;
-    println!();
     policies::measure(root, &target, POLICY_ROUNDS)?;
-    println!();
-    timed::measure(root, &target, POLICY_ROUNDS)
+    timed::measure(root, &target, POLICY_ROUNDS)?;
+    traces::measure(root, &target, rounds)
 }
 
 fn heading(rounds: usize) {
