@@ -46,6 +46,51 @@ fn time(experiment: &Experiment, run: &str) -> Option<f64> {
         .and_then(|row| runs.figure(row, "time"))
 }
 
+impl Split {
+    /// Without the profiler's own functions.
+    pub fn net(&self) -> f64 {
+        self.copy + self.lookup + self.mapping + self.rest
+    }
+}
+
+/// What one run of 4K reads says of others in the same order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Costs {
+    /// Copy of a byte, ns.
+    pub byte: f64,
+    /// Look-up in the pool, for each read, ns.
+    pub lookup: f64,
+    /// Making a buffer's mapping, for each read that finds none, ns.
+    pub mapping: f64,
+    /// Everything else, for each read, ns.
+    pub rest: f64,
+    total_bytes: f64,
+}
+
+impl Costs {
+    /// From the profile of a run. `None` when it is not there.
+    pub fn of(experiment: &Experiment, run: &str) -> Option<Costs> {
+        let split = split(experiment, run)?;
+        let table = experiment.table(&format!("profile-{run}"))?;
+        let calls = |name: &str| table.figure(table.row_of("function", name)?, "calls");
+        let (reads, made) = (calls("copyout")?, calls("getnewbuf")?);
+        let total_bytes = experiment.fact("file-size")?;
+        Some(Costs {
+            byte: split.copy / total_bytes,
+            lookup: split.lookup / reads,
+            mapping: split.mapping / made,
+            rest: split.rest / reads,
+            total_bytes,
+        })
+    }
+
+    /// Time of a whole run without the profiler, ns, for reads of this size with this reuse of the pool.
+    pub fn predict(&self, read_bytes: f64, reuse: f64) -> f64 {
+        let reads = self.total_bytes / read_bytes.max(1.0);
+        self.total_bytes * self.byte + reads * (self.lookup + self.rest + (1.0 - reuse) * self.mapping)
+    }
+}
+
 /// Share of reads that find their buffer in the pool, from the calls of the published profile: `getnewbuf` is called
 /// for each that does not.
 pub fn published_reuse(experiment: &Experiment, run: &str) -> Option<f64> {
@@ -75,6 +120,17 @@ mod tests {
         let buffer = bsd.fact("buffer").unwrap();
         assert_eq!((sequential_reuse(4096.0, buffer), sequential_reuse(16_384.0, buffer)), (0.75, 0.0));
         assert_eq!(sequential_reuse(65_536.0, buffer), 0.0);
+    }
+
+    #[test]
+    fn the_costs_of_4k_reads_predict_the_16k_runs_that_they_have_not_seen() {
+        let bsd = load("freebsd-2006").unwrap();
+        for (order, reuse, worst) in [("random", 0.13, 0.05), ("sequential", 0.0, 0.15)] {
+            let costs = Costs::of(&bsd, &format!("4k-{order}")).unwrap();
+            let measured = split(&bsd, &format!("16k-{order}")).unwrap().net();
+            let predicted = costs.predict(16_384.0, reuse);
+            assert!((predicted / measured - 1.0).abs() < worst, "{order}: {predicted} {measured}");
+        }
     }
 
     #[test]
