@@ -57,7 +57,9 @@ impl Costs {
         let total_bytes = experiment.fact("file-size")?;
         let chunk_bytes = experiment.fact("chunk")?;
         let mut rows = Vec::new();
-        for (id, used) in [("null", [CALL].as_slice()), ("bnull", &[CALL, LOOKUP]), ("rhd2", &[CALL, REQUEST])] {
+        for (id, used) in
+            [("null", [CALL].as_slice()), ("bnull", &[CALL, LOOKUP]), ("rhd2", &[CALL, REQUEST])]
+        {
             for (block, time) in experiment.table(id)?.pairs("block", "time") {
                 let mut coefficients = vec![0.0; COLUMNS];
                 for &column in used {

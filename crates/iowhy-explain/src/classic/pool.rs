@@ -136,9 +136,12 @@ mod tests {
     #[test]
     fn a_split_sums_to_the_run_and_says_what_random_costs() {
         let bsd = load("freebsd-2006").unwrap();
-        for (run, total) in
-            [("4k-random", 2.70e9), ("4k-sequential", 1.35e9), ("16k-random", 1.15e9), ("16k-sequential", 0.96e9)]
-        {
+        for (run, total) in [
+            ("4k-random", 2.70e9),
+            ("4k-sequential", 1.35e9),
+            ("16k-random", 1.15e9),
+            ("16k-sequential", 0.96e9),
+        ] {
             let s = split(&bsd, run).unwrap();
             let sum = s.copy + s.lookup + s.mapping + s.profiler + s.rest;
             assert!((sum - total).abs() < 1.0 && s.rest > 0.0, "{run}: {s:?}");

@@ -191,7 +191,9 @@ impl Table {
 
     /// Pairs of two columns in base units, rows that lack either left out.
     pub fn pairs(&self, key: &str, value: &str) -> Vec<(f64, f64)> {
-        (0..self.rows.len()).filter_map(|row| Some((self.figure(row, key)?, self.figure(row, value)?))).collect()
+        (0..self.rows.len())
+            .filter_map(|row| Some((self.figure(row, key)?, self.figure(row, value)?)))
+            .collect()
     }
 
     /// Row where a text column has this text.
@@ -224,7 +226,8 @@ impl Experiment {
                     )));
                 }
                 for (cell, column) in row.iter().zip(&table.columns) {
-                    check(cell, column.1).map_err(|what| refused(format!("{place}, `{}`: {what}", column.0)))?;
+                    check(cell, column.1)
+                        .map_err(|what| refused(format!("{place}, `{}`: {what}", column.0)))?;
                 }
             }
         }
@@ -260,7 +263,9 @@ fn check(cell: &Cell, unit: FigureUnit) -> Result<(), String> {
         (Cell::Number(value), FigureUnit::Text | FigureUnit::MinutesSeconds) => {
             Err(format!("{value} stands where a text belongs"))
         }
-        (Cell::Number(value), _) if !value.is_finite() || *value < 0.0 => Err(format!("{value} is no figure")),
+        (Cell::Number(value), _) if !value.is_finite() || *value < 0.0 => {
+            Err(format!("{value} is no figure"))
+        }
         (Cell::Number(_), _) => Ok(()),
     }
 }
@@ -303,7 +308,15 @@ mod tests {
         let counts: [(&str, &[(&str, usize)], usize); 5] = [
             (
                 "minix-1989",
-                &[("file", 5), ("machines", 4), ("null", 5), ("bnull", 5), ("rhd2", 5), ("hd2", 5), ("readahead", 5)],
+                &[
+                    ("file", 5),
+                    ("machines", 4),
+                    ("null", 5),
+                    ("bnull", 5),
+                    ("rhd2", 5),
+                    ("hd2", 5),
+                    ("readahead", 5),
+                ],
                 7,
             ),
             ("netbsd-1999", &[("interleave", 8)], 14),
@@ -360,11 +373,20 @@ mod tests {
         let netbsd = load("netbsd-1999").unwrap();
         let times = netbsd.table("interleave").unwrap();
         assert_eq!(times.figure(2, "time"), Some(1240e9), "20:40");
-        assert_eq!((times.figure(0, "time"), times.text(0, "notes")), (None, Some("lost, but slower than everything else")));
-        assert_eq!(load("linux-sg-1999").unwrap().table("read-buffer").unwrap().figure(7, "to-kernel"), Some(71.71e9));
+        assert_eq!(
+            (times.figure(0, "time"), times.text(0, "notes")),
+            (None, Some("lost, but slower than everything else"))
+        );
+        assert_eq!(
+            load("linux-sg-1999").unwrap().table("read-buffer").unwrap().figure(7, "to-kernel"),
+            Some(71.71e9)
+        );
         let bsd = load("freebsd-2006").unwrap();
         let profile = bsd.table("profile-4k-random").unwrap();
-        assert_eq!(profile.figure(profile.row_of("function", "allocbuf").unwrap(), "total-per-call"), Some(4025.0));
+        assert_eq!(
+            profile.figure(profile.row_of("function", "allocbuf").unwrap(), "total-per-call"),
+            Some(4025.0)
+        );
         assert_eq!(load("linux-mmap-1999").unwrap().table("methods").unwrap().figure(1, "time"), Some(107e9));
         assert!(load("minix").unwrap_err().hint.unwrap().contains("minix-1989"));
     }
@@ -388,9 +410,16 @@ mod tests {
         for table in bsd.tables.iter().filter(|t| t.id.starts_with("profile-")) {
             for row in 0..table.rows.len() {
                 let own = table.figure(row, "self").unwrap();
-                if let (Some(calls), Some(each)) = (table.figure(row, "calls"), table.figure(row, "self-per-call")) {
+                if let (Some(calls), Some(each)) =
+                    (table.figure(row, "calls"), table.figure(row, "self-per-call"))
+                {
                     // Printed in milliseconds.
-                    assert!((own - calls * each).abs() < 0.7e6, "{} row {row}: {own} {}", table.id, calls * each);
+                    assert!(
+                        (own - calls * each).abs() < 0.7e6,
+                        "{} row {row}: {own} {}",
+                        table.id,
+                        calls * each
+                    );
                 }
             }
         }
@@ -404,9 +433,12 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_refused_by_name() {
         let head = "name='x'\ntitle='t'\nsource='s'\ndate='2000-01-01'\nmachine='m'\n";
-        let with = |rest: &str| Experiment::from_toml(&format!("{head}{rest}"), "x.toml").unwrap_err().message;
+        let with =
+            |rest: &str| Experiment::from_toml(&format!("{head}{rest}"), "x.toml").unwrap_err().message;
         let table = |rows: &str| {
-            format!("facts=[]\n[[tables]]\nid='a'\ntitle='t'\ncolumns=[['n','s'],['w','text']]\nrows=[{rows}]\nnotes=[]\n")
+            format!(
+                "facts=[]\n[[tables]]\nid='a'\ntitle='t'\ncolumns=[['n','s'],['w','text']]\nrows=[{rows}]\nnotes=[]\n"
+            )
         };
         assert!(with("facts=[]\ntables=[]\ncolour='red'\n").contains("colour"));
         assert!(with(&table("[1]")).contains("row 1: 1 figures for 2 columns"));

@@ -63,7 +63,8 @@ impl Transfer {
 
     /// Bytes a second without the overhead; `None` when a byte costs nothing that could be told.
     pub fn rate(&self) -> Option<Estimate> {
-        (self.byte.value > 0.0 && self.byte.low > 0.0).then(|| self.byte.reciprocal(1e9, Unit::BytesPerSecond))
+        (self.byte.value > 0.0 && self.byte.low > 0.0)
+            .then(|| self.byte.reciprocal(1e9, Unit::BytesPerSecond))
     }
 }
 
@@ -95,7 +96,16 @@ pub fn need(rate: f64, copy_rate: f64) -> Option<(f64, Need)> {
     if !share.is_finite() || share < 0.0 {
         return None;
     }
-    Some((share, if share >= 1.0 { Need::Yes } else if share > TRIFLE { Need::Costly } else { Need::No }))
+    Some((
+        share,
+        if share >= 1.0 {
+            Need::Yes
+        } else if share > TRIFLE {
+            Need::Costly
+        } else {
+            Need::No
+        },
+    ))
 }
 
 #[cfg(test)]
@@ -121,19 +131,29 @@ mod tests {
         assert!((bus.value / published - 1.0).abs() < 0.10, "{} MiB/s", bus.value / MIB);
         assert!(command.low <= command.value && command.value <= command.high);
         assert!(fit.residual < 0.03, "two numbers explain eight rows: {}", fit.residual);
-        let times = |column: &str| -> Vec<f64> { table.pairs("buffer", column).iter().map(|p| p.1).collect() };
+        let times =
+            |column: &str| -> Vec<f64> { table.pairs("buffer", column).iter().map(|p| p.1).collect() };
         let copy = copy_rate(total, &times("to-user"), &times("to-kernel"), 1).unwrap();
-        assert!((copy.value / sg.fact("copy-rate").unwrap() - 1.0).abs() < 0.05, "{} MiB/s", copy.value / MIB);
+        assert!(
+            (copy.value / sg.fact("copy-rate").unwrap() - 1.0).abs() < 0.05,
+            "{} MiB/s",
+            copy.value / MIB
+        );
         assert!(copy.low <= 80.0 * MIB && 80.0 * MIB <= copy.high);
         // The post's own way: the overhead taken off the first row.
         let own = total / ((7.34e9 - 420.0 * 1.2e6) / 1e9);
         assert!((own / published - 1.0).abs() < 0.02, "{}", own / MIB);
-        assert_eq!(need(100.0 * MIB, copy.value).unwrap().1, Need::Yes, "the assertion that the post supports");
+        assert_eq!(
+            need(100.0 * MIB, copy.value).unwrap().1,
+            Need::Yes,
+            "the assertion that the post supports"
+        );
     }
 
     #[test]
     fn an_exact_line_is_found_exactly() {
-        let points: Vec<(f64, f64)> = [4096.0, 65_536.0, 1e6].iter().map(|b| (*b, 5000.0 + b * 0.25)).collect();
+        let points: Vec<(f64, f64)> =
+            [4096.0, 65_536.0, 1e6].iter().map(|b| (*b, 5000.0 + b * 0.25)).collect();
         let fit = Transfer::fit(&points, 1).unwrap();
         assert!((fit.command.value - 5000.0).abs() < 1e-6 && (fit.byte.value - 0.25).abs() < 1e-9);
         assert!(fit.residual < 1e-9 && (fit.predict(8192.0) - 7048.0).abs() < 1e-6);

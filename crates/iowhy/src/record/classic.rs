@@ -159,11 +159,12 @@ impl RowRecord {
                     Unit::Nanoseconds | Unit::NanosecondsPerByte => then / now.value,
                     Unit::BytesPerSecond | Unit::PerSecond | Unit::Ratio => now.value / then,
                 };
+                let within = now.low <= then && then <= now.high;
                 match gain {
-                    g if now.low <= then && then <= now.high => {
-                        debug_assert!(g > 0.0);
-                        "unchanged".to_owned()
+                    g if within && (ALIKE..=1.0 / ALIKE).contains(&g) => {
+                        "unchanged within its interval".to_owned()
                     }
+                    _ if within => "cannot tell: the interval is too wide".to_owned(),
                     g if g >= 1.0 => format!("{} times faster", factor(g)),
                     g => format!("{} times slower", factor(1.0 / g)),
                 }
@@ -173,6 +174,9 @@ impl RowRecord {
         self.remark(text)
     }
 }
+
+/// A figure that has changed by less than this factor counts as unchanged where its interval holds the old one.
+const ALIKE: f64 = 0.8;
 
 /// A factor in two digits, thousands apart.
 pub fn factor(value: f64) -> String {
@@ -204,9 +208,12 @@ mod tests {
         let row = || RowRecord::new("t", "l", "q", Unit::Nanoseconds).then(Some(101e9));
         assert_eq!(row().now(now(2e6)).changed().remark, "51 000 times faster");
         assert_eq!(row().now(now(303e9)).changed().remark, "3.0 times slower");
-        assert_eq!(row().now(now(100e9)).changed().remark, "unchanged");
+        assert_eq!(row().now(now(100e9)).changed().remark, "unchanged within its interval");
+        let wide = Estimate { value: 2e9, low: 1e9, high: 200e9, unit: Unit::Nanoseconds, n: 5 };
+        assert!(row().now(Some(wide)).changed().remark.starts_with("cannot tell"));
         assert_eq!(row().changed().remark, "");
-        let rate = RowRecord::new("t", "l", "q", Unit::BytesPerSecond).then(Some(1.0)).now(now(4.0)).changed();
+        let rate =
+            RowRecord::new("t", "l", "q", Unit::BytesPerSecond).then(Some(1.0)).now(now(4.0)).changed();
         assert_eq!(rate.remark("and more").remark, "4.0 times faster; and more");
     }
 
@@ -220,7 +227,9 @@ mod tests {
 
     #[test]
     fn factors_have_two_digits() {
-        for (value, text) in [(1.23, "1.2"), (12.6, "13"), (999.0, "1 000"), (123_456.0, "120 000"), (1e6, "1 000 000")] {
+        for (value, text) in
+            [(1.23, "1.2"), (12.6, "13"), (999.0, "1 000"), (123_456.0, "120 000"), (1e6, "1 000 000")]
+        {
             assert_eq!(factor(value), text);
         }
     }

@@ -150,6 +150,8 @@ pub fn list(experiments: &[Experiment], width: usize) -> String {
         );
         text.push_str(&wrap(&tables, width, "    ", "    "));
     }
-    text.push_str("\n`iowhy classic NAME [PATH]` runs one of them here, `iowhy classic all` all that can be run.\n");
+    text.push_str(
+        "\n`iowhy classic NAME [PATH]` runs one of them here, `iowhy classic all` all that can be run.\n",
+    );
     text
 }

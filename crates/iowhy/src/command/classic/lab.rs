@@ -96,7 +96,7 @@ impl Lab<'_> {
                 warnings.push(warning);
             }
         }
-        let cells: Vec<CellRecord> = plan
+        let mut cells: Vec<CellRecord> = plan
             .iter()
             .zip(&outcome.cells)
             .flat_map(|(cell, runs)| cell.arms.iter().zip(runs))
@@ -104,6 +104,12 @@ impl Lab<'_> {
                 shared::cell_record(run, target, environment.read_ahead_bytes, self.seed, Layers::default())
             })
             .collect();
+        // Two scratch files of one directory have one name; their keys must differ.
+        for index in 1..cells.len() {
+            if cells[..index].iter().any(|cell| cell.key == cells[index].key) {
+                cells[index].key.push_str("-2");
+            }
+        }
         warnings.extend(shared::busy_machine(&cells));
         ClassicRecord {
             schema: SCHEMA,

@@ -46,17 +46,21 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
     let target = lab.target(REGION_BYTES)?;
     let rungs = shared::rung_targets(&target)?;
     let null_block = null_block_device();
+    let device = block_device(&target);
     let region = target.facts.size_bytes.min(lab.size.unwrap_or(REGION_BYTES));
     if region < BLOCKS[4] {
-        return Err(Problem::refused(format!("`{}` is smaller than the largest block, 16 KiB", target.facts.name))
-            .hint("name a larger file, or a directory"));
+        return Err(Problem::refused(format!(
+            "`{}` is smaller than the largest block, 16 KiB",
+            target.facts.name
+        ))
+        .hint("name a larger file, or a directory"));
     }
     let mut cells: Vec<Cell<'_>> = Vec::new();
     let stands = [
         plan_null(&mut cells, rungs.null_device.as_ref()),
         plan_bnull(&mut cells, null_block.as_ref(), &target),
         plan_raw(&mut cells, &target, region),
-        plan_block_device(&mut cells, rungs.raw_device.as_ref(), region),
+        plan_block_device(&mut cells, device.as_ref(), region),
         plan_file(&mut cells, &target, region),
     ];
     plan_read_ahead(&mut cells, &target, region);
@@ -86,6 +90,14 @@ fn null_block_device() -> Option<Target> {
     target::resolve(NULL_BLOCK_DEVICE, &needs, &mut |_, _| {}).ok()
 }
 
+/// The block device under the file, or why it cannot be read.
+fn block_device(file: &Target) -> Result<Target, String> {
+    let needs = Needs { scratch_bytes: 0, write: false, destroy_data: None };
+    let path = shared::raw_device(file)
+        .ok_or_else(|| "there is not exactly one block device under it".to_owned())?;
+    target::resolve(&path, &needs, &mut |_, _| {}).map_err(|problem| problem.to_string())
+}
+
 fn key(table: &str, block: u64) -> String {
     format!("{table}-{block}")
 }
@@ -109,7 +121,11 @@ fn plan_bnull<'a>(cells: &mut Vec<Cell<'a>>, device: Option<&'a Target>, file: &
         Some(device) => {
             let region = device.facts.size_bytes.min(REGION_BYTES);
             for block in BLOCKS {
-                cells.push(cell(key("bnull", block), reads(Method::Pread, CacheState::Cold, block, region), device));
+                cells.push(cell(
+                    key("bnull", block),
+                    reads(Method::Pread, CacheState::Cold, block, region),
+                    device,
+                ));
             }
             Ok(format!("{NULL_BLOCK_DEVICE} through the cache"))
         }
@@ -133,7 +149,11 @@ fn plan_raw<'a>(cells: &mut Vec<Cell<'a>>, file: &'a Target, region: u64) -> Sta
         Err("no O_DIRECT here: not measured".to_owned())
     } else {
         for block in BLOCKS.into_iter().filter(|block| block.is_multiple_of(alignment)) {
-            cells.push(cell(key("rhd2", block), reads(Method::Direct, CacheState::Direct, block, region), file));
+            cells.push(cell(
+                key("rhd2", block),
+                reads(Method::Direct, CacheState::Direct, block, region),
+                file,
+            ));
         }
         Ok("the file's own blocks with O_DIRECT, past the cache".to_owned())
     };
@@ -141,10 +161,14 @@ fn plan_raw<'a>(cells: &mut Vec<Cell<'a>>, file: &'a Target, region: u64) -> Sta
 }
 
 /// The block device through the cache. Its middle is read: what the file system keeps at the start is in use.
-fn plan_block_device<'a>(cells: &mut Vec<Cell<'a>>, device: Option<&'a Target>, region: u64) -> Stand {
+fn plan_block_device<'a>(
+    cells: &mut Vec<Cell<'a>>,
+    device: Result<&'a Target, &String>,
+    region: u64,
+) -> Stand {
     const GRAIN: u64 = 1 << 20;
     let here = match device {
-        Some(device) if device.facts.size_bytes / 2 > region => {
+        Ok(device) if device.facts.size_bytes / 2 > region => {
             for block in BLOCKS {
                 let mut read = reads(Method::Pread, CacheState::Cold, block, region);
                 read.region_offset = device.facts.size_bytes / 2 / GRAIN * GRAIN;
@@ -155,7 +179,8 @@ fn plan_block_device<'a>(cells: &mut Vec<Cell<'a>>, device: Option<&'a Target>, 
                 device.facts.name
             ))
         }
-        _ => Err("the block device under it cannot be read (not exactly one, or no rights): not measured".to_owned()),
+        Ok(device) => Err(format!("not measured: {} is too small", device.facts.name)),
+        Err(why) => Err(format!("not measured: {why}")),
     };
     Stand { table: "hd2", rung: Rung::Cached, fitted: false, here }
 }
@@ -194,7 +219,8 @@ fn published(table: &Table, block: u64, column: &str) -> Option<f64> {
 }
 
 fn row(table: &str, block: u64) -> RowRecord {
-    RowRecord::new(table, Bytes(block).to_string(), "time to read 2 MiB", Unit::Nanoseconds).key("block_bytes", block)
+    RowRecord::new(table, Bytes(block).to_string(), "time to read 2 MiB", Unit::Nanoseconds)
+        .key("block_bytes", block)
 }
 
 fn fill_rung(record: &mut ClassicRecord, experiment: &Experiment, stand: &Stand, costs: Option<&Costs>) {
@@ -209,10 +235,8 @@ fn fill_rung(record: &mut ClassicRecord, experiment: &Experiment, stand: &Stand,
         }
         record.row(row);
     }
-    record.say(match &stand.here {
-        Ok(words) => format!("now: {words}."),
-        Err(words) => format!("now: {words}."),
-    });
+    let (Ok(words) | Err(words)) = &stand.here;
+    record.say(format!("now: {words}."));
     if stand.fitted {
         record.say("model: fitted on this table, so its errors are residuals.");
     } else {
@@ -239,7 +263,14 @@ fn shapes(record: &ClassicRecord, table: &Table, id: &str) -> Option<String> {
     let speeds = speeds(record, id);
     let now = verdict::shape(&speeds).map_or_else(
         || "cannot tell".to_owned(),
-        |shape| format!("{}, {} times the speed for {} times the block", shape.meaning(), gain(&speeds), span(&speeds)),
+        |shape| {
+            format!(
+                "{}, {} times the speed for {} times the block",
+                shape.meaning(),
+                gain(&speeds),
+                span(&speeds)
+            )
+        },
     );
     Some(format!("verdict then: {}. Now: {now}.", then.meaning()))
 }
@@ -287,8 +318,10 @@ fn fill_read_ahead(record: &mut ClassicRecord, experiment: &Experiment, costs: O
     let larger: Vec<String> = BLOCKS
         .into_iter()
         .filter_map(|block| {
-            let (on, large) =
-                (record.time_for(&key("file", block), 1 << 20).ok()?, record.time_for(&key("large", block), 1 << 20).ok()?);
+            let (on, large) = (
+                record.time_for(&key("file", block), 1 << 20).ok()?,
+                record.time_for(&key("large", block), 1 << 20).ok()?,
+            );
             Some(format!("{} {:.2} x", Bytes(block), on.value / large.value))
         })
         .collect();
@@ -370,15 +403,15 @@ fn conclude(record: &mut ClassicRecord, experiment: &Experiment) {
         (Some(then), Some(now)) => {
             let why = match now {
                 Shape::Growing | Shape::Both => {
-                    "what was the disk's and the cache's time has become the call's: read-ahead hides the device, so \
+                    "What was the disk's and the cache's time has become the call's: read-ahead hides the device, so \
                      larger blocks pay now"
                 }
-                Shape::Flat => "the call has become cheap against what lies below it",
+                Shape::Flat => "The call has become cheap against what lies below it",
             };
             format!(
                 "A file in pieces of 512 bytes to 16 KiB: then {}; now {}, {} times the speed. {why}.",
-                then.id(),
-                now.id(),
+                then.meaning(),
+                now.meaning(),
                 gain(&speeds)
             )
         }

@@ -52,8 +52,12 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
         [one] => (one.clone(), one.clone()),
         [one, two] => (one.clone(), two.clone()),
         more => {
-            return Err(Problem::refused(format!("`{}` names {} targets; two are wanted", lab.spec, more.len()))
-                .hint("name one or two, as in `iowhy classic linux-mmap-1999 /mnt/a:/mnt/b`"));
+            return Err(Problem::refused(format!(
+                "`{}` names {} targets; two are wanted",
+                lab.spec,
+                more.len()
+            ))
+            .hint("name one or two, as in `iowhy classic linux-mmap-1999 /mnt/a:/mnt/b`"));
         }
     };
     let a = Lab { spec: &first, ..*lab }.target(REGION_BYTES)?;
@@ -104,7 +108,9 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
 /// The workload of a way; `None` where the target cannot do it by nature.
 fn workload(way: &(Method, CacheState, u64, usize, &str), target: &Target, size: u64) -> Option<Workload> {
     let (method, state, block, depth, _) = *way;
-    if target.facts.memory_backed || (state == CacheState::Direct && target.facts.direct_supported == Some(false)) {
+    if target.facts.memory_backed
+        || (state == CacheState::Direct && target.facts.direct_supported == Some(false))
+    {
         return None;
     }
     let mut workload = Workload::reads(method, state, block, size / block * block);
@@ -166,23 +172,26 @@ fn fill_times(record: &mut ClassicRecord, experiment: &Experiment, a: &Target, b
             lacks.push(format!("the simulation of two disks failed: {problem}"));
             None
         });
-        let mut row = RowRecord::new("times", way.4, "time of both threads for 900 MiB each", Unit::Nanoseconds)
-            .key("method", way.0.id())
-            .key("state", way.1.id())
-            .then(published)
-            .model(model);
+        let mut row =
+            RowRecord::new("times", way.4, "time of both threads for 900 MiB each", Unit::Nanoseconds)
+                .key("method", way.0.id())
+                .key("state", way.1.id())
+                .then(published)
+                .model(model);
         row = match both_time(record, index) {
             Ok(time) => row.now(Some(time)).changed(),
             Err(why) => row.remark(why),
         };
         record.row(row);
     }
+    let places = match a.facts.name == b.facts.name {
+        true => format!("two scratch files in `{}`", a.facts.name),
+        false => format!("`{}` and `{}`", a.facts.name, b.facts.name),
+    };
     record.say(format!(
-        "now: {} of each of `{}` and `{}` in a round, cold, told for 900 MiB. model: two simulated Deskstar 14GXP, read \
+        "now: {} of each of {places} in a round, cold, told for 900 MiB. model: two simulated Deskstar 14GXP, read \
          by two threads, and with mlock serialised within the process.",
-        Bytes(REGION_BYTES),
-        a.facts.name,
-        b.facts.name
+        Bytes(a.facts.size_bytes.min(REGION_BYTES))
     ));
     record.not_done.extend(lacks);
 }
@@ -212,7 +221,8 @@ fn gains(cells: &[Cell<'_>], outcome: &Outcome, seed: u64) -> Gains {
                 .samples
                 .iter()
                 .filter_map(|one| {
-                    let of_round = |samples: &[Sample]| samples.iter().find(|s| s.round == one.round).cloned();
+                    let of_round =
+                        |samples: &[Sample]| samples.iter().find(|s| s.round == one.round).cloned();
                     let (x, y) = (of_round(&a.samples)?, of_round(&b.samples)?);
                     let wall = x.wall_ns.max(y.wall_ns).max(1) as f64;
                     let together = (x.claimed_bytes + y.claimed_bytes) as f64 / wall;
@@ -275,7 +285,8 @@ fn conclude(record: &mut ClassicRecord, experiment: &Experiment, gains: &Gains) 
         gains.iter().find(|(index, _)| WAYS[*index].0 == method).and_then(|(_, gain)| gain.as_ref())
     };
     if let (Some(read), Some(locked)) = (gain(Method::Read), gain(Method::MmapLock)) {
-        let words = |e: &Estimate| format!("{} ({})", overlap::second(e.low, e.high).words(), units::factor(e));
+        let words =
+            |e: &Estimate| format!("{} ({})", overlap::second(e.low, e.high).words(), units::factor(e));
         let serialised = overlap::second(locked.low, locked.high) == Second::Nothing
             && overlap::second(read.low, read.high) != Second::Nothing;
         record.verdicts.push(format!(
@@ -284,6 +295,8 @@ fn conclude(record: &mut ClassicRecord, experiment: &Experiment, gains: &Gains) 
             words(locked),
             if serialised {
                 "mlock still serialises."
+            } else if [read, locked].iter().any(|e| overlap::second(e.low, e.high) == Second::CannotTell) {
+                "Whether mlock serialises cannot be told from this run; repeat it when the machine is idle."
             } else if overlap::second(read.low, read.high) == Second::Nothing {
                 "The device is full with one reader, so this machine cannot show a serialisation."
             } else {

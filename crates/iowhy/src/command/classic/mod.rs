@@ -74,11 +74,17 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         outputs: &outputs,
     };
     let mut records: Vec<ClassicRecord> = Vec::new();
+    let mut problems: Vec<(&str, Problem)> = Vec::new();
     for experiment in &experiments {
         if interrupt::requested() {
             break;
         }
-        records.push(one(&lab, experiment)?);
+        match one(&lab, experiment) {
+            Ok(record) => records.push(record),
+            // What one of them cannot do here is no reason to lose the others.
+            Err(problem) if name == "all" => problems.push((&experiment.name, problem)),
+            Err(problem) => return Err(problem),
+        }
     }
     drop(progress);
     let width = output::width();
@@ -86,7 +92,15 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     for record in &records {
         outputs.warn(&record.warnings);
     }
-    let failed = interrupt::requested() || records.iter().any(failed);
+    if records.is_empty()
+        && let Some((_, problem)) = problems.pop()
+    {
+        return Err(problem);
+    }
+    for (name, problem) in &problems {
+        output::complain(&Problem { message: format!("{name}: {problem}"), ..problem.clone() });
+    }
+    let failed = interrupt::requested() || !problems.is_empty() || records.iter().any(failed);
     let screen = screens.join("\n");
     match records.as_slice() {
         [only] if name != "all" => outputs.finish(&screen, only)?,
@@ -96,6 +110,10 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
                 "iowhy": env!("CARGO_PKG_VERSION"),
                 "command": lab::command(),
                 "experiments": several,
+                "problems": problems
+                    .iter()
+                    .map(|(name, problem)| json!({"name": name, "message": problem.message, "hint": problem.hint}))
+                    .collect::<Vec<_>>(),
             });
             outputs.finish(&screen, &record)?;
         }
@@ -119,7 +137,8 @@ fn failed(record: &ClassicRecord) -> bool {
 }
 
 fn list(options: &OutputArgs) -> Result<Ending, Problem> {
-    let experiments: Vec<Experiment> = published::names().map(published::load).collect::<Result<_, Problem>>()?;
+    let experiments: Vec<Experiment> =
+        published::names().map(published::load).collect::<Result<_, Problem>>()?;
     let outputs = Outputs::open(options)?;
     let entries: Vec<_> = experiments
         .iter()

@@ -12,6 +12,7 @@ use iowhy_probe::target::Target;
 
 use super::lab::{Lab, cell, reads, with_now};
 use crate::plan::sweep;
+use crate::record::CellRecord;
 use crate::record::classic::{ClassicRecord, RowRecord};
 
 /// Buffer sizes of the post, KiB.
@@ -63,7 +64,8 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
     let target = lab.target(REGION_BYTES)?;
     let ways = ways(&target);
     let generic = sweep::is_scsi_generic(&target.facts);
-    let region = if generic { REGION_BYTES } else { target.facts.size_bytes.min(lab.size.unwrap_or(REGION_BYTES)) };
+    let region =
+        if generic { REGION_BYTES } else { target.facts.size_bytes.min(lab.size.unwrap_or(REGION_BYTES)) };
     let alignment = target.facts.direct_alignment_bytes.unwrap_or(512).max(1);
     let mut cells: Vec<Cell<'_>> = Vec::new();
     for (id, method, state) in &ways.arms {
@@ -76,8 +78,11 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
         }
     }
     if cells.is_empty() {
-        return Err(Problem::refused(format!("`{}` is smaller than the smallest buffer, 4 KiB", target.facts.name))
-            .hint("name a larger file, or a directory"));
+        return Err(Problem::refused(format!(
+            "`{}` is smaller than the smallest buffer, 4 KiB",
+            target.facts.name
+        ))
+        .hint("name a larger file, or a directory"));
     }
     let outcome = lab.measure(&mut cells);
     let mut record = lab.record(experiment, &[&target], &cells, &outcome);
@@ -88,7 +93,10 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
     fill_fits(&mut record, experiment, &then, &now);
     conclude(&mut record, lab.rate, &then, &now);
     if !generic {
-        record.not_done.push("READ BUFFER on this machine: name a device, `sudo iowhy classic linux-sg-1999 /dev/sg0`".to_owned());
+        record.not_done.push(
+            "READ BUFFER on this machine: name a device, `sudo iowhy classic linux-sg-1999 /dev/sg0`"
+                .to_owned(),
+        );
     }
     Ok(record)
 }
@@ -108,9 +116,13 @@ impl Fits {
         let Some((table, total)) = experiment.table("read-buffer").zip(experiment.fact("total")) else {
             return Fits { to_kernel: None, copy: None };
         };
-        let commands: Vec<(f64, f64)> =
-            table.pairs("buffer", "to-kernel").iter().map(|(bytes, time)| (*bytes, time * bytes / total)).collect();
-        let times = |column: &str| -> Vec<f64> { table.pairs("buffer", column).iter().map(|p| p.1).collect() };
+        let commands: Vec<(f64, f64)> = table
+            .pairs("buffer", "to-kernel")
+            .iter()
+            .map(|(bytes, time)| (*bytes, time * bytes / total))
+            .collect();
+        let times =
+            |column: &str| -> Vec<f64> { table.pairs("buffer", column).iter().map(|p| p.1).collect() };
         Fits {
             to_kernel: Transfer::fit(&commands, seed),
             copy: transfer::copy_rate(total, &times("to-user"), &times("to-kernel"), seed),
@@ -118,14 +130,14 @@ impl Fits {
     }
 
     fn here(record: &ClassicRecord, seed: u64) -> Fits {
-        let points = |column: &str| -> Vec<(f64, f64)> {
-            let each = |kib: u64| {
-                let time = record.figure(&key(column, kib), |cell| cell.time_per_request).ok()?;
-                Some(((kib << 10) as f64, time.value))
-            };
+        let points_of = |column: &str, of: fn(&CellRecord) -> Option<Estimate>| -> Vec<(f64, f64)> {
+            let each =
+                |kib: u64| Some(((kib << 10) as f64, record.figure(&key(column, kib), of).ok()?.value));
             BUFFERS_KIB.into_iter().filter_map(each).collect()
         };
-        let copy = match Transfer::fit(&points("copy"), seed) {
+        let points = |column: &str| points_of(column, |cell| cell.time_per_request);
+        // The copy is the CPU's work, and a busy machine does not lengthen its CPU time.
+        let copy = match Transfer::fit(&points_of("copy", |cell| cell.cpu_per_request), seed) {
             Some(cached) => cached.rate(),
             // With /dev/sg the copy is the difference, as in the post.
             None => {
@@ -134,7 +146,9 @@ impl Fits {
                     points.iter().map(|(bytes, time)| time * POSTED_BYTES as f64 / bytes).collect()
                 };
                 let alike = user.len() == kernel.len();
-                alike.then(|| transfer::copy_rate(POSTED_BYTES as f64, &whole(&user), &whole(&kernel), seed)).flatten()
+                alike
+                    .then(|| transfer::copy_rate(POSTED_BYTES as f64, &whole(&user), &whole(&kernel), seed))
+                    .flatten()
             }
         };
         Fits { to_kernel: Transfer::fit(&points("to-kernel"), seed), copy }
@@ -179,7 +193,8 @@ fn fill_tables(record: &mut ClassicRecord, experiment: &Experiment, then: &Fits)
 
 fn fill_fits(record: &mut ClassicRecord, experiment: &Experiment, then: &Fits, now: &Fits) {
     record.section("fit", "The numbers that explain the table", "number");
-    let interval = |e: Option<&Estimate>| e.map_or_else(String::new, |e| format!("model {}", units::interval(e)));
+    let interval =
+        |e: Option<&Estimate>| e.map_or_else(String::new, |e| format!("model {}", units::interval(e)));
     let command = then.to_kernel.as_ref().map(|fit| fit.command);
     let bus = then.to_kernel.as_ref().and_then(Transfer::rate);
     for (id, label, unit, fact, model, measured) in [
@@ -213,7 +228,8 @@ fn fill_fits(record: &mut ClassicRecord, experiment: &Experiment, then: &Fits, n
         };
         record.row(row.remark(interval(model.as_ref())));
     }
-    record.say("then: the post's own round figures; model: fitted on its table, with the interval of resampled rows; now: the same fit here.");
+    record.say("then: the post's own round figures; model: fitted on its table, with the interval of resampled rows; now: the same fit here, the copy by \
+         its CPU time.");
 }
 
 fn conclude(record: &mut ClassicRecord, rate: f64, then: &Fits, now: &Fits) {
@@ -243,6 +259,9 @@ fn conclude(record: &mut ClassicRecord, rate: f64, then: &Fits, now: &Fits) {
         .collect();
     record.verdicts.push(format!("{question} {}", told.join(" ")));
     if now.copy.is_none() {
-        record.verdicts.push("Here the copy could not be told from the rest, so there is no answer for this machine.".to_owned());
+        record.verdicts.push(
+            "Here the copy could not be told from the rest, so there is no answer for this machine."
+                .to_owned(),
+        );
     }
 }
