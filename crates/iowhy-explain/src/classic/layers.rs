@@ -74,7 +74,7 @@ impl Costs {
         }
         let x = nnls::solve(COLUMNS, &rows).x;
         let mut rng = Rng::new(seed);
-        let mut drawn: Vec<Vec<f64>> = vec![Vec::with_capacity(RESAMPLES); COLUMNS];
+        let mut drawn: Vec<Vec<f64>> = vec![Vec::new(); COLUMNS];
         let mut shaken = rows.clone();
         for _ in 0..RESAMPLES {
             for (row, original) in shaken.iter_mut().zip(&rows) {

@@ -26,8 +26,11 @@ pub fn screen(record: &ClassicRecord, width: usize) -> String {
     text.push_str(&wrap(&record.machine, width, "        ", "        "));
     for (index, facts) in record.targets.iter().enumerate() {
         if index == 0 {
-            text.push_str("  now:  ");
-            text.push_str(&heading(facts, &record.environment).replace("\n  ", "\n        "));
+            let plain = anstream::adapter::strip_str(&heading(facts, &record.environment)).to_string();
+            for (number, line) in plain.lines().enumerate() {
+                let first = if number == 0 { "  now:  " } else { "        " };
+                text.push_str(&wrap(line, width, first, "        "));
+            }
         } else {
             let _ = writeln!(text, "        and {}", facts.name);
         }

@@ -45,7 +45,8 @@ struct Stand {
 pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem> {
     let target = lab.target(REGION_BYTES)?;
     let rungs = shared::rung_targets(&target)?;
-    let null_block = null_block_device();
+    // Nothing real has a place beside virtual time.
+    let null_block = if target.script().is_none() { null_block_device() } else { None };
     let device = block_device(&target);
     let region = target.facts.size_bytes.min(lab.size.unwrap_or(REGION_BYTES));
     if region < BLOCKS[4] {
