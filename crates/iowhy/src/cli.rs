@@ -272,6 +272,14 @@ pub struct ClassicArgs {
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     pub rate: Option<String>,
 
+    /// netbsd-1999: files of the news tree [default: 12000]
+    #[arg(long, value_name = "N")]
+    pub files: Option<u64>,
+
+    /// netbsd-1999: make the news tree in DIR and leave it there; a later run takes it up
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+
     /// Seed of every order, pattern and interval
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

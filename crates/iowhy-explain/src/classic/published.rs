@@ -303,9 +303,12 @@ pub fn load(name: &str) -> Result<Experiment, Problem> {
 mod tests {
     use super::*;
 
+    /// Name, rows of each table, single figures.
+    type Counts = (&'static str, &'static [(&'static str, usize)], usize);
+
     #[test]
     fn every_experiment_that_ships_holds_together_and_has_every_row() {
-        let counts: [(&str, &[(&str, usize)], usize); 5] = [
+        let counts: [Counts; 5] = [
             (
                 "minix-1989",
                 &[

@@ -132,8 +132,10 @@ fn two_files_are_read_side_by_side_and_nothing_is_left_or_changed() {
 }
 
 #[test]
-fn the_interleave_table_is_there_with_what_the_model_does_not_explain() {
-    let record = record_of(&["classic", "netbsd-1999"]);
+fn the_interleave_table_is_there_and_the_news_tree_leaves_nothing() {
+    let dir = directory();
+    let args = ["classic", "netbsd-1999", text(dir.path()), "--files", "600", "--budget", "1s"];
+    let record = record_of(&args);
     let rows = of_table(&record, "interleave");
     assert_eq!(rows.len(), 8);
     assert!(
@@ -141,7 +143,13 @@ fn the_interleave_table_is_there_with_what_the_model_does_not_explain() {
     );
     assert_eq!(rows[2]["key"]["published_ns"], 1240e9);
     assert!(rows.iter().all(|row| row["measured"].is_null() && row["model"].is_f64()));
-    assert!(record["not_done"].as_array().unwrap().iter().any(|l| l.as_str().unwrap().contains("news tree")));
+    assert!(record["not_done"].as_array().unwrap().iter().any(|l| l.as_str().unwrap().contains("stripes")));
+    let here = of_table(&record, "here");
+    assert_eq!(here.len(), 5);
+    assert!(
+        here.iter().all(|row| row["measured"].is_object() || !row["remark"].as_str().unwrap().is_empty())
+    );
+    assert!(names(dir.path()).is_empty(), "nothing is left");
 }
 
 #[test]
@@ -152,6 +160,7 @@ fn what_cannot_be_run_is_refused_by_name() {
         (&["classic", "minix-1989", "/no/such/place"], "/no/such/place", ""),
         (&["classic", "linux-mmap-1999", "a:b:c"], "3 targets", "A"),
         (&["classic", "linux-sg-1999", ".", "--rate", "-1"], "--rate", ""),
+        (&["classic", "netbsd-1999", ".", "--files", "3"], "--files 3", "12000"),
     ] {
         let ran = iowhy(args);
         assert_eq!(ran.code(), 2, "{ran:?}");

@@ -1,5 +1,6 @@
 //! What every experiment does alike: targets, cells in interleaved rounds, the record, and looking figures up in it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use iowhy_core::estimate::{Estimate, Unit};
@@ -34,6 +35,10 @@ pub(super) struct Lab<'a> {
     pub(super) size: Option<u64>,
     /// Bytes a second of the question about direct I/O.
     pub(super) rate: f64,
+    /// Files of the news tree.
+    pub(super) files: Option<u64>,
+    /// A directory where the news tree stays.
+    pub(super) keep: Option<&'a Path>,
     /// Seed of orders and intervals.
     pub(super) seed: u64,
     /// Where we stand.

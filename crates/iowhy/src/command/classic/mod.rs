@@ -69,6 +69,8 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         budget,
         size,
         rate,
+        files: args.files,
+        keep: args.keep.as_deref(),
         seed: args.seed,
         progress: &progress,
         outputs: &outputs,
