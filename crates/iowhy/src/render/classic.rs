@@ -65,7 +65,7 @@ fn table(section: &Section, record: &ClassicRecord, width: usize) -> String {
         .iter()
         .filter(|row| row.key.get("table").and_then(|v| v.as_str()) == Some(section.id.as_str()))
         .collect();
-    let mut text = format!("\n{BOLD}{}{BOLD:#}\n", section.title);
+    let mut text = format!("\n{BOLD}{}{BOLD:#}\n", wrap(&section.title, width, "", "").trim_end());
     let has = |present: &dyn Fn(&RowRecord) -> bool| rows.iter().any(|row| present(row));
     let (then, now, model) =
         (has(&|r| r.published.is_some()), has(&|r| r.measured.is_some()), has(&|r| r.model.is_some()));

@@ -161,8 +161,8 @@ fn fill_here(lab: &Lab<'_>, record: &mut ClassicRecord, passes: &[Pass]) {
         passes.iter().map(|p| p.files as f64 * 1e9 / p.last_done_ns.max(1) as f64).collect();
     if let Some(rate) = stats::bootstrap_median(&values, lab.seed, Unit::PerSecond).filter(|_| cold) {
         record.verdicts.push(format!(
-            "Here 30 readers of small cold files together read {} files; the best of the post, three disks at \
-             interleave 2048: 26.3 /s.",
+            "Here 30 readers together read small cold files at {}; the best of the post, on three disks at interleave \
+             2048, at 26.3 /s.",
             units::estimate(&rate)
         ));
     }
@@ -212,7 +212,8 @@ fn published(table: &Table) -> Vec<Option<f64>> {
 }
 
 fn fill(record: &mut ClassicRecord, table: &Table, id: &str, words: &str, times: &[Option<f64>]) {
-    record.section(id, format!("{}, over that of 2048; model: {words}", table.title), "interleave");
+    let title = format!("Time over that of interleave 2048 (in blocks of 512 bytes); model: {words}");
+    record.section(id, title, "interleave");
     let posted = published(table);
     for row in 0..table.rows.len() {
         let label = sectors(table, row).map_or_else(String::new, |s| format!("{s:.0}"));
