@@ -104,6 +104,8 @@ methods! {
     PreadEnd = "pread-end", "pread(2) at the end of the file: entry, VFS and file system, but no page and no byte";
     Read = "read", "read(2) at the file position (lseek before it unless sequential)";
     Pread = "pread", "pread(2)";
+    PreadRandom = "pread-random", "pread(2) after posix_fadvise(POSIX_FADV_RANDOM): no read-ahead";
+    PreadSequential = "pread-sequential", "pread(2) after posix_fadvise(POSIX_FADV_SEQUENTIAL): a larger read-ahead window";
     Readv = "readv", "preadv(2) into four equal buffers";
     Preadv2 = "preadv2", "preadv2(2) without flags";
     Preadv2Nowait = "preadv2-nowait", "preadv2(2) RWF_NOWAIT: what is not in the cache counts as refused and is read again blocking";

@@ -21,3 +21,4 @@ pub mod ruler;
 pub mod runner;
 pub mod sigbus;
 pub mod target;
+pub mod tree;

@@ -76,6 +76,9 @@ pub enum Command {
 
     /// What if: time, throughput and where the time goes on another machine, simulated
     Sim(Box<SimArgs>),
+
+    /// Five published experiments, 1989 to 2006: then, here and now, and what a model says
+    Classic(ClassicArgs),
 }
 
 /// How results are shown.
@@ -248,6 +251,48 @@ pub struct ExplainArgs {
     /// A finding, such as `sync-per-write`
     #[arg(value_name = "ID")]
     pub id: Option<String>,
+}
+
+/// Options of `classic`.
+#[derive(Debug, Args)]
+pub struct ClassicArgs {
+    /// An experiment: minix-1989, netbsd-1999, linux-sg-1999, freebsd-2006, linux-mmap-1999; `all`; or `list`
+    /// [default: list]
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Where to run it: a directory (scratch files are made in it and removed), a file or a device (read only); for
+    /// linux-mmap-1999 also two, as `A:B` [default: the present directory]
+    #[arg(value_name = "PATH")]
+    pub target: Option<String>,
+
+    /// Less time for each experiment: wider intervals
+    #[arg(long, conflicts_with = "budget")]
+    pub quick: bool,
+
+    /// Time for each experiment, scratch files not counted [default: 20s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub budget: Option<String>,
+
+    /// Size of the scratch files, or of the part of the file that is read [default: what the experiment needs]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub size: Option<String>,
+
+    /// linux-sg-1999: bytes a second that the question about direct I/O asks for [default: 100m]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
+    pub rate: Option<String>,
+
+    /// netbsd-1999: files of the news tree [default: 12000]
+    #[arg(long, value_name = "N")]
+    pub files: Option<u64>,
+
+    /// netbsd-1999: make the news tree in DIR and leave it there; a later run takes it up
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+
+    /// Seed of every order, pattern and interval
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
 }
 
 /// Options of `trace`.

@@ -90,8 +90,16 @@ pub(super) fn path(w: &Workload, kind: Option<TargetKind>) -> Option<Path> {
         ),
         M::Fallocate => noted(1.0, 1.0, &[Call], "allocation is not modelled"),
         M::Sg | M::SgDirect | M::SgMmap | M::SgNoCopy => return None,
-        M::Read | M::Pread | M::Readv | M::Preadv2 | M::Preadv2Nowait | M::Preadv2Dontcache | M::Uring => {
-            plain(CACHED)
-        }
+        // Without read-ahead each page is asked for alone: the fitted cold path does not say what that costs.
+        M::PreadRandom if w.state == CacheState::Cold => return None,
+        M::Read
+        | M::Pread
+        | M::PreadRandom
+        | M::PreadSequential
+        | M::Readv
+        | M::Preadv2
+        | M::Preadv2Nowait
+        | M::Preadv2Dontcache
+        | M::Uring => plain(CACHED),
     })
 }

@@ -37,6 +37,11 @@ pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Pro
         Method::Syscall => boxed(Syscall { fd: fd(false, false)? }),
         Method::Read => boxed(Reader::new(fd(false, false)?, bytes, AtPosition::new(direct))?),
         Method::Pread => boxed(Reader::new(fd(false, false)?, bytes, Positioned { direct })?),
+        Method::PreadRandom | Method::PreadSequential => {
+            let file = fd(false, false)?;
+            advise(&file, method, &target.facts.name)?;
+            boxed(Reader::new(file, bytes, Positioned { direct })?)
+        }
         Method::Readv => boxed(Reader::new(fd(false, false)?, bytes, InFour { direct })?),
         Method::Preadv2 => boxed(Reader::new(fd(false, false)?, bytes, Flagged::plain(direct))?),
         Method::PreadEnd => boxed(PreadEnd {
@@ -86,6 +91,16 @@ pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Pro
 
 fn boxed(perform: impl Perform + 'static) -> Box<dyn Access> {
     Box::new(Blocking::new(perform))
+}
+
+/// Tells the kernel the order of reads on this descriptor alone; nothing is left behind when it closes.
+fn advise(file: &OwnedFd, method: Method, name: &str) -> Result<(), Problem> {
+    use rustix::fs::Advice;
+    let advice = if method == Method::PreadRandom { Advice::Random } else { Advice::Sequential };
+    rustix::fs::fadvise(file, 0, None, advice).map_err(|errno| {
+        Problem::refused(format!("`{name}` takes no posix_fadvise: {}", std::io::Error::from(errno)))
+            .hint("use `--method pread`")
+    })
 }
 
 fn block_bytes(workload: &Workload) -> Result<usize, Problem> {

@@ -3,6 +3,7 @@
 mod analysis;
 pub mod attach;
 pub mod bench;
+pub mod classic;
 pub mod explain;
 pub mod mrc;
 mod observation;

@@ -239,7 +239,7 @@ pub(super) fn rung_targets(target: &Target) -> Result<RungTargets, Problem> {
 const MEMORY_RUNG_BYTES: u64 = 16 << 20;
 
 /// The block device under a file, when there is exactly one.
-fn raw_device(target: &Target) -> Option<String> {
+pub(super) fn raw_device(target: &Target) -> Option<String> {
     match target.counted_devices() {
         [one] if target.facts.kind != TargetKind::BlockDevice => Some(format!("/dev/{one}")),
         _ => None,

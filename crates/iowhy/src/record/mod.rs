@@ -4,6 +4,7 @@
 //! has no value is `null` or absent, never a guess. Keys are only ever added within one `schema`. What may not enter:
 //! text for people, which is `render`'s.
 
+pub mod classic;
 mod path;
 pub mod sim;
 pub mod watch;

@@ -4,6 +4,7 @@
 pub mod bar;
 pub mod bench;
 pub mod cell;
+pub mod classic;
 pub mod heading;
 pub mod mrc;
 pub mod paragraph;

@@ -8,6 +8,7 @@
 
 mod bad_input;
 mod behaviour;
+mod classic;
 mod common;
 mod contract;
 mod destroy_data;
