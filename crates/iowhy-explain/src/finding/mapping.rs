@@ -20,8 +20,10 @@ const OF_FILES: [&str; 8] = [
 /// Functions that only faults on fresh memory run.
 const OF_MEMORY: [&str; 4] =
     ["do_anonymous_page", "do_huge_pmd_anonymous_page", "alloc_anon_folio", "vma_alloc_zeroed_movable_folio"];
-/// Fewer samples than this tell nothing.
+/// Fewer samples than this tell nothing,
 const ENOUGH: u64 = 10;
+/// or fewer than this where all are of one kind: five alike of two kinds come by chance one time in sixteen.
+const ENOUGH_ALIKE: u64 = 5;
 
 impl Facts<'_> {
     /// Whether most faults are those of mapped files; `None` where too few of them were seen to tell. A wait for the
@@ -40,7 +42,10 @@ impl Facts<'_> {
             events += stack.events;
         }
         let waits = self.waiting(Operation::Fault, Wait::DeviceRead);
-        (events + waits.events >= ENOUGH).then_some(files + waits.time_ns > memory)
+        let (of_files, events) = (files + waits.time_ns, events + waits.events);
+        let all_alike = of_files.min(memory) <= 0.0;
+        let enough = if all_alike { ENOUGH_ALIKE } else { ENOUGH };
+        (events >= enough).then_some(of_files > memory)
     }
 }
 

@@ -21,6 +21,8 @@ const BATCHED: f64 = 32.0;
 const BATCHED_BYTES: f64 = 1_048_576.0;
 /// Below this, writing a batch back takes hardly longer than writing one record back.
 const SMALL_WRITEBACK_BYTES: f64 = 65_536.0;
+/// Fewer syncs than this may belong to the start and the end of a program.
+const HABIT: f64 = 20.0;
 /// Records of up to this many bytes share a page with others.
 const SHARED_PAGE_BYTES: f64 = 2048.0;
 /// What goes at the most: a batch of a thousand records.
@@ -138,6 +140,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         other => Range::exact(other.map_or(0.0, |s| s.likely) + synchronous * writes),
     };
     if sum.wall_ns <= 0.0 || syncs.likely < 2.0 {
+        return None;
+    }
+    // A few syncs are no habit, unless they are what the run does.
+    if syncs.low < HABIT && sum.wall_ns < MOSTLY * facts.account.wall_ns {
         return None;
     }
     let writes_each = writes / syncs.likely;
