@@ -45,6 +45,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let processes = facts.profile.processes.iter().map(|p| p.count.max(1)).sum::<u64>().max(1) as f64;
     let faults = facts.profile.io.minor_faults.map(|n| (n as f64 - FAULTS_OF_A_START * processes).max(0.0));
     let fresh_bytes = faults.map(|n| n * PAGE_BYTES);
+    // No fault beyond those of the start: the memory that was taken is the page cache's.
+    if fresh_bytes.is_some_and(|bytes| bytes <= 0.0) {
+        return None;
+    }
     // Memory that is taken once and kept is not taken anew: then all of it was there at the peak. Far fewer faults than
     // pages at the peak are those of huge pages, and tell nothing.
     let peak = facts.profile.io.peak_memory_bytes.map(|b| b as f64 * processes);

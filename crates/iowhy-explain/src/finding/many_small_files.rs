@@ -24,6 +24,8 @@ const PROCESSES_OF_A_SCRIPT: f64 = 20.0;
 const SMALL_BYTES: f64 = 65_536.0;
 /// What goes at the most when all files become one: all but a few calls.
 const PACKED: f64 = 0.999;
+/// Part of the wall time of names that are counted, from which on they are a cause whatever else goes on.
+const BESIDE_OTHERS: f64 = 0.15;
 /// Part of the I/O time that names must take where nothing is known of the size of files.
 const MUCH: f64 = 0.4;
 
@@ -67,7 +69,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         e.wall_ns > 0.0 && matches!(e.class.operation, Operation::Read | Operation::Write | Operation::Sync)
     });
     let enough = if small { 0.2 } else { MUCH };
-    if of_names.wall_ns < enough * (of_names.wall_ns + transfer.wall_ns) {
+    // Beside another cause that moves many bytes, names may weigh less and still be worth a change.
+    let much_of_all = known && facts.wall_share(of_names.wall_ns) >= BESIDE_OTHERS;
+    if of_names.wall_ns < enough * (of_names.wall_ns + transfer.wall_ns) && !much_of_all {
         return None;
     }
     let waits = |e: &Entry| !e.busy && (names(e) || bytes(e));
