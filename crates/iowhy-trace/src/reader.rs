@@ -202,10 +202,10 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Passes over the mark of a text, so that no format has to know of it. In records the same bytes are a number.
 fn pass_byte_order_mark(input: &mut Input, format: Option<Format>) -> Result<(), TraceError> {
     let head = input.want(4 << 10)?;
-    if let Some(rest) = head.strip_prefix(BYTE_ORDER_MARK) {
-        if format.map_or_else(|| detect::is_text(rest), Format::is_text) {
-            input.pass(BYTE_ORDER_MARK.len());
-        }
+    if let Some(rest) = head.strip_prefix(BYTE_ORDER_MARK)
+        && format.map_or_else(|| detect::is_text(rest), Format::is_text)
+    {
+        input.pass(BYTE_ORDER_MARK.len());
     }
     Ok(())
 }

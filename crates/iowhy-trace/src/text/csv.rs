@@ -124,10 +124,10 @@ const TOO_LARGE: Refusal = "a number too large for its column: left out";
 #[cold]
 fn no_number(field: &[u8]) -> Refusal {
     let hexadecimal = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
-    if let [b'0', b'x' | b'X', digits @ ..] = field {
-        if hexadecimal(digits) {
-            return HEXADECIMAL;
-        }
+    if let [b'0', b'x' | b'X', digits @ ..] = field
+        && hexadecimal(digits)
+    {
+        return HEXADECIMAL;
     }
     if !field.is_empty() && field.iter().all(u8::is_ascii_digit) {
         return TOO_LARGE;

@@ -61,10 +61,10 @@ pub fn run(args: &MrcArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     if first.lru.references() == 0 {
         return Err(nothing_counts(&first));
     }
-    if let Lru::Sampled(curve) = &first.lru {
-        if curve.followed() == 0 {
-            return Err(empty_sample(&first, unit));
-        }
+    if let Lru::Sampled(curve) = &first.lru
+        && curve.followed() == 0
+    {
+        return Err(empty_sample(&first, unit));
     }
     let rooms = Rooms::new(&asked, args.points, &first, unit);
     let points = all_points(plan, &first, &policies, &rooms)?;
@@ -209,9 +209,10 @@ fn warnings_of(first: &First) -> Vec<Warning> {
             .next("for the page cache itself, trace the calls: `strace -f -ttt -T -e trace=file,desc -o FILE CMD`"),
         );
     }
-    if let Lru::Sampled(curve) = &first.lru {
-        if curve.followed() < LEAST_FOLLOWED {
-            list.push(
+    if let Lru::Sampled(curve) = &first.lru
+        && curve.followed() < LEAST_FOLLOWED
+    {
+        list.push(
                 Warning::new(
                     "small-sample",
                     format!(
@@ -222,7 +223,6 @@ fn warnings_of(first: &First) -> Vec<Warning> {
                 )
                 .next("follow more, as `--sample 8192`, or leave `--sample` out"),
             );
-        }
     }
     if first.left_out.too_large > 0 {
         list.push(Warning::new(
