@@ -68,7 +68,7 @@ pub(crate) fn detect(head: &[u8], complete: bool, options: &Options) -> Result<O
 }
 
 /// Whether bytes are text: no control characters but those of lines, columns and escapes.
-fn is_text(head: &[u8]) -> bool {
+pub(crate) fn is_text(head: &[u8]) -> bool {
     head.iter().all(|byte| *byte >= b' ' || matches!(byte, b'\n' | b'\r' | b'\t' | 0x1b | 0x0c))
 }
 

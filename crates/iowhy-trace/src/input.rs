@@ -18,6 +18,9 @@ use crate::error::{Place, TraceError};
 /// Bytes that are looked at together; also the longest line and the most that detection sees.
 pub(crate) const WINDOW: usize = 256 << 10;
 
+/// Bytes of the longest magic number.
+const MAGIC: usize = 10;
+
 /// Bytes that a decompressor is fed with at a time.
 const CHUNK: usize = 64 << 10;
 
@@ -61,9 +64,16 @@ pub(crate) struct Input {
 pub(crate) struct Progress {
     read: Arc<AtomicU64>,
     total: Option<u64>,
+    /// Where a compressed file was cut off, in bytes of the trace; `u64::MAX`: nowhere.
+    cut_off: Arc<AtomicU64>,
 }
 
 impl Progress {
+    /// The byte of the trace at which its compressed file was cut off.
+    pub(crate) fn cut_off(&self) -> Option<u64> {
+        Some(self.cut_off.load(Ordering::Relaxed)).filter(|byte| *byte != u64::MAX)
+    }
+
     /// Share of the file that was read, 0 to 1, where its size is known.
     pub(crate) fn share(&self) -> Option<f64> {
         let total = self.total.filter(|total| *total > 0)?;
@@ -125,18 +135,23 @@ impl Input {
     pub(crate) fn new(source: Box<dyn Read + Send>, total: Option<u64>) -> Result<Input, TraceError> {
         let read = Arc::new(AtomicU64::new(0));
         let counted = Counted { inner: source, read: Arc::clone(&read) };
-        let mut head = Vec::with_capacity(4);
+        let mut head = Vec::with_capacity(MAGIC);
         let mut counted: Box<dyn Read + Send> = Box::new(counted);
         counted
             .by_ref()
-            .take(4)
+            .take(MAGIC as u64)
             .read_to_end(&mut head)
             .map_err(|error| TraceError::new(format!("cannot read it: {error}")))?;
         let compression = match head.as_slice() {
             [0x1f, 0x8b, ..] => Compression::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd] => Compression::Zstd,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
             // A skippable frame may come first.
-            [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Compression::Zstd,
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => return Err(not_read("xz", "xz -dc")),
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59] => {
+                return Err(not_read("bzip2", "bzip2 -dc"));
+            }
+            [0x04, 0x22, 0x4d, 0x18, ..] => return Err(not_read("lz4", "lz4 -dc")),
             _ => Compression::None,
         };
         let whole = io::Cursor::new(head).chain(counted);
@@ -153,7 +168,7 @@ impl Input {
             passed: 0,
             ended: false,
             compression,
-            progress: Progress { read, total },
+            progress: Progress { read, total, cut_off: Arc::new(AtomicU64::new(u64::MAX)) },
         })
     }
 
@@ -223,19 +238,36 @@ impl Input {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.ended = true;
-                    return Err(self.broken(&error));
+                    return self.broken(&error);
                 }
             }
         }
     }
 
-    fn broken(&self, error: &io::Error) -> TraceError {
-        let place = Place::Byte(self.passed + (self.end - self.start) as u64);
+    /// What the end of the file means that came too early: a text or records end there, and it is said. Everything else
+    /// is an error, in words of ours: those of the decompressors are for programmers.
+    fn broken(&mut self, error: &io::Error) -> Result<bool, TraceError> {
+        let byte = self.passed + (self.end - self.start) as u64;
         let what = match self.compression {
             Compression::None => format!("cannot read it: {error}"),
-            other => format!("its {} compression is broken or cut off: {error}", other.id()),
+            _ if byte > 0 && ends_early(error) => {
+                self.progress.cut_off.store(byte, Ordering::Relaxed);
+                return Ok(false);
+            }
+            other if ends_early(error) => format!("its {} compression is cut off at once", other.id()),
+            other => format!("its {} compression is damaged here", other.id()),
         };
-        TraceError::new(what).at(place)
+        let error = TraceError::new(what).at(Place::Byte(byte));
+        Err(match self.compression {
+            Compression::None => error,
+            Compression::Gzip => error.hint("`gzip -t FILE` checks it; copy or download it again"),
+            Compression::Zstd => error.hint("`zstd -t FILE` checks it; copy or download it again"),
+        })
+    }
+
+    /// Whether the compressed file was cut off: then the last line or record may be a part of one.
+    pub(crate) fn cut_off(&self) -> bool {
+        self.progress.cut_off().is_some()
     }
 
     /// Has at least `bytes` in the window, if the trace holds them.
@@ -246,6 +278,31 @@ impl Input {
         while self.end - self.start < bytes && self.more()? {}
         Ok(self.bytes())
     }
+}
+
+/// A compression that is known by its magic number, and not read.
+fn not_read(name: &str, command: &str) -> TraceError {
+    TraceError::new(format!("it is compressed with {name}, which is not read here"))
+        .hint(format!("decompress it first, as in `{command} FILE | iowhy trace stat -`"))
+}
+
+/// Whether an error means that the file ended too early, by any of its causes.
+fn ends_early(error: &io::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(one) = cause {
+        if let Some(io) = one.downcast_ref::<io::Error>() {
+            if io.kind() == io::ErrorKind::UnexpectedEof {
+                return true;
+            }
+            // What an error of reading wraps is not its source, but its inside.
+            if let Some(inside) = io.get_ref() {
+                cause = Some(inside);
+                continue;
+            }
+        }
+        cause = one.source();
+    }
+    false
 }
 
 /// Zstandard frames one after the other, skippable ones skipped.
@@ -364,12 +421,47 @@ mod tests {
     }
 
     #[test]
-    fn broken_compression_is_an_error_with_its_place() {
+    fn what_is_cut_off_is_read_so_far_and_marked() {
         for packed in [gzip(&text()), zstd(&text())] {
-            let error = all(packed[..packed.len() / 2].to_vec()).unwrap_err();
-            assert!(error.what.contains("broken or cut off"), "{error}");
-            assert!(matches!(error.place, Some(Place::Byte(_))));
+            let half = packed[..packed.len() / 2].to_vec();
+            let mut input = Input::new(Box::new(io::Cursor::new(half)), None).unwrap();
+            let mut out = Vec::new();
+            loop {
+                let n = input.want(1).unwrap().len();
+                out.extend_from_slice(input.bytes());
+                input.pass(n);
+                if n == 0 {
+                    break;
+                }
+            }
+            assert!(!out.is_empty() && text().starts_with(&out));
+            assert_eq!((input.cut_off(), input.progress().cut_off()), (true, Some(out.len() as u64)));
         }
-        assert!(all(vec![0x28, 0xb5, 0x2f, 0xfd]).is_err());
+        // Of this nothing can be read.
+        assert!(all(vec![0x28, 0xb5, 0x2f, 0xfd]).unwrap_err().what.contains("cut off"));
+    }
+
+    #[test]
+    fn damage_is_an_error_with_its_place() {
+        let mut packed = gzip(&text());
+        let end = packed.len();
+        // The checksum at the end.
+        packed[end - 6] ^= 0xff;
+        let error = all(packed).unwrap_err();
+        assert!(error.what.contains("damaged") && error.hint.is_some(), "{error}");
+        assert!(matches!(error.place, Some(Place::Byte(_))));
+    }
+
+    #[test]
+    fn other_compressions_are_named() {
+        for (magic, name) in [
+            (&b"\xfd7zXZ\0\0\x04\xe6\xd6"[..], "xz"),
+            (b"BZh91AY&SY\x01", "bzip2"),
+            (b"\x04\x22\x4d\x18\x64\x40", "lz4"),
+        ] {
+            let error = all(magic.to_vec()).unwrap_err();
+            assert!(error.what.contains(name) && error.hint.is_some(), "{error}");
+        }
+        assert_eq!(all(b"BZh9".to_vec()).unwrap(), b"BZh9");
     }
 }

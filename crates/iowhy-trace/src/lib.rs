@@ -28,4 +28,4 @@ pub use format::{Format, Kind};
 pub use input::Compression;
 pub use losses::{Loss, Losses};
 pub use names::Names;
-pub use reader::{BlockAction, Options, Reader, Trace, from_reader, open};
+pub use reader::{BlockAction, CUT_OFF, Options, Reader, Trace, from_reader, open};

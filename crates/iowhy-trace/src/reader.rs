@@ -115,6 +115,7 @@ pub struct Trace {
     losses: Losses,
     last_time_ns: u64,
     backwards: u64,
+    beyond: u64,
     requests: u64,
 }
 
@@ -130,6 +131,13 @@ impl std::fmt::Debug for Trace {
 
 /// Reason in [`Trace::losses`]: a request that began before the one in front of it. It is handed on as it is.
 pub(crate) const BACKWARDS: &str = "time runs backwards: kept as it is";
+
+/// Reason in [`Trace::losses`]: a compressed file ends in the middle. What came before is handed on.
+pub const CUT_OFF: &str = "the compressed file is cut off: what should follow is missing";
+
+/// Reason in [`Trace::losses`]: offset and size together are beyond 64 bits. It is handed on as it is.
+pub(crate) const BEYOND_THE_END: &str =
+    "reaches beyond byte 2^64: kept as it is, what lies beyond is not counted";
 
 /// Opens a trace file, or stdin for `-`, and finds out its format unless `options` names it.
 ///
@@ -159,6 +167,7 @@ fn refusal(error: TraceError) -> Problem {
 
 fn begin(name: String, mut input: Input, options: &Options) -> Result<Trace, Problem> {
     let refused = |error: TraceError| refusal(error.of(&name));
+    pass_byte_order_mark(&mut input, options.format).map_err(refused)?;
     let format = match options.format {
         Some(format) => format,
         None => find_out(&mut input, options).map_err(refused)?,
@@ -182,8 +191,23 @@ fn begin(name: String, mut input: Input, options: &Options) -> Result<Trace, Pro
         losses: Losses::default(),
         last_time_ns: 0,
         backwards: 0,
+        beyond: 0,
         requests: 0,
     })
+}
+
+/// UTF-8's mark, which some programs put before a text. It belongs to no field.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Passes over the mark of a text, so that no format has to know of it. In records the same bytes are a number.
+fn pass_byte_order_mark(input: &mut Input, format: Option<Format>) -> Result<(), TraceError> {
+    let head = input.want(4 << 10)?;
+    if let Some(rest) = head.strip_prefix(BYTE_ORDER_MARK)
+        && format.map_or_else(|| detect::is_text(rest), Format::is_text)
+    {
+        input.pass(BYTE_ORDER_MARK.len());
+    }
+    Ok(())
 }
 
 /// Looks at more and more of the beginning until a format fits.
@@ -218,10 +242,15 @@ impl Trace {
         for request in &into[begin..] {
             self.backwards += u64::from(request.time_ns < self.last_time_ns);
             self.last_time_ns = request.time_ns;
+            self.beyond += u64::from(request.offset.checked_add(request.bytes).is_none());
         }
         self.requests += (into.len() - begin) as u64;
         self.losses.clone_from(self.inner.losses());
         self.losses.add_many(BACKWARDS, self.backwards, None);
+        self.losses.add_many(BEYOND_THE_END, self.beyond, None);
+        if let Some(byte) = self.progress.cut_off() {
+            self.losses.add(CUT_OFF, Some(Place::Byte(byte)));
+        }
         self.losses.add_many("names without room in the table: requests kept", self.names().refused(), None);
         result.map_err(|error| error.of(&self.name))
     }

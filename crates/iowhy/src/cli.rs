@@ -405,11 +405,13 @@ pub struct MrcArgs {
     #[arg(long, value_name = "SIZE", default_value = "4k", allow_hyphen_values = true)]
     pub block: String,
 
-    /// Follow only a sample: a share of the blocks (`1%`, `0.01`), or a number of them (`8192`); its error is stated
+    /// Follow only a sample: a share of the blocks (`1%`, `0.01`; `100%` is all of them), or a number of them (`8192`, at
+    /// least 64); its error is stated
     #[arg(long, value_name = "RATE|COUNT", allow_hyphen_values = true)]
     pub sample: Option<String>,
 
-    /// Count only these requests
+    /// Leave the requests of the other kind out, as though they had never come: they are not counted and leave nothing in
+    /// the cache
     #[arg(long, value_name = "KIND", value_enum, default_value_t = MrcOnly::All)]
     pub only: MrcOnly,
 

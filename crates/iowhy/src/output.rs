@@ -140,6 +140,17 @@ impl Outputs {
         self.quiet
     }
 
+    /// As [`Outputs::open`], for a command that reads files: none of them may be an output.
+    ///
+    /// # Errors
+    /// Those of [`Outputs::open`], and a refusal that names the output and the input that it would overwrite.
+    pub fn open_apart(args: &OutputArgs, inputs: &[&Path]) -> Result<Outputs, Problem> {
+        if let Some(json) = args.json.as_deref().filter(|path| path.as_os_str() != "-") {
+            spare_inputs("--json", json, inputs)?;
+        }
+        Outputs::open(args)
+    }
+
     /// Prints warnings on stderr, unless quiet.
     pub fn warn(&self, warnings: &[Warning]) {
         if !self.quiet {
@@ -239,13 +250,65 @@ impl Report {
     }
 }
 
-/// Makes sure that no two outputs have the same path.
+/// Makes sure that an output is none of the files that are read; `-` among them is stdin.
+///
+/// # Errors
+/// A refusal that names both.
+pub fn spare_inputs(option: &str, output: &Path, inputs: &[&Path]) -> Result<(), Problem> {
+    match inputs.iter().find(|input| same_file(input, output)) {
+        Some(input) => {
+            let input = if input.as_os_str() == "-" {
+                "the file at stdin".to_owned()
+            } else {
+                format!("the input `{}`", input.display())
+            };
+            Err(Problem::refused(format!(
+                "`{option} {}` is {input} itself: the output would overwrite it",
+                output.display()
+            ))
+            .hint("name another file"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether an input (`-` is stdin) or an output and another output are one file: by whatever links, or not made yet.
+/// Devices such as /dev/null and pipes keep nothing that could be lost, and are never the same.
+fn same_file(one: &Path, output: &Path) -> bool {
+    let stdin = || {
+        let status = rustix::fs::fstat(io::stdin()).ok()?;
+        let regular = rustix::fs::FileType::from_raw_mode(status.st_mode).is_file();
+        regular.then_some((status.st_dev, status.st_ino))
+    };
+    let identity = |path: &Path| {
+        let found = std::fs::metadata(path).ok()?;
+        found.is_file().then(|| (found.dev(), found.ino()))
+    };
+    let of_one = if one.as_os_str() == "-" { stdin() } else { identity(one) };
+    if let (Some(one), Some(output)) = (of_one, identity(output)) {
+        return one == output;
+    }
+    // What is not there yet has a name and a directory.
+    let place = |path: &Path| {
+        if path.as_os_str() == "-" || path.exists() {
+            return None;
+        }
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some((parent.canonicalize().ok()?, path.file_name()?.to_owned()))
+    };
+    place(one).is_some_and(|one| place(output) == Some(one))
+}
+
+/// Makes sure that no two outputs are the same file.
 ///
 /// # Errors
 /// A refusal that names both options.
 pub fn all_different(outputs: &[(&str, Option<&Path>)]) -> Result<(), Problem> {
     for (i, (option, path)) in outputs.iter().enumerate() {
-        let same = |other: &&(&str, Option<&Path>)| path.is_some() && other.1 == *path;
+        let same = |other: &&(&str, Option<&Path>)| match (other.1, *path) {
+            (Some(other), Some(path)) => other == path || same_file(other, path),
+            _ => false,
+        };
         if let Some((other, _)) = outputs[..i].iter().find(same) {
             return Err(Problem::refused(format!("`{other}` and `{option}` name the same file"))
                 .hint("name two files"));

@@ -13,6 +13,9 @@ use super::stack::{COLD, Stack};
 /// Buckets of scaled distances for each doubling: a size is off by at most 0.8 %.
 const STEPS: u64 = 128;
 
+/// Blocks below which a sample cannot tell its own error: its parts hold less than eight each.
+pub const LEAST_FOLLOWED: u64 = 64;
+
 /// How much is sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sampling {
@@ -166,7 +169,7 @@ impl Follower {
                 hits
             })
             .collect();
-        Hits { within, expected, at_once: expected - self.total }
+        Hits { any: self.total > 0.0, within, expected, at_once: expected - self.total }
     }
 
     fn memory_bytes(&self) -> u64 {
@@ -179,6 +182,8 @@ impl Follower {
 /// Hits by bucket, summed up.
 #[derive(Clone, Debug)]
 struct Hits {
+    /// Whether anything was followed: nothing says nothing, not that everything hits.
+    any: bool,
     within: Vec<f64>,
     expected: f64,
     at_once: f64,
@@ -186,7 +191,7 @@ struct Hits {
 
 impl Hits {
     fn miss_ratio(&self, room: u64) -> f64 {
-        if self.expected <= 0.0 {
+        if !self.any || self.expected <= 0.0 {
             return f64::NAN;
         }
         // A bucket counts when its lowest distance fits: sizes between the edges of one are off by at most a step.
@@ -223,8 +228,11 @@ impl SampledCurve {
         Some(self.whole.miss_ratio(room)).filter(|ratio| ratio.is_finite())
     }
 
-    /// Half the width of its 95 % interval; `None` when the sample is too small to tell.
+    /// Half the width of its 95 % interval; `None` when the sample is too small to tell ([`LEAST_FOLLOWED`]).
     pub fn error(&self, room: u64) -> Option<f64> {
+        if self.followed < LEAST_FOLLOWED {
+            return None;
+        }
         let parts: Vec<f64> = self.parts.iter().map(|part| part.miss_ratio(room)).collect();
         error_of(&parts)
     }
@@ -331,6 +339,21 @@ mod tests {
         let sampled = Shards::new(Sampling::Rate(0.1)).finish();
         assert_eq!(sampled.miss_ratio(10), None);
         assert_eq!(sampled.error(10), None);
+    }
+
+    #[test]
+    fn a_sample_of_nothing_says_nothing_and_one_of_little_not_how_far_off_it_is() {
+        let keys: Vec<u64> = (0..1000).map(|i| i % 5).collect();
+        let of = |rate| {
+            let mut shards = Shards::new(Sampling::Rate(rate));
+            shards.references(&keys);
+            shards.finish()
+        };
+        let nothing = of(1e-9);
+        assert_eq!((nothing.followed(), nothing.miss_ratio(3), nothing.error(3)), (0, None, None));
+        let all = of(1.0);
+        assert_eq!((all.followed(), all.error(3)), (5, None));
+        assert!(all.miss_ratio(3).is_some());
     }
 
     #[test]

@@ -18,6 +18,9 @@ const CHUNK_BLOCKS: u64 = 64;
 /// Entries that one request may touch: 64 GiB; of a larger one the beginning counts.
 const MOST_CHUNKS: u64 = 1 << 18;
 
+/// Bytes of a request that are counted in any case; of a larger one only the beginning may be.
+pub const MOST_BYTES: u64 = (MOST_CHUNKS - 1) * CHUNK_BLOCKS * BLOCK_BYTES;
+
 /// An amount and its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Amount {
@@ -105,7 +108,11 @@ impl Keys {
 
 /// Different blocks of many objects.
 #[derive(Debug)]
-pub struct Blocks(Sample);
+pub struct Blocks {
+    sample: Sample,
+    /// Ranges of which only the beginning was counted.
+    cut: u64,
+}
 
 impl Default for Blocks {
     fn default() -> Self {
@@ -116,7 +123,7 @@ impl Default for Blocks {
 impl Blocks {
     /// None yet.
     pub fn new() -> Blocks {
-        Blocks(Sample::new(MOST_KEPT))
+        Blocks { sample: Sample::new(MOST_KEPT), cut: 0 }
     }
 
     /// Takes a range of bytes of an object.
@@ -127,18 +134,25 @@ impl Blocks {
         let first = offset / BLOCK_BYTES;
         let last = offset.saturating_add(bytes - 1) / BLOCK_BYTES;
         let (from, to) = (first / CHUNK_BLOCKS, last / CHUNK_BLOCKS);
+        let beyond_the_end = offset.checked_add(bytes - 1).is_none();
+        self.cut += u64::from(beyond_the_end || to - from >= MOST_CHUNKS);
         for chunk in from..=to.min(from.saturating_add(MOST_CHUNKS - 1)) {
             let low = if chunk == from { first % CHUNK_BLOCKS } else { 0 };
             let high = if chunk == to { last % CHUNK_BLOCKS } else { CHUNK_BLOCKS - 1 };
             let mask = u64::MAX << low & u64::MAX >> (CHUNK_BLOCKS - 1 - high);
-            self.0
+            self.sample
                 .add(hash::mix(hash::mix(object ^ 0x6a09_e667_f3bc_c908) ^ chunk), |blocks| *blocks |= mask);
         }
     }
 
-    /// Their bytes together.
+    /// Ranges of more than [`MOST_BYTES`], or beyond the last address, of which only the beginning was counted.
+    pub fn cut(&self) -> u64 {
+        self.cut
+    }
+
+    /// Their bytes together; where ranges were [cut](Blocks::cut), at least so many.
     pub fn bytes(&self) -> Amount {
-        self.0.total(|blocks| f64::from(blocks.count_ones()) * BLOCK_BYTES as f64)
+        self.sample.total(|blocks| f64::from(blocks.count_ones()) * BLOCK_BYTES as f64)
     }
 }
 
@@ -175,6 +189,16 @@ mod tests {
         blocks.add(2, 5, 0);
         let bytes = blocks.bytes();
         assert_eq!(bytes, Amount { value: ((1u64 << 30) + (1 << 29) + 4096) as f64, error: 0.0 });
+    }
+
+    #[test]
+    fn a_request_too_large_to_count_is_known_to_be() {
+        let mut blocks = Blocks::new();
+        blocks.add(1, 0, MOST_BYTES);
+        assert_eq!((blocks.cut(), blocks.bytes().value), (0, MOST_BYTES as f64));
+        blocks.add(2, 0, 1 << 40);
+        blocks.add(3, u64::MAX, u64::MAX);
+        assert_eq!(blocks.cut(), 2);
     }
 
     proptest! {

@@ -263,6 +263,12 @@ impl Survey {
         if self.kind == Kind::Keys { self.keys.weight() } else { self.blocks.bytes() }
     }
 
+    /// Requests of which only the beginning is in the footprint, because they are beyond [`distinct::MOST_BYTES`] or the last
+    /// address; 0: the footprint is all there is.
+    pub fn footprint_from_below(&self) -> u64 {
+        if self.kind == Kind::Keys { 0 } else { self.blocks.cut() }
+    }
+
     /// Different processes, threads or clients; `None` where they were too many to count.
     pub fn streams(&self) -> Option<usize> {
         (self.streams.len() < MOST_STREAMS).then_some(self.streams.len())

@@ -112,7 +112,37 @@ impl LineParser for Csv {
     }
 }
 
-const REFUSED: Refusal = "a field is no number, or fields are missing: left out";
+const REFUSED: Refusal = "a field is no number: left out";
+const MISSING: Refusal = "a field is missing or empty: left out";
+const NEGATIVE: Refusal = "a negative number: left out";
+const NOT_WHOLE: Refusal = "not a whole number: left out";
+const EXPONENT: Refusal = "a number with an exponent, as 1e6: left out; write all its digits";
+const HEXADECIMAL: Refusal = "a hexadecimal number: left out; write it in decimal";
+const TOO_LARGE: Refusal = "a number too large for its column: left out";
+
+/// What is wrong with a field that is no number of ours.
+#[cold]
+fn no_number(field: &[u8]) -> Refusal {
+    let hexadecimal = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    if let [b'0', b'x' | b'X', digits @ ..] = field
+        && hexadecimal(digits)
+    {
+        return HEXADECIMAL;
+    }
+    if !field.is_empty() && field.iter().all(u8::is_ascii_digit) {
+        return TOO_LARGE;
+    }
+    // What Rust reads as a number is one; names such as `inf` and `nan` are none.
+    let number = field.iter().any(u8::is_ascii_digit)
+        && std::str::from_utf8(field).is_ok_and(|text| text.parse::<f64>().is_ok());
+    match field {
+        _ if !number => REFUSED,
+        [b'-', ..] => NEGATIVE,
+        _ if field.iter().any(|byte| matches!(byte, b'e' | b'E')) => EXPONENT,
+        _ if field.contains(&b'.') => NOT_WHOLE,
+        _ => REFUSED,
+    }
+}
 
 const BEYOND: Refusal = "time beyond 584 years: left out; if it is in milli-, micro- or nanoseconds, say so with \
                          `--columns time_us=...`";
@@ -206,25 +236,25 @@ fn quoted(line: &[u8], columns: &Columns, sink: &mut Sink<'_>) -> Result<Request
 fn value(column: Column, field: &[u8], request: &mut Request, sink: &mut Sink<'_>) -> Result<(), Refusal> {
     if field.is_empty() {
         return match column {
-            Column::Id => Err(REFUSED),
-            Column::Size if request.bytes == 0 => Err(REFUSED),
+            Column::Id => Err(MISSING),
+            Column::Size if request.bytes == 0 => Err(MISSING),
             _ => Ok(()),
         };
     }
-    let number = |field| number::integer(field).ok_or(REFUSED);
+    let number = |field| number::integer(field).ok_or_else(|| no_number(field));
     match column {
         Column::Skip => {}
         Column::Time(unit) => request.time_ns = time(field, unit)?,
         Column::Latency(unit) => request.latency_ns = time(field, unit)?,
         Column::Id => request.object = number::whole(field).unwrap_or_else(|| hash::of_name(field)),
         Column::Offset => request.offset = number(field)?,
-        Column::OffsetSectors => request.offset = number(field)?.checked_mul(512).ok_or(REFUSED)?,
+        Column::OffsetSectors => request.offset = number(field)?.checked_mul(512).ok_or(TOO_LARGE)?,
         Column::Size => request.bytes = number(field)?,
-        Column::SizeSectors => request.bytes = number(field)?.checked_mul(512).ok_or(REFUSED)?,
+        Column::SizeSectors => request.bytes = number(field)?.checked_mul(512).ok_or(TOO_LARGE)?,
         Column::Op => request.op = op_code::from_word(field).ok_or("unknown operation: left out")?,
-        Column::Stream => request.stream = u32::try_from(number(field)?).map_err(|_| REFUSED)?,
+        Column::Stream => request.stream = u32::try_from(number(field)?).map_err(|_| TOO_LARGE)?,
         Column::NextUse => request.next_use = number(field)?,
-        Column::Marks => request.marks = Marks(u8::try_from(number(field)?).map_err(|_| REFUSED)?),
+        Column::Marks => request.marks = Marks(u8::try_from(number(field)?).map_err(|_| TOO_LARGE)?),
         // The id stands before the name in every CSV of ours.
         Column::Name => sink.names.put(request.object, field),
     }
@@ -235,7 +265,7 @@ fn value(column: Column, field: &[u8], request: &mut Request, sink: &mut Sink<'_
 fn time(field: &[u8], unit: Time) -> Result<u64, Refusal> {
     number::scaled(field, unit.digits()).ok_or(match number::leading(field) {
         Some((_, [] | [b'.', ..])) => BEYOND,
-        _ => REFUSED,
+        _ => no_number(field),
     })
 }
 
@@ -264,4 +294,27 @@ pub(super) fn fits(head: &[u8], complete: bool, spec: Option<&str>) -> Result<Fi
 pub(crate) fn looks_like_csv(head: &[u8]) -> bool {
     let line = whole_lines(head, true).find(|line| !line.is_empty()).unwrap_or(b"");
     line.len() < 4096 && line.iter().filter(|byte| matches!(byte, b',' | b';' | b'\t')).count() >= 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_number_is_named() {
+        for (field, why) in [
+            (&b"-4096"[..], NEGATIVE),
+            (b"-1.5", NEGATIVE),
+            (b"1e6", EXPONENT),
+            (b"0x1000", HEXADECIMAL),
+            (b"4096.5", NOT_WHOLE),
+            (b"99999999999999999999", TOO_LARGE),
+            (b"nan", REFUSED),
+            (b"abc", REFUSED),
+            (b"0xyz", REFUSED),
+            (b"-", REFUSED),
+        ] {
+            assert_eq!(no_number(field), why, "{}", String::from_utf8_lossy(field));
+        }
+    }
 }

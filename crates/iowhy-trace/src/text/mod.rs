@@ -230,8 +230,13 @@ impl<P: LineParser> Lines<P> {
             return Ok(());
         }
         self.ended = true;
-        let line = without_end(self.input.bytes());
+        let mut line = without_end(self.input.bytes());
         self.line += u64::from(!line.is_empty());
+        if self.input.cut_off() && !line.is_empty() {
+            // The first digits of a number are a number too, but not the one that was meant.
+            self.losses.add("line cut in two by the end of the file: left out", Some(Place::Line(self.line)));
+            line = b"";
+        }
         let place = Place::Line(self.line);
         let mut sink = Sink { into, losses: &mut self.losses, names: &mut self.names, place };
         if !line.is_empty() && !self.skipping {

@@ -433,3 +433,24 @@ fn a_file_without_line_ends_costs_no_memory() {
     let read = to_end(trace, 10).unwrap();
     assert_eq!((read.requests.len(), read.lost("longer than")), (2, 1));
 }
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_field() {
+    for (content, format) in [
+        ("time,id,size\n1,2,4096\n", Format::Csv),
+        ("419,W,26624,4096,1577808000000046\n", Format::Alibaba),
+        ("17\n4\n", Format::Txt),
+    ] {
+        let read = |bytes: Vec<u8>| {
+            let source = Box::new(std::io::Cursor::new(bytes));
+            let mut trace = iowhy_trace::from_reader("x", source, &Options::default()).unwrap();
+            assert_eq!(trace.format(), format);
+            let mut requests = Vec::new();
+            while trace.fill(&mut requests, 100).unwrap() > 0 {}
+            (requests, trace.losses().clone())
+        };
+        let plain = read(content.as_bytes().to_vec());
+        assert!(!plain.0.is_empty());
+        assert_eq!(read([b"\xef\xbb\xbf", content.as_bytes()].concat()), plain);
+    }
+}

@@ -1,5 +1,6 @@
 //! `iowhy attach PID`: watches a program that runs already, for a while or to its end, and says where its time went.
 
+use std::path::Path;
 use std::time::Duration;
 
 use iowhy_core::problem::Problem;
@@ -27,7 +28,8 @@ pub fn run(args: &AttachArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         ("--json", options.json.as_deref()),
         ("--folded", args.sight.folded.as_deref()),
     ])?;
-    let outputs = Outputs::open(options)?;
+    let inputs: Vec<&Path> = args.sight.machine.as_deref().into_iter().collect();
+    let outputs = Outputs::open_apart(options, &inputs)?;
     let observation = Observation::prepare(&args.sight)?;
     let subject = Subject::Process { pid, limit };
     let profile = {

@@ -14,7 +14,7 @@ use crate::cli::{SightArgs, TierArg};
 use crate::command::shared;
 use crate::folded::folded;
 use crate::meaning::Meaning;
-use crate::output::Pending;
+use crate::output::{Pending, spare_inputs};
 use crate::record::watch::{Told, WatchRecord, record};
 
 /// Everything that is decided before watching begins.
@@ -38,7 +38,11 @@ impl Observation {
                 return Err(Problem::refused("`--folded -`: stdout is not free for it")
                     .hint("name a file: `--folded out.folded`"));
             }
-            Some(path) => Some(Pending::open("--folded", path)?),
+            Some(path) => {
+                let inputs: Vec<&Path> = args.machine.as_deref().into_iter().collect();
+                spare_inputs("--folded", path, &inputs)?;
+                Some(Pending::open("--folded", path)?)
+            }
             None => None,
         };
         let tier = match args.tier {

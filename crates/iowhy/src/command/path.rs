@@ -50,8 +50,9 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         None => sweep::DEFAULT_REGION_BYTES,
     };
     let seed = args.seed.unwrap_or(1);
+    different(args, options)?;
     let outputs = Outputs::open(options)?;
-    let save = save_file(args, options)?;
+    let save = args.save.as_deref().map(|path| Pending::open("--save", path)).transpose()?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
 
@@ -149,12 +150,9 @@ fn budget(text: Option<&str>) -> Result<Duration, Problem> {
     Ok(budget)
 }
 
-/// Opens the file that the model goes to.
-fn save_file(args: &PathArgs, options: &OutputArgs) -> Result<Option<Pending>, Problem> {
-    if args.save.is_some() && args.save == options.json {
-        return Err(Problem::refused("`--save` and `--json` name the same file").hint("name two files"));
-    }
-    args.save.as_deref().map(|path| Pending::open("--save", path)).transpose()
+/// Two outputs must be two files.
+fn different(args: &PathArgs, options: &OutputArgs) -> Result<(), Problem> {
+    output::all_different(&[("--save", args.save.as_deref()), ("--json", options.json.as_deref())])
 }
 
 /// Finds or makes the target. A directory that we may not write to is measured through a readable file in it.

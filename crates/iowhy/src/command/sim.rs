@@ -45,7 +45,11 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let set = assignments("--set", &args.set)?;
     let axes = axes(args)?;
     let demand = Demand::of(args)?;
-    let outputs = Outputs::open(options)?;
+    // A name that ships and a text of keys are no files, and so never the output.
+    let files =
+        [Some(Path::new(&args.machine)), args.workload.as_deref().map(Path::new), args.trace.as_deref()];
+    let inputs: Vec<&Path> = files.into_iter().flatten().collect();
+    let outputs = Outputs::open_apart(options, &inputs)?;
     let progress = Progress::new(outputs.quiet());
     let mut warnings = Vec::new();
     let base = base_machine(args, &progress, &mut warnings)?;

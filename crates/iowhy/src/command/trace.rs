@@ -98,7 +98,7 @@ impl Meter {
 
 fn run_stat(args: &TraceInputArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let mut trace = open(args)?;
-    let outputs = Outputs::open(options)?;
+    let outputs = Outputs::open_apart(options, &[&args.file])?;
     let meter = Meter::new(outputs.quiet());
     let mut batch = Vec::new();
     let mut more = trace.next_batch(&mut batch)?;
@@ -121,7 +121,7 @@ fn run_stat(args: &TraceInputArgs, options: &OutputArgs) -> Result<Ending, Probl
 
 fn run_head(args: &TraceHeadArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let mut trace = open(&args.input)?;
-    let outputs = Outputs::open(options)?;
+    let outputs = Outputs::open_apart(options, &[&args.input.file])?;
     let mut requests = Vec::new();
     let wanted = usize::try_from(args.number).unwrap_or(usize::MAX);
     while requests.len() < wanted {
@@ -149,6 +149,12 @@ fn run_convert(args: &TraceConvertArgs, options: &OutputArgs) -> Result<Ending, 
             .hint("name a file for one of them"));
     }
     let format = output_format(args)?;
+    if let Some(json) = options.json.as_deref().filter(|_| !json_to_stdout) {
+        output::spare_inputs("--json", json, &[&args.input.file])?;
+        if !to_stdout {
+            output::all_different(&[("OUT", Some(&args.output)), ("--json", Some(json))])?;
+        }
+    }
     let mut trace = open(&args.input)?;
     let mut batch = Vec::new();
     let mut more = trace.next_batch(&mut batch)?;
@@ -207,6 +213,12 @@ fn run_formats(options: &OutputArgs) -> Result<Ending, Problem> {
 /// What a reader must know before using the trace.
 pub(super) fn warnings(trace: &Trace) -> Vec<Warning> {
     let mut list = Vec::new();
+    if trace.losses().count(iowhy_trace::CUT_OFF) > 0 {
+        list.push(
+            Warning::new("cut-off", format!("`{}` is cut off: only its beginning was read", trace.name()))
+                .next("copy or download it again; `gzip -t` and `zstd -t` check a file"),
+        );
+    }
     let refused: u64 = trace
         .losses()
         .list()
@@ -263,6 +275,13 @@ pub(super) fn extend(record: &mut Value, more: Value) {
 }
 
 fn stat_record(trace: &Trace, survey: &Survey) -> Value {
+    // Where a request was too large to count, the truth may be any larger.
+    let footprint = match survey.footprint_from_below() {
+        0 => {
+            |a: Amount| json!({"value": a.value, "low": a.value - a.error, "high": a.value + a.error, "exact": a.error == 0.0})
+        }
+        _ => |a: Amount| json!({"value": null, "low": a.value - a.error, "high": null, "exact": false}),
+    };
     let amount = |a: Amount| json!({"value": a.value, "low": a.value - a.error, "high": a.value + a.error, "exact": a.error == 0.0});
     let operations: Vec<Value> = Op::ALL
         .into_iter()
@@ -289,7 +308,7 @@ fn stat_record(trace: &Trace, survey: &Survey) -> Value {
         "requests": survey.requests,
         "operations": operations,
         "objects": amount(survey.objects()),
-        "footprint_bytes": trace.has_sizes().then(|| amount(survey.footprint_bytes())),
+        "footprint_bytes": trace.has_sizes().then(|| footprint(survey.footprint_bytes())),
         "size_bytes": {"p50": sizes(0.5), "p99": sizes(0.99), "max": sizes(1.0), "common": common},
         "sequential_share": survey.sequential_share(),
         "span_ns": trace.has_times().then(|| survey.span_ns()),

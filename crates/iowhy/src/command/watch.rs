@@ -13,7 +13,7 @@ use iowhy_watch::session::Subject;
 use crate::cli::{OutputArgs, PathArgs, WatchArgs};
 use crate::command::Ending;
 use crate::command::observation::{Observation, command_line};
-use crate::output::{Report, complain};
+use crate::output::{self, Report, complain};
 use crate::render;
 
 /// Runs the command.
@@ -34,6 +34,11 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     if let Err(refusal) = child::find(program) {
         complain(&refusal.problem);
         return Ok(Ending::Program(refusal.code));
+    }
+    if let Some(machine) = args.sight.machine.as_deref() {
+        for (option, path) in [("--json", options.json.as_deref()), ("--output", args.output.as_deref())] {
+            path.map_or(Ok(()), |path| output::spare_inputs(option, path, &[machine]))?;
+        }
     }
     let report = Report::open(args.output.as_deref(), args.sight.folded.as_deref(), options)?;
     let observation = Observation::prepare(&args.sight)?;

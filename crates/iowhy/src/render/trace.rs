@@ -6,7 +6,7 @@ use std::path::Path;
 use anstyle::Style;
 use iowhy_core::request::{Marks, Op, Request};
 use iowhy_core::units::{Bytes, count_rate, time};
-use iowhy_trace::survey::distinct::Amount;
+use iowhy_trace::survey::distinct::{Amount, MOST_BYTES};
 use iowhy_trace::survey::{Flow, Survey};
 use iowhy_trace::write::Written;
 use iowhy_trace::{BlockAction, Compression, Format, Kind, Losses, Trace};
@@ -177,7 +177,14 @@ fn what(text: &mut String, trace: &Trace, survey: &Survey, width: usize) {
         "in blocks of 4 KiB"
     };
     let bytes = amount(survey.footprint_bytes(), |value| Bytes(value.round() as u64).to_string());
-    line(text, "footprint", &format!("{bytes} of different bytes, {blocks}"), width);
+    let said = match survey.footprint_from_below() {
+        0 => format!("{bytes} of different bytes, {blocks}"),
+        requests => format!(
+            "at least {bytes} of different bytes, {blocks}: of {requests} requests beyond {} only the beginning was counted",
+            Bytes(MOST_BYTES)
+        ),
+    };
+    line(text, "footprint", &said, width);
     let transfers = survey.transfers();
     if transfers.requests == 0 {
         return;

@@ -140,3 +140,28 @@ fn what_cannot_be_computed_is_refused_by_name() {
     let ran = iowhy(&["mrc", text(&nothing), "--format", "csv"]);
     assert!(ran.code() == 1 && ran.stderr.contains("none of its 2 requests counts"), "{ran:?}");
 }
+
+#[test]
+fn a_sample_that_tells_nothing_says_so() {
+    let (_dir, path) = loops();
+    let run = |sample: &str| iowhy(&["mrc", text(&path), "--objects", "--sample", sample, "--json", "-"]);
+    assert_refused(&run("1e-9"), "sample is empty");
+    // Ten of a hundred objects: a ratio, but nobody can tell how far off it is.
+    let record = run("10%").done().json();
+    assert!(record["curves"][0]["points"][0]["error"].is_null(), "{record}");
+    assert_eq!(record["warnings"][0]["code"], "small-sample");
+    let whole = run("100%").done().json();
+    assert_eq!(whole["curves"][0]["points"][0]["basis"], "exact");
+}
+
+#[test]
+fn few_requests_cannot_fill_the_memory() {
+    let dir = directory();
+    let path = dir.path().join("wide.csv");
+    let lines: String = (0..200u64).map(|i| format!("{i},1,{},{}\n", i << 30, 1u64 << 30)).collect();
+    std::fs::write(&path, format!("time,id,offset,size\n{lines}")).unwrap();
+    let ran = iowhy(&["mrc", text(&path), "--policy", "lru"]);
+    assert_eq!(ran.code(), 1);
+    assert!(ran.stderr.contains("--sample") && ran.stderr.contains("--block"), "{}", ran.stderr);
+    iowhy(&["mrc", text(&path), "--policy", "lru", "--block", "1m"]).done();
+}

@@ -189,3 +189,28 @@ fn a_wrong_format_by_force_is_seen() {
     assert_eq!(ran.code(), 1);
     assert!(ran.stderr.contains("no line of it is of this format"), "{}", ran.stderr);
 }
+
+#[test]
+fn no_output_ever_replaces_a_trace_that_is_read() {
+    let dir = directory();
+    let at = |name: &str| dir.path().join(name);
+    std::fs::write(at("a.csv"), "time,id,size\n1,2,4096\n2,3,4096\n").unwrap();
+    std::fs::hard_link(at("a.csv"), at("hard")).unwrap();
+    std::os::unix::fs::symlink(at("a.csv"), at("soft")).unwrap();
+    let before = (names(dir.path()), fingerprint(&at("a.csv")));
+    let path = |name: &str| text(&at(name)).to_owned();
+    let (trace, out) = (path("a.csv"), path("out.csv"));
+    for json in ["a.csv", "hard", "soft"].map(path) {
+        for args in [
+            vec!["mrc", &trace],
+            vec!["trace", "stat", &trace],
+            vec!["trace", "head", &trace],
+            vec!["trace", "convert", &trace, &out],
+            vec!["sim", "--machine", "nvme", "--trace", &trace],
+        ] {
+            assert_refused(&iowhy(&[&args[..], &["--json", &json]].concat()), "--json");
+        }
+    }
+    assert_refused(&iowhy(&["trace", "convert", &trace, &out, "--json", &out]), "--json");
+    assert_eq!((names(dir.path()), fingerprint(&at("a.csv"))), before);
+}

@@ -8,7 +8,7 @@ use iowhy_core::warning::Warning;
 use iowhy_sim::curve::bank::{Basis, Order, Point};
 use iowhy_sim::curve::keys::{Counted, Unit};
 use iowhy_sim::curve::shape::{Cliff, cliffs, saves};
-use iowhy_sim::curve::shards::Sampling;
+use iowhy_sim::curve::shards::{LEAST_FOLLOWED, Sampling};
 use iowhy_sim::policy::PolicyId;
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub fn run(args: &MrcArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         Some(text) => sizes::parse(text, unit)?,
         None => sizes::usual(),
     };
-    let sampling = args.sample.as_deref().map(sizes::parse_sample).transpose()?;
+    let sampling = args.sample.as_deref().map(sizes::parse_sample).transpose()?.flatten();
     if sampling.is_some() && policies.contains(&PolicyId::Belady) {
         return Err(Problem::refused(
             "`--sample` and the policy `belady`: the bound is computed from whole traces only",
@@ -54,12 +54,17 @@ pub fn run(args: &MrcArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         MrcOnly::Reads => Counted::Reads,
         MrcOnly::Writes => Counted::Writes,
     };
-    let outputs = Outputs::open(options)?;
+    let outputs = Outputs::open_apart(options, &[&args.input.file])?;
     let second_pass = policies.iter().any(|policy| *policy != PolicyId::Lru);
     let plan = Plan { input: &args.input, unit, counted, sampling, second_pass, quiet: outputs.quiet() };
     let first = passes::first(plan)?;
     if first.lru.references() == 0 {
         return Err(nothing_counts(&first));
+    }
+    if let Lru::Sampled(curve) = &first.lru
+        && curve.followed() == 0
+    {
+        return Err(empty_sample(&first, unit));
     }
     let rooms = Rooms::new(&asked, args.points, &first, unit);
     let points = all_points(plan, &first, &policies, &rooms)?;
@@ -118,6 +123,14 @@ fn all_points(
         points
             .extend(rooms.asked.iter().chain(&rooms.between).filter_map(|room| lru_point(&first.lru, *room)));
     }
+    if matches!(&first.lru, Lru::Sampled(curve) if curve.followed() < LEAST_FOLLOWED) {
+        // The miniatures follow the same blocks, and know as little of their error.
+        for point in &mut points {
+            if let Basis::Sampled { error, .. } = &mut point.basis {
+                *error = None;
+            }
+        }
+    }
     let place = |policy: PolicyId| policies.iter().position(|p| *p == policy);
     points.sort_by_key(|point| (place(point.policy), point.room));
     Ok(points)
@@ -160,6 +173,15 @@ fn lru_point(lru: &Lru, room: u64) -> Option<Point> {
     Some(Point { policy: PolicyId::Lru, room, miss_ratio, byte_miss_ratio, basis })
 }
 
+fn empty_sample(first: &First, unit: Unit) -> Problem {
+    let what = if unit == Unit::Objects { "objects" } else { "blocks" };
+    Problem::refused(format!(
+        "the sample is empty: none of the {what} that the {} references touch is in it, so nothing can be told",
+        first.lru.references()
+    ))
+    .hint("follow more: a larger share or a number, as `--sample 8192`; without `--sample` everything is followed")
+}
+
 fn nothing_counts(first: &First) -> Problem {
     let left = first.left_out;
     Problem::failed(format!(
@@ -186,6 +208,21 @@ fn warnings_of(first: &First) -> Vec<Warning> {
             )
             .next("for the page cache itself, trace the calls: `strace -f -ttt -T -e trace=file,desc -o FILE CMD`"),
         );
+    }
+    if let Lru::Sampled(curve) = &first.lru
+        && curve.followed() < LEAST_FOLLOWED
+    {
+        list.push(
+                Warning::new(
+                    "small-sample",
+                    format!(
+                        "the sample holds {} different blocks or objects: with fewer than {LEAST_FOLLOWED} nobody can tell \
+                         how far off its ratios are",
+                        curve.followed()
+                    ),
+                )
+                .next("follow more, as `--sample 8192`, or leave `--sample` out"),
+            );
     }
     if first.left_out.too_large > 0 {
         list.push(Warning::new(

@@ -26,6 +26,11 @@ const SHARE: f64 = 0.8;
 /// sizes of the table of numbers at 70 % (69), positions and counts of the stack (44).
 const BYTES_EACH: f64 = 113.0;
 
+/// Blocks for each request on average from which requests are wide.
+const WIDE_BLOCKS: u64 = 1024;
+/// Distinct blocks that wide requests may touch: about 300 MiB.
+const MOST_WIDE: u64 = 8 << 20;
+
 /// What is counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan<'a> {
@@ -94,13 +99,14 @@ fn rereadable(path: &Path) -> bool {
     path.as_os_str() != "-" && std::fs::metadata(path).is_ok_and(|meta| meta.is_file())
 }
 
-/// Reads a whole trace and hands on the keys that it touches, in pieces, with their bytes if they are wanted.
+/// Reads a whole trace and hands on the keys that it touches, in pieces, with their bytes if they are wanted, and with
+/// the requests so far.
 fn stream(
     trace: &mut Trace,
     keys: &mut Keys,
     sized: impl Fn(&Trace) -> bool,
     meter: &Meter,
-    mut hand_on: impl FnMut(&[u64], Option<&[u64]>) -> Result<(), Problem>,
+    mut hand_on: impl FnMut(&[u64], Option<&[u64]>, u64) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
     let (mut batch, mut piece, mut bytes) = (Vec::new(), Vec::with_capacity(PIECE), Vec::new());
     loop {
@@ -110,14 +116,14 @@ fn stream(
         for request in &batch {
             keys.push(request, &mut piece, with_bytes.then_some(&mut bytes));
             if piece.len() >= PIECE {
-                hand_on(&piece, with_bytes.then_some(&bytes))?;
+                hand_on(&piece, with_bytes.then_some(&bytes), keys.requests())?;
                 piece.clear();
                 bytes.clear();
             }
         }
         meter.at(trace);
         if !more {
-            return hand_on(&piece, with_bytes.then_some(&bytes));
+            return hand_on(&piece, with_bytes.then_some(&bytes), keys.requests());
         }
     }
 }
@@ -142,7 +148,7 @@ pub(super) fn first(plan: Plan<'_>) -> Result<First, Problem> {
                 &mut keys,
                 |_| false,
                 &meter,
-                |keys, _| {
+                |keys, _, _| {
                     shards.references(keys);
                     Ok(())
                 },
@@ -154,9 +160,10 @@ pub(super) fn first(plan: Plan<'_>) -> Result<First, Problem> {
             let mut table = IdTable::with_most(most);
             let mut counter = LruCounter::new();
             let mut ids = Vec::with_capacity(PIECE);
-            stream(&mut trace, &mut keys, wants_bytes, &meter, |keys, bytes| {
+            stream(&mut trace, &mut keys, wants_bytes, &meter, |keys, bytes, requests| {
                 ids.clear();
                 table.numbers(keys, &mut ids).map_err(|_| too_many(plan.unit, most, memory))?;
+                not_too_wide(plan.unit, u64::from(table.distinct()), requests)?;
                 match bytes {
                     Some(bytes) => counter.references_of_sizes(&ids, bytes),
                     None => counter.references(&ids),
@@ -200,6 +207,21 @@ fn keep(
     all.ids.extend_from_slice(ids);
     all.bytes.extend_from_slice(bytes.unwrap_or_default());
     Ok(())
+}
+
+/// Refuses what a few requests would make of the memory: blocks that are far smaller than any request tell nothing that
+/// larger ones do not.
+fn not_too_wide(unit: Unit, distinct: u64, requests: u64) -> Result<(), Problem> {
+    let Unit::Blocks(bytes) = unit else { return Ok(()) };
+    if distinct <= MOST_WIDE || distinct / requests.max(1) <= WIDE_BLOCKS {
+        return Ok(());
+    }
+    Err(Problem::failed(format!(
+        "the first {requests} requests alone touch {distinct} distinct blocks of {}: the blocks are far smaller than the \
+         requests, and following each of them takes more memory than it is worth",
+        Bytes(bytes)
+    ))
+    .hint("follow a sample: `--sample 1%`; or larger blocks, as `--block 1m`"))
 }
 
 fn too_many(unit: Unit, most: u32, memory: u64) -> Problem {
@@ -277,7 +299,7 @@ pub(super) fn second(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<
         &mut keys,
         |_| first.sized,
         &meter,
-        |keys, bytes| {
+        |keys, bytes, _| {
             ids.clear();
             seen += keys.len() as u64;
             if !numbering {

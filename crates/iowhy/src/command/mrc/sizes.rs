@@ -79,7 +79,8 @@ fn parse_one(item: &str, unit: Unit) -> Result<Size, Problem> {
             _ => Err(refused(&format!("a cache holds 1 to {MOST_BLOCKS} blocks"))),
         };
     }
-    let bytes = parse_bytes_nonzero("--size", item)?;
+    let bytes = parse_bytes_nonzero("--size", item)
+        .map_err(|problem| Problem { hint: refused("").hint, ..problem })?;
     match unit {
         Unit::Objects => Err(Problem::refused(format!(
             "`--size {item}`: with `--objects` each object is one, whatever its bytes"
@@ -114,14 +115,14 @@ pub(super) fn parse_policies(text: &str) -> Result<Vec<PolicyId>, Problem> {
     Ok(policies)
 }
 
-/// Reads `1%`, `0.01` or `8192`.
+/// Reads `1%`, `0.01` or `8192`; `None`: all of them, so that nothing need be estimated.
 ///
 /// # Errors
-/// Names `--sample` for what is neither a share of the blocks nor a number of them.
-pub(super) fn parse_sample(text: &str) -> Result<Sampling, Problem> {
+/// Names `--sample` for what is neither a share of the blocks nor a number of them, and for `1`, which could be either.
+pub(super) fn parse_sample(text: &str) -> Result<Option<Sampling>, Problem> {
     let refused = || {
         Problem::refused(format!("`--sample {text}` is no share of the blocks and no number of them"))
-            .hint("write a share as `1%` or `0.01` (above 0, up to 1), a number as `8192` (at least 64)")
+            .hint("write a share as `1%` or `0.01` (above 0, below 1; all of them are `100%`), a number as `8192` (at least 64)")
     };
     let (number, scale) = match text.trim().strip_suffix('%') {
         Some(percent) => (percent, 100.0),
@@ -131,9 +132,16 @@ pub(super) fn parse_sample(text: &str) -> Result<Sampling, Problem> {
     let share = value / scale;
     match share {
         _ if !value.is_finite() || value <= 0.0 => Err(refused()),
-        _ if share <= 1.0 => Ok(Sampling::Rate(share)),
+        _ if scale == 1.0 && share == 1.0 => {
+            Err(Problem::refused(format!("`--sample {text}` could be a share of all blocks or one block"))
+                .hint(
+                    "write `100%` for all, `1%` for a hundredth, a number of blocks as `8192` (at least 64)",
+                ))
+        }
+        _ if share == 1.0 => Ok(None),
+        _ if share < 1.0 => Ok(Some(Sampling::Rate(share))),
         _ if scale == 1.0 && value.fract() == 0.0 && (64.0..=f64::from(1u32 << 30)).contains(&value) => {
-            Ok(Sampling::Blocks(value as u32))
+            Ok(Some(Sampling::Blocks(value as u32)))
         }
         _ => Err(refused()),
     }
@@ -173,7 +181,10 @@ mod tests {
         for bad in ["", "0", "-1", "0%", "101%", "nan%", "x%", "4x", "1k", "99999999999", "9999P", "1,,2"] {
             let problem = parse(bad, BLOCKS).unwrap_err();
             assert!(problem.message.contains("--size") && problem.exit_code() == 2, "{bad}: {problem}");
+            assert!(problem.hint.is_some(), "{bad}");
         }
+        let hint = parse("foo", BLOCKS).unwrap_err().hint.unwrap();
+        assert!(hint.contains("20000") && hint.contains("1%") && hint.contains("64MiB"), "{hint}");
         assert!(parse("64MiB", Unit::Objects).unwrap_err().message.contains("--objects"));
         assert!(parse(&(1..2000).map(|i| i.to_string()).collect::<Vec<_>>().join(","), BLOCKS).is_err());
     }
@@ -183,10 +194,11 @@ mod tests {
         assert_eq!(parse_policies("LRU,s3-fifo,lru").unwrap(), [PolicyId::Lru, PolicyId::S3Fifo]);
         assert_eq!(parse_policies("all").unwrap().len(), PolicyId::ALL.len());
         assert!(parse_policies("lru,").unwrap_err().message.contains("--policy"));
-        assert_eq!(parse_sample("1%").unwrap(), Sampling::Rate(0.01));
-        assert_eq!(parse_sample("0.5").unwrap(), Sampling::Rate(0.5));
-        assert_eq!(parse_sample("8192").unwrap(), Sampling::Blocks(8192));
-        for bad in ["0", "-1", "200%", "12.5", "2", "nan", "inf", "", "x"] {
+        assert_eq!(parse_sample("1%").unwrap(), Some(Sampling::Rate(0.01)));
+        assert_eq!(parse_sample("0.5").unwrap(), Some(Sampling::Rate(0.5)));
+        assert_eq!(parse_sample("8192").unwrap(), Some(Sampling::Blocks(8192)));
+        assert_eq!(parse_sample("100%").unwrap(), None);
+        for bad in ["0", "-1", "200%", "12.5", "1", "1.0", "2", "nan", "inf", "", "x"] {
             assert!(parse_sample(bad).is_err(), "{bad}");
         }
     }

@@ -204,7 +204,11 @@ impl Row {
             .map(|(policy, point)| {
                 let Some(point) = *point else { return "-".to_owned() };
                 let marked = *policy != PolicyId::Belady && !all && may_be_best(point);
-                let error = if point.1 > 0.0 { format!("±{:.4}", point.1) } else { String::new() };
+                let error = match point.1 {
+                    0.0 => String::new(),
+                    error if error.is_finite() => format!("±{error:.4}"),
+                    _ => "±?".to_owned(),
+                };
                 match marked {
                     true => format!("{BOLD}{:.4}{BOLD:#}{error}*", point.0),
                     false => format!("{:.4}{error} ", point.0),
@@ -220,7 +224,7 @@ fn error(point: &Point) -> f64 {
     match point.basis {
         Basis::Exact => 0.0,
         // Where it cannot be told, anything is possible.
-        Basis::Sampled { error, .. } => error.unwrap_or(1.0),
+        Basis::Sampled { error, .. } => error.unwrap_or(f64::INFINITY),
     }
 }
 
