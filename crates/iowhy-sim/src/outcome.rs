@@ -49,7 +49,7 @@ pub struct DeviceUse {
 }
 
 impl DeviceUse {
-    /// Share of the time that a unit is at work.
+    /// Share of the time that a unit is at work, the mean of its units.
     pub fn utilisation(&self, over_ns: u64) -> f64 {
         let all = over_ns as f64 * self.units.max(1) as f64;
         if all > 0.0 { self.busy_ns as f64 / all } else { 0.0 }

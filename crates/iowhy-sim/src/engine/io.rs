@@ -182,7 +182,7 @@ impl Engine<'_, '_> {
         self.free_ios.push(id);
         self.write_evicted();
         if purpose == Purpose::Flush {
-            self.flushed(bytes);
+            self.flushed(id, bytes);
         }
         for task in waiters.drain(..) {
             let state = &mut self.tasks[task as usize];

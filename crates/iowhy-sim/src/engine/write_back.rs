@@ -4,15 +4,17 @@ use std::collections::VecDeque;
 
 use super::io::Purpose;
 use super::{Engine, Event};
+use crate::hash::Numbers;
 use crate::ledger::Part;
 
 /// Outputs of write-back that are under way at once.
-const SIDE_BY_SIDE: u64 = 4;
+const SIDE_BY_SIDE: usize = 4;
 
 /// What is under way, and who waits.
 #[derive(Debug, Default)]
 pub(super) struct WriteBack {
-    in_flight: u64,
+    /// Outputs that are under way, by number.
+    in_flight: Numbers,
     in_flight_bytes: u64,
     /// Writers that wait until less is dirty.
     held_back: VecDeque<u32>,
@@ -29,7 +31,7 @@ impl Engine<'_, '_> {
     fn write_out(&mut self, start: u64, bytes: u64) -> u32 {
         let io = self.new_io(Purpose::Flush, true, (0, 0), start, bytes);
         let bytes = self.ios[io as usize].bytes;
-        self.write_back.in_flight += 1;
+        self.write_back.in_flight.insert(u64::from(io));
         self.write_back.in_flight_bytes += bytes;
         self.totals.cache.written_back = self.totals.cache.written_back.saturating_add(bytes);
         self.submit(io);
@@ -39,7 +41,7 @@ impl Engine<'_, '_> {
     /// Starts write-back where more is dirty than the threshold.
     pub(super) fn write_behind(&mut self) {
         let (threshold, run_bytes) = (self.machine.cache.background_bytes, self.machine.cache.io_bytes);
-        while self.write_back.in_flight < SIDE_BY_SIDE {
+        while self.write_back.in_flight.len() < SIDE_BY_SIDE {
             let held = !self.write_back.held_back.is_empty();
             let Some(cache) = &mut self.cache else { return };
             if cache.dirty_bytes <= threshold && !held {
@@ -65,8 +67,8 @@ impl Engine<'_, '_> {
     }
 
     /// An output of write-back is done.
-    pub(super) fn flushed(&mut self, bytes: u64) {
-        self.write_back.in_flight -= 1;
+    pub(super) fn flushed(&mut self, io: u32, bytes: u64) {
+        self.write_back.in_flight.remove(&u64::from(io));
         self.write_back.in_flight_bytes -= bytes;
         self.write_behind();
         self.release();
@@ -75,7 +77,7 @@ impl Engine<'_, '_> {
     fn release(&mut self) {
         while !self.write_back.held_back.is_empty() {
             // Nothing on its way and nothing to write: the limit is smaller than what one writer makes dirty.
-            let idle = self.write_back.in_flight == 0;
+            let idle = self.write_back.in_flight.is_empty();
             if self.too_dirty() && !idle {
                 return;
             }
@@ -86,15 +88,18 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// Writes everything dirty and lets the task wait for it. False: there is nothing to wait for.
+    /// Writes everything dirty and lets the task wait for it, and for what is on its way already: that is not on the device
+    /// either. False: there is nothing to wait for.
     pub(super) fn sync(&mut self, task: u32) -> bool {
         let run_bytes = self.machine.cache.io_bytes;
-        let mut waiting = 0;
         while let Some(flush) = self.cache.as_mut().and_then(|cache| cache.clean_oldest(run_bytes)) {
-            let io = self.write_out(flush.start, flush.bytes);
-            self.ios[io as usize].waiters.push(task);
-            waiting += 1;
+            self.write_out(flush.start, flush.bytes);
         }
+        // In any order: each of them only counts down.
+        for io in &self.write_back.in_flight {
+            self.ios[*io as usize].waiters.push(task);
+        }
+        let waiting = self.write_back.in_flight.len() as u32;
         let state = &mut self.tasks[task as usize];
         state.waiting = waiting;
         state.wait_from_ns = self.now_ns;

@@ -7,6 +7,7 @@ use iowhy_core::request::Request;
 use super::{Layout, Shape, Step, StepKind, too_small};
 use crate::hash::Table;
 use crate::machine::Machine;
+use crate::volume::SECTOR_BYTES;
 
 /// Begin of an object of a trace.
 const ALIGN_BYTES: u64 = 1 << 20;
@@ -15,8 +16,10 @@ const ALIGN_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Raw {
     volume_bytes: u64,
-    /// Distance of the begins of known files; 0: a trace.
-    stride: u64,
+    /// Known files; 0: a trace.
+    files: u64,
+    /// Their begins are multiples of it.
+    align: u64,
     begins: Table<u64>,
     wrapped: u64,
 }
@@ -28,21 +31,29 @@ impl Raw {
             Shape::Tree { sizes, files, .. } => (*files, sizes.iter().copied().max().unwrap_or(0)),
             Shape::Unknown => (0, 0),
         };
+        // Where there is room, a file begins with a whole read of the cache and with a whole cluster of a fault: a real file is
+        // read from its own begin on, wherever that lies.
         let block = machine.cache.block_bytes;
-        let stride = volume_bytes.checked_div(count).map_or(0, |share| share / block * block);
-        if count > 0 && stride < bytes {
-            return Err(too_small(
-                &format!("{count} files of {bytes} bytes"),
-                bytes.saturating_mul(count),
-                volume_bytes,
-            ));
-        }
-        Ok(Raw { volume_bytes, stride, begins: Table::default(), wrapped: 0 })
+        let whole = machine.cache.io_bytes.max(machine.fault_bytes).div_ceil(block).saturating_mul(block);
+        let fits = |align: &u64| {
+            let begin = |file| begin_of(file, count, volume_bytes, *align);
+            // Distances of neighbours are this share or one step more; only the last one is cut by the end.
+            let between = volume_bytes / count / align * align;
+            (count == 1 || between >= bytes) && volume_bytes.saturating_sub(begin(count - 1)) >= bytes
+        };
+        let align = match count {
+            0 => block,
+            _ => [whole, block, SECTOR_BYTES].into_iter().find(fits).ok_or_else(|| {
+                let needed = bytes.div_ceil(SECTOR_BYTES).saturating_mul(SECTOR_BYTES).saturating_mul(count);
+                too_small(&format!("{count} files of {bytes} bytes"), needed, volume_bytes)
+            })?,
+        };
+        Ok(Raw { volume_bytes, files: count, align, begins: Table::default(), wrapped: 0 })
     }
 
     fn begin(&mut self, object: u64) -> u64 {
-        if self.stride > 0 {
-            return object.saturating_mul(self.stride) % self.volume_bytes.max(1);
+        if self.files > 0 {
+            return begin_of(object, self.files, self.volume_bytes, self.align);
         }
         let index = self.begins.len() as u64;
         let volume = self.volume_bytes;
@@ -52,6 +63,12 @@ impl Raw {
             ((u128::from(share) * u128::from(volume)) >> 64) as u64 / ALIGN_BYTES * ALIGN_BYTES
         })
     }
+}
+
+/// Where a file begins: at its share of the volume, rounded up, so that with one file a disk none begins on the disk before.
+fn begin_of(file: u64, files: u64, volume_bytes: u64, align: u64) -> u64 {
+    let share = u128::from(file.min(files)) * u128::from(volume_bytes) / u128::from(files.max(1));
+    (share as u64).div_ceil(align).saturating_mul(align)
 }
 
 impl Layout for Raw {
@@ -66,7 +83,8 @@ impl Layout for Raw {
             start = start.min(volume - bytes);
             self.wrapped += 1;
         }
-        let limit = if self.stride > 0 { (begin + self.stride).min(volume) } else { volume };
+        let limit =
+            if self.files > 0 { self.begin(request.object.saturating_add(1)).min(volume) } else { volume };
         let limit = limit.max(start + bytes);
         out.push(Step { start, bytes, limit, kind: StepKind::Data, whole: false });
     }
@@ -105,6 +123,22 @@ mod tests {
         assert_eq!(step(&mut raw, 1, 4096, 100).start, (4 << 20) + 4096);
         assert_eq!(step(&mut raw, 0, 0, 100).limit, 4 << 20);
         assert!(Raw::new(&machine, &shape, 1 << 20).is_err());
+    }
+
+    /// Two disks whose size is no multiple of a block: the second file begins on the second disk, and with a whole read of the
+    /// cache; where there is no room for that, with a whole block.
+    #[test]
+    fn a_file_of_its_own_disk_does_not_begin_on_the_one_before() {
+        let machine = Machine::default();
+        let whole = machine.cache.io_bytes.max(machine.fault_bytes);
+        let disk = (8 << 20) + 2048;
+        let place = |bytes| {
+            let shape = Shape::Files { count: 2, bytes };
+            Raw::new(&machine, &shape, 2 * disk).map(|mut raw| step(&mut raw, 1, 0, 100).start)
+        };
+        assert_eq!(place(1 << 20), Ok(disk.div_ceil(whole) * whole));
+        assert_eq!(place((8 << 20) - 4096), Ok(disk.div_ceil(4096) * 4096));
+        assert!(place(disk + 1).is_err());
     }
 
     #[test]

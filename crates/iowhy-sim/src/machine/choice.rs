@@ -1,11 +1,14 @@
 //! Settings that are one of a few words.
 
+/// What stands where nothing was chosen; it cannot be given.
+const UNNAMED: &str = "missing";
+
 /// A setting with a fixed vocabulary.
 pub trait Choice {
     /// Takes the value of this name. False: there is none.
     fn choose(&mut self, id: &str) -> bool;
 
-    /// All names.
+    /// All names that can be given.
     fn ids(&self) -> Vec<&'static str>;
 }
 
@@ -27,14 +30,14 @@ macro_rules! choice {
 
         impl Choice for $name {
             fn choose(&mut self, id: &str) -> bool {
-                match $name::ALL.iter().find(|value| value.id() == id) {
+                match $name::ALL.iter().find(|value| value.id() == id && id != UNNAMED) {
                     Some(value) => { *self = *value; true }
                     None => false,
                 }
             }
 
             fn ids(&self) -> Vec<&'static str> {
-                $name::ALL.iter().map(|value| value.id()).collect()
+                $name::ALL.iter().map(|value| value.id()).filter(|id| *id != UNNAMED).collect()
             }
         }
     };

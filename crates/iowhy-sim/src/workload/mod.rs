@@ -1,6 +1,7 @@
 //! Who asks for what: closed clients or open arrivals, over a tree of small files or a few large ones, or a trace. Plain data;
 //! its requests come from [`Source`]s. What may not enter: where bytes lie, what they cost.
 
+mod room;
 mod source;
 pub mod spec;
 
@@ -131,6 +132,14 @@ impl Workload {
         each.saturating_mul(u64::from(self.clients))
     }
 
+    /// Bytes of its largest request.
+    pub fn request_bytes(&self) -> u64 {
+        match &self.what {
+            What::Tree { sizes, .. } => sizes.iter().copied().max().unwrap_or(0),
+            What::Region { bytes, .. } => *bytes,
+        }
+    }
+
     /// The load, with its requests from this seed.
     pub fn load(&self, seed: u64) -> Load<'static> {
         let shape = match &self.what {
@@ -160,6 +169,13 @@ impl<'a> Load<'a> {
             warm: false,
             source: Box::new(Replay::new(requests)),
         }
+    }
+
+    /// Only the first so many requests, of all clients together.
+    #[must_use]
+    pub fn first(mut self, most: u64) -> Load<'a> {
+        self.source = Box::new(source::First { inner: self.source, left: most });
+        self
     }
 
     /// A trace, by clients that take its next request as soon as they are done with theirs.

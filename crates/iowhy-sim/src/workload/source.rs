@@ -153,6 +153,23 @@ impl Source for Poisson {
     }
 }
 
+/// The first requests of another source.
+pub(super) struct First<'a> {
+    pub(super) inner: Box<dyn Source + 'a>,
+    pub(super) left: u64,
+}
+
+impl Source for First<'_> {
+    fn next(&mut self, client: u32) -> Option<Request> {
+        self.left = self.left.checked_sub(1)?;
+        self.inner.next(client)
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.inner.remarks()
+    }
+}
+
 /// A trace, from time 0 on. Times that run backwards are taken as "at once".
 pub struct Replay<I> {
     requests: I,

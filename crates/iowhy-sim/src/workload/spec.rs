@@ -95,6 +95,12 @@ impl Workload {
         let mut given = Given::default();
         for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
             let Some((key, value)) = item.split_once('=') else {
+                if let Some((name, spec, _)) = SHIPPED.iter().find(|(name, _, _)| *name == item) {
+                    return Err(Problem::refused(format!(
+                        "--workload: the name `{name}` stands alone, without keys beside it"
+                    ))
+                    .hint(format!("change its text instead: `{spec}`")));
+                }
                 let names: Vec<String> = SHIPPED.iter().map(|(name, _, _)| (*name).to_owned()).collect();
                 let near =
                     nearest(item, &names).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
@@ -327,6 +333,7 @@ mod tests {
             ("files=10,population=5", "raise `population`"),
             ("pattern=zipf", "exponent"),
             ("size=99999999e", "too large"),
+            ("random-4k,readers=2", "readers=32,requests=10000,bytes=4k"),
             ("news-1998", "did you mean `news-1999`"),
         ] {
             let problem = Workload::parse(text).unwrap_err();
