@@ -566,7 +566,7 @@ pub struct SimArgs {
     #[arg(long, value_name = "KEY=VALUES")]
     pub sweep: Vec<String>,
 
-    /// Run a sweep however long it takes
+    /// Run a sweep also if it would take longer than a minute, which is refused otherwise
     #[arg(long)]
     pub yes: bool,
 

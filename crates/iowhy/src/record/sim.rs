@@ -49,12 +49,14 @@ pub struct PointRecord {
     pub set: serde_json::Map<String, serde_json::Value>,
     /// From the first request to the end of the last.
     pub time_s: f64,
+    /// Until the last device was idle: write-back and read-ahead may outlast the last answer.
+    pub settled_s: f64,
     /// Requests.
     pub requests: u64,
-    /// Requests a second.
-    pub requests_per_second: f64,
-    /// Bytes a second.
-    pub bytes_per_second: f64,
+    /// Requests a second; null where no time passed.
+    pub requests_per_second: Option<f64>,
+    /// Bytes a second; null where no time passed.
+    pub bytes_per_second: Option<f64>,
     /// Latencies.
     pub latency_ns: LatencyNs,
     /// Where the time of requests (and pauses of clients) went, summed over them; sums to `ledger_total_s`.
@@ -108,8 +110,10 @@ pub struct DeviceRecord {
     pub commands: u64,
     /// Bytes of those.
     pub bytes: u64,
-    /// Share of the time that it is at work.
-    pub utilisation: f64,
+    /// Requests that it serves side by side.
+    pub units: u64,
+    /// Share of `settled_s` that one of them is at work, the mean of all; null where no time passed.
+    pub utilisation: Option<f64>,
     /// What its working time went on.
     pub work: Vec<PartRecord>,
 }
@@ -118,15 +122,17 @@ impl PointRecord {
     /// The record of a run.
     pub fn new(set: &Settings, outcome: &Outcome) -> PointRecord {
         let latency = &outcome.latency;
+        let passed = |figure: f64, ns: u64| (ns > 0).then_some(figure);
         let parts = |entries: &mut dyn Iterator<Item = (iowhy_sim::ledger::Part, u64)>| {
             entries.map(|(part, ns)| PartRecord { id: part.id(), seconds: seconds(ns) }).collect::<Vec<_>>()
         };
         PointRecord {
             set: settings(set),
             time_s: seconds(outcome.time_ns),
+            settled_s: seconds(outcome.settled_ns),
             requests: outcome.requests,
-            requests_per_second: outcome.requests_per_second(),
-            bytes_per_second: outcome.bytes_per_second(),
+            requests_per_second: passed(outcome.requests_per_second(), outcome.time_ns),
+            bytes_per_second: passed(outcome.bytes_per_second(), outcome.time_ns),
             latency_ns: LatencyNs {
                 mean: latency.mean_ns(),
                 p50: latency.quantile(0.5),
@@ -145,7 +151,8 @@ impl PointRecord {
                 .map(|device| DeviceRecord {
                     commands: device.done,
                     bytes: device.bytes,
-                    utilisation: device.utilisation(outcome.settled_ns),
+                    units: device.units,
+                    utilisation: passed(device.utilisation(outcome.settled_ns), outcome.settled_ns),
                     work: parts(&mut device.work.entries()),
                 })
                 .collect(),

@@ -70,14 +70,25 @@ pub fn screen(record: &SimRecord, keys: &[&str], width: usize) -> String {
 fn single(point: &PointRecord) -> String {
     let latency = &point.latency_ns;
     let mut text = String::new();
-    let _ = writeln!(
-        text,
-        "{BOLD}{}{BOLD:#} for {} requests: {}, {}",
-        units::time(point.time_s * 1e9),
-        point.requests,
-        units::count_rate(point.requests_per_second),
-        units::rate_bytes(point.bytes_per_second),
-    );
+    match (point.requests_per_second, point.bytes_per_second) {
+        (Some(requests), Some(bytes)) => {
+            let _ = writeln!(
+                text,
+                "{BOLD}{}{BOLD:#} for {} requests: {}, {}",
+                units::time(point.time_s * 1e9),
+                point.requests,
+                units::count_rate(requests),
+                units::rate_bytes(bytes),
+            );
+        }
+        _ => {
+            let _ = writeln!(
+                text,
+                "{BOLD}no time{BOLD:#} passed for {} requests: nothing that they waited for costs any here",
+                point.requests
+            );
+        }
+    }
     let _ = writeln!(
         text,
         "latency: mean {}, p50 {}, p90 {}, p99 {}, p99.9 {}, max {}",
@@ -100,6 +111,15 @@ fn single(point: &PointRecord) -> String {
             .collect();
         let _ =
             writeln!(text, "{DIM}slowest request, {}: {}{DIM:#}", units::time(whole * 1e9), parts.join(", "));
+    }
+    let after = point.settled_s - point.time_s;
+    // Below a nanosecond it is rounding.
+    if after > 0.5e-9 {
+        let _ = writeln!(
+            text,
+            "the devices go on for {} after the last answer: what is written back or read ahead",
+            units::time(after * 1e9)
+        );
     }
     text.push_str(&devices(point));
     text
@@ -175,12 +195,15 @@ fn devices(point: &PointRecord) -> String {
             .map(|part| format!("{} {:.0} %", part.id, part.seconds / busy * 100.0))
             .collect();
         let of = if work.is_empty() { String::new() } else { format!(": {}", work.join(", ")) };
-        let _ = writeln!(
-            text,
-            "device {index}: {:.0} % at work, {} commands{of}",
-            device.utilisation * 100.0,
-            device.commands
-        );
+        let whose = if device.units > 1 { format!("its {} units ", device.units) } else { String::new() };
+        let at_work = match device.utilisation {
+            Some(share) => {
+                format!("{whose}at work {:.0} % of {}", share * 100.0, units::time(point.settled_s * 1e9))
+            }
+            None => "no time passed".to_owned(),
+        };
+        let line = format!("device {index}: {at_work}, {} commands{of}", device.commands);
+        text.push_str(&wrap(&line, WIDTH, "", "  "));
     }
     if point.devices.len() > SHOWN {
         let _ = writeln!(text, "and {} more devices", point.devices.len() - SHOWN);
@@ -211,7 +234,7 @@ fn table(points: &[PointRecord], keys: &[&str]) -> String {
         .map(|point| {
             let mut row: Vec<String> = keys.iter().map(|key| value_of(point, key)).collect();
             row.push(units::time(point.time_s * 1e9));
-            row.push(units::count_rate(point.requests_per_second));
+            row.push(point.requests_per_second.map_or_else(|| "-".to_owned(), units::count_rate));
             row.push(units::time(point.latency_ns.p99 as f64));
             if misses {
                 row.push(point.miss_ratio.map_or_else(|| "-".to_owned(), |r| format!("{:.1} %", r * 100.0)));
@@ -234,7 +257,10 @@ fn table(points: &[PointRecord], keys: &[&str]) -> String {
 
 /// The shares of the time that the least and the most used device are at work: how even the load is.
 fn at_work(point: &PointRecord) -> String {
-    let used = || point.devices.iter().map(|device| device.utilisation * 100.0);
+    let used = || point.devices.iter().filter_map(|device| device.utilisation).map(|share| share * 100.0);
+    if used().next().is_none() {
+        return "-".to_owned();
+    }
     let (least, most) = (used().fold(f64::MAX, f64::min), used().fold(0.0, f64::max));
     if most - least < 1.0 { format!("{most:.0} %") } else { format!("{least:.0}..{most:.0} %") }
 }
@@ -289,7 +315,7 @@ fn legend(points: &[PointRecord]) -> String {
     let mut text = flow(&items, WIDTH, "");
     let _ = writeln!(
         text,
-        "{DIM}of requests: where their time goes; of devices: what their work is\ndevices: share of the time that the least and the most used are at work\nbest: shortest time; knee: the first within 5 % of it; cliff: a quarter or more from the row above{DIM:#}"
+        "{DIM}of requests: where their time goes; of devices: what their work is\ndevices: share of the time until all is written that the units of the least and the most used are at work\nbest: shortest time; knee: the first within 5 % of it; cliff: a quarter or more from the row above{DIM:#}"
     );
     text
 }

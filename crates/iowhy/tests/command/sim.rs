@@ -127,11 +127,73 @@ fn a_trace_is_replayed_at_its_times_or_by_clients() {
     assert!(!closed["warnings"].to_string().contains("below a page cache"), "there is no cache now");
 }
 
+/// Two readers, each with a file on a disk of its own: neither reads from the other's.
+#[test]
+fn files_of_their_own_disks_share_none() {
+    let load = "readers=2,requests=20,bytes=1m,size=20m,own=yes";
+    let record = json(&["--machine", "linux-1999-ide", "--workload", load]);
+    let devices = record["points"][0]["devices"].as_array().unwrap();
+    let of = |device: usize, key: &str| number(&devices[device][key]);
+    assert_eq!(of(0, "bytes"), of(1, "bytes"));
+    assert_eq!(of(0, "commands"), of(1, "commands"));
+}
+
+/// All writes fit into the cache: no answer waits, and the devices go on behind the last.
+#[test]
+fn where_no_time_passes_there_is_no_rate() {
+    let load = ["--machine", "nvme", "--workload", "readers=1,requests=1000,write=100"];
+    let record = json(&load);
+    let point = &record["points"][0];
+    assert_eq!(number(&point["time_s"]), 0.0);
+    assert!(point["requests_per_second"].is_null() && point["bytes_per_second"].is_null(), "{point}");
+    assert!(number(&point["settled_s"]) > 0.0);
+    assert_eq!(point["devices"][0]["units"], 64);
+    let screen = iowhy(&[&["sim"], &load[..]].concat()).done().stdout;
+    assert!(screen.contains("no time passed") && !screen.contains("/s,"), "{screen}");
+    assert!(screen.contains("after the last answer"), "{screen}");
+    assert!(screen.contains("its 64 units at work"), "{screen}");
+    let nothing = ["--machine", "nvme", "--set", "device.kind=null", "--workload", "readers=1,requests=10"];
+    let record = json(&nothing);
+    assert!(record["points"][0]["devices"][0]["utilisation"].is_null(), "{record}");
+    assert!(iowhy(&[&["sim"], &nothing[..]].concat()).done().stdout.contains("no time passed"));
+}
+
+/// Both are known before anything is run.
+#[test]
+fn what_takes_all_memory_or_hours_is_refused_before_it_is_run() {
+    let refused = |more: &[&str], subject: &str| {
+        assert_refused(&iowhy(&[&["sim", "--machine", "nvme"], more].concat()), subject);
+    };
+    refused(
+        &[
+            "--workload",
+            "readers=1000000,size=1000t,bytes=1g,requests=10,warm=yes",
+            "--set",
+            "cache.bytes=900t",
+        ],
+        "of memory",
+    );
+    refused(
+        &["--workload", "readers=1000,requests=1000000000,pattern=random", "--sweep", "device.units=1..64"],
+        "would take about",
+    );
+}
+
 #[test]
 fn lists() {
     assert!(iowhy(&["sim", "--machine", "list"]).done().stdout.contains("netbsd-1999"));
     assert!(iowhy(&["sim", "--machine", "keys"]).done().stdout.contains("volume.interleave"));
     assert!(iowhy(&["sim", "--workload", "list"]).done().stdout.contains("news-1999"));
+    for (args, key) in [
+        (["--machine", "list"], "machines"),
+        (["--machine", "keys"], "keys"),
+        (["--workload", "list"], "workloads"),
+    ] {
+        let listed = json(&args)[key].as_array().map_or(0, Vec::len);
+        assert!(listed > 5, "{args:?}: {listed}");
+        let screen = iowhy(&[&["sim"], &args[..]].concat()).done().stdout;
+        assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
+    }
 }
 
 #[test]
@@ -162,6 +224,15 @@ fn what_cannot_be_is_refused() {
     refused(&["--machine", "netbsd-2099", "--workload", SMALL], "netbsd-2099");
     refused(&["--machine", "nvme", "--workload", "reader=3"], "reader");
     refused(&["--machine", "nvme"], "--workload");
+    refused(&["--machine", "nvme", "--workload", "random-4k,readers=2"], "stands alone");
+    for (option, value) in
+        [("--closed", "1"), ("--requests", "9"), ("--format", "nonsense"), ("--columns", "time=1")]
+    {
+        refused(&["--machine", "nvme", "--workload", SMALL, option, value], option);
+    }
+    let kinds = iowhy(&["sim", "--machine", "nvme", "--workload", SMALL, "--set", "device.kind=x"]);
+    assert_refused(&kinds, "device.kind");
+    assert!(!kinds.stderr.contains("missing"), "{kinds:?}");
     refused(&["--machine", "nvme", "--trace", "/nowhere/at/all"], "/nowhere/at/all");
     refused(&["--machine", "floppy-pool", "--workload", "size=10g,bytes=4k,requests=1"], "volume holds");
     assert!(!Path::new("/nowhere").exists());

@@ -1,5 +1,7 @@
 //! `iowhy sim`: a workload or a trace on a machine that is described, in virtual time; or a sweep over what it could be.
 
+mod lists;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -8,11 +10,12 @@ use iowhy_core::problem::Problem;
 use iowhy_core::request::Request;
 use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
+use iowhy_probe::environment::memory_available_bytes;
 use iowhy_sim::laws;
 use iowhy_sim::machine::{self, DeviceKind, JoinKind, Machine, ReadAheadKind, UNLIMITED, Value};
 use iowhy_sim::outcome::Outcome;
 use iowhy_sim::sweep::{self, Axis, Settings};
-use iowhy_sim::workload::{Load, Workload, spec};
+use iowhy_sim::workload::{Load, Workload};
 use iowhy_trace::{Format, Options, Trace};
 use rayon::prelude::*;
 
@@ -22,10 +25,14 @@ use crate::output::{self, Outputs};
 use crate::progress::Progress;
 use crate::record::sim::{MachineRecord, PointRecord, SimRecord, settings};
 use crate::render;
-use crate::render::table::{Align, layout};
 
 /// A sweep that takes longer is only run with `--yes`.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Share of the available memory that may be filled.
+const MEMORY_SHARE: f64 = 0.8;
+/// Requests that are run to know how long a sweep will take, and blocks that they ask for.
+const TRIAL_REQUESTS: u64 = 20_000;
+const TRIAL_BLOCKS: u64 = 1 << 20;
 /// Points beyond this are refused before anything is run.
 const MOST_POINTS: u128 = 1_000_000;
 /// Time to measure this machine, for `--machine host`.
@@ -38,8 +45,9 @@ const MOST_TEXT_BYTES: u64 = 1 << 20;
 /// # Errors
 /// Refusals of a machine, a workload, a trace or a sweep that cannot be; a trace that breaks off.
 pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
-    if let Some(text) = listing(args) {
-        output::print(&text)?;
+    if let Some(list) = lists::asked(args) {
+        let outputs = Outputs::open(options)?;
+        outputs.finish(&list.screen, &list.record)?;
         return Ok(Ending::Done);
     }
     let set = assignments("--set", &args.set)?;
@@ -81,6 +89,14 @@ enum Demand {
 
 impl Demand {
     fn of(args: &SimArgs) -> Result<Demand, Problem> {
+        if args.workload.is_some()
+            && let Some(option) = of_trace(args)
+        {
+            return Err(Problem::refused(format!(
+                "`{option}` belongs to `--trace`, and this is a `--workload`"
+            ))
+            .hint("leave it out; a workload has `readers`, `requests` and more: `--workload list`"));
+        }
         match (&args.workload, &args.trace) {
             (Some(text), _) => Ok(Demand::Workload(Box::new(workload(text)?), text.clone())),
             (None, Some(path)) => {
@@ -140,6 +156,18 @@ impl Demand {
         })?;
         Ok(outcome)
     }
+}
+
+/// The first option that was given and only a trace can use.
+fn of_trace(args: &SimArgs) -> Option<&'static str> {
+    [
+        ("--closed", args.closed.is_some()),
+        ("--requests", args.requests.is_some()),
+        ("--format", args.format.is_some()),
+        ("--columns", args.columns.is_some()),
+    ]
+    .into_iter()
+    .find_map(|(name, given)| given.then_some(name))
 }
 
 /// Requests of a trace, one by one; what went wrong is kept.
@@ -264,11 +292,15 @@ fn run_points(
         let outcome = demand.run(&machine, args.seed, warnings).map_err(|problem| named(problem, set))?;
         Ok::<_, Problem>((outcome.time_ns, PointRecord::new(set, &outcome)))
     };
+    let lanes = rayon::current_num_threads().max(1);
+    fits(base, &points, demand, lanes)?;
+    if count > 1 && !args.yes {
+        quick(base, &points, demand, args.seed, lanes)?;
+    }
     let begun = Instant::now();
     let Some((first, others)) = points.split_first() else { return Ok((Vec::new(), warnings)) };
     let mut done = vec![one(first, &mut warnings)?];
     let took = begun.elapsed();
-    let lanes = rayon::current_num_threads().max(1);
     let rest = took.mul_f64(others.len() as f64 / lanes.min(others.len().max(1)) as f64);
     if rest > PATIENCE && !args.yes {
         return Err(Problem::refused(format!(
@@ -301,6 +333,68 @@ fn run_points(
     Ok((records, warnings))
 }
 
+/// Refuses what would fill the memory: as many of the largest points as run side by side.
+fn fits(base: &Machine, points: &[Settings], demand: &Demand, lanes: usize) -> Result<(), Problem> {
+    let (Demand::Workload(workload, _), Some(available)) = (demand, memory_available_bytes()) else {
+        return Ok(());
+    };
+    let mut needed = Vec::with_capacity(points.len());
+    for set in points {
+        needed.push(workload.memory_bytes(&sweep::machine_at(base, set)?));
+    }
+    needed.sort_unstable_by_key(|bytes| std::cmp::Reverse(*bytes));
+    let wanted = needed.iter().take(lanes).fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+    let limit = (available as f64 * MEMORY_SHARE) as u64;
+    if wanted <= limit {
+        return Ok(());
+    }
+    Err(Problem::refused(format!(
+        "the simulation would take up to {} of memory, and {} may be filled",
+        Bytes(wanted),
+        Bytes(limit)
+    ))
+    .hint("give fewer `readers`, a smaller `size` or `population`, a smaller or colder cache (`--set cache.bytes=`, `warm=no`)"))
+}
+
+/// Refuses a sweep that would take too long, before its first point is run: by the speed of its first requests.
+fn quick(
+    base: &Machine,
+    points: &[Settings],
+    demand: &Demand,
+    seed: u64,
+    lanes: usize,
+) -> Result<(), Problem> {
+    let (Demand::Workload(workload, _), Some(set)) = (demand, points.first()) else { return Ok(()) };
+    let machine = sweep::machine_at(base, set)?;
+    let blocks = workload.request_bytes() / machine.cache.block_bytes.max(1);
+    let most = (TRIAL_BLOCKS / blocks.max(1)).clamp(1, TRIAL_REQUESTS);
+    let requests = workload.requests();
+    if requests / 10 < most {
+        return Ok(());
+    }
+    let timed = |most: u64| {
+        let begun = Instant::now();
+        iowhy_sim::run(&machine, workload.load(seed).first(most), seed)
+            .map_err(|problem| named(problem, set))?;
+        Ok::<_, Problem>(begun.elapsed())
+    };
+    // What is built before the first request does not grow with their number.
+    let building = timed(1)?;
+    let each = timed(most)?.saturating_sub(building).as_secs_f64() / most as f64;
+    let rows = points.len().div_ceil(lanes.min(points.len()).max(1));
+    let whole = (building.as_secs_f64() + each * requests as f64) * rows as f64;
+    if whole <= PATIENCE.as_secs_f64() {
+        return Ok(());
+    }
+    Err(Problem::refused(format!(
+        "the sweep has {} points of {requests} requests and would take about {}, by the speed of the first {most}; {lanes} run side by side",
+        points.len(),
+        // Hours beyond counting are all the same.
+        spoken(Duration::from_secs_f64(whole.min(1e12))),
+    ))
+    .hint("give fewer values or a shorter workload, or `--yes` to run it all"))
+}
+
 /// A problem of one point of a sweep.
 fn named(problem: Problem, set: &Settings) -> Problem {
     if set.is_empty() {
@@ -315,52 +409,6 @@ fn spoken(time: Duration) -> String {
         0..=119 => format!("{} s", time.as_secs()),
         120..=7199 => format!("{} minutes", time.as_secs() / 60),
         seconds => format!("{} hours", seconds / 3600),
-    }
-}
-
-/// The lists that are asked for by name.
-fn listing(args: &SimArgs) -> Option<String> {
-    let rows = |items: Vec<(String, String)>| {
-        let rows: Vec<Vec<String>> = items.into_iter().map(|(name, about)| vec![name, about]).collect();
-        layout(&["name", "what it is"], &[Align::Left, Align::Left], &rows)
-    };
-    let about = |text: &str, name: &str| Machine::from_toml(text, name).map(|m| m.about).unwrap_or_default();
-    match (args.machine.as_str(), args.workload.as_deref()) {
-        ("list", _) => {
-            let named =
-                |shipped: &machine::Shipped| (shipped.name.to_owned(), about(shipped.text, shipped.name));
-            Some(format!(
-                "machines, for `--machine`:\n{}\ndevices, for `--set device.model=`:\n{}",
-                rows(machine::shipped().iter().map(named).collect()),
-                rows(machine::device_models().iter().map(named).collect()),
-            ))
-        }
-        ("keys", _) => {
-            let named = |key: &machine::Key| {
-                let costs = !key.path.contains('.') && !matches!(key.path, "name" | "about");
-                let path = if costs {
-                    format!("{}.per_{{call,page,byte}}_ns", key.path)
-                } else {
-                    key.path.to_owned()
-                };
-                (path, key.about.to_owned())
-            };
-            Some(rows(machine::KEYS.iter().map(named).collect()))
-        }
-        (_, Some("list")) => {
-            let named =
-                |(name, text, about): &(&str, &str, &str)| ((*name).to_owned(), format!("{about}\n{text}"));
-            let mut text = String::from("workloads, for `--workload`:\n");
-            for (name, about) in spec::SHIPPED.iter().map(named) {
-                text.push_str(&format!("  {name}\n    {}\n", about.replace('\n', "\n    ")));
-            }
-            text.push_str("\nkeys of a workload, as `key=value,key=value`:\n");
-            text.push_str(&rows(
-                spec::KEYS.iter().map(|(key, about)| ((*key).to_owned(), (*about).to_owned())).collect(),
-            ));
-            Some(text)
-        }
-        _ => None,
     }
 }
 

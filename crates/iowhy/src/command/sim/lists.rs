@@ -1,0 +1,97 @@
+//! What `sim --machine list|keys` and `--workload list` print. What may not enter: machines that are run.
+
+use iowhy_sim::machine::{self, Machine};
+use iowhy_sim::workload::spec;
+use serde_json::{Value, json};
+
+use crate::cli::SimArgs;
+use crate::output;
+use crate::record::SCHEMA;
+use crate::render::paragraph::{LEAST_WIDTH, wrap};
+
+/// Columns of a screen at most.
+const MOST_COLUMNS: usize = 100;
+
+/// A list: for people, and as a record.
+pub(super) struct List {
+    pub(super) screen: String,
+    pub(super) record: Value,
+}
+
+/// A name and what it means.
+type Row = (String, String);
+
+/// The list that is asked for by name, if one is.
+pub(super) fn asked(args: &SimArgs) -> Option<List> {
+    let width = output::width().clamp(LEAST_WIDTH, MOST_COLUMNS);
+    match (args.machine.as_str(), args.workload.as_deref()) {
+        ("list", _) => Some(machines(width)),
+        ("keys", _) => Some(keys(width)),
+        (_, Some("list")) => Some(workloads(width)),
+        _ => None,
+    }
+}
+
+fn machines(width: usize) -> List {
+    let rows = |shipped: &[machine::Shipped]| -> Vec<Row> {
+        let about =
+            |s: &machine::Shipped| Machine::from_toml(s.text, s.name).map(|m| m.about).unwrap_or_default();
+        shipped.iter().map(|s| (s.name.to_owned(), about(s))).collect()
+    };
+    let (machines, devices) = (rows(machine::shipped()), rows(machine::device_models()));
+    List {
+        screen: format!(
+            "machines, for `--machine`:\n{}\ndevices, for `--set device.model=`:\n{}",
+            table(&machines, width),
+            table(&devices, width)
+        ),
+        record: record(json!({"machines": entries(&machines), "devices": entries(&devices)})),
+    }
+}
+
+fn keys(width: usize) -> List {
+    let named = |key: &machine::Key| {
+        let costs = !key.path.contains('.') && !matches!(key.path, "name" | "about");
+        let path =
+            if costs { format!("{}.per_{{call,page,byte}}_ns", key.path) } else { key.path.to_owned() };
+        (path, key.about.to_owned())
+    };
+    let rows: Vec<Row> = machine::KEYS.iter().map(named).collect();
+    List { screen: table(&rows, width), record: record(json!({"keys": entries(&rows)})) }
+}
+
+fn workloads(width: usize) -> List {
+    let mut screen = String::from("workloads, for `--workload`:\n");
+    for (name, text, about) in spec::SHIPPED {
+        screen.push_str(&format!("  {name}\n{}    {text}\n", wrap(about, width, "    ", "    ")));
+    }
+    let keys: Vec<Row> =
+        spec::KEYS.iter().map(|(key, about)| ((*key).to_owned(), (*about).to_owned())).collect();
+    screen.push_str("\nkeys of a workload, as `key=value,key=value`:\n");
+    screen.push_str(&table(&keys, width));
+    let workloads: Vec<Value> = spec::SHIPPED
+        .iter()
+        .map(|(name, text, about)| json!({"name": name, "about": about, "text": text}))
+        .collect();
+    List { screen, record: record(json!({"workloads": workloads, "keys": entries(&keys)})) }
+}
+
+/// Names in a column of their own, and beside each what it is, over as many lines as it takes.
+fn table(rows: &[Row], width: usize) -> String {
+    let column = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0) + 2;
+    let indent = " ".repeat(column);
+    rows.iter().map(|(name, about)| wrap(about, width, &format!("{name:<column$}"), &indent)).collect()
+}
+
+fn entries(rows: &[Row]) -> Vec<Value> {
+    rows.iter().map(|(name, about)| json!({"name": name, "about": about})).collect()
+}
+
+/// The list with what every record has.
+fn record(list: Value) -> Value {
+    let mut record = json!({"schema": SCHEMA, "iowhy": env!("CARGO_PKG_VERSION"), "command": "sim"});
+    if let (Value::Object(record), Value::Object(list)) = (&mut record, list) {
+        record.extend(list);
+    }
+    record
+}
