@@ -315,7 +315,7 @@ fn legend(points: &[PointRecord]) -> String {
     let mut text = flow(&items, WIDTH, "");
     let _ = writeln!(
         text,
-        "{DIM}of requests: where their time goes; of devices: what their work is\ndevices: share of the time until all is written that the units of the least and the most used are at work\nbest: shortest time; knee: the first within 5 % of it; cliff: a quarter or more from the row above{DIM:#}"
+        "{DIM}of requests: where their time goes; of devices: what their work is\ndevices: share of the time at work, of the least and the most used; to the last flush\nbest: shortest time; knee: the first within 5 % of it; cliff: a quarter or more from the row above{DIM:#}"
     );
     text
 }

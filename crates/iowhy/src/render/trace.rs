@@ -370,9 +370,12 @@ pub fn formats(width: usize) -> String {
         let entry = wrap(format.about(), width, &start, &rest);
         let _ = write!(text, "{}", entry.replacen(format.id(), &format!("{BOLD}{}{BOLD:#}", format.id()), 1));
     }
-    text.push_str(
-        "Compression with gzip or zstd is seen by its content. A format is found out by the content too.\n",
-    );
+    text.push_str(&wrap(
+        "Compression with gzip or zstd is seen by its content. A format is found out by the content too.",
+        width,
+        "",
+        "",
+    ));
     text
 }
 
