@@ -76,11 +76,29 @@ fn cargo(root: &Path, arguments: &[&str]) -> Ending {
     run_command(Command::new("cargo").args(arguments).current_dir(root))
 }
 
+/// How much of a failed command's complaints is repeated at the end.
+const REPEATED_LINES: usize = 60;
+
+/// Runs a command whose complaints are shown as they come, and repeated at the end if it fails.
 fn run_command(command: &mut Command) -> Ending {
-    match command.stdin(Stdio::null()).status() {
+    let mut child = match command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn() {
+        Ok(child) => child,
+        Err(error) => return Ending::Failed(format!("cannot run {command:?}: {error}")),
+    };
+    let mut complaints = Vec::new();
+    for line in
+        child.stderr.take().into_iter().flat_map(|err| BufReader::new(err).lines()).map_while(Result::ok)
+    {
+        eprintln!("{line}");
+        complaints.push(line);
+    }
+    match child.wait() {
         Ok(status) if status.success() => Ending::Passed,
-        Ok(_) => Ending::Failed(String::new()),
-        Err(error) => Ending::Failed(format!("cannot run {command:?}: {error}")),
+        Ok(_) => {
+            complaints.truncate(REPEATED_LINES);
+            Ending::Failed(complaints.join("\n"))
+        }
+        Err(error) => Ending::Failed(format!("cannot wait for {command:?}: {error}")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Trace files of other tools, read and written as requests.
 //!
-//! [`open`] finds out what a file is and gives a [`Trace`] that streams [`Request`]s in batches; [`write`] turns requests
+//! [`open`] finds out what a file is and gives a [`Trace`] that streams [`Request`]s in batches; [`mod@write`] turns requests
 //! into files; [`survey`] sums a trace up. Memory is bounded whatever a file holds, what was lost on the way is counted
 //! by reason, and no input makes it panic. What may not enter: simulation, printing, time that is not the trace's own.
 //!

@@ -1,7 +1,7 @@
 //! Requests into trace files of other tools. What a format cannot carry is counted and said.
 //!
 //! [`Writer`] streams; memory is bounded. Formats that hold the next use of each object get it in a second pass over the
-//! file that was written, backwards, see [`next_use`]; so they need a file, and stdout gets it from a temporary one.
+//! file that was written, backwards, see `next_use`; so they need a file, and stdout gets it from a temporary one.
 //! What may not enter: reading, printing.
 
 mod binary;
