@@ -51,6 +51,10 @@ pub fn screen(record: &SimRecord, keys: &[&str], width: usize) -> String {
         text.push_str(&wrap(part, width, "  ", "  "));
     }
     text.push_str(&wrap(&format!("load: {}", record.load), width, "  ", "    "));
+    if let Some(full) = record.load_in_full.as_ref().filter(|full| **full != record.load) {
+        // The list of keys may be broken behind its commas.
+        text.push_str(&wrap(&format!("that is: {}", full.replace(',', ", ")), width, "  ", "    "));
+    }
     text.push('\n');
     match record.points.as_slice() {
         [point] if keys.is_empty() => text.push_str(&single(point)),
