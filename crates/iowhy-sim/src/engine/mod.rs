@@ -16,6 +16,7 @@ mod write_back;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::request::{Op, Request};
+use iowhy_core::units::counted;
 
 use self::grid::Grid;
 use self::io::Io;
@@ -431,7 +432,9 @@ impl<'a, 'w> Engine<'a, 'w> {
         let mut remarks = self.layout.remarks();
         remarks.extend(self.source.remarks());
         if totals.cut > 0 {
-            remarks.push(format!("{} requests of more than 1 GiB were cut to it", totals.cut));
+            let many =
+                counted(totals.cut, "request of more than 1 GiB was", "requests of more than 1 GiB were");
+            remarks.push(format!("{many} cut to it"));
         }
         let mut cache = totals.cache;
         if let Some(state) = &self.cache {

@@ -3,6 +3,7 @@
 
 use iowhy_core::problem::Problem;
 use iowhy_core::request::Request;
+use iowhy_core::units::counted;
 
 use super::{Layout, Shape, Step, StepKind, too_small};
 use crate::hash::Table;
@@ -106,10 +107,8 @@ impl Layout for Raw {
             remarks.push(format!("{many} objects of the trace begin at places spread over the volume: where they lay is not known"));
         }
         if self.wrapped > 0 {
-            remarks.push(format!(
-                "{} requests lay beyond the end of the volume and were wrapped round",
-                self.wrapped
-            ));
+            let many = counted(self.wrapped, "request lay", "requests lay");
+            remarks.push(format!("{many} beyond the end of the volume: wrapped round"));
         }
         remarks
     }

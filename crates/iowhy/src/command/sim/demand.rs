@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::request::Request;
+use iowhy_core::units::counted;
 use iowhy_core::warning::Warning;
 use iowhy_sim::laws;
 use iowhy_sim::machine::Machine;
@@ -16,8 +17,8 @@ use iowhy_trace::{Format, Options, Trace};
 use super::read_text;
 use crate::cli::SimArgs;
 
-/// Time spent on counting the requests of a small file before a sweep.
-const COUNTING: Duration = Duration::from_secs(2);
+/// Time spent on counting the requests of a trace before a sweep.
+const COUNTING: Duration = Duration::from_millis(300);
 
 /// What is asked of the machine.
 pub(super) enum Demand {
@@ -65,7 +66,10 @@ impl Demand {
         match self {
             Demand::Workload(_, text) => text.clone(),
             Demand::Trace { path, closed, .. } => {
-                let how = closed.map_or_else(|| "at its own times".to_owned(), |n| format!("by {n} clients"));
+                let how = closed.map_or_else(
+                    || "at its own times".to_owned(),
+                    |n| format!("by {}", counted(n.into(), "client", "clients")),
+                );
                 format!("{}, {how}", path.display())
             }
         }
@@ -204,18 +208,19 @@ impl Feed {
         most - self.left
     }
 
-    /// Requests of the whole trace, estimated from the share of the file that was read; counted where that is all of it.
-    /// `None` where the size of the file is not known.
+    /// Requests of the whole trace: read on for a moment, and estimated from the share of the file that was read by then,
+    /// unless that is all of it. `None` where the size of the file is not known.
     pub(super) fn requests_in_all(&mut self) -> Option<u64> {
-        let share = self.trace.share_read()?;
-        if share < 1.0 {
-            return Some((self.trace.requests() as f64 / share.max(f64::MIN_POSITIVE)) as u64);
-        }
         let begun = Instant::now();
         while begun.elapsed() < COUNTING && self.error.is_none() && !self.batch.is_empty() {
             self.refill();
         }
-        Some(self.trace.requests())
+        let read = self.trace.requests();
+        if self.batch.is_empty() {
+            return Some(read);
+        }
+        let share = self.trace.share_read()?;
+        Some((read as f64 / share.max(f64::MIN_POSITIVE)) as u64)
     }
 
     /// What went wrong, and what was lost on the way.

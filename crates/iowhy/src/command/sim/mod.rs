@@ -134,15 +134,16 @@ fn run_points(
     };
     done.extend(others.par_iter().map(run_one).collect::<Result<Vec<_>, Problem>>()?);
     let (times, mut records): (Vec<u64>, Vec<PointRecord>) = done.into_iter().unzip();
-    if axes.len() == 1 {
+    if let [axis] = axes
+        && axis.rises()
+    {
         for (record, mark) in records.iter_mut().zip(sweep::marks(&times)) {
             record.mark(mark);
         }
-    } else if let Some(best) = times.iter().enumerate().min_by_key(|(_, time)| **time).map(|(index, _)| index)
-    {
-        // Over several keys only the best means anything: neighbours are not in a row.
-        if records.len() > 1 {
-            records[best].mark(sweep::Mark { best: true, ..sweep::Mark::default() });
+    } else {
+        // Over several keys or over words only the best means anything: neighbours are not in a row.
+        for (record, best) in records.iter_mut().zip(sweep::bests(&times)) {
+            record.mark(sweep::Mark { best, ..sweep::Mark::default() });
         }
     }
     Ok((records, warnings))
