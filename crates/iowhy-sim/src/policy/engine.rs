@@ -81,11 +81,12 @@ pub(super) trait Policy: Debug + Send {
     /// References in order; answers how many missed. Reads a few ahead, so that their waits for memory overlap.
     fn references(&mut self, ids: &[IdOf<Self>]) -> u64 {
         let mut misses = 0;
+        let mut slots = [NIL; AHEAD];
         for few in ids.chunks(AHEAD) {
-            let mut seen = 0;
-            for id in few {
-                seen ^= self.nodes().glance(*id);
+            for (slot, id) in slots.iter_mut().zip(few) {
+                *slot = self.nodes().glance(*id);
             }
+            let seen = slots.iter().take(few.len()).fold(0, |seen, slot| seen ^ self.nodes().glance_at(*slot));
             std::hint::black_box(seen);
             for id in few {
                 misses += u64::from(!self.reference(*id));
