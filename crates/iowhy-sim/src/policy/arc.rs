@@ -62,6 +62,8 @@ impl<I: Index> Arc<I> {
 impl<I: Index> Policy for Arc<I> {
     type Index = I;
 
+    const READS_SLOTS: bool = true;
+
     #[inline]
     fn nodes(&self) -> &Nodes<I> {
         &self.lists.nodes

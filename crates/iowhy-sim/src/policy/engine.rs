@@ -40,6 +40,10 @@ pub(super) trait Policy: Debug + Send {
     /// From the number of a block to its slot.
     type Index: Index;
 
+    /// Whether nearly every reference reads or moves its slot, so that slots are worth reading ahead, too. Where a hit
+    /// changes little, that costs more than it saves.
+    const READS_SLOTS: bool = false;
+
     /// The slots.
     fn nodes(&self) -> &Nodes<Self::Index>;
 
@@ -86,7 +90,9 @@ pub(super) trait Policy: Debug + Send {
             for (slot, id) in slots.iter_mut().zip(few) {
                 *slot = self.nodes().glance(*id);
             }
-            let seen = slots.iter().take(few.len()).fold(0, |seen, slot| seen ^ self.nodes().glance_at(*slot));
+            let seen = slots.iter().take(few.len()).fold(0, |seen, slot| {
+                seen ^ if Self::READS_SLOTS { self.nodes().glance_at(*slot) } else { *slot }
+            });
             std::hint::black_box(seen);
             for id in few {
                 misses += u64::from(!self.reference(*id));

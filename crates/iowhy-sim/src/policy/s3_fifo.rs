@@ -86,6 +86,8 @@ impl<I: Index> S3Fifo<I> {
 impl<I: Index> Policy for S3Fifo<I> {
     type Index = I;
 
+    const READS_SLOTS: bool = true;
+
     #[inline]
     fn nodes(&self) -> &Nodes<I> {
         &self.lists.nodes

@@ -57,6 +57,8 @@ impl<I: Index> TwoQ<I> {
 impl<I: Index> Policy for TwoQ<I> {
     type Index = I;
 
+    const READS_SLOTS: bool = true;
+
     #[inline]
     fn nodes(&self) -> &Nodes<I> {
         &self.lists.nodes
