@@ -1,6 +1,7 @@
-//! Speed of the timed stack, in requests of simulated load a second of real time, on one core. `timed [ROUNDS]`.
+//! Speed of the timed stack, in requests of simulated load a second of time on one CPU. `timed [ROUNDS [CASE]]`, cases from 1.
 
-use std::time::Instant;
+#[path = "common/on_cpu.rs"]
+mod on_cpu;
 
 use iowhy_sim::machine::{Machine, Value};
 use iowhy_sim::workload::Workload;
@@ -40,7 +41,9 @@ const CASES: &[Case] = &[
 
 fn main() {
     let rounds: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(5).max(1);
-    for (name, machine, settings, load) in CASES {
+    let only: Option<usize> = std::env::args().nth(2).and_then(|n| n.parse().ok());
+    let cases = CASES.iter().enumerate().filter(|(index, _)| only.is_none_or(|only| only == index + 1));
+    for (_, (name, machine, settings, load)) in cases {
         let Some(mut machine) = Machine::shipped(machine) else {
             eprintln!("no machine for: {name}");
             std::process::exit(1);
@@ -51,9 +54,8 @@ fn main() {
                     settings.iter().try_for_each(|(k, v)| machine.set(k, &Value::Text((*v).to_owned())));
                 let run = set.and_then(|()| {
                     let load = Workload::parse(load)?.load(round as u64);
-                    let begun = Instant::now();
-                    let outcome = iowhy_sim::run(&machine, load, round as u64)?;
-                    Ok(outcome.requests as f64 / begun.elapsed().as_secs_f64())
+                    let (seconds, outcome) = on_cpu::timed(|| iowhy_sim::run(&machine, load, round as u64));
+                    Ok(outcome?.requests as f64 / seconds)
                 });
                 run.unwrap_or_else(|problem| {
                     eprintln!("{name}: {problem}");
@@ -64,7 +66,7 @@ fn main() {
         rates.sort_unstable_by(f64::total_cmp);
         let million = |rate: f64| rate / 1e6;
         println!(
-            "{name}: {:.2} M requests/s [{:.2}, {:.2}], n = {rounds}",
+            "{name}: {:.2} M requests/s on a CPU [{:.2}, {:.2}], n = {rounds}",
             million(rates[rounds / 2]),
             million(rates[0]),
             million(rates[rounds - 1])

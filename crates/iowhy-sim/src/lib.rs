@@ -19,6 +19,7 @@ pub mod policy;
 pub mod readahead;
 pub mod scheduler;
 pub mod sweep;
+mod unit;
 pub mod volume;
 pub mod workload;
 

@@ -44,18 +44,27 @@ impl Axis {
         in_order(&mut values);
         Ok(Axis { path: path.trim().to_owned(), values })
     }
+
+    /// Whether its values are numbers that rise: a knee or a cliff between words would mean nothing.
+    pub fn rises(&self) -> bool {
+        self.values.iter().all(|value| number(value).is_some())
+    }
 }
 
-/// Numbers and sizes rise, so that neighbours in a table are neighbours; nothing stands twice.
-fn in_order(values: &mut Vec<Value>) {
-    let number = |value: &Value| match value {
+/// A value as a number or a size; words are none.
+fn number(value: &Value) -> Option<f64> {
+    match value {
         Value::Int(number) => Some(*number as f64),
         Value::Text(text) => {
             let plain = text.parse::<f64>().ok().filter(|number| number.is_finite());
             plain.or_else(|| units::parse_bytes("", text).ok().map(|bytes| bytes as f64))
         }
         _ => None,
-    };
+    }
+}
+
+/// Numbers and sizes rise, so that neighbours in a table are neighbours; nothing stands twice.
+fn in_order(values: &mut Vec<Value>) {
     if values.iter().all(|value| number(value).is_some()) {
         values.sort_by(|a, b| number(a).unwrap_or(0.0).total_cmp(&number(b).unwrap_or(0.0)));
         values.dedup_by_key(|value| number(value));
@@ -147,7 +156,7 @@ pub fn machine_at(base: &Machine, settings: &[(String, Value)]) -> Result<Machin
 /// What stands out among points in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// The shortest time (the first of equals).
+    /// The shortest time: all of equals, and none where all points are equal.
     pub best: bool,
     /// The first that is within 5 % of the best, and not the best itself: more of it brings little.
     pub knee: bool,
@@ -160,12 +169,19 @@ const AS_GOOD: f64 = 1.05;
 /// Neighbours that differ by this factor are a cliff.
 const CLIFF: f64 = 1.25;
 
+/// Which points have the shortest time; none where all have it.
+pub fn bests(times_ns: &[u64]) -> Vec<bool> {
+    let least = times_ns.iter().min();
+    let differ = times_ns.iter().max() != least;
+    times_ns.iter().map(|time| differ && Some(time) == least).collect()
+}
+
 /// Marks points by their times, in the order of the axis.
 pub fn marks(times_ns: &[u64]) -> Vec<Mark> {
     let mut marks = vec![Mark::default(); times_ns.len()];
     let Some(&best) = times_ns.iter().min() else { return marks };
-    if let Some(at) = times_ns.iter().position(|time| *time == best) {
-        marks[at].best = true;
+    for (mark, best) in marks.iter_mut().zip(bests(times_ns)) {
+        mark.best = best;
     }
     // All within 5 %: there is no knee to speak of.
     let flat = times_ns.iter().all(|time| *time as f64 <= best as f64 * AS_GOOD);
@@ -214,6 +230,12 @@ mod tests {
     }
 
     #[test]
+    fn words_have_an_order_that_means_nothing() {
+        assert!(Axis::parse("a.b=1m,64k").unwrap().rises());
+        assert!(!Axis::parse("a.b=lru,2q").unwrap().rises());
+    }
+
+    #[test]
     fn points_span_all_axes() {
         let axes = [Axis::parse("a.b=1,2").unwrap(), Axis::parse("c.d=3,4,5").unwrap()];
         assert_eq!(count(&axes), 6);
@@ -229,6 +251,9 @@ mod tests {
         let marks = marks(&[160, 94, 90, 91, 90, 120]);
         let at = |f: fn(&Mark) -> bool| marks.iter().position(f);
         assert_eq!((at(|m| m.best), at(|m| m.knee)), (Some(2), Some(1)));
+        assert!(marks[4].best, "as good as the first");
+        assert_eq!(bests(&[7, 7, 7]), [false; 3]);
+        assert_eq!((bests(&[7]), bests(&[])), (vec![false], vec![]));
         let cliffs: Vec<usize> = (0..6).filter(|i| marks[*i].cliff).collect();
         assert_eq!(cliffs, [1, 5]);
         assert!(super::marks(&[100, 101, 102]).iter().all(|m| !m.knee && !m.cliff));

@@ -5,6 +5,8 @@
 
 use iowhy_core::problem::Problem;
 
+use crate::unit::Unit;
+
 /// Bytes of a sector.
 pub const SECTOR_BYTES: u64 = 512;
 
@@ -38,6 +40,9 @@ pub struct Piece {
 pub struct Volume {
     join: Join,
     disks: u32,
+    /// The interleave and the number of disks, as units.
+    turn: Unit,
+    round: Unit,
     /// Sectors used of each disk.
     component: u64,
     /// Pieces that follow one another on a disk become one.
@@ -70,7 +75,9 @@ impl Volume {
             ))
             .hint("lower `volume.interleave`, or give larger devices"));
         }
-        Ok(Volume { join, disks, component, merge })
+        let interleave = if let Join::Stripe { interleave } = join { interleave } else { 1 };
+        let (turn, round) = (Unit::new(interleave), Unit::new(u64::from(disks)));
+        Ok(Volume { join, disks, turn, round, component, merge })
     }
 
     /// Sectors of the address space.
@@ -107,10 +114,10 @@ impl Volume {
             Join::Stripe { interleave } => {
                 let (mut at, end) = (sector, sector + sectors);
                 while at < end {
-                    let (stripe, inside) = (at / interleave, at % interleave);
+                    let (stripe, inside) = self.turn.split(at);
                     let length = (interleave - inside).min(end - at);
-                    let disk = (stripe % disks) as u32;
-                    let on_disk = stripe / disks * interleave + inside;
+                    let (round, disk) = self.round.split(stripe);
+                    let (disk, on_disk) = (disk as u32, round * interleave + inside);
                     match out.iter_mut().rev().find(|piece| piece.disk == disk) {
                         Some(before) if self.merge && before.sector + before.sectors == on_disk => {
                             before.sectors += length;

@@ -20,8 +20,14 @@ pub(crate) enum Fit {
 const LIST: &str =
     "`iowhy trace formats` lists the formats; name the right one with `--format` (or `--from`)";
 
-/// The format, or `None` to be asked again with more. `complete`: nothing follows `head`, or no more will be shown.
-pub(crate) fn detect(head: &[u8], complete: bool, options: &Options) -> Result<Option<Format>, TraceError> {
+/// The format, or `None` to be asked again with more. `complete`: nothing follows `head`, or no more will be shown. `cut`: what
+/// follows is missing, so that the last record may be a part of one.
+pub(crate) fn detect(
+    head: &[u8],
+    complete: bool,
+    cut: bool,
+    options: &Options,
+) -> Result<Option<Format>, TraceError> {
     if head.is_empty() && complete {
         return Err(TraceError::new("it is empty").hint("name a trace file that holds requests"));
     }
@@ -31,7 +37,7 @@ pub(crate) fn detect(head: &[u8], complete: bool, options: &Options) -> Result<O
     for format in Format::all().filter(|format| format.is_text() == text) {
         let fit = match text {
             true => text::fits(format, head, complete, options)?,
-            false => binary::fits(format, head, complete),
+            false => binary::fits(format, head, complete, cut),
         };
         match fit {
             Fit::Yes => fitting.push(format),
@@ -41,6 +47,10 @@ pub(crate) fn detect(head: &[u8], complete: bool, options: &Options) -> Result<O
     }
     if more && !complete {
         return Ok(None);
+    }
+    // Records of no format fill the file: perhaps its end is missing. What reads it counts that.
+    if fitting.is_empty() && !text && complete && !cut {
+        return detect(head, true, true, options);
     }
     // The user's columns settle it.
     if options.columns.is_some() && fitting.contains(&Format::Csv) {
@@ -77,7 +87,7 @@ mod tests {
     use super::*;
 
     fn of(head: &[u8]) -> Result<Option<Format>, TraceError> {
-        detect(head, true, &Options::default())
+        detect(head, true, false, &Options::default())
     }
 
     #[test]
@@ -118,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_beginning_that_is_too_short_asks_for_more() {
-        assert_eq!(detect(b"17", false, &Options::default()).unwrap(), None);
-        assert_eq!(detect(&[7, 0x74], false, &Options::default()).unwrap(), None);
+        assert_eq!(detect(b"17", false, false, &Options::default()).unwrap(), None);
+        assert_eq!(detect(&[7, 0x74], false, false, &Options::default()).unwrap(), None);
     }
 }

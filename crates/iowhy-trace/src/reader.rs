@@ -35,8 +35,8 @@ pub struct Options {
     pub format: Option<Format>,
     /// The columns of a CSV file: `time=1,id=2,size=3` by number from 1, or by the names of the header.
     pub columns: Option<String>,
-    /// Which step is the request (blktrace and blkparse).
-    pub action: BlockAction,
+    /// Which step is the request (blktrace and blkparse); the default where it is not given. Refused for other formats.
+    pub action: Option<BlockAction>,
 }
 
 /// Streams requests.
@@ -178,6 +178,15 @@ fn begin(name: String, mut input: Input, options: &Options) -> Result<Trace, Pro
                 .hint("leave it out, or say `--format csv`"),
         ));
     }
+    if options.action.is_some() && !has_steps(format) {
+        return Err(refused(
+            TraceError::new(format!(
+                "`--action` is for blktrace and blkparse, and this is `{}`",
+                format.id()
+            ))
+            .hint("leave it out: the requests of this format have no steps through the block layer"),
+        ));
+    }
     let compression = input.compression();
     let progress = input.progress();
     let inner = make(format, input, options).map_err(refused)?;
@@ -186,7 +195,7 @@ fn begin(name: String, mut input: Input, options: &Options) -> Result<Trace, Pro
         name,
         format,
         compression,
-        action: options.action,
+        action: options.action.unwrap_or_default(),
         progress,
         losses: Losses::default(),
         last_time_ns: 0,
@@ -194,6 +203,11 @@ fn begin(name: String, mut input: Input, options: &Options) -> Result<Trace, Pro
         beyond: 0,
         requests: 0,
     })
+}
+
+/// Whether a request of this format has several steps, one of which is taken.
+fn has_steps(format: Format) -> bool {
+    matches!(format, Format::Blktrace | Format::Blkparse)
 }
 
 /// UTF-8's mark, which some programs put before a text. It belongs to no field.
@@ -216,7 +230,7 @@ fn find_out(input: &mut Input, options: &Options) -> Result<Format, TraceError> 
     loop {
         input.want(wanted)?;
         let complete = input.ended() || input.full() || wanted >= WINDOW;
-        match detect::detect(input.bytes(), complete, options)? {
+        match detect::detect(input.bytes(), complete, input.cut_off(), options)? {
             Some(format) => return Ok(format),
             None => wanted = (wanted * 4).min(WINDOW),
         }
@@ -281,7 +295,7 @@ impl Trace {
 
     /// Which step through the block layer is the request, where the trace has several.
     pub fn action(&self) -> Option<BlockAction> {
-        matches!(self.format, Format::Blktrace | Format::Blkparse).then_some(self.action)
+        has_steps(self.format).then_some(self.action)
     }
 
     /// What its numbers address. Some files say so themselves, at their beginning: ask after the first batch.

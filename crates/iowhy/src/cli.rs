@@ -372,9 +372,9 @@ pub struct TraceInputArgs {
     pub columns: Option<String>,
 
     /// blktrace and blkparse: the step that is the request: queue (Q, before merging, no latency) or issue (D, as the
-    /// device saw it, with the latency to its completion)
-    #[arg(long, value_name = "STEP", default_value = "queue")]
-    pub action: String,
+    /// device saw it, with the latency to its completion) [default: queue]
+    #[arg(long, value_name = "STEP")]
+    pub action: Option<String>,
 }
 
 /// Options of `trace stat`.
@@ -602,7 +602,8 @@ pub struct SimArgs {
     #[arg(long, value_name = "KEY=VALUES")]
     pub sweep: Vec<String>,
 
-    /// Run a sweep also if it would take longer than a minute, which is refused otherwise
+    /// Run also what is refused otherwise: a sweep of more than a minute, a run that may fill more than half of the free
+    /// memory
     #[arg(long)]
     pub yes: bool,
 

@@ -18,6 +18,24 @@ pub fn count_rate(per_second: f64) -> String {
     scaled(per_second, Unit::PerSecond)
 }
 
+/// A count in groups of three: `12,345`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count with its noun: `1 request`, `12,345 requests`.
+pub fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
+}
+
 /// Value and interval: `641 ns ±2 %` when the interval is about symmetric, otherwise `641 ns [630, 690]`, in the
 /// unit of the value. The per cent figure is the longer arm, rounded up. No more digits than the interval supports:
 /// to one digit beyond the leading digit of its longer finite arm, four at most and two at least.

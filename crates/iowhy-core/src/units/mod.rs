@@ -10,7 +10,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::format::{count_rate, estimate, estimate_narrow, factor, interval, rate_bytes, share, time};
+pub use self::format::{
+    count, count_rate, counted, estimate, estimate_narrow, factor, interval, rate_bytes, share, time,
+};
 pub use self::parse::{
     MAX_SIZES, parse_bytes, parse_bytes_nonzero, parse_duration, parse_percent, parse_rate, parse_sizes,
 };

@@ -6,9 +6,10 @@
 //! ratio differs; never for a speed.
 
 mod numpy;
+#[path = "../common/on_cpu.rs"]
+mod on_cpu;
 
 use std::process::ExitCode;
-use std::time::Instant;
 
 use iowhy_sim::curve::ids::IdTable;
 use iowhy_sim::curve::lru::LruCounter;
@@ -80,23 +81,9 @@ fn trace(which: usize, alpha: f64, rounds: usize) -> u32 {
     wrong + curve(which, &ids, &keys, rounds)
 }
 
-/// Time that this thread has been on a CPU, in seconds; `None` where the kernel does not say.
-fn on_cpu() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    Some(text.split_whitespace().next()?.parse::<f64>().ok()? / 1e9)
-}
-
 /// The best time of some rounds, in seconds, and the last answer.
 fn best<T>(rounds: usize, mut run: impl FnMut() -> T) -> (f64, T) {
-    let mut once = || {
-        let (begun, before) = (Instant::now(), on_cpu());
-        let answer = run();
-        let seconds = match (before, on_cpu()) {
-            (Some(before), Some(after)) if after > before => after - before,
-            _ => begun.elapsed().as_secs_f64(),
-        };
-        (seconds, answer)
-    };
+    let mut once = || on_cpu::timed(&mut run);
     let first = once();
     (1..rounds).fold(first, |(least, _), _| {
         let (seconds, answer) = once();

@@ -19,6 +19,9 @@ pub(crate) fn whole_key(start: u64) -> u64 {
     (start / 512) | WHOLE
 }
 
+/// Ages that are kept without looking through them.
+const LEAST_AGES: usize = 1024;
+
 /// A cache by policy and number of blocks.
 ///
 /// # Errors
@@ -83,10 +86,22 @@ impl Cache {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         if self.dirty.insert(key, bytes).is_none() {
             self.dirty_bytes += u64::from(bytes);
+            self.forget_clean();
             self.ages.push_back(key);
         } else if let Some(kept) = self.dirty.get_mut(&key) {
             // It was dirty already, with what is accounted for.
             *kept = bytes;
+        }
+    }
+
+    /// Drops the ages of blocks that are clean again, once they are more than the dirty ones: a cache that never comes to
+    /// write back must not remember every block that it gave up.
+    fn forget_clean(&mut self) {
+        if self.ages.len() > 2 * self.dirty.len() + LEAST_AGES {
+            let dirty = &self.dirty;
+            let mut kept = crate::hash::Numbers::default();
+            // A block that became dirty again is as old as it was first.
+            self.ages.retain(|key| dirty.contains_key(key) && kept.insert(*key));
         }
     }
 

@@ -27,6 +27,8 @@ pub(super) struct Io {
     pub(super) keys: (u64, u64),
     pub(super) start: u64,
     pub(super) bytes: u64,
+    /// The last look-up that met it on its way; 0: none.
+    pub(super) seen: u64,
     pieces_left: u32,
     /// The way of the piece that came last.
     last: Passage,
@@ -187,7 +189,7 @@ impl Engine<'_, '_> {
         for task in waiters.drain(..) {
             let state = &mut self.tasks[task as usize];
             state.waiting -= 1;
-            if state.waiting == 0 {
+            if state.waiting == 0 && state.asleep {
                 passage.book_last(self.now_ns - state.wait_from_ns, &mut state.parts);
                 // Not at once: a chain of inputs that take no time must not grow the stack.
                 self.ready.push(task);

@@ -7,6 +7,7 @@
 //! Simplifications that matter: a disk's data crosses the bus after it has left the medium; CPUs are not preempted; a
 //! block that the cache must give up is written in the background.
 
+mod grid;
 mod io;
 mod processor;
 mod station;
@@ -15,7 +16,9 @@ mod write_back;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::request::{Op, Request};
+use iowhy_core::units::counted;
 
+use self::grid::Grid;
 use self::io::Io;
 use self::processor::Processor;
 use self::station::{Piece, Station};
@@ -123,6 +126,7 @@ struct Engine<'a, 'w> {
     layout: Box<dyn Layout>,
     volume: Volume,
     volume_bytes: u64,
+    grid: Grid,
     stations: Vec<Station>,
     pieces: Vec<Piece>,
     free_pieces: Vec<u32>,
@@ -133,11 +137,15 @@ struct Engine<'a, 'w> {
     cache: Option<Cache>,
     pool: Option<Box<dyn BlockCache>>,
     read_ahead: Box<dyn ReadAhead>,
+    /// Whether that ever asks for more than is asked of it.
+    reads_ahead: bool,
     driver: Option<DriverBuffer>,
     write_back: WriteBack,
     cpu: Processor,
     bus_free_ns: u64,
     bus_busy_ns: u64,
+    /// Look-ups of pieces so far: tells inputs that this one has met already.
+    looks: u64,
     method: Method,
     arrival: Arrival,
     source: Box<dyn Source + 'a>,
@@ -208,6 +216,7 @@ impl<'a, 'w> Engine<'a, 'w> {
             layout: layout::new(machine, &load.shape, volume_bytes)?,
             volume,
             volume_bytes,
+            grid: Grid::new(machine, load.method, volume_bytes),
             stations,
             pieces: Vec::new(),
             free_pieces: Vec::new(),
@@ -218,11 +227,13 @@ impl<'a, 'w> Engine<'a, 'w> {
             cache,
             pool,
             read_ahead: readahead::new(machine),
+            reads_ahead: !matches!(machine.read_ahead.kind, ReadAheadKind::None | ReadAheadKind::Driver),
             driver,
             write_back: WriteBack::default(),
             cpu: Processor::new(machine.cpus),
             bus_free_ns: 0,
             bus_busy_ns: 0,
+            looks: 0,
             method: load.method,
             arrival: load.arrival,
             source: load.source,
@@ -249,13 +260,12 @@ impl<'a, 'w> Engine<'a, 'w> {
             Shape::Unknown => return,
         };
         let Some(cache) = &mut self.cache else { return };
-        let block = self.machine.cache.block_bytes;
         let mut steps = Vec::new();
         let mut left = MOST_WARM_BLOCKS;
         for object in 0..count {
             self.layout.steps(&Request { object, bytes: size, ..Request::default() }, &mut steps);
             for step in &steps {
-                for key in task::keys(step.whole, step.start, step.bytes, block) {
+                for key in self.grid.keys(step.whole, step.start, step.bytes) {
                     if left == 0 {
                         return;
                     }
@@ -422,7 +432,9 @@ impl<'a, 'w> Engine<'a, 'w> {
         let mut remarks = self.layout.remarks();
         remarks.extend(self.source.remarks());
         if totals.cut > 0 {
-            remarks.push(format!("{} requests of more than 1 GiB were cut to it", totals.cut));
+            let many =
+                counted(totals.cut, "request of more than 1 GiB was", "requests of more than 1 GiB were");
+            remarks.push(format!("{many} cut to it"));
         }
         let mut cache = totals.cache;
         if let Some(state) = &self.cache {

@@ -23,6 +23,8 @@ pub(super) struct Station {
     window: Vec<Waiting>,
     depth: u64,
     units: u64,
+    /// Commands that wait before the device.
+    queued: u64,
     inside: u64,
     at_work: u64,
     /// Where the last command that was let in ends.
@@ -41,6 +43,7 @@ impl Station {
             window: Vec::new(),
             depth,
             units,
+            queued: 0,
             inside: 0,
             at_work: 0,
             arm: 0,
@@ -51,7 +54,7 @@ impl Station {
 
     /// Commands waiting or inside.
     pub(super) fn present(&self) -> u64 {
-        self.queue.len() as u64 + self.inside
+        self.queued + self.inside
     }
 
     /// Brings the integral of the number present up to date.
@@ -65,6 +68,7 @@ impl Station {
     pub(super) fn arrive(&mut self, now_ns: u64, id: u32, command: &Command) {
         self.integrate(now_ns);
         self.used.arrived += 1;
+        self.queued += 1;
         self.queue.push(now_ns, Waiting { id, sector: command.sector, write: command.write });
         self.used.most_present = self.used.most_present.max(self.present());
     }
@@ -85,9 +89,10 @@ impl Station {
 
     /// Begins the next piece, if one waits and a unit is free: its number. `pieces` knows the commands.
     pub(super) fn begin(&mut self, now_ns: u64, pieces: &mut [Piece]) -> Option<u32> {
-        while self.inside < self.depth {
+        while self.queued > 0 && self.inside < self.depth {
             let Some(next) = self.queue.pop(now_ns, self.arm) else { break };
             self.arm = next.sector;
+            self.queued -= 1;
             self.inside += 1;
             self.window.push(next);
         }

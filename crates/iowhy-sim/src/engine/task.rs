@@ -5,7 +5,6 @@ use iowhy_core::request::{Op, Request};
 
 use super::io::Purpose;
 use super::{Engine, Event};
-use crate::cache;
 use crate::layout::{Step, StepKind};
 use crate::ledger::{Part, Parts};
 use crate::machine::WriteMode;
@@ -25,6 +24,8 @@ pub(super) struct Task {
     /// Inputs and outputs it waits for, and since when.
     pub(super) waiting: u32,
     pub(super) wait_from_ns: u64,
+    /// Its CPU time is over and it does wait: what comes before that does not wake it.
+    pub(super) asleep: bool,
     /// Those that are not submitted yet.
     to_issue: Vec<u32>,
     /// CPU time that is booked and must pass before it goes on.
@@ -39,18 +40,6 @@ pub(super) struct Task {
 const MOST_REQUEST_BYTES: u64 = 1 << 30;
 /// A cost beyond this (11 days) is a slip of the finger, and sums must stay countable.
 const MOST_COST_NS: f64 = 1e15;
-
-/// Keys of the blocks that a range touches.
-pub(super) fn keys(whole: bool, start: u64, bytes: u64, block: u64) -> std::ops::Range<u64> {
-    if whole {
-        let key = cache::whole_key(start);
-        return key..key + 1;
-    }
-    if bytes == 0 {
-        return 0..0;
-    }
-    start / block..(start + bytes - 1) / block + 1
-}
 
 impl Task {
     /// Books CPU time that it must take before it goes on.
@@ -110,7 +99,7 @@ impl Engine<'_, '_> {
     /// Pays for the call, and goes on behind it.
     fn enter(&mut self, task: u32, at_ns: u64) {
         let bytes = self.tasks[task as usize].request.bytes;
-        let pages = bytes.div_ceil(self.machine.page_bytes);
+        let pages = self.grid.page.ceil(bytes);
         let call = cost_ns(&self.machine.call, 1.0, pages, bytes);
         let filesystem = cost_ns(&self.machine.filesystem, 1.0, pages, bytes);
         let through_cache = self.cache.is_some() && self.method == Method::Read;
@@ -163,6 +152,7 @@ impl Engine<'_, '_> {
                 _ => self.read(task, &step),
             };
             if waits {
+                self.tasks[task as usize].asleep = false;
                 let then = self.pay(task, self.now_ns);
                 if then == self.now_ns {
                     self.issue(task);
@@ -181,7 +171,7 @@ impl Engine<'_, '_> {
         let moves = matches!(state.request.op, Op::Read | Op::Write);
         if moves && self.method == Method::Read {
             let bytes = state.request.bytes;
-            let pages = bytes.div_ceil(self.machine.page_bytes);
+            let pages = self.grid.page.ceil(bytes);
             state.owe(Part::Copy, cost_ns(&self.machine.copy, 1.0, pages, bytes));
         }
         let end = self.pay(task, self.now_ns);
@@ -195,7 +185,8 @@ impl Engine<'_, '_> {
     /// Its inputs and outputs go out, and it waits.
     pub(super) fn issue(&mut self, task: u32) {
         let mut ios = std::mem::take(&mut self.tasks[task as usize].to_issue);
-        self.tasks[task as usize].wait_from_ns = self.now_ns;
+        let state = &mut self.tasks[task as usize];
+        (state.wait_from_ns, state.asleep) = (self.now_ns, true);
         for io in ios.drain(..) {
             self.submit(io);
         }
@@ -226,7 +217,7 @@ impl Engine<'_, '_> {
     /// The task sends this one, and pays for building it.
     fn send(&mut self, task: u32, io: u32) {
         let bytes = self.ios[io as usize].bytes;
-        let pages = bytes.div_ceil(self.machine.page_bytes);
+        let pages = self.grid.page.ceil(bytes);
         let state = &mut self.tasks[task as usize];
         state.owe(Part::Block, cost_ns(&self.machine.block, 1.0, pages, bytes));
         state.to_issue.push(io);
@@ -234,7 +225,7 @@ impl Engine<'_, '_> {
 
     fn discard(&mut self, task: u32, step: &Step) -> bool {
         if let Some(cache) = &mut self.cache {
-            for key in keys(step.whole, step.start, step.bytes, self.machine.cache.block_bytes) {
+            for key in self.grid.keys(step.whole, step.start, step.bytes) {
                 cache.discard(key);
             }
         }
@@ -244,17 +235,14 @@ impl Engine<'_, '_> {
 
     /// The next part of a step that is read at once: a cluster of a fault, or the cache's largest input.
     fn chunk(&self, task: u32, step: &Step) -> (u64, u64) {
-        let start = step.start + self.tasks[task as usize].done_bytes;
-        let end = step.start + step.bytes;
-        let most = match self.method {
-            Method::Mapped | Method::Mlock => self.machine.fault_bytes,
-            Method::Read | Method::Direct => self.machine.cache.io_bytes,
-        };
         if step.whole {
             return (step.start, step.bytes);
         }
+        let start = step.start + self.tasks[task as usize].done_bytes;
+        let end = step.start + step.bytes;
         // Clusters are aligned, so that neighbours share none.
-        let aligned = (start / most).saturating_add(1).saturating_mul(most);
+        let piece = self.grid.piece;
+        let aligned = piece.floor(start).saturating_add(1).saturating_mul(piece.size());
         (start, end.min(aligned) - start)
     }
 
@@ -262,13 +250,13 @@ impl Engine<'_, '_> {
     fn read(&mut self, task: u32, step: &Step) -> bool {
         let (start, bytes) = self.chunk(task, step);
         self.tasks[task as usize].done_bytes += bytes;
-        let asked = keys(step.whole, start, bytes, self.machine.cache.block_bytes);
+        let asked = self.grid.keys(step.whole, start, bytes);
         let mut runs = std::mem::take(&mut self.scratch.runs);
         let mut waits = std::mem::take(&mut self.scratch.waits);
         runs.clear();
         waits.clear();
         self.look_up(task, asked.clone(), &mut runs, &mut waits);
-        let pages = bytes.div_ceil(self.machine.page_bytes);
+        let pages = self.grid.page.ceil(bytes);
         let faults = self.method != Method::Read;
         let state = &mut self.tasks[task as usize];
         if faults {
@@ -277,7 +265,7 @@ impl Engine<'_, '_> {
             state.owe(Part::Cache, cost_ns(&self.machine.lookup, 0.0, pages, bytes));
         }
         let mut ahead = 0..0;
-        if step.kind == StepKind::Data && !step.whole && !faults {
+        if self.reads_ahead && step.kind == StepKind::Data && !step.whole && !faults {
             ahead = self.extend(task, &asked, step.limit, &mut runs);
         }
         let mut waiting = false;
@@ -312,6 +300,7 @@ impl Engine<'_, '_> {
     ) {
         let Some(cache) = &mut self.cache else { return };
         let used = &mut self.totals.cache;
+        self.looks += 1;
         for key in asked {
             used.lookups += 1;
             // A mapped buffer keeps its pages: what it holds is in the cache, too, unless that is smaller than the pool.
@@ -321,8 +310,8 @@ impl Engine<'_, '_> {
                     used.pool_hits += 1;
                 } else {
                     pool.insert(key, &mut |_| {});
-                    let pages = self.machine.cache.block_bytes.div_ceil(self.machine.page_bytes);
-                    let mapping = cost_ns(&self.machine.mapping, 1.0, pages, self.machine.cache.block_bytes);
+                    let block = self.grid.block.size();
+                    let mapping = cost_ns(&self.machine.mapping, 1.0, self.grid.page.ceil(block), block);
                     self.tasks[task as usize].owe(Part::Mapping, mapping);
                 }
             }
@@ -330,7 +319,8 @@ impl Engine<'_, '_> {
                 used.hits += 1;
             } else if let Some(&io) = cache.coming.get(&key) {
                 used.coming += 1;
-                if !waits.contains(&io) {
+                let state = &mut self.ios[io as usize];
+                if std::mem::replace(&mut state.seen, self.looks) != self.looks {
                     waits.push(io);
                 }
             } else {
@@ -350,8 +340,7 @@ impl Engine<'_, '_> {
         limit: u64,
         runs: &mut Vec<(u64, u64)>,
     ) -> std::ops::Range<u64> {
-        let block = self.machine.cache.block_bytes;
-        let limit = limit.div_ceil(block).min(self.volume_bytes / block);
+        let limit = self.grid.block.ceil(limit).min(self.grid.volume_blocks);
         let request = &self.tasks[task as usize].request;
         // An open file is an object in the hands of a client.
         let stream = request.object ^ u64::from(request.stream).rotate_left(40);
@@ -388,8 +377,8 @@ impl Engine<'_, '_> {
 
     /// Plans inputs for a run of missing blocks, none larger than the cache asks for at once.
     fn fetch(&mut self, task: u32, purpose: Purpose, step: &Step, first: u64, end: u64) -> bool {
-        let block = self.machine.cache.block_bytes;
-        let most = if step.whole { 1 } else { (self.machine.cache.io_bytes / block).max(1) };
+        let block = self.grid.block.size();
+        let most = if step.whole { 1 } else { self.grid.io_blocks };
         let mut at = first;
         while at < end {
             let count = most.min(end - at);
@@ -401,7 +390,7 @@ impl Engine<'_, '_> {
                     cache.coming.insert(key, io);
                 }
             }
-            let pages = bytes.div_ceil(self.machine.page_bytes);
+            let pages = self.grid.page.ceil(bytes);
             let insert = cost_ns(&self.machine.insert, count as f64, pages, bytes);
             self.tasks[task as usize].owe(Part::Cache, insert);
             if purpose == Purpose::Demand {
@@ -418,9 +407,9 @@ impl Engine<'_, '_> {
 
     /// Writes into the cache, or through it. `None`: the task was held back, and will come again.
     fn write(&mut self, task: u32, step: &Step) -> Option<bool> {
-        let block = self.machine.cache.block_bytes;
+        let block = self.grid.block.size();
         let (start, bytes) = self.chunk(task, step);
-        let touched = keys(step.whole, start, bytes, block);
+        let touched = self.grid.keys(step.whole, start, bytes);
         if !self.tasks[task as usize].refetched && !step.whole {
             // What is written only in part must be read first.
             self.tasks[task as usize].refetched = true;
@@ -456,7 +445,7 @@ impl Engine<'_, '_> {
         let state = &mut self.tasks[task as usize];
         state.done_bytes += bytes;
         (state.refetched, state.settled) = (false, false);
-        let pages = bytes.div_ceil(self.machine.page_bytes);
+        let pages = self.grid.page.ceil(bytes);
         state.owe(Part::Cache, cost_ns(&self.machine.lookup, 0.0, pages, bytes));
         let through = self.machine.cache.write == WriteMode::Through;
         let each = if step.whole { step.bytes } else { block };

@@ -102,7 +102,7 @@ impl Engine<'_, '_> {
         let waiting = self.write_back.in_flight.len() as u32;
         let state = &mut self.tasks[task as usize];
         state.waiting = waiting;
-        state.wait_from_ns = self.now_ns;
+        (state.wait_from_ns, state.asleep) = (self.now_ns, true);
         waiting > 0
     }
 }

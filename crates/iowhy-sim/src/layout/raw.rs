@@ -3,6 +3,7 @@
 
 use iowhy_core::problem::Problem;
 use iowhy_core::request::Request;
+use iowhy_core::units::counted;
 
 use super::{Layout, Shape, Step, StepKind, too_small};
 use crate::hash::Table;
@@ -11,6 +12,8 @@ use crate::volume::SECTOR_BYTES;
 
 /// Begin of an object of a trace.
 const ALIGN_BYTES: u64 = 1 << 20;
+/// Files whose begins are kept in a list.
+const MOST_KNOWN: u64 = 1 << 16;
 
 /// Objects by their begins.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub(super) struct Raw {
     files: u64,
     /// Their begins are multiples of it.
     align: u64,
+    /// Where the first files begin, so that a request costs no division of 128 bits.
+    known: Vec<u64>,
     begins: Table<u64>,
     wrapped: u64,
 }
@@ -48,12 +53,18 @@ impl Raw {
                 too_small(&format!("{count} files of {bytes} bytes"), needed, volume_bytes)
             })?,
         };
-        Ok(Raw { volume_bytes, files: count, align, begins: Table::default(), wrapped: 0 })
+        let listed = if count == 0 { 0 } else { count.saturating_add(1).min(MOST_KNOWN) };
+        let known = (0..listed).map(|file| begin_of(file, count, volume_bytes, align)).collect();
+        Ok(Raw { volume_bytes, files: count, align, known, begins: Table::default(), wrapped: 0 })
     }
 
     fn begin(&mut self, object: u64) -> u64 {
         if self.files > 0 {
-            return begin_of(object, self.files, self.volume_bytes, self.align);
+            let known = usize::try_from(object).ok().and_then(|file| self.known.get(file));
+            return match known {
+                Some(begin) => *begin,
+                None => begin_of(object, self.files, self.volume_bytes, self.align),
+            };
         }
         let index = self.begins.len() as u64;
         let volume = self.volume_bytes;
@@ -96,10 +107,8 @@ impl Layout for Raw {
             remarks.push(format!("{many} objects of the trace begin at places spread over the volume: where they lay is not known"));
         }
         if self.wrapped > 0 {
-            remarks.push(format!(
-                "{} requests lay beyond the end of the volume and were wrapped round",
-                self.wrapped
-            ));
+            let many = counted(self.wrapped, "request lay", "requests lay");
+            remarks.push(format!("{many} beyond the end of the volume: wrapped round"));
         }
         remarks
     }

@@ -38,7 +38,7 @@ impl std::fmt::Display for Value {
 pub struct Key {
     /// `layer.key`.
     pub path: &'static str,
-    /// In one line.
+    /// In one line. Kinds before a colon are those that the key belongs to; with others it has no effect.
     pub about: &'static str,
 }
 
@@ -79,7 +79,7 @@ pub const KEYS: &[Key] = &[
     key("layout.entry_bytes", "FFS: bytes of a directory entry"),
     key("volume.kind", "single, stripe, mirror, concat"),
     key("volume.interleave", "stripe: sectors of 512 bytes of one turn"),
-    key("volume.merge", "pieces that follow one another on a device become one"),
+    key("volume.merge", "stripe: pieces that follow one another on a device become one"),
     key("scheduler.order", "fcfs, clook, deadline"),
     key("scheduler.depth", "commands that a device holds at once; 1: not tagged"),
     key("bus.bytes_per_second", "speed of the bus that all devices share; 0: no time"),

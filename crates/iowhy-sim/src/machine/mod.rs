@@ -3,6 +3,7 @@
 //! What may not enter: how a layer works, which is the layer's own file.
 
 mod choice;
+mod effect;
 mod keys;
 mod model;
 mod read;
@@ -371,8 +372,9 @@ impl Machine {
             let key = if cache.io_bytes == 0 { "cache.io_bytes" } else { "mapping.fault_bytes" };
             return refuse(key, "is 0: nothing would ever be read".to_owned(), "give a block or more");
         }
-        if self.page_bytes == 0 {
-            return refuse("cpu.page_bytes", "is 0".to_owned(), "4096 is usual");
+        if !(512..=1 << 30).contains(&self.page_bytes) {
+            let why = format!("is {}: a page has 512 bytes to 1 GiB", self.page_bytes);
+            return refuse("cpu.page_bytes", why, "4096 is usual");
         }
         if self.cpus > MOST_CPUS {
             let why = format!("is {}: more than {MOST_CPUS}", self.cpus);

@@ -18,7 +18,7 @@ pub(super) fn machine_of(model: &StackModel) -> Machine {
     let mut machine = Machine {
         name: model.name.clone(),
         about: "measured by `iowhy --save`".to_owned(),
-        page_bytes: model.page_bytes.max(1),
+        page_bytes: model.page_bytes.clamp(512, 1 << 30),
         call: model.cost(Layer::Call),
         filesystem: model.cost(Layer::Filesystem),
         lookup: model.cost(Layer::Cache),
@@ -29,7 +29,7 @@ pub(super) fn machine_of(model: &StackModel) -> Machine {
         ..Machine::default()
     };
     machine.cache.bytes = UNLIMITED;
-    machine.cache.block_bytes = model.page_bytes.max(512).next_power_of_two();
+    machine.cache.block_bytes = model.page_bytes.clamp(512, 1 << 30).next_power_of_two();
     machine.notes.push(
         "the model does not say how large the cache is: taken as unlimited; change it with `--set cache.bytes=...`"
             .to_owned(),

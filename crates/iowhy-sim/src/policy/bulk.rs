@@ -8,7 +8,7 @@ use iowhy_core::problem::Problem;
 
 use super::engine::{IdOf, Policy};
 use super::index::{Dense, Hashed};
-use super::{PolicyId, arc, check_capacity, clock, fifo, lfu, lru, needs_the_future, s3_fifo, sieve, slru};
+use super::{PolicyId, arc, check_capacity, clock, lfu, needs_the_future, queue, s3_fifo, sieve, slru};
 use super::{two_q, with_policy};
 
 /// A cache under a stream of references to blocks with numbers of type `Id`.

@@ -40,6 +40,10 @@ pub(super) trait Policy: Debug + Send {
     /// From the number of a block to its slot.
     type Index: Index;
 
+    /// Whether nearly every reference reads or moves its slot, so that slots are worth reading ahead, too. Where a hit
+    /// changes little, that costs more than it saves.
+    const READS_SLOTS: bool = false;
+
     /// The slots.
     fn nodes(&self) -> &Nodes<Self::Index>;
 
@@ -81,11 +85,14 @@ pub(super) trait Policy: Debug + Send {
     /// References in order; answers how many missed. Reads a few ahead, so that their waits for memory overlap.
     fn references(&mut self, ids: &[IdOf<Self>]) -> u64 {
         let mut misses = 0;
+        let mut slots = [NIL; AHEAD];
         for few in ids.chunks(AHEAD) {
-            let mut seen = 0;
-            for id in few {
-                seen ^= self.nodes().glance(*id);
+            for (slot, id) in slots.iter_mut().zip(few) {
+                *slot = self.nodes().glance(*id);
             }
+            let seen = slots.iter().take(few.len()).fold(0, |seen, slot| {
+                seen ^ if Self::READS_SLOTS { self.nodes().glance_at(*slot) } else { *slot }
+            });
             std::hint::black_box(seen);
             for id in few {
                 misses += u64::from(!self.reference(*id));

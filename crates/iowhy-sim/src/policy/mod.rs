@@ -8,11 +8,11 @@ pub mod belady;
 mod bulk;
 mod clock;
 mod engine;
-mod fifo;
 mod index;
 mod lfu;
-mod lru;
+mod lists;
 mod nodes;
+mod queue;
 mod s3_fifo;
 mod sieve;
 mod slru;
@@ -160,8 +160,8 @@ fn check_capacity(policy: PolicyId, capacity: usize) -> Result<(), Problem> {
 macro_rules! with_policy {
     ($policy:expr, $index:ty, $capacity:expr, $wrap:expr) => {
         match $policy {
-            PolicyId::Fifo => Some($wrap(fifo::Fifo::<$index>::new($capacity))),
-            PolicyId::Lru => Some($wrap(lru::Lru::<$index>::new($capacity))),
+            PolicyId::Fifo => Some($wrap(queue::Fifo::<$index>::new($capacity))),
+            PolicyId::Lru => Some($wrap(queue::Lru::<$index>::new($capacity))),
             PolicyId::Clock => Some($wrap(clock::Clock::<$index>::new($capacity))),
             PolicyId::Sieve => Some($wrap(sieve::Sieve::<$index>::new($capacity))),
             PolicyId::S3Fifo => Some($wrap(s3_fifo::S3Fifo::<$index>::new($capacity))),

@@ -46,6 +46,12 @@ impl<I: Index> Nodes<I> {
         self.index.glance(id)
     }
 
+    /// Reads a slot that [`glance`](Self::glance) gave, if it is one, for the same purpose.
+    #[inline]
+    pub(super) fn glance_at(&self, slot: u32) -> u32 {
+        self.nodes.get(slot as usize).map_or(0, |node| node.next)
+    }
+
     /// The block in a slot.
     #[inline]
     pub(super) fn id(&self, slot: u32) -> I::Id {

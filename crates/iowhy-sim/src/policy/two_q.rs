@@ -3,7 +3,8 @@
 
 use super::engine::{Policy, Size};
 use super::index::{Index, NIL};
-use super::nodes::{Beside, Nodes};
+use super::lists::Lists;
+use super::nodes::Nodes;
 
 const FIRST: u32 = 0;
 const MAIN: u32 = 1;
@@ -16,11 +17,7 @@ const GHOST_SHARE: f64 = 0.5;
 /// 2Q.
 #[derive(Debug)]
 pub(super) struct TwoQ<I: Index> {
-    nodes: Nodes<I>,
-    /// The list of each slot.
-    list: Beside,
-    /// Length of each list.
-    held: [usize; 3],
+    lists: Lists<I, 3>,
     first_most: usize,
     ghosts_most: usize,
     size: Size,
@@ -31,55 +28,40 @@ impl<I: Index> TwoQ<I> {
     pub(super) fn new(room: usize) -> Self {
         let ghosts_most = (room as f64 * GHOST_SHARE) as usize;
         TwoQ {
-            nodes: Nodes::new(3, room.saturating_add(ghosts_most).saturating_add(1)),
-            list: Beside::default(),
-            held: [0; 3],
+            lists: Lists::new(room.saturating_add(ghosts_most).saturating_add(1)),
             first_most: (room as f64 * FIRST_SHARE) as usize,
             ghosts_most,
             size: Size::empty(room),
         }
     }
 
-    #[inline]
-    fn place(&mut self, slot: u32, list: u32) {
-        self.nodes.push_head(list, slot);
-        self.list.set(slot, list as u8);
-        self.held[list as usize] += 1;
-    }
-
-    #[inline]
-    fn leave(&mut self, slot: u32) {
-        self.nodes.unlink(slot);
-        self.held[usize::from(self.list.get(slot))] -= 1;
-    }
-
     /// Makes room for one.
     #[inline]
     fn evict(&mut self, evicted: &mut impl FnMut(I::Id)) {
-        let from_first = self.held[FIRST as usize] > self.first_most || self.held[MAIN as usize] == 0;
-        let slot = self.nodes.tail(if from_first { FIRST } else { MAIN });
-        evicted(self.nodes.id(slot));
-        self.leave(slot);
+        let from_first = self.lists.count(FIRST) > self.first_most || self.lists.count(MAIN) == 0;
+        let slot = self.lists.tail(if from_first { FIRST } else { MAIN });
+        evicted(self.lists.nodes.id(slot));
+        self.lists.leave(slot);
         self.size.held -= 1;
         if !from_first || self.ghosts_most == 0 {
-            self.nodes.give_up(slot);
+            self.lists.nodes.give_up(slot);
             return;
         }
-        if self.held[GHOSTS as usize] >= self.ghosts_most {
-            let oldest = self.nodes.tail(GHOSTS);
-            self.leave(oldest);
-            self.nodes.give_up(oldest);
+        if self.lists.count(GHOSTS) >= self.ghosts_most {
+            self.lists.forget(self.lists.tail(GHOSTS));
         }
-        self.place(slot, GHOSTS);
+        self.lists.place(slot, GHOSTS);
     }
 }
 
 impl<I: Index> Policy for TwoQ<I> {
     type Index = I;
 
+    const READS_SLOTS: bool = true;
+
     #[inline]
     fn nodes(&self) -> &Nodes<I> {
-        &self.nodes
+        &self.lists.nodes
     }
 
     #[inline]
@@ -89,13 +71,13 @@ impl<I: Index> Policy for TwoQ<I> {
 
     #[inline]
     fn resident(&self, slot: u32) -> bool {
-        slot != NIL && u32::from(self.list.get(slot)) != GHOSTS
+        slot != NIL && self.lists.of(slot) != GHOSTS
     }
 
     #[inline]
     fn touch(&mut self, slot: u32) {
-        if u32::from(self.list.get(slot)) == MAIN {
-            self.nodes.move_to_head(MAIN, slot);
+        if self.lists.of(slot) == MAIN {
+            self.lists.renew(slot);
         }
     }
 
@@ -103,27 +85,26 @@ impl<I: Index> Policy for TwoQ<I> {
     fn admit(&mut self, id: I::Id, ghost: u32, evicted: &mut impl FnMut(I::Id)) {
         // It stops being a ghost before anybody else becomes one.
         if ghost != NIL {
-            self.leave(ghost);
+            self.lists.leave(ghost);
         }
         if self.size.full() {
             self.evict(evicted);
         }
         if ghost == NIL {
-            let slot = self.nodes.take(id);
-            self.place(slot, FIRST);
+            let slot = self.lists.nodes.take(id);
+            self.lists.place(slot, FIRST);
         } else {
-            self.place(ghost, MAIN);
+            self.lists.place(ghost, MAIN);
         }
         self.size.held += 1;
     }
 
     fn expel(&mut self, slot: u32) {
-        self.leave(slot);
-        self.nodes.give_up(slot);
+        self.lists.forget(slot);
         self.size.held -= 1;
     }
 
     fn beside_bytes(&self) -> u64 {
-        self.list.memory_bytes()
+        self.lists.beside_bytes()
     }
 }

@@ -3,6 +3,7 @@
 use iowhy_core::pattern::{Offsets, Pattern};
 use iowhy_core::request::{Op, Request};
 use iowhy_core::rng::Rng;
+use iowhy_core::units::counted;
 
 use super::{What, Workload};
 use crate::layout::size_of;
@@ -208,16 +209,12 @@ impl<I: Iterator<Item = Request>> Source for Replay<I> {
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.backwards > 0 {
-            remarks.push(format!(
-                "{} requests of the trace go back in time: taken as of the one before",
-                self.backwards
-            ));
+            let many = counted(self.backwards, "request of the trace goes", "requests of the trace go");
+            remarks.push(format!("{many} back in time: taken as of the one before"));
         }
         if self.far > 0 {
-            remarks.push(format!(
-                "{} requests of the trace are more than 30 years behind the first: taken as of that day",
-                self.far
-            ));
+            let many = counted(self.far, "request of the trace is", "requests of the trace are");
+            remarks.push(format!("{many} more than 30 years behind the first: taken as of that day"));
         }
         remarks
     }

@@ -1,6 +1,8 @@
 //! A workload from a short text, `readers=30,files=1000,sizes=930:3030:6102,dirs=390`, a name that ships, or the same keys as
 //! TOML.
 
+use std::fmt;
+
 use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
@@ -146,6 +148,44 @@ impl Workload {
         }
         build(given)
             .map_err(|problem| Problem { message: format!("`{source}`: {}", problem.message), ..problem })
+    }
+}
+
+impl fmt::Display for Workload {
+    /// Every key with its value, those that were left out as well; reads back as the same workload.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let yes = |flag: bool| if flag { "yes" } else { "no" };
+        write!(f, "readers={},", self.clients)?;
+        match &self.what {
+            What::Tree { files, sizes, directories, population, in_order } => {
+                let sizes: Vec<String> = sizes.iter().map(|size| size_text(*size)).collect();
+                let order = if *in_order { "created" } else { "random" };
+                let sizes = sizes.join(":");
+                write!(
+                    f,
+                    "files={files},sizes={sizes},dirs={directories},population={population},order={order}"
+                )?;
+            }
+            What::Region { size, bytes, requests, pattern, own, write_percent } => {
+                let (size, bytes, own) = (size_text(*size), size_text(*bytes), yes(*own));
+                write!(f, "requests={requests},bytes={bytes},size={size},pattern={pattern},own={own}")?;
+                write!(f, ",write={write_percent}")?;
+            }
+        }
+        write!(f, ",method={},warm={}", self.method.id(), yes(self.warm))?;
+        if self.rate > 0.0 {
+            return write!(f, ",rate={}", self.rate);
+        }
+        write!(f, ",think={}ns,lockstep={}", self.think_ns, yes(self.lock_step))
+    }
+}
+
+/// A size in the largest unit that it is a whole number of.
+fn size_text(bytes: u64) -> String {
+    let units = [(40, "t"), (30, "g"), (20, "m"), (10, "k")];
+    match units.into_iter().find(|(bits, _)| bytes > 0 && bytes.trailing_zeros() >= *bits) {
+        Some((bits, unit)) => format!("{}{unit}", bytes >> bits),
+        None => bytes.to_string(),
     }
 }
 
@@ -306,6 +346,22 @@ mod tests {
         for (name, _, _) in SHIPPED {
             Workload::parse(name).unwrap();
         }
+    }
+
+    #[test]
+    fn a_workload_spelled_out_is_the_same_workload() {
+        let more = [
+            "readers=3,requests=5,bytes=3000,size=1m,pattern=zipf:1.1,own=yes,write=30,method=direct,think=1500ns",
+            "rate=2500,warm=yes",
+            "files=5,sizes=930:8k,dirs=3,order=created,lockstep=yes",
+        ];
+        for text in SHIPPED.iter().map(|(name, _, _)| *name).chain(more) {
+            let workload = Workload::parse(text).unwrap();
+            assert_eq!(Workload::parse(&workload.to_string()), Ok(workload.clone()), "{workload}");
+        }
+        let plain = Workload::parse("requests=7").unwrap().to_string();
+        let words = "readers=1,requests=7,bytes=4k,size=64m,pattern=sequential,own=no,write=0,method=read,warm=no,think=0ns,lockstep=no";
+        assert_eq!(plain, words);
     }
 
     #[test]

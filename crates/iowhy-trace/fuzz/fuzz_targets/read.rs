@@ -8,11 +8,11 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|data: &[u8]| {
     let Some((choice, bytes)) = data.split_first() else { return };
     let formats: Vec<Format> = Format::all().collect();
-    let options = Options {
-        format: Some(formats[usize::from(*choice) % formats.len()]),
-        columns: None,
-        action: if *choice & 0x80 == 0 { BlockAction::Queue } else { BlockAction::Issue },
-    };
+    let format = formats[usize::from(*choice) % formats.len()];
+    let action = if *choice & 0x80 == 0 { BlockAction::Queue } else { BlockAction::Issue };
+    // Other formats refuse it.
+    let action = matches!(format, Format::Blktrace | Format::Blkparse).then_some(action);
+    let options = Options { format: Some(format), columns: None, action };
     let source = Box::new(std::io::Cursor::new(bytes.to_vec()));
     let Ok(mut trace) = iowhy_trace::from_reader("fuzz", source, &options) else { return };
     let mut batch = Vec::new();

@@ -77,7 +77,9 @@ pub(crate) fn reader(
         Format::TwrNs => Box::new(Records::new(input, twr::Twr { with_name_space: true })),
         Format::Vscsi1 => Box::new(Records::new(input, vscsi::Vscsi { version: 1 })),
         Format::Vscsi2 => Box::new(Records::new(input, vscsi::Vscsi { version: 2 })),
-        Format::Blktrace => Box::new(Ordered::new(blktrace::Blktrace::new(input, options.action))),
+        Format::Blktrace => {
+            Box::new(Ordered::new(blktrace::Blktrace::new(input, options.action.unwrap_or_default())))
+        }
         _ => {
             let (layout, header_bytes) = lcs::header(input.want(lcs::MOST_HEADER_BYTES)?)?;
             input.pass(header_bytes);
@@ -86,8 +88,26 @@ pub(crate) fn reader(
     })
 }
 
-/// Whether the beginning of a file is of a format of records.
-pub(crate) fn fits(format: Format, head: &[u8], complete: bool) -> Fit {
+/// Whole records that must be in sight of a file that ends inside one, before it is taken for cut off: its length is no
+/// evidence then.
+const LEAST_OF_CUT: usize = 4;
+
+/// Whether the beginning of a file is of a format of records. `cut`: it may end inside a record.
+pub(crate) fn fits(format: Format, head: &[u8], complete: bool, cut: bool) -> Fit {
+    let size = match format {
+        Format::OracleGeneral => 24,
+        Format::OracleGeneralOpNs => 27,
+        Format::Twr => 20,
+        Format::TwrNs => 22,
+        Format::Vscsi1 => 32,
+        Format::Vscsi2 => 40,
+        _ => 1,
+    };
+    // Only where all of it is in sight: a head of the largest size may go on.
+    let ends_inside = complete && head.len() < WINDOW && !head.len().is_multiple_of(size);
+    if ends_inside && !(cut && head.len() >= LEAST_OF_CUT * size) {
+        return Fit::No;
+    }
     match format {
         Format::OracleGeneral => oracle_general::fits(head, complete, false),
         Format::OracleGeneralOpNs => oracle_general::fits(head, complete, true),
@@ -104,12 +124,6 @@ pub(crate) fn fits(format: Format, head: &[u8], complete: bool) -> Fit {
 /// The whole records in a beginning, at most 1000; `None`: there is none yet.
 pub(crate) fn some_records(head: &[u8], size: usize) -> Option<impl Iterator<Item = &[u8]> + Clone> {
     (head.len() >= size).then(|| head.chunks_exact(size).take(1000))
-}
-
-/// Whether the whole file is known to be no row of such records.
-pub(crate) fn cannot_be(head: &[u8], complete: bool, size: usize) -> bool {
-    // Only where all of it is in sight: a head of the largest size may go on.
-    complete && head.len() < WINDOW && !head.len().is_multiple_of(size)
 }
 
 /// Reads records of one size.

@@ -4,7 +4,7 @@
 
 use iowhy_core::request::{Op, Request};
 
-use super::{RecordParser, cannot_be, next_use, seconds, some_records, u8_at, u16_at, u32_at, u64_at};
+use super::{RecordParser, next_use, seconds, some_records, u8_at, u16_at, u32_at, u64_at};
 use crate::detect::Fit;
 use crate::op_code;
 use crate::reader::Sink;
@@ -108,9 +108,6 @@ const SEEN: usize = 1000;
 /// a next use is in sight, it must be of the same object: chance does not do that.
 pub(super) fn fits(head: &[u8], complete: bool, op_and_name_space: bool) -> Fit {
     let (size, at) = layout(op_and_name_space);
-    if cannot_be(head, complete, size) {
-        return Fit::No;
-    }
     let Some(records) = some_records(head, size) else { return if complete { Fit::No } else { Fit::More } };
     let mut last = 0;
     for (index, record) in records.enumerate() {

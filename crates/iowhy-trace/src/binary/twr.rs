@@ -4,7 +4,7 @@
 
 use iowhy_core::request::{Op, Request};
 
-use super::{RecordParser, cannot_be, seconds, some_records, u16_at, u32_at, u64_at};
+use super::{RecordParser, seconds, some_records, u16_at, u32_at, u64_at};
 use crate::detect::Fit;
 use crate::op_code;
 use crate::reader::Sink;
@@ -47,9 +47,6 @@ impl RecordParser for Twr {
 /// There is no magic number: times must not fall, keys have a size, operations a meaning.
 pub(super) fn fits(head: &[u8], complete: bool, with_name_space: bool) -> Fit {
     let size = if with_name_space { 22 } else { 20 };
-    if cannot_be(head, complete, size) {
-        return Fit::No;
-    }
     let Some(records) = some_records(head, size) else { return if complete { Fit::No } else { Fit::More } };
     let mut last = 0;
     for record in records {

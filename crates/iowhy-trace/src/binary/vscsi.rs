@@ -6,7 +6,7 @@
 
 use iowhy_core::request::{Op, Request};
 
-use super::{RecordParser, cannot_be, some_records, u16_at, u32_at, u64_at};
+use super::{RecordParser, some_records, u16_at, u32_at, u64_at};
 use crate::detect::Fit;
 use crate::reader::Sink;
 
@@ -64,9 +64,6 @@ impl RecordParser for Vscsi {
 /// The version stands in every record, and commands are one byte.
 pub(super) fn fits(head: &[u8], complete: bool, version: u8) -> Fit {
     let (size, command, at) = if version == 1 { (32, 12, 14) } else { (40, 0, 2) };
-    if cannot_be(head, complete, size) {
-        return Fit::No;
-    }
     let Some(mut records) = some_records(head, size) else {
         return if complete { Fit::No } else { Fit::More };
     };

@@ -73,9 +73,10 @@ pub(crate) fn reader(format: Format, input: Input, options: &Options) -> Result<
         Format::Twitter => Box::new(Lines::new(input, twitter::Twitter)),
         Format::FioIolog2 => Box::new(Lines::new(input, fio::Iolog::new(2))),
         Format::FioIolog3 => Box::new(Lines::new(input, fio::Iolog::new(3))),
-        Format::Blkparse => {
-            Box::new(Ordered::new(Lines::new(input, blkparse::Blkparse::new(options.action))))
-        }
+        Format::Blkparse => Box::new(Ordered::new(Lines::new(
+            input,
+            blkparse::Blkparse::new(options.action.unwrap_or_default()),
+        ))),
         Format::DiskSim => Box::new(Lines::new(input, disksim::DiskSim)),
         Format::Strace => Box::new(Ordered::new(Lines::new(input, strace::Strace::default()))),
         Format::Fiu => Box::new(Lines::new(input, fiu::Fiu)),
@@ -99,7 +100,9 @@ pub(crate) fn fits(
         Format::Twitter => try_lines(twitter::Twitter, head, complete),
         Format::FioIolog2 => fio::fits(2, head, complete),
         Format::FioIolog3 => fio::fits(3, head, complete),
-        Format::Blkparse => try_lines(blkparse::Blkparse::new(options.action), head, complete),
+        Format::Blkparse => {
+            try_lines(blkparse::Blkparse::new(options.action.unwrap_or_default()), head, complete)
+        }
         Format::DiskSim => try_lines(disksim::DiskSim, head, complete),
         Format::Strace => try_lines(strace::Strace::default(), head, complete),
         Format::Fiu => try_lines(fiu::Fiu, head, complete),

@@ -3,6 +3,8 @@
 //! A short fuzz with a fixed seed: every golden file is cut, changed, repeated and joined with others some thousands of
 //! times, read as what it seems to be and as every format by force.
 
+use std::io::Write as _;
+
 use iowhy_core::rng::Rng;
 use iowhy_trace::survey::Survey;
 use iowhy_trace::{BlockAction, Format, Kind, Options};
@@ -94,6 +96,7 @@ fn changed_files_of_every_format_are_read_or_refused() {
             let other = &all[rng.below(all.len() as u64) as usize].1;
             change(&mut bytes, other, &mut rng);
             let action = if round % 2 == 0 { BlockAction::Queue } else { BlockAction::Issue };
+            let action = matches!(format, Format::Blktrace | Format::Blkparse).then_some(action);
             let found = Options { action, ..Options::default() };
             let forced = Options { format: Some(format), action, ..Options::default() };
             let result = std::panic::catch_unwind(|| {
@@ -114,6 +117,37 @@ fn every_file_read_as_every_format() {
             assert!(result.is_ok(), "{name} as {format:?}");
         }
     }
+}
+
+/// Records have no end mark: a file that ends inside one is told by the records before, plain or compressed.
+#[test]
+fn records_cut_in_two_are_still_told_by_those_before() {
+    const COUNT: u64 = 6000;
+    let record = |i: u64| {
+        // Each object comes again five requests on, counted from 1.
+        let next = if i + 5 < COUNT { i + 6 } else { u64::MAX };
+        let (time, id, size) = ((i as u32).to_le_bytes(), (i % 5).to_le_bytes(), 4096u32.to_le_bytes());
+        [&time[..], &id, &size, &next.to_le_bytes()].concat()
+    };
+    let whole: Vec<u8> = (0..COUNT).flat_map(record).collect();
+    for bytes in [whole.len(), whole.len() - 1, 24 * 12 + 7, 24 * 4 + 13] {
+        let trace = open(whole[..bytes].to_vec(), &Options::default()).unwrap();
+        assert_eq!(trace.format(), Format::OracleGeneral, "{bytes}");
+        let read = to_end(trace, 7).unwrap();
+        assert_eq!(
+            (read.requests.len(), read.lost("inside a record")),
+            (bytes / 24, u64::from(bytes % 24 > 0))
+        );
+    }
+    // So few prove nothing.
+    assert!(open(whole[..24 * 2 + 7].to_vec(), &Options::default()).is_err());
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    packed.write_all(&whole).unwrap();
+    let trace = open(packed.finish().unwrap()[..100_003].to_vec(), &Options::default()).unwrap();
+    assert_eq!(trace.format(), Format::OracleGeneral);
+    let read = to_end(trace, 1000).unwrap();
+    assert!((2000..COUNT as usize).contains(&read.requests.len()), "{}", read.requests.len());
+    assert_eq!(read.lost("cut off"), 1);
 }
 
 #[test]

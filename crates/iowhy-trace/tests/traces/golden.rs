@@ -261,7 +261,7 @@ fn iologs() {
 
 #[test]
 fn block_layer_events_in_both_forms() {
-    let issue = Options { action: BlockAction::Issue, ..Options::default() };
+    let issue = Options { action: Some(BlockAction::Issue), ..Options::default() };
     let device = 8 << 20;
     let ahead = Marks::READ_AHEAD.with(Marks::METADATA);
     let sync = Marks::SYNC.with(Marks::FUA);

@@ -45,10 +45,11 @@ pub fn open(args: &TraceInputArgs) -> Result<Trace, Problem> {
 }
 
 fn reading(args: &TraceInputArgs) -> Result<Options, Problem> {
-    let action = match args.action.to_ascii_lowercase().as_str() {
-        "queue" | "q" => BlockAction::Queue,
-        "issue" | "d" => BlockAction::Issue,
-        other => {
+    let action = match args.action.as_ref().map(|text| text.to_ascii_lowercase()).as_deref() {
+        None => None,
+        Some("queue" | "q") => Some(BlockAction::Queue),
+        Some("issue" | "d") => Some(BlockAction::Issue),
+        Some(other) => {
             return Err(Problem::refused(format!("`--action {other}`: there is no such step")).hint(
                 "write `queue` (Q, before merging) or `issue` (D, as the device saw it, with latency)",
             ));

@@ -21,6 +21,8 @@ pub struct SimRecord {
     pub machine: MachineRecord,
     /// The workload or trace, as it was given.
     pub load: String,
+    /// The workload with what was left to its defaults; null for a trace.
+    pub load_in_full: Option<String>,
     /// Seed of everything that chance decides.
     pub seed: u64,
     /// What limits the meaning of the numbers.
@@ -174,13 +176,14 @@ impl PointRecord {
 
 impl SimRecord {
     /// A record without points.
-    pub fn new(machine: MachineRecord, load: String, seed: u64) -> SimRecord {
+    pub fn new(machine: MachineRecord, load: String, load_in_full: Option<String>, seed: u64) -> SimRecord {
         SimRecord {
             schema: SCHEMA,
             iowhy: env!("CARGO_PKG_VERSION"),
             command: "sim",
             machine,
             load,
+            load_in_full,
             seed,
             warnings: Vec::new(),
             points: Vec::new(),

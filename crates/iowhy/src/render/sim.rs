@@ -51,6 +51,10 @@ pub fn screen(record: &SimRecord, keys: &[&str], width: usize) -> String {
         text.push_str(&wrap(part, width, "  ", "  "));
     }
     text.push_str(&wrap(&format!("load: {}", record.load), width, "  ", "    "));
+    if let Some(full) = record.load_in_full.as_ref().filter(|full| **full != record.load) {
+        // The list of keys may be broken behind its commas.
+        text.push_str(&wrap(&format!("that is: {}", full.replace(',', ", ")), width, "  ", "    "));
+    }
     text.push('\n');
     match record.points.as_slice() {
         [point] if keys.is_empty() => text.push_str(&single(point)),
@@ -69,14 +73,15 @@ pub fn screen(record: &SimRecord, keys: &[&str], width: usize) -> String {
 /// One run.
 fn single(point: &PointRecord) -> String {
     let latency = &point.latency_ns;
+    let asked = units::counted(point.requests, "request", "requests");
     let mut text = String::new();
     match (point.requests_per_second, point.bytes_per_second) {
         (Some(requests), Some(bytes)) => {
             let _ = writeln!(
                 text,
-                "{BOLD}{}{BOLD:#} for {} requests: {}, {}",
+                "{BOLD}{}{BOLD:#} for {}: {}, {}",
                 units::time(point.time_s * 1e9),
-                point.requests,
+                asked,
                 units::count_rate(requests),
                 units::rate_bytes(bytes),
             );
@@ -84,8 +89,7 @@ fn single(point: &PointRecord) -> String {
         _ => {
             let _ = writeln!(
                 text,
-                "{BOLD}no time{BOLD:#} passed for {} requests: nothing that they waited for costs any here",
-                point.requests
+                "{BOLD}no time{BOLD:#} passed for {asked}: nothing that they waited for costs any here",
             );
         }
     }
@@ -202,11 +206,15 @@ fn devices(point: &PointRecord) -> String {
             }
             None => "no time passed".to_owned(),
         };
-        let line = format!("device {index}: {at_work}, {} commands{of}", device.commands);
+        let line = format!(
+            "device {index}: {at_work}, {}{of}",
+            units::counted(device.commands, "command", "commands")
+        );
         text.push_str(&wrap(&line, WIDTH, "", "  "));
     }
     if point.devices.len() > SHOWN {
-        let _ = writeln!(text, "and {} more devices", point.devices.len() - SHOWN);
+        let more = (point.devices.len() - SHOWN) as u64;
+        let _ = writeln!(text, "and {}", units::counted(more, "more device", "more devices"));
     }
     text
 }
@@ -313,24 +321,48 @@ fn legend(points: &[PointRecord]) -> String {
     let items: Vec<String> =
         LETTERS.iter().filter(|(id, _)| seen(id)).map(|(id, letter)| format!("{letter} {id}")).collect();
     let mut text = flow(&items, WIDTH, "");
+    let marked = |mark: &str| points.iter().any(|point| point.marks.contains(&mark));
+    let rest = if marked("knee") || marked("cliff") {
+        "; knee: the first within 5 % of it; cliff: a quarter or more from the row above"
+    } else {
+        ""
+    };
     let _ = writeln!(
         text,
-        "{DIM}of requests: where their time goes; of devices: what their work is\ndevices: share of the time at work, of the least and the most used; to the last flush\nbest: shortest time; knee: the first within 5 % of it; cliff: a quarter or more from the row above{DIM:#}"
+        "{DIM}of requests: where their time goes; of devices: what their work is\ndevices: share of the time at work, of the least and the most used; to the last flush\nbest: shortest time{rest}{DIM:#}"
     );
     text
 }
 
 /// What the sweep says, in a sentence.
 fn verdict(points: &[PointRecord], keys: &[&str]) -> String {
-    let Some(best) = points.iter().find(|point| point.marks.contains(&"best")) else { return String::new() };
+    let Some(best) = points.iter().min_by(|a, b| a.time_s.total_cmp(&b.time_s)) else { return String::new() };
+    if points.len() == 1 {
+        return String::new();
+    }
     let worst = points.iter().map(|point| point.time_s).fold(0.0, f64::max);
-    let at: Vec<String> = keys.iter().map(|key| format!("{key}={}", value_of(best, key))).collect();
+    if worst == best.time_s {
+        let what = format!("no difference: every point takes {}", units::time(worst * 1e9));
+        return format!("{what}, {} changes nothing here\n", keys.join(", "));
+    }
     if worst <= best.time_s * 1.05 {
         return format!("no difference of more than 5 %: {} makes little of it\n", keys.join(", "));
     }
-    let mut text = format!(
-        "{BOLD}best: {}{BOLD:#}, {} against {} at worst\n",
-        at.join(" "),
+    let mut text = String::new();
+    let at = |point: &PointRecord| {
+        let values: Vec<String> = keys.iter().map(|key| format!("{key}={}", value_of(point, key))).collect();
+        values.join(" ")
+    };
+    let ties = points.iter().filter(|point| point.time_s == best.time_s).count() as u64 - 1;
+    let also = if ties > 0 {
+        format!(" (and {} as good)", units::counted(ties, "other", "others"))
+    } else {
+        String::new()
+    };
+    let _ = writeln!(
+        text,
+        "{BOLD}best: {}{BOLD:#}{also}, {} against {} at worst",
+        at(best),
         units::time(best.time_s * 1e9),
         units::time(worst * 1e9)
     );

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anstyle::Style;
 use iowhy_core::request::{Marks, Op, Request};
-use iowhy_core::units::{Bytes, count_rate, time};
+use iowhy_core::units::{Bytes, count, count_rate, counted, time};
 use iowhy_trace::survey::distinct::{Amount, MOST_BYTES};
 use iowhy_trace::survey::{Flow, Survey};
 use iowhy_trace::write::Written;
@@ -32,19 +32,6 @@ const LABEL: usize = 13;
 
 fn line(text: &mut String, label: &str, value: &str, width: usize) {
     text.push_str(&wrap(value, width, &format!("  {label:LABEL$}"), &" ".repeat(LABEL + 2)));
-}
-
-/// A count with its thousands apart.
-fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn share(part: u64, whole: u64) -> String {
@@ -339,17 +326,21 @@ fn names_of(marks: Marks) -> String {
     cut(&names.join(" "), 36)
 }
 
+fn requests(n: u64) -> String {
+    counted(n, "request", "requests")
+}
+
 /// What a conversion did.
 pub fn converted(trace: &Trace, written: &Written, format: Format, path: &Path, width: usize) -> String {
     let mut text = String::new();
     let to = if path.as_os_str() == "-" { "stdout".to_owned() } else { path.display().to_string() };
     let sentence = format!(
-        "{} ({}): {} requests to {to} ({}): {} requests, {}",
+        "{} ({}): {} to {to} ({}): {}, {}",
         trace.name(),
         trace.format().id(),
-        count(trace.requests()),
+        requests(trace.requests()),
         format.id(),
-        count(written.requests),
+        requests(written.requests),
         Bytes(written.bytes)
     );
     text.push_str(&wrap(&sentence, width, "", "  "));

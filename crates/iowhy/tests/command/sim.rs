@@ -62,6 +62,56 @@ fn a_sweep_prints_its_table_and_marks_the_best() {
 }
 
 #[test]
+fn what_means_nothing_here_is_said_and_defaults_are_spelled_out() {
+    let load = ["--machine", "four-ssd", "--workload", "readers=2,requests=50"];
+    let run = |more: &[&str]| iowhy(&[&["sim"][..], &load, more].concat()).done();
+    let idle = run(&["--set", "device.rpm=5400", "--sweep", "cache.bytes=1m,2m"]);
+    assert!(
+        idle.stderr.contains("`--set device.rpm` has no effect: it belongs to rotating"),
+        "{}",
+        idle.stderr
+    );
+    // Where it acts at one point, it acts.
+    let acts = run(&["--set", "device.read_ns=9us", "--sweep", "device.kind=null,ssd"]);
+    assert_eq!(acts.stderr, "");
+    let same = run(&["--sweep", "device.heads=1..4"]);
+    assert!(same.stderr.contains("`--sweep device.heads` has no effect"), "{}", same.stderr);
+    assert!(same.stdout.contains("no difference: every point takes"), "{}", same.stdout);
+    assert!(!same.stdout.contains("knee"), "{}", same.stdout);
+    let full = "readers=2,requests=50,bytes=4k,size=64m,pattern=sequential,own=no,write=0,method=read,warm=no,think=0ns,lockstep=no";
+    assert_eq!(json(&load)["load_in_full"], full);
+    let again = json(&["--machine", "four-ssd", "--workload", full]);
+    assert_eq!(again["points"], json(&load)["points"]);
+}
+
+/// A sweep over a long trace is refused by the speed of its first requests, before a point is run.
+#[test]
+fn a_sweep_over_a_trace_that_would_take_hours_is_refused_first() {
+    let dir = directory();
+    let trace = dir.path().join("long.csv");
+    let mut lines = String::from("time_ns,id,offset,size\n");
+    for i in 0..400_000u64 {
+        lines.push_str(&format!("{},0,{},4096\n", i * 1000, i * 7 % 9999 * 4096));
+    }
+    std::fs::write(&trace, lines).unwrap();
+    let sweep = |values: &str| {
+        let swept = format!("cache.bytes={values}");
+        iowhy(&["sim", "--machine", "nvme", "--trace", text(&trace), "--sweep", &swept])
+    };
+    let ran = sweep("1m..100000m+1m");
+    assert_refused(&ran, "by the speed of the first 20000");
+    let told: u64 = ran
+        .stderr
+        .split_once(" points of ")
+        .and_then(|(_, rest)| rest.split(' ').next())
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_else(|| panic!("{}", ran.stderr));
+    // Counted, or estimated from the share of the file that was read in time.
+    assert!((300_000..=400_000).contains(&told), "{told}");
+    sweep("1m,2m").done();
+}
+
+#[test]
 fn settings_change_the_machine_and_two_sweeps_multiply() {
     let set = ["--machine", "four-ssd", "--workload", "readers=8,requests=200,pattern=random"];
     let mut one = set.to_vec();

@@ -153,6 +153,7 @@ fn what_cannot_be_done_is_refused_by_name() {
         (vec!["stat", &good, "--columns", "id=1"], "--columns"),
         (vec!["stat", &good, "--format", "oracle"], "--format oracle"),
         (vec!["stat", &good, "--action", "sideways"], "--action"),
+        (vec!["stat", &good, "--action", "issue"], "`--action` is for blktrace"),
         (vec!["convert", &good, &path("out")], "out"),
         (vec!["convert", &good, &path("out"), "--to", "nothing"], "--to nothing"),
         (vec!["convert", &good, &path("out"), "--to", "strace"], "strace"),

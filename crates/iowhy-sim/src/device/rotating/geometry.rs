@@ -138,6 +138,24 @@ impl Geometry {
         if place.head + 1 == self.heads { region.cylinder_skew } else { region.track_skew }
     }
 
+    /// Zones, from the outside in.
+    pub(super) fn zones(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// A place on the first or on the last track of a cylinder of a zone: what is true of it is true of all such tracks.
+    pub(super) fn on_zone(&self, zone: usize, last_head: bool) -> Place {
+        let of = self.regions[zone].sectors;
+        let head = if last_head { self.heads - 1 } else { 0 };
+        Place { cylinder: self.regions[zone].first_cylinder, head, sector: 0, of, slot: 0, zone }
+    }
+
+    /// The number of a place's zone, and whether its track is the last of its cylinder.
+    #[inline]
+    pub(super) fn zone_of(&self, place: &Place) -> (usize, bool) {
+        (place.zone, place.head + 1 == self.heads)
+    }
+
     /// Slots that pass while a whole track is read.
     pub fn track_slots(&self, place: &Place) -> u64 {
         self.slots(&Place { sector: 0, ..*place }, place.of)

@@ -27,6 +27,8 @@ pub struct Rotating {
     command_ns: u64,
     hit_command_ns: u64,
     buffer: Buffer,
+    /// Nanoseconds for a sector by zone: on tracks inside a cylinder, and on its last.
+    sector_ns: Vec<[f64; 2]>,
     cylinder: u64,
     head: u64,
 }
@@ -89,14 +91,21 @@ impl Rotating {
             c_ns: config.seek_c_ms * 1e6,
             track_ns: config.seek_track_ms * 1e6,
         };
+        let turn_ns = (60e9 / config.rpm) as u64;
+        let sector_ns = (0..geometry.zones())
+            .map(|zone| {
+                [false, true].map(|last| sector_ns(&geometry, turn_ns, &geometry.on_zone(zone, last)))
+            })
+            .collect();
         Ok(Rotating {
-            turn_ns: (60e9 / config.rpm) as u64,
+            turn_ns,
             seeks_ns: (0..geometry.cylinders().min(TABLE)).map(|d| seek.ns(d)).collect(),
             seek,
             head_switch_ns: ns(config.head_switch_ms),
             command_ns: ns(config.command_ms),
             hit_command_ns: ns(config.hit_command_ms),
             buffer: Buffer::new(config.buffer_segments, config.buffer_sectors, config.buffer_read_ahead),
+            sector_ns,
             cylinder: 0,
             head: 0,
             geometry,
@@ -142,8 +151,8 @@ impl Rotating {
 
     /// Nanoseconds that a sector takes when tracks are read one behind the other.
     fn sector_ns(&self, place: &Place) -> f64 {
-        let slots = self.geometry.track_slots(place) + self.geometry.skew_behind(place);
-        self.turn_ns as f64 * slots as f64 / place.of as f64 / place.of as f64
+        let (zone, last) = self.geometry.zone_of(place);
+        self.sector_ns[zone][usize::from(last)]
     }
 
     /// Moves the arm and the bytes of a command, from `at`.
@@ -169,6 +178,12 @@ impl Rotating {
         (self.cylinder, self.head) = arm;
         now
     }
+}
+
+/// Nanoseconds that a sector takes when tracks are read one behind the other, on a track like this one.
+fn sector_ns(geometry: &Geometry, turn_ns: u64, place: &Place) -> f64 {
+    let slots = geometry.track_slots(place) + geometry.skew_behind(place);
+    turn_ns as f64 * slots as f64 / place.of as f64 / place.of as f64
 }
 
 impl Device for Rotating {

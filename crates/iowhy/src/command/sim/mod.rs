@@ -1,24 +1,22 @@
 //! `iowhy sim`: a workload or a trace on a machine that is described, in virtual time; or a sweep over what it could be.
 
+mod demand;
+mod guard;
 mod lists;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::request::Request;
 use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
-use iowhy_probe::environment::memory_available_bytes;
-use iowhy_sim::laws;
 use iowhy_sim::machine::{self, DeviceKind, JoinKind, Machine, ReadAheadKind, UNLIMITED, Value};
-use iowhy_sim::outcome::Outcome;
 use iowhy_sim::sweep::{self, Axis, Settings};
-use iowhy_sim::workload::{Load, Workload};
-use iowhy_trace::{Format, Options, Trace};
 use rayon::prelude::*;
 
+use self::demand::Demand;
+use self::guard::{PATIENCE, fits, named, quick, spoken};
 use crate::cli::{OutputArgs, SimArgs};
 use crate::command::{Ending, path};
 use crate::output::{self, Outputs};
@@ -26,13 +24,6 @@ use crate::progress::Progress;
 use crate::record::sim::{MachineRecord, PointRecord, SimRecord, settings};
 use crate::render;
 
-/// A sweep that takes longer is only run with `--yes`.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Share of the available memory that may be filled.
-const MEMORY_SHARE: f64 = 0.8;
-/// Requests that are run to know how long a sweep will take, and blocks that they ask for.
-const TRIAL_REQUESTS: u64 = 20_000;
-const TRIAL_BLOCKS: u64 = 1 << 20;
 /// Points beyond this are refused before anything is run.
 const MOST_POINTS: u128 = 1_000_000;
 /// Time to measure this machine, for `--machine host`.
@@ -63,8 +54,8 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let base = base_machine(args, &progress, &mut warnings)?;
     let base = sweep::machine_at(&base, &set)?;
 
-    let mut record = SimRecord::new(describe(&base, &set), demand.words(), args.seed);
-    let (outcomes, told) = run_points(&base, &axes, &demand, args, &progress)?;
+    let mut record = SimRecord::new(describe(&base, &set), demand.words(), demand.in_full(), args.seed);
+    let (outcomes, told) = run_points(&base, &axes, &set, &demand, args, &progress)?;
     drop(progress);
     record.points = outcomes;
     warnings.extend(told);
@@ -81,187 +72,11 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     Ok(Ending::Done)
 }
 
-/// What is asked of the machine.
-enum Demand {
-    Workload(Box<Workload>, String),
-    Trace { path: PathBuf, options: Options, closed: Option<u32>, most: u64 },
-}
-
-impl Demand {
-    fn of(args: &SimArgs) -> Result<Demand, Problem> {
-        if args.workload.is_some()
-            && let Some(option) = of_trace(args)
-        {
-            return Err(Problem::refused(format!(
-                "`{option}` belongs to `--trace`, and this is a `--workload`"
-            ))
-            .hint("leave it out; a workload has `readers`, `requests` and more: `--workload list`"));
-        }
-        match (&args.workload, &args.trace) {
-            (Some(text), _) => Ok(Demand::Workload(Box::new(workload(text)?), text.clone())),
-            (None, Some(path)) => {
-                let format = match &args.format {
-                    None => None,
-                    Some(id) => Some(Format::from_id(id).ok_or_else(|| {
-                        Problem::refused(format!("--format `{id}` is no format of traces"))
-                            .hint("leave it out: the beginning of the file tells it")
-                    })?),
-                };
-                let options = Options { format, columns: args.columns.clone(), ..Options::default() };
-                let most = args.requests.unwrap_or(u64::MAX);
-                Ok(Demand::Trace { path: path.clone(), options, closed: args.closed, most })
-            }
-            (None, None) => {
-                Err(Problem::refused("nothing to simulate: neither `--workload` nor `--trace` is given")
-                    .hint("for example `--workload random-4k`; `--workload list` shows names and keys"))
-            }
-        }
-    }
-
-    fn words(&self) -> String {
-        match self {
-            Demand::Workload(_, text) => text.clone(),
-            Demand::Trace { path, closed, .. } => {
-                let how = closed.map_or_else(|| "at its own times".to_owned(), |n| format!("by {n} clients"));
-                format!("{}, {how}", path.display())
-            }
-        }
-    }
-
-    /// Whether it can be run more than once.
-    fn repeats(&self) -> bool {
-        !matches!(self, Demand::Trace { path, .. } if path.as_os_str() == "-")
-    }
-
-    /// Runs it once.
-    fn run(&self, machine: &Machine, seed: u64, warnings: &mut Vec<Warning>) -> Result<Outcome, Problem> {
-        let outcome = match self {
-            Demand::Workload(workload, _) => iowhy_sim::run(machine, workload.load(seed), seed)?,
-            Demand::Trace { path, options, closed, most } => {
-                let mut feed = Feed::open(path, options, *most)?;
-                feed.check(machine, *closed, warnings)?;
-                let mut load = Load::replay(&mut feed);
-                if let Some(clients) = closed {
-                    load = load.closed(*clients);
-                }
-                let outcome = iowhy_sim::run(machine, load, seed)?;
-                feed.close(warnings)?;
-                outcome
-            }
-        };
-        // A broken law is our fault, and its numbers are worth nothing.
-        laws::check(&outcome).map_err(|law| {
-            Problem::failed(format!("the simulator broke its own law: {law}"))
-                .hint("please report this with the command line")
-        })?;
-        Ok(outcome)
-    }
-}
-
-/// The first option that was given and only a trace can use.
-fn of_trace(args: &SimArgs) -> Option<&'static str> {
-    [
-        ("--closed", args.closed.is_some()),
-        ("--requests", args.requests.is_some()),
-        ("--format", args.format.is_some()),
-        ("--columns", args.columns.is_some()),
-    ]
-    .into_iter()
-    .find_map(|(name, given)| given.then_some(name))
-}
-
-/// Requests of a trace, one by one; what went wrong is kept.
-struct Feed {
-    trace: Trace,
-    batch: Vec<Request>,
-    at: usize,
-    left: u64,
-    error: Option<Problem>,
-}
-
-impl Feed {
-    fn open(path: &Path, options: &Options, most: u64) -> Result<Feed, Problem> {
-        let trace = iowhy_trace::open(path, options)?;
-        let mut feed = Feed { trace, batch: Vec::new(), at: 0, left: most, error: None };
-        // The first batch: some files say only there what they are.
-        feed.refill();
-        match feed.error.take() {
-            Some(problem) => Err(problem),
-            None => Ok(feed),
-        }
-    }
-
-    fn refill(&mut self) {
-        self.at = 0;
-        if let Err(error) = self.trace.next_batch(&mut self.batch) {
-            self.error = Some(error.into());
-        }
-    }
-
-    /// Says what the trace cannot mean on this machine.
-    fn check(
-        &self,
-        machine: &Machine,
-        closed: Option<u32>,
-        warnings: &mut Vec<Warning>,
-    ) -> Result<(), Problem> {
-        if !self.trace.has_times() && closed.is_none() {
-            return Err(Problem::refused(format!("`{}` has no times to replay it at", self.trace.name()))
-                .hint("`--closed 1` replays it one request after the other"));
-        }
-        if self.trace.below_page_cache() == Some(true) && machine.cache.bytes > 0 {
-            let message = format!(
-                "`{}` was recorded below a page cache: what that held is not in it, so the simulated cache finds less to hold",
-                self.trace.name()
-            );
-            warnings.push(
-                Warning::new("trace-below-cache", message)
-                    .next("`--set cache.bytes=0` simulates what lies below"),
-            );
-        }
-        if !self.trace.has_sizes() {
-            warnings.push(Warning::new(
-                "trace-without-sizes",
-                "the trace has no sizes: every request touches one block",
-            ));
-        }
-        Ok(())
-    }
-
-    /// What went wrong, and what was lost on the way.
-    fn close(self, warnings: &mut Vec<Warning>) -> Result<(), Problem> {
-        for loss in self.trace.losses().list() {
-            let message = format!("{} of the trace: {}", loss.count, loss.reason);
-            warnings.push(Warning::new("trace-loss", message));
-        }
-        self.error.map_or(Ok(()), Err)
-    }
-}
-
-impl Iterator for Feed {
-    type Item = Request;
-
-    fn next(&mut self) -> Option<Request> {
-        if self.left == 0 {
-            return None;
-        }
-        if self.at == self.batch.len() {
-            if self.error.is_some() || self.batch.is_empty() {
-                return None;
-            }
-            self.refill();
-        }
-        let request = self.batch.get(self.at).copied()?;
-        self.at += 1;
-        self.left -= 1;
-        Some(request)
-    }
-}
-
 /// Runs all points: the first alone, to know how long the others will take.
 fn run_points(
     base: &Machine,
     axes: &[Axis],
+    asked: &Settings,
     demand: &Demand,
     args: &SimArgs,
     progress: &Progress,
@@ -286,14 +101,14 @@ fn run_points(
             .and_then(|machine| machine.check())
             .map_err(|problem| named(problem, set))?;
     }
-    let mut warnings = Vec::new();
+    let mut warnings = idle(base, &points, asked, demand);
     let one = |set: &Settings, warnings: &mut Vec<Warning>| {
         let machine = sweep::machine_at(base, set)?;
         let outcome = demand.run(&machine, args.seed, warnings).map_err(|problem| named(problem, set))?;
         Ok::<_, Problem>((outcome.time_ns, PointRecord::new(set, &outcome)))
     };
     let lanes = rayon::current_num_threads().max(1);
-    fits(base, &points, demand, lanes)?;
+    fits(base, &points, demand, lanes, args.yes)?;
     if count > 1 && !args.yes {
         quick(base, &points, demand, args.seed, lanes)?;
     }
@@ -319,97 +134,35 @@ fn run_points(
     };
     done.extend(others.par_iter().map(run_one).collect::<Result<Vec<_>, Problem>>()?);
     let (times, mut records): (Vec<u64>, Vec<PointRecord>) = done.into_iter().unzip();
-    if axes.len() == 1 {
+    if let [axis] = axes
+        && axis.rises()
+    {
         for (record, mark) in records.iter_mut().zip(sweep::marks(&times)) {
             record.mark(mark);
         }
-    } else if let Some(best) = times.iter().enumerate().min_by_key(|(_, time)| **time).map(|(index, _)| index)
-    {
-        // Over several keys only the best means anything: neighbours are not in a row.
-        if records.len() > 1 {
-            records[best].mark(sweep::Mark { best: true, ..sweep::Mark::default() });
+    } else {
+        // Over several keys or over words only the best means anything: neighbours are not in a row.
+        for (record, best) in records.iter_mut().zip(sweep::bests(&times)) {
+            record.mark(sweep::Mark { best, ..sweep::Mark::default() });
         }
     }
     Ok((records, warnings))
 }
 
-/// Refuses what would fill the memory: as many of the largest points as run side by side.
-fn fits(base: &Machine, points: &[Settings], demand: &Demand, lanes: usize) -> Result<(), Problem> {
-    let (Demand::Workload(workload, _), Some(available)) = (demand, memory_available_bytes()) else {
-        return Ok(());
-    };
-    let mut needed = Vec::with_capacity(points.len());
-    for set in points {
-        needed.push(workload.memory_bytes(&sweep::machine_at(base, set)?));
-    }
-    needed.sort_unstable_by_key(|bytes| std::cmp::Reverse(*bytes));
-    let wanted = needed.iter().take(lanes).fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
-    let limit = (available as f64 * MEMORY_SHARE) as u64;
-    if wanted <= limit {
-        return Ok(());
-    }
-    Err(Problem::refused(format!(
-        "the simulation would take up to {} of memory, and {} may be filled",
-        Bytes(wanted),
-        Bytes(limit)
-    ))
-    .hint("give fewer `readers`, a smaller `size` or `population`, a smaller or colder cache (`--set cache.bytes=`, `warm=no`)"))
-}
-
-/// Refuses a sweep that would take too long, before its first point is run: by the speed of its first requests.
-fn quick(
-    base: &Machine,
-    points: &[Settings],
-    demand: &Demand,
-    seed: u64,
-    lanes: usize,
-) -> Result<(), Problem> {
-    let (Demand::Workload(workload, _), Some(set)) = (demand, points.first()) else { return Ok(()) };
-    let machine = sweep::machine_at(base, set)?;
-    let blocks = workload.request_bytes() / machine.cache.block_bytes.max(1);
-    let most = (TRIAL_BLOCKS / blocks.max(1)).clamp(1, TRIAL_REQUESTS);
-    let requests = workload.requests();
-    if requests / 10 < most {
-        return Ok(());
-    }
-    let timed = |most: u64| {
-        let begun = Instant::now();
-        iowhy_sim::run(&machine, workload.load(seed).first(most), seed)
-            .map_err(|problem| named(problem, set))?;
-        Ok::<_, Problem>(begun.elapsed())
-    };
-    // What is built before the first request does not grow with their number.
-    let building = timed(1)?;
-    let each = timed(most)?.saturating_sub(building).as_secs_f64() / most as f64;
-    let rows = points.len().div_ceil(lanes.min(points.len()).max(1));
-    let whole = (building.as_secs_f64() + each * requests as f64) * rows as f64;
-    if whole <= PATIENCE.as_secs_f64() {
-        return Ok(());
-    }
-    Err(Problem::refused(format!(
-        "the sweep has {} points of {requests} requests and would take about {}, by the speed of the first {most}; {lanes} run side by side",
-        points.len(),
-        // Hours beyond counting are all the same.
-        spoken(Duration::from_secs_f64(whole.min(1e12))),
-    ))
-    .hint("give fewer values or a shorter workload, or `--yes` to run it all"))
-}
-
-/// A problem of one point of a sweep.
-fn named(problem: Problem, set: &Settings) -> Problem {
-    if set.is_empty() {
-        return problem;
-    }
-    let at: Vec<String> = set.iter().map(|(path, value)| format!("{path}={value}")).collect();
-    Problem { message: format!("at {}: {}", at.join(", "), problem.message), ..problem }
-}
-
-fn spoken(time: Duration) -> String {
-    match time.as_secs() {
-        0..=119 => format!("{} s", time.as_secs()),
-        120..=7199 => format!("{} minutes", time.as_secs() / 60),
-        seconds => format!("{} hours", seconds / 3600),
-    }
+/// Keys that were given and have an effect at no point.
+fn idle(base: &Machine, points: &[Settings], asked: &Settings, demand: &Demand) -> Vec<Warning> {
+    let swept = points.first().into_iter().flatten();
+    let why =
+        |set: &Settings, path: &str| sweep::machine_at(base, set).ok()?.without_effect(path, demand.method());
+    let given = asked.iter().map(|key| ("--set", key)).chain(swept.map(|key| ("--sweep", key)));
+    given
+        .filter_map(|(option, (path, _))| {
+            let first = why(points.first()?, path)?;
+            points.iter().all(|set| why(set, path).is_some()).then(|| {
+                Warning::new("setting-without-effect", format!("`{option} {path}` has no effect: {first}"))
+            })
+        })
+        .collect()
 }
 
 /// The machine that is named: measured, shipped, or in a file.
@@ -437,15 +190,7 @@ fn base_machine(
     Machine::from_toml(&read_text("--machine", path)?, name)
 }
 
-/// A workload from a name, a text, or a file.
-fn workload(text: &str) -> Result<Workload, Problem> {
-    let path = Path::new(text);
-    if !text.contains('=') && path.is_file() {
-        return Workload::from_toml(&read_text("--workload", path)?, text);
-    }
-    Workload::parse(text)
-}
-
+/// A small file of text.
 fn read_text(option: &str, path: &Path) -> Result<String, Problem> {
     let refuse = |why: String| {
         Problem::refused(format!("cannot read `{option} {}`: {why}", path.display())).hint("name a TOML file")

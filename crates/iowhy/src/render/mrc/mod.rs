@@ -3,7 +3,7 @@
 mod plot;
 
 use anstyle::Style;
-use iowhy_core::units::Bytes;
+use iowhy_core::units::{Bytes, count, counted};
 use iowhy_sim::curve::bank::{Basis, Point};
 use iowhy_sim::curve::keys::{LeftOut, Unit};
 use iowhy_sim::policy::PolicyId;
@@ -46,22 +46,8 @@ pub struct Shown<'a> {
 pub fn room(room: u64, unit: Unit) -> String {
     match unit {
         Unit::Blocks(bytes) => Bytes(room.saturating_mul(bytes)).to_string(),
-        Unit::Objects if room == 1 => "1 object".to_owned(),
-        Unit::Objects => format!("{} objects", count(room)),
+        Unit::Objects => counted(room, "object", "objects"),
     }
-}
-
-/// A count with its thousands apart.
-fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// The screen, at most `width` columns.
@@ -96,18 +82,18 @@ fn heading(shown: &Shown<'_>, width: usize) -> String {
     let about = if shown.exact { "" } else { "about " };
     let sum = match shown.unit {
         Unit::Blocks(bytes) => format!(
-            "{} requests touch {} blocks of {}, {about}{} of them different ({})",
-            count(shown.requests),
-            count(shown.references),
+            "{} {} of {}, {about}{} of them different ({})",
+            counted(shown.requests, "request touches", "requests touch"),
+            counted(shown.references, "block", "blocks"),
             Bytes(bytes),
             count(shown.distinct),
             Bytes(shown.distinct.saturating_mul(bytes))
         ),
         Unit::Objects => {
             format!(
-                "{} requests for {about}{} different objects",
-                count(shown.references),
-                count(shown.distinct)
+                "{} for {about}{}",
+                counted(shown.references, "request", "requests"),
+                counted(shown.distinct, "different object", "different objects")
             )
         }
     };

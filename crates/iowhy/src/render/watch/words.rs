@@ -1,6 +1,7 @@
 //! Numbers as they are written on this screen.
 
 use iowhy_core::units::Bytes;
+pub(super) use iowhy_core::units::{count, counted as plural};
 
 use crate::record::watch::{CallSite, LayerShare, OperationRecord};
 
@@ -71,24 +72,6 @@ pub(super) fn estimated(n: u64, low: f64, high: f64) -> String {
         count((round(x / step) * step) as u64)
     };
     format!("{} [{}, {}]", digits(n as f64, f64::round), digits(low, f64::floor), digits(high, f64::ceil))
-}
-
-/// A count in groups of three: `12,345`.
-pub(super) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A count with its noun.
-pub(super) fn plural(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
 /// A size of three digits or so, to one decimal where that is not 0.

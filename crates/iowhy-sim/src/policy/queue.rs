@@ -1,4 +1,5 @@
-//! First in, first out: a use changes nothing; the block that came first leaves first.
+//! One queue, whose last block leaves: first in, first out; or, when a use moves a block to the head, least recently used
+//! (Mattson et al. 1970).
 
 use super::engine::{Policy, Size};
 use super::index::Index;
@@ -6,21 +7,26 @@ use super::nodes::Nodes;
 
 const QUEUE: u32 = 0;
 
-/// First in, first out.
+/// First in, first out: a use changes nothing.
+pub(super) type Fifo<I> = Queue<I, false>;
+/// Least recently used: a use makes a block the newest.
+pub(super) type Lru<I> = Queue<I, true>;
+
+/// A queue in which a use moves to the head, or does not.
 #[derive(Debug)]
-pub(super) struct Fifo<I: Index> {
+pub(super) struct Queue<I: Index, const MOVES: bool> {
     nodes: Nodes<I>,
     size: Size,
 }
 
-impl<I: Index> Fifo<I> {
+impl<I: Index, const MOVES: bool> Queue<I, MOVES> {
     /// An empty cache with room for so many blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
-        Fifo { nodes: Nodes::new(1, room), size: Size::empty(room) }
+        Queue { nodes: Nodes::new(1, room), size: Size::empty(room) }
     }
 }
 
-impl<I: Index> Policy for Fifo<I> {
+impl<I: Index, const MOVES: bool> Policy for Queue<I, MOVES> {
     type Index = I;
 
     #[inline]
@@ -34,7 +40,11 @@ impl<I: Index> Policy for Fifo<I> {
     }
 
     #[inline]
-    fn touch(&mut self, _slot: u32) {}
+    fn touch(&mut self, slot: u32) {
+        if MOVES {
+            self.nodes.move_to_head(QUEUE, slot);
+        }
+    }
 
     #[inline]
     fn admit(&mut self, id: I::Id, _ghost: u32, evicted: &mut impl FnMut(I::Id)) {

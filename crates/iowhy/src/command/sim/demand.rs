@@ -1,0 +1,266 @@
+//! What is asked of the machine: a workload, or a trace that is replayed. What may not enter: sweeps, and what a run may
+//! cost.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use iowhy_core::problem::Problem;
+use iowhy_core::request::Request;
+use iowhy_core::units::counted;
+use iowhy_core::warning::Warning;
+use iowhy_sim::laws;
+use iowhy_sim::machine::Machine;
+use iowhy_sim::outcome::Outcome;
+use iowhy_sim::workload::{Load, Method, Workload};
+use iowhy_trace::{Format, Options, Trace};
+
+use super::read_text;
+use crate::cli::SimArgs;
+
+/// Time spent on counting the requests of a trace before a sweep.
+const COUNTING: Duration = Duration::from_millis(300);
+
+/// What is asked of the machine.
+pub(super) enum Demand {
+    Workload(Box<Workload>, String),
+    Trace { path: PathBuf, options: Options, closed: Option<u32>, most: u64 },
+}
+
+impl Demand {
+    /// What the options ask for.
+    ///
+    /// # Errors
+    /// Nothing that is asked for, a workload or a format that cannot be, options that do not go together.
+    pub(super) fn of(args: &SimArgs) -> Result<Demand, Problem> {
+        if args.workload.is_some()
+            && let Some(option) = of_trace(args)
+        {
+            return Err(Problem::refused(format!(
+                "`{option}` belongs to `--trace`, and this is a `--workload`"
+            ))
+            .hint("leave it out; a workload has `readers`, `requests` and more: `--workload list`"));
+        }
+        match (&args.workload, &args.trace) {
+            (Some(text), _) => Ok(Demand::Workload(Box::new(workload(text)?), text.clone())),
+            (None, Some(path)) => {
+                let format = match &args.format {
+                    None => None,
+                    Some(id) => Some(Format::from_id(id).ok_or_else(|| {
+                        Problem::refused(format!("--format `{id}` is no format of traces"))
+                            .hint("leave it out: the beginning of the file tells it")
+                    })?),
+                };
+                let options = Options { format, columns: args.columns.clone(), ..Options::default() };
+                let most = args.requests.unwrap_or(u64::MAX);
+                Ok(Demand::Trace { path: path.clone(), options, closed: args.closed, most })
+            }
+            (None, None) => {
+                Err(Problem::refused("nothing to simulate: neither `--workload` nor `--trace` is given")
+                    .hint("for example `--workload random-4k`; `--workload list` shows names and keys"))
+            }
+        }
+    }
+
+    /// In a line, as it was given.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Demand::Workload(_, text) => text.clone(),
+            Demand::Trace { path, closed, .. } => {
+                let how = closed.map_or_else(
+                    || "at its own times".to_owned(),
+                    |n| format!("by {}", counted(n.into(), "client", "clients")),
+                );
+                format!("{}, {how}", path.display())
+            }
+        }
+    }
+
+    /// How its requests are made.
+    pub(super) fn method(&self) -> Method {
+        match self {
+            Demand::Workload(workload, _) => workload.method,
+            Demand::Trace { .. } => Method::Read,
+        }
+    }
+
+    /// The whole workload with what was left to its defaults; `None` for a trace.
+    pub(super) fn in_full(&self) -> Option<String> {
+        match self {
+            Demand::Workload(workload, _) => Some(workload.to_string()),
+            Demand::Trace { .. } => None,
+        }
+    }
+
+    /// Whether it can be run more than once.
+    pub(super) fn repeats(&self) -> bool {
+        !matches!(self, Demand::Trace { path, .. } if path.as_os_str() == "-")
+    }
+
+    /// Runs it once.
+    ///
+    /// # Errors
+    /// What the machine or the trace refuse.
+    pub(super) fn run(
+        &self,
+        machine: &Machine,
+        seed: u64,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Outcome, Problem> {
+        let outcome = match self {
+            Demand::Workload(workload, _) => iowhy_sim::run(machine, workload.load(seed), seed)?,
+            Demand::Trace { path, options, closed, most } => {
+                let mut feed = Feed::open(path, options, *most)?;
+                feed.check(machine, *closed, warnings)?;
+                let mut load = Load::replay(&mut feed);
+                if let Some(clients) = closed {
+                    load = load.closed(*clients);
+                }
+                let outcome = iowhy_sim::run(machine, load, seed)?;
+                feed.close(warnings)?;
+                outcome
+            }
+        };
+        // A broken law is our fault, and its numbers are worth nothing.
+        laws::check(&outcome).map_err(|law| {
+            Problem::failed(format!("the simulator broke its own law: {law}"))
+                .hint("please report this with the command line")
+        })?;
+        Ok(outcome)
+    }
+}
+
+/// The first option that was given and only a trace can use.
+fn of_trace(args: &SimArgs) -> Option<&'static str> {
+    [
+        ("--closed", args.closed.is_some()),
+        ("--requests", args.requests.is_some()),
+        ("--format", args.format.is_some()),
+        ("--columns", args.columns.is_some()),
+    ]
+    .into_iter()
+    .find_map(|(name, given)| given.then_some(name))
+}
+
+/// Requests of a trace, one by one; what went wrong is kept.
+pub(super) struct Feed {
+    trace: Trace,
+    batch: Vec<Request>,
+    at: usize,
+    left: u64,
+    error: Option<Problem>,
+}
+
+impl Feed {
+    /// Opens a trace and reads its first requests; `most` of all are handed out.
+    ///
+    /// # Errors
+    /// As opening and reading a trace.
+    pub(super) fn open(path: &Path, options: &Options, most: u64) -> Result<Feed, Problem> {
+        let trace = iowhy_trace::open(path, options)?;
+        let mut feed = Feed { trace, batch: Vec::new(), at: 0, left: most, error: None };
+        // The first batch: some files say only there what they are.
+        feed.refill();
+        match feed.error.take() {
+            Some(problem) => Err(problem),
+            None => Ok(feed),
+        }
+    }
+
+    fn refill(&mut self) {
+        self.at = 0;
+        if let Err(error) = self.trace.next_batch(&mut self.batch) {
+            self.error = Some(error.into());
+        }
+    }
+
+    /// Says what the trace cannot mean on this machine.
+    fn check(
+        &self,
+        machine: &Machine,
+        closed: Option<u32>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), Problem> {
+        if !self.trace.has_times() && closed.is_none() {
+            return Err(Problem::refused(format!("`{}` has no times to replay it at", self.trace.name()))
+                .hint("`--closed 1` replays it one request after the other"));
+        }
+        if self.trace.below_page_cache() == Some(true) && machine.cache.bytes > 0 {
+            let message = format!(
+                "`{}` was recorded below a page cache: what that held is not in it, so the simulated cache finds less to hold",
+                self.trace.name()
+            );
+            warnings.push(
+                Warning::new("trace-below-cache", message)
+                    .next("`--set cache.bytes=0` simulates what lies below"),
+            );
+        }
+        if !self.trace.has_sizes() {
+            warnings.push(Warning::new(
+                "trace-without-sizes",
+                "the trace has no sizes: every request touches one block",
+            ));
+        }
+        Ok(())
+    }
+
+    /// How many requests have been handed out, if it was opened for `most`.
+    pub(super) fn handed_out(&self, most: u64) -> u64 {
+        most - self.left
+    }
+
+    /// Requests of the whole trace: read on for a moment, and estimated from the share of the file that was read by then,
+    /// unless that is all of it. `None` where the size of the file is not known.
+    pub(super) fn requests_in_all(&mut self) -> Option<u64> {
+        let begun = Instant::now();
+        while begun.elapsed() < COUNTING && self.error.is_none() && !self.batch.is_empty() {
+            self.refill();
+        }
+        let read = self.trace.requests();
+        if self.batch.is_empty() {
+            return Some(read);
+        }
+        let share = self.trace.share_read()?;
+        Some((read as f64 / share.max(f64::MIN_POSITIVE)) as u64)
+    }
+
+    /// What went wrong, and what was lost on the way.
+    ///
+    /// # Errors
+    /// A trace that broke off.
+    pub(super) fn close(self, warnings: &mut Vec<Warning>) -> Result<(), Problem> {
+        for loss in self.trace.losses().list() {
+            let message = format!("{} of the trace: {}", loss.count, loss.reason);
+            warnings.push(Warning::new("trace-loss", message));
+        }
+        self.error.map_or(Ok(()), Err)
+    }
+}
+
+impl Iterator for Feed {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        if self.left == 0 {
+            return None;
+        }
+        if self.at == self.batch.len() {
+            if self.error.is_some() || self.batch.is_empty() {
+                return None;
+            }
+            self.refill();
+        }
+        let request = self.batch.get(self.at).copied()?;
+        self.at += 1;
+        self.left -= 1;
+        Some(request)
+    }
+}
+
+/// A workload from a name, a text, or a file.
+fn workload(text: &str) -> Result<Workload, Problem> {
+    let path = Path::new(text);
+    if !text.contains('=') && path.is_file() {
+        return Workload::from_toml(&read_text("--workload", path)?, text);
+    }
+    Workload::parse(text)
+}
