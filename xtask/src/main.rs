@@ -3,6 +3,8 @@
 
 mod bench;
 mod bench_findings;
+mod lab;
+mod static_target;
 mod test;
 mod tidy;
 
@@ -12,6 +14,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
   test     every test: format, tidy, clippy, unit, property, snapshot, doc, end-to-end, static build
+  lab [PHASE]...
+           iowhy in virtual machines whose disks and clock are known; needs Debian's package tools, installs nothing
   tidy     the rules of the house alone
   bench    speed, as paired ratios within one run (fio is used where it is installed)
   bench-findings [FILTER] [--rounds N] [--again] [--account]
@@ -24,6 +28,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(&root()),
         ["tidy"] => tidy::report(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
+        ["lab", rest @ ..] => lab::run(&root(), rest),
         ["bench-findings", rest @ ..] => bench_findings::run(&root(), rest),
         _ => {
             eprintln!("{USAGE}");

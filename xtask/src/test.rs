@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use crate::tidy;
+use crate::{lab, static_target, tidy};
 
 /// How a step ended.
 enum Ending {
@@ -36,6 +36,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
         ("docs", Box::new(docs)),
         ("static build", Box::new(static_build)),
         ("unprivileged", Box::new(unprivileged)),
+        ("lab", Box::new(in_the_lab)),
     ];
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     let mut lines = Vec::new();
@@ -169,19 +170,21 @@ fn docs(root: &Path) -> Ending {
     )
 }
 
-const MUSL: &str = "x86_64-unknown-linux-musl";
-
 /// The binary must also link statically, so that it runs in a guest or a container without a C library.
 fn static_build(root: &Path) -> Ending {
-    let installed = Command::new("rustup").args(["target", "list", "--installed"]).current_dir(root).output();
-    let has = installed.is_ok_and(|o| String::from_utf8_lossy(&o.stdout).lines().any(|l| l == MUSL));
-    if !has {
-        let added = Command::new("rustup").args(["target", "add", MUSL]).current_dir(root).status();
-        if !added.is_ok_and(|s| s.success()) {
-            return Ending::Skipped(format!("`rustup target add {MUSL}` did not work here"));
-        }
+    match static_target::ensure(root) {
+        Ok(()) => run_command(&mut static_target::build(root)),
+        Err(why) => Ending::Skipped(why),
     }
-    cargo(root, &["build", "--quiet", "--package", "iowhy", "--target", MUSL])
+}
+
+/// In virtual machines whose disks and clock are known.
+fn in_the_lab(root: &Path) -> Ending {
+    match lab::lab(root, &[]) {
+        lab::Ending::Passed => Ending::Passed,
+        lab::Ending::Failed(why) => Ending::Failed(why),
+        lab::Ending::Skipped(why) => Ending::Skipped(why),
+    }
 }
 
 /// Test programs that write where the build does.

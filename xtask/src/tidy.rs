@@ -10,8 +10,9 @@ const MOST_LINES: usize = 700;
 const HUB: &str = "iowhy-core";
 const FACADE: &str = "iowhy";
 
-/// Folders that may contain `unsafe`: those that talk to the kernel, and the programs on which a diagnosis is tested.
-const KERNEL_CRATES: [&str; 3] = ["iowhy-probe", "iowhy-watch", "cases"];
+/// Folders that may contain `unsafe`: those that talk to the kernel, the programs on which a diagnosis is tested, and
+/// the first process of the lab's virtual machines.
+const KERNEL_CRATES: [&str; 4] = ["iowhy-probe", "iowhy-watch", "cases", "lab-guest"];
 
 /// Prints complaints; fails if there are any.
 pub(crate) fn report(root: &Path) -> ExitCode {
@@ -107,7 +108,7 @@ fn dependency_complaints(name: &str, manifest: &str) -> Vec<String> {
 /// Every Rust source below the root, build output left out.
 fn rust_files(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut open = vec![root.join("crates"), root.join("cases"), root.join("xtask")];
+    let mut open = ["crates", "cases", "lab-guest", "xtask"].map(|folder| root.join(folder)).to_vec();
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();

@@ -37,6 +37,10 @@ pub struct Sample {
     pub device_requests: Option<u64>,
     /// Sum over those requests of the time from request allocation to completion (1 ms grain over the round).
     pub device_request_ns: Option<u64>,
+    /// Sum over the requests to a stacked device (dm, md) under the target of their time from entry to completion, below
+    /// included (grain: 1 ms, or the kernel's clock tick where the stack counts in ticks); `None` without such a stack.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stack_request_ns: Option<u64>,
     /// Share of the region that was in the cache before, 0 to 1.
     pub resident_before: Option<f64>,
     /// Share after.

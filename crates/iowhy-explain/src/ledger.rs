@@ -15,7 +15,8 @@
 //!    `d` the thread's time per request is about `1 / d` of a request's latency, and the block layer's time per
 //!    request is the whole latency, counted once for each request under way. So it reaches further than the wait, and
 //!    the wait is the bound: a thread that waits in a ring waits while at least one of its requests is under way.
-//! 3. What a write waits beyond that (journal commit, flush, dirty throttling, the inode lock) no counter of ours
+//! 3. `block`: as far as a stacked device (dm, md) held requests longer than the devices below it did.
+//! 4. What a write waits beyond that (journal commit, flush, dirty throttling, the inode lock) no counter of ours
 //!    tells apart. It stays unexplained, with a note.
 
 mod path;
@@ -34,7 +35,8 @@ pub use self::queue::MANY_IN_FLIGHT;
 use self::path::path;
 use self::queue::Queue;
 use crate::per_request::{
-    busy_ns, device_bytes, device_request_ns, device_requests, mean_pages, median_rounds, wait_ns,
+    busy_ns, device_bytes, device_request_ns, device_requests, mean_pages, median_rounds, stack_request_ns,
+    wait_ns,
 };
 
 /// What the ledger is told beside the cell.
@@ -215,6 +217,10 @@ impl Booking<'_> {
             None => 0.0,
         };
         self.layers.add(Layer::Device, 0.0, device);
+        let held = stack_request_ns(sample).zip(device_request_ns(sample));
+        let held = held.map_or(0.0, |(stack, below)| (stack - below).clamp(0.0, left - device));
+        self.layers.add(Layer::Block, 0.0, held);
+        let device = device + held;
         if w.direction.writes() && device < left {
             self.notes.push(
                 "unexplained: what a write waits for beyond the device's requests (journal commit, flush, dirty \

@@ -49,6 +49,11 @@ pub fn device_request_ns(sample: &Sample) -> Option<f64> {
     sample.device_request_ns.map(|n| n as f64 / requests(sample))
 }
 
+/// Time that requests were under way in a stacked device (dm, md) and below it for one request, where there is one.
+pub fn stack_request_ns(sample: &Sample) -> Option<f64> {
+    sample.stack_request_ns.map(|n| n as f64 / requests(sample))
+}
+
 /// The rounds in which something was completed.
 pub fn rounds(run: &CellRun) -> impl Iterator<Item = &Sample> {
     run.samples.iter().filter(|s| s.requests > 0)

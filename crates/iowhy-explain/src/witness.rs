@@ -452,5 +452,6 @@ fn together(run: &CellRun) -> Option<CellRun> {
     all.device_bytes = counted(|s| s.device_bytes);
     all.device_requests = counted(|s| s.device_requests);
     all.device_request_ns = counted(|s| s.device_request_ns);
+    all.stack_request_ns = counted(|s| s.stack_request_ns);
     (all.requests > 0).then(|| CellRun { samples: vec![all], ..run.clone() })
 }

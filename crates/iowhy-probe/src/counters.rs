@@ -7,7 +7,9 @@ mod kernel_threads;
 mod memory;
 mod thread;
 
+pub(crate) use device::stacked;
 pub use device::{DeviceCounters, devices, settle};
 pub use kernel_threads::KernelThreads;
 pub use memory::peak_memory_bytes;
+pub(crate) use thread::UsageSpan;
 pub use thread::{ThreadUsage, thread_usage};

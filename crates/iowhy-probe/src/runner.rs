@@ -75,6 +75,9 @@ pub fn run(
     let ready = Barrier::new(threads + 1);
     let go = Barrier::new(threads + 1);
     let mut kernel_threads = kernel_threads;
+    let counters = || -> Vec<_> {
+        arms.iter().map(|a| (a.target.device_counters(), a.target.stack_counters())).collect()
+    };
     let (results, before, after, kernel_ns) = std::thread::scope(|scope| {
         let handles: Vec<Vec<_>> = arms
             .iter()
@@ -90,7 +93,7 @@ pub fn run(
             .collect();
         ready.wait();
         let kernel_before = kernel_threads.as_mut().map(|k| k.cpu_ns());
-        let before: Vec<_> = arms.iter().map(|a| a.target.device_counters()).collect();
+        let before = counters();
         go.wait();
         let results: Vec<Vec<_>> = handles
             .into_iter()
@@ -103,7 +106,7 @@ pub fn run(
         for arm in arms.iter().filter(|arm| leaves_work_behind(arm.workload)) {
             counters::settle(arm.target.counted_devices(), SETTLE_PATIENCE);
         }
-        let after: Vec<_> = arms.iter().map(|a| a.target.device_counters()).collect();
+        let after = counters();
         let kernel_after = kernel_threads.as_mut().map(|k| k.cpu_ns());
         let kernel_ns = kernel_before.zip(kernel_after).map(|(b, a)| a.saturating_sub(b));
         (results, before, after, kernel_ns)
@@ -114,13 +117,20 @@ pub fn run(
         let mut slice = combine(threads);
         // Kernel threads of this machine have no part in virtual time.
         slice.sample.kernel_thread_ns = kernel_ns.filter(|_| arm.target.script().is_none());
-        if let (Some(before), Some(after)) = (before[index], after[index]) {
+        let of = |written, read| match arm.workload.direction {
+            Direction::Read => Some(read),
+            Direction::Write => Some(written),
+            Direction::Mixed(_) => Some(written + read),
+        };
+        if let (Some(before), Some(after)) = (before[index].1, after[index].1) {
             let moved = after.since(&before);
-            let of = |written, read| match arm.workload.direction {
-                Direction::Read => Some(read),
-                Direction::Write => Some(written),
-                Direction::Mixed(_) => Some(written + read),
-            };
+            // A stack whose requests stand still does not count, and its times mean nothing.
+            let counts = of(moved.write_requests, moved.read_requests).is_some_and(|n| n > 0);
+            let held = of(moved.write_ns + moved.flush_ns, moved.read_ns);
+            slice.sample.stack_request_ns = held.filter(|_| counts);
+        }
+        if let (Some(before), Some(after)) = (before[index].0, after[index].0) {
+            let moved = after.since(&before);
             slice.sample.device_bytes = of(moved.write_bytes, moved.read_bytes);
             slice.sample.device_requests = of(moved.write_requests, moved.read_requests);
             slice.sample.device_request_ns = of(moved.write_ns + moved.flush_ns, moved.read_ns);
@@ -146,6 +156,7 @@ fn apportion(arms: &[Arm<'_>], slices: &mut [Slice]) {
                 &mut slice.sample.device_bytes,
                 &mut slice.sample.device_requests,
                 &mut slice.sample.device_request_ns,
+                &mut slice.sample.stack_request_ns,
             ] {
                 *counted = counted.map(|whole| (whole as f64 * part).round() as u64);
             }
@@ -237,7 +248,7 @@ fn run_thread(
     ready.wait();
     go.wait();
     let mut access = opened?;
-    let before = counters::thread_usage(&clock);
+    let span = counters::UsageSpan::begin(&clock);
     let start_ns = clock.now_ns();
     work.until(start_ns.saturating_add(bounds.wall.as_nanos().min(u128::from(u64::MAX)) as u64));
     let pacer = match arm.workload.rate_per_second {
@@ -253,7 +264,7 @@ fn run_thread(
     let ended = ended.and_then(|()| access.finish().map_err(|failure| failure.to_string()));
     let tally = work.into_tally();
     let end_ns = clock.now_ns();
-    let usage = counters::thread_usage(&clock).since(&before);
+    let usage = span.end(&clock);
     Ok(ThreadResult {
         start_ns,
         end_ns,

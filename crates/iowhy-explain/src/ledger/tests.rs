@@ -180,6 +180,24 @@ fn write(method: Method, state: CacheState, threads: usize) -> Rounds {
 }
 
 #[test]
+fn what_a_stack_holds_longer_than_its_devices_is_the_block_layers() {
+    let (t, model) = (Truth::EXAMPLE, Truth::EXAMPLE.model());
+    let wait = t.rung_ns(Rung::DirectFile, 4096).1;
+    // Of the wait the device covers a fifth; the stack claims three fifths, or more than there is.
+    for (stack, held) in [(0.6, 0.4), (5.0, 0.8), (0.1, 0.0)] {
+        let mut run = t.cell(Rung::DirectFile, 4096, 0.0, 1);
+        for s in &mut run.samples {
+            s.device_request_ns = Some((wait * 0.2) as u64 * s.requests);
+            s.stack_request_ns = Some((wait * stack) as u64 * s.requests);
+        }
+        let split = ledger(&run, &context(&model, None)).unwrap();
+        let found = split.layers.get(Layer::Block).wait_ns;
+        assert!((found - wait * held).abs() < 2.0, "{stack}: {found} of {wait}");
+        assert!((split.layers.total_ns() - split.total_ns).abs() < 1e-6);
+    }
+}
+
+#[test]
 fn what_a_write_waits_beyond_the_device_is_no_layers_time() {
     let model = Truth::EXAMPLE.model();
     let cases = [
@@ -265,6 +283,7 @@ proptest! {
         block_bytes in 0u64..(1 << 24),
         totals in (0u64..10_000_000, 0u64..(1 << 50), 0u64..(1 << 50), 0u64..(1 << 50)),
         counters in proptest::option::of((0u64..(1 << 40), 0u64..(1 << 50), 0u64..(1 << 50))),
+        stack in proptest::option::of(0u64..(1 << 50)),
         memory_backed in any::<bool>(),
         harness_ns in 0.0..500.0f64,
     ) {
@@ -278,6 +297,7 @@ proptest! {
         s.device_requests = counters.map(|c| c.0);
         s.device_bytes = counters.map(|c| c.1);
         s.device_request_ns = counters.map(|c| c.2);
+        s.stack_request_ns = stack;
         let expected = s.ns_per_request();
         let parts = [(Part::Ring, 70.0), (Part::Deep, 1800.0), (Part::Batch, 30_000.0)];
         let model = with_parts(if deep { &parts } else { &[] });

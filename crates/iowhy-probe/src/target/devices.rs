@@ -19,6 +19,8 @@ pub struct Devices {
     pub display: Option<String>,
     /// Leaf whole disks, sorted; empty when there are none or they are not known.
     pub leaves: Vec<String>,
+    /// The whole stacked device (dm, md) that the target names or stands on, where there is exactly one.
+    pub stack: Option<String>,
     /// Leaves under the backing files of loop devices in `leaves`. Their counters hold the same bytes again.
     pub backing: Vec<String>,
     /// Why there are no leaves, in words.
@@ -189,6 +191,7 @@ impl Sysfs {
             .collect();
         members.sort();
         if depth < MAX_DEPTH && !members.is_empty() {
+            all.stack = file_name(whole);
             members.iter().for_each(|member| all.join(self.of_name(member, depth + 1)));
             return all;
         }
@@ -309,8 +312,10 @@ mod tests {
         let (_dir, sysfs) = made_up();
         assert_eq!(sysfs.of_number(8, 0, 0), devices("sda", &["sda"]));
         assert_eq!(sysfs.of_number(8, 1, 0), devices("sda1", &["sda"]));
-        assert_eq!(sysfs.of_number(9, 0, 0), devices("md0", &["sda", "sdb"]));
-        assert_eq!(sysfs.of_number(253, 0, 0), devices("dm-0", &["sda", "sdb"]));
+        for (major, name) in [(9, "md0"), (253, "dm-0")] {
+            let stacked = Devices { stack: Some(name.into()), ..devices(name, &["sda", "sdb"]) };
+            assert_eq!(sysfs.of_number(major, 0, 0), stacked);
+        }
     }
 
     #[test]

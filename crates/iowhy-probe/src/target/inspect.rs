@@ -76,19 +76,21 @@ fn direct_alignment_bytes(file: BorrowedFd<'_>, status: &Status) -> Option<u64> 
     status.direct_alignment_bytes.or_else(|| probe_alignment(direct.as_fd()))
 }
 
-/// Reads one aligned block at an offset that is aligned no better, with each alignment in turn.
+/// Reads one aligned block at an offset that is aligned no better, with each alignment in turn. Where none will do the
+/// file system takes the flag and then serves no read (minix): 0.
 fn probe_alignment(direct: BorrowedFd<'_>) -> Option<u64> {
     let largest = PROBED_ALIGNMENTS[PROBED_ALIGNMENTS.len() - 1];
     let mut memory = vec![0u8; 4 * largest];
     let start = memory.as_ptr().align_offset(2 * largest).min(2 * largest);
-    PROBED_ALIGNMENTS.into_iter().find_map(|bytes| {
+    for bytes in PROBED_ALIGNMENTS {
         let block = memory.get_mut(start + bytes..start + 2 * bytes)?;
         match rustix::io::pread(direct, block, bytes as u64) {
-            Ok(_) => Some(Some(bytes as u64)),
-            Err(Errno::INVAL) => None,
-            Err(_) => Some(None),
+            Ok(_) => return Some(bytes as u64),
+            Err(Errno::INVAL) => {}
+            Err(_) => return None,
         }
-    })?
+    }
+    Some(0)
 }
 
 #[cfg(test)]

@@ -13,13 +13,25 @@ impl Target {
     /// A target on a scripted machine.
     pub fn scripted(script: Script) -> Target {
         let facts = inspect::made_up(TargetKind::Scripted, "scripted", script.size_bytes);
-        Target { facts, place: Place::Scripted(Arc::new(script)), status: None, leaves: OnceLock::new() }
+        Target { facts, place: Place::Scripted(Arc::new(script)), status: None, under: OnceLock::new() }
     }
 
     /// The leaf devices whose counters are held against claimed bytes; empty when there are none or they are not
     /// known.
     pub fn counted_devices(&self) -> &[String] {
-        self.leaves.get_or_init(|| devices::under(self).leaves)
+        &self.under().leaves
+    }
+
+    fn under(&self) -> &devices::Devices {
+        self.under.get_or_init(|| devices::under(self))
+    }
+
+    /// What passed a stacked device (dm, md) that the target names or stands on; `None` without one.
+    pub(crate) fn stack_counters(&self) -> Option<DeviceCounters> {
+        match &self.place {
+            Place::Scripted(_) => None,
+            _ => counters::stacked(self.under().stack.as_deref()?),
+        }
     }
 
     /// What the devices under it (real or scripted) have moved since boot.

@@ -43,7 +43,7 @@ pub struct Target {
     /// What the kernel said of it; `None` for the false ones.
     status: Option<Status>,
     /// The devices under it, found when they are first counted.
-    leaves: OnceLock<Vec<String>>,
+    under: OnceLock<devices::Devices>,
 }
 
 /// Where the bytes are.

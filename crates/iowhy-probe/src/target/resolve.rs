@@ -73,13 +73,13 @@ fn unmeasurable(path: &Path, what: &str) -> Problem {
 
 fn null(needs: &Needs) -> Target {
     let facts = inspect::made_up(TargetKind::Null, "null", needs.scratch_bytes);
-    Target { facts, place: Place::Null, status: None, leaves: OnceLock::new() }
+    Target { facts, place: Place::Null, status: None, under: OnceLock::new() }
 }
 
 fn scripted(word: &str) -> Result<Target, Problem> {
     let script = Script::from_spec(word)?;
     let facts = inspect::made_up(TargetKind::Scripted, word, script.size_bytes);
-    Ok(Target { facts, place: Place::Scripted(Arc::new(script)), status: None, leaves: OnceLock::new() })
+    Ok(Target { facts, place: Place::Scripted(Arc::new(script)), status: None, under: OnceLock::new() })
 }
 
 fn memory(needs: &Needs, progress: &mut dyn FnMut(u64, u64)) -> Result<Target, Problem> {
@@ -98,7 +98,7 @@ fn nameless(file: OwnedFd, kind: TargetKind, directory: Option<&Path>) -> Result
         Status::of(file.as_fd()).map_err(|errno| refusal::cannot_open(Path::new(&name), "", errno))?;
     let facts = inspect::facts(kind, name, file.as_fd(), &status, status.size_bytes);
     let place = Place::Descriptor { file, directory: directory.map(Path::to_owned) };
-    Ok(Target { facts, place, status: Some(status), leaves: OnceLock::new() })
+    Ok(Target { facts, place, status: Some(status), under: OnceLock::new() })
 }
 
 /// A regular file or block device of the user's.
@@ -131,7 +131,7 @@ fn existing(path: &Path, kind: TargetKind, needs: &Needs) -> Result<Target, Prob
         facts,
         place: Place::Path { path: path.to_owned(), permit },
         status: Some(status),
-        leaves: OnceLock::new(),
+        under: OnceLock::new(),
     })
 }
 
@@ -150,7 +150,7 @@ fn char_device(path: &Path, number: u64, needs: &Needs) -> Result<Target, Proble
         facts,
         place: Place::Path { path: path.to_owned(), permit: None },
         status: Some(status),
-        leaves: OnceLock::new(),
+        under: OnceLock::new(),
     })
 }
 

@@ -1,0 +1,193 @@
+//! A virtual machine: starts it, waits for its end, reads its answers. May not enter: what it is for.
+//!
+//! Two kinds of time. *Deterministic*: one CPU, and the clock counts instructions (4 ns each), so that the same machine
+//! gives the same figures to the digit, however busy the host is; disks outside the guest have no place there, because
+//! waiting for the host lets virtual time leap. *Plain*: two CPUs emulated side by side in real time, where only
+//! outcomes count and no duration means anything.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::packages::Packages;
+use super::tool;
+
+/// What time is in a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Time {
+    /// One CPU; every instruction takes 4 ns.
+    Counted,
+    /// Two CPUs in the host's time.
+    Real,
+}
+
+/// What is started.
+#[derive(Debug)]
+pub(super) struct Machine<'a> {
+    /// The kernel.
+    pub(super) kernel: &'a Path,
+    /// Its first file system.
+    pub(super) initramfs: &'a Path,
+    /// The clock.
+    pub(super) time: Time,
+    /// Features to take from (or give to) the CPU, as QEMU writes them: `,-erms`.
+    pub(super) cpu: &'a str,
+    /// Memory.
+    pub(super) memory_mib: u32,
+    /// Host time after which it is ended.
+    pub(super) limit: Duration,
+    /// A folder of its own for what it writes.
+    pub(super) folder: &'a Path,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// One value per answer, in order.
+    pub(super) answers: Vec<Value>,
+    /// Why the script was not followed to its end, if it was not.
+    pub(super) failure: Option<String>,
+    /// Host time it took.
+    pub(super) took: Duration,
+}
+
+/// Settings under which nothing in the guest depends on chance: no address randomisation, no random numbers from the
+/// host, a clock that starts at a given instant.
+const SAME_EVERY_TIME: &str = "nokaslr norandmaps random.trust_cpu=off random.trust_bootloader=off";
+
+impl Machine<'_> {
+    /// Runs it to its end.
+    pub(super) fn run(&self, packages: &Packages) -> Told {
+        let begun = Instant::now();
+        let mut told = match self.start_and_wait(packages) {
+            Ok(()) => read(&self.answers()),
+            Err(why) => Told { failure: Some(why), ..read(&self.answers()) },
+        };
+        if let Some(why) = &mut told.failure
+            && let Some(last) = self.last_words()
+        {
+            why.push_str(&format!("; the console ends with `{last}` ({})", self.console().display()));
+        }
+        told.took = begun.elapsed();
+        told
+    }
+
+    fn answers(&self) -> PathBuf {
+        self.folder.join("answers.jsonl")
+    }
+
+    fn console(&self) -> PathBuf {
+        self.folder.join("console.log")
+    }
+
+    /// The last thing the kernel said.
+    fn last_words(&self) -> Option<String> {
+        let bytes = std::fs::read(self.console()).ok()?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let printable = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
+        text.lines().rev().map(printable).find(|line| !line.trim().is_empty())
+    }
+
+    fn start_and_wait(&self, packages: &Packages) -> Result<(), String> {
+        let mut command = emulator(packages);
+        command
+            .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-M", "q35"])
+            .arg("-m")
+            .arg(self.memory_mib.to_string())
+            .arg("-kernel")
+            .arg(self.kernel)
+            .arg("-initrd")
+            .arg(self.initramfs)
+            .arg("-serial")
+            .arg(format!("file:{}", self.console().display()))
+            .arg("-chardev")
+            .arg(format!("file,id=lab,path={}", self.answers().display()))
+            .args(["-device", "isa-debugcon,iobase=0xe9,chardev=lab"]);
+        let mut words = "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable".to_owned();
+        match self.time {
+            Time::Counted => {
+                command
+                    .args(["-accel", "tcg", "-smp", "1", "-icount", "shift=2,sleep=off", "-seed", "42"])
+                    .args(["-rtc", "base=2026-01-01T00:00:00,clock=vm"])
+                    .arg("-cpu")
+                    .arg(format!("max,-rdrand,-rdseed{}", self.cpu));
+                words = format!("{words} {SAME_EVERY_TIME}");
+            }
+            Time::Real => {
+                command
+                    .args(["-accel", "tcg,thread=multi", "-smp", "2", "-cpu"])
+                    .arg(format!("max{}", self.cpu));
+            }
+        }
+        let log = std::fs::File::create(self.folder.join("emulator.log"))
+            .map_err(|e| format!("cannot write in {}: {e}", self.folder.display()))?;
+        let mut child = command
+            .arg("-append")
+            .arg(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(|e| format!("cannot run the emulator: {e}"))?;
+        let status = tool::wait(&mut child, self.limit, "the guest")?;
+        if status.success() {
+            return Ok(());
+        }
+        let said = std::fs::read_to_string(self.folder.join("emulator.log")).unwrap_or_default();
+        Err(format!("the emulator ended with {status}: {}", said.lines().last().unwrap_or("it said nothing")))
+    }
+}
+
+/// The emulator with the folders that it would find its parts in if it were installed.
+pub(super) fn emulator(packages: &Packages) -> Command {
+    let Some(root) = &packages.emulator else { return Command::new("qemu-system-x86_64") };
+    let mut command = Command::new(root.join("usr/bin/qemu-system-x86_64"));
+    let libraries = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|at| root.join(at));
+    // Paths of ours hold no colon: they are made of package names and the folder of the build.
+    command
+        .env("LD_LIBRARY_PATH", std::env::join_paths(libraries).unwrap_or_default())
+        .env("QEMU_MODULE_DIR", root.join("usr/lib/x86_64-linux-gnu/qemu"));
+    for at in ["usr/share/qemu", "usr/share/seabios"] {
+        command.arg("-L").arg(root.join(at));
+    }
+    command
+}
+
+/// Reads the answers; the last one says how the script ended.
+fn read(path: &Path) -> Told {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let mut told = Told { failure: Some("it ended without saying so".to_owned()), ..Told::default() };
+    for line in text.lines() {
+        match serde_json::from_str::<Value>(line) {
+            Ok(answer) if answer["end"] == "done" => told.failure = None,
+            Ok(answer) if answer["end"] == "failed" => {
+                told.failure = Some(answer["why"].as_str().unwrap_or("for no reason").to_owned());
+            }
+            Ok(answer) => told.answers.push(answer),
+            // Cut off in the middle: the end is missing then, and that is said.
+            Err(_) => {}
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_end_with_how_the_script_ended() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let told = |text: &str| {
+            std::fs::write(file.path(), text).unwrap();
+            let told = read(file.path());
+            (told.answers.len(), told.failure)
+        };
+        assert_eq!(told("{\"label\":\"a\"}\n{\"end\":\"done\"}\n"), (1, None));
+        assert_eq!(told("{\"end\":\"failed\",\"why\":\"no disk\"}\n"), (0, Some("no disk".to_owned())));
+        assert!(told("{\"label\":\"a\"}\n{\"lab").1.unwrap().contains("without saying"));
+        assert!(read(Path::new("/no/such/file")).failure.is_some());
+    }
+}

@@ -1,0 +1,216 @@
+//! `cargo xtask lab`: iowhy in virtual machines with a stock kernel, disks of known cost and a clock that repeats to the
+//! digit; what it says is held against what was put in.
+//!
+//! Goal: relations and tolerances, never stored figures: those change with kernel, emulator and binary. Non-goal: what
+//! unit tests can know. Nothing is installed and root is not needed; where the lab cannot run it says why.
+
+mod answers;
+mod boot;
+mod check;
+mod cpio;
+mod host;
+mod initramfs;
+mod kernel;
+mod lean_elf;
+mod machine;
+mod modules;
+mod packages;
+mod phase;
+mod tool;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use self::answers::Answers;
+use self::boot::Boot;
+use self::check::Checks;
+use self::initramfs::Programs;
+use self::machine::{Machine, Told};
+use self::modules::Modules;
+use self::packages::Packages;
+use crate::static_target::{self, TARGET};
+
+/// How the lab ended.
+pub(crate) enum Ending {
+    /// All checks hold.
+    Passed,
+    /// These do not.
+    Failed(String),
+    /// It cannot run here.
+    Skipped(String),
+}
+
+/// Runs phases whose name holds one of the filters (all without one).
+pub(crate) fn run(root: &Path, filters: &[&str]) -> ExitCode {
+    match lab(root, filters) {
+        Ending::Passed => ExitCode::SUCCESS,
+        Ending::Failed(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+        Ending::Skipped(why) => {
+            println!("skipped: {why}");
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// The same as a step of `cargo xtask test`.
+pub(crate) fn lab(root: &Path, filters: &[&str]) -> Ending {
+    let wanted = |name: &str| filters.is_empty() || filters.iter().any(|word| name.contains(word));
+    let phases: Vec<&phase::Phase> = phase::ALL.iter().filter(|phase| wanted(phase.name)).collect();
+    if phases.is_empty() && !wanted(HOST) {
+        let names: Vec<&str> = phase::ALL.iter().map(|phase| phase.name).collect();
+        return Ending::Failed(format!("no phase is called so; there are {}, {HOST}", names.join(", ")));
+    }
+    if let Err(why) = static_target::ensure(root) {
+        return Ending::Skipped(why);
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let cache = target.join("lab");
+    let mut checks = Checks::default();
+    let mut skipped = None;
+    if !phases.is_empty() {
+        match Packages::get(&cache) {
+            Ok(packages) => {
+                println!("-- {}, {}", packages.kernel_version, packages.emulator_version);
+                if let Err(why) = guests(root, &target, &packages, &phases, &mut checks) {
+                    return Ending::Failed(why);
+                }
+            }
+            Err(why) => skipped = Some(format!("no guests: {why}")),
+        }
+    }
+    if wanted(HOST)
+        && let Err(why) = on_the_host(root, &target, &mut checks)
+    {
+        return Ending::Failed(why);
+    }
+    print!("{}", checks.table());
+    println!("-- {} checks, {} failed", checks.count(), checks.failed());
+    match skipped {
+        _ if checks.failed() > 0 => Ending::Failed(checks.failures()),
+        Some(why) => Ending::Skipped(why),
+        None => Ending::Passed,
+    }
+}
+
+/// The part that needs no guest.
+const HOST: &str = "host";
+
+fn on_the_host(root: &Path, target: &Path, checks: &mut Checks) -> Result<(), String> {
+    build(root)?;
+    let folder = target.join("lab").join(HOST);
+    std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+    host::checks(&target.join(TARGET).join("debug/iowhy"), &folder, checks);
+    Ok(())
+}
+
+fn guests(
+    root: &Path,
+    target: &Path,
+    packages: &Packages,
+    phases: &[&phase::Phase],
+    checks: &mut Checks,
+) -> Result<(), String> {
+    build(root)?;
+    let programs = Programs::read(&target.join(TARGET).join("debug"))?;
+    let kernel = kernel::image(&packages.kernel)?;
+    let folder = packages::modules_folder(&packages.kernel).ok_or("the kernel package has no modules")?;
+    let modules = Modules::under(&folder);
+    let boots: Vec<Boot> = phases.iter().flat_map(|phase| (phase.boots)()).collect();
+    let lab = Lab {
+        packages,
+        programs: &programs,
+        kernel: &kernel,
+        modules: &modules,
+        runs: target.join("lab/runs"),
+    };
+    let answers = lab.run_all(&boots);
+    for (name, told) in answers.boots() {
+        if let Some(why) = &told.failure {
+            checks.group(name);
+            checks.holds("the guest follows its script", false, why.clone());
+        }
+    }
+    for phase in phases {
+        checks.group(phase.name);
+        (phase.judge)(&answers, checks);
+    }
+    Ok(())
+}
+
+/// The programs for the guests, linked statically.
+fn build(root: &Path) -> Result<(), String> {
+    let built = static_target::build(root).status().map_err(|e| format!("cannot run cargo: {e}"))?;
+    if built.success() { Ok(()) } else { Err(format!("the build for {TARGET} failed")) }
+}
+
+/// What every boot needs.
+struct Lab<'a> {
+    packages: &'a Packages,
+    programs: &'a Programs,
+    kernel: &'a Path,
+    modules: &'a Modules,
+    /// Each boot has a folder here, with its console and its answers, until the next run.
+    runs: PathBuf,
+}
+
+impl Lab<'_> {
+    /// Runs all boots, as many at once as there are CPUs: in a guest whose clock counts instructions a busy host changes
+    /// nothing, and in the others no duration is checked.
+    fn run_all(&self, boots: &[Boot]) -> Answers {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+        let queue = Mutex::new(boots.iter());
+        let answers = Mutex::new(Answers::default());
+        // A worker that panicked took a boot with it, which then has no answers; the lock's content is whole.
+        fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+            mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    loop {
+                        let next = locked(&queue).next();
+                        let Some(boot) = next else { break };
+                        let begun = Instant::now();
+                        let told = self.run_one(boot).unwrap_or_else(|why| Told {
+                            failure: Some(why),
+                            took: begun.elapsed(),
+                            ..Told::default()
+                        });
+                        let how = if told.failure.is_none() { "done" } else { "failed" };
+                        println!("-- {}: {how} in {:.0} s", boot.name, told.took.as_secs_f64());
+                        locked(&answers).add(boot.name, told);
+                    }
+                });
+            }
+        });
+        answers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn run_one(&self, boot: &Boot) -> Result<Told, String> {
+        let folder = self.runs.join(boot.name);
+        // It is there from the last run.
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+        let initramfs = folder.join("initramfs.cpio");
+        let archive = initramfs::build(boot, self.programs, self.modules)?;
+        std::fs::write(&initramfs, archive).map_err(|e| format!("cannot write the initramfs: {e}"))?;
+        let machine = Machine {
+            kernel: self.kernel,
+            initramfs: &initramfs,
+            time: boot.time,
+            cpu: boot.cpu,
+            memory_mib: boot.memory_mib,
+            limit: boot.limit,
+            folder: &folder,
+        };
+        let told = machine.run(self.packages);
+        // It was read; 20 MB a boot need not stay.
+        let _ = std::fs::remove_file(&initramfs);
+        Ok(told)
+    }
+}

@@ -1,0 +1,135 @@
+//! Layer truth in the page cache: cached reads of a file, split over call, file system, cache and copy.
+//!
+//! What is known: loops of the guest that have nothing in common with iowhy say what a read costs in all, what one at the
+//! end of the file costs (call and file system), and what a byte more within a page costs (copying alone). What is put
+//! in: a CPU without fast string instructions, on which copying costs something else. And: the same boot twice gives the
+//! same figures to the digit.
+
+use super::{Phase, ended_well};
+use crate::lab::answers::{Answers, Cell};
+use crate::lab::boot::{Boot, ext4};
+use crate::lab::check::Checks;
+use crate::lab::machine::Time;
+
+pub(super) const PHASE: Phase = Phase { name: "copying", boots, judge };
+
+/// What the split may leave unexplained.
+const TOLERANCE: f64 = 0.01;
+/// What a layer may differ from what the guest's loops say: they have a loop's cost, and their differences twice that.
+const NEAR: f64 = 0.02;
+/// The page cache's part is what is left of a read once all else is taken off.
+const NEAR_REMAINDER: f64 = 0.04;
+const SIZES: [(&str, u64); 3] = [("4096", 4 << 10), ("65536", 64 << 10), ("131072", 128 << 10)];
+const NAMES: [&str; 3] = ["copying", "copying-again", "copying-slow"];
+
+fn boots() -> Vec<Boot> {
+    let mut boot = Boot::new(NAMES[0], Time::Counted);
+    boot.null_disks();
+    boot.null_disk("disk", &[("size", "64"), ("queue_mode", "2"), ("memory_backed", "1")]);
+    boot.module("ext4", "");
+    boot.file_system("ext4", ext4(64 << 20), "/dev/disk", "/mnt");
+    boot.step(&["fill", "/mnt/file", "2097152"]);
+    // The first pass fetches the file; the median of the batches is a cached one.
+    for (label, kind, bytes) in [("end", "end", 4096), ("512", "pread", 512)]
+        .into_iter()
+        .chain(SIZES.map(|(key, b)| (key, "pread", b)))
+    {
+        boot.step(&["truth", label, kind, "/mnt/file", &bytes.to_string(), "600"]);
+    }
+    boot.iowhy(
+        "read",
+        "-",
+        "bench /mnt/file --layers --state warm --bs 4k,64k,128k --size 2m --runtime 1200ms",
+    );
+    let again = boot.again(NAMES[1]);
+    let mut slow = boot.again(NAMES[2]);
+    slow.cpu = ",-erms,-fsrm";
+    vec![boot, again, slow]
+}
+
+fn judge(answers: &Answers, checks: &mut Checks) {
+    let [read, again, slow] = NAMES.map(|boot| answers.get(boot, "read"));
+    for (name, run) in NAMES.iter().zip([read, again, slow]) {
+        ended_well(checks, name, run);
+    }
+    for (key, bytes) in SIZES {
+        let cell = read.cell(key);
+        let fast = Truth { answers, boot: NAMES[0] };
+        // A loop has costs of its own, and so has the harness; both are a small part of the smallest read.
+        checks.near(&format!("{key} B: as a bare loop has it"), bare(cell), fast.of(key), NEAR);
+        checks.small(&format!("{key} B: unexplained"), cell.layer("unexplained"), cell.time(), TOLERANCE);
+        let entry = sum(cell.layer("call"), cell.layer("filesystem"));
+        checks.near(&format!("{key} B: call and file system"), entry, fast.of("end"), NEAR);
+        checks.near(&format!("{key} B: copy"), cell.layer("copy"), fast.copy(bytes), NEAR);
+        checks.near(&format!("{key} B: cache"), cell.layer("cache"), fast.cache(key, bytes), NEAR_REMAINDER);
+
+        let slow_truth = Truth { answers, boot: NAMES[2] };
+        let changed = slow.cell(key);
+        checks.near(
+            &format!("other copying, {key} B: copy"),
+            changed.layer("copy"),
+            slow_truth.copy(bytes),
+            NEAR,
+        );
+        let put_in = less(slow_truth.of(key), fast.of(key));
+        let moved = |layer: &str| less(changed.layer(layer), cell.layer(layer));
+        // Each page is one call of the copying function, and what that costs counts by the page, as the cache's does.
+        let in_both = sum(moved("copy"), moved("cache"));
+        checks.near(&format!("other copying, {key} B: in copy and cache"), in_both, put_in, NEAR);
+        for other in ["program", "call", "filesystem", "unexplained"] {
+            checks.small(&format!("other copying, {key} B: not in {other}"), moved(other), put_in, NEAR);
+        }
+    }
+    let [large, larger] = ["65536", "131072"].map(|key| read.cell(key));
+    let twice = large.layer("copy").map(|ns| 2.0 * ns);
+    checks.near("twice the block: twice the copy", larger.layer("copy"), twice, TOLERANCE);
+    checks.near("twice the block: the same call", larger.layer("call"), large.layer("call"), TOLERANCE);
+    let figures = |boot: &str| {
+        let run = answers.get(boot, "read");
+        let of_cell = |cell: &serde_json::Value| {
+            ["key", "time_per_request", "cpu_per_request"].map(|key| cell[key].to_string()).join(" ")
+        };
+        run.cells().iter().map(of_cell).collect::<Vec<_>>()
+    };
+    let (first, second) = (figures(NAMES[0]), figures(NAMES[1]));
+    let same = first.iter().zip(&second).filter(|(a, b)| a == b).count();
+    let said = format!("{same} of {} cells with their intervals", first.len());
+    checks.holds("run twice: the same to the digit", !first.is_empty() && first == second, said);
+}
+
+/// What the loops of one boot say.
+struct Truth<'a> {
+    answers: &'a Answers,
+    boot: &'a str,
+}
+
+impl Truth<'_> {
+    /// A loop's time for one read.
+    fn of(&self, label: &str) -> Option<f64> {
+        self.answers.get(self.boot, label).number("/ns")
+    }
+
+    /// Copying: what bytes cost that need no other page.
+    fn copy(&self, bytes: u64) -> Option<f64> {
+        let (page, part) = (4096.0, 512.0);
+        less(self.of("4096"), self.of("512")).map(|ns| ns / (page - part) * bytes as f64)
+    }
+
+    /// The page cache: what is neither copying nor what a read at the end of the file costs.
+    fn cache(&self, key: &str, bytes: u64) -> Option<f64> {
+        less(less(self.of(key), self.of("end")), self.copy(bytes))
+    }
+}
+
+/// Time of a request without our own cost.
+fn bare(cell: Cell<'_>) -> Option<f64> {
+    less(cell.time(), cell.layer("program"))
+}
+
+fn less(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    a.zip(b).map(|(a, b)| a - b)
+}
+
+fn sum(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    a.zip(b).map(|(a, b)| a + b)
+}
