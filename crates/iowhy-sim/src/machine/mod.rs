@@ -4,6 +4,7 @@
 
 mod choice;
 mod keys;
+mod members;
 mod model;
 mod read;
 mod shipped;

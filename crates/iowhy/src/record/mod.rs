@@ -5,8 +5,11 @@
 //! text for people, which is `render`'s.
 
 pub mod classic;
+pub mod member;
 mod path;
 pub mod sim;
+pub mod stripe;
+pub mod stripe_advice;
 pub mod watch;
 
 pub use path::{

@@ -16,6 +16,7 @@ mod mrc;
 mod record;
 mod scripted;
 mod sim;
+mod stripe;
 mod trace;
 mod traps;
 mod watch;

@@ -82,7 +82,7 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 }
 
 /// What is asked of the machine.
-enum Demand {
+pub(in crate::command) enum Demand {
     Workload(Box<Workload>, String),
     Trace { path: PathBuf, options: Options, closed: Option<u32>, most: u64 },
 }
@@ -118,7 +118,29 @@ impl Demand {
         }
     }
 
-    fn words(&self) -> String {
+    /// A workload, by its text, its name, or a file.
+    ///
+    /// # Errors
+    /// What the text says wrong.
+    pub(in crate::command) fn of_workload(text: &str) -> Result<Demand, Problem> {
+        Ok(Demand::Workload(Box::new(workload(text)?), text.to_owned()))
+    }
+
+    /// A trace in a file, at its own times or by clients.
+    pub(in crate::command) fn of_trace(path: PathBuf, closed: Option<u32>) -> Demand {
+        Demand::Trace { path, options: Options::default(), closed, most: u64::MAX }
+    }
+
+    /// The workload, when it is one.
+    pub(in crate::command) fn workload(&self) -> Option<&Workload> {
+        match self {
+            Demand::Workload(workload, _) => Some(workload),
+            Demand::Trace { .. } => None,
+        }
+    }
+
+    /// What it is, for people.
+    pub(in crate::command) fn words(&self) -> String {
         match self {
             Demand::Workload(_, text) => text.clone(),
             Demand::Trace { path, closed, .. } => {
@@ -135,10 +157,27 @@ impl Demand {
 
     /// Runs it once.
     fn run(&self, machine: &Machine, seed: u64, warnings: &mut Vec<Warning>) -> Result<Outcome, Problem> {
+        self.run_first(machine, seed, u64::MAX, warnings)
+    }
+
+    /// Runs the first so many of its requests.
+    ///
+    /// # Errors
+    /// What the machine or the trace refuses.
+    pub(in crate::command) fn run_first(
+        &self,
+        machine: &Machine,
+        seed: u64,
+        first: u64,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Outcome, Problem> {
         let outcome = match self {
+            Demand::Workload(workload, _) if first < workload.requests() => {
+                iowhy_sim::run(machine, workload.load(seed).first(first), seed)?
+            }
             Demand::Workload(workload, _) => iowhy_sim::run(machine, workload.load(seed), seed)?,
             Demand::Trace { path, options, closed, most } => {
-                let mut feed = Feed::open(path, options, *most)?;
+                let mut feed = Feed::open(path, options, first.min(*most))?;
                 feed.check(machine, *closed, warnings)?;
                 let mut load = Load::replay(&mut feed);
                 if let Some(clients) = closed {
@@ -458,7 +497,7 @@ fn read_text(option: &str, path: &Path) -> Result<String, Problem> {
 }
 
 /// `key=value` options.
-fn assignments(option: &str, given: &[String]) -> Result<Settings, Problem> {
+pub(in crate::command) fn assignments(option: &str, given: &[String]) -> Result<Settings, Problem> {
     given
         .iter()
         .map(|text| match text.split_once('=') {
