@@ -86,8 +86,8 @@ pub struct PointRecord {
     pub requests_per_second: f64,
     /// Bytes of the busiest disk over the mean of all.
     pub most_over_mean: f64,
-    /// Share of the time that disks are at work, their mean.
-    pub utilisation: f64,
+    /// Share of the time that disks are at work, their mean; null for disks that are nothing but limits.
+    pub utilisation: Option<f64>,
     /// Share of the requests that are split; null for a trace.
     pub split_share: Option<f64>,
     /// One stream of 1 MiB requests in order.

@@ -83,3 +83,136 @@ fn two_scripted_members_beat_one() {
     );
     assert!(two > 1.2 * one && three > two, "{one} {two} {three}");
 }
+
+#[test]
+fn lint_knows_the_stripes_of_1999() {
+    let lint = |disks: &str, interleave: &str| {
+        let args = [
+            "stripe",
+            "lint",
+            "--fs",
+            "ffs",
+            "--group",
+            "32768s",
+            "--disks",
+            disks,
+            "--interleave",
+            interleave,
+        ];
+        iowhy(&[&args[..], &["--volume", "6240m", "--files", "1200000", "--json", "-"]].concat())
+            .done()
+            .json()
+    };
+    let two = lint("2", "128s");
+    assert_eq!(two["lint"]["period_groups"], 1);
+    assert_eq!(two["lint"]["spread"], "concentrated");
+    assert_eq!(two["lint"]["areas"][0]["most_over_mean"], 2.0);
+    let better = two["lint"]["better"]["interleave_bytes"].as_u64().unwrap();
+    assert_eq!(lint("2", &better.to_string())["lint"]["spread"], "even");
+    for interleave in ["126s", "128s", "2048s"] {
+        assert_eq!(lint("3", interleave)["lint"]["spread"], "even", "{interleave}");
+    }
+    let screen =
+        iowhy(&["stripe", "lint", "--fs", "ffs", "--disks", "2", "--interleave", "64k"]).done().stdout;
+    assert!(
+        screen.contains("concentrated") && screen.contains("nearest good interleave: 88 KiB"),
+        "{screen}"
+    );
+    assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
+}
+
+#[test]
+fn lint_of_a_path_says_what_is_there_or_why_nothing_is_known() {
+    let directory = directory();
+    let record = iowhy(&["stripe", "lint", text(directory.path()), "--json", "-"]).done().json();
+    assert!(!record["lint"].is_null() || !record["warnings"].as_array().unwrap().is_empty(), "{record}");
+    let given = iowhy(&[
+        "stripe",
+        "lint",
+        text(directory.path()),
+        "--interleave",
+        "64k",
+        "--disks",
+        "2",
+        "--json",
+        "-",
+    ]);
+    assert_eq!(given.done().json()["lint"]["disks"], 2);
+}
+
+#[test]
+fn lint_and_advise_refuse_what_cannot_be() {
+    let directory = directory();
+    let names = members(directory.path(), 2);
+    let (a, b) = (names[0].as_str(), names[1].as_str());
+    let load = "readers=2,bytes=4k,size=1m,pattern=permuted,requests=50";
+    for (args, word) in [
+        (vec!["lint", "--interleave", "64k"], "--disks"),
+        (vec!["lint", "--disks", "3"], "--interleave"),
+        (vec!["lint", "--disks", "1", "--interleave", "64k"], "--disks 1"),
+        (vec!["lint", "--disks", "3", "--interleave", "0"], "no bytes"),
+        (vec!["lint", "--disks", "3", "--interleave", "777"], "multiple of the sector"),
+        (vec!["lint", "--disks", "3", "--interleave", "64k", "--fs", "zfs"], "--fs zfs"),
+        (vec!["lint", "--disks", "3", "--interleave", "64k", "--block", "3k"], "--block 3k"),
+        (vec!["lint", "--disks", "3", "--interleave", "64k", "--group", "2t"], "--group 2t"),
+        (vec!["lint", "--files", "3"], "--files"),
+        (vec!["lint", "/no/such/path"], "/no/such/path"),
+        (vec!["advise", a, "--workload", load], "2 to 64"),
+        (vec!["advise", a, a, "--workload", load], "named twice"),
+        (vec!["advise", a, "null", "--workload", load], "no bytes of its own"),
+        (vec!["advise", a, b], "--workload"),
+        (vec!["advise", a, b, "--workload", "nonsense"], "nonsense"),
+        (vec!["advise", a, b, "--workload", load, "--interleave", "0"], "no bytes"),
+        (vec!["advise", a, b, "--workload", load, "--interleave", "1000"], "multiple of the sector"),
+        (vec!["advise", a, b, "--workload", load, "--budget", "10ms"], "--budget"),
+        (vec!["advise", a, b, "--workload", load, "--runtime", "2s"], "--prove"),
+        (vec!["advise", a, b, "--workload", load, "--prove=most"], "--prove=most"),
+        (vec!["advise", a, b, "--workload", "files=3,readers=2", "--prove"], "file system"),
+        (vec!["advise", a, b, "--workload", &format!("{load},write=10"), "--prove"], "only read"),
+        (vec!["advise", a, b, "--trace", "/no/such/trace", "--budget", "1s"], "/no/such/trace"),
+    ] {
+        let ran = iowhy(&[&["stripe"], &args[..]].concat());
+        assert_eq!(ran.code(), 2, "{args:?}: {ran:?}");
+        assert!(ran.stderr.contains(word) && ran.stderr.contains("hint:"), "{args:?}: {ran:?}");
+        assert!(ran.stdout.is_empty(), "{ran:?}");
+    }
+}
+
+/// Virtual time: the disks are known exactly, and every run is the same to the digit.
+#[test]
+fn advice_on_scripted_disks_is_exact_repeatable_and_proved() {
+    let load = "readers=4,bytes=64k,size=256m,pattern=permuted,requests=500,method=direct";
+    let args = ["stripe", "advise", "scripted", "scripted", "scripted", "--workload", load, "--budget", "1s"];
+    let advise = |more: &[&str]| {
+        let ran = iowhy(&[&args[..], &["--interleave", "4k..1m*4", "--json", "-"], more].concat()).done();
+        ran.json()
+    };
+    let record = advise(&["--prove=all", "--runtime", "50ms"]);
+    let pick = record["pick"]["interleave_bytes"].as_u64().unwrap();
+    assert!(record["curve"]["residual_percent"].as_f64().unwrap() < 15.0, "{}", record["curve"]);
+    assert_eq!(record["points"].as_array().unwrap().len(), 5);
+    let proof = record["proof"].as_array().unwrap();
+    assert_eq!(proof.len(), 5);
+    let picked = proof.iter().find(|proof| proof["interleave_bytes"] == pick).unwrap();
+    assert_eq!(picked["role"], "pick");
+    assert!(picked["of_fastest"]["value"].as_f64().unwrap() >= 0.9, "{picked}");
+    for proof in proof {
+        let members = proof["members"].as_array().unwrap();
+        let sent: u64 = members.iter().map(|member| member["bytes"].as_u64().unwrap()).sum();
+        let claimed: u64 =
+            proof["samples"].as_array().unwrap().iter().map(|s| s["claimed_bytes"].as_u64().unwrap()).sum();
+        assert_eq!(sent, claimed);
+    }
+    let again = advise(&["--prove=all", "--runtime", "50ms"]);
+    for key in ["members", "curve", "points", "by_disks", "pick", "rules"] {
+        assert_eq!(record[key], again[key], "{key}: virtual time");
+    }
+    let rates = |record: &serde_json::Value| {
+        let proof = record["proof"].as_array().unwrap();
+        proof.iter().map(|proof| proof["throughput"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(rates(&record), rates(&again));
+    let screen = iowhy(&[&args[..], &["--prove", "--runtime", "50ms"]].concat()).done().stdout;
+    assert!(screen.contains("take turns of") && screen.contains("proof"), "{screen}");
+    assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
+}

@@ -70,6 +70,19 @@ struct Subject {
 
 /// A stripe that is there. Numbers that are given beside a path take the place of what was found.
 fn of_path(args: &StripeLintArgs, path: &Path) -> Result<Subject, Problem> {
+    let described = [
+        ("--group", args.group.is_some()),
+        ("--volume", args.volume.is_some()),
+        ("--block", args.block.is_some()),
+        ("--files", args.files.is_some()),
+    ];
+    if let Some((option, _)) = described.iter().find(|(_, given)| *given) {
+        return Err(Problem::refused(format!(
+            "`{option}` describes a stripe by numbers, and `{}` is one that is there",
+            path.display()
+        ))
+        .hint("leave the path out and give `--interleave` and `--disks`, or leave the option out"));
+    }
     let found = volume::look(path)?;
     let mut warnings: Vec<Warning> =
         found.lacks.iter().map(|lack| Warning::new("not-known", lack.clone())).collect();

@@ -149,8 +149,8 @@ fn points(record: &AdviceRecord) -> String {
     );
     let _ = writeln!(
         text,
-        "{DIM}simulated; time against the fastest; busiest: bytes of the busiest disk over the mean; one stream: reads\n\
-         (or writes, if they cost the same) of 1 MiB in order, one at a time{DIM:#}"
+        "{DIM}simulated; time: against the fastest; busiest: bytes of the busiest disk over the mean of all;\n\
+         one stream: reads (or writes, if they cost the same) of 1 MiB in order, one at a time{DIM:#}"
     );
     text
 }
@@ -162,7 +162,7 @@ fn common(point: &PointRecord) -> Vec<String> {
         units::count_rate(point.requests_per_second),
         point.split_share.map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0)),
         format!("{:.2}", point.most_over_mean),
-        format!("{:.0} %", point.utilisation * 100.0),
+        point.utilisation.map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0)),
         units::rate_bytes(point.stream_bytes_per_second),
     ]
 }

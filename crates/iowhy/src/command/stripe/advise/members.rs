@@ -27,15 +27,14 @@ use crate::progress::Progress;
 /// Time for measuring the members when nobody says.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(30);
 /// Rounds of each cell.
-const ROUNDS: u32 = 5;
+const ROUNDS: u32 = 4;
 /// A throttle of a control group lets a tenth of a second's worth through at once after a pause: slices must be long
-/// against that.
+/// against that, unless the user sets the time.
 const THROTTLED_SLICE: Duration = Duration::from_millis(600);
 const LEAST_SLICE: Duration = Duration::from_millis(20);
 /// Sizes, depth, and whether in order.
-const CELLS: [(u64, usize, bool); 7] = [
+const CELLS: [(u64, usize, bool); 6] = [
     (4 << 10, 1, false),
-    (16 << 10, 1, false),
     (64 << 10, 1, false),
     (256 << 10, 1, false),
     (1 << 20, 1, false),
@@ -177,11 +176,8 @@ pub(super) fn measure(
         cells.push(cell("together".to_owned(), arms));
     }
     let throttled = disks.iter().any(|disk| environment::environment(disk).throttle.is_some());
-    let slice = (budget / (cells.len().max(1) as u32 * ROUNDS)).max(if throttled {
-        THROTTLED_SLICE
-    } else {
-        LEAST_SLICE
-    });
+    let least = if throttled && args.budget.is_none() { THROTTLED_SLICE } else { LEAST_SLICE };
+    let slice = (budget / (cells.len().max(1) as u32 * ROUNDS)).max(least);
     for cell in &mut cells {
         cell.bounds.wall = slice;
     }

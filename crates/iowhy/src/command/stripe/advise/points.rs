@@ -58,8 +58,8 @@ pub(crate) struct Point {
     pub(crate) requests_per_second: f64,
     /// Bytes of the busiest disk over the mean.
     pub(crate) most_over_mean: f64,
-    /// Share of the time that disks are at work, the mean of them.
-    pub(crate) utilisation: f64,
+    /// Share of the time that disks are at work, the mean of them; absent for disks that are nothing but limits.
+    pub(crate) utilisation: Option<f64>,
     /// Share of the requests that are split; absent for a trace.
     pub(crate) split_share: Option<f64>,
     /// One stream of 1 MiB requests in order, bytes a second.
@@ -171,7 +171,11 @@ pub(super) fn simulate(curve: &ServiceCurve, question: &Question<'_>) -> Result<
             let share = done as f64 / all as f64;
             let left = one.mul_f64((all - done) as f64 / rayon::current_num_threads().max(1) as f64);
             question.progress.at(share, left.min(Duration::from_secs(86_400)), "simulating");
-            Ok(Some(point(question, &outcome, *disks, *bytes, stream)))
+            let mut point = point(question, &outcome, *disks, *bytes, stream);
+            if curve.access_ns <= 0.0 && curve.per_byte_ns <= 0.0 {
+                point.utilisation = None;
+            }
+            Ok(Some(point))
         })
         .collect::<Result<_, Problem>>()?;
     let (on_disks, off) = results.split_at(plain);
@@ -256,7 +260,7 @@ fn point(question: &Question<'_>, outcome: &Outcome, disks: usize, bytes: u64, s
         bytes_per_second: outcome.bytes_per_second(),
         requests_per_second: outcome.requests_per_second(),
         most_over_mean: crate::render::members::imbalance(&moved).unwrap_or(1.0),
-        utilisation: busy / outcome.devices.len().max(1) as f64,
+        utilisation: Some(busy / outcome.devices.len().max(1) as f64),
         split_share: question.demand.workload().and_then(|workload| split_share(workload, disks, bytes)),
         stream_bytes_per_second: stream,
     }
@@ -317,7 +321,7 @@ mod tests {
             bytes_per_second: 1.0,
             requests_per_second: 1.0,
             most_over_mean: 1.0,
-            utilisation: 0.5,
+            utilisation: Some(0.5),
             split_share: Some(0.0),
             stream_bytes_per_second: stream,
         }
