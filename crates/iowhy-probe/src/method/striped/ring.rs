@@ -240,8 +240,15 @@ impl Access for Striped {
     fn perform(&mut self, request: Request) -> Result<usize, Failure> {
         self.submit(0, request)?;
         let mut moved = 0;
-        self.collect(1, |completion| moved = completion.bytes)?;
-        Ok(moved)
+        let ended = self.collect(1, |completion| moved = completion.bytes);
+        // One part has failed: the others are seen out, so that the next request finds its slot free.
+        while ended.is_err() && self.slots.first().is_some_and(|slot| slot.pending > 0) {
+            if self.ring.enter(1).is_err() {
+                break;
+            }
+            let _ = self.drain(|_| {});
+        }
+        ended.map(|()| moved)
     }
 
     fn begin(&mut self) {
