@@ -1,3 +1,5 @@
+//! Known answers of 1999, of vinum(8) and of the literature; counting one by one against the formulas.
+
 use iowhy_core::volume::{Ext4, Xfs};
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Real files turn by turn: what arrives, what is counted, what fails, and false members in virtual time.
+
 use std::fs::File;
 use std::path::Path;
 

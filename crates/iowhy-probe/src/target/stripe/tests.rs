@@ -1,3 +1,5 @@
+//! Members that can be and cannot be, and what a stripe of them is.
+
 use super::*;
 use crate::target::How;
 
