@@ -1,7 +1,7 @@
 //! Requests to a stripe of ours: split at the borders of turns, the parts sent to the members at the same time.
 //!
-//! Three ways, by what carries the parts: [`threads`] for methods that are one system call a request, [`ring`] for
-//! io_uring, [`scripted`] for false members in virtual time. A part is carried out by the method itself, on the member.
+//! Three ways, by what carries the parts: `threads` for methods that are one system call a request, `ring` for
+//! io_uring, `scripted` for false members in virtual time. A part is carried out by the method itself, on the member.
 //!
 //! What a driver in the kernel does otherwise: it splits below the page cache, so that one cached request is one copy
 //! whatever the interleave; here a request that crosses a border is several requests on several files. What the splitting
