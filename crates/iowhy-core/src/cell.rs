@@ -59,6 +59,24 @@ pub struct Sample {
     pub lateness_ns: u64,
     /// Requests that the kernel first refused (RWF_NOWAIT: not in the cache).
     pub refused: u64,
+    /// What each member of a stripe, or each device under a volume of several, did; empty where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberTotals>,
+}
+
+/// What one member of a stripe, or one device under a volume, did in one round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberTotals {
+    /// Requests that were sent to it, after splitting; `None` where the kernel splits them.
+    pub requests: Option<u64>,
+    /// Bytes of those.
+    pub bytes: Option<u64>,
+    /// Requests that the devices under this member alone completed; `None` where they serve others of the members too.
+    pub device_requests: Option<u64>,
+    /// Bytes of those.
+    pub device_bytes: Option<u64>,
+    /// Time in which those devices had at least one request in flight (their sum).
+    pub device_busy_ns: Option<u64>,
 }
 
 impl Sample {

@@ -70,6 +70,32 @@ pub enum TargetKind {
     Null,
     /// The false target with given latencies in virtual time.
     Scripted,
+    /// Several targets that take turns, joined by iowhy itself.
+    Stripe,
+}
+
+/// A stripe that iowhy makes of other targets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StripeFacts {
+    /// Bytes of one turn.
+    pub interleave_bytes: u64,
+    /// Bytes that are used of each member: whole turns of the smallest.
+    pub member_bytes: u64,
+    /// The members, in the order of their turns.
+    pub members: Vec<MemberFacts>,
+}
+
+/// A member of a stripe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberFacts {
+    /// How the user named it.
+    pub name: String,
+    /// What it is.
+    pub kind: TargetKind,
+    /// Its size.
+    pub size_bytes: u64,
+    /// The devices under it, by kernel name.
+    pub devices: Vec<String>,
 }
 
 /// What was found on a target before timing. Bytes that are not known are `None`.
@@ -99,4 +125,7 @@ pub struct TargetFacts {
     pub direct_alignment_bytes: Option<u64>,
     /// Whether cache state can be verified (cachestat or an honest mincore).
     pub cache_visible: bool,
+    /// What it is made of, when it is a stripe of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stripe: Option<StripeFacts>,
 }

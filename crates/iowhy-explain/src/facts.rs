@@ -2,6 +2,7 @@
 //! the numbers, and the next command. Pure functions; finding the facts out is the probe's work.
 
 use iowhy_core::environment::{TargetFacts, TargetKind};
+use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
 
 /// Shares of the file below this are not worth a warning.
@@ -16,7 +17,47 @@ pub fn facts_warnings(facts: &TargetFacts, memory_bytes: u64) -> Vec<Warning> {
     let rules = [unwritten, holes, shared, encoded, memory_backed, no_direct, cache_hidden];
     let mut warnings: Vec<Warning> = rules.iter().filter_map(|rule| rule(facts)).collect();
     warnings.extend(larger_than_memory(facts, memory_bytes));
+    warnings.extend([uneven_members(facts), shared_devices(facts)].into_iter().flatten());
     warnings
+}
+
+/// Members of a stripe of ours that are longer than the shortest.
+fn uneven_members(facts: &TargetFacts) -> Option<Warning> {
+    let stripe = facts.stripe.as_ref()?;
+    let sizes = || stripe.members.iter().map(|member| member.size_bytes);
+    let (least, most) = (sizes().min()?, sizes().max()?);
+    if least == most {
+        return None;
+    }
+    let left: u64 = sizes().map(|bytes| bytes.saturating_sub(stripe.member_bytes)).sum();
+    let message = format!(
+        "the members of `{}` hold {} to {}: {} of each are used, whole turns of the smallest, and {} in all are not",
+        facts.name,
+        Bytes(least),
+        Bytes(most),
+        Bytes(stripe.member_bytes),
+        Bytes(left)
+    );
+    Some(Warning::new("uneven-members", message))
+}
+
+/// Members of a stripe of ours that stand on the same device: they cannot work side by side.
+fn shared_devices(facts: &TargetFacts) -> Option<Warning> {
+    let members = &facts.stripe.as_ref()?.members;
+    let twice = members.iter().enumerate().find_map(|(index, member)| {
+        let own = member
+            .devices
+            .iter()
+            .find(|device| members[..index].iter().any(|before| before.devices.contains(device)))?;
+        Some((own, member))
+    });
+    let (device, member) = twice?;
+    let message = format!(
+        "member `{}` of `{}` and one before it stand on the same device ({device}): they share its speed, so that the \
+         stripe shows what splitting costs and not what more devices bring",
+        member.name, facts.name
+    );
+    Some(Warning::new("members-share-device", message).next("name members on devices of their own"))
 }
 
 /// `63 % of NAME`, when the part is known and worth saying.
@@ -86,6 +127,19 @@ fn no_direct(facts: &TargetFacts) -> Option<Warning> {
     if facts.direct_supported != Some(false) || facts.memory_backed {
         return None;
     }
+    if let (Some(stripe), Some(alignment)) = (&facts.stripe, facts.direct_alignment_bytes)
+        && !stripe.interleave_bytes.is_multiple_of(alignment)
+    {
+        let message = format!(
+            "turns of {} bytes are not a multiple of {alignment}, which direct requests to the members of `{}` must be: \
+             cells that bypass the cache are left out",
+            stripe.interleave_bytes, facts.name
+        );
+        return Some(
+            Warning::new("direct-unsupported", message)
+                .next(format!("use an interleave that is a multiple of {}", Bytes(alignment))),
+        );
+    }
     let message = format!(
         "the file system of `{}` does not support O_DIRECT: cells that bypass the cache are left out, and the \
          device's own time is seen only through the cache",
@@ -130,6 +184,8 @@ fn larger_than_memory(facts: &TargetFacts, memory_bytes: u64) -> Option<Warning>
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::environment::{MemberFacts, StripeFacts};
+
     use super::*;
 
     fn clean() -> TargetFacts {
@@ -138,6 +194,32 @@ mod tests {
 
     fn codes(facts: &TargetFacts) -> Vec<String> {
         facts_warnings(facts, 1 << 30).into_iter().map(|w| w.code).collect()
+    }
+
+    #[test]
+    fn uneven_members_shared_devices_and_turns_off_the_alignment_are_said() {
+        let member = |name: &str, size_bytes, device: &str| MemberFacts {
+            name: name.into(),
+            kind: TargetKind::File,
+            size_bytes,
+            devices: vec![device.into()],
+        };
+        let stripe = |interleave_bytes, members| TargetFacts {
+            kind: TargetKind::Stripe,
+            stripe: Some(StripeFacts { interleave_bytes, member_bytes: 1 << 20, members }),
+            ..clean()
+        };
+        let even = stripe(65_536, vec![member("a", 1 << 20, "sda"), member("b", 1 << 20, "sdb")]);
+        assert!(codes(&even).is_empty());
+        let uneven = stripe(65_536, vec![member("a", 1 << 20, "sda"), member("b", 3 << 20, "sdb")]);
+        assert_eq!(codes(&uneven), ["uneven-members"]);
+        assert!(facts_warnings(&uneven, 1 << 40)[0].message.contains("2 MiB in all are not"));
+        let shared = stripe(65_536, vec![member("a", 1 << 20, "sda"), member("b", 1 << 20, "sda")]);
+        assert_eq!(codes(&shared), ["members-share-device"]);
+        let mut odd = stripe(63 * 1024, vec![member("a", 1 << 20, "sda"), member("b", 1 << 20, "sdb")]);
+        odd.direct_supported = Some(false);
+        odd.direct_alignment_bytes = Some(4096);
+        assert!(facts_warnings(&odd, 1 << 40)[0].message.contains("not a multiple of 4096"));
     }
 
     #[test]

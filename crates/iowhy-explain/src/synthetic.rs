@@ -130,6 +130,7 @@ pub(crate) fn facts(size_bytes: u64) -> TargetFacts {
         direct_supported: Some(true),
         direct_alignment_bytes: Some(512),
         cache_visible: true,
+        stripe: None,
     }
 }
 

@@ -1,9 +1,11 @@
 //! The waist: what every way of moving bytes can do. Two methods submit and reap, the rest is provided or describes.
 
 use std::fmt;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use crate::counters::ThreadUsage;
 use crate::hot_loop::HotLoop;
 
 /// One request. Offsets are absolute in the target.
@@ -26,8 +28,17 @@ pub struct Completion {
     pub bytes: usize,
 }
 
+/// What was sent to one member of a stripe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Requests, after splitting.
+    pub requests: u64,
+    /// Bytes that they asked for.
+    pub bytes: u64,
+}
+
 /// Why a request failed. The runner ends the cell and keeps what was measured before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// A system call failed.
     Io {
@@ -43,6 +54,20 @@ pub enum Failure {
         /// Offset of the request that hit the hole.
         offset: u64,
     },
+    /// A read brought nothing where there were bytes when the target was looked at.
+    Ended {
+        /// Offset of the read.
+        offset: u64,
+    },
+    /// A part of a request failed on a member of a stripe.
+    Member {
+        /// The member, as it was named.
+        name: Arc<str>,
+        /// What failed there; offsets are the member's own.
+        failure: Box<Failure>,
+    },
+    /// A thread of ours that does a part of each request is gone.
+    HelperGone,
 }
 
 impl Failure {
@@ -62,6 +87,11 @@ impl fmt::Display for Failure {
                 f,
                 "the mapped page at offset {offset} vanished (SIGBUS): the file was truncated or its device failed"
             ),
+            Failure::Ended { offset } => {
+                write!(f, "the target ended at offset {offset}: it was truncated while it was measured")
+            }
+            Failure::Member { name, failure } => write!(f, "member `{name}` of the stripe: {failure}"),
+            Failure::HelperGone => f.write_str("a helping thread ended before its time"),
         }
     }
 }
@@ -122,6 +152,19 @@ pub trait Access {
     /// Requests that the kernel first refused (RWF_NOWAIT: not in the cache) and that were then carried out.
     fn refused(&self) -> u64 {
         0
+    }
+
+    /// A slice begins: what was sent, and what helpers used, before this does not count. Outside the timed part.
+    fn begin(&mut self) {}
+
+    /// What was sent to each member of a stripe since [`Access::begin`]; empty for everything else.
+    fn sent(&self) -> &[Sent] {
+        &[]
+    }
+
+    /// What threads of ours that work for this access used between [`Access::begin`] and [`Access::finish`].
+    fn helpers(&self) -> ThreadUsage {
+        ThreadUsage::default()
     }
 }
 

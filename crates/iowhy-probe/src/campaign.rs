@@ -264,8 +264,10 @@ type Seen = Result<f64, String>;
 fn read_first(workload: &Workload, target: &Target) -> Result<(), Problem> {
     let may_hang = matches!(workload.method, Method::MmapPopulate | Method::MmapLock);
     if may_hang && target.has_page_cache() && !target.is_ours() {
-        let file = target.open(How::default())?;
-        residency::fetch(file.as_fd(), workload.region_offset, workload.region_bytes)?;
+        for (part, offset, bytes) in target.ranges(workload.region_offset, workload.region_bytes) {
+            let file = part.open(How::default())?;
+            residency::fetch(file.as_fd(), offset, bytes)?;
+        }
     }
     Ok(())
 }
@@ -276,23 +278,31 @@ fn prepare(workload: &Workload, target: &Target) -> Result<Option<Seen>, Problem
     if !target.has_page_cache() || workload.state == CacheState::None {
         return Ok(None);
     }
-    let file = target.open(How { write: target.is_ours(), ..How::default() })?;
-    let (fd, offset, bytes) = (file.as_fd(), workload.region_offset, workload.region_bytes);
-    if workload.state == CacheState::Warm {
-        if !residency::look(fd, offset, bytes).is_ok_and(|seen| seen.resident == seen.pages) {
-            residency::fetch(fd, offset, bytes)?;
+    for (part, offset, bytes) in target.ranges(workload.region_offset, workload.region_bytes) {
+        let file = part.open(How { write: part.is_ours(), ..How::default() })?;
+        let fd = file.as_fd();
+        if workload.state == CacheState::Warm {
+            if !residency::look(fd, offset, bytes).is_ok_and(|seen| seen.resident == seen.pages) {
+                residency::fetch(fd, offset, bytes)?;
+            }
+        } else {
+            // Direct cells too: a request that silently went through a full cache would not show in it.
+            residency::evict(fd, offset, bytes)?;
         }
-    } else {
-        // Direct cells too: a request that silently went through a full cache would not show in it.
-        residency::evict(fd, offset, bytes)?;
     }
-    Ok(Some(residency::look(fd, offset, bytes).map(|seen| seen.share())))
+    Ok(Some(look(workload, target)))
 }
 
 /// Looks at the region without changing anything.
 fn look(workload: &Workload, target: &Target) -> Seen {
-    let file = target.open(How::default()).map_err(|problem| problem.to_string())?;
-    residency::look(file.as_fd(), workload.region_offset, workload.region_bytes).map(|seen| seen.share())
+    let (mut pages, mut resident) = (0u64, 0u64);
+    for (part, offset, bytes) in target.ranges(workload.region_offset, workload.region_bytes) {
+        let file = part.open(How::default()).map_err(|problem| problem.to_string())?;
+        let seen = residency::look(file.as_fd(), offset, bytes)?;
+        pages += seen.pages;
+        resident += seen.resident;
+    }
+    Ok(if pages == 0 { 0.0 } else { resident as f64 / pages as f64 })
 }
 
 /// Writes out what a slice of writes left dirty, so that the next slice does not pay for it.
@@ -300,14 +310,17 @@ fn pay_debt(workload: &Workload, target: &Target) -> Result<(), Problem> {
     if !workload.direction.writes() || !target.has_page_cache() {
         return Ok(());
     }
-    let file = target.open(How { write: true, ..How::default() })?;
-    rustix::fs::fdatasync(&file).map_err(|errno| {
-        Problem::failed(format!(
-            "cannot write out what was written to `{}`: {}",
-            target.facts.name,
-            std::io::Error::from(errno)
-        ))
-    })
+    for part in target.with_bytes() {
+        let file = part.open(How { write: true, ..How::default() })?;
+        rustix::fs::fdatasync(&file).map_err(|errno| {
+            Problem::failed(format!(
+                "cannot write out what was written to `{}`: {}",
+                part.facts.name,
+                std::io::Error::from(errno)
+            ))
+        })?;
+    }
+    Ok(())
 }
 
 /// Share of a round's requests that asked for a block asked for before in the round. Patterns without chance are

@@ -22,6 +22,8 @@ pub fn environment(target: &Target) -> Environment {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let memory_bytes = machine::memory_bytes();
     let under = devices::under(target);
+    // The members of a stripe stand on file systems of their own; the first speaks for all, the devices are those of all.
+    let target = target.with_bytes().first().unwrap_or(target);
     let status = target.status();
     let mount =
         status.filter(|s| s.holds_files()).and_then(|s| mounts::of(&table, s.mount_id, target.path()));

@@ -12,7 +12,7 @@ use iowhy_core::pattern::Offsets;
 use iowhy_core::rng::Rng;
 use iowhy_core::workload::{Direction, Method, Touch, Workload};
 
-use crate::access::{Access, Completion, Request};
+use crate::access::{Access, Completion, Failure, Request};
 use crate::clock::Clock;
 use crate::interrupt;
 use crate::pace::Pacer;
@@ -305,10 +305,7 @@ impl<'a> HotLoop<'a> {
         request: Request,
     ) -> Result<(), String> {
         if bytes == 0 && self.zero_is_end {
-            return Err(format!(
-                "the target ended at offset {}: it was truncated while it was measured",
-                request.offset
-            ));
+            return Err(Failure::Ended { offset: request.offset }.to_string());
         }
         self.tally.requests += 1;
         self.tally.bytes += bytes as u64;

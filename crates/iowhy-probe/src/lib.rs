@@ -22,3 +22,4 @@ pub mod runner;
 pub mod sigbus;
 pub mod target;
 pub mod tree;
+pub mod volume;

@@ -7,13 +7,14 @@
 use std::sync::Barrier;
 use std::time::Duration;
 
-use iowhy_core::cell::Sample;
+use iowhy_core::cell::{MemberTotals, Sample};
 use iowhy_core::histogram::Histogram;
 use iowhy_core::problem::Problem;
 use iowhy_core::workload::{CacheState, Direction, Workload};
 
+use crate::access::Sent;
 use crate::clock::Clock;
-use crate::counters::{self, KernelThreads, ThreadUsage};
+use crate::counters::{self, DeviceCounters, KernelThreads, ThreadUsage};
 use crate::hot_loop::{HotLoop, Tally};
 use crate::method;
 use crate::pace::Pacer;
@@ -59,6 +60,7 @@ struct ThreadResult {
     usage: ThreadUsage,
     dropped: Vec<String>,
     refused: u64,
+    sent: Vec<Sent>,
     failure: Option<String>,
 }
 
@@ -75,9 +77,6 @@ pub fn run(
     let ready = Barrier::new(threads + 1);
     let go = Barrier::new(threads + 1);
     let mut kernel_threads = kernel_threads;
-    let counters = || -> Vec<_> {
-        arms.iter().map(|a| (a.target.device_counters(), a.target.stack_counters())).collect()
-    };
     let (results, before, after, kernel_ns) = std::thread::scope(|scope| {
         let handles: Vec<Vec<_>> = arms
             .iter()
@@ -93,7 +92,7 @@ pub fn run(
             .collect();
         ready.wait();
         let kernel_before = kernel_threads.as_mut().map(|k| k.cpu_ns());
-        let before = counters();
+        let before: Vec<_> = arms.iter().map(Counted::read).collect();
         go.wait();
         let results: Vec<Vec<_>> = handles
             .into_iter()
@@ -106,7 +105,7 @@ pub fn run(
         for arm in arms.iter().filter(|arm| leaves_work_behind(arm.workload)) {
             counters::settle(arm.target.counted_devices(), SETTLE_PATIENCE);
         }
-        let after = counters();
+        let after: Vec<_> = arms.iter().map(Counted::read).collect();
         let kernel_after = kernel_threads.as_mut().map(|k| k.cpu_ns());
         let kernel_ns = kernel_before.zip(kernel_after).map(|(b, a)| a.saturating_sub(b));
         (results, before, after, kernel_ns)
@@ -117,28 +116,74 @@ pub fn run(
         let mut slice = combine(threads);
         // Kernel threads of this machine have no part in virtual time.
         slice.sample.kernel_thread_ns = kernel_ns.filter(|_| arm.target.script().is_none());
-        let of = |written, read| match arm.workload.direction {
-            Direction::Read => Some(read),
-            Direction::Write => Some(written),
-            Direction::Mixed(_) => Some(written + read),
-        };
-        if let (Some(before), Some(after)) = (before[index].1, after[index].1) {
+        let direction = arm.workload.direction;
+        let of = |written, read| in_direction(direction, written, read);
+        if let (Some(before), Some(after)) = (before[index].stack, after[index].stack) {
             let moved = after.since(&before);
             // A stack whose requests stand still does not count, and its times mean nothing.
-            let counts = of(moved.write_requests, moved.read_requests).is_some_and(|n| n > 0);
-            let held = of(moved.write_ns + moved.flush_ns, moved.read_ns);
-            slice.sample.stack_request_ns = held.filter(|_| counts);
+            let counts = of(moved.write_requests, moved.read_requests) > 0;
+            let held = of(moved.write_ns.saturating_add(moved.flush_ns), moved.read_ns);
+            slice.sample.stack_request_ns = counts.then_some(held);
         }
-        if let (Some(before), Some(after)) = (before[index].0, after[index].0) {
+        if let (Some(before), Some(after)) = (before[index].whole, after[index].whole) {
             let moved = after.since(&before);
+            let of = |written, read| Some(of(written, read));
             slice.sample.device_bytes = of(moved.write_bytes, moved.read_bytes);
             slice.sample.device_requests = of(moved.write_requests, moved.read_requests);
             slice.sample.device_request_ns = of(moved.write_ns + moved.flush_ns, moved.read_ns);
         }
+        book_members(&mut slice.sample, direction, &before[index].members, &after[index].members);
         slices.push(slice);
     }
     apportion(arms, &mut slices);
     Ok(slices)
+}
+
+/// Readings of the devices under one arm.
+struct Counted {
+    whole: Option<DeviceCounters>,
+    /// Of a stacked device (dm, md) above them.
+    stack: Option<DeviceCounters>,
+    members: Vec<Option<DeviceCounters>>,
+}
+
+impl Counted {
+    fn read(arm: &Arm<'_>) -> Counted {
+        Counted {
+            whole: arm.target.device_counters(),
+            stack: arm.target.stack_counters(),
+            members: arm.target.member_counters(),
+        }
+    }
+}
+
+/// Of what was written and what was read, what belongs to a direction.
+fn in_direction(direction: Direction, written: u64, read: u64) -> u64 {
+    match direction {
+        Direction::Read => read,
+        Direction::Write => written,
+        Direction::Mixed(_) => written.saturating_add(read),
+    }
+}
+
+/// Adds what the devices of each member moved to what was sent to it.
+fn book_members(
+    sample: &mut Sample,
+    direction: Direction,
+    before: &[Option<DeviceCounters>],
+    after: &[Option<DeviceCounters>],
+) {
+    if sample.members.len() < before.len() {
+        sample.members.resize(before.len(), MemberTotals::default());
+    }
+    for (member, (before, after)) in sample.members.iter_mut().zip(before.iter().zip(after)) {
+        if let (Some(before), Some(after)) = (before, after) {
+            let moved = after.since(before);
+            member.device_requests = Some(in_direction(direction, moved.write_requests, moved.read_requests));
+            member.device_bytes = Some(in_direction(direction, moved.write_bytes, moved.read_bytes));
+            member.device_busy_ns = Some(moved.busy_ns);
+        }
+    }
 }
 
 /// Arms on the same devices see each other's traffic in the counters. Each is booked its part by the bytes it claims,
@@ -213,6 +258,13 @@ fn combine(threads: Vec<ThreadResult>) -> Slice {
         sample.setup_ns += thread.setup_ns;
         sample.refused += thread.refused;
         latency.merge(&thread.tally.latency);
+        if sample.members.len() < thread.sent.len() {
+            sample.members.resize(thread.sent.len(), MemberTotals::default());
+        }
+        for (member, sent) in sample.members.iter_mut().zip(&thread.sent) {
+            member.requests = Some(member.requests.unwrap_or(0) + sent.requests);
+            member.bytes = Some(member.bytes.unwrap_or(0) + sent.bytes);
+        }
         for note in thread.dropped {
             if !dropped.contains(&note) {
                 dropped.push(note);
@@ -245,6 +297,9 @@ fn run_thread(
     {
         work.warm_up(access.as_mut(), WARM_UP_NS);
     }
+    if let Ok(access) = &mut opened {
+        access.begin();
+    }
     ready.wait();
     go.wait();
     let mut access = opened?;
@@ -264,7 +319,7 @@ fn run_thread(
     let ended = ended.and_then(|()| access.finish().map_err(|failure| failure.to_string()));
     let tally = work.into_tally();
     let end_ns = clock.now_ns();
-    let usage = span.end(&clock);
+    let usage = span.end(&clock) + access.helpers();
     Ok(ThreadResult {
         start_ns,
         end_ns,
@@ -273,6 +328,7 @@ fn run_thread(
         usage,
         dropped: access.dropped().to_vec(),
         refused: access.refused(),
+        sent: access.sent().to_vec(),
         failure: ended.err(),
     })
 }

@@ -2,10 +2,14 @@
 //!
 //! Options that take a quantity take a hyphen too, so that `--size -1` is refused by the name of the option.
 
+mod stripe;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use stripe::{StripeAction, StripeAdviseArgs, StripeArgs, StripeLintArgs};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -82,6 +86,9 @@ pub enum Command {
 
     /// Five published experiments, 1989 to 2006: then, here and now, and what a model says
     Classic(ClassicArgs),
+
+    /// Stripes: is this interleave good under this file system, and which suits these disks and this workload
+    Stripe(StripeArgs),
 }
 
 /// How results are shown.
@@ -117,7 +124,7 @@ pub enum ColorWhen {
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 pub struct PathArgs {
     /// A directory (a scratch file is made in it and removed), a file, a device (both read only), `null`, `memory`,
-    /// or `scripted[:MODEL.toml]` [default: the present directory]
+    /// `scripted[:MODEL.toml]`, or several that take turns, `stripe:64k:A,B,C` [default: the present directory]
     #[arg(value_name = "PATH")]
     pub target: Option<String>,
 

@@ -48,6 +48,7 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
         (Some(Command::Sim(args)), _) => command::sim::run(args, &cli.output),
         (Some(Command::Compare(args)), _) => command::compare::run(args, &cli.output),
         (Some(Command::Classic(args)), _) => command::classic::run(args, &cli.output),
+        (Some(Command::Stripe(args)), _) => command::stripe::run(args, &cli.output),
         (None, given) => {
             // A `--` with nothing behind it is not seen by the parser.
             let dashes = std::env::args_os().next_back().is_some_and(|last| last == "--");
@@ -73,6 +74,7 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Sim(_) => ("sim", "iowhy sim [OPTIONS]"),
         Command::Compare(_) => ("compare", "iowhy compare [OPTIONS] BEFORE AFTER"),
         Command::Classic(_) => ("classic", "iowhy classic [OPTIONS] [NAME] [PATH]"),
+        Command::Stripe(_) => ("stripe", "iowhy stripe lint|advise ..."),
     };
     let of_attach = matches!(command, Command::Attach(_)) && WatchArgs::of_attach(what);
     let hint = if of_attach {
@@ -104,7 +106,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         .skip_while(|word| word.starts_with('-'));
     if let (2, Some(word)) = (error.exit_code(), words.next())
         && command::watch::is_program(&word)
-        && !["bench", "attach", "explain", "mrc", "trace", "sim", "compare", "classic", "help"]
+        && !["bench", "attach", "explain", "mrc", "trace", "sim", "compare", "classic", "stripe", "help"]
             .contains(&word.as_str())
     {
         complain_hint(&format!("to run the program `{word}` and watch it: `iowhy -- {word} ...`"));

@@ -58,7 +58,8 @@ impl Pending {
     pub fn spare(&self, targets: &[&Target]) -> Result<(), Problem> {
         let Ok(own) = self.file.metadata() else { return Ok(()) };
         let same = |target: &&&Target| {
-            target.identity().is_some_and(|id| (id.device, id.inode) == (own.dev(), own.ino()))
+            let mut identities = target.with_bytes().iter().filter_map(Target::identity);
+            identities.any(|id| (id.device, id.inode) == (own.dev(), own.ino()))
         };
         // What was made a moment ago cannot hold anything, but it cannot be a target either.
         match targets.iter().find(same).filter(|_| own.is_file()) {

@@ -1,6 +1,7 @@
 //! What the calling thread has used: CPU, faults, switches, waiting for a CPU.
 
 use std::mem::MaybeUninit;
+use std::ops::Add;
 
 use iowhy_core::kernel_text::schedstat;
 
@@ -24,6 +25,21 @@ pub struct ThreadUsage {
     pub voluntary_switches: u64,
     /// Context switches that were forced.
     pub involuntary_switches: u64,
+}
+
+impl Add for ThreadUsage {
+    type Output = ThreadUsage;
+    fn add(self, other: ThreadUsage) -> ThreadUsage {
+        ThreadUsage {
+            cpu_ns: self.cpu_ns.saturating_add(other.cpu_ns),
+            cpu_user_ns: self.cpu_user_ns.saturating_add(other.cpu_user_ns),
+            run_delay_ns: self.run_delay_ns.saturating_add(other.run_delay_ns),
+            minor_faults: self.minor_faults.saturating_add(other.minor_faults),
+            major_faults: self.major_faults.saturating_add(other.major_faults),
+            voluntary_switches: self.voluntary_switches.saturating_add(other.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_add(other.involuntary_switches),
+        }
+    }
 }
 
 impl ThreadUsage {

@@ -9,6 +9,7 @@ pub mod no_copy;
 pub mod null;
 pub mod scripted;
 pub mod sg;
+pub mod striped;
 pub mod uring;
 
 use iowhy_core::problem::Problem;
@@ -25,6 +26,9 @@ use crate::target::Target;
 /// A refusal that names the method and the target when the kernel, the file system or the rights do not allow it.
 pub fn open(workload: &Workload, target: &Target, clock: &Clock) -> Result<Box<dyn Access>, Problem> {
     use iowhy_core::workload::Method::*;
+    if let Some(stripe) = target.stripe() {
+        return striped::open(workload, target, stripe, clock);
+    }
     if let Some(script) = target.script() {
         return Ok(Box::new(scripted::Scripted::new(script, workload, clock)));
     }

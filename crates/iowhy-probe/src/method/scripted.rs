@@ -147,7 +147,7 @@ impl Scripted {
     }
 
     /// Spends a request's busy time and hands it to the device; returns its end and its bytes.
-    fn begin(&mut self, request: Request) -> Result<(u64, usize), Failure> {
+    pub(in crate::method) fn begin(&mut self, request: Request) -> Result<(u64, usize), Failure> {
         let io = |call, errno| Failure::Io { call, offset: request.offset, errno };
         let number = self.begun;
         self.begun += 1;

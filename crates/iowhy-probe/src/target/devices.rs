@@ -46,6 +46,15 @@ pub fn under(target: &Target) -> Devices {
 }
 
 fn all_under(target: &Target) -> Devices {
+    if let Some(stripe) = target.stripe() {
+        let mut all = Devices::default();
+        for member in stripe.members() {
+            let mut found = all_under(member);
+            all.reason = all.reason.take().or(found.reason.take());
+            all.join(found);
+        }
+        return all;
+    }
     let Some(status) = target.status() else { return none("a false target has no device") };
     if let Some((major, minor)) = status.block_device {
         return Sysfs::real().of_number(major, minor, 0);

@@ -43,6 +43,7 @@ pub(super) fn facts(
         direct_supported: alignment.map(|bytes| bytes > 0),
         direct_alignment_bytes: alignment.filter(|&bytes| bytes > 0),
         cache_visible: seekable && residency::look(file, 0, size_bytes.min(GLANCE_BYTES)).is_ok(),
+        stripe: None,
     }
 }
 
@@ -61,6 +62,7 @@ pub(super) fn made_up(kind: TargetKind, name: &str, size_bytes: u64) -> TargetFa
         direct_supported: None,
         direct_alignment_bytes: None,
         cache_visible: false,
+        stripe: None,
     }
 }
 

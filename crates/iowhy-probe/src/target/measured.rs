@@ -38,20 +38,80 @@ impl Target {
     pub fn device_counters(&self) -> Option<DeviceCounters> {
         match &self.place {
             Place::Scripted(script) => Some(script.device_counters()),
+            Place::Stripe(stripe) if self.script().is_some() => stripe
+                .members()
+                .iter()
+                .map(Target::device_counters)
+                .try_fold(DeviceCounters::default(), |sum, each| Some(sum + each?)),
             _ => counters::devices(self.counted_devices()),
+        }
+    }
+
+    /// The names of its members where it is a stripe of ours, of the devices under it where they are several, else none:
+    /// in the order of [`Target::member_counters`].
+    pub fn member_names(&self) -> Vec<String> {
+        match self.stripe() {
+            Some(stripe) => stripe.members().iter().map(|member| member.facts.name.clone()).collect(),
+            None if self.counted_devices().len() > 1 => self.counted_devices().to_vec(),
+            None => Vec::new(),
+        }
+    }
+
+    /// What the devices under each member have moved since boot; `None` for a member whose devices serve another one too,
+    /// or have no counters.
+    pub fn member_counters(&self) -> Vec<Option<DeviceCounters>> {
+        let Some(stripe) = self.stripe() else {
+            let devices = self.counted_devices();
+            return match devices.len() {
+                0 | 1 => Vec::new(),
+                _ => devices.iter().map(|name| counters::devices(std::slice::from_ref(name))).collect(),
+            };
+        };
+        let members = stripe.members();
+        let alone = |index: usize| {
+            let own = members[index].counted_devices();
+            let others = members.iter().enumerate().filter(|(other, _)| *other != index);
+            others.flat_map(|(_, member)| member.counted_devices()).all(|device| !own.contains(device))
+        };
+        (0..members.len()).map(|index| members[index].device_counters().filter(|_| alone(index))).collect()
+    }
+
+    /// Itself, or the members of a stripe of ours: the targets that have bytes of their own.
+    pub fn with_bytes(&self) -> &[Target] {
+        match &self.place {
+            Place::Stripe(stripe) => stripe.members(),
+            _ => std::slice::from_ref(self),
+        }
+    }
+
+    /// Where a range of it lies: the targets that have the bytes, each with first byte and length.
+    pub(crate) fn ranges(&self, offset: u64, bytes: u64) -> Vec<(&Target, u64, u64)> {
+        match &self.place {
+            Place::Stripe(stripe) => stripe
+                .map()
+                .parts(offset, bytes)
+                .filter_map(|part| Some((stripe.members().get(part.member)?, part.offset, part.bytes)))
+                .collect(),
+            _ => vec![(self, offset, bytes)],
         }
     }
 
     /// Whether iowhy made it, so that dirty pages in it may be written out.
     pub fn is_ours(&self) -> bool {
-        matches!(self.facts.kind, TargetKind::Scratch | TargetKind::Memory)
+        match &self.place {
+            Place::Stripe(stripe) => stripe.members().iter().all(Target::is_ours),
+            _ => matches!(self.facts.kind, TargetKind::Scratch | TargetKind::Memory),
+        }
     }
 
     /// Whether reads of it can be answered by a page cache that we can set and see.
     pub fn has_page_cache(&self) -> bool {
-        matches!(
-            self.facts.kind,
-            TargetKind::File | TargetKind::Scratch | TargetKind::BlockDevice | TargetKind::Memory
-        )
+        match &self.place {
+            Place::Stripe(stripe) => stripe.members().iter().all(Target::has_page_cache),
+            _ => matches!(
+                self.facts.kind,
+                TargetKind::File | TargetKind::Scratch | TargetKind::BlockDevice | TargetKind::Memory
+            ),
+        }
     }
 }

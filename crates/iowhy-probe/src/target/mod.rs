@@ -14,6 +14,7 @@ mod resolve;
 mod scratch;
 mod signatures;
 mod status;
+pub mod stripe;
 pub mod write_guard;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -31,7 +32,13 @@ pub use status::Identity;
 
 pub(crate) use status::Status;
 
+/// A path could not be opened or looked at: the refusal in one line, with the fix.
+pub(crate) fn cannot_open(path: &Path, errno: Errno) -> Problem {
+    refusal::cannot_open(path, "", errno)
+}
+
 use crate::method::scripted::{Rung, Script};
+use stripe::Striped;
 use write_guard::Permit;
 
 /// A target, looked at and ready to be opened.
@@ -61,6 +68,8 @@ enum Place {
     },
     Null,
     Scripted(Arc<Script>),
+    /// Other targets that take turns.
+    Stripe(Arc<Striped>),
 }
 
 /// How to open a target.
@@ -94,6 +103,13 @@ impl Target {
                 ))
                 .hint("use `--method null` with it, or name a file, directory or device"));
             }
+            Place::Stripe(_) => {
+                return Err(Problem::refused(format!(
+                    "the stripe `{}` is no one file to open",
+                    self.facts.name
+                ))
+                .hint("name one of its members"));
+            }
             Place::Descriptor { file, .. } => reopen(file.as_fd(), flags).map_err(Refused::Nameless),
             Place::Path { permit: Some(permit), .. } => {
                 reopen(permit.claim(), flags).map_err(Refused::Nameless)
@@ -114,10 +130,19 @@ impl Target {
         matches!(self.place, Place::Null)
     }
 
-    /// The script of a scripted target.
+    /// The script of a scripted target; of a stripe of such targets that of the first. Where there is one, time is virtual.
     pub fn script(&self) -> Option<&Arc<Script>> {
         match &self.place {
             Place::Scripted(script) => Some(script),
+            Place::Stripe(stripe) => stripe.members().first()?.script(),
+            _ => None,
+        }
+    }
+
+    /// The members and their map, when it is a stripe of ours.
+    pub fn stripe(&self) -> Option<&Arc<Striped>> {
+        match &self.place {
+            Place::Stripe(stripe) => Some(stripe),
             _ => None,
         }
     }
@@ -135,11 +160,11 @@ impl Target {
         match &self.place {
             Place::Path { path, .. } => Some(path),
             Place::Descriptor { directory, .. } => directory.as_deref(),
-            Place::Null | Place::Scripted(_) => None,
+            Place::Null | Place::Scripted(_) | Place::Stripe(_) => None,
         }
     }
 
-    /// What identifies its bytes; `None` for the false targets.
+    /// What identifies its bytes; `None` for the false targets and for stripes, whose members have one each.
     pub fn identity(&self) -> Option<Identity> {
         self.status.as_ref().map(Status::identity)
     }
@@ -149,6 +174,7 @@ impl Target {
         match &self.place {
             Place::Path { permit, .. } => permit.is_some() || self.is_char_device(),
             Place::Descriptor { .. } | Place::Null | Place::Scripted(_) => true,
+            Place::Stripe(stripe) => stripe.members().iter().all(Target::writable),
         }
     }
 

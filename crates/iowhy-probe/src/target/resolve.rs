@@ -1,6 +1,6 @@
 //! From what the user typed to a target: decides what it is, refuses what cannot be measured, makes what is missing.
 //!
-//! The words `null`, `memory`, `scripted`, `scripted:...` and `scripted?...` name false targets. A file of such a name is reached
+//! The words `null`, `memory`, `scripted`, `scripted:...` and `scripted?...` name false targets, `stripe:...` joins others. A file of such a name is reached
 //! as `./null`: a path that contains a `/` and exists is always a path.
 
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use iowhy_core::problem::Problem;
 use rustix::fs::{FileType, OFlags, SeekFrom, major, minor};
 
 use super::write_guard::Permit;
-use super::{Place, Status, Target, inspect, open_quietly, refusal, scratch};
+use super::{Place, Status, Target, inspect, open_quietly, refusal, scratch, stripe};
 use crate::method::scripted::Script;
 
 /// What the measurement needs of its target.
@@ -51,6 +51,9 @@ pub fn resolve(
             "null" => return Ok(null(needs)),
             "memory" => return memory(needs, progress),
             _ if word.split([':', '?']).next() == Some("scripted") => return scripted(word),
+            _ if word.split(':').next() == Some(stripe::WORD) && word != stripe::WORD => {
+                return stripe::open(word, needs, progress);
+            }
             _ => {}
         }
     }

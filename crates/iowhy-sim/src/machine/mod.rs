@@ -5,6 +5,7 @@
 mod choice;
 mod effect;
 mod keys;
+mod members;
 mod model;
 mod read;
 mod shipped;

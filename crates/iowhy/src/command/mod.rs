@@ -11,6 +11,7 @@ mod observation;
 pub mod path;
 mod shared;
 pub mod sim;
+pub mod stripe;
 pub mod trace;
 pub mod watch;
 mod witness;

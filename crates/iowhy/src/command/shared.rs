@@ -41,7 +41,7 @@ pub(super) fn resolve(spec: &str, needs: &Needs, progress: &Progress) -> Result<
 
 /// Measures the ruler; in virtual time there is nothing to measure.
 pub(super) fn measure_ruler(targets: &[&Target], seed: u64) -> Result<RulerRecord, Problem> {
-    if targets.iter().any(|t| t.facts.kind == TargetKind::Scripted) {
+    if targets.iter().any(|t| t.script().is_some()) {
         return Ok(RulerRecord {
             clock_source: "virtual".to_owned(),
             clock_step_ns: 1,
@@ -143,6 +143,7 @@ pub(super) fn cell_record(
         // A split of a time that has no interval would look surer than the time.
         layers: layers.ledger.filter(|_| summary.time_per_request.is_some()),
         layer_notes: layers.notes,
+        members: target.member_names(),
     };
     CellRecord::new(run, &target.facts.name, summary, seen)
 }

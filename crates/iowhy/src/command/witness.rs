@@ -108,9 +108,11 @@ impl Appointment {
 
 /// Whether a cell's requests are real system calls for data, made as fast as they go.
 fn watchable(cell: &Cell<'_>) -> bool {
-    // Threads of several arms cannot be told apart. The costs of polling are not fitted.
+    // Threads of several arms cannot be told apart, nor those that do a part of each request. The costs of polling are not
+    // fitted.
     let [(workload, target)] = cell.arms.as_slice() else { return false };
     target.script().is_none()
+        && target.stripe().is_none()
         && target.has_page_cache()
         && workload.rate_per_second.is_none()
         && !workload.method.scsi()

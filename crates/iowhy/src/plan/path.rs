@@ -142,7 +142,7 @@ fn plan_over<'a>(target: &'a Target, rungs: &'a RungTargets, areas: Areas, seed:
     let mut plan = Builder { cells: Vec::new(), roles: Vec::new(), seed };
     let facts = &target.facts;
     // Real time has no place beside virtual time, where every run is the same.
-    if facts.kind != TargetKind::Scripted {
+    if target.script().is_none() {
         let null = Workload::reads(Method::Null, CacheState::None, SMALL, LARGE);
         plan.add("null", Role::Harness, 2, null, &rungs.harness);
     }
@@ -162,7 +162,7 @@ fn plan_over<'a>(target: &'a Target, rungs: &'a RungTargets, areas: Areas, seed:
                     plan.direct(target, areas, rungs);
                 }
             }
-            if matches!(facts.kind, TargetKind::Scratch | TargetKind::Memory) {
+            if target.is_ours() {
                 plan.writes(target, areas);
             }
         }

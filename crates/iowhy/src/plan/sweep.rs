@@ -434,9 +434,9 @@ pub fn size(option: &str, text: &str) -> Result<u64, Problem> {
     }
 }
 
-/// Splits `A:B` into targets. A path that exists as typed is one target; so is anything scripted.
+/// Splits `A:B` into targets. A path that exists as typed is one target; so is anything scripted, and a stripe.
 pub fn split_targets(text: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
-    if !text.contains(':') || text.starts_with("scripted") || exists(text) {
+    if !text.contains(':') || text.starts_with("scripted") || text.starts_with("stripe:") || exists(text) {
         return vec![text.to_owned()];
     }
     text.split(':').map(str::to_owned).collect()

@@ -6,8 +6,11 @@
 
 pub mod classic;
 pub mod compare;
+pub mod member;
 mod path;
 pub mod sim;
+pub mod stripe;
+pub mod stripe_advice;
 pub mod watch;
 
 pub use path::{

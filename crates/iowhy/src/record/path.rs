@@ -15,6 +15,8 @@ use iowhy_explain::summary::Summary;
 use iowhy_explain::witness::Witness;
 use serde::{Deserialize, Serialize};
 
+use super::member::MemberRecord;
+
 /// One command's result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -181,6 +183,9 @@ pub struct CellRecord {
     /// What a watcher saw of extra slices of this cell, against `layers`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub witness: Option<Witness>,
+    /// How the work was spread over members or devices, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub members: Vec<MemberRecord>,
     /// Raw rounds.
     pub samples: Vec<Sample>,
 }
@@ -302,6 +307,7 @@ impl CellRecord {
             layers: seen.layers,
             layer_notes: seen.layer_notes,
             witness: None,
+            members: MemberRecord::all_of(run, &seen.members),
             samples: run.samples.clone(),
         }
     }
@@ -318,6 +324,8 @@ pub struct Seen {
     pub layers: Option<Ledger>,
     /// See [`CellRecord::layer_notes`].
     pub layer_notes: Vec<String>,
+    /// Names of the members of the target.
+    pub members: Vec<String>,
 }
 
 impl LatencyRecord {

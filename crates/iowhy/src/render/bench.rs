@@ -10,6 +10,7 @@ use crate::record::{CellRecord, Record};
 use crate::render::bar;
 use crate::render::cell::{self, shown};
 use crate::render::heading::heading;
+use crate::render::members;
 use crate::render::table::{Align, layout};
 use crate::render::witness;
 
@@ -62,6 +63,8 @@ pub fn screen(record: &Record, layers: bool) -> String {
         text.push_str(&witness::lines(record, &labels));
         text.push('\n');
     }
+    let members: Vec<_> = record.cells.iter().map(|c| (name(c, several), c.members.as_slice())).collect();
+    text.push_str(&members::table(&members));
     text.push_str(&cell::interrupted(record));
     for cell in &record.cells {
         text.push_str(&remarks(cell, several, record.ruler.clock_source == "virtual"));

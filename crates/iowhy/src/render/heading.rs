@@ -6,6 +6,8 @@ use anstyle::Style;
 use iowhy_core::environment::{Environment, TargetFacts, TargetKind};
 use iowhy_core::units::Bytes;
 
+use crate::render::members;
+
 const BOLD: Style = Style::new().bold();
 
 /// What was measured, and on what.
@@ -20,12 +22,16 @@ pub fn heading(facts: &TargetFacts, environment: &Environment) -> String {
         TargetKind::Scripted => {
             "a scripted machine in virtual time: these are the model's numbers, not this machine's"
         }
+        TargetKind::Stripe => "a stripe made by iowhy itself",
     };
     let size = match facts.kind {
         TargetKind::CharDevice | TargetKind::Null => String::new(),
         _ => format!(", {}", Bytes(facts.size_bytes)),
     };
     let mut text = format!("{BOLD}{}{BOLD:#}  {what}{size}\n", facts.name);
+    if let Some(stripe) = &facts.stripe {
+        let _ = writeln!(text, "  {}", members::in_words(stripe));
+    }
     let mut path: Vec<String> = Vec::new();
     if let Some(fs) = &environment.file_system {
         path.push(fs.clone());

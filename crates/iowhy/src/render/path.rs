@@ -10,6 +10,7 @@ use crate::record::{CellRecord, Record, WayRecord};
 use crate::render::bar;
 use crate::render::cell::{self, shown};
 use crate::render::heading::heading;
+use crate::render::members;
 use crate::render::table::{Align, layout, visible_width};
 use crate::render::witness;
 
@@ -61,6 +62,12 @@ fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize)
     for (label, cell) in &cells {
         text.push_str(&remarks(label, cell));
     }
+    let members: Vec<_> = cells
+        .iter()
+        .filter(|(_, cell)| cell.state != "warm")
+        .map(|(label, cell)| (label.clone(), cell.members.as_slice()))
+        .collect();
+    text.push_str(&members::table(&members));
     text.push_str(&cell::interrupted(record));
     text.push_str(&failures(record, canonical));
     text

@@ -17,6 +17,8 @@ mod mrc;
 mod record;
 mod scripted;
 mod sim;
+mod stripe;
+mod stripe_lab;
 mod trace;
 mod traps;
 mod watch;

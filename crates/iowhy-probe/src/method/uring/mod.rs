@@ -9,10 +9,10 @@
 //! `submit`; taken from after the system call that submitted it, it would be 50 ns for a copy of 4 KiB. The slots'
 //! memory outlives every request the kernel holds, on every path out.
 
-mod ring;
+pub(in crate::method) mod ring;
 
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use io_uring::{opcode, squeue, types};
 use iowhy_core::problem::Problem;
@@ -43,19 +43,19 @@ pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Pro
 
 /// What of a workload decides how the ring is made.
 #[derive(Clone, Copy, Debug)]
-struct Plan {
-    mode: Mode,
-    direct: bool,
-    writes: bool,
-    depth: usize,
-    block_bytes: usize,
+pub(in crate::method) struct Plan {
+    pub(in crate::method) mode: Mode,
+    pub(in crate::method) direct: bool,
+    pub(in crate::method) writes: bool,
+    pub(in crate::method) depth: usize,
+    pub(in crate::method) block_bytes: usize,
     /// Where a trial read may go.
-    first_offset: u64,
-    seed: u64,
+    pub(in crate::method) first_offset: u64,
+    pub(in crate::method) seed: u64,
 }
 
 impl Plan {
-    fn of(workload: &Workload) -> Plan {
+    pub(in crate::method) fn of(workload: &Workload) -> Plan {
         let mode = match workload.method {
             Method::UringSqpoll => Mode::Sqpoll,
             Method::UringIopoll => Mode::Iopoll,
@@ -71,6 +71,103 @@ impl Plan {
             seed: workload.seed,
         }
     }
+}
+
+/// How an entry names its file.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::method) enum Named {
+    /// By its place in the registered table.
+    Registered(u32),
+    /// By its descriptor.
+    Plain(RawFd),
+}
+
+/// The submission entry of a read or write of `memory`, which lies in the one registered buffer if `fixed`.
+#[inline(always)]
+pub(in crate::method) fn entry(file: Named, memory: *mut u8, fixed: bool, request: Request) -> squeue::Entry {
+    let bytes = request.bytes as u32;
+    macro_rules! build {
+        ($fixed:ident, $plain:ident, $file:expr, $pointer:expr) => {
+            if fixed {
+                opcode::$fixed::new($file, $pointer, bytes, 0).offset(request.offset).build()
+            } else {
+                opcode::$plain::new($file, $pointer, bytes).offset(request.offset).build()
+            }
+        };
+    }
+    match (file, request.write) {
+        (Named::Registered(at), false) => build!(ReadFixed, Read, types::Fixed(at), memory),
+        (Named::Registered(at), true) => build!(WriteFixed, Write, types::Fixed(at), memory.cast_const()),
+        (Named::Plain(fd), false) => build!(ReadFixed, Read, types::Fd(fd), memory),
+        (Named::Plain(fd), true) => build!(WriteFixed, Write, types::Fd(fd), memory.cast_const()),
+    }
+}
+
+/// Registers memory with a ring; why it was refused is added to `dropped`.
+///
+/// # Safety
+/// The memory must not be freed before it is unregistered or the ring is closed with nothing in flight.
+pub(in crate::method) unsafe fn register_memory(
+    ring: &Ring,
+    memory: &mut Buffer,
+    dropped: &mut Vec<String>,
+) -> bool {
+    if memory.len() > MAX_REGISTERED_BYTES {
+        dropped.push(format!(
+            "registered buffers: {} bytes are more than the kernel registers at once ({MAX_REGISTERED_BYTES})",
+            memory.len()
+        ));
+        return false;
+    }
+    let region = libc::iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() };
+    // SAFETY: the region is all of `memory`, which the caller keeps as long as the kernel may use it.
+    match unsafe { ring.submitter().register_buffers(&[region]) } {
+        Ok(()) => return true,
+        Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => dropped.push(format!(
+            "registered buffers: {} bytes are above the locked-memory limit (ENOMEM; `ulimit -l`: {} KiB)",
+            memory.len(),
+            getrlimit(Resource::Memlock).current.map_or("unlimited".to_owned(), |b| (b / 1024).to_string())
+        )),
+        Err(error) => dropped.push(format!("registered buffers: refused ({error})")),
+    }
+    false
+}
+
+/// Memory of `depth` slots of `block_bytes`, each on a page of its own, and the bytes from one slot to the next.
+///
+/// # Errors
+/// When that is more than can be addressed, or there is no memory for it.
+pub(in crate::method) fn slots(
+    block_bytes: usize,
+    depth: usize,
+    fill: Option<u64>,
+) -> Result<(Buffer, usize), Problem> {
+    let too_large = || {
+        Problem::refused(format!(
+            "--bs {block_bytes} times --iodepth {depth} is more memory than can be addressed"
+        ))
+        .hint("use a smaller --bs or --iodepth")
+    };
+    let stride_bytes = block_bytes.checked_next_multiple_of(SLOT_ALIGNMENT_BYTES).ok_or_else(too_large)?;
+    // A request carries its length in 32 bits, and the kernel moves at most 2 GiB less a page.
+    let memory_bytes =
+        stride_bytes.checked_mul(depth).filter(|_| stride_bytes <= 1 << 31).ok_or_else(too_large)?;
+    let mut memory = Buffer::new(memory_bytes)?;
+    if let Some(seed) = fill {
+        memory.fill(seed);
+    }
+    Ok((memory, stride_bytes))
+}
+
+/// The failure of the system call that submits and waits.
+pub(in crate::method) fn cannot_enter(offset: u64, errno: Errno) -> Failure {
+    Failure::Io { call: "io_uring_enter", offset, errno }
+}
+
+/// The failure of one entry, by the negative number it ended with.
+pub(in crate::method) fn ended_badly(write: bool, offset: u64, result: i32) -> Failure {
+    let call = if write { "io_uring write" } else { "io_uring read" };
+    Failure::Io { call, offset, errno: Errno::from_raw_os_error(result.saturating_neg()) }
 }
 
 /// What is known of the request in a slot.
@@ -123,23 +220,8 @@ impl Uring {
     }
 
     fn with_mode(file: OwnedFd, plan: Plan, mut dropped: Vec<String>) -> Result<Uring, Problem> {
-        let too_large = || {
-            Problem::refused(format!(
-                "--bs {} times --iodepth {} is more memory than can be addressed",
-                plan.block_bytes, plan.depth
-            ))
-            .hint("use a smaller --bs or --iodepth")
-        };
         let ring = Ring::new(plan.depth, plan.mode, &mut dropped)?;
-        let stride_bytes =
-            plan.block_bytes.checked_next_multiple_of(SLOT_ALIGNMENT_BYTES).ok_or_else(too_large)?;
-        // A request carries its length in 32 bits, and the kernel moves at most 2 GiB less a page.
-        let memory_bytes =
-            stride_bytes.checked_mul(plan.depth).filter(|_| stride_bytes <= 1 << 31).ok_or_else(too_large)?;
-        let mut memory = Buffer::new(memory_bytes)?;
-        if plan.writes {
-            memory.fill(plan.seed);
-        }
+        let (memory, stride_bytes) = slots(plan.block_bytes, plan.depth, plan.writes.then_some(plan.seed))?;
         let mut uring = Uring {
             ring,
             file,
@@ -165,24 +247,8 @@ impl Uring {
     }
 
     fn register_memory(&mut self) {
-        if self.memory.len() > MAX_REGISTERED_BYTES {
-            self.dropped.push(format!(
-                "registered buffers: {} bytes are more than the kernel registers at once ({MAX_REGISTERED_BYTES})",
-                self.memory.len()
-            ));
-            return;
-        }
-        let region = libc::iovec { iov_base: self.memory.as_mut_ptr().cast(), iov_len: self.memory.len() };
-        // SAFETY: the region is `self.memory`, which `drop` frees only after it has unregistered it.
-        match unsafe { self.ring.submitter().register_buffers(&[region]) } {
-            Ok(()) => self.registered_memory = true,
-            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => self.dropped.push(format!(
-                "registered buffers: {} bytes are above the locked-memory limit (ENOMEM; `ulimit -l`: {} KiB)",
-                self.memory.len(),
-                getrlimit(Resource::Memlock).current.map_or("unlimited".to_owned(), |b| (b / 1024).to_string())
-            )),
-            Err(error) => self.dropped.push(format!("registered buffers: refused ({error})")),
-        }
+        // SAFETY: `drop` frees `memory` only after it has unregistered it.
+        self.registered_memory = unsafe { register_memory(&self.ring, &mut self.memory, &mut self.dropped) };
     }
 
     /// One read of a block at the start of the region, to learn whether the mode works at all.
@@ -205,23 +271,11 @@ impl Uring {
     #[inline]
     fn entry(&mut self, slot: usize, request: Request) -> squeue::Entry {
         let memory = self.slot_address(slot);
-        let bytes = request.bytes as u32;
-        macro_rules! build {
-            ($fixed:ident, $plain:ident, $file:expr, $pointer:expr) => {
-                if self.registered_memory {
-                    opcode::$fixed::new($file, $pointer, bytes, 0).offset(request.offset).build()
-                } else {
-                    opcode::$plain::new($file, $pointer, bytes).offset(request.offset).build()
-                }
-            };
-        }
-        let entry = match (self.registered_file, request.write) {
-            (true, false) => build!(ReadFixed, Read, types::Fixed(0), memory),
-            (true, true) => build!(WriteFixed, Write, types::Fixed(0), memory.cast_const()),
-            (false, false) => build!(ReadFixed, Read, types::Fd(self.file.as_raw_fd()), memory),
-            (false, true) => build!(WriteFixed, Write, types::Fd(self.file.as_raw_fd()), memory.cast_const()),
+        let file = match self.registered_file {
+            true => Named::Registered(0),
+            false => Named::Plain(self.file.as_raw_fd()),
         };
-        entry.user_data(slot as u64)
+        entry(file, memory, self.registered_memory, request).user_data(slot as u64)
     }
 
     /// Takes everything out of the completion queue. Requests that failed are counted as ended; the first is returned.
@@ -240,9 +294,8 @@ impl Uring {
                 }
                 Err(_) => {
                     slot.arrived_bytes = 0;
-                    let call = if slot.write { "io_uring write" } else { "io_uring read" };
-                    let errno = Errno::from_raw_os_error(-completion.result());
-                    failure = failure.or(Some(Failure::Io { call, offset: slot.offset, errno }));
+                    let ended = ended_badly(slot.write, slot.offset, completion.result());
+                    failure = failure.or(Some(ended));
                 }
             }
         }
@@ -260,7 +313,7 @@ impl Uring {
             if polls || self.ring.has_queued() || self.ring.completions().len() < missing {
                 self.ring.enter(missing).map_err(|errno| {
                     let offset = self.slots.iter().find(|slot| slot.in_flight).map_or(0, |slot| slot.offset);
-                    Failure::Io { call: "io_uring_enter", offset, errno }
+                    cannot_enter(offset, errno)
                 })?;
             }
             self.drain(|completion| {

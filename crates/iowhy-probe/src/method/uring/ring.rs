@@ -29,7 +29,7 @@ const SPINS: u32 = 1000;
 
 /// Who submits and who looks for completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(in crate::method) enum Mode {
     /// We submit by system call, the device interrupts.
     Interrupt,
     /// A kernel thread submits.
@@ -141,7 +141,7 @@ fn build_patiently(entries: u32, mode: Mode, flags: &[Flag]) -> io::Result<IoUri
 }
 
 /// An io_uring instance of one thread.
-pub(super) struct Ring {
+pub(in crate::method) struct Ring {
     io: IoUring,
     mode: Mode,
     /// What `io_uring_enter` is called with: the index of the registered ring, or its descriptor.
@@ -156,7 +156,11 @@ impl Ring {
     ///
     /// # Errors
     /// io_uring is switched off, forbidden or unknown here, or out of memory.
-    pub(super) fn new(depth: usize, mode: Mode, dropped: &mut Vec<String>) -> Result<Ring, Problem> {
+    pub(in crate::method) fn new(
+        depth: usize,
+        mode: Mode,
+        dropped: &mut Vec<String>,
+    ) -> Result<Ring, Problem> {
         let most = MAX_ENTRIES / mode.entries_per_request();
         if !(1..=most).contains(&depth) {
             return Err(Problem::refused(format!(
@@ -183,18 +187,18 @@ impl Ring {
     }
 
     /// For registering files and buffers.
-    pub(super) fn submitter(&self) -> io_uring::Submitter<'_> {
+    pub(in crate::method) fn submitter(&self) -> io_uring::Submitter<'_> {
         self.io.submitter()
     }
 
     /// Whether the device is polled for completions.
     #[cfg(test)]
-    pub(super) fn completions_are_polled(&self) -> bool {
+    pub(in crate::method) fn completions_are_polled(&self) -> bool {
         self.mode == Mode::Iopoll
     }
 
     /// Whether entries wait for [`Ring::enter`].
-    pub(super) fn has_queued(&self) -> bool {
+    pub(in crate::method) fn has_queued(&self) -> bool {
         self.queued > 0
     }
 
@@ -207,7 +211,7 @@ impl Ring {
     /// # Safety
     /// The memory and the descriptor that the entry names stay valid until its completion was taken from
     /// [`Ring::completions`], or until [`Ring::forget_queued`] reported it as never seen by the kernel.
-    pub(super) unsafe fn push(&mut self, entry: &squeue::Entry) -> Result<(), Errno> {
+    pub(in crate::method) unsafe fn push(&mut self, entry: &squeue::Entry) -> Result<(), Errno> {
         let mut queue: SubmissionQueue<'_> = self.io.submission();
         // SAFETY: passed on to the caller.
         unsafe { queue.push(entry) }.map_err(|_| Errno::BUSY)?;
@@ -219,13 +223,13 @@ impl Ring {
 
     /// Takes back the entries that the kernel has not seen; returns their number. They will never complete, and
     /// [`Ring::enter`] no longer submits them: from here on the ring only drains.
-    pub(super) fn forget_queued(&mut self) -> u32 {
+    pub(in crate::method) fn forget_queued(&mut self) -> u32 {
         std::mem::take(&mut self.queued)
     }
 
     /// Hands queued entries to the kernel and waits until `wait` completions lie in the queue, in one system call.
     /// May return earlier (a signal, a partial submission): the caller counts and calls again.
-    pub(super) fn enter(&mut self, wait: usize) -> Result<(), Errno> {
+    pub(in crate::method) fn enter(&mut self, wait: usize) -> Result<(), Errno> {
         let mut flags = self.enter_flags | EnterFlags::GETEVENTS.bits();
         if self.mode == Mode::Sqpoll {
             // Orders our write of the queue's tail before the read of the thread's "I sleep" flag.
@@ -260,7 +264,7 @@ impl Ring {
     }
 
     /// The completions that have arrived.
-    pub(super) fn completions(&mut self) -> CompletionQueue<'_> {
+    pub(in crate::method) fn completions(&mut self) -> CompletionQueue<'_> {
         self.io.completion()
     }
 }

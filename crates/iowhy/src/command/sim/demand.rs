@@ -21,7 +21,7 @@ use crate::cli::SimArgs;
 const COUNTING: Duration = Duration::from_millis(300);
 
 /// What is asked of the machine.
-pub(super) enum Demand {
+pub(in crate::command) enum Demand {
     Workload(Box<Workload>, String),
     Trace { path: PathBuf, options: Options, closed: Option<u32>, most: u64 },
 }
@@ -61,8 +61,29 @@ impl Demand {
         }
     }
 
+    /// A workload, by its text, its name, or a file.
+    ///
+    /// # Errors
+    /// What the text says wrong.
+    pub(in crate::command) fn of_workload(text: &str) -> Result<Demand, Problem> {
+        Ok(Demand::Workload(Box::new(workload(text)?), text.to_owned()))
+    }
+
+    /// A trace in a file, at its own times or by clients.
+    pub(in crate::command) fn of_trace(path: PathBuf, closed: Option<u32>) -> Demand {
+        Demand::Trace { path, options: Options::default(), closed, most: u64::MAX }
+    }
+
+    /// The workload, when it is one.
+    pub(in crate::command) fn workload(&self) -> Option<&Workload> {
+        match self {
+            Demand::Workload(workload, _) => Some(workload),
+            Demand::Trace { .. } => None,
+        }
+    }
+
     /// In a line, as it was given.
-    pub(super) fn words(&self) -> String {
+    pub(in crate::command) fn words(&self) -> String {
         match self {
             Demand::Workload(_, text) => text.clone(),
             Demand::Trace { path, closed, .. } => {
@@ -106,10 +127,27 @@ impl Demand {
         seed: u64,
         warnings: &mut Vec<Warning>,
     ) -> Result<Outcome, Problem> {
+        self.run_first(machine, seed, u64::MAX, warnings)
+    }
+
+    /// Runs the first so many of its requests.
+    ///
+    /// # Errors
+    /// What the machine or the trace refuse.
+    pub(in crate::command) fn run_first(
+        &self,
+        machine: &Machine,
+        seed: u64,
+        first: u64,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Outcome, Problem> {
         let outcome = match self {
+            Demand::Workload(workload, _) if first < workload.requests() => {
+                iowhy_sim::run(machine, workload.load(seed).first(first), seed)?
+            }
             Demand::Workload(workload, _) => iowhy_sim::run(machine, workload.load(seed), seed)?,
             Demand::Trace { path, options, closed, most } => {
-                let mut feed = Feed::open(path, options, *most)?;
+                let mut feed = Feed::open(path, options, first.min(*most))?;
                 feed.check(machine, *closed, warnings)?;
                 let mut load = Load::replay(&mut feed);
                 if let Some(clients) = closed {

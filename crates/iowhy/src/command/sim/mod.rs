@@ -15,7 +15,7 @@ use iowhy_sim::machine::{self, DeviceKind, JoinKind, Machine, ReadAheadKind, UNL
 use iowhy_sim::sweep::{self, Axis, Settings};
 use rayon::prelude::*;
 
-use self::demand::Demand;
+pub(in crate::command) use self::demand::Demand;
 use self::guard::{PATIENCE, fits, named, quick, spoken};
 use crate::cli::{OutputArgs, SimArgs};
 use crate::command::{Ending, path};
@@ -203,7 +203,7 @@ fn read_text(option: &str, path: &Path) -> Result<String, Problem> {
 }
 
 /// `key=value` options.
-fn assignments(option: &str, given: &[String]) -> Result<Settings, Problem> {
+pub(in crate::command) fn assignments(option: &str, given: &[String]) -> Result<Settings, Problem> {
     given
         .iter()
         .map(|text| match text.split_once('=') {

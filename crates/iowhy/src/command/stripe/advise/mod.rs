@@ -1,0 +1,257 @@
+//! `iowhy stripe advise`: measures the disks, simulates the workload on stripes of them, recommends an interleave, and
+//! with `--prove` measures it against others.
+
+pub(crate) mod members;
+pub(crate) mod points;
+mod prove;
+
+use std::path::PathBuf;
+
+use iowhy_core::problem::Problem;
+use iowhy_core::service::ServiceCurve;
+use iowhy_core::units::{self, Bytes};
+use iowhy_core::warning::Warning;
+use iowhy_explain::striping::rules;
+use iowhy_probe::interrupt;
+use iowhy_probe::target::Target;
+use iowhy_probe::target::stripe::parse_interleave;
+use iowhy_sim::sweep::Settings;
+use iowhy_sim::workload::What;
+
+use crate::cli::{OutputArgs, StripeAdviseArgs};
+use crate::command::Ending;
+use crate::command::sim::{self, Demand};
+use crate::output::{self, Outputs};
+use crate::progress::Progress;
+use crate::record::stripe_advice::{AdviceRecord, RuleRecord};
+use crate::render;
+
+/// 8 sectors to 32768, doubling: the range of the test of 1999.
+const USUAL_INTERLEAVES: std::ops::RangeInclusive<u32> = 12..=24;
+const MOST_INTERLEAVES: usize = 64;
+/// A scratch file in each directory, all together.
+const SCRATCH_BYTES: u64 = 768 << 20;
+/// Members whose times differ by more than this are no longer taken for equal.
+const ALIKE: f64 = 1.20;
+/// What a throttle of a control group lets through after a pause: a slice of it (block/blk-throttle.c: HZ / 10).
+const THROTTLE_BURST_S: f64 = 0.1;
+/// A curve that misses its own points by more than this is doubted.
+const GOOD_FIT_PERCENT: f64 = 15.0;
+
+/// Runs the command.
+///
+/// # Errors
+/// Members, workloads and interleaves that cannot be; too little measured to know the disks.
+pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Ending, Problem> {
+    let demand = demand(args)?;
+    let interleaves = interleaves(args.interleave.as_deref())?;
+    let set = sim::assignments("--set", &args.set)?;
+    let plan = prove::Plan::of(args, &demand)?;
+    let outputs = Outputs::open(options)?;
+    interrupt::install();
+    let progress = Progress::new(outputs.quiet());
+    let disks = members::resolve(&args.disks, scratch_bytes(args, &demand)?, &progress)?;
+    let all: Vec<&Target> = disks.iter().collect();
+    outputs.spare(&all)?;
+
+    let measured = members::measure(&disks, args, &progress)?;
+    let mut record = AdviceRecord::new(demand.words(), args.seed, &disks, &measured.members);
+    let Some((curve, doubts)) = representative(&measured, &disks) else {
+        return Err(too_little(&measured));
+    };
+    record.warnings.extend(doubts);
+    record.warnings.extend(measured.warnings);
+    let simulated = points::simulate(
+        &curve,
+        &points::Question {
+            demand: &demand,
+            set: &set,
+            interleaves: &interleaves,
+            disks: disks.len(),
+            seed: args.seed,
+            progress: &progress,
+        },
+    )?;
+    record.warnings.extend(simulated.warnings.clone());
+    record.rules = rules_of(&curve, &demand, disks.len());
+    let pick = points::pick(&simulated, curve.residual_percent <= GOOD_FIT_PERCENT);
+    if let (Some(plan), Some(pick)) = (plan, &pick) {
+        record.proof = prove::run(plan, disks, &simulated, pick, args, &progress)?;
+    }
+    drop(progress);
+    record.fill(curve, simulated, pick);
+    record.interrupted = interrupt::requested();
+    outputs.warn(&record.warnings);
+    let ending = match record.interrupted || record.proof.iter().any(|proof| proof.failure.is_some()) {
+        true => Ending::SomethingFailed,
+        false => Ending::Done,
+    };
+    outputs.finish(&render::stripe::advice_screen(&record, output::width()), &record)?;
+    Ok(ending)
+}
+
+fn demand(args: &StripeAdviseArgs) -> Result<Demand, Problem> {
+    let demand = match (&args.workload, &args.trace) {
+        (Some(text), None) => Demand::of_workload(text)?,
+        (None, Some(path)) => Demand::of_trace(path.clone(), args.closed),
+        (Some(_), Some(_)) => {
+            return Err(Problem::refused("`--workload` and `--trace` are two loads").hint("give one of them"));
+        }
+        (None, None) => {
+            return Err(Problem::refused(
+                "nothing to advise for: neither `--workload` nor `--trace` is given",
+            )
+            .hint(
+                "for example `--workload readers=8,bytes=64k,size=1g,pattern=permuted,requests=2000`; \
+                 `iowhy sim --workload list` shows names and keys",
+            ));
+        }
+    };
+    if args.trace.as_ref() == Some(&PathBuf::from("-")) {
+        return Err(Problem::refused("a trace from stdin can be read once, and every interleave needs it")
+            .hint("write it to a file first"));
+    }
+    Ok(demand)
+}
+
+/// The interleaves that are simulated, in bytes, rising.
+fn interleaves(text: Option<&str>) -> Result<Vec<u64>, Problem> {
+    let mut all: Vec<u64> = match text {
+        None => USUAL_INTERLEAVES.map(|power| 1 << power).collect(),
+        // A range of sizes, or a list that may name sectors.
+        Some(text) if text.contains("..") => units::parse_sizes("--interleave", text)?,
+        Some(text) => text
+            .split(',')
+            .map(str::trim)
+            .filter(|item| !item.is_empty())
+            .map(|item| parse_interleave("--interleave", item))
+            .collect::<Result<_, Problem>>()?,
+    };
+    for bytes in &all {
+        parse_interleave("--interleave", &bytes.to_string())?;
+    }
+    all.sort_unstable();
+    all.dedup();
+    match all.len() {
+        0 => {
+            Err(Problem::refused("`--interleave` names none").hint("for example `--interleave 4k..1m,126s`"))
+        }
+        1..=MOST_INTERLEAVES => Ok(all),
+        many => Err(Problem::refused(format!("`--interleave` names {many}; {MOST_INTERLEAVES} is the most"))
+            .hint("give fewer, or a range that doubles: `4k..16m`")),
+    }
+}
+
+/// Bytes of scratch files, all together: room for the workload's file.
+fn scratch_bytes(args: &StripeAdviseArgs, demand: &Demand) -> Result<u64, Problem> {
+    if let Some(text) = &args.size {
+        return units::parse_bytes_nonzero("--size", text);
+    }
+    Ok(match demand.workload().map(|workload| &workload.what) {
+        Some(What::Region { size, .. }) => (*size).clamp(SCRATCH_BYTES / 4, 4 * SCRATCH_BYTES),
+        _ => SCRATCH_BYTES,
+    })
+}
+
+/// The curve that stands for all: that of the medians over members where they are alike, else the slowest member's, which a
+/// stripe waits for. With what is to be said of it.
+fn representative(measured: &members::Outcome, disks: &[Target]) -> Option<(ServiceCurve, Vec<Warning>)> {
+    let known: Vec<ServiceCurve> =
+        measured.members.iter().map(|member| member.curve).collect::<Option<Vec<_>>>()?;
+    let size_bytes = known.iter().map(|curve| curve.size_bytes).min()?;
+    let slowness: Vec<f64> =
+        measured.members.iter().map(|member| member.slowness(&measured.pooled)).collect();
+    let least = slowness.iter().copied().fold(f64::INFINITY, f64::min);
+    let (slowest, most) = slowness.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let mut warnings = Vec::new();
+    let curve = match measured.pooled_curve.filter(|_| most <= ALIKE * least) {
+        Some(curve) => curve,
+        None => {
+            warnings.push(Warning::new(
+                "members-differ",
+                format!(
+                    "the members differ: the slowest takes {:.2} times as long as the fastest; all are simulated as `{}`, \
+                     the slowest, which a stripe waits for",
+                    most / least,
+                    disks[slowest].facts.name
+                ),
+            ));
+            known[slowest]
+        }
+    };
+    let mut curve = ServiceCurve { size_bytes, ..curve };
+    if measured.throttled && curve.access_ns == 0.0 && curve.per_byte_ns == 0.0 {
+        curve.burst_s = THROTTLE_BURST_S;
+        warnings.push(Warning::new(
+            "throttled-disks",
+            "a control group throttles these disks: what is advised is for the throttle, which lets a tenth of a second's \
+             worth through at once after a pause",
+        ));
+    }
+    if curve.residual_percent > GOOD_FIT_PERCENT {
+        warnings.push(
+            Warning::new(
+                "poor-fit",
+                format!("the fitted curve misses the measured sizes by {:.0} %", curve.residual_percent),
+            )
+            .next("a longer `--budget`, or an idle machine; `--prove` measures instead of predicting"),
+        );
+    }
+    Some((curve, warnings))
+}
+
+fn too_little(measured: &members::Outcome) -> Problem {
+    match measured.members.iter().find_map(|member| member.failure.clone()) {
+        Some(failure) => Problem::failed(format!("a member could not be measured: {failure}"))
+            .hint("`iowhy bench --state direct MEMBER` shows it alone"),
+        None => Problem::failed("interrupted before the disks were known: nothing to simulate")
+            .hint("raise `--budget` on slow disks, and let it end"),
+    }
+}
+
+/// The published rules, from the curve.
+fn rules_of(curve: &ServiceCurve, demand: &Demand, disks: usize) -> Vec<RuleRecord> {
+    let (outstanding, request_bytes) = match demand.workload() {
+        Some(workload) => (f64::from(workload.clients), workload.request_bytes() as f64),
+        None => (f64::NAN, f64::NAN),
+    };
+    let positioning_ns = match curve.access_ns {
+        ns if ns > 0.0 => ns,
+        _ if curve.most_requests_per_second > 0.0 => 1e9 / curve.most_requests_per_second,
+        _ => 0.0,
+    };
+    let inputs = rules::Inputs {
+        positioning_s: positioning_ns / 1e9,
+        bytes_per_second: curve.media_bytes_per_second(),
+        outstanding,
+        request_bytes,
+        disks: disks as f64,
+    };
+    let unknown = rules::Inputs { outstanding: 1.0, ..inputs };
+    let rule = |id: &'static str, name: &'static str, bytes: Option<f64>| RuleRecord {
+        id,
+        name,
+        interleave_bytes: bytes.map(|bytes| (bytes / 512.0).round().max(1.0) * 512.0),
+    };
+    vec![
+        rule(
+            "chen-patterson",
+            "Chen, Patterson 1990: S P X (L - 1) + 0.5 KB, S = 1/4",
+            rules::chen_patterson(&inputs),
+        ),
+        rule(
+            "chen-patterson-unknown",
+            "the same, concurrency unknown: 2/3 P X",
+            rules::chen_patterson_unknown(&unknown),
+        ),
+        rule("lee-katz", "Lee, Katz 1991: sqrt(P X (L - 1) request / N)", rules::lee_katz(&inputs)),
+    ]
+}
+
+/// Words for a size in a message.
+fn words(bytes: u64) -> String {
+    Bytes(bytes).to_string()
+}
+
+/// Settings as text.
+type Set = Settings;

@@ -1,0 +1,71 @@
+//! The records of `stripe`: what the rules say of a stripe.
+
+use iowhy_core::volume::Volume;
+use iowhy_core::warning::Warning;
+use iowhy_explain::striping::Lint;
+use iowhy_explain::striping::places::Places;
+use serde::Serialize;
+
+use super::SCHEMA;
+
+/// The result of `stripe lint`.
+#[derive(Debug, Serialize)]
+pub struct LintRecord {
+    /// Version of the format.
+    pub schema: u32,
+    /// Version of iowhy.
+    pub iowhy: &'static str,
+    /// `stripe lint`.
+    pub command: &'static str,
+    /// What was looked at, in words.
+    pub subject: String,
+    /// The volume that was recognised; null where it was only described, or none is there.
+    pub volume: Option<Volume>,
+    /// Where the file system puts things.
+    pub places: Option<PlacesRecord>,
+    /// What the rules say; null where nothing takes turns.
+    pub lint: Option<Lint>,
+    /// What could not be known.
+    pub warnings: Vec<Warning>,
+}
+
+/// Where a file system puts things.
+#[derive(Debug, Serialize)]
+pub struct PlacesRecord {
+    /// `ffs`, `ext4`, `xfs`, `btrfs` or `none`.
+    pub file_system: &'static str,
+    /// Bytes of a group; 0 where nothing repeats.
+    pub group_bytes: u64,
+    /// Groups.
+    pub groups: u64,
+    /// Files begin at multiples of this.
+    pub alignment_bytes: u64,
+}
+
+impl PlacesRecord {
+    /// The figures of a layout.
+    pub fn of(places: &Places) -> PlacesRecord {
+        PlacesRecord {
+            file_system: places.name,
+            group_bytes: places.group_bytes,
+            groups: places.groups,
+            alignment_bytes: places.alignment_bytes,
+        }
+    }
+}
+
+impl LintRecord {
+    /// A record without a verdict yet.
+    pub fn new(subject: String, volume: Option<Volume>, warnings: Vec<Warning>) -> LintRecord {
+        LintRecord {
+            schema: SCHEMA,
+            iowhy: env!("CARGO_PKG_VERSION"),
+            command: "stripe lint",
+            subject,
+            volume,
+            places: None,
+            lint: None,
+            warnings,
+        }
+    }
+}

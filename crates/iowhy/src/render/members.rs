@@ -1,0 +1,130 @@
+//! How work was spread over the members of a stripe or the devices under a volume: one line a cell.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use iowhy_core::units::Bytes;
+
+use crate::record::member::MemberRecord;
+use crate::render::paragraph;
+use crate::render::table::{Align, layout};
+
+const DIM: Style = Style::new().dimmed();
+const BOLD: Style = Style::new().bold();
+
+/// More members than this are shown by the least and the most of them.
+const MOST_IN_A_ROW: usize = 6;
+
+/// A table over cells, each with its members; empty when none has any.
+pub fn table(cells: &[(String, &[MemberRecord])]) -> String {
+    let moved = |member: &MemberRecord| member.moved().is_none_or(|bytes| bytes > 0);
+    let cells: Vec<&(String, &[MemberRecord])> =
+        cells.iter().filter(|(_, members)| members.iter().any(moved)).collect();
+    let Some((_, first)) = cells.first() else { return String::new() };
+    let rows: Vec<Vec<String>> = cells.iter().map(|(name, members)| row(name, members)).collect();
+    let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
+    let mut text = format!("\n{BOLD}members{BOLD:#}\n");
+    text.push_str(&layout(&["cell", "bytes", "most / mean", "requests", "busy"], &align, &rows));
+    let names: Vec<String> =
+        first.iter().enumerate().map(|(index, member)| format!("{} {}", index + 1, member.name)).collect();
+    let asked = first.iter().all(|member| member.bytes.is_some());
+    let what = if asked { "sent to each member" } else { "moved by each device" };
+    text.push_str(&format!("{DIM}"));
+    text.push_str(&paragraph::wrap(
+        &format!(
+            "bytes and requests {what}, in order: {}; busy: share of the time in which its device had a request in flight",
+            names.join(", ")
+        ),
+        paragraph::MOST_WIDTH.min(100),
+        "",
+        "",
+    ));
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    let _ = writeln!(text, "{DIM:#}");
+    text
+}
+
+fn row(name: &str, members: &[MemberRecord]) -> Vec<String> {
+    let all =
+        |of: &dyn Fn(&MemberRecord) -> Option<f64>| members.iter().map(of).collect::<Option<Vec<f64>>>();
+    let moved = all(&|member| member.moved().map(|bytes| bytes as f64));
+    let total: f64 = moved.iter().flatten().sum();
+    let bytes = match &moved {
+        Some(moved) if total > 0.0 => percents(moved.iter().map(|bytes| bytes / total)),
+        Some(_) => "none".to_owned(),
+        None => "-".to_owned(),
+    };
+    let requests = all(&|member| member.requests.or(member.device_requests).map(|count| count as f64));
+    vec![
+        name.to_owned(),
+        bytes,
+        moved.as_deref().and_then(imbalance).map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
+        requests.map_or_else(|| "-".to_owned(), |requests| listed(&requests, |count| format!("{count:.0}"))),
+        all(&|member| member.device_busy_share)
+            .map_or_else(|| "-".to_owned(), |busy| percents(busy.into_iter())),
+    ]
+}
+
+/// The most over the mean; `None` when nothing was moved.
+pub fn imbalance(moved: &[f64]) -> Option<f64> {
+    let total: f64 = moved.iter().sum();
+    let most = moved.iter().copied().fold(0.0, f64::max);
+    (total > 0.0).then(|| most * moved.len() as f64 / total)
+}
+
+fn percents(shares: impl Iterator<Item = f64>) -> String {
+    format!(
+        "{} %",
+        listed(&shares.map(|share| share * 100.0).collect::<Vec<_>>(), |share| format!("{share:.0}"))
+    )
+}
+
+/// `33 / 34 / 33`, or `3 to 90` where they are many.
+fn listed(values: &[f64], show: impl Fn(f64) -> String) -> String {
+    if values.len() <= MOST_IN_A_ROW {
+        return values.iter().map(|value| show(*value)).collect::<Vec<_>>().join(" / ");
+    }
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    format!("{} to {}", show(least), show(most))
+}
+
+/// `3 members, turns of 64 KiB`: what a stripe is, in a few words.
+pub fn in_words(facts: &iowhy_core::environment::StripeFacts) -> String {
+    format!("{} members that take turns of {}", facts.members.len(), Bytes(facts.interleave_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(name: &str, bytes: u64, busy: Option<f64>) -> MemberRecord {
+        MemberRecord {
+            name: name.into(),
+            requests: Some(bytes / 4096),
+            bytes: Some(bytes),
+            device_requests: None,
+            device_bytes: None,
+            device_busy_share: busy,
+        }
+    }
+
+    #[test]
+    fn shares_imbalance_and_unknowns() {
+        let members = [member("a", 3 * 4096, Some(0.5)), member("b", 4096, None)];
+        let text = table(&[("pread cold".into(), &members[..]), ("nothing".into(), &[])]);
+        let row = text.lines().find(|line| line.starts_with("pread")).unwrap();
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>().join(" "), "pread cold 75 / 25 % 1.50 3 / 1 -");
+        assert!(text.lines().all(|line| crate::render::table::visible_width(line) <= 100), "{text}");
+        assert_eq!(table(&[("nothing".into(), &[])]), "");
+    }
+
+    #[test]
+    fn many_members_are_shown_by_their_ends() {
+        let members: Vec<MemberRecord> = (1..=9).map(|n| member("m", n * 4096, Some(0.1))).collect();
+        assert!(table(&[("c".into(), &members)]).contains("2 to 20 %"));
+        assert_eq!(imbalance(&[0.0, 0.0]), None);
+    }
+}

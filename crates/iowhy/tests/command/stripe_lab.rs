@@ -1,0 +1,141 @@
+//! Stripes over slow disks: loop devices throttled by a control group (version 1). Root only; everything that is set up here is
+//! taken down again, also when a test fails.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::common::{MIB, binary, directory, full_file, text};
+
+/// Where a version 1 control group for block devices is made.
+const BLKIO: &str = "/sys/fs/cgroup/blkio";
+
+/// Throttled loop devices, and the control group that throttles whoever is in it.
+struct Lab {
+    loops: Vec<PathBuf>,
+    group: PathBuf,
+    _files: TempDir,
+}
+
+impl Lab {
+    /// So many loop devices of `bytes`, each limited to these reads a second and bytes a second; or the reason why not.
+    fn new(many: usize, bytes: u64, requests: u64, rate: u64) -> Result<Lab, String> {
+        if !rustix::process::geteuid().is_root() {
+            return Err("throttled loop devices need root".into());
+        }
+        if !Path::new(BLKIO).join("blkio.throttle.read_bps_device").exists() {
+            return Err("no control group of version 1 throttles block devices here".into());
+        }
+        let files = directory();
+        let group = Path::new(BLKIO).join(format!("iowhy-test-{}", std::process::id()));
+        fs::create_dir(&group).map_err(|error| format!("no control group can be made: {error}"))?;
+        // From here on dropping it takes down what there is.
+        let mut lab = Lab { loops: Vec::new(), group, _files: files };
+        for number in 0..many {
+            let file = full_file(lab._files.path(), &format!("disk-{number}"), bytes);
+            let made = Command::new("losetup")
+                .args(["--show", "--find", "--read-only", "--direct-io=on"])
+                .arg(&file)
+                .output()
+                .map_err(|error| format!("no losetup: {error}"))?;
+            if !made.status.success() {
+                return Err(format!("no loop device: {}", String::from_utf8_lossy(&made.stderr)));
+            }
+            let device = PathBuf::from(String::from_utf8_lossy(&made.stdout).trim());
+            lab.loops.push(device.clone());
+            let name = device.file_name().unwrap().to_string_lossy().into_owned();
+            let number =
+                fs::read_to_string(format!("/sys/block/{name}/dev")).map_err(|error| error.to_string())?;
+            for (key, limit) in [("read_bps_device", rate), ("read_iops_device", requests)] {
+                fs::write(
+                    lab.group.join(format!("blkio.throttle.{key}")),
+                    format!("{} {limit}", number.trim()),
+                )
+                .map_err(|error| format!("no throttle: {error}"))?;
+            }
+        }
+        Ok(lab)
+    }
+
+    /// Runs the binary inside the group.
+    fn run(&self, args: &[&str]) -> std::process::Output {
+        let iowhy = binary();
+        Command::new("sh")
+            .args(["-c", "echo $$ > \"$0\"/cgroup.procs && exec \"$@\""])
+            .arg(&self.group)
+            .arg(iowhy.get_program())
+            .args(args)
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for device in &self.loops {
+            let _ = Command::new("losetup").arg("-d").arg(device).status();
+        }
+        let _ = fs::remove_dir(&self.group);
+    }
+}
+
+/// The throttle decides the times here, so that a busy machine changes little; the bounds are wide all the same.
+#[test]
+fn advice_on_throttled_disks_is_held_against_measured_stripes() {
+    let lab = match Lab::new(3, 32 * MIB, 200, 20 * MIB) {
+        Ok(lab) => lab,
+        Err(reason) => {
+            eprintln!("skipped: {reason}");
+            return;
+        }
+    };
+    let disks: Vec<&str> = lab.loops.iter().map(|device| text(device)).collect();
+    let load = "readers=6,bytes=64k,size=90m,pattern=permuted,requests=200,method=direct";
+    let args = [
+        "--workload",
+        load,
+        "--interleave",
+        "8k,64k,1m",
+        "--prove=all",
+        "--budget",
+        "8s",
+        "--runtime",
+        "2500ms",
+    ];
+    let output = lab.run(&[&["stripe", "advise"], &disks[..], &args[..], &["--json", "-"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let shares: Vec<(u64, f64)> = record["proof"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|proof| {
+            (proof["interleave_bytes"].as_u64().unwrap(), proof["of_fastest"]["value"].as_f64().unwrap())
+        })
+        .collect();
+    let pick = record["pick"]["interleave_bytes"].as_u64().unwrap();
+    let of = |bytes: u64| shares.iter().find(|(interleave, _)| *interleave == bytes).unwrap().1;
+    assert!(of(pick) > 0.6, "the pick is among the fast ones: {pick} {shares:?}");
+    assert!(of(8192) < 0.75, "each request of 64 KiB is three there: {shares:?}");
+    assert_ne!(pick, 8192);
+    let busy = record["proof"][0]["members"][0]["device_bytes"].as_u64();
+    assert!(
+        busy.is_some_and(|bytes| bytes > 0),
+        "the devices' own counters: {}",
+        record["proof"][0]["members"]
+    );
+    let loops = lab.loops.clone();
+    let group = lab.group.clone();
+    drop(lab);
+    assert!(!group.exists());
+    for device in loops {
+        let name = device.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(
+            !Path::new(&format!("/sys/block/{name}/loop/backing_file")).exists(),
+            "{device:?} is detached"
+        );
+    }
+}
