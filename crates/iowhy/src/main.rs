@@ -46,6 +46,7 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
         (Some(Command::Mrc(args)), _) => command::mrc::run(args, &cli.output),
         (Some(Command::Trace(args)), _) => command::trace::run(args, &cli.output),
         (Some(Command::Sim(args)), _) => command::sim::run(args, &cli.output),
+        (Some(Command::Tree(args)), _) => command::tree::run(args, &cli.output),
         (Some(Command::Classic(args)), _) => command::classic::run(args, &cli.output),
         (None, given) => {
             // A `--` with nothing behind it is not seen by the parser.
@@ -70,6 +71,7 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Mrc(_) => ("mrc", "iowhy mrc [OPTIONS] FILE"),
         Command::Trace(_) => ("trace", "iowhy trace stat|head|convert|formats ..."),
         Command::Sim(_) => ("sim", "iowhy sim [OPTIONS]"),
+        Command::Tree(_) => ("tree", "iowhy tree [OPTIONS] [DIR]"),
         Command::Classic(_) => ("classic", "iowhy classic [OPTIONS] [NAME] [PATH]"),
     };
     let of_attach = matches!(command, Command::Attach(_)) && WatchArgs::of_attach(what);
@@ -102,7 +104,8 @@ fn usage(error: &clap::Error) -> ExitCode {
         .skip_while(|word| word.starts_with('-'));
     if let (2, Some(word)) = (error.exit_code(), words.next())
         && command::watch::is_program(&word)
-        && !["bench", "attach", "explain", "mrc", "trace", "sim", "classic", "help"].contains(&word.as_str())
+        && !["bench", "attach", "explain", "mrc", "trace", "sim", "tree", "classic", "help"]
+            .contains(&word.as_str())
     {
         complain_hint(&format!("to run the program `{word}` and watch it: `iowhy -- {word} ...`"));
     }

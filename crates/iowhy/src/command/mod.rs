@@ -11,6 +11,7 @@ pub mod path;
 mod shared;
 pub mod sim;
 pub mod trace;
+pub mod tree;
 pub mod watch;
 mod witness;
 

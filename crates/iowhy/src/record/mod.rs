@@ -7,6 +7,7 @@
 pub mod classic;
 mod path;
 pub mod sim;
+pub mod tree;
 pub mod watch;
 
 pub use path::{

@@ -66,6 +66,17 @@ fn table(section: &Section, record: &ClassicRecord, width: usize) -> String {
         .filter(|row| row.key.get("table").and_then(|v| v.as_str()) == Some(section.id.as_str()))
         .collect();
     let mut text = format!("\n{BOLD}{}{BOLD:#}\n", wrap(&section.title, width, "", "").trim_end());
+    if let Some(grid) = &section.grid {
+        let header: Vec<&str> =
+            std::iter::once(section.label.as_str()).chain(grid.header.iter().map(String::as_str)).collect();
+        let mut align = vec![Align::Right; header.len()];
+        align[0] = Align::Left;
+        text.push_str(&layout(&header, &align, &grid.lines));
+        for said in &section.said {
+            text.push_str(&wrap(said, width, "  ", "    "));
+        }
+        return text;
+    }
     let has = |present: &dyn Fn(&RowRecord) -> bool| rows.iter().any(|row| present(row));
     let (then, now, model) =
         (has(&|r| r.published.is_some()), has(&|r| r.measured.is_some()), has(&|r| r.model.is_some()));

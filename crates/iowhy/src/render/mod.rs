@@ -12,5 +12,6 @@ pub mod path;
 pub mod sim;
 pub mod table;
 pub mod trace;
+pub mod tree;
 pub mod watch;
 pub mod witness;

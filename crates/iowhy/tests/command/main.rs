@@ -18,6 +18,7 @@ mod scripted;
 mod sim;
 mod trace;
 mod traps;
+mod tree;
 mod watch;
 mod watch_harm;
 mod watch_record;
