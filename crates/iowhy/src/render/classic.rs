@@ -21,7 +21,9 @@ const MOST_WIDTH: usize = 100;
 /// The whole experiment.
 pub fn screen(record: &ClassicRecord, width: usize) -> String {
     let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
-    let mut text = format!("{BOLD}{}: {}{BOLD:#}\n", record.name, record.title);
+    let title = wrap(&format!("{}: {}", record.name, record.title), width, "", "  ");
+    let rule = "=".repeat(title.lines().map(visible_width).max().unwrap_or(0));
+    let mut text = format!("{BOLD}{}{BOLD:#}\n{DIM}{rule}{DIM:#}\n", title.trim_end());
     text.push_str(&wrap(&record.source, width, "  then: ", "        "));
     text.push_str(&wrap(&record.machine, width, "        ", "        "));
     for (index, facts) in record.targets.iter().enumerate() {

@@ -282,6 +282,20 @@ fn conclude(record: &mut ClassicRecord, experiment: &Experiment, gains: &Gains) 
             "Then mlock was serialised within the process: 107 s for 70 s is {:.0} % of the overlap of two disks lost.",
             lost * 100.0
         ));
+        let model = |method: Method| {
+            let of = |row: &&RowRecord| {
+                row.key.get("table").is_some_and(|t| t == "times")
+                    && row.key.get("method").is_some_and(|m| m == method.id())
+            };
+            record.rows.iter().find(of).and_then(|row| row.model)
+        };
+        if let (Some(locked), Some(free)) = (model(Method::MmapLock), model(Method::Mmap)) {
+            record.verdicts.push(format!(
+                "In the simulator the lock alone makes {} of {}: one disk stands still while the other is read.",
+                units::time(locked),
+                units::time(free)
+            ));
+        }
     }
     let gain = |method: Method| {
         gains.iter().find(|(index, _)| WAYS[*index].0 == method).and_then(|(_, gain)| gain.as_ref())

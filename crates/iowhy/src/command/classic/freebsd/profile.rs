@@ -38,7 +38,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut ClassicRecord, cells: &[Cell<'_>]
     }
     let meaning = Arc::new(Meaning::new());
     let mut grid = Grid {
-        header: ["read", "self", "self per read", "total per read"].map(str::to_owned).to_vec(),
+        header: ["self", "self per read", "total per read"].map(str::to_owned).to_vec(),
         lines: Vec::new(),
     };
     for (key, words) in keys {
@@ -81,9 +81,12 @@ fn one(record: &mut ClassicRecord, grid: &mut Grid, words: &str, run: &CellRun, 
         let (Some(own), Some(total)) = (cost(function.own, read_ns), cost(function.total, read_ns)) else {
             continue;
         };
+        if index == 0 {
+            let nothing = || String::new();
+            grid.lines.push(vec![format!("{words}, {n} samples"), nothing(), nothing(), nothing()]);
+        }
         grid.lines.push(vec![
-            function.name.clone(),
-            if index == 0 { words.to_owned() } else { String::new() },
+            format!("  {}", function.name),
             format!("{:.1} %", function.own.value().unwrap_or(0.0) * 100.0),
             units::estimate_narrow(&own),
             units::time(total.value),

@@ -37,55 +37,55 @@ const HYPOTHESES: [Hypothesis; 11] = [
     },
     Hypothesis {
         id: "groups-28032",
-        words: "group size: 28032 sectors, a multiple of 3 x 128 and not of 3 x 2048, from a label with a real disk's geometry",
+        words: "28032 sectors, a multiple of 3 x 128 and not of 3 x 2048, from a label with a real disk's geometry",
         settings: &[("layout.group_sectors", "28032")],
         load: "",
     },
     Hypothesis {
         id: "groups-24m",
-        words: "group size: 24 MiB, a multiple of three times every interleave but 126 and 32768",
+        words: "24 MiB, a multiple of three times every interleave but 126 and 32768",
         settings: &[("layout.group_sectors", "49152")],
         load: "",
     },
     Hypothesis {
         id: "data-only",
-        words: "placement: names and inodes cost nothing, files lie one behind the other",
+        words: "names and inodes cost nothing, files lie one behind the other",
         settings: &[("layout.kind", "extent"), ("cache.block_bytes", "1k")],
         load: "",
     },
     Hypothesis {
         id: "sequence",
-        words: "placement: each list is of files that were made one after the other",
+        words: "each list is of files that were made one after the other",
         settings: &[],
         load: ",order=created",
     },
     Hypothesis {
         id: "no-buffer",
-        words: "track buffer: the drives do not read on behind a read",
+        words: "the drives do not read on behind a read",
         settings: &[("device.buffer_read_ahead", "no")],
         load: "",
     },
     Hypothesis {
         id: "cache-1.7m",
-        words: "cache share: 1.7 MiB, a twentieth of the memory",
+        words: "1.7 MiB of cache, a twentieth of the memory",
         settings: &[("cache.bytes", "1744k")],
         load: "",
     },
     Hypothesis {
         id: "cache-24m",
-        words: "cache share: 24 MiB, enough for the names of all files",
+        words: "24 MiB of cache, enough for the names of all files",
         settings: &[("cache.bytes", "24m")],
         load: "",
     },
     Hypothesis {
         id: "lock-step",
-        words: "lock-step: no reader goes on before all have their file",
+        words: "no reader goes on before all have their file",
         settings: &[],
         load: ",lockstep=yes",
     },
     Hypothesis {
         id: "fcfs",
-        words: "order at the disks: first come, first served, instead of by place",
+        words: "at the disks first come, first served, instead of by place",
         settings: &[("scheduler.order", "fcfs")],
         load: "",
     },
@@ -218,38 +218,46 @@ fn published_share(table: &Table, interleave: u64) -> Option<f64> {
 }
 
 fn fill_published(record: &mut ClassicRecord, table: &Table, points: &[Point], times: &[Option<f64>]) {
-    record.section(
-        "interleave",
-        "Time over that at interleave 2048, by interleave in blocks of 512 bytes",
-        "interleave",
-    );
+    record.section("interleave", "Time to complete, by interleave in blocks of 512 bytes", "interleave");
     let model = shares(points, times);
+    let mut grid = Grid {
+        header: ["then", "over 2048", "model", "over 2048", "error"].map(str::to_owned).to_vec(),
+        lines: Vec::new(),
+    };
+    let mut notes = Vec::new();
     for row in 0..table.rows.len() {
         let Some(interleave) = sectors(table, row) else { continue };
         let at = points.iter().position(|(other, _)| *other == interleave);
         let model_ns = at.and_then(|at| times.get(at).copied().flatten());
         let posted = table.figure(row, "time");
-        let mut remarks: Vec<String> = posted.map(units::time).into_iter().collect();
-        remarks.extend(model_ns.map(|ns| format!("model {}", units::time(ns))));
-        remarks.extend(table.text(row, "notes").filter(|note| !note.is_empty()).map(str::to_owned));
-        record.row(
-            RowRecord::new(
-                "interleave",
-                interleave.to_string(),
-                "time over that of interleave 2048",
-                Unit::Ratio,
-            )
+        let note = table.text(row, "notes").unwrap_or_default();
+        let label = interleave.to_string();
+        let one = RowRecord::new("interleave", label, "time over that of interleave 2048", Unit::Ratio)
             .key("interleave_sectors", interleave)
             .key("published_ns", posted)
             .key("model_ns", model_ns)
             .then(posted.zip(published(table, REFERENCE)).map(|(time, best)| time / best))
             .model(at.and_then(|at| model.get(at).copied().flatten()))
-            .remark(remarks.join("; ")),
-        );
+            .remark(note);
+        let text = |value: Option<f64>, of: &dyn Fn(f64) -> String| value.map_or_else(|| "-".to_owned(), of);
+        grid.lines.push(vec![
+            interleave.to_string(),
+            text(posted, &units::time),
+            text(one.published, &|share| format!("{share:.2}")),
+            text(model_ns, &units::time),
+            text(one.model, &|share| format!("{share:.2}")),
+            text(one.error_percent, &|error| format!("{error:+.0} %")),
+        ]);
+        if !note.is_empty() {
+            notes.push(format!("{interleave}: {note}"));
+        }
+        record.row(one);
     }
+    record.grid(grid);
+    record.say(format!("Notes of the post: {}.", notes.join("; ")));
     record.say(
         "model: three simulated ST32171W behind one bus, 30 readers of 1000 files of 1.2 million. The post names neither \
-         the disks nor the cache, so that times are of another size: shares are to be compared.",
+         the disks nor the cache, so that times are of another size: shares (`over 2048`) are to be compared.",
     );
 }
 
