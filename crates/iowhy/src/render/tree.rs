@@ -97,8 +97,8 @@ fn phases(record: &TreeRecord, width: usize) -> String {
         let text = phase_table(record, with_first, with_device);
         let fits = text.lines().all(|line| visible_width(line) <= width);
         if fits || !(with_first || with_device) {
-            let below = if with_device { String::new() } else { wrap(&devices(record), width, "  ", "  ") };
-            return text + &below;
+            let below = if with_device { String::new() } else { devices(record) };
+            return if below.is_empty() { text } else { text + &wrap(&below, width, "  ", "  ") };
         }
     }
     String::new()
@@ -137,10 +137,23 @@ fn phase_table(record: &TreeRecord, with_first: bool, with_device: bool) -> Stri
 
 /// What the device moved, in a sentence.
 fn devices(record: &TreeRecord) -> String {
-    let moved: Vec<String> =
-        record.phases.iter().map(|phase| format!("{} {}", phase.phase, device(phase))).collect();
-    format!("device in the last round, whoever asked: {}", moved.join("; "))
+    let moved: Vec<String> = record
+        .phases
+        .iter()
+        .map(|phase| (phase, device(phase)))
+        .filter(|(_, moved)| moved != NOTHING && moved != UNKNOWN)
+        .map(|(phase, moved)| format!("{} {moved}", phase.phase))
+        .collect();
+    match moved.as_slice() {
+        [] => String::new(),
+        moved => format!("device in the last round, whoever asked: {}", moved.join("; ")),
+    }
 }
+
+/// No byte moved.
+const NOTHING: &str = "nothing";
+/// There are no counters.
+const UNKNOWN: &str = "-";
 
 fn name(phase: &PhaseRecord) -> String {
     match (&phase.state, phase.state_verified) {
@@ -153,13 +166,13 @@ fn name(phase: &PhaseRecord) -> String {
 
 /// What the device moved in the last round.
 fn device(phase: &PhaseRecord) -> String {
-    let Some(last) = phase.samples.last() else { return "-".to_owned() };
+    let Some(last) = phase.samples.last() else { return UNKNOWN.to_owned() };
     match (last.device_read_bytes, last.device_write_bytes) {
-        (Some(0), Some(0)) => "nothing".to_owned(),
+        (Some(0), Some(0)) => NOTHING.to_owned(),
         (Some(read), Some(0)) => format!("{} read", Bytes(read)),
         (Some(0), Some(written)) => format!("{} written", Bytes(written)),
         (Some(read), Some(written)) => format!("{} read, {} written", Bytes(read), Bytes(written)),
-        _ => "-".to_owned(),
+        _ => UNKNOWN.to_owned(),
     }
 }
 

@@ -37,7 +37,7 @@ const HYPOTHESES: [Hypothesis; 11] = [
     },
     Hypothesis {
         id: "groups-28032",
-        words: "28032 sectors, a multiple of 3 x 128 and not of 3 x 2048, from a label with a real disk's geometry",
+        words: "28032 sectors, a multiple of 3 x 128 and not of 3 x 2048, as a label with a real disk's geometry may give; the post says 32768",
         settings: &[("layout.group_sectors", "28032")],
         load: "",
     },
@@ -376,8 +376,8 @@ const AHEAD: &str = "1m";
 pub(super) fn large(lab: &Lab<'_>, record: &mut ClassicRecord) -> Result<(), Problem> {
     record.section("large", "One file of 64 MiB on the same disks: model, by interleave", "interleave");
     let [newfs, ..] = &HYPOTHESES;
-    let mut grid = Grid::default();
-    grid.lines = LARGE.iter().map(|interleave| vec![interleave.to_string()]).collect();
+    let lines = LARGE.iter().map(|interleave| vec![interleave.to_string()]).collect();
+    let mut grid = Grid { header: Vec::new(), lines };
     let mut rates: Vec<Vec<Option<f64>>> = Vec::new();
     for (id, word, load) in LARGE_LOADS {
         grid.header.push(word.to_owned());
