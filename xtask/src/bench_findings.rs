@@ -14,7 +14,7 @@ use std::time::Instant;
 use iowhy::meaning::Meaning;
 use iowhy_cases::{Case, Skip, Stage, Variant, catalogue};
 use iowhy_core::estimate::Estimate;
-use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::finding::{Finding, FindingId, Gain};
 use iowhy_core::profile::Profile;
 use iowhy_core::rng::Rng;
 use iowhy_core::stats;
@@ -232,9 +232,15 @@ fn named(profile: &Profile, meaning: &Meaning) -> Vec<Named> {
     let one = |finding: &Finding| Named {
         id: finding.id.id().to_owned(),
         share: finding.share,
-        gain: finding.gain.as_ref().map(|gain| [gain.low, gain.predicted, gain.high]),
+        gain: finding.gain,
     };
     findings.iter().map(one).collect()
+}
+
+/// A predicted gain as the table shows it: `+` where there is no upper end.
+fn foretold(gain: Gain) -> String {
+    let open = if gain.open_above { "+" } else { "" };
+    format!("{:.2} [{:.2}, {:.2}{open}]", gain.predicted, gain.low, gain.high)
 }
 
 /// One finding of a record.
@@ -243,8 +249,7 @@ struct Named {
     id: String,
     /// Part of the wall time.
     share: f64,
-    /// Low end, most likely value, high end.
-    gain: Option<[f64; 3]>,
+    gain: Option<Gain>,
 }
 
 /// Where the time of a run went and what is said of it, for those who work on a rule.
@@ -269,7 +274,7 @@ fn account_of(variant: &str, profile: &Profile, meaning: &Meaning) -> String {
         let _ = writeln!(text, "      {:5.1} %  {name} (n = {events})", 100.0 * share);
     }
     for finding in &explained.findings {
-        let gain = finding.gain.as_ref().map(|g| format!("{:.2} [{:.2}, {:.2}]", g.predicted, g.low, g.high));
+        let gain = finding.gain.map(foretold);
         let _ = writeln!(
             text,
             "      {} {}: {}; {}",
@@ -390,13 +395,14 @@ impl Row {
 
     /// The prediction of the cause, or of the name that was taken for it. Where the repair takes several causes away, that
     /// of all of them: what they save adds up.
-    fn predicted(&self) -> Option<[f64; 3]> {
+    fn predicted(&self) -> Option<Gain> {
         let cause = self.case.cause?.id();
         if !self.case.also.is_empty() {
             let of_case = |id: &str| id == cause || self.case.also.iter().any(|also| also.id() == id);
             let gains: Vec<_> = self.slow.iter().filter(|n| of_case(&n.id)).filter_map(|n| n.gain).collect();
-            let saved = |i: usize| gains.iter().map(|gain| 1.0 - 1.0 / gain[i]).sum::<f64>().min(0.992);
-            return (!gains.is_empty()).then(|| [0, 1, 2].map(|i| 1.0 / (1.0 - saved(i))));
+            let saved = |of: fn(&Gain) -> f64| gains.iter().map(|gain| 1.0 - 1.0 / of(gain)).sum::<f64>();
+            let all = Gain::from_savings(1.0, saved(|g| g.low), saved(|g| g.predicted), saved(|g| g.high));
+            return (!gains.is_empty()).then_some(all);
         }
         let named = self.slow.iter().find(|named| named.id == cause);
         named.or(self.slow.first().filter(|_| self.first_is_right()))?.gain
@@ -404,8 +410,8 @@ impl Row {
 
     /// Whether the two intervals meet.
     fn inside(&self) -> Option<bool> {
-        let ([low, _, high], measured) = (self.predicted()?, self.measured.as_ref()?);
-        Some(measured.low <= high && measured.high >= low)
+        let measured = self.measured.as_ref()?;
+        Some(self.predicted()?.meets(measured.low, measured.high))
     }
 
     /// Further causes that were not named.
@@ -441,9 +447,9 @@ impl Row {
             return format!("{}{noise}", line.trim_end());
         }
         let rank = self.rank().map_or("-".to_owned(), |rank| rank.to_string());
-        let interval = |[low, value, high]: [f64; 3]| format!("{value:.2} [{low:.2}, {high:.2}]");
-        let predicted = self.predicted().map_or("-".to_owned(), interval);
-        let measured = self.measured.as_ref().map_or("-".to_owned(), |e| interval([e.low, e.value, e.high]));
+        let predicted = self.predicted().map_or("-".to_owned(), foretold);
+        let interval = |e: &Estimate| format!("{:.2} [{:.2}, {:.2}]", e.value, e.low, e.high);
+        let measured = self.measured.as_ref().map_or("-".to_owned(), interval);
         let inside = match self.inside() {
             Some(true) => "yes",
             Some(false) => "NO",
@@ -473,6 +479,8 @@ struct Counts {
     first_right: usize,
     predicted: usize,
     inside: usize,
+    /// Predictions without an upper end.
+    open_above: usize,
     still_named: usize,
     missed: usize,
     /// Measured gain over predicted gain, of each case that has both.
@@ -497,8 +505,11 @@ impl Counts {
             self.missed += row.missed().len();
             self.predicted += usize::from(row.inside().is_some());
             self.inside += usize::from(row.inside() == Some(true));
+            self.open_above += usize::from(row.predicted().is_some_and(|gain| gain.open_above));
             self.over_predicted.extend(
-                row.predicted().zip(row.measured.as_ref()).map(|(predicted, m)| m.value / predicted[1]),
+                row.predicted()
+                    .zip(row.measured.as_ref())
+                    .map(|(predicted, m)| m.value / predicted.predicted),
             );
         } else {
             self.innocent += 1;
@@ -523,7 +534,7 @@ impl Counts {
         };
         format!(
             "causes named first: {} of {}; second causes missed: {}; repaired still blamed: {}\n\
-             measured gain meets the predicted interval: {} of {}\n\
+             measured gain meets the predicted interval: {} of {} ({} of them open above)\n\
              {spread}innocent left in peace: {} of {}\n\
              wrong in any way: {}, of which on a busy machine: {}\n\
              skipped: {}; failed: {}",
@@ -533,6 +544,7 @@ impl Counts {
             self.still_named,
             self.inside,
             self.predicted,
+            self.open_above,
             self.innocent_right,
             self.innocent,
             self.wrong,
@@ -547,10 +559,14 @@ impl Counts {
 mod tests {
     use super::*;
 
+    fn gain(low: f64, high: f64) -> Gain {
+        Gain { low, predicted: (low + high) / 2.0, high, open_above: false }
+    }
+
     fn row(name: &str, slow: &[&str], repaired: &[&str]) -> Row {
         let named = |ids: &[&str]| {
             ids.iter()
-                .map(|id| Named { id: (*id).to_owned(), share: 0.5, gain: Some([2.0, 3.0, 4.0]) })
+                .map(|id| Named { id: (*id).to_owned(), share: 0.5, gain: Some(gain(2.0, 4.0)) })
                 .collect()
         };
         let measured = stats::paired_ratio(&[3.5, 3.6, 3.7], &[1.0, 1.0, 1.0], SEED);
@@ -598,7 +614,7 @@ mod tests {
     #[test]
     fn a_gain_outside_the_prediction_is_outside() {
         let mut outside = row("sync-rust", &["sync-per-write"], &["healthy"]);
-        outside.slow[0].gain = Some([5.0, 6.0, 7.0]);
+        outside.slow[0].gain = Some(gain(5.0, 7.0));
         assert_eq!(outside.inside(), Some(false));
     }
 

@@ -86,13 +86,29 @@ pub struct Gain {
     pub low: f64,
     /// Upper end: what removing the whole cost would gain.
     pub high: f64,
+    /// Whether the interval is open above: nearly all of the run may go away, and how little is left cannot be told.
+    #[serde(default)]
+    pub open_above: bool,
 }
 
 impl Gain {
-    /// The gain from saving part of the wall time; shares of 1 are cut so that the gain stays finite.
+    /// The greatest gain that is foretold as a number. A gain of 125 leaves 0.8 % of a run: starting, ending, and the
+    /// bytes themselves remain, and how long they take was hidden in what went away. Of the labelled programs, those with
+    /// the purest causes keep 0.2 to 1 % when they are repaired.
+    pub const GREATEST: f64 = 125.0;
+
+    /// The gain from saving part of the wall time. At least 1, at most [`Gain::GREATEST`], and open above where the
+    /// upper end would be greater.
     pub fn from_savings(wall: f64, low: f64, predicted: f64, high: f64) -> Gain {
-        let gain = |saved: f64| 1.0 / (1.0 - (saved / wall).clamp(0.0, 0.999));
-        Gain { predicted: gain(predicted), low: gain(low), high: gain(high) }
+        let least = 1.0 / Gain::GREATEST;
+        let left = |saved: f64| (1.0 - saved / wall).clamp(least, 1.0);
+        let gain = |saved: f64| 1.0 / left(saved);
+        Gain { predicted: gain(predicted), low: gain(low), high: gain(high), open_above: left(high) <= least }
+    }
+
+    /// Whether a gain that was measured lies within the interval; `low` and `high` are the ends of its own.
+    pub fn meets(&self, low: f64, high: f64) -> bool {
+        low <= high && high >= self.low && (self.open_above || low <= self.high)
     }
 }
 
@@ -130,8 +146,16 @@ mod tests {
 
     #[test]
     fn saving_half_of_the_wall_time_doubles_the_speed() {
-        let gain = Gain::from_savings(10.0, 0.0, 5.0, 20.0);
+        let gain = Gain::from_savings(10.0, 0.0, 5.0, 8.0);
         assert_eq!((gain.low, gain.predicted), (1.0, 2.0));
-        assert!(gain.high.is_finite());
+        assert!((gain.high - 5.0).abs() < 1e-9 && !gain.open_above);
+        assert!(gain.meets(4.0, 6.0) && !gain.meets(5.5, 6.0) && !gain.meets(0.5, 0.9));
+    }
+
+    #[test]
+    fn who_may_save_nearly_all_is_told_no_upper_end() {
+        let gain = Gain::from_savings(10.0, 5.0, 9.0, 10.0);
+        assert_eq!((gain.high, gain.open_above), (Gain::GREATEST, true));
+        assert!(gain.meets(300.0, 400.0) && !gain.meets(1.0, 1.9));
     }
 }

@@ -25,10 +25,6 @@ use crate::account::Entry;
 /// A repair that may gain less than this at the low end is not worth naming.
 const LOWEST_GAIN: f64 = 1.01;
 
-/// No repair is foretold to leave less than this part of a run: starting, ending, and the bytes themselves remain. Of the
-/// labelled programs, those with the purest causes keep 0.4 to 1 % when they are repaired.
-const LEAST_LEFT: f64 = 0.008;
-
 /// Wall time that a repair saves, in nanoseconds: what even a poor repair saves, the likely value, and the most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Savings(pub Range);
@@ -49,10 +45,9 @@ impl Savings {
     /// Old wall time over new wall time. At least 1, finite, and monotone in what is saved.
     pub fn gain(self, wall_ns: f64) -> Gain {
         if wall_ns > 0.0 {
-            let saved = self.0.at_most(wall_ns * (1.0 - LEAST_LEFT));
-            Gain::from_savings(wall_ns, saved.low, saved.likely, saved.high)
+            Gain::from_savings(wall_ns, self.0.low, self.0.likely, self.0.high)
         } else {
-            Gain { predicted: 1.0, low: 1.0, high: 1.0 }
+            Gain { predicted: 1.0, low: 1.0, high: 1.0, open_above: false }
         }
     }
 

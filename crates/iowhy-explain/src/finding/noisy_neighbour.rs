@@ -27,15 +27,35 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     parts.sort_by(|a, b| b.savings.0.likely.total_cmp(&a.savings.0.likely));
     let worst = parts.first()?;
     let parts = parts.iter().copied();
+    // Both parts count the queueing for a CPU that others' requests bring. Together they save no more than all that the
+    // program waits for.
+    let traced = facts.profile.block.is_some();
+    let most = facts.saved_without_others(|e| f64::from(queued(e) || waits_for_device(e, traced))).0.high;
+    let savings = parts.clone().map(|p| p.savings).fold(Savings::default(), Savings::and).0.at_most(most);
     Draft {
         id: FindingId::NoisyNeighbour,
-        cost_ns: parts.clone().map(|p| p.savings.0.likely).sum(),
-        savings: Some(parts.clone().map(|p| p.savings).fold(Savings::default(), Savings::and)),
+        cost_ns: parts.clone().map(|p| p.savings.0.likely).sum::<f64>().min(most),
+        savings: Some(Savings(savings)),
         sentence: worst.sentence.clone(),
         evidence: parts.clone().flat_map(|p| p.evidence.iter().cloned()).collect(),
         advice: parts.map(|p| p.advice).collect::<Vec<_>>().join(" "),
     }
     .finding(facts)
+}
+
+/// Runnable without a CPU.
+fn queued(e: &Entry) -> bool {
+    e.class.layer == Layer::CpuQueue
+}
+
+/// Waiting for a device. Where no requests were traced, only bytes that were read can be told apart: of write-back and
+/// flushes it is not known whose they are.
+fn waits_for_device(e: &Entry, traced: bool) -> bool {
+    match e.class.wait {
+        Some(Wait::DeviceRead) => true,
+        Some(Wait::DeviceWrite | Wait::DataWriteback | Wait::CacheFlush | Wait::Completion) => traced,
+        _ => false,
+    }
 }
 
 /// What others do at one place.
@@ -48,14 +68,8 @@ struct Part {
 
 /// Others' requests at the device: by tracing, else by the device's counter of bytes read against the program's.
 fn device_part(facts: &Facts<'_>) -> Option<Part> {
-    // Without traced requests only bytes that were read can be told apart: of write-back and flushes it is not known
-    // whose they are.
     let traced = facts.profile.block.is_some();
-    let waiting = |e: &Entry| match e.class.wait {
-        Some(Wait::DeviceRead) => true,
-        Some(Wait::DeviceWrite | Wait::DataWriteback | Wait::CacheFlush | Wait::Completion) => traced,
-        _ => false,
-    };
+    let waiting = |e: &Entry| waits_for_device(e, traced);
     let sum = facts.account.sum(waiting);
     let mut evidence = Vec::new();
     let (part, sentence) = match &facts.profile.block {
@@ -107,7 +121,6 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
         return None;
     }
     // Who keeps the device busy keeps CPUs busy with it.
-    let queued = |e: &Entry| e.class.layer == Layer::CpuQueue;
     let savings = facts
         .saved_without_others(|e| f64::from(waiting(e)))
         .part(part)
@@ -129,7 +142,6 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
 /// Others on the CPUs while threads of the program are runnable.
 fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
     let others = facts.profile.pressure.others_cpu_share?;
-    let queued = |e: &Entry| e.class.layer == Layer::CpuQueue;
     let sum = facts.account.sum(queued);
     let own_ns = facts.account.sum(|e| e.busy).time_ns;
     let cpus = facts.profile.pressure.cpus.max(1) as f64;
@@ -192,9 +204,13 @@ mod tests {
     use crate::finding::synthetic::slow_and_repaired;
 
     fn reader(wait: f64, others: u64) -> Run {
+        working_reader(wait, 1.0 - wait, others)
+    }
+
+    fn working_reader(wait: f64, work: f64, others: u64) -> Run {
         Run::new(10.0)
             .wait(Operation::Read, Wait::DeviceRead, wait)
-            .busy(Operation::User, Layer::Program, 1.0 - wait)
+            .busy(Operation::User, Layer::Program, work)
             .block(1000, 1000 << 17, 1000, 1000 << 17)
             .device(0.98, 3.0, |d| (d.reads, d.read_bytes) = (1000 + others, (1000 + others) << 17))
             .with(|p| {
@@ -238,6 +254,20 @@ mod tests {
         let run = reader(0.8, 3000).with(|p| p.pressure.others_cpu_share = Some(0.9)).queued(0.001);
         let found = run.findings().into_iter().find(|f| f.id == FindingId::NoisyNeighbour).unwrap();
         assert!(!found.advice.contains("taskset") && !found.evidence.iter().any(|e| e.contains("CPUs")));
+    }
+
+    #[test]
+    fn a_crowded_cpu_and_device_together_gain_no_more_than_all_waiting() {
+        // 30 % waiting for the device and 50 % for a CPU: a fifth of the run is work.
+        let run =
+            working_reader(0.3, 0.2, 3000).with(|p| p.pressure.others_cpu_share = Some(0.9)).queued(0.5);
+        let found = run.findings().into_iter().find(|f| f.id == FindingId::NoisyNeighbour).unwrap();
+        assert_eq!(found.evidence.iter().filter(|e| e.starts_with("others sent")).count(), 1);
+        assert!(found.evidence.iter().any(|e| e.starts_with("runnable without a CPU")), "{found:?}");
+        let gain = found.gain.unwrap();
+        let account = run.facts(|f| f.account.wall_ns);
+        let waiting = run.facts(|f| f.account.sum(|e| queued(e) || waits_for_device(e, true)).wall_ns);
+        assert!(!gain.open_above && gain.high <= account / (account - waiting) * 1.001, "{gain:?}");
     }
 
     #[test]

@@ -78,7 +78,7 @@ struct Seen {
 #[derive(Clone, Debug, PartialEq)]
 enum What {
     Tick,
-    Leaving { depth: usize },
+    Leaving { depth: usize, callers: usize },
     Out,
     In,
     Fork { parent: u32 },
@@ -93,7 +93,9 @@ impl Seen {
     fn of(event: &Event<'_>) -> Self {
         let what = match &event.kind {
             Kind::Tick(_) => What::Tick,
-            Kind::LeavingStack(chain) => What::Leaving { depth: chain.kernel.len() },
+            Kind::LeavingStack(chain) => {
+                What::Leaving { depth: chain.kernel.len(), callers: chain.user.len() }
+            }
             Kind::Out { .. } => What::Out,
             Kind::In => What::In,
             Kind::Fork { parent_pid, .. } => What::Fork { parent: *parent_pid },
@@ -177,11 +179,12 @@ fn every_sleep_has_its_stack() {
     for rights in [rights.clone().at_most(Tier::T1), rights] {
         let (pid, seen, counts) = record("sleep 0.02; sleep 0.02", &rights);
         assert_eq!((counts.lost, counts.malformed), (0, 0));
-        let (mut outs, mut before) = (0, false);
+        let (mut outs, mut before, mut called) = (0, false, false);
         for event in seen.iter().filter(|e| e.tid == pid) {
             match event.what {
-                What::Leaving { depth } => {
+                What::Leaving { depth, callers } => {
                     assert!(depth > 2, "a stack of {depth}");
+                    called |= callers > 0;
                     before = true;
                 }
                 What::Out => {
@@ -193,6 +196,7 @@ fn every_sleep_has_its_stack() {
             }
         }
         assert!(outs > 0);
+        assert!(called, "no stack tells who waited");
     }
 }
 

@@ -10,6 +10,7 @@
 mod attr;
 mod cpus;
 mod explain;
+mod let_go;
 mod merge;
 mod record;
 mod recorder;

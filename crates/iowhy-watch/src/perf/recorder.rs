@@ -12,9 +12,10 @@ use iowhy_core::profile::{Lack, Tier};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::attr::{self, CPU_PERIOD_NS, Role, Start, TASK_PERIOD_NS};
+use super::let_go::let_go;
 use super::merge::Merger;
 use super::record::{Decoded, Ids, decode};
-use super::rights::Rights;
+use super::rights::{self, Rights};
 use super::ring::{Ring, map_all};
 use super::tracepoints::{Point, Reader};
 use super::{cpus, explain, now_ns};
@@ -254,6 +255,13 @@ impl Recorder {
     pub(crate) fn lost_so_far(&self) -> u64 {
         let others = self.standing.iter().chain(&self.switches).chain(&self.leaving).map(AsFd::as_fd);
         self.rings.iter().map(Ring::leader).chain(others).map(attr::lost).sum()
+    }
+
+    /// Ends the recording at the end of a watch. Tracepoints are closed behind us, without waiting for the kernel.
+    pub(crate) fn let_go(mut self) {
+        let mut slow = std::mem::take(&mut self.standing);
+        slow.extend(rights::give_up_tried());
+        let_go(slow);
     }
 
     /// Closes the clocks and tracepoints and keeps the rest.

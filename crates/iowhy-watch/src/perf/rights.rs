@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use iowhy_core::profile::{Lack, Tier};
 
@@ -56,7 +56,18 @@ struct Attempts {
 
 /// The tracepoint that was tried. It is kept open, switched off: the last one of a tracepoint takes the kernel tens of
 /// milliseconds to close (two grace periods), and the recorder is about to open the same one.
-static TRIED: OnceLock<OwnedFd> = OnceLock::new();
+static TRIED: Mutex<Option<OwnedFd>> = Mutex::new(None);
+
+/// Keeps the tracepoint that was tried, unless one is kept already.
+fn keep(event: OwnedFd) {
+    let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
+    tried.get_or_insert(event);
+}
+
+/// Gives up the tracepoint that was tried, to whoever closes the others.
+pub(super) fn give_up_tried() -> Option<OwnedFd> {
+    TRIED.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
 
 /// Finds out what we may record. Takes about a millisecond.
 pub fn rights() -> Rights {
@@ -67,7 +78,7 @@ pub fn rights() -> Rights {
             let reader = Reader::new(&tracefs, Point::BlockIssue);
             let opened = reader.and_then(|reader| {
                 let role = Role::Trace { point: Point::BlockIssue, id: reader.id };
-                attr::open(role, None, cpu, false, Start::Later).map(|event| drop(TRIED.set(event)))
+                attr::open(role, None, cpu, false, Start::Later).map(keep)
             });
             (Ok(()), opened)
         }

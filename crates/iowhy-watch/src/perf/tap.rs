@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::attr::{self, Role, Start};
+use super::let_go::let_go;
 use super::merge::Merger;
 use super::record::{Decoded, Ids, decode};
 use super::ring::{Ring, map_all};
@@ -103,6 +104,15 @@ impl SyscallTap {
             let _ = attr::switch(event, false);
         }
         until
+    }
+
+    /// Closes the tap at the end of a watch, without waiting for the kernel. Unlike after dropping, nobody can tell when
+    /// the machine's calls are fast again.
+    pub(crate) fn let_go(self) {
+        let SyscallTap { rings, mut events, .. } = self;
+        // The leader of a ring is the other tracepoint. A second descriptor keeps it open while its ring is unmapped.
+        events.extend(rings.into_iter().filter_map(|ring| ring.unmap().ok()));
+        let_go(events);
     }
 
     /// Whether the kernel records only the threads that were asked for.

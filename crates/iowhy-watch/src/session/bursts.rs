@@ -169,16 +169,23 @@ impl Bursts {
         more && open.calls_left > 0
     }
 
+    /// Ends a burst in the middle of a run. The next one waits until this one's tap is closed.
     fn end(&mut self, open: Open, end_ns: u64) {
+        let tap = self.book(open, end_ns);
+        // Without a thread it is closed here.
+        self.closing =
+            std::thread::Builder::new().name("iowhy-closing".to_owned()).spawn(move || drop(tap)).ok();
+    }
+
+    /// Adds up what a burst saw. Returns what is to be closed.
+    fn book(&mut self, open: Open, end_ns: u64) -> SyscallTap {
         let (length_ns, calls) = self.tracer.end(end_ns);
         self.lost += open.tap.lost();
         self.count += 1;
         self.traced_ns += length_ns;
         let end = open.since_ns.saturating_add(length_ns).max(end_ns).saturating_sub(self.start_ns);
         self.planner.saw(end, length_ns, calls);
-        // Without a thread it is closed here.
-        self.closing =
-            std::thread::Builder::new().name("iowhy-closing".to_owned()).spawn(move || drop(open.tap)).ok();
+        open.tap
     }
 
     /// What all bursts saw; the one that is open is ended.
@@ -186,7 +193,7 @@ impl Bursts {
         if let Some(mut open) = self.open.take() {
             let end_ns = open.tap.stop();
             self.take(&mut open, true, roster);
-            self.end(open, end_ns);
+            self.book(open, end_ns).let_go();
         }
         lacks.extend(self.failed.take());
         let cost_ns = if self.count > 0 { self.planner.spent_ns() } else { 0.0 };

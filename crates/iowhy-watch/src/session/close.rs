@@ -90,17 +90,15 @@ impl Pump<'_> {
         self.profile(Last { end, end_ns, io, finished, counts, own_cpu_ns, machine })
     }
 
-    /// Closes the recording; what it counted stays. To close a tracepoint takes the kernel tens of milliseconds, all of
-    /// them waiting: that is done beside what follows. Not where threads of our own process are watched, which go on.
+    /// Closes the recording; what it counted stays. To close a tracepoint takes the kernel tens of milliseconds: that is
+    /// left to the kernel. Not where threads of our own process are watched: what they do next shall not be disturbed.
     fn let_recorder_go(&mut self) -> Option<Counts> {
         let recorder = self.recorder.take()?;
         let counts = recorder.counts();
         if self.own {
             drop(recorder);
         } else {
-            // Without a thread it is closed here.
-            let _ =
-                std::thread::Builder::new().name("iowhy-closing".to_owned()).spawn(move || drop(recorder));
+            recorder.let_go();
         }
         Some(counts)
     }

@@ -216,7 +216,7 @@ pub(crate) fn sync_loop() -> (Profile, Explained) {
         advice: "Write several records, then call fdatasync once; or let one thread make the records of all durable \
                  (group commit)"
             .to_owned(),
-        gain: Some(Gain { predicted: 11.3, low: 5.8, high: 20.1 }),
+        gain: Some(Gain { predicted: 11.3, low: 5.8, high: 20.1, open_above: false }),
     }];
     b.done()
 }

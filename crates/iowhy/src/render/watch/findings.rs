@@ -68,5 +68,6 @@ fn first_sentence(text: &str) -> &str {
 
 /// `gain 11x [5.8, 20]`: old wall time over new.
 fn gain(gain: Gain) -> String {
-    format!("gain {}x [{}, {}]", factor(gain.predicted), factor(gain.low), factor(gain.high))
+    let over = if gain.open_above { "over " } else { "" };
+    format!("gain {}x [{}, {over}{}]", factor(gain.predicted), factor(gain.low), factor(gain.high))
 }
