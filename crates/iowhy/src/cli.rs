@@ -318,7 +318,7 @@ pub struct TreeArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "remove")]
     pub keep: Option<PathBuf>,
 
-    /// Remove the tree that `--keep` left in DIR, and do nothing else
+    /// Remove the tree that `--keep`, or a run that was killed (`.iowhy-tree-N`), left in DIR, and do nothing else
     #[arg(long, value_name = "DIR")]
     pub remove: Option<PathBuf>,
 

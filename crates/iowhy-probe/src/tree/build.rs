@@ -12,7 +12,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
 use iowhy_core::units::Bytes;
 
-use super::files::Files;
+use super::files::{Files, MOVED};
 use crate::interrupt;
 
 /// What a tree is like.
@@ -249,7 +249,9 @@ pub fn remove(root: &Path, progress: &mut dyn FnMut(u64)) -> Result<u64, Problem
         }
         for file in fs::read_dir(directory.path()).into_iter().flatten().flatten() {
             let name = file.file_name().to_string_lossy().into_owned();
-            if number(&name) && file.file_type().is_ok_and(|kind| kind.is_file()) {
+            // A run that was killed may have left files under their second name.
+            let first = name.strip_suffix(MOVED).unwrap_or(&name);
+            if number(first) && file.file_type().is_ok_and(|kind| kind.is_file()) {
                 fs::remove_file(file.path()).map_err(|error| cannot("remove", &file.path(), &error))?;
                 gone += 1;
                 if gone % LOOK_EVERY == 0 {
@@ -429,6 +431,7 @@ mod tests {
         let kept = dir.path().join("news");
         drop(Tree::make(dir.path(), Some(&kept), shape(), &mut |_, _| {}).unwrap());
         fs::write(kept.join("d1/note"), b"not ours").unwrap();
+        fs::rename(kept.join("d2/8"), kept.join("d2/8.moved")).unwrap();
         let stays = remove(&kept, &mut |_| {}).unwrap_err();
         assert!(stays.message.contains("60 files") && stays.message.contains("not ours"), "{stays}");
         assert_eq!(fs::read(kept.join("d1/note")).unwrap(), b"not ours");

@@ -72,7 +72,7 @@ struct Entry {
 }
 
 /// Behind the name of a file that was renamed.
-const MOVED: &str = ".moved";
+pub(super) const MOVED: &str = ".moved";
 /// How often an interrupt is looked for.
 const LOOK_EVERY: usize = 256;
 

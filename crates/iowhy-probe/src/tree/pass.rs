@@ -171,9 +171,12 @@ pub fn run(
     if phase == Phase::Sync {
         return sync(tree);
     }
+    if lists.len() > MOST_READERS {
+        return Err(Problem::refused(format!("{} threads are more than {MOST_READERS}", lists.len())));
+    }
     let content = tree.map(Tree::content).filter(|_| phase == Phase::Create);
     let quiet = opens_quietly(files, lists, phase);
-    let lists: Vec<&Vec<u32>> = lists.iter().filter(|list| !list.is_empty()).take(MOST_READERS).collect();
+    let lists: Vec<&Vec<u32>> = lists.iter().filter(|list| !list.is_empty()).collect();
     let run = Shared {
         phase,
         content: content.as_ref(),

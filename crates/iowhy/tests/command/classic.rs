@@ -108,6 +108,15 @@ fn the_reuse_of_the_pool_comes_from_the_simulated_pool() {
     assert!((reuse[0] - 0.75).abs() < 1e-4 && (reuse[1] - 0.13).abs() < 0.01, "{reuse:?}");
     assert_eq!(of_table(&record, "runs").len(), 4);
     assert!(of_table(&record, "lookup").is_empty(), "virtual time finds nothing in memory");
+    // Three passes over a floppy: all from the disk, once from the disk, and once with the buffers kept.
+    let floppies: Vec<(f64, f64)> = of_table(&record, "floppy")
+        .iter()
+        .map(|row| (row["model"].as_f64().unwrap(), row["key"]["reuse"].as_f64().unwrap()))
+        .collect();
+    let third = 1.0 / 3.0;
+    for (seen, wanted) in floppies.iter().zip([(1.0, 0.0), (third, 0.0), (third, 2.0 * third)]) {
+        assert!((seen.0 - wanted.0).abs() < 1e-9 && (seen.1 - wanted.1).abs() < 1e-9, "{floppies:?}");
+    }
     assert!(of_table(&record, "runs").iter().all(|row| row["measured"].is_object()));
 }
 
@@ -198,6 +207,7 @@ fn hypotheses_are_held_against_the_post_and_large_files_lose_where_small_ones_wi
             assert!((model / posted - 1.0).abs() <= 0.05, "{row}");
         }
     }
+    assert_eq!(of_table(&record, "block-size").len(), 3);
     let large = of_table(&record, "large");
     let rate = |load: &str, interleave: u64| {
         let of = |row: &&&Value| row["key"]["load"] == load && row["key"]["interleave_sectors"] == interleave;

@@ -15,11 +15,11 @@ use iowhy_explain::classic::published::Experiment;
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::environment::{self, CpuCache};
 use iowhy_probe::target::Target;
-use iowhy_sim::machine::Machine;
+use iowhy_sim::machine::{Machine, Value};
 use iowhy_sim::workload::Workload as Simulated;
 
 use super::lab::{Lab, cell, reads, with_now};
-use crate::record::classic::{ClassicRecord, RowRecord};
+use crate::record::classic::{ClassicRecord, Grid, RowRecord};
 
 /// Block sizes.
 const BLOCKS: [u64; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
@@ -103,6 +103,9 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
             .collect();
     profile::fill(lab, &mut record, &cells, &profiled);
     fill_reuse(&mut record, experiment, lab.seed);
+    if let Err(problem) = fill_floppies(&mut record, lab.seed) {
+        record.not_done.push(format!("the simulated floppy: {problem}"));
+    }
     // Virtual time has no memory to find anything in.
     if target.script().is_none() {
         lookup::fill(lab, &mut record, experiment);
@@ -261,6 +264,52 @@ fn fill_reuse(record: &mut ClassicRecord, experiment: &Experiment, seed: u64) {
          pool was chosen by it. now: Linux maps its whole page cache and has no such pool.",
     );
     record.not_done.extend(lacks);
+}
+
+/// A floppy of 1200 KB in blocks of 512 bytes: buffers, and bytes of the cache below them (`None`: nothing below).
+const FLOPPIES: [(&str, u64, Option<&str>); 3] = [
+    ("256 buffers, nothing below", 256, None),
+    ("256 buffers over a VM cache", 256, Some("2m")),
+    ("2400 buffers over a VM cache", 2400, Some("2m")),
+];
+
+/// Small blocks: what the post says of floppies, three passes over one.
+fn fill_floppies(record: &mut ClassicRecord, seed: u64) -> Result<(), Problem> {
+    record.section(
+        "floppy",
+        "File systems with small blocks: a 1200 KB floppy read three times, simulated",
+        "pool",
+    );
+    let mut grid =
+        Grid { header: vec!["from the disk".to_owned(), "buffer there".to_owned()], lines: Vec::new() };
+    for (words, buffers, below) in FLOPPIES {
+        let Some(mut machine) = Machine::shipped("floppy-pool") else { return Ok(()) };
+        if let Some(bytes) = below {
+            machine.set("cache.bytes", &Value::Text(bytes.to_owned()))?;
+            machine.set("pool.buffers", &Value::Text(buffers.to_string()))?;
+        }
+        let load = Simulated::parse("readers=1,requests=7200,bytes=512,size=1200k")?.load(seed);
+        let outcome = iowhy_sim::run(&machine, load, seed)?;
+        let fetched = outcome.miss_ratio();
+        // Where nothing is below, a buffer that is there is a hit of the cache itself.
+        let reuse = outcome.pool_reuse().or(fetched.map(|miss| 1.0 - miss));
+        let shown =
+            |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |s| format!("{:.0} %", s * 100.0));
+        grid.lines.push(vec![words.to_owned(), shown(fetched), shown(reuse)]);
+        record.row(
+            RowRecord::new("floppy", words, "share of reads that go to the disk", Unit::Ratio)
+                .key("buffers", buffers)
+                .key("reuse", reuse)
+                .model(fetched)
+                .remark("the post gives words: enormous thrashing; in memory only; barely fits"),
+        );
+    }
+    record.grid(grid);
+    record.say(
+        "The post: 256 buffers manage \"a whole 128KB\" and thrash; over a VM cache \"the thrashing only occurs in memory\"; \
+         with a few thousand the floppy \"barely fits\".",
+    );
+    Ok(())
 }
 
 /// Reuse of the pool in the simulated machine. `None` when it saw no look-up.

@@ -25,6 +25,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
     // The model stands first on the screen: it is what the post's table can be held against.
     let measured = std::mem::take(&mut record.sections);
     model::fill(lab, table, &mut record)?;
+    model::block_sizes(lab, experiment.fact("block-size-gain"), &mut record)?;
     model::large(lab, &mut record)?;
     record.sections.extend(measured);
     record.interrupted = interrupt::requested();
