@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+pub mod change;
 pub mod classic;
 pub mod classify;
 pub mod compare;

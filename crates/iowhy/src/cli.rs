@@ -80,6 +80,9 @@ pub enum Command {
     /// Many small files: made, looked at, listed, read, renamed, removed; files a second and each call's latency
     Tree(Box<TreeArgs>),
 
+    /// Did a change help? Two records, before and after, cell by cell
+    Compare(CompareArgs),
+
     /// Five published experiments, 1989 to 2006: then, here and now, and what a model says
     Classic(ClassicArgs),
 }
@@ -246,6 +249,39 @@ pub struct AttachArgs {
     /// How to watch.
     #[command(flatten)]
     pub sight: SightArgs,
+}
+
+/// Options of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// A record made with `iowhy --json FILE` or `iowhy bench --json FILE`
+    #[arg(value_name = "BEFORE")]
+    pub before: PathBuf,
+
+    /// A record of the same cells, after the change
+    #[arg(value_name = "AFTER")]
+    pub after: PathBuf,
+
+    /// A difference matters from this share on
+    #[arg(long, value_name = "SHARE", default_value = "5%", allow_hyphen_values = true)]
+    pub threshold: String,
+
+    /// Exit with 1 where a cell regressed, or where it cannot be told either
+    #[arg(long, value_name = "VERDICT", value_enum)]
+    pub fail_on: Option<FailOn>,
+
+    /// Compare records of two machines too
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// What makes `compare` fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// A cell regressed.
+    Regressed,
+    /// A cell regressed, or it cannot be told.
+    CannotTell,
 }
 
 /// Options of `explain`.

@@ -47,6 +47,7 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
         (Some(Command::Trace(args)), _) => command::trace::run(args, &cli.output),
         (Some(Command::Sim(args)), _) => command::sim::run(args, &cli.output),
         (Some(Command::Tree(args)), _) => command::tree::run(args, &cli.output),
+        (Some(Command::Compare(args)), _) => command::compare::run(args, &cli.output),
         (Some(Command::Classic(args)), _) => command::classic::run(args, &cli.output),
         (None, given) => {
             // A `--` with nothing behind it is not seen by the parser.
@@ -72,6 +73,7 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Trace(_) => ("trace", "iowhy trace stat|head|convert|formats ..."),
         Command::Sim(_) => ("sim", "iowhy sim [OPTIONS]"),
         Command::Tree(_) => ("tree", "iowhy tree [OPTIONS] [DIR]"),
+        Command::Compare(_) => ("compare", "iowhy compare [OPTIONS] BEFORE AFTER"),
         Command::Classic(_) => ("classic", "iowhy classic [OPTIONS] [NAME] [PATH]"),
     };
     let of_attach = matches!(command, Command::Attach(_)) && WatchArgs::of_attach(what);
@@ -104,7 +106,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         .skip_while(|word| word.starts_with('-'));
     if let (2, Some(word)) = (error.exit_code(), words.next())
         && command::watch::is_program(&word)
-        && !["bench", "attach", "explain", "mrc", "trace", "sim", "tree", "classic", "help"]
+        && !["bench", "attach", "explain", "mrc", "trace", "sim", "tree", "compare", "classic", "help"]
             .contains(&word.as_str())
     {
         complain_hint(&format!("to run the program `{word}` and watch it: `iowhy -- {word} ...`"));

@@ -4,6 +4,7 @@ mod analysis;
 pub mod attach;
 pub mod bench;
 pub mod classic;
+pub mod compare;
 pub mod explain;
 pub mod mrc;
 mod observation;

@@ -5,6 +5,7 @@
 //! text for people, which is `render`'s.
 
 pub mod classic;
+pub mod compare;
 mod path;
 pub mod sim;
 pub mod tree;

@@ -5,6 +5,7 @@ pub mod bar;
 pub mod bench;
 pub mod cell;
 pub mod classic;
+pub mod compare;
 pub mod heading;
 pub mod mrc;
 pub mod paragraph;

@@ -10,6 +10,7 @@ mod bad_input;
 mod behaviour;
 mod classic;
 mod common;
+mod compare;
 mod contract;
 mod destroy_data;
 mod mrc;

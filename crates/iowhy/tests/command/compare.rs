@@ -1,0 +1,135 @@
+//! `iowhy compare`, on scripted machines whose true change is known.
+
+use std::path::{Path, PathBuf};
+
+use iowhy_core::model::StackModel;
+use iowhy_probe::method::scripted::Script;
+use serde_json::Value;
+
+use crate::common::{directory, iowhy, text};
+use crate::record::{number, words};
+
+const BENCH: [&str; 8] =
+    ["--rw", "randread", "--bs", "4k,64k", "--state", "warm,direct", "--layers", "--json"];
+
+/// A machine saved as TOML, changed as told.
+fn machine(folder: &Path, name: &str, change: impl Fn(&mut StackModel)) -> String {
+    let mut model = Script::example().unwrap().model;
+    change(&mut model);
+    let path = folder.join(name);
+    std::fs::write(&path, toml::to_string(&model).unwrap()).unwrap();
+    format!("scripted:{}?noise=0.01", text(&path))
+}
+
+fn measured(folder: &Path, name: &str, target: &str) -> PathBuf {
+    let path = folder.join(name);
+    iowhy(&[&["bench", target][..], &BENCH, &[text(&path)]].concat()).done();
+    path
+}
+
+fn compared(args: &[&str]) -> Value {
+    iowhy(&[&["compare"][..], args, &["--json", "-"]].concat()).done().json()
+}
+
+fn verdicts(comparison: &Value) -> Vec<(String, String)> {
+    let cells = comparison["cells"].as_array().expect("cells[]");
+    cells.iter().map(|c| (words(&c["key"]).to_owned(), words(&c["verdict"]).to_owned())).collect()
+}
+
+#[test]
+fn a_slower_device_regresses_what_uses_it_and_nothing_else() {
+    let folder = directory();
+    let usual = machine(folder.path(), "usual.toml", |_| {});
+    let slow = machine(folder.path(), "slow.toml", |model| {
+        let device = model.layers.entry(iowhy_core::layer::Layer::Device).or_default();
+        device.cost.per_call_ns *= 2.0;
+    });
+    let before = measured(folder.path(), "before.json", &usual);
+    let after = measured(folder.path(), "after.json", &slow);
+    let (before, after) = (text(&before), text(&after));
+    let comparison = compared(&[before, after]);
+    let told = verdicts(&comparison);
+    assert_eq!(told.len(), 4, "{told:?}");
+    for (key, verdict) in &told {
+        let expected = if key.contains("direct") { "regressed" } else { "within-noise" };
+        assert_eq!(verdict, expected, "{key}: {comparison}");
+    }
+    for cell in comparison["cells"].as_array().unwrap() {
+        if cell["verdict"] == "regressed" {
+            assert_eq!(cell["layer"], "device", "{cell}");
+            assert!(number(&cell["ratio"]["low"]) > 1.0);
+        }
+    }
+    // The other way round it is an improvement, and the same records are all within noise.
+    let back = verdicts(&compared(&[after, before]));
+    assert!(
+        back.iter().all(|(key, v)| v == if key.contains("direct") { "improved" } else { "within-noise" })
+    );
+    let same = verdicts(&compared(&[before, before]));
+    assert!(same.iter().all(|(_, verdict)| verdict == "within-noise"), "{same:?}");
+    // A pipeline can be made to fail.
+    assert_eq!(iowhy(&["compare", before, after, "--fail-on", "regressed"]).code(), 1);
+    assert_eq!(iowhy(&["compare", after, before, "--fail-on", "regressed"]).code(), 0);
+    // What does not matter is noise, however sure it is.
+    let lenient = verdicts(&compared(&[before, after, "--threshold", "100%"]));
+    assert!(lenient.iter().all(|(_, verdict)| verdict != "regressed"), "{lenient:?}");
+    let screen = iowhy(&["compare", before, after]).done().stdout;
+    assert!(screen.starts_with("4 cells compared: 2 regressed, 2 within noise"), "{screen}");
+    assert!(screen.contains("REGRESSED, mostly device") || screen.contains("REGRESSED, device"), "{screen}");
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_by_name() {
+    let folder = directory();
+    let record = folder.path().join("record.json");
+    iowhy(&["bench", "scripted", "--state", "warm", "--json", text(&record)]).done();
+    let whole = std::fs::read_to_string(&record).unwrap();
+    let refused = |name: &str, content: &str, says: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        let ran = iowhy(&["compare", text(&record), text(&path)]);
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(
+            ran.stderr.contains(says) && ran.stderr.contains(name) && ran.stderr.contains("hint:"),
+            "{ran:?}"
+        );
+    };
+    refused("cut.json", &whole[..whole.len() / 2], "was cut off");
+    refused("text.json", "hello", "is no JSON");
+    refused("other.json", "{\"a\": 1}", "no record of iowhy");
+    refused("newer.json", &whole.replacen("\"schema\":1", "\"schema\":99", 1), "format 99");
+    refused("run.json", "{\"schema\": 1, \"profile\": {}}", "one run of a watched program");
+    refused("sim.json", "{\"schema\": 1, \"points\": []}", "nothing that was measured in rounds");
+    refused("damaged.json", &whole.replacen("\"rounds\"", "\"runds\"", 1), "damaged record");
+    let missing = iowhy(&["compare", text(&record), "/nowhere/at-all.json"]);
+    assert!(missing.code() == 2 && missing.stderr.contains("/nowhere/at-all.json"), "{missing:?}");
+    let over = iowhy(&["compare", text(&record), text(&record), "--json", text(&record)]);
+    assert!(over.code() == 2 && over.stderr.contains("overwrite"), "{over:?}");
+    assert_eq!(std::fs::read_to_string(&record).unwrap(), whole);
+}
+
+#[test]
+fn records_of_two_machines_need_force_and_other_cells_are_named() {
+    let folder = directory();
+    let one = folder.path().join("one.json");
+    iowhy(&["bench", "scripted", "--state", "warm", "--bs", "4k,8k", "--json", text(&one)]).done();
+    let mut other: Value = serde_json::from_str(&std::fs::read_to_string(&one).unwrap()).unwrap();
+    other["environment"]["cpu"] = "Another CPU".into();
+    let cells = other["cells"].as_array_mut().unwrap();
+    let gone = words(&cells.remove(0)["key"]).to_owned();
+    let two = folder.path().join("two.json");
+    std::fs::write(&two, other.to_string()).unwrap();
+    let ran = iowhy(&["compare", text(&one), text(&two)]);
+    assert!(
+        ran.code() == 2 && ran.stderr.contains("Another CPU") && ran.stderr.contains("--force"),
+        "{ran:?}"
+    );
+    let forced = compared(&[text(&one), text(&two), "--force"]);
+    assert_eq!(forced["only_before"][0], gone.as_str());
+    assert_eq!(forced["differences"][0]["other_machine"], true);
+    // None in common at all.
+    let third = folder.path().join("three.json");
+    iowhy(&["bench", "scripted", "--state", "warm", "--bs", "16k", "--json", text(&third)]).done();
+    let ran = iowhy(&["compare", text(&one), text(&third)]);
+    assert!(ran.code() == 2 && ran.stderr.contains("no cell in common"), "{ran:?}");
+}
