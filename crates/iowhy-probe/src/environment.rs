@@ -16,6 +16,8 @@ use iowhy_core::kernel_text::mountinfo::Mount;
 use crate::target::devices::{self, Devices};
 use crate::target::{Status, Target};
 
+pub use machine::CpuCache;
+
 /// Gathers what can be known without root; what cannot is `None`.
 pub fn environment(target: &Target) -> Environment {
     let table = mounts::read();
@@ -42,6 +44,11 @@ pub fn environment(target: &Target) -> Environment {
     };
     add_device(&mut environment, under, status);
     environment
+}
+
+/// The data caches of the first CPU, from the nearest on; empty where the kernel does not say.
+pub fn cpu_caches() -> Vec<CpuCache> {
+    machine::cpu_caches(Path::new("/sys/devices/system/cpu/cpu0/cache"))
 }
 
 /// Memory that can be filled without swapping or hitting the control group's limit; `None` without /proc.

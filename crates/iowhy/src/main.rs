@@ -46,6 +46,7 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
         (Some(Command::Mrc(args)), _) => command::mrc::run(args, &cli.output),
         (Some(Command::Trace(args)), _) => command::trace::run(args, &cli.output),
         (Some(Command::Sim(args)), _) => command::sim::run(args, &cli.output),
+        (Some(Command::Tree(args)), _) => command::tree::run(args, &cli.output),
         (Some(Command::Compare(args)), _) => command::compare::run(args, &cli.output),
         (Some(Command::Classic(args)), _) => command::classic::run(args, &cli.output),
         (Some(Command::Stripe(args)), _) => command::stripe::run(args, &cli.output),
@@ -72,6 +73,7 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Mrc(_) => ("mrc", "iowhy mrc [OPTIONS] FILE"),
         Command::Trace(_) => ("trace", "iowhy trace stat|head|convert|formats ..."),
         Command::Sim(_) => ("sim", "iowhy sim [OPTIONS]"),
+        Command::Tree(_) => ("tree", "iowhy tree [OPTIONS] [DIR]"),
         Command::Compare(_) => ("compare", "iowhy compare [OPTIONS] BEFORE AFTER"),
         Command::Classic(_) => ("classic", "iowhy classic [OPTIONS] [NAME] [PATH]"),
         Command::Stripe(_) => ("stripe", "iowhy stripe lint|advise ..."),
@@ -106,8 +108,11 @@ fn usage(error: &clap::Error) -> ExitCode {
         .skip_while(|word| word.starts_with('-'));
     if let (2, Some(word)) = (error.exit_code(), words.next())
         && command::watch::is_program(&word)
-        && !["bench", "attach", "explain", "mrc", "trace", "sim", "compare", "classic", "stripe", "help"]
-            .contains(&word.as_str())
+        && ![
+            "bench", "attach", "explain", "mrc", "trace", "sim", "tree", "compare", "classic", "stripe",
+            "help",
+        ]
+        .contains(&word.as_str())
     {
         complain_hint(&format!("to run the program `{word}` and watch it: `iowhy -- {word} ...`"));
     }

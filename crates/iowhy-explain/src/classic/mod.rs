@@ -3,6 +3,7 @@
 //! Each model is fitted on stated tables alone and predicts others; what it misses is part of its answer. What may not
 //! enter: measurements of this machine, and figures that no table or fit has given.
 
+pub mod functions;
 pub mod layers;
 pub mod overlap;
 pub mod pool;

@@ -38,6 +38,34 @@ fn cpuinfo_value<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
+/// A cache between a CPU and memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuCache {
+    /// 1 is the nearest.
+    pub level: u32,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Data and unified caches below a directory of sysfs, from the nearest on.
+pub(super) fn cpu_caches(directory: &Path) -> Vec<CpuCache> {
+    let mut caches: Vec<CpuCache> = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let read = |name: &str| Some(fs::read_to_string(entry.path().join(name)).ok()?.trim().to_owned());
+            if read("type")? == "Instruction" {
+                return None;
+            }
+            let bytes = iowhy_core::units::parse_bytes("size", &read("size")?).ok()?;
+            Some(CpuCache { level: read("level")?.parse().ok()?, bytes })
+        })
+        .collect();
+    caches.sort_by_key(|cache| cache.level);
+    caches
+}
+
 /// The kind of virtual machine; `None` on what looks like bare metal.
 pub(super) fn virtualization(cpuinfo: &str) -> Option<String> {
     let read = |path: &str| fs::read_to_string(Path::new(path)).unwrap_or_default();
@@ -117,6 +145,28 @@ mod tests {
         assert_eq!(cpu(CPUINFO), "Intel(R) Xeon(R) CPU");
         assert_eq!(cpu("processor : 0\n"), std::env::consts::ARCH);
         assert!(memory_bytes() > 0 && cpus() > 0);
+    }
+
+    #[test]
+    fn caches_for_data_are_listed_from_the_nearest_on() {
+        let dir = tempfile::tempdir().unwrap();
+        for (index, level, kind, size) in [
+            (3, "3", "Unified", "266240K"),
+            (0, "1", "Data", "48K"),
+            (1, "1", "Instruction", "32K"),
+            (2, "2", "Unified", "2048K"),
+            (4, "4", "Unified", "many"),
+        ] {
+            let at = dir.path().join(format!("index{index}"));
+            fs::create_dir(&at).unwrap();
+            for (name, text) in [("level", level), ("type", kind), ("size", size)] {
+                fs::write(at.join(name), format!("{text}\n")).unwrap();
+            }
+        }
+        fs::write(dir.path().join("uevent"), "").unwrap();
+        let of = |level, kib: u64| CpuCache { level, bytes: kib << 10 };
+        assert_eq!(cpu_caches(dir.path()), [of(1, 48), of(2, 2048), of(3, 266_240)]);
+        assert_eq!(cpu_caches(Path::new("/no/such/place")), []);
     }
 
     #[test]

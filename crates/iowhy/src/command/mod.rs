@@ -13,6 +13,7 @@ mod shared;
 pub mod sim;
 pub mod stripe;
 pub mod trace;
+pub mod tree;
 pub mod watch;
 mod witness;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use iowhy_core::cell::CellRun;
 use iowhy_core::estimate::Estimate;
 use iowhy_core::model::StackModel;
-use iowhy_core::profile::{Thread, Tier};
+use iowhy_core::profile::{Profile, Thread, Tier};
 use iowhy_core::workload::Method;
 use iowhy_explain::witness::{self, Context, Sighting};
 use iowhy_probe::campaign::{self, Cell, Effort};
@@ -124,21 +124,37 @@ fn watchable(cell: &Cell<'_>) -> bool {
 
 /// Watches a cell.
 fn watch(cell: &Cell<'_>, seed: u64, meaning: &Arc<Meaning>) -> Result<Option<(CellRun, Sighting)>, String> {
+    Ok(observe(cell, seed, meaning)?.map(|(run, profile)| {
+        let seen = witness::sighting(&profile, &meaning.account(&profile), &run.workload, measuring());
+        (run, seen)
+    }))
+}
+
+/// Slices of a cell under the eyes of the watcher. `None` when one failed.
+pub(super) fn observe(
+    cell: &Cell<'_>,
+    seed: u64,
+    meaning: &Arc<Meaning>,
+) -> Result<Option<(CellRun, Profile)>, String> {
     let again = Cell { key: cell.key.clone(), arms: cell.arms.clone(), bounds: cell.bounds };
-    let this = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let table = Arc::clone(meaning);
-    let observer = Observer::start(&[this], TIER, move |kernel: &[&str]| table.on_path(kernel))
+    let observer = Observer::start(&[this_thread()], TIER, move |kernel: &[&str]| table.on_path(kernel))
         .map_err(|problem| problem.to_string())?;
     let effort = Effort { least_rounds: 1, most_rounds: MOST_SLICES, budget: PER_CELL, precision: 0.0, seed };
     let outcome = campaign::run(std::slice::from_ref(&again), effort, &mut |_| {});
     let profile = observer.stop().map_err(|problem| problem.to_string())?;
     let run = outcome.cells.into_iter().flatten().next().filter(|run| run.failure.is_none());
-    Ok(run.map(|run| {
-        // This thread prepares and waits; those that it starts measure.
-        let measuring = |thread: &Thread| thread.tid != this;
-        let seen = witness::sighting(&profile, &meaning.account(&profile), &run.workload, measuring);
-        (run, seen)
-    }))
+    Ok(run.map(|run| (run, profile)))
+}
+
+/// Tells the threads that measure: the calling one prepares and waits, and those that it starts measure.
+pub(super) fn measuring() -> impl Fn(&Thread) -> bool {
+    let this = this_thread();
+    move |thread: &Thread| thread.tid != this
+}
+
+fn this_thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
 /// What was seen of which cells.

@@ -67,6 +67,17 @@ pub struct Section {
     pub label: String,
     /// What is to be said below the table.
     pub said: Vec<String>,
+    /// Shown instead of the rows, where a row of figures for each of several keys reads better than a row each.
+    pub grid: Option<Grid>,
+}
+
+/// Figures by two keys, as text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Grid {
+    /// Headings of the columns behind the first.
+    pub header: Vec<String>,
+    /// First column, then a text a column.
+    pub lines: Vec<Vec<String>>,
 }
 
 /// One row.

@@ -11,6 +11,7 @@ mod path;
 pub mod sim;
 pub mod stripe;
 pub mod stripe_advice;
+pub mod tree;
 pub mod watch;
 
 pub use path::{

@@ -21,7 +21,9 @@ const MOST_WIDTH: usize = 100;
 /// The whole experiment.
 pub fn screen(record: &ClassicRecord, width: usize) -> String {
     let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
-    let mut text = format!("{BOLD}{}: {}{BOLD:#}\n", record.name, record.title);
+    let title = wrap(&format!("{}: {}", record.name, record.title), width, "", "  ");
+    let rule = "=".repeat(title.lines().map(visible_width).max().unwrap_or(0));
+    let mut text = format!("{BOLD}{}{BOLD:#}\n{DIM}{rule}{DIM:#}\n", title.trim_end());
     text.push_str(&wrap(&record.source, width, "  then: ", "        "));
     text.push_str(&wrap(&record.machine, width, "        ", "        "));
     for (index, facts) in record.targets.iter().enumerate() {
@@ -66,6 +68,17 @@ fn table(section: &Section, record: &ClassicRecord, width: usize) -> String {
         .filter(|row| row.key.get("table").and_then(|v| v.as_str()) == Some(section.id.as_str()))
         .collect();
     let mut text = format!("\n{BOLD}{}{BOLD:#}\n", wrap(&section.title, width, "", "").trim_end());
+    if let Some(grid) = &section.grid {
+        let header: Vec<&str> =
+            std::iter::once(section.label.as_str()).chain(grid.header.iter().map(String::as_str)).collect();
+        let mut align = vec![Align::Right; header.len()];
+        align[0] = Align::Left;
+        text.push_str(&layout(&header, &align, &grid.lines));
+        for said in &section.said {
+            text.push_str(&wrap(said, width, "  ", "    "));
+        }
+        return text;
+    }
     let has = |present: &dyn Fn(&RowRecord) -> bool| rows.iter().any(|row| present(row));
     let (then, now, model) =
         (has(&|r| r.published.is_some()), has(&|r| r.measured.is_some()), has(&|r| r.model.is_some()));

@@ -32,6 +32,18 @@ pub fn heading(facts: &TargetFacts, environment: &Environment) -> String {
     if let Some(stripe) = &facts.stripe {
         let _ = writeln!(text, "  {}", members::in_words(stripe));
     }
+    let lines = machine(environment);
+    for (index, line) in lines.iter().enumerate() {
+        // A scripted machine is none of these.
+        if index + 1 < lines.len() || facts.kind != TargetKind::Scripted {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    text
+}
+
+/// The path below the target, where there is one, and the machine, a line each.
+pub(super) fn machine(environment: &Environment) -> Vec<String> {
     let mut path: Vec<String> = Vec::new();
     if let Some(fs) = &environment.file_system {
         path.push(fs.clone());
@@ -52,24 +64,21 @@ pub fn heading(facts: &TargetFacts, environment: &Environment) -> String {
     }
     let first = [path.join(" "), settings.join(", ")];
     let first: Vec<&String> = first.iter().filter(|s| !s.is_empty()).collect();
+    let mut lines = Vec::new();
     if !first.is_empty() {
-        let _ = writeln!(text, "  {}", first.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(", "));
+        lines.push(first.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(", "));
     }
-    if facts.kind != TargetKind::Scripted {
-        let limit = environment
-            .memory_limit_bytes
-            .map(|bytes| format!(" (limited to {})", Bytes(bytes)))
-            .unwrap_or_default();
-        let virtualization =
-            environment.virtualization.as_ref().map(|v| format!(", {v}")).unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "  Linux {}, {} x {}, {} memory{limit}{virtualization}",
-            environment.kernel,
-            environment.cpus,
-            environment.cpu,
-            Bytes(environment.memory_bytes / (1 << 20) * (1 << 20))
-        );
-    }
-    text
+    let limit = environment
+        .memory_limit_bytes
+        .map(|bytes| format!(" (limited to {})", Bytes(bytes)))
+        .unwrap_or_default();
+    let virtualization = environment.virtualization.as_ref().map(|v| format!(", {v}")).unwrap_or_default();
+    lines.push(format!(
+        "Linux {}, {} x {}, {} memory{limit}{virtualization}",
+        environment.kernel,
+        environment.cpus,
+        environment.cpu,
+        Bytes(environment.memory_bytes / (1 << 20) * (1 << 20))
+    ));
+    lines
 }

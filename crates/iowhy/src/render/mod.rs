@@ -15,5 +15,6 @@ pub mod sim;
 pub mod stripe;
 pub mod table;
 pub mod trace;
+pub mod tree;
 pub mod watch;
 pub mod witness;

@@ -107,7 +107,38 @@ fn the_reuse_of_the_pool_comes_from_the_simulated_pool() {
         of_table(&record, "reuse").iter().map(|row| row["model"].as_f64().unwrap()).collect();
     assert!((reuse[0] - 0.75).abs() < 1e-4 && (reuse[1] - 0.13).abs() < 0.01, "{reuse:?}");
     assert_eq!(of_table(&record, "runs").len(), 4);
+    assert!(of_table(&record, "lookup").is_empty(), "virtual time finds nothing in memory");
+    // Three passes over a floppy: all from the disk, once from the disk, and once with the buffers kept.
+    let floppies: Vec<(f64, f64)> = of_table(&record, "floppy")
+        .iter()
+        .map(|row| (row["model"].as_f64().unwrap(), row["key"]["reuse"].as_f64().unwrap()))
+        .collect();
+    let third = 1.0 / 3.0;
+    for (seen, wanted) in floppies.iter().zip([(1.0, 0.0), (third, 0.0), (third, 2.0 * third)]) {
+        assert!((seen.0 - wanted.0).abs() < 1e-9 && (seen.1 - wanted.1).abs() < 1e-9, "{floppies:?}");
+    }
     assert!(of_table(&record, "runs").iter().all(|row| row["measured"].is_object()));
+}
+
+#[test]
+fn look_ups_and_a_kernel_profile_stand_beside_the_cached_reads() {
+    let dir = directory();
+    let file = full_file(dir.path(), "data", 20 * MIB);
+    let record = record_of(&["classic", "freebsd-2006", text(&file), "--budget", "1s"]);
+    let lookups = of_table(&record, "lookup");
+    assert_eq!(lookups.len(), 12);
+    assert!(lookups.iter().all(|row| row["measured"].is_object()));
+    let then: Vec<f64> = lookups.iter().filter_map(|row| row["published"].as_f64()).collect();
+    assert_eq!(then, [117.0, 612.0, 389.0, 751.0], "splay trees alone, of buffers and of pages");
+    let profile = of_table(&record, "profile");
+    if profile.is_empty() {
+        crate::common::skipped("no kernel profile here: stacks are not permitted, or too few samples hit");
+    }
+    for row in &profile {
+        let (own, total) =
+            (row["measured"]["value"].as_f64().unwrap(), row["key"]["total_ns"].as_f64().unwrap());
+        assert!(own <= total * (1.0 + 1e-9), "self is part of total: {row}");
+    }
 }
 
 #[test]
@@ -145,11 +176,52 @@ fn the_interleave_table_is_there_and_the_news_tree_leaves_nothing() {
     assert!(rows.iter().all(|row| row["measured"].is_null() && row["model"].is_f64()));
     assert!(record["not_done"].as_array().unwrap().iter().any(|l| l.as_str().unwrap().contains("stripes")));
     let here = of_table(&record, "here");
-    assert_eq!(here.len(), 5);
+    assert_eq!(here.len(), 6);
+    assert_eq!(here[0]["key"]["figure"], "untar");
     assert!(
         here.iter().all(|row| row["measured"].is_object() || !row["remark"].as_str().unwrap().is_empty())
     );
+    assert_eq!(of_table(&record, "here-large").len(), 2);
     assert!(names(dir.path()).is_empty(), "nothing is left");
+}
+
+#[test]
+fn hypotheses_are_held_against_the_post_and_large_files_lose_where_small_ones_win() {
+    // There is no place for a tree: only the model is run.
+    let record = record_of(&["classic", "netbsd-1999", "null", "--budget", "10s"]);
+    let rows = of_table(&record, "hypotheses");
+    assert_eq!(rows.len() % 7, 0);
+    let share = |hypothesis: &str, interleave: u64| {
+        let found = rows.iter().find(|row| {
+            row["key"]["hypothesis"] == hypothesis && row["key"]["interleave_sectors"] == interleave
+        });
+        found.unwrap_or_else(|| panic!("{hypothesis} {interleave}"))["model"].as_f64()
+    };
+    // What newfs makes: 8 splits every block and is the slowest; 126 splits one of nine, which 128 does not.
+    let newfs = |interleave| share("newfs", interleave).expect("the first hypothesis is always run");
+    assert!(newfs(8) > 1.5 && newfs(126) > newfs(128), "{} {}", newfs(126), newfs(128));
+    assert_eq!(newfs(2048), 1.0);
+    for row in &rows {
+        let (posted, model) = (row["published"].as_f64(), row["model"].as_f64());
+        if let (Some(posted), Some(model), Some(true)) = (posted, model, row["key"]["reproduces"].as_bool()) {
+            assert!((model / posted - 1.0).abs() <= 0.05, "{row}");
+        }
+    }
+    assert_eq!(of_table(&record, "block-size").len(), 3);
+    let large = of_table(&record, "large");
+    let rate = |load: &str, interleave: u64| {
+        let of = |row: &&&Value| row["key"]["load"] == load && row["key"]["interleave_sectors"] == interleave;
+        large.iter().find(of).unwrap()["model"].as_f64().unwrap()
+    };
+    assert!(rate("large-writes", 2048) < 0.8 * rate("large-writes", 126));
+    assert!(rate("long-reads", 2048) < rate("long-reads", 16));
+    assert!(
+        record["verdicts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|v| v.as_str().unwrap().contains("126 against 128"))
+    );
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod stripe;
 mod stripe_lab;
 mod trace;
 mod traps;
+mod tree;
 mod watch;
 mod watch_harm;
 mod watch_record;

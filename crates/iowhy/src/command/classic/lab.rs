@@ -16,7 +16,7 @@ use iowhy_probe::target::{Needs, Target};
 use crate::command::shared::{self, Layers};
 use crate::output::Outputs;
 use crate::progress::Progress;
-use crate::record::classic::{ClassicRecord, RowRecord, Section};
+use crate::record::classic::{ClassicRecord, Grid, RowRecord, Section};
 use crate::record::{CellRecord, SCHEMA};
 
 /// Rounds: the fewest that give an interval by resampling, and those that the time is divided by.
@@ -35,6 +35,8 @@ pub(super) struct Lab<'a> {
     pub(super) size: Option<u64>,
     /// Bytes a second of the question about direct I/O.
     pub(super) rate: f64,
+    /// Whether the read-ahead of the disk's queue may be changed for a while.
+    pub(super) queue_read_ahead: bool,
     /// Files of the news tree.
     pub(super) files: Option<u64>,
     /// A directory where the news tree stays.
@@ -172,6 +174,7 @@ impl ClassicRecord {
             title: title.into(),
             label: label.to_owned(),
             said: Vec::new(),
+            grid: None,
         });
     }
 
@@ -179,6 +182,13 @@ impl ClassicRecord {
     pub(super) fn say(&mut self, text: impl Into<String>) {
         if let Some(section) = self.sections.last_mut() {
             section.said.push(text.into());
+        }
+    }
+
+    /// Shows the last group as figures by two keys.
+    pub(super) fn grid(&mut self, grid: Grid) {
+        if let Some(section) = self.sections.last_mut() {
+            section.grid = Some(grid);
         }
     }
 

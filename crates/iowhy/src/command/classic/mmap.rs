@@ -166,6 +166,7 @@ fn fill_times(record: &mut ClassicRecord, experiment: &Experiment, a: &Target, b
         let (published, model) = match way.0 {
             Method::Read => (posted(experiment, 0), simulated("read", seed)),
             Method::MmapLock => (posted(experiment, 1), simulated("mlock", seed)),
+            Method::Mmap => (None, simulated("mapped", seed)),
             _ => (None, Ok(None)),
         };
         let model = model.unwrap_or_else(|problem| {
@@ -190,7 +191,8 @@ fn fill_times(record: &mut ClassicRecord, experiment: &Experiment, a: &Target, b
     };
     record.say(format!(
         "now: {} of each of {places} in a round, cold, told for 900 MiB. model: two simulated Deskstar 14GXP, read \
-         by two threads, and with mlock serialised within the process.",
+         by two threads; with mlock serialised within the process, with a plain mapping not: what the lock costs is lost \
+         overlap.",
         Bytes(a.facts.size_bytes.min(REGION_BYTES))
     ));
     record.not_done.extend(lacks);
@@ -280,6 +282,20 @@ fn conclude(record: &mut ClassicRecord, experiment: &Experiment, gains: &Gains) 
             "Then mlock was serialised within the process: 107 s for 70 s is {:.0} % of the overlap of two disks lost.",
             lost * 100.0
         ));
+        let model = |method: Method| {
+            let of = |row: &&RowRecord| {
+                row.key.get("table").is_some_and(|t| t == "times")
+                    && row.key.get("method").is_some_and(|m| m == method.id())
+            };
+            record.rows.iter().find(of).and_then(|row| row.model)
+        };
+        if let (Some(locked), Some(free)) = (model(Method::MmapLock), model(Method::Mmap)) {
+            record.verdicts.push(format!(
+                "In the simulator the lock alone makes {} of {}: one disk stands still while the other is read.",
+                units::time(locked),
+                units::time(free)
+            ));
+        }
     }
     let gain = |method: Method| {
         gains.iter().find(|(index, _)| WAYS[*index].0 == method).and_then(|(_, gain)| gain.as_ref())

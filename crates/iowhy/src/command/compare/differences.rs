@@ -49,7 +49,7 @@ fn machine(before: &Environment, after: &Environment) -> Vec<Difference> {
 }
 
 fn settings(before: &Environment, after: &Environment) -> Vec<Difference> {
-    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
     let bytes = |value: Option<u64>| value.map_or("none".to_owned(), |bytes| Bytes(bytes).to_string());
     let number = |value: Option<u64>| value.map_or("not known".to_owned(), |number| number.to_string());
     [

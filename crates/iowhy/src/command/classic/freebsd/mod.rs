@@ -1,5 +1,9 @@
 //! `freebsd-2006`: cached reads by block size, in order and by chance, over a part that the CPU's caches hold and over one
-//! that they do not; and what the pool of buffers did to them then.
+//! that they do not; and what the pool of buffers did to them then. What may not enter: the kernel's profile (`profile`), the
+//! structures in which buffers are found (`lookup`).
+
+mod lookup;
+mod profile;
 
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::pattern::Pattern;
@@ -9,65 +13,118 @@ use iowhy_core::workload::{CacheState, Method};
 use iowhy_explain::classic::pool::{self, Costs, Split};
 use iowhy_explain::classic::published::Experiment;
 use iowhy_probe::campaign::Cell;
+use iowhy_probe::environment::{self, CpuCache};
 use iowhy_probe::target::Target;
-use iowhy_sim::machine::Machine;
+use iowhy_sim::machine::{Machine, Value};
 use iowhy_sim::workload::Workload as Simulated;
 
 use super::lab::{Lab, cell, reads, with_now};
-use crate::record::classic::{ClassicRecord, RowRecord};
+use crate::record::classic::{ClassicRecord, Grid, RowRecord};
 
 /// Block sizes.
 const BLOCKS: [u64; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
 /// What the post reads.
 const POSTED_BYTES: u64 = 400 << 20;
-/// A part that the second-level cache of a CPU holds.
+/// The small part where the kernel does not tell the sizes of caches, and its bounds: half of the second-level cache.
 const SMALL_BYTES: u64 = 512 << 10;
-/// A part that no CPU's cache of the day holds, unless the machine says otherwise.
-const LARGE_BYTES: u64 = 256 << 20;
+const SMALL_BOUNDS: (u64, u64) = (128 << 10, 2 << 20);
+/// The large part: twice the last cache, but not less, and not more, than this.
+const LARGE_BOUNDS: (u64, u64) = (256 << 20, 1 << 30);
+/// With less time than this the large part is the smallest one: it must be written and read first.
+const TIME_FOR_LARGE: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// The parts that are read.
+#[derive(Clone, Copy)]
+struct Parts {
+    small: u64,
+    large: u64,
+}
+
+impl Parts {
+    /// Below and above the CPU's caches, as far as that can be had.
+    fn wanted(lab: &Lab<'_>, caches: &[CpuCache]) -> Parts {
+        let second =
+            caches.iter().find(|cache| cache.level == 2).map_or(SMALL_BYTES, |cache| cache.bytes / 2);
+        let last = caches.last().map_or(0, |cache| cache.bytes);
+        let memory = environment::memory_available_bytes().unwrap_or(LARGE_BOUNDS.1);
+        let most = LARGE_BOUNDS.1.min(memory / 4).max(LARGE_BOUNDS.0);
+        let large = match lab.budget {
+            budget if budget < TIME_FOR_LARGE => LARGE_BOUNDS.0,
+            _ => last.saturating_mul(2).next_multiple_of(1 << 20).clamp(LARGE_BOUNDS.0, most),
+        };
+        let small = second.clamp(SMALL_BOUNDS.0, SMALL_BOUNDS.1).next_multiple_of(BLOCKS[7]);
+        Parts { small, large: lab.size.unwrap_or(large) }
+    }
+
+    fn all(self) -> [(&'static str, u64); 2] {
+        [("small", self.small), ("large", self.large)]
+    }
+}
+
+/// The caches in words, and which of them holds a part.
+fn against_caches(bytes: u64, caches: &[CpuCache]) -> String {
+    match caches.iter().find(|cache| cache.bytes >= bytes) {
+        Some(cache) => format!("held by the CPU's level {} cache of {}", cache.level, Bytes(cache.bytes)),
+        None => match caches.last() {
+            Some(last) => format!("more than the CPU's last cache of {}", Bytes(last.bytes)),
+            None => "the sizes of the CPU's caches are not known".to_owned(),
+        },
+    }
+}
 
 /// Runs it.
 ///
 /// # Errors
 /// What resolving the target says.
 pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem> {
-    let target = lab.target(LARGE_BYTES)?;
-    let large = target.facts.size_bytes.min(lab.size.unwrap_or(LARGE_BYTES));
-    if large < 2 * SMALL_BYTES {
+    let caches = environment::cpu_caches();
+    let wanted = Parts::wanted(lab, &caches);
+    let target = lab.target(wanted.large)?;
+    let parts = Parts { large: target.facts.size_bytes.min(wanted.large), ..wanted };
+    if parts.large < 2 * parts.small {
         return Err(Problem::refused(format!(
-            "`{}` is too small: 1 MiB at least is needed",
-            target.facts.name
+            "`{}` is too small: {} at least is needed",
+            target.facts.name,
+            Bytes(2 * parts.small)
         ))
         .hint("name a larger file, or a directory"));
     }
     let mut cells: Vec<Cell<'_>> = Vec::new();
-    plan(&mut cells, &target, large);
+    plan(&mut cells, &target, parts);
     let outcome = lab.measure(&mut cells);
     let mut record = lab.record(experiment, &[&target], &cells, &outcome);
-    fill_runs(&mut record, experiment, large);
-    fill_blocks(&mut record, large);
+    fill_runs(&mut record, experiment, parts.large);
+    fill_blocks(&mut record, parts, &caches);
     fill_split(&mut record, experiment);
+    let profiled: Vec<(String, String)> =
+        [(4096, "random"), (4096, "sequential"), (16_384, "random"), (16_384, "sequential")]
+            .into_iter()
+            .map(|(block, order)| (key(block, order, "large"), format!("{} {order}", Bytes(block))))
+            .collect();
+    profile::fill(lab, &mut record, &cells, &profiled);
     fill_reuse(&mut record, experiment, lab.seed);
-    conclude(&mut record, experiment, large);
-    record.not_done.push(
-        "a kernel profile of these reads with self and total time per function: `iowhy -- dd if=FILE of=/dev/null bs=4k` \
-         shows where a program's reads spend their time; look-up structures (splay, hash, radix) are not timed"
-            .to_owned(),
-    );
+    if let Err(problem) = fill_floppies(&mut record, lab.seed) {
+        record.not_done.push(format!("the simulated floppy: {problem}"));
+    }
+    // Virtual time has no memory to find anything in.
+    if target.script().is_none() {
+        lookup::fill(lab, &mut record, experiment);
+    }
+    conclude(&mut record, experiment);
     Ok(record)
 }
 
-fn key(block: u64, order: &str, bytes: u64) -> String {
-    let part = if bytes == SMALL_BYTES { "small" } else { "large" };
+fn key(block: u64, order: &str, part: &str) -> String {
     format!("{part}-{order}-{block}")
 }
 
-fn plan<'a>(cells: &mut Vec<Cell<'a>>, target: &'a Target, large: u64) {
-    for bytes in [SMALL_BYTES, large] {
+fn plan<'a>(cells: &mut Vec<Cell<'a>>, target: &'a Target, parts: Parts) {
+    for (part, bytes) in parts.all() {
         for (order, pattern) in [("sequential", Pattern::Sequential), ("random", Pattern::Random)] {
             for block in BLOCKS {
                 let mut read = reads(Method::Pread, CacheState::Warm, block, bytes);
                 read.pattern = pattern;
-                cells.push(cell(key(block, order, bytes), read, target));
+                cells.push(cell(key(block, order, part), read, target));
             }
         }
     }
@@ -97,7 +154,7 @@ fn fill_runs(record: &mut ClassicRecord, experiment: &Experiment, large: u64) {
             .key("with_profiler_ns", published_run(experiment, block, order))
             .then(pool::split(experiment, &run).map(|split| split.net()))
             .model(model);
-        let row = with_now(row, record.time_for(&key(block, order, large), POSTED_BYTES));
+        let row = with_now(row, record.time_for(&key(block, order, "large"), POSTED_BYTES));
         record.row(if block == 4096 { row.remark("model: fitted") } else { row.remark("model: predicted") });
     }
     record.say(format!(
@@ -121,17 +178,20 @@ fn reuse_of(experiment: &Experiment, order: &str) -> Option<f64> {
     table.figure(table.row_of("order", order)?, "reuse")
 }
 
-fn fill_blocks(record: &mut ClassicRecord, large: u64) {
-    for bytes in [SMALL_BYTES, large] {
-        let part = if bytes == SMALL_BYTES { "small" } else { "large" };
+fn fill_blocks(record: &mut ClassicRecord, parts: Parts, caches: &[CpuCache]) {
+    for (part, bytes) in parts.all() {
         record.section(
             part,
-            format!("Here, by block size: random reads of {} in the page cache", Bytes(bytes)),
+            format!(
+                "Here, by block size: random reads of {} in the page cache ({})",
+                Bytes(bytes),
+                against_caches(bytes, caches)
+            ),
             "block",
         );
         for block in BLOCKS {
-            let random = record.figure(&key(block, "random", bytes), |cell| cell.time_per_request);
-            let order = record.figure(&key(block, "sequential", bytes), |cell| cell.time_per_request);
+            let random = record.figure(&key(block, "random", part), |cell| cell.time_per_request);
+            let order = record.figure(&key(block, "sequential", part), |cell| cell.time_per_request);
             let mut row = RowRecord::new(part, Bytes(block).to_string(), "time per read", Unit::Nanoseconds)
                 .key("block_bytes", block)
                 .key("order", "random")
@@ -172,8 +232,7 @@ fn fill_split(record: &mut ClassicRecord, experiment: &Experiment) {
         }
     }
     record.say(
-        "Self times of the functions that the post shows, the profiler's left out; rest: rows that it leaves out. now: \
-         `iowhy -- dd if=FILE of=/dev/null bs=4k` splits a program's own reads.",
+        "Self times of the functions that the post shows, the profiler's left out; rest: rows that it leaves out.",
     );
 }
 
@@ -207,6 +266,52 @@ fn fill_reuse(record: &mut ClassicRecord, experiment: &Experiment, seed: u64) {
     record.not_done.extend(lacks);
 }
 
+/// A floppy of 1200 KB in blocks of 512 bytes: buffers, and bytes of the cache below them (`None`: nothing below).
+const FLOPPIES: [(&str, u64, Option<&str>); 3] = [
+    ("256 buffers, nothing below", 256, None),
+    ("256 buffers over a VM cache", 256, Some("2m")),
+    ("2400 buffers over a VM cache", 2400, Some("2m")),
+];
+
+/// Small blocks: what the post says of floppies, three passes over one.
+fn fill_floppies(record: &mut ClassicRecord, seed: u64) -> Result<(), Problem> {
+    record.section(
+        "floppy",
+        "File systems with small blocks: a 1200 KB floppy read three times, simulated",
+        "pool",
+    );
+    let mut grid =
+        Grid { header: vec!["from the disk".to_owned(), "buffer there".to_owned()], lines: Vec::new() };
+    for (words, buffers, below) in FLOPPIES {
+        let Some(mut machine) = Machine::shipped("floppy-pool") else { return Ok(()) };
+        if let Some(bytes) = below {
+            machine.set("cache.bytes", &Value::Text(bytes.to_owned()))?;
+            machine.set("pool.buffers", &Value::Text(buffers.to_string()))?;
+        }
+        let load = Simulated::parse("readers=1,requests=7200,bytes=512,size=1200k")?.load(seed);
+        let outcome = iowhy_sim::run(&machine, load, seed)?;
+        let fetched = outcome.miss_ratio();
+        // Where nothing is below, a buffer that is there is a hit of the cache itself.
+        let reuse = outcome.pool_reuse().or(fetched.map(|miss| 1.0 - miss));
+        let shown =
+            |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |s| format!("{:.0} %", s * 100.0));
+        grid.lines.push(vec![words.to_owned(), shown(fetched), shown(reuse)]);
+        record.row(
+            RowRecord::new("floppy", words, "share of reads that go to the disk", Unit::Ratio)
+                .key("buffers", buffers)
+                .key("reuse", reuse)
+                .model(fetched)
+                .remark("the post gives words: enormous thrashing; in memory only; barely fits"),
+        );
+    }
+    record.grid(grid);
+    record.say(
+        "The post: 256 buffers manage \"a whole 128KB\" and thrash; over a VM cache \"the thrashing only occurs in memory\"; \
+         with a few thousand the floppy \"barely fits\".",
+    );
+    Ok(())
+}
+
 /// Reuse of the pool in the simulated machine. `None` when it saw no look-up.
 fn simulated_reuse(order: &str, seed: u64) -> Result<Option<f64>, Problem> {
     let Some(machine) = Machine::shipped("freebsd-2006") else { return Ok(None) };
@@ -214,10 +319,10 @@ fn simulated_reuse(order: &str, seed: u64) -> Result<Option<f64>, Problem> {
     Ok(iowhy_sim::run(&machine, load, seed)?.pool_reuse())
 }
 
-fn conclude(record: &mut ClassicRecord, experiment: &Experiment, large: u64) {
+fn conclude(record: &mut ClassicRecord, experiment: &Experiment) {
     let then = pool::split(experiment, "4k-random").zip(pool::split(experiment, "4k-sequential"));
-    let now = record.figure(&key(4096, "random", large), |cell| cell.time_per_request).and_then(|random| {
-        Ok((random, record.figure(&key(4096, "sequential", large), |cell| cell.time_per_request)?))
+    let now = record.figure(&key(4096, "random", "large"), |cell| cell.time_per_request).and_then(|random| {
+        Ok((random, record.figure(&key(4096, "sequential", "large"), |cell| cell.time_per_request)?))
     });
     let then = then.map(|(random, sequential)| random.net() / sequential.net());
     match (then, now) {

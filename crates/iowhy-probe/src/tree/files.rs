@@ -1,0 +1,359 @@
+//! What is in a tree: files with their sizes and inodes, and the lists that threads take them from.
+//!
+//! What may not enter: timing. Invariant: a walk stays on one file system, follows no symbolic link and opens no file.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use iowhy_core::problem::Problem;
+use iowhy_core::rng::Rng;
+
+use super::build::MARK;
+use crate::interrupt;
+
+/// In which order a thread takes its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// One directory after the other, as the directory itself lists them.
+    Directory,
+    /// By inode number, which on many file systems is the order on the disk.
+    Inode,
+    /// By chance, from a seed.
+    Random,
+}
+
+impl Order {
+    /// All of them.
+    pub const ALL: [Order; 3] = [Order::Directory, Order::Inode, Order::Random];
+
+    /// The name in options and records.
+    pub fn id(self) -> &'static str {
+        match self {
+            Order::Directory => "directory",
+            Order::Inode => "inode",
+            Order::Random => "random",
+        }
+    }
+}
+
+/// What a walk left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PassedOver {
+    /// Symbolic links, devices, pipes and sockets.
+    pub not_regular: u64,
+    /// Files and directories that may not be looked at.
+    pub forbidden: u64,
+    /// Directories where another file system is mounted.
+    pub other_file_system: u64,
+    /// Whether the walk ended at the number of files that was asked for.
+    pub cut: bool,
+}
+
+/// Files of a tree.
+#[derive(Debug, Default)]
+pub struct Files {
+    directories: Vec<PathBuf>,
+    entries: Vec<Entry>,
+    /// Whether the files bear their second name.
+    moved: bool,
+    /// What a walk left out.
+    pub passed_over: PassedOver,
+}
+
+#[derive(Debug)]
+struct Entry {
+    directory: u32,
+    name: Box<OsStr>,
+    bytes: u64,
+    inode: u64,
+}
+
+/// Behind the name of a file that was renamed.
+pub(super) const MOVED: &str = ".moved";
+/// How often an interrupt is looked for.
+const LOOK_EVERY: usize = 256;
+
+impl Files {
+    /// Files that will be made: directories, and for each file its directory, name and size.
+    pub(super) fn planned(
+        directories: Vec<PathBuf>,
+        files: impl Iterator<Item = (u32, String, u64)>,
+    ) -> Files {
+        let entries = files
+            .map(|(directory, name, bytes)| Entry {
+                directory,
+                name: OsString::from(name).into_boxed_os_str(),
+                bytes,
+                inode: 0,
+            })
+            .collect();
+        Files { directories, entries, ..Files::default() }
+    }
+
+    /// All regular files below `root`, `most` of them at most. `progress` is told how many there are so far.
+    ///
+    /// # Errors
+    /// `root` itself cannot be listed; an interrupt.
+    pub fn walk(root: &Path, most: u64, progress: &mut dyn FnMut(u64)) -> Result<Files, Problem> {
+        let refused = |error: std::io::Error| {
+            Problem::refused(format!("cannot list `{}`: {error}", root.display()))
+                .hint("name a directory that you may read")
+        };
+        let device = fs::metadata(root).map_err(refused)?.dev();
+        fs::read_dir(root).map_err(refused)?;
+        let mut files = Files::default();
+        let mut open = vec![root.to_owned()];
+        while let Some(directory) = open.pop() {
+            let Ok(listing) = fs::read_dir(&directory) else {
+                files.passed_over.forbidden += 1;
+                continue;
+            };
+            let number = files.directories.len() as u32;
+            files.directories.push(directory);
+            for entry in listing {
+                // Of the entry itself: a symbolic link is neither file nor directory here.
+                let Some((meta, entry)) = entry.ok().and_then(|entry| Some((entry.metadata().ok()?, entry)))
+                else {
+                    files.passed_over.forbidden += 1;
+                    continue;
+                };
+                if meta.is_dir() {
+                    if meta.dev() == device {
+                        open.push(entry.path());
+                    } else {
+                        files.passed_over.other_file_system += 1;
+                    }
+                } else if !meta.is_file() {
+                    files.passed_over.not_regular += 1;
+                } else if entry.file_name() != MARK {
+                    if files.entries.len() as u64 >= most {
+                        files.passed_over.cut = true;
+                        return Ok(files);
+                    }
+                    files.entries.push(Entry {
+                        directory: number,
+                        name: entry.file_name().into_boxed_os_str(),
+                        bytes: meta.len(),
+                        inode: meta.ino(),
+                    });
+                    if files.entries.len().is_multiple_of(LOOK_EVERY) {
+                        progress(files.entries.len() as u64);
+                        if interrupt::requested() {
+                            return Err(Problem::failed(format!(
+                                "interrupted while listing `{}`",
+                                root.display()
+                            )));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// Forgets directories without a file of their own, such as the one above those of a tree of ours.
+    pub fn forget_empty_directories(&mut self) {
+        let mut used = vec![false; self.directories.len()];
+        for entry in &self.entries {
+            if let Some(used) = used.get_mut(entry.directory as usize) {
+                *used = true;
+            }
+        }
+        let mut number = 0;
+        let numbers: Vec<u32> = used
+            .iter()
+            .map(|used| {
+                number += u32::from(*used);
+                number.saturating_sub(1)
+            })
+            .collect();
+        for entry in &mut self.entries {
+            entry.directory = numbers.get(entry.directory as usize).copied().unwrap_or(0);
+        }
+        let mut used = used.into_iter();
+        self.directories.retain(|_| used.next().unwrap_or(false));
+    }
+
+    /// How many files.
+    pub fn len(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many directories.
+    pub fn directories(&self) -> u64 {
+        self.directories.len() as u64
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.bytes))
+    }
+
+    /// Size of a file; 0 for a number that is none.
+    pub fn size(&self, file: u32) -> u64 {
+        self.entries.get(file as usize).map_or(0, |entry| entry.bytes)
+    }
+
+    /// Sizes at the given shares of the files, from the smallest to the largest. Empty without files.
+    pub fn quantiles(&self, shares: &[f64]) -> Vec<u64> {
+        let mut sizes: Vec<u64> = self.entries.iter().map(|entry| entry.bytes).collect();
+        sizes.sort_unstable();
+        let Some(last) = sizes.len().checked_sub(1) else { return Vec::new() };
+        shares.iter().map(|share| sizes[((share.clamp(0.0, 1.0) * last as f64).round()) as usize]).collect()
+    }
+
+    /// The path of the largest file that is not empty: what facts about the device are asked of.
+    pub fn largest(&self) -> Option<PathBuf> {
+        let entry = self.entries.iter().filter(|entry| entry.bytes > 0).max_by_key(|entry| entry.bytes)?;
+        Some(self.directories.get(entry.directory as usize)?.join(&*entry.name))
+    }
+
+    /// Says that the files bear their second name from now on, or the first again.
+    pub fn set_moved(&mut self, moved: bool) {
+        self.moved = moved;
+    }
+
+    /// Whether the files bear their second name.
+    pub(super) fn moved(&self) -> bool {
+        self.moved
+    }
+
+    /// The path of a file under its first or second name.
+    pub(super) fn path(&self, file: u32, moved: bool) -> Result<CString, Problem> {
+        let found = self.entries.get(file as usize).and_then(|entry| {
+            let directory = self.directories.get(entry.directory as usize)?;
+            let mut path = directory.as_os_str().as_bytes().to_vec();
+            path.push(b'/');
+            path.extend_from_slice(entry.name.as_bytes());
+            if moved {
+                path.extend_from_slice(MOVED.as_bytes());
+            }
+            CString::new(path).ok()
+        });
+        found.ok_or_else(|| Problem::failed(format!("there is no file {file} in the tree")))
+    }
+
+    /// The path of a directory.
+    pub(super) fn directory(&self, directory: u32) -> Result<CString, Problem> {
+        let path = self.directories.get(directory as usize).map(|path| path.as_os_str().as_bytes().to_vec());
+        path.and_then(|path| CString::new(path).ok())
+            .ok_or_else(|| Problem::failed(format!("there is no directory {directory} in the tree")))
+    }
+
+    /// A list of files for each of `readers`: disjoint, as even as may be, and the same for the same seed. With `each` only so
+    /// many for each reader, chosen by chance from all; without it, all.
+    pub fn lists(&self, readers: usize, each: Option<u64>, order: Order, seed: u64) -> Vec<Vec<u32>> {
+        let readers = readers.max(1);
+        let mut all: Vec<u32> = (0..self.entries.len() as u32).collect();
+        let wanted = each.map_or(u64::MAX, |each| each.saturating_mul(readers as u64));
+        if order == Order::Random || wanted < all.len() as u64 {
+            Rng::new(seed).shuffle(&mut all);
+            all.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
+        }
+        match order {
+            Order::Random => {}
+            // Numbers follow the directories' own lists.
+            Order::Directory => all.sort_unstable(),
+            Order::Inode => all.sort_by_key(|file| self.entries[*file as usize].inode),
+        }
+        split(&all, readers)
+    }
+
+    /// The directories, shared out among the readers.
+    pub fn directory_lists(&self, readers: usize) -> Vec<Vec<u32>> {
+        let all: Vec<u32> = (0..self.directories.len() as u32).collect();
+        split(&all, readers.max(1))
+    }
+}
+
+/// Parts that differ by one in length at most.
+fn split(all: &[u32], parts: usize) -> Vec<Vec<u32>> {
+    let (each, more) = (all.len() / parts, all.len() % parts);
+    let mut at = 0;
+    (0..parts)
+        .map(|part| {
+            let length = each + usize::from(part < more);
+            at += length;
+            all[at - length..at].to_vec()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found() -> (tempfile::TempDir, Files) {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, bytes) in [("a/1", 10), ("a/2", 20), ("b/c/3", 30), ("4", 0), (MARK, 5)] {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, vec![1u8; bytes]).unwrap();
+        }
+        std::os::unix::fs::symlink(dir.path().join("a"), dir.path().join("link")).unwrap();
+        let files = Files::walk(dir.path(), u64::MAX, &mut |_| {}).unwrap();
+        (dir, files)
+    }
+
+    #[test]
+    fn a_walk_finds_regular_files_and_says_what_it_left_out() {
+        let (dir, files) = found();
+        assert_eq!((files.len(), files.bytes(), files.directories()), (4, 60, 4));
+        assert_eq!(files.passed_over, PassedOver { not_regular: 1, ..PassedOver::default() });
+        assert_eq!(files.quantiles(&[0.0, 1.0]), [0, 30]);
+        assert!(files.largest().unwrap().ends_with("b/c/3"));
+        let few = Files::walk(dir.path(), 2, &mut |_| {}).unwrap();
+        assert_eq!((few.len(), few.passed_over.cut), (2, true));
+        assert!(Files::walk(&dir.path().join("none"), 9, &mut |_| {}).unwrap_err().message.contains("none"));
+    }
+
+    #[test]
+    fn lists_share_every_file_out_once_and_follow_their_order() {
+        let (_dir, files) = found();
+        for order in Order::ALL {
+            for readers in [1, 3, 7] {
+                let lists = files.lists(readers, None, order, 5);
+                assert_eq!(lists.len(), readers);
+                assert_eq!(lists, files.lists(readers, None, order, 5), "the same for the same seed");
+                let mut all: Vec<u32> = lists.concat();
+                if order == Order::Inode {
+                    let inodes: Vec<u64> = all.iter().map(|f| files.entries[*f as usize].inode).collect();
+                    assert!(inodes.is_sorted(), "{inodes:?}");
+                }
+                all.sort_unstable();
+                assert_eq!(all, [0, 1, 2, 3]);
+            }
+        }
+        let some = files.lists(2, Some(1), Order::Directory, 3).concat();
+        assert!(some.len() == 2 && some[0] < some[1]);
+        assert_eq!(files.directory_lists(3).concat(), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn directories_without_files_are_forgotten_and_paths_stay() {
+        let (_dir, mut files) = found();
+        let before: Vec<_> = (0..4).map(|file| files.path(file, false).unwrap()).collect();
+        files.forget_empty_directories();
+        assert_eq!(files.directories(), 3, "`b` has only a directory in it");
+        assert_eq!((0..4).map(|file| files.path(file, false).unwrap()).collect::<Vec<_>>(), before);
+        let mut none = Files::default();
+        none.forget_empty_directories();
+        assert!(none.is_empty());
+    }
+
+    #[test]
+    fn an_empty_tree_has_empty_lists() {
+        let files = Files::default();
+        assert!(files.is_empty() && files.largest().is_none() && files.quantiles(&[0.5]).is_empty());
+        assert_eq!(files.lists(2, None, Order::Random, 1), [vec![], vec![]]);
+        assert!(files.path(0, false).is_err() && files.directory(0).is_err());
+    }
+}

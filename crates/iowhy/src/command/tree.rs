@@ -1,0 +1,480 @@
+//! `iowhy tree`: many small files made, looked at, listed, read, renamed and removed by threads side by side, over a tree of
+//! our own or over one that is there (read-only).
+//!
+//! A tree of our own lives once a round where phases change it; a kept one is made once and read in every round. What may
+//! not enter: the walk and the timing (the probe's), text layout (render's).
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use iowhy_core::cell::StateCheck;
+use iowhy_core::problem::Problem;
+use iowhy_core::units;
+use iowhy_core::warning::Warning;
+use iowhy_probe::target::{Needs, Target};
+use iowhy_probe::tree::{self, Files, MOST_READERS, Order, Pass, Phase, Shape, State, Tree};
+use iowhy_probe::{environment, interrupt};
+
+use crate::cli::{OutputArgs, TreeArgs};
+use crate::command::{Ending, shared};
+use crate::output::{self, Outputs};
+use crate::progress::Progress;
+use crate::record::SCHEMA;
+use crate::record::tree::{PhaseRecord, Seen, TreeFacts, TreeRecord};
+use crate::render::tree as render;
+
+/// Rounds at least and at most: fewer have no interval.
+const ROUNDS: (usize, usize) = (3, 12);
+/// Time when nobody says how much.
+const DEFAULT_BUDGET: Duration = Duration::from_secs(15);
+const DEFAULT_FILES: u64 = 10_000;
+const DEFAULT_DIRECTORIES: u64 = 100;
+const DEFAULT_SIZES: &str = "930,3030,6102";
+/// Files at most: a file takes about 100 bytes of memory here.
+const MOST_FILES: u64 = 20_000_000;
+/// A file of more is no small file; `bench` measures those.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// Runs the command.
+///
+/// # Errors
+/// Usage errors and refusals; what the system refuses. What was made is removed in every case.
+pub fn run(args: &TreeArgs, options: &OutputArgs) -> Result<Ending, Problem> {
+    if let Some(root) = &args.remove {
+        return remove(root, options);
+    }
+    let plan = Plan::of(args)?;
+    let outputs = Outputs::open(options)?;
+    interrupt::install();
+    let progress = Progress::new(outputs.quiet());
+    let mut bench = Bench::prepare(&plan, &progress)?;
+    outputs.spare(&[&bench.device])?;
+    let rounds = bench.rounds(&plan, &progress);
+    drop(progress);
+    let record = bench.record(&plan, rounds?);
+    outputs.warn(&record.warnings);
+    if record.rounds == 0 {
+        return Err(Problem::failed("interrupted before the first round was over; what was made is removed"));
+    }
+    let unmet = record.phases.iter().any(|phase| phase.state_verified == Some(false));
+    let failed = record.interrupted || unmet;
+    outputs.finish(&render::screen(&record, output::width()), &record)?;
+    Ok(if failed { Ending::SomethingFailed } else { Ending::Done })
+}
+
+fn remove(root: &Path, options: &OutputArgs) -> Result<Ending, Problem> {
+    interrupt::install();
+    let outputs = Outputs::open(options)?;
+    let progress = Progress::new(outputs.quiet());
+    let gone =
+        tree::remove(root, &mut |gone| progress.at(0.5, Duration::ZERO, &format!("{gone} files removed")))?;
+    drop(progress);
+    let record = serde_json::json!({
+        "schema": SCHEMA,
+        "iowhy": env!("CARGO_PKG_VERSION"),
+        "command": typed(),
+        "removed_files": gone,
+        "path": root.display().to_string(),
+    });
+    outputs.finish(&format!("removed {gone} files and `{}`\n", root.display()), &record)?;
+    Ok(Ending::Done)
+}
+
+fn typed() -> String {
+    std::env::args().collect::<Vec<_>>().join(" ")
+}
+
+/// Where the files come from.
+enum Origin {
+    /// Made below this directory, and removed.
+    Made(PathBuf),
+    /// Made in this directory, and left there.
+    Kept(PathBuf),
+    /// There already; only read.
+    Found(PathBuf),
+}
+
+/// What is to be done, checked.
+struct Plan {
+    origin: Origin,
+    shape: Shape,
+    /// Files of a found tree at most.
+    most: u64,
+    readers: usize,
+    each: Option<u64>,
+    order: Order,
+    phases: Vec<Phase>,
+    state: State,
+    budget: Duration,
+    seed: u64,
+}
+
+impl Plan {
+    fn of(args: &TreeArgs) -> Result<Plan, Problem> {
+        let origin = match (&args.from, &args.keep) {
+            (Some(from), _) => Origin::Found(from.clone()),
+            (None, Some(keep)) => Origin::Kept(keep.clone()),
+            (None, None) => Origin::Made(args.target.clone().unwrap_or_else(|| PathBuf::from("."))),
+        };
+        let found = matches!(origin, Origin::Found(_));
+        let files = args.files.unwrap_or(if found { MOST_FILES } else { DEFAULT_FILES });
+        within("--files", files, 1, MOST_FILES)?;
+        let directories = args.dirs.unwrap_or_else(|| DEFAULT_DIRECTORIES.min(files));
+        within("--dirs", directories, 1, files)?;
+        within("--readers", args.readers, 1, MOST_READERS as u64)?;
+        if let Some(each) = args.each {
+            within("--each", each, 1, files / args.readers)?;
+        }
+        let sizes = sizes(args.sizes.as_deref().unwrap_or(DEFAULT_SIZES))?;
+        let phases = phases(args, &origin)?;
+        Ok(Plan {
+            shape: Shape { files, directories, sizes },
+            most: files,
+            readers: usize::try_from(args.readers).unwrap_or(1),
+            each: args.each,
+            order: named("--order", &args.order, &Order::ALL.map(|order| (order.id(), order)))?,
+            state: named(
+                "--state",
+                &args.state,
+                &[State::Cold, State::Warm].map(|state| (state.id(), state)),
+            )?,
+            phases,
+            budget: match &args.budget {
+                Some(text) => units::parse_duration("--budget", text)?,
+                None => DEFAULT_BUDGET,
+            },
+            seed: args.seed,
+            origin,
+        })
+    }
+
+    /// Whether every round makes the tree anew.
+    fn lives_each_round(&self) -> bool {
+        let changes = |phase: &Phase| matches!(phase, Phase::Create | Phase::Sync | Phase::Delete);
+        matches!(self.origin, Origin::Made(_)) && self.phases.iter().any(changes)
+    }
+}
+
+fn within(option: &str, value: u64, least: u64, most: u64) -> Result<(), Problem> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(Problem::refused(format!("`{option} {value}` is not from {least} to {most}"))
+        .hint(format!("for example `{option} {}`", most.min(least.max(10)))))
+}
+
+fn named<T: Copy>(option: &str, text: &str, all: &[(&'static str, T)]) -> Result<T, Problem> {
+    match all.iter().find(|(id, _)| *id == text) {
+        Some((_, value)) => Ok(*value),
+        None => {
+            let ids: Vec<&str> = all.iter().map(|(id, _)| *id).collect();
+            Err(Problem::refused(format!("`{option} {text}` is unknown"))
+                .hint(format!("one of {}", ids.join(", "))))
+        }
+    }
+}
+
+fn sizes(text: &str) -> Result<Vec<u64>, Problem> {
+    let sizes = text
+        .split([',', ':'])
+        .map(|size| units::parse_bytes("--sizes", size.trim()))
+        .collect::<Result<Vec<u64>, Problem>>()?;
+    match sizes.iter().find(|size| **size > MOST_BYTES) {
+        None => Ok(sizes),
+        Some(size) => {
+            Err(Problem::refused(format!("`--sizes {text}`: {size} bytes are no small file; 16 MiB at most"))
+                .hint("`iowhy bench --once` measures large files"))
+        }
+    }
+}
+
+/// The phases in the order of a file's life, whatever the order in which they were given.
+fn phases(args: &TreeArgs, origin: &Origin) -> Result<Vec<Phase>, Problem> {
+    let known = Phase::ALL.map(|phase| (phase.id(), phase));
+    let allowed = |phase: Phase| match origin {
+        Origin::Made(_) => true,
+        Origin::Kept(_) | Origin::Found(_) => phase.only_reads(),
+    };
+    let Some(text) = &args.phases else {
+        return Ok(Phase::ALL.into_iter().filter(|phase| allowed(*phase)).collect());
+    };
+    let given = text
+        .split(',')
+        .map(|name| named("--phases", name.trim(), &known))
+        .collect::<Result<Vec<Phase>, Problem>>()?;
+    if let Some(phase) = given.iter().find(|phase| !allowed(**phase)) {
+        let why = match origin {
+            Origin::Found(_) => "a tree that is there is only read",
+            _ => "a tree that is kept is made once, and then only read",
+        };
+        return Err(Problem::refused(format!("`--phases {}`: {why}", phase.id())).hint(
+            "leave out `--from` or `--keep`, and a tree is made for the test; or use stat, list, read",
+        ));
+    }
+    Ok(Phase::ALL.into_iter().filter(|phase| given.contains(phase)).collect())
+}
+
+/// The tree, the device under it, and the files as they are walked.
+struct Bench {
+    tree: Option<Tree>,
+    files: Files,
+    /// What facts and counters of the device are asked of.
+    device: Target,
+}
+
+impl Bench {
+    fn prepare(plan: &Plan, progress: &Progress) -> Result<Bench, Problem> {
+        let scratch = Needs { scratch_bytes: 1 << 20, write: false, destroy_data: None };
+        match &plan.origin {
+            Origin::Found(root) => {
+                let files = Files::walk(root, plan.most, &mut |found| {
+                    progress.at(0.0, Duration::ZERO, &format!("listing: {found} files"));
+                })?;
+                let device = match files.largest() {
+                    Some(file) => shared::resolve(
+                        &file.to_string_lossy(),
+                        &Needs { scratch_bytes: 0, ..scratch },
+                        progress,
+                    )?,
+                    None => {
+                        return Err(Problem::refused(format!(
+                            "there is no file with data in `{}`",
+                            root.display()
+                        ))
+                        .hint("name a directory with files"));
+                    }
+                };
+                Ok(Bench { tree: None, files, device })
+            }
+            Origin::Kept(root) => {
+                let mut tree = Tree::lay_out(Path::new("."), Some(root), plan.shape.clone())?;
+                let begun = Instant::now();
+                tree.fill(&mut |done, all| {
+                    let share = done as f64 / all.max(1) as f64;
+                    progress.at(
+                        share,
+                        left(begun, share),
+                        "making the tree, which stays: Ctrl-C, and it goes on next time",
+                    );
+                })?;
+                let device = shared::resolve(&root.to_string_lossy(), &scratch, progress)?;
+                let mut bench = Bench { files: tree.files(), tree: Some(tree), device };
+                bench.found(plan)?;
+                Ok(bench)
+            }
+            Origin::Made(parent) => {
+                let device = shared::resolve(&parent.to_string_lossy(), &scratch, progress)?;
+                if !parent.is_dir() {
+                    return Err(Problem::refused(format!("`{}` is no directory", parent.display()))
+                        .hint("name a directory to make the tree in, or `--from DIR` to read one"));
+                }
+                let tree = Tree::lay_out(parent, None, plan.shape.clone())?;
+                Ok(Bench { files: tree.files(), tree: Some(tree), device })
+            }
+        }
+    }
+
+    /// Files by inode or as their directories list them are known only when they are there.
+    fn found(&mut self, plan: &Plan) -> Result<(), Problem> {
+        if let Some(tree) = self.tree.as_ref().filter(|_| plan.order != Order::Random) {
+            self.files = Files::walk(tree.root(), plan.most, &mut |_| {})?;
+            self.files.forget_empty_directories();
+        }
+        Ok(())
+    }
+
+    /// Rounds until the time is over; those that were finished, phase by phase.
+    fn rounds(&mut self, plan: &Plan, progress: &Progress) -> Result<Vec<(Phase, Vec<Seen>)>, Problem> {
+        let mut all: Vec<(Phase, Vec<Seen>)> = plan.phases.iter().map(|phase| (*phase, Vec::new())).collect();
+        let begun = Instant::now();
+        for round in 0..ROUNDS.1 {
+            let spent = begun.elapsed();
+            let next = spent + spent / (round as u32).max(1);
+            if round >= ROUNDS.0 && next > plan.budget {
+                break;
+            }
+            let from = (begun, round);
+            match self.round(plan, round, &mut |share, doing| tell(progress, plan, from, share, doing))? {
+                Some(seen) => {
+                    for ((_, rounds), seen) in all.iter_mut().zip(seen) {
+                        rounds.push(seen);
+                    }
+                }
+                None => break,
+            }
+        }
+        Ok(all)
+    }
+
+    /// One round. `None` when somebody asked us to stop: half a round is none.
+    fn round(
+        &mut self,
+        plan: &Plan,
+        round: usize,
+        told: &mut dyn FnMut(f64, &str),
+    ) -> Result<Option<Vec<Seen>>, Problem> {
+        let mut seen = Vec::new();
+        let (lives, own) = (plan.lives_each_round(), matches!(plan.origin, Origin::Made(_)));
+        for (number, phase) in Phase::ALL.into_iter().enumerate() {
+            let wanted = plan.phases.contains(&phase);
+            // What is not asked for is still done where the others need it.
+            let needed = match phase {
+                Phase::Create | Phase::Sync => own && (lives || round == 0),
+                Phase::Delete => lives,
+                _ => false,
+            };
+            if !wanted && !needed {
+                continue;
+            }
+            told(number as f64 / Phase::ALL.len() as f64, phase.id());
+            let one = self.phase(plan, phase)?;
+            if one.pass.interrupted {
+                return Ok(None);
+            }
+            if wanted {
+                seen.push(one);
+            }
+            match phase {
+                Phase::Create => self.found(plan)?,
+                Phase::Delete => {
+                    self.files.set_moved(false);
+                    if let Some(tree) = self.tree.as_ref().filter(|_| plan.order != Order::Random) {
+                        self.files = tree.files();
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(Some(seen))
+    }
+
+    fn phase(&mut self, plan: &Plan, phase: Phase) -> Result<Seen, Problem> {
+        let lists = match phase {
+            Phase::List => self.files.directory_lists(plan.readers),
+            Phase::Stat | Phase::Read => self.files.lists(plan.readers, plan.each, plan.order, plan.seed),
+            // All files are made, renamed and removed, whatever is read of them.
+            _ => self.files.lists(plan.readers, None, plan.order, plan.seed),
+        };
+        let resident_before = match phase {
+            Phase::Read => tree::set_state(&self.files, &lists, plan.state, &mut |_| {})?,
+            _ => None,
+        };
+        let before = self.device.device_counters();
+        let pass: Pass = tree::run(phase, &mut self.files, &lists, self.tree.as_ref(), &mut |_| {})?;
+        let after = self.device.device_counters();
+        let device_bytes = before.zip(after).map(|(before, after)| {
+            let moved = after.since(&before);
+            (moved.read_bytes, moved.write_bytes)
+        });
+        Ok(Seen { pass, resident_before, device_bytes })
+    }
+
+    fn record(&self, plan: &Plan, rounds: Vec<(Phase, Vec<Seen>)>) -> TreeRecord {
+        let environment = environment::environment(&self.device);
+        let (path, origin) = match &plan.origin {
+            Origin::Made(path) => (path, "made"),
+            Origin::Kept(path) => (path, "kept"),
+            Origin::Found(path) => (path, "found"),
+        };
+        // A tree that was removed in the last round was as it was planned.
+        let files = match &self.tree {
+            Some(tree) => tree.files(),
+            None => Files::default(),
+        };
+        let files = if self.tree.is_some() { &files } else { &self.files };
+        let left_out = self.files.passed_over;
+        let wanted = match plan.state {
+            State::Cold => 0.0,
+            State::Warm => 1.0,
+        };
+        let phases: Vec<PhaseRecord> = rounds
+            .iter()
+            .map(|(phase, seen)| {
+                let state = (*phase == Phase::Read).then_some((plan.state.id(), wanted));
+                PhaseRecord::new(*phase, state, StateCheck::TOLERANCE, seen, plan.seed)
+            })
+            .collect();
+        let count = rounds.iter().map(|(_, seen)| seen.len() as u64).max().unwrap_or(0);
+        TreeRecord {
+            schema: SCHEMA,
+            iowhy: env!("CARGO_PKG_VERSION").to_owned(),
+            command: typed(),
+            environment,
+            tree: TreeFacts {
+                path: path.display().to_string(),
+                origin: origin.to_owned(),
+                files: files.len(),
+                directories: files.directories(),
+                bytes: files.bytes(),
+                size_bytes: files.quantiles(&[0.0, 0.5, 1.0]),
+                made_now: self.tree.as_ref().map_or(0, Tree::made),
+                not_regular: left_out.not_regular,
+                forbidden: left_out.forbidden,
+                other_file_system: left_out.other_file_system,
+                cut: left_out.cut,
+            },
+            readers: plan.readers as u64,
+            files_each: plan.each,
+            order: plan.order.id().to_owned(),
+            warnings: self.warnings(plan, &phases),
+            rounds: count,
+            interrupted: interrupt::requested(),
+            seed: plan.seed,
+            phases,
+        }
+    }
+
+    fn warnings(&self, plan: &Plan, phases: &[PhaseRecord]) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let left_out = self.files.passed_over;
+        if left_out.forbidden > 0 {
+            warnings.push(Warning::new(
+                "forbidden",
+                format!(
+                    "{} files or directories may not be looked at: they are left out",
+                    left_out.forbidden
+                ),
+            ));
+        }
+        if left_out.cut && matches!(plan.origin, Origin::Found(_)) {
+            warnings.push(
+                Warning::new(
+                    "cut",
+                    format!("there are more files: the first {} that were found are taken", plan.most),
+                )
+                .next("raise `--files`"),
+            );
+        }
+        if let Some(read) = phases.iter().find(|phase| phase.state.is_some()) {
+            match (plan.state, read.state_verified) {
+                (_, Some(true)) | (State::Warm, None) => {}
+                (State::Cold, None) => warnings
+                    .push(Warning::new("state-not-seen", "whether the files were cold could not be seen")),
+                (_, Some(false)) => warnings.push(
+                    Warning::new(
+                        "not-the-state",
+                        format!("the files were not {} before every round", plan.state.id()),
+                    )
+                    .next(
+                        "a file system in memory is always warm: `--state warm`, or name another directory",
+                    ),
+                ),
+            }
+        }
+        warnings
+    }
+}
+
+fn left(begun: Instant, share: f64) -> Duration {
+    let spent = begun.elapsed().as_secs_f64();
+    let left = if share > 0.0 { spent / share - spent } else { 0.0 };
+    Duration::from_secs_f64(left.clamp(0.0, 1e9))
+}
+
+fn tell(progress: &Progress, plan: &Plan, (begun, round): (Instant, usize), share: f64, doing: &str) {
+    let by_time = begun.elapsed().as_secs_f64() / plan.budget.as_secs_f64().max(1e-3);
+    let by_rounds = (round as f64 + share) / ROUNDS.0 as f64;
+    // It ends with the time, but not before the fewest rounds.
+    let share = by_time.min(by_rounds).min(1.0);
+    progress.at(share, left(begun, share), &format!("round {}: {doing}", round + 1));
+}
