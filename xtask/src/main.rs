@@ -14,8 +14,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
   test     every test: format, tidy, clippy, unit, property, snapshot, doc, end-to-end, static build
-  lab [PHASE]...
-           iowhy in virtual machines whose disks and clock are known; needs Debian's package tools, installs nothing
+  lab [PHASE]... [--again]
+           iowhy in virtual machines whose disks and clock are known; needs Debian's package tools, installs nothing;
+           answers are kept under target/lab/runs, `--again` judges those
   tidy     the rules of the house alone
   bench    speed, as paired ratios within one run (fio is used where it is installed)
   bench-findings [FILTER] [--rounds N] [--again] [--account]

@@ -16,7 +16,7 @@ pub(super) struct Boot {
     pub(super) cpu: &'static str,
     /// Memory.
     pub(super) memory_mib: u32,
-    /// Host time after which it is ended.
+    /// CPU time of the host after which it is ended.
     pub(super) limit: Duration,
     /// Modules to load, with their parameters; what they need comes by itself.
     pub(super) modules: Vec<(&'static str, &'static str)>,
@@ -34,7 +34,7 @@ impl Boot {
             time,
             cpu: "",
             memory_mib: 768,
-            limit: Duration::from_secs(420),
+            limit: Duration::from_secs(240),
             modules: Vec::new(),
             images: Vec::new(),
             steps: Vec::new(),

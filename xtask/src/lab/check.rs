@@ -37,7 +37,7 @@ impl Checks {
         };
         let off = (value - expected) / expected;
         let said = format!(
-            "{}, should be {}: {:+.2} % of ±{:.0} %",
+            "{}, should be {}: {:+.2} % of ±{:.1} %",
             short(value),
             short(expected),
             off * 100.0,

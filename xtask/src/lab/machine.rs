@@ -36,7 +36,7 @@ pub(super) struct Machine<'a> {
     pub(super) cpu: &'a str,
     /// Memory.
     pub(super) memory_mib: u32,
-    /// Host time after which it is ended.
+    /// CPU time of the host after which it is ended.
     pub(super) limit: Duration,
     /// A folder of its own for what it writes.
     pub(super) folder: &'a Path,
@@ -75,7 +75,7 @@ impl Machine<'_> {
     }
 
     fn answers(&self) -> PathBuf {
-        self.folder.join("answers.jsonl")
+        self.folder.join(ANSWERS)
     }
 
     fn console(&self) -> PathBuf {
@@ -131,7 +131,7 @@ impl Machine<'_> {
             .stderr(log)
             .spawn()
             .map_err(|e| format!("cannot run the emulator: {e}"))?;
-        let status = tool::wait(&mut child, self.limit, "the guest")?;
+        let status = tool::wait_while_working(&mut child, self.limit, "the guest")?;
         if status.success() {
             return Ok(());
         }
@@ -154,6 +154,14 @@ pub(super) fn emulator(packages: &Packages) -> Command {
     }
     command
 }
+
+/// What a machine told that ran in this folder before.
+pub(super) fn kept(folder: &Path) -> Told {
+    read(&folder.join(ANSWERS))
+}
+
+/// The file of the answers.
+const ANSWERS: &str = "answers.jsonl";
 
 /// Reads the answers; the last one says how the script ended.
 fn read(path: &Path) -> Told {

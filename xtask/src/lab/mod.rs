@@ -42,9 +42,14 @@ pub(crate) enum Ending {
     Skipped(String),
 }
 
+/// Judges the answers that are kept instead of starting guests.
+const AGAIN: &str = "--again";
+
 /// Runs phases whose name holds one of the filters (all without one).
 pub(crate) fn run(root: &Path, filters: &[&str]) -> ExitCode {
-    match lab(root, filters) {
+    let again = filters.contains(&AGAIN);
+    let filters: Vec<&str> = filters.iter().copied().filter(|word| *word != AGAIN).collect();
+    match lab(root, &filters, again) {
         Ending::Passed => ExitCode::SUCCESS,
         Ending::Failed(why) => {
             eprintln!("{why}");
@@ -58,7 +63,7 @@ pub(crate) fn run(root: &Path, filters: &[&str]) -> ExitCode {
 }
 
 /// The same as a step of `cargo xtask test`.
-pub(crate) fn lab(root: &Path, filters: &[&str]) -> Ending {
+pub(crate) fn lab(root: &Path, filters: &[&str], again: bool) -> Ending {
     let wanted = |name: &str| filters.is_empty() || filters.iter().any(|word| name.contains(word));
     let phases: Vec<&phase::Phase> = phase::ALL.iter().filter(|phase| wanted(phase.name)).collect();
     if phases.is_empty() && !wanted(HOST) {
@@ -72,7 +77,13 @@ pub(crate) fn lab(root: &Path, filters: &[&str]) -> Ending {
     let cache = target.join("lab");
     let mut checks = Checks::default();
     let mut skipped = None;
-    if !phases.is_empty() {
+    if again {
+        let mut answers = Answers::default();
+        for boot in phases.iter().flat_map(|phase| (phase.boots)()) {
+            answers.add(boot.name, machine::kept(&runs(&target).join(boot.name)));
+        }
+        judge(&phases, &answers, &mut checks);
+    } else if !phases.is_empty() {
         match Packages::get(&cache) {
             Ok(packages) => {
                 println!("-- {}, {}", packages.kernel_version, packages.emulator_version);
@@ -83,7 +94,8 @@ pub(crate) fn lab(root: &Path, filters: &[&str]) -> Ending {
             Err(why) => skipped = Some(format!("no guests: {why}")),
         }
     }
-    if wanted(HOST)
+    if !again
+        && wanted(HOST)
         && let Err(why) = on_the_host(root, &target, &mut checks)
     {
         return Ending::Failed(why);
@@ -121,14 +133,18 @@ fn guests(
     let folder = packages::modules_folder(&packages.kernel).ok_or("the kernel package has no modules")?;
     let modules = Modules::under(&folder);
     let boots: Vec<Boot> = phases.iter().flat_map(|phase| (phase.boots)()).collect();
-    let lab = Lab {
-        packages,
-        programs: &programs,
-        kernel: &kernel,
-        modules: &modules,
-        runs: target.join("lab/runs"),
-    };
+    let lab = Lab { packages, programs: &programs, kernel: &kernel, modules: &modules, runs: runs(target) };
     let answers = lab.run_all(&boots);
+    judge(phases, &answers, checks);
+    Ok(())
+}
+
+/// Each boot has a folder here, with its console and its answers, until the next run.
+fn runs(target: &Path) -> PathBuf {
+    target.join("lab/runs")
+}
+
+fn judge(phases: &[&phase::Phase], answers: &Answers, checks: &mut Checks) {
     for (name, told) in answers.boots() {
         if let Some(why) = &told.failure {
             checks.group(name);
@@ -137,9 +153,8 @@ fn guests(
     }
     for phase in phases {
         checks.group(phase.name);
-        (phase.judge)(&answers, checks);
+        (phase.judge)(answers, checks);
     }
-    Ok(())
 }
 
 /// The programs for the guests, linked statically.

@@ -68,6 +68,44 @@ pub(super) fn wait(child: &mut Child, limit: Duration, name: &str) -> Result<Exi
     }
 }
 
+/// Waits for a child that works; kills it when it has used this much CPU time, or has not ended after a long time by
+/// the wall clock. On a busy machine the wall clock alone would say little.
+///
+/// # Errors
+/// In words, when it had to be killed or cannot be waited for.
+pub(super) fn wait_while_working(child: &mut Child, cpu: Duration, name: &str) -> Result<ExitStatus, String> {
+    const PATIENCE: u32 = 6;
+    let begun = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(status),
+            Ok(None) if cpu_time(child.id()) < cpu && begun.elapsed() < cpu * PATIENCE => {
+                std::thread::sleep(LOOK);
+            }
+            Ok(None) => {
+                // It may have ended just now; either way it is gone after this.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!(
+                    "{name} did not end within {:.0} s of CPU time, or six times that",
+                    cpu.as_secs_f64()
+                ));
+            }
+            Err(error) => return Err(format!("cannot wait for {name}: {error}")),
+        }
+    }
+}
+
+/// CPU time of all threads of a process that live; nothing once it is gone.
+fn cpu_time(process: u32) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let of = |entry: std::fs::DirEntry| -> Option<u64> {
+        let text = std::fs::read_to_string(entry.path().join("schedstat")).ok()?;
+        text.split_ascii_whitespace().next()?.parse().ok()
+    };
+    Duration::from_nanos(threads.filter_map(of).sum())
+}
+
 fn drain(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -101,6 +139,9 @@ mod tests {
         assert_eq!(answer, Ok((Some(3), "why\n".to_owned())));
         let slow = output(Command::new("sleep").arg("600"), Duration::from_millis(50));
         assert!(slow.unwrap_err().contains("took longer"));
+        let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let ended = wait_while_working(&mut busy, Duration::from_millis(50), "sh");
+        assert!(ended.unwrap_err().contains("did not end"));
         assert!(output(&mut Command::new("/no/such/tool"), minute).unwrap_err().contains("cannot run"));
         assert!(have("sh") && !have("no-such-tool"));
     }
