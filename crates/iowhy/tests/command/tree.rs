@@ -77,7 +77,10 @@ fn contents(directory: &Path) -> Vec<(String, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     for name in names(directory) {
         let path = directory.join(&name);
-        if path.is_dir() {
+        if path.is_symlink() {
+            // What a link leads to is not below it.
+            found.push((name, None));
+        } else if path.is_dir() {
             found.extend(contents(&path).into_iter().map(|(below, data)| (format!("{name}/{below}"), data)));
         } else {
             found.push((name, std::fs::read(&path).ok()));
