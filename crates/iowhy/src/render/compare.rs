@@ -124,8 +124,20 @@ fn remarks(comparison: &Comparison, width: usize) -> String {
                     machine, would decide (`--precision` and `--runtime` of `iowhy bench`)";
         text.push_str(&wrap(line, width, "  ", "    "));
     }
-    let line = "time per request: medians, 95 % intervals; the layer is where half or more of the change sits by the \
-                two fits";
-    let _ = write!(text, "{DIM}{}{DIM:#}", wrap(line, width, "", "  "));
+    let line = format!(
+        "time per request: medians{}, 95 % intervals; the layer is where half or more of the change sits by the two fits",
+        rounds(&comparison.cells)
+    );
+    let _ = write!(text, "{DIM}{}{DIM:#}", wrap(&line, width, "", "  "));
     text
+}
+
+/// ` of 8 to 11 rounds`: the fewer of both sides, of each cell.
+fn rounds(cells: &[ChangedCell]) -> String {
+    let of = || cells.iter().filter_map(|cell| Some(cell.ratio.as_ref()?.n));
+    match (of().min(), of().max()) {
+        (Some(least), Some(most)) if least == most => format!(" of {least} rounds"),
+        (Some(least), Some(most)) => format!(" of {least} to {most} rounds"),
+        _ => String::new(),
+    }
 }

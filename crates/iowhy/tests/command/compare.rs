@@ -74,6 +74,8 @@ fn a_slower_device_regresses_what_uses_it_and_nothing_else() {
     let lenient = verdicts(&compared(&[before, after, "--threshold", "100%"]));
     assert!(lenient.iter().all(|(_, verdict)| verdict != "regressed"), "{lenient:?}");
     let screen = iowhy(&["compare", before, after]).done().stdout;
+    let rounds = comparison["cells"][0]["ratio"]["n"].as_u64().unwrap();
+    assert!(screen.contains(&format!("medians of {rounds} ")), "{rounds}: {screen}");
     assert!(screen.starts_with("4 cells compared: 2 regressed, 2 within noise"), "{screen}");
     assert!(screen.contains("REGRESSED, mostly device") || screen.contains("REGRESSED, device"), "{screen}");
 }
