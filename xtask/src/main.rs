@@ -3,6 +3,7 @@
 
 mod bench;
 mod bench_findings;
+mod browser;
 mod lab;
 mod static_target;
 mod test;
@@ -18,6 +19,7 @@ usage: cargo xtask <command>
            iowhy in virtual machines whose disks and clock are known; needs Debian's package tools, installs nothing;
            answers are kept under target/lab/runs, `--again` judges those
   tidy     the rules of the house alone
+  browser  reports in a real browser alone; pictures of them are kept under target/report-pages
   bench    speed, as paired ratios within one run (fio is used where it is installed)
   bench-findings [FILTER] [--rounds N] [--again] [--account]
            programs with a known cause: is it named, and does the repair gain what was predicted; runs are kept under
@@ -27,6 +29,17 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["test"] => test::run(&root()),
+        ["browser"] => match browser::check(&root()) {
+            browser::Ending::Passed => ExitCode::SUCCESS,
+            browser::Ending::Failed(why) => {
+                eprintln!("{why}");
+                ExitCode::FAILURE
+            }
+            browser::Ending::Skipped(why) => {
+                println!("skipped: {why}");
+                ExitCode::SUCCESS
+            }
+        },
         ["tidy"] => tidy::report(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
         ["lab", rest @ ..] => lab::run(&root(), rest),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use crate::{lab, static_target, tidy};
+use crate::{browser, lab, static_target, tidy};
 
 /// How a step ended.
 enum Ending {
@@ -36,6 +36,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
         ("docs", Box::new(docs)),
         ("static build", Box::new(static_build)),
         ("unprivileged", Box::new(unprivileged)),
+        ("browser", Box::new(in_a_browser)),
         ("lab", Box::new(in_the_lab)),
     ];
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
@@ -175,6 +176,15 @@ fn static_build(root: &Path) -> Ending {
     match static_target::ensure(root) {
         Ok(()) => run_command(&mut static_target::build(root)),
         Err(why) => Ending::Skipped(why),
+    }
+}
+
+/// Reports, as a browser shows them.
+fn in_a_browser(root: &Path) -> Ending {
+    match browser::check(root) {
+        browser::Ending::Passed => Ending::Passed,
+        browser::Ending::Failed(why) => Ending::Failed(why),
+        browser::Ending::Skipped(why) => Ending::Skipped(why),
     }
 }
 

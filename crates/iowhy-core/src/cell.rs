@@ -59,6 +59,10 @@ pub struct Sample {
     pub lateness_ns: u64,
     /// Requests that the kernel first refused (RWF_NOWAIT: not in the cache).
     pub refused: u64,
+    /// Latencies of this round in four classes an octave, as (lower end in ns, requests): see
+    /// [`Histogram::quarters`]. Empty in records of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency_quarters: Vec<(u64, u64)>,
     /// What each member of a stripe, or each device under a volume of several, did; empty where there is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberTotals>,

@@ -156,6 +156,20 @@ impl Histogram {
         self.max_ns
     }
 
+    /// The same in four classes an octave, as (lower end in ns, values), empty ones left out: what a map over time
+    /// needs. [`quarter`] tells the upper ends.
+    pub fn quarters(&self) -> Vec<(u64, u64)> {
+        let mut classes: Vec<(u64, u64)> = Vec::new();
+        for bucket in self.buckets() {
+            let (low, _) = quarter(bucket.low_ns);
+            match classes.last_mut() {
+                Some(last) if last.0 == low => last.1 += bucket.count,
+                _ => classes.push((low, bucket.count)),
+            }
+        }
+        classes
+    }
+
     /// The buckets that are not empty, by ascending value.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         let all = self.buckets.as_deref().map_or(&[][..], |b| &b[..]);
@@ -165,6 +179,13 @@ impl Histogram {
             count,
         })
     }
+}
+
+/// The quarter of an octave that a value falls into: its lower end, and the one behind it. Below 4 ns a class is 1 ns.
+pub fn quarter(ns: u64) -> (u64, u64) {
+    let step = 1u64 << ns.max(1).ilog2().saturating_sub(2);
+    let low = ns / step * step;
+    (low, low.saturating_add(step))
 }
 
 #[cold]

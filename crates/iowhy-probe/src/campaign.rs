@@ -221,7 +221,8 @@ impl CellState {
             let run = &mut self.runs[i];
             if slice.sample.requests > 0 {
                 run.latency.merge(&slice.latency);
-                run.samples.push(slice.sample);
+                let latency_quarters = slice.latency.quarters();
+                run.samples.push(Sample { latency_quarters, ..slice.sample });
             }
             for note in slice.dropped {
                 if !run.dropped.contains(&note) {

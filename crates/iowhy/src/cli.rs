@@ -87,6 +87,9 @@ pub enum Command {
     /// Did a change help? Two records, before and after, cell by cell
     Compare(CompareArgs),
 
+    /// One page of HTML (or Markdown) of one or several records, to show somebody
+    Report(ReportArgs),
+
     /// Five published experiments, 1989 to 2006: then, here and now, and what a model says
     Classic(ClassicArgs),
 
@@ -280,6 +283,22 @@ pub struct CompareArgs {
     /// Compare records of two machines too
     #[arg(long)]
     pub force: bool,
+}
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Records made with `--json FILE`; `-` is stdin. They follow each other on the page
+    #[arg(value_name = "RECORD", required = true)]
+    pub records: Vec<PathBuf>,
+
+    /// The page; `-` or nothing is stdout, where that is no terminal
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Markdown for issues and pull requests instead: charts become their tables
+    #[arg(long)]
+    pub markdown: bool,
 }
 
 /// What makes `compare` fail.

@@ -13,3 +13,4 @@ pub mod plan;
 pub mod progress;
 pub mod record;
 pub mod render;
+pub mod report;

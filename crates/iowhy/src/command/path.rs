@@ -20,7 +20,7 @@ use crate::output::{self, Outputs, Pending};
 use crate::plan::path::{PathPlan, Role, plan};
 use crate::plan::sweep;
 use crate::progress::Progress;
-use crate::record::{HeldOutRecord, Record, model_tables};
+use crate::record::{HeldOutRecord, Record, RequestRecord, model_tables};
 use crate::render;
 
 /// Time to spend when nobody says how much.
@@ -215,6 +215,8 @@ fn canonical(plan: &PathPlan<'_>) -> Vec<(String, &'static str)> {
 /// Puts cells and analysis into the record.
 fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, analysis: Analysis) {
     record.ruler.harness_per_request = analysis.harness;
+    let named = canonical(plan).into_iter();
+    record.requests = named.map(|(key, label)| RequestRecord { key, label: label.to_owned() }).collect();
     let read_ahead_bytes = record.environment.read_ahead_bytes;
     for ((cell, runs), layers) in plan.cells.iter().zip(&outcome.cells).zip(analysis.layers) {
         let (Some((_, cell_target)), Some(run)) = (cell.arms.first(), runs.first()) else { continue };

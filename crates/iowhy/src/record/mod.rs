@@ -15,8 +15,8 @@ pub mod tree;
 pub mod watch;
 
 pub use path::{
-    CellRecord, HeldOutRecord, LatencyRecord, QuestionLimit, Record, RulerRecord, Seen, WayRecord,
-    model_tables,
+    CellRecord, HeldOutRecord, LatencyRecord, QuestionLimit, Record, RequestRecord, RulerRecord, Seen,
+    WayRecord, model_tables,
 };
 
 /// Version of the record format.

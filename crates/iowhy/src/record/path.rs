@@ -45,6 +45,9 @@ pub struct Record {
     pub seed: u64,
     /// One entry per measured cell.
     pub cells: Vec<CellRecord>,
+    /// Cells that stand for something a reader asks for, in the order of the screen; the main job only.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub requests: Vec<RequestRecord>,
     /// Who the limit is; the main job only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<Limit>,
@@ -72,6 +75,15 @@ pub struct Record {
     /// Why no cell has a second witness, where one was possible in principle.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub witness_lack: Option<String>,
+}
+
+/// A cell that the main job's screen shows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestRecord {
+    /// Key of the cell.
+    pub key: String,
+    /// What it is called for people.
+    pub label: String,
 }
 
 /// The ruler.

@@ -43,7 +43,7 @@ pub fn heading(facts: &TargetFacts, environment: &Environment) -> String {
 }
 
 /// The path below the target, where there is one, and the machine, a line each.
-pub(super) fn machine(environment: &Environment) -> Vec<String> {
+pub(crate) fn machine(environment: &Environment) -> Vec<String> {
     let mut path: Vec<String> = Vec::new();
     if let Some(fs) = &environment.file_system {
         path.push(fs.clone());

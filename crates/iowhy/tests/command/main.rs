@@ -15,6 +15,7 @@ mod contract;
 mod destroy_data;
 mod mrc;
 mod record;
+mod report;
 mod scripted;
 mod sim;
 mod stripe;

@@ -10,7 +10,7 @@ mod tables;
 mod tests;
 mod trust;
 mod usage;
-mod words;
+pub(crate) mod words;
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! Numbers as they are written on this screen.
 
 use iowhy_core::units::Bytes;
-pub(super) use iowhy_core::units::{count, counted as plural};
+pub(crate) use iowhy_core::units::{count, counted as plural};
 
 use crate::record::watch::{CallSite, LayerShare, OperationRecord};
 
@@ -9,12 +9,12 @@ use crate::record::watch::{CallSite, LayerShare, OperationRecord};
 const VISIBLE: f64 = 0.005;
 
 /// Whether a share is large enough to be shown.
-pub(super) fn visible(share: f64) -> bool {
+pub(crate) fn visible(share: f64) -> bool {
     share >= VISIBLE
 }
 
 /// What has a share with an interval.
-pub(super) trait Share {
+pub(crate) trait Share {
     /// Value, lower and upper end.
     fn ends(&self) -> (f64, f64, f64);
 }
@@ -32,7 +32,7 @@ shares!(LayerShare, OperationRecord, CallSite);
 
 /// A share in per cent: `62 %` when it was measured, `62 ±3 %` when it was sampled; tenths below 10. The arm is the
 /// longer one, in per cent of the whole and rounded up, so that certainty is never overstated.
-pub(super) fn share(of: &impl Share) -> String {
+pub(crate) fn share(of: &impl Share) -> String {
     let (value, ..) = of.ends();
     let (percent, arm) = (value * 100.0, arm(of) * 100.0 - 1e-9);
     if arm <= 0.0 {
@@ -45,7 +45,7 @@ pub(super) fn share(of: &impl Share) -> String {
 }
 
 /// The longer arm of the interval of a share.
-pub(super) fn arm(of: &impl Share) -> f64 {
+pub(crate) fn arm(of: &impl Share) -> f64 {
     let (value, low, high) = of.ends();
     (value - low).max(high - value)
 }
@@ -54,14 +54,14 @@ pub(super) fn arm(of: &impl Share) -> f64 {
 const WHOLE_FROM: f64 = 9.95;
 
 /// An exact share in per cent: whole from 10 on, tenths below.
-pub(super) fn percent_of(share: f64) -> String {
+pub(crate) fn percent_of(share: f64) -> String {
     let percent = share * 100.0;
     if percent.abs() >= WHOLE_FROM { format!("{percent:.0} %") } else { format!("{:.1} %", percent + 0.0) }
 }
 
 /// An estimated count with its interval, `3,300 [1,500, 5,100]`: two digits, the ends rounded outwards. Nothing where
 /// the ends are so far apart that the count says nothing.
-pub(super) fn estimated(n: u64, low: f64, high: f64) -> String {
+pub(crate) fn estimated(n: u64, low: f64, high: f64) -> String {
     /// Ratio of the ends of the interval above which there is no news in the number.
     const SAYS_NOTHING: f64 = 10.0;
     if !low.is_finite() || !high.is_finite() || high > SAYS_NOTHING * low.max(1.0) {
@@ -75,7 +75,7 @@ pub(super) fn estimated(n: u64, low: f64, high: f64) -> String {
 }
 
 /// A size of three digits or so, to one decimal where that is not 0.
-pub(super) fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     const STEPS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if n < 1024 {
         return Bytes(n).to_string();
@@ -95,7 +95,7 @@ pub(super) fn bytes(n: u64) -> String {
 }
 
 /// A factor to the digits that matter: `11x`, `2.3x`, `1.08x`.
-pub(super) fn factor(x: f64) -> String {
+pub(crate) fn factor(x: f64) -> String {
     let decimals = if x >= 9.95 {
         0
     } else if x >= 1.995 {

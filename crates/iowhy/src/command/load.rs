@@ -1,0 +1,63 @@
+//! Reading a record from a file, with an error that says what the file is instead.
+
+use std::io::Read;
+use std::path::Path;
+
+use iowhy_core::problem::Problem;
+use serde_json::Value;
+
+use crate::record::SCHEMA;
+
+/// A record of a whole sweep with its histograms has some tens of MiB.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Reads a record of any command. `hint` says how to make one that would do.
+///
+/// # Errors
+/// The file cannot be read, is cut off, is no record, or is one of a later format.
+pub(super) fn any(path: &Path, hint: &str) -> Result<Value, Problem> {
+    let name = path.display();
+    let text = text(path, hint)?;
+    let value: Value = serde_json::from_slice(&text).map_err(|error| {
+        let what = match error.classify() {
+            serde_json::error::Category::Eof => "ends in the middle: it was cut off".to_owned(),
+            _ => format!("is no JSON: {error}"),
+        };
+        Problem::refused(format!("`{name}` {what}")).hint(hint.to_owned())
+    })?;
+    match value.get("schema").and_then(Value::as_u64) {
+        Some(schema) if schema > u64::from(SCHEMA) => Err(Problem::refused(format!(
+            "`{name}` has format {schema}; this iowhy ({}) reads up to {SCHEMA}",
+            env!("CARGO_PKG_VERSION")
+        ))
+        .hint("read it with the version that made it, or a later one")),
+        Some(_) => Ok(value),
+        None => {
+            Err(Problem::refused(format!("`{name}` is JSON, but no record of iowhy")).hint(hint.to_owned()))
+        }
+    }
+}
+
+/// A record that has the outlines of its kind, but does not hold what that kind holds.
+pub(super) fn damaged(path: &Path, error: &serde_json::Error) -> Problem {
+    Problem::refused(format!("`{}` is a damaged record: {error}", path.display())).hint("make it again")
+}
+
+fn text(path: &Path, hint: &str) -> Result<Vec<u8>, Problem> {
+    let failed = |error: std::io::Error| {
+        Problem::refused(format!("cannot read `{}`: {error}", path.display())).hint(hint.to_owned())
+    };
+    let mut text = Vec::new();
+    if path.as_os_str() == "-" {
+        std::io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
+    } else {
+        let file = std::fs::File::open(path).map_err(failed)?;
+        file.take(MOST_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
+    }
+    if text.len() as u64 > MOST_BYTES {
+        return Err(
+            Problem::refused(format!("`{}` is larger than any record", path.display())).hint(hint.to_owned())
+        );
+    }
+    Ok(text)
+}

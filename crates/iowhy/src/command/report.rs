@@ -1,0 +1,94 @@
+//! `iowhy report RECORD...`: one page to show somebody. Nothing is measured; records are read.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use iowhy_core::problem::Problem;
+use serde_json::Value;
+
+use crate::cli::{OutputArgs, ReportArgs};
+use crate::command::{Ending, load};
+use crate::output::{self, Pending, spare_inputs};
+use crate::report::{self, Kind, Known, html, markdown};
+
+const HINT: &str = "name records that were made with `--json FILE`";
+
+/// Runs the command.
+///
+/// # Errors
+/// Refusals for options; a file that is no record, is damaged, or holds nothing to show; an output that cannot be written.
+pub fn run(args: &ReportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
+    if options.json.is_some() {
+        return Err(Problem::refused("`--json`: a report is made of JSON, and makes none")
+            .hint("the records themselves are the JSON; `--markdown` is the other form of a report"));
+    }
+    let target = args.output.as_deref().filter(|path| path.as_os_str() != "-");
+    if target.is_none() && args.output.is_none() && !args.markdown && std::io::stdout().is_terminal() {
+        return Err(Problem::refused("a page is nothing to read on a terminal")
+            .hint("write it to a file: `-o report.html`; or read it here: `--markdown`"));
+    }
+    let inputs: Vec<&Path> = args.records.iter().map(AsRef::as_ref).collect();
+    if inputs.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+        return Err(Problem::refused("`-` stands twice: stdin can be read once").hint("name files"));
+    }
+    let pending = match target {
+        Some(path) => {
+            spare_inputs("--output", path, &inputs)?;
+            Some(Pending::open("--output", path)?)
+        }
+        None => None,
+    };
+    let mut records = Vec::new();
+    for path in inputs {
+        records.extend(known(path)?);
+    }
+    let document = report::document(&records);
+    let text = if args.markdown { markdown::text(&document) } else { html::page(&document) };
+    match pending {
+        Some(pending) => pending.write(text.as_bytes())?,
+        None => output::print(&text)?,
+    }
+    Ok(Ending::Done)
+}
+
+/// The record in a file; several of `classic all`.
+fn known(path: &Path) -> Result<Vec<Known>, Problem> {
+    let value = load::any(path, HINT)?;
+    let has = |key: &str| value.get(key).is_some_and(|v| !v.is_null());
+    let command = value.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let other = |kind, value| Ok(vec![Known::Other(kind, value)]);
+    if has("profile") {
+        let record = serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
+        return Ok(vec![Known::Watched(Box::new(record))]);
+    }
+    if has("cells") && has("ruler") {
+        let record: crate::record::Record =
+            serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
+        if record.cells.iter().all(|cell| cell.samples.is_empty()) {
+            return Err(Problem::refused(format!(
+                "`{}` holds no samples: nothing was measured before it ended",
+                path.display()
+            ))
+            .hint(format!("measure again: `{}`", record.command)));
+        }
+        return Ok(vec![Known::Measured(Box::new(record))]);
+    }
+    if has("experiments") {
+        let several = value.get("experiments").and_then(Value::as_array).cloned().unwrap_or_default();
+        if several.iter().any(|one| one.get("rows").is_some()) {
+            return Ok(several.into_iter().map(|one| Known::Other(Kind::Classic, one)).collect());
+        }
+    }
+    match command.as_str() {
+        "sim" if has("points") => other(Kind::Sim, value),
+        "mrc" if has("curves") => other(Kind::Mrc, value),
+        "stripe advise" => other(Kind::Stripe, value),
+        _ if has("rows") && has("name") => other(Kind::Classic, value),
+        _ if has("before") && has("after") && has("cells") => other(Kind::Compare, value),
+        _ if has("phases") && has("tree") => other(Kind::Tree, value),
+        _ => Err(Problem::refused(format!("`{}` holds nothing that a report shows", path.display())).hint(
+            "a report shows records of `iowhy`, `iowhy -- CMD`, `attach`, `bench`, `sim`, `mrc`, `classic`, `compare`, \
+             `tree` and `stripe advise`",
+        )),
+    }
+}

@@ -1,0 +1,72 @@
+//! From records to a report: one page or Markdown. A [`document::Document`] is made of each record first; what it becomes is
+//! decided last. Nothing is measured and no file is touched here.
+//!
+//! What may not enter: options, files, figures that are not in a record.
+
+pub mod document;
+pub mod html;
+mod look;
+pub mod markdown;
+mod measured;
+mod simulated;
+mod surroundings;
+mod svg;
+mod told;
+mod watched;
+
+use serde_json::Value;
+
+use crate::record::Record;
+use crate::record::watch::WatchRecord;
+use document::{Chapter, Document};
+
+/// A record that a report can be made of.
+#[derive(Debug)]
+pub enum Known {
+    /// Of the main job or `bench`.
+    Measured(Box<Record>),
+    /// Of a watched program.
+    Watched(Box<WatchRecord>),
+    /// Of another command.
+    Other(Kind, Value),
+}
+
+/// Commands whose records are read as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `sim`.
+    Sim,
+    /// `mrc`.
+    Mrc,
+    /// One experiment of `classic`.
+    Classic,
+    /// `compare`.
+    Compare,
+    /// `tree`.
+    Tree,
+    /// `stripe advise`.
+    Stripe,
+}
+
+/// The report of some records.
+pub fn document(records: &[Known]) -> Document {
+    let chapters: Vec<Chapter> = records.iter().map(chapter).collect();
+    let title = match chapters.as_slice() {
+        [only] => only.title.clone(),
+        several => format!("iowhy: {} records", several.len()),
+    };
+    Document { title, chapters }
+}
+
+fn chapter(record: &Known) -> Chapter {
+    match record {
+        Known::Measured(record) => measured::chapter(record),
+        Known::Watched(record) => watched::chapter(record),
+        Known::Other(Kind::Sim, value) => simulated::sim(value),
+        Known::Other(Kind::Mrc, value) => simulated::curves(value),
+        Known::Other(Kind::Classic, value) => told::classic(value),
+        Known::Other(Kind::Compare, value) => told::comparison(value),
+        Known::Other(Kind::Tree, value) => told::tree(value),
+        Known::Other(Kind::Stripe, value) => told::stripe(value),
+    }
+}

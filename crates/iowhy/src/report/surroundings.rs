@@ -1,0 +1,27 @@
+//! The last section of a chapter: what it was measured on, and what a reader must know.
+
+use iowhy_core::environment::Environment;
+use iowhy_core::warning::Warning;
+
+use super::document::{Part, Section};
+use crate::render::heading::machine;
+
+/// The machine and the warnings.
+pub(super) fn section(environment: &Environment, warnings: &[Warning]) -> Section {
+    let mut parts = Vec::new();
+    if !warnings.is_empty() {
+        let words = |warning: &Warning| match &warning.next {
+            Some(next) => format!("{}; next: {next}", warning.message),
+            None => warning.message.clone(),
+        };
+        parts.push(Part::List(warnings.iter().map(words).collect()));
+    }
+    let mut lines = machine(environment);
+    if let Some(options) = &environment.mount_options {
+        lines.push(format!("mounted with {options}"));
+    }
+    if !environment.kernel.is_empty() {
+        parts.push(Part::List(lines));
+    }
+    Section::new("Surroundings", parts)
+}
