@@ -87,6 +87,9 @@ pub enum Command {
     /// Did a change help? Two records, before and after, cell by cell
     Compare(CompareArgs),
 
+    /// A record for other programs: CSV of any table, fio's JSON, a job that fio can run
+    Export(ExportArgs),
+
     /// One page of HTML (or Markdown) of one or several records, to show somebody
     Report(ReportArgs),
 
@@ -283,6 +286,37 @@ pub struct CompareArgs {
     /// Compare records of two machines too
     #[arg(long)]
     pub force: bool,
+}
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// A record made with `--json FILE`; `-` is stdin
+    #[arg(value_name = "RECORD")]
+    pub record: PathBuf,
+
+    /// As what
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ExportFormat::Csv)]
+    pub format: ExportFormat,
+
+    /// Which table of the record, by its key, such as `cells` or `findings` [default: the main one]
+    #[arg(long, value_name = "KEY")]
+    pub list: Option<String>,
+
+    /// Where to; `-` or nothing is stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// What a record can be exported as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// A table as comma-separated values.
+    Csv,
+    /// Measured cells as fio's `--output-format=json+` has jobs, latencies in its classes.
+    FioJson,
+    /// Measured cells as a job file that fio runs.
+    FioJob,
 }
 
 /// Options of `report`.
@@ -562,7 +596,7 @@ pub enum MrcOnly {
 }
 
 /// Options of `bench`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct BenchArgs {
     /// What to measure: as for the main job; several targets, one thread set each, as `A:B`
     #[arg(value_name = "TARGET", default_value = ".")]
@@ -653,6 +687,20 @@ pub struct BenchArgs {
     /// Allow writes to the block device or file NAME, destroying what is on it; NAME must be the target, typed again
     #[arg(long, value_name = "NAME")]
     pub destroy_data: Option<String>,
+
+    /// Take a job file of fio over, in place of the options above; what iowhy does otherwise is said, and what it does
+    /// not carry out is refused by name
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["target", "rw", "rwmixread", "pattern", "bs", "method", "state", "direct",
+          "threads", "iodepth", "size", "runtime", "once", "rate"])]
+    pub fio: Option<PathBuf>,
+
+    /// Which job of the file, where it holds several
+    #[arg(long, value_name = "NAME", requires = "fio")]
+    pub section: Option<String>,
+
+    /// Also write the cells as a job file that fio runs, to check the figures with
+    #[arg(long, value_name = "FILE")]
+    pub export_fio: Option<PathBuf>,
 }
 
 /// Options of `sim`.

@@ -18,7 +18,8 @@ use iowhy_probe::target::{Needs, Target};
 use crate::cli::{BenchArgs, OutputArgs};
 use crate::command::witness::{Appointment, Watched};
 use crate::command::{Ending, analysis, shared};
-use crate::output::{self, Outputs};
+use crate::fio::{self, Imported};
+use crate::output::{self, Outputs, Pending};
 use crate::plan::path::{self, PathPlan};
 use crate::plan::sweep::{DEFAULT_REGION_BYTES, Sweep, split_targets};
 use crate::progress::Progress;
@@ -48,13 +49,23 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
         output::print(&method_list())?;
         return Ok(Ending::Done);
     }
+    let imported = args.fio.as_deref().map(|path| job(path, args)).transpose()?;
+    let args = imported.as_ref().map_or(args, |imported| &imported.args);
     let sweep = Sweep::from_args(args)?;
-    let outputs = Outputs::open(output)?;
+    output::all_different(&[
+        ("--json", output.json.as_deref()),
+        ("--export-fio", args.export_fio.as_deref()),
+    ])?;
+    let outputs = Outputs::open_apart(output, &args.fio.as_deref().into_iter().collect::<Vec<_>>())?;
+    let exported = export(args)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
     let targets = targets(args, &sweep, &progress)?;
     let targets: Vec<&Target> = targets.iter().collect();
     outputs.spare(&targets)?;
+    if let Some(exported) = &exported {
+        exported.spare(&targets)?;
+    }
 
     let mut warnings = Vec::new();
     let workloads = workloads(&sweep, &targets, &mut warnings)?;
@@ -64,6 +75,8 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
 
     let mut record = shared::record(&targets, ruler, &measured.outcome, sweep.seed);
     record.warnings.extend(warnings);
+    let notes = imported.iter().flat_map(|imported| &imported.notes);
+    record.warnings.extend(notes.map(|note| Warning::new("fio", note.clone())));
     fill(&mut record, &measured, &targets);
     let Measured { outcome, harness, model, watched } = measured;
     let alone: Vec<(&CellRun, &Target)> =
@@ -73,7 +86,40 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
     outputs.finish(&render::bench::screen(&record, args.layers), &record)?;
+    if let Some(exported) = exported {
+        exported.write(fio::job_of(&record).as_bytes())?;
+    }
     Ok(ending)
+}
+
+/// The job of fio that is to be taken over.
+fn job(path: &Path, args: &BenchArgs) -> Result<Imported, Problem> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Problem::refused(format!("`--fio {name}`: {error}")).hint("name a job file of fio")
+    })?;
+    let jobs = fio::read(&text, &name)?;
+    let names = || jobs.iter().map(|job| format!("`{}`", job.name)).collect::<Vec<_>>().join(", ");
+    let chosen = match (&args.section, jobs.as_slice()) {
+        (None, [only]) => only,
+        (None, _) => {
+            return Err(Problem::refused(format!("`{name}` holds {} jobs: {}", jobs.len(), names()))
+                .hint("choose one with `--section NAME`: iowhy measures one at a time"));
+        }
+        (Some(section), _) => jobs.iter().find(|job| job.name == *section).ok_or_else(|| {
+            Problem::refused(format!("`--section {section}`: `{name}` has no such job"))
+                .hint(format!("it has {}", names()))
+        })?,
+    };
+    fio::import(chosen, args.clone())
+}
+
+/// The file of `--export-fio`, opened before anything is measured.
+fn export(args: &BenchArgs) -> Result<Option<Pending>, Problem> {
+    let Some(path) = args.export_fio.as_deref() else { return Ok(None) };
+    let inputs: Vec<&Path> = args.fio.as_deref().into_iter().collect();
+    output::spare_inputs("--export-fio", path, &inputs)?;
+    Pending::open("--export-fio", path).map(Some)
 }
 
 /// Finds or makes the targets. A permission to destroy that names none of them is refused: somebody mistyped.

@@ -6,6 +6,7 @@ pub mod bench;
 pub mod classic;
 pub mod compare;
 pub mod explain;
+pub mod export;
 mod load;
 pub mod mrc;
 mod observation;

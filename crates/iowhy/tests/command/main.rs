@@ -13,6 +13,7 @@ mod common;
 mod compare;
 mod contract;
 mod destroy_data;
+mod export;
 mod mrc;
 mod record;
 mod report;

@@ -1,0 +1,75 @@
+//! `iowhy export RECORD`: a record for other programs: tables as CSV, cells as fio's JSON or as a job that fio can run.
+
+use std::path::Path;
+
+use iowhy_core::problem::Problem;
+use serde_json::Value;
+
+use crate::cli::{ExportArgs, ExportFormat, OutputArgs};
+use crate::command::{Ending, load};
+use crate::output::{self, Pending, spare_inputs};
+use crate::record::Record;
+use crate::{csv, fio};
+
+/// Runs the command.
+///
+/// # Errors
+/// Refusals for options; a file that is no record, or does not hold what the format needs; an output that cannot be written.
+pub fn run(args: &ExportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
+    if options.json.is_some() {
+        return Err(Problem::refused("`--json`: `export` writes what `--format` says")
+            .hint("the record itself is the JSON; `--output FILE` names where the export goes"));
+    }
+    if args.list.is_some() && args.format != ExportFormat::Csv {
+        return Err(Problem::refused("`--list` chooses a table, and this format has none")
+            .hint("leave it out, or use `--format csv`"));
+    }
+    let pending = match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
+        Some(path) => {
+            spare_inputs("--output", path, &[&args.record])?;
+            Some(Pending::open("--output", path)?)
+        }
+        None => None,
+    };
+    let value = load::any(&args.record, "name a record that was made with `--json FILE`")?;
+    let text = match args.format {
+        ExportFormat::Csv => table(&args.record, &value, args.list.as_deref())?,
+        ExportFormat::FioJson => {
+            serde_json::to_string_pretty(&fio::json(&measured(&args.record, value)?))
+                .map_err(|error| Problem::failed(format!("the export cannot be written as JSON: {error}")))?
+                + "\n"
+        }
+        ExportFormat::FioJob => fio::job_of(&measured(&args.record, value)?),
+    };
+    match pending {
+        Some(pending) => pending.write(text.as_bytes())?,
+        None => output::print(&text)?,
+    }
+    Ok(Ending::Done)
+}
+
+/// One of the record's lists.
+fn table(path: &Path, record: &Value, list: Option<&str>) -> Result<String, Problem> {
+    let lists = csv::lists(record);
+    let names = || lists.iter().map(|(name, n)| format!("{name} ({n})")).collect::<Vec<_>>().join(", ");
+    let Some((first, _)) = lists.first() else {
+        return Err(Problem::refused(format!("`{}` holds no table", path.display())).hint(
+            "records of `bench`, `sim`, `mrc`, `classic`, `tree`, `compare` and of watched programs do",
+        ));
+    };
+    let chosen = list.unwrap_or(first);
+    if !lists.iter().any(|(name, _)| name == chosen) {
+        return Err(Problem::refused(format!("`--list {chosen}`: `{}` has no such table", path.display()))
+            .hint(format!("it has {}", names())));
+    }
+    Ok(csv::text(csv::at(record, chosen).unwrap_or_default()))
+}
+
+/// The record as one of measured cells.
+fn measured(path: &Path, value: Value) -> Result<Record, Problem> {
+    if value.get("cells").is_none() || value.get("ruler").is_none() {
+        return Err(Problem::refused(format!("`{}` holds no measured cells", path.display()))
+            .hint("fio's formats are for records of `iowhy --json FILE` and `iowhy bench --json FILE`"));
+    }
+    serde_json::from_value(value).map_err(|error| load::damaged(path, &error))
+}
