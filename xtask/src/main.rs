@@ -4,6 +4,7 @@
 mod bench;
 mod bench_findings;
 mod browser;
+mod dist;
 mod lab;
 mod static_target;
 mod test;
@@ -20,6 +21,9 @@ usage: cargo xtask <command>
            answers are kept under target/lab/runs, `--again` judges those
   tidy     the rules of the house alone
   browser  reports in a real browser alone; pictures of them are kept under target/report-pages
+  dist [--prefix DIR]
+           the static binary, manual pages, shell completions and a Debian package, under target/dist; with --prefix
+           installed below DIR too
   bench    speed, as paired ratios within one run (fio is used where it is installed)
   bench-findings [FILTER] [--rounds N] [--again] [--account]
            programs with a known cause: is it named, and does the repair gain what was predicted; runs are kept under
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
         },
         ["tidy"] => tidy::report(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
+        ["dist", rest @ ..] => dist::run(&root(), rest),
         ["lab", rest @ ..] => lab::run(&root(), rest),
         ["bench-findings", rest @ ..] => bench_findings::run(&root(), rest),
         _ => {

@@ -1,0 +1,264 @@
+//! `cargo xtask dist`: what is given to people. The static binary, manual pages and shell completions made from the command
+//! line's own definition, and a Debian package of them; all under target/dist, and with `--prefix DIR` installed there.
+//!
+//! The package is written here, byte by byte the same from the same source: an archive (ar) of two compressed tar archives,
+//! as deb(5) has it. No packaging tool is needed.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use clap::CommandFactory;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::static_target;
+
+/// A file of the package: path below the prefix, contents, whether it is executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Item {
+    path: String,
+    bytes: Vec<u8>,
+    executable: bool,
+}
+
+/// Makes everything and says where it is.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
+    let prefix = match arguments {
+        [] => None,
+        ["--prefix", prefix] => Some(PathBuf::from(prefix)),
+        _ => {
+            eprintln!("error: `dist` takes nothing, or `--prefix DIR` to install below");
+            return ExitCode::from(2);
+        }
+    };
+    match make(root, prefix.as_deref()) {
+        Ok(lines) => {
+            println!("{}", lines.join("\n"));
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn make(root: &Path, prefix: Option<&Path>) -> Result<Vec<String>, String> {
+    let binary = static_binary(root)?;
+    let failed = |error: io::Error| format!("cannot write the distribution: {error}");
+    let mut items = vec![Item { path: "bin/iowhy".to_owned(), bytes: binary, executable: true }];
+    items.extend(generated().map_err(failed)?);
+    for name in ["LICENSE-MIT", "LICENSE-APACHE", "README.md"] {
+        let bytes = std::fs::read(root.join(name)).map_err(|error| format!("cannot read {name}: {error}"))?;
+        items.push(Item { path: format!("share/doc/iowhy/{name}"), bytes, executable: false });
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let folder = target.join("dist");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).map_err(failed)?;
+    }
+    install(&items, &folder.join("usr")).map_err(failed)?;
+    let package = folder.join(format!("iowhy_{}_amd64.deb", version()));
+    std::fs::write(&package, deb(&items).map_err(failed)?).map_err(failed)?;
+    let mut lines = vec![
+        format!("binary       {}", folder.join("usr/bin/iowhy").display()),
+        format!(
+            "manual       {} pages under {}",
+            items.iter().filter(|i| i.path.contains("/man1/")).count(),
+            folder.join("usr/share/man").display()
+        ),
+        "completions  bash, zsh, fish".to_owned(),
+        format!("package      {}", package.display()),
+    ];
+    if let Some(prefix) = prefix {
+        install(&items, prefix)
+            .map_err(|error| format!("cannot install below {}: {error}", prefix.display()))?;
+        lines.push(format!("installed    {} files below {}", items.len(), prefix.display()));
+    }
+    Ok(lines)
+}
+
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// Builds what needs no C library, optimised and without symbols.
+fn static_binary(root: &Path) -> Result<Vec<u8>, String> {
+    static_target::ensure(root)?;
+    let built = Command::new("cargo")
+        .args(["build", "--release", "--package", "iowhy", "--target", static_target::TARGET])
+        .args(["--config", "profile.release.strip=true", "--config", "profile.release.debug=0"])
+        .current_dir(root)
+        .status()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !built.success() {
+        return Err("the static binary does not build".to_owned());
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let path = target.join(static_target::TARGET).join("release/iowhy");
+    std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// Manual pages and completions.
+fn generated() -> io::Result<Vec<Item>> {
+    let mut items = Vec::new();
+    let mut whole = iowhy::cli::Cli::command();
+    whole.build();
+    pages(&whole, "iowhy", &mut items)?;
+    for (shell, path) in [
+        (clap_complete::Shell::Bash, "share/bash-completion/completions/iowhy"),
+        (clap_complete::Shell::Zsh, "share/zsh/vendor-completions/_iowhy"),
+        (clap_complete::Shell::Fish, "share/fish/vendor_completions.d/iowhy.fish"),
+    ] {
+        let mut bytes = Vec::new();
+        clap_complete::generate(shell, &mut iowhy::cli::Cli::command(), "iowhy", &mut bytes);
+        items.push(Item { path: path.to_owned(), bytes, executable: false });
+    }
+    Ok(items)
+}
+
+/// A page a command: iowhy(1), iowhy-bench(1), iowhy-stripe-lint(1).
+fn pages(command: &clap::Command, name: &str, items: &mut Vec<Item>) -> io::Result<()> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command.clone()).title(name.to_uppercase()).render(&mut text)?;
+    let bytes = gzip(&text)?;
+    items.push(Item { path: format!("share/man/man1/{name}.1.gz"), bytes, executable: false });
+    for child in command.get_subcommands().filter(|child| child.get_name() != "help") {
+        pages(child, &format!("{name}-{}", child.get_name()), items)?;
+    }
+    Ok(())
+}
+
+fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+fn install(items: &[Item], prefix: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    for item in items {
+        let path = prefix.join(&item.path);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::write(&path, &item.bytes)?;
+        let mode = if item.executable { 0o755 } else { 0o644 };
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+/// The Debian package, as of deb(5).
+fn deb(items: &[Item]) -> io::Result<Vec<u8>> {
+    let kib: u64 = items.iter().map(|item| item.bytes.len() as u64).sum::<u64>().div_ceil(1024);
+    let control = format!(
+        "Package: iowhy\nVersion: {}\nArchitecture: amd64\nMaintainer: The developers of iowhy <iowhy@localhost>\n\
+         Installed-Size: {kib}\nSection: utils\nPriority: optional\n\
+         Description: where the time goes between a program's read or write and the disk\n \
+         Measures the I/O path, splits the time over its layers, says what limits it\n and what would help. One static binary.\n",
+        version()
+    );
+    let control = Item { path: "control".to_owned(), bytes: control.into_bytes(), executable: false };
+    let data: Vec<Item> =
+        items.iter().map(|i| Item { path: format!("usr/{}", i.path), ..i.clone() }).collect();
+    let mut package = b"!<arch>\n".to_vec();
+    ar_member(&mut package, "debian-binary", b"2.0\n")?;
+    ar_member(&mut package, "control.tar.gz", &gzip(&tar(std::slice::from_ref(&control))?)?)?;
+    ar_member(&mut package, "data.tar.gz", &gzip(&tar(&data)?)?)?;
+    Ok(package)
+}
+
+/// One member of an ar archive: 60 bytes of header, the bytes, one more where their number is odd.
+fn ar_member(archive: &mut Vec<u8>, name: &str, bytes: &[u8]) -> io::Result<()> {
+    write!(archive, "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, "100644", bytes.len())?;
+    archive.extend_from_slice(bytes);
+    if bytes.len() % 2 == 1 {
+        archive.push(b'\n');
+    }
+    Ok(())
+}
+
+/// A tar archive of files and the directories above them, all of root, of the time 0.
+fn tar(items: &[Item]) -> io::Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut folders = std::collections::BTreeSet::new();
+    for item in items {
+        let mut folder = Path::new(&item.path).parent();
+        while let Some(path) = folder.filter(|path| !path.as_os_str().is_empty()) {
+            folders.insert(path.to_owned());
+            folder = path.parent();
+        }
+    }
+    let header = |kind, mode: u32, bytes: u64| {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_mode(mode);
+        header.set_size(bytes);
+        header.set_mtime(0);
+        header
+    };
+    for folder in folders {
+        let path = format!("./{}/", folder.display());
+        archive.append_data(&mut header(tar::EntryType::Directory, 0o755, 0), path, io::empty())?;
+    }
+    for item in items {
+        let mode = if item.executable { 0o755 } else { 0o644 };
+        let mut header = header(tar::EntryType::Regular, mode, item.bytes.len() as u64);
+        archive.append_data(&mut header, format!("./{}", item.path), item.bytes.as_slice())?;
+    }
+    archive.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_its_page_and_its_completion() {
+        let items = generated().unwrap();
+        let names: Vec<&str> = items.iter().map(|item| item.path.as_str()).collect();
+        let command = iowhy::cli::Cli::command();
+        for child in command.get_subcommands() {
+            let page = format!("share/man/man1/iowhy-{}.1.gz", child.get_name());
+            assert!(names.contains(&page.as_str()), "{page}");
+            for item in items.iter().filter(|item| !item.path.contains("/man1/")) {
+                let text = String::from_utf8_lossy(&item.bytes);
+                assert!(text.contains(child.get_name()), "{} lacks {}", item.path, child.get_name());
+            }
+        }
+        assert!(items.iter().all(|item| item.bytes.len() > 100));
+    }
+
+    #[test]
+    fn debian_reads_the_package_back() {
+        let item =
+            |path: &str, executable| Item { path: path.to_owned(), bytes: b"odd".to_vec(), executable };
+        let package = deb(&[item("bin/iowhy", true), item("share/doc/iowhy/README.md", false)]).unwrap();
+        assert_eq!(
+            package,
+            deb(&[item("bin/iowhy", true), item("share/doc/iowhy/README.md", false)]).unwrap()
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.deb");
+        std::fs::write(&path, &package).unwrap();
+        let Ok(listed) = Command::new("dpkg-deb").arg("--contents").arg(&path).output() else {
+            println!("skipped: dpkg-deb is not installed");
+            return;
+        };
+        let text = String::from_utf8_lossy(&listed.stdout);
+        assert!(listed.status.success(), "{listed:?}");
+        assert!(text.contains("-rwxr-xr-x root/root") || text.contains("-rwxr-xr-x 0/0"), "{text}");
+        assert!(
+            text.contains("usr/bin/iowhy") && text.contains("usr/share/doc/iowhy/README.md"),
+            "{text}"
+        );
+        let told = Command::new("dpkg-deb").arg("--field").arg(&path).output().unwrap();
+        let text = String::from_utf8_lossy(&told.stdout);
+        assert!(
+            text.contains("Package: iowhy") && text.contains(&format!("Version: {}", version())),
+            "{text}"
+        );
+    }
+}
