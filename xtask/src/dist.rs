@@ -250,10 +250,7 @@ mod tests {
         let text = String::from_utf8_lossy(&listed.stdout);
         assert!(listed.status.success(), "{listed:?}");
         assert!(text.contains("-rwxr-xr-x root/root") || text.contains("-rwxr-xr-x 0/0"), "{text}");
-        assert!(
-            text.contains("usr/bin/iowhy") && text.contains("usr/share/doc/iowhy/README.md"),
-            "{text}"
-        );
+        assert!(text.contains("usr/bin/iowhy") && text.contains("usr/share/doc/iowhy/README.md"), "{text}");
         let told = Command::new("dpkg-deb").arg("--field").arg(&path).output().unwrap();
         let text = String::from_utf8_lossy(&told.stdout);
         assert!(

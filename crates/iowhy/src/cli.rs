@@ -87,6 +87,9 @@ pub enum Command {
     /// Did a change help? Two records, before and after, cell by cell
     Compare(CompareArgs),
 
+    /// The records kept by name with `--keep NAME`
+    History(HistoryArgs),
+
     /// A record for other programs: CSV of any table, fio's JSON, a job that fio can run
     Export(ExportArgs),
 
@@ -107,6 +110,11 @@ pub struct OutputArgs {
     /// Write the whole result with raw samples as one JSON object to FILE, or to stdout with `-`
     #[arg(long, global = true, value_name = "FILE|-")]
     pub json: Option<PathBuf>,
+
+    /// Keep the result as JSON under NAME too: `iowhy history` lists what is kept, `@NAME` stands for it wherever a
+    /// record is read
+    #[arg(long, global = true, value_name = "NAME")]
+    pub keep: Option<String>,
 
     /// No progress and no warnings on stderr; the result still comes
     #[arg(long, short, global = true)]
@@ -267,13 +275,18 @@ pub struct AttachArgs {
 /// Options of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// A record made with `iowhy --json FILE` or `iowhy bench --json FILE`
+    /// A record made with `iowhy --json FILE` or `iowhy bench --json FILE`, or `@NAME` for a kept one; with `--baseline`
+    /// the record after the change
     #[arg(value_name = "BEFORE")]
     pub before: PathBuf,
 
     /// A record of the same cells, after the change
     #[arg(value_name = "AFTER")]
-    pub after: PathBuf,
+    pub after: Option<PathBuf>,
+
+    /// The record before: the one kept as NAME by `--keep NAME`
+    #[arg(long, value_name = "NAME")]
+    pub baseline: Option<String>,
 
     /// A difference matters from this share on
     #[arg(long, value_name = "SHARE", default_value = "5%", allow_hyphen_values = true)]
@@ -286,6 +299,14 @@ pub struct CompareArgs {
     /// Compare records of two machines too
     #[arg(long)]
     pub force: bool,
+}
+
+/// Options of `history`.
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// Remove the record kept as NAME; may be given again
+    #[arg(long, value_name = "NAME")]
+    pub remove: Vec<String>,
 }
 
 /// Options of `export`.

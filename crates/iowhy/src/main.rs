@@ -48,6 +48,7 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
         (Some(Command::Sim(args)), _) => command::sim::run(args, &cli.output),
         (Some(Command::Tree(args)), _) => command::tree::run(args, &cli.output),
         (Some(Command::Compare(args)), _) => command::compare::run(args, &cli.output),
+        (Some(Command::History(args)), _) => command::history::run(args, &cli.output),
         (Some(Command::Export(args)), _) => command::export::run(args, &cli.output),
         (Some(Command::Report(args)), _) => command::report::run(args, &cli.output),
         (Some(Command::Classic(args)), _) => command::classic::run(args, &cli.output),
@@ -77,6 +78,7 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Sim(_) => ("sim", "iowhy sim [OPTIONS]"),
         Command::Tree(_) => ("tree", "iowhy tree [OPTIONS] [DIR]"),
         Command::Compare(_) => ("compare", "iowhy compare [OPTIONS] BEFORE AFTER"),
+        Command::History(_) => ("history", "iowhy history [OPTIONS]"),
         Command::Export(_) => ("export", "iowhy export [OPTIONS] RECORD"),
         Command::Report(_) => ("report", "iowhy report RECORD... -o FILE.html"),
         Command::Classic(_) => ("classic", "iowhy classic [OPTIONS] [NAME] [PATH]"),
@@ -113,8 +115,8 @@ fn usage(error: &clap::Error) -> ExitCode {
     if let (2, Some(word)) = (error.exit_code(), words.next())
         && command::watch::is_program(&word)
         && ![
-            "bench", "attach", "explain", "mrc", "trace", "sim", "tree", "compare", "export", "report",
-            "classic", "stripe", "help",
+            "bench", "attach", "explain", "mrc", "trace", "sim", "tree", "compare", "history", "export",
+            "report", "classic", "stripe", "help",
         ]
         .contains(&word.as_str())
     {

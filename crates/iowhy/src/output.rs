@@ -13,6 +13,7 @@ use iowhy_probe::target::Target;
 use serde::Serialize;
 
 use crate::cli::{ColorWhen, OutputArgs};
+use crate::store;
 
 /// A file that will be written at the end. If it did not exist before and nothing was written, it is removed again.
 #[derive(Debug)]
@@ -101,6 +102,7 @@ impl Drop for Pending {
 #[derive(Debug)]
 pub struct Outputs {
     json: Json,
+    kept: Option<Pending>,
     quiet: bool,
 }
 
@@ -122,7 +124,8 @@ impl Outputs {
             Some(path) if path.as_os_str() == "-" => Json::Stdout,
             Some(path) => Json::File(Pending::open("--json", path)?),
         };
-        Ok(Outputs { json, quiet: args.quiet })
+        let kept = args.keep.as_deref().map(store::keep).transpose()?;
+        Ok(Outputs { json, kept, quiet: args.quiet })
     }
 
     /// Makes sure that no output is one of the targets.
@@ -164,6 +167,9 @@ impl Outputs {
     /// # Errors
     /// A failure when an output cannot be written. A reader that closed the pipe is not one.
     pub fn finish(self, screen: &str, record: &impl Serialize) -> Result<(), Problem> {
+        if let Some(pending) = self.kept {
+            pending.write(to_json(record)?.as_bytes())?;
+        }
         match self.json {
             Json::Stdout => return print(&to_json(record)?),
             Json::File(pending) => pending.write(to_json(record)?.as_bytes())?,
@@ -177,6 +183,7 @@ impl Outputs {
 #[derive(Debug)]
 pub struct Report {
     json: Option<Pending>,
+    kept: Option<Pending>,
     text: Option<Pending>,
     quiet: bool,
     color: ColorWhen,
@@ -200,6 +207,7 @@ impl Report {
         all_different(&[("--json", json), ("--output", text), ("--folded", folded)])?;
         Ok(Report {
             json: json.map(|path| Pending::open("--json", path)).transpose()?,
+            kept: options.keep.as_deref().map(store::keep).transpose()?,
             text: text.map(|path| Pending::open("--output", path)).transpose()?,
             quiet: options.quiet,
             color: options.color,
@@ -240,14 +248,34 @@ impl Report {
                 }
             }
         };
-        let kept = match self.json {
-            Some(pending) => to_json(record).and_then(|text| pending.write(text.as_bytes())),
-            None => Ok(()),
-        };
+        let files: Vec<Pending> = self.json.into_iter().chain(self.kept).collect();
+        let mut kept = Ok(());
+        if !files.is_empty() {
+            let json = to_json(record);
+            for pending in files {
+                let written = json.clone().and_then(|text| pending.write(text.as_bytes()));
+                kept = kept.and(written);
+            }
+        }
         if let (Err(_), Err(second)) = (&said, &kept) {
             complain(second);
         }
         said.and(kept)
+    }
+}
+
+/// For a command that makes no record: options that would write one are refused.
+///
+/// # Errors
+/// A refusal that names the option.
+pub fn no_record(options: &OutputArgs, command: &str, hint: &str) -> Result<(), Problem> {
+    let given = [("--json", options.json.is_some()), ("--keep", options.keep.is_some())];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((option, _)) => {
+            Err(Problem::refused(format!("`{option}`: `{command}` reads records, and makes none"))
+                .hint(hint.to_owned()))
+        }
+        None => Ok(()),
     }
 }
 

@@ -9,37 +9,39 @@ use crate::cli::{ExportArgs, ExportFormat, OutputArgs};
 use crate::command::{Ending, load};
 use crate::output::{self, Pending, spare_inputs};
 use crate::record::Record;
-use crate::{csv, fio};
+use crate::{csv, fio, store};
 
 /// Runs the command.
 ///
 /// # Errors
 /// Refusals for options; a file that is no record, or does not hold what the format needs; an output that cannot be written.
 pub fn run(args: &ExportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
-    if options.json.is_some() {
-        return Err(Problem::refused("`--json`: `export` writes what `--format` says")
-            .hint("the record itself is the JSON; `--output FILE` names where the export goes"));
-    }
+    output::no_record(
+        options,
+        "export",
+        "the record itself is the JSON; `--output FILE` names where the export goes",
+    )?;
+    let record = store::resolve(&args.record)?;
     if args.list.is_some() && args.format != ExportFormat::Csv {
         return Err(Problem::refused("`--list` chooses a table, and this format has none")
             .hint("leave it out, or use `--format csv`"));
     }
     let pending = match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
         Some(path) => {
-            spare_inputs("--output", path, &[&args.record])?;
+            spare_inputs("--output", path, &[&record])?;
             Some(Pending::open("--output", path)?)
         }
         None => None,
     };
-    let value = load::any(&args.record, "name a record that was made with `--json FILE`")?;
+    let value = load::any(&record, "name a record that was made with `--json FILE`")?;
     let text = match args.format {
-        ExportFormat::Csv => table(&args.record, &value, args.list.as_deref())?,
+        ExportFormat::Csv => table(&record, &value, args.list.as_deref())?,
         ExportFormat::FioJson => {
-            serde_json::to_string_pretty(&fio::json(&measured(&args.record, value)?))
+            serde_json::to_string_pretty(&fio::json(&measured(&record, value)?))
                 .map_err(|error| Problem::failed(format!("the export cannot be written as JSON: {error}")))?
                 + "\n"
         }
-        ExportFormat::FioJob => fio::job_of(&measured(&args.record, value)?),
+        ExportFormat::FioJob => fio::job_of(&measured(&record, value)?),
     };
     match pending {
         Some(pending) => pending.write(text.as_bytes())?,

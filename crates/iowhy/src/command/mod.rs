@@ -7,6 +7,7 @@ pub mod classic;
 pub mod compare;
 pub mod explain;
 pub mod export;
+pub mod history;
 mod load;
 pub mod mrc;
 mod observation;

@@ -10,6 +10,7 @@ use crate::cli::{OutputArgs, ReportArgs};
 use crate::command::{Ending, load};
 use crate::output::{self, Pending, spare_inputs};
 use crate::report::{self, Kind, Known, html, markdown};
+use crate::store;
 
 const HINT: &str = "name records that were made with `--json FILE`";
 
@@ -18,16 +19,19 @@ const HINT: &str = "name records that were made with `--json FILE`";
 /// # Errors
 /// Refusals for options; a file that is no record, is damaged, or holds nothing to show; an output that cannot be written.
 pub fn run(args: &ReportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
-    if options.json.is_some() {
-        return Err(Problem::refused("`--json`: a report is made of JSON, and makes none")
-            .hint("the records themselves are the JSON; `--markdown` is the other form of a report"));
-    }
+    output::no_record(
+        options,
+        "report",
+        "the records themselves are the JSON; `--markdown` is the other form of a report",
+    )?;
     let target = args.output.as_deref().filter(|path| path.as_os_str() != "-");
     if target.is_none() && args.output.is_none() && !args.markdown && std::io::stdout().is_terminal() {
         return Err(Problem::refused("a page is nothing to read on a terminal")
             .hint("write it to a file: `-o report.html`; or read it here: `--markdown`"));
     }
-    let inputs: Vec<&Path> = args.records.iter().map(AsRef::as_ref).collect();
+    let records =
+        args.records.iter().map(|path| store::resolve(path)).collect::<Result<Vec<_>, Problem>>()?;
+    let inputs: Vec<&Path> = records.iter().map(AsRef::as_ref).collect();
     if inputs.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(Problem::refused("`-` stands twice: stdin can be read once").hint("name files"));
     }
@@ -38,11 +42,11 @@ pub fn run(args: &ReportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         }
         None => None,
     };
-    let mut records = Vec::new();
+    let mut known = Vec::new();
     for path in inputs {
-        records.extend(known(path)?);
+        known.extend(self::known(path)?);
     }
-    let document = report::document(&records);
+    let document = report::document(&known);
     let text = if args.markdown { markdown::text(&document) } else { html::page(&document) };
     match pending {
         Some(pending) => pending.write(text.as_bytes())?,

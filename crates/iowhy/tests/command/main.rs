@@ -14,6 +14,7 @@ mod compare;
 mod contract;
 mod destroy_data;
 mod export;
+mod history;
 mod mrc;
 mod record;
 mod report;

@@ -4,6 +4,7 @@ mod differences;
 mod load;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::stats::Verdict;
@@ -17,7 +18,7 @@ use crate::command::observation::command_line;
 use crate::output::{self, Outputs};
 use crate::record::compare::{ChangedCell, Comparison, Source};
 use crate::record::{CellRecord, Record, SCHEMA};
-use crate::render;
+use crate::{render, store};
 
 /// Runs the command.
 ///
@@ -26,15 +27,16 @@ use crate::render;
 /// records that have no cell in common.
 pub fn run(args: &CompareArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let threshold = parse_percent("--threshold", &args.threshold)?;
-    let outputs = Outputs::open_apart(options, &[&args.before, &args.after])?;
-    let before = load::record(&args.before)?;
-    let after = load::record(&args.after)?;
+    let (before_path, after_path) = sides(args)?;
+    let outputs = Outputs::open_apart(options, &[&before_path, &after_path])?;
+    let before = load::record(&before_path)?;
+    let after = load::record(&after_path)?;
     let differences = differences::between(&before, &after);
     if let Some(other) = differences.iter().find(|d| d.other_machine).filter(|_| !args.force) {
         return Err(Problem::refused(format!(
             "`{}` and `{}` are of two machines: {} {} and {}",
-            args.before.display(),
-            args.after.display(),
+            before_path.display(),
+            after_path.display(),
             other.fact,
             other.before,
             other.after
@@ -51,8 +53,8 @@ pub fn run(args: &CompareArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         schema: SCHEMA,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: command_line(std::env::args_os()),
-        before: source(&args.before, &before),
-        after: source(&args.after, &after),
+        before: source(&before_path, &before),
+        after: source(&after_path, &after),
         threshold_share: threshold,
         differences,
         warnings: warnings(&before, &after, &cells),
@@ -64,6 +66,25 @@ pub fn run(args: &CompareArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     outputs.warn(&comparison.warnings);
     outputs.finish(&screen, &comparison)?;
     Ok(ending(args.fail_on, &comparison.cells))
+}
+
+/// The two files: as named, or kept under a name.
+fn sides(args: &CompareArgs) -> Result<(PathBuf, PathBuf), Problem> {
+    let (before, after) = match (&args.baseline, &args.after) {
+        (Some(name), None) => (PathBuf::from(format!("@{name}")), args.before.clone()),
+        (None, Some(after)) => (args.before.clone(), after.clone()),
+        (Some(name), Some(_)) => {
+            return Err(Problem::refused(format!(
+                "`--baseline {name}` is the record before; two others are one too many"
+            ))
+            .hint(format!("write `iowhy compare --baseline {name} AFTER`")));
+        }
+        (None, None) => {
+            return Err(Problem::refused("one record has nothing to be compared with")
+                .hint("name two records, or the one before with `--baseline NAME`"));
+        }
+    };
+    Ok((store::resolve(&before)?, store::resolve(&after)?))
 }
 
 /// Exit code 1 where the user asked for it.
