@@ -184,7 +184,7 @@ impl CellState {
             }
         }
         let arms: Vec<Arm<'_>> =
-            cell.arms.iter().map(|(workload, target)| Arm { workload, target }).collect();
+            cell.arms.iter().map(|(workload, target)| Arm { workload, target, lists: None }).collect();
         let start_ns = begun.elapsed().as_nanos() as u64;
         let slices = match runner::run(&arms, cell.bounds, kernel_threads) {
             Ok(slices) => slices,
@@ -257,7 +257,7 @@ impl CellState {
 }
 
 /// Share of the region in the cache, or why it cannot be seen.
-type Seen = Result<f64, String>;
+pub(crate) type Seen = Result<f64, String>;
 
 /// Reads a region plainly before it is populated or locked for the first time: where a page cannot be read, `mlock` and
 /// MAP_POPULATE do not come back from the kernel (seen on 6.18), while a read says what is wrong. What we wrote ourselves
@@ -275,7 +275,7 @@ fn read_first(workload: &Workload, target: &Target) -> Result<(), Problem> {
 
 /// Brings the page cache into the claimed state and looks at it; `None` where no state is claimed or no page cache is
 /// involved.
-fn prepare(workload: &Workload, target: &Target) -> Result<Option<Seen>, Problem> {
+pub(crate) fn prepare(workload: &Workload, target: &Target) -> Result<Option<Seen>, Problem> {
     if !target.has_page_cache() || workload.state == CacheState::None {
         return Ok(None);
     }
@@ -295,7 +295,7 @@ fn prepare(workload: &Workload, target: &Target) -> Result<Option<Seen>, Problem
 }
 
 /// Looks at the region without changing anything.
-fn look(workload: &Workload, target: &Target) -> Seen {
+pub(crate) fn look(workload: &Workload, target: &Target) -> Seen {
     let (mut pages, mut resident) = (0u64, 0u64);
     for (part, offset, bytes) in target.ranges(workload.region_offset, workload.region_bytes) {
         let file = part.open(How::default()).map_err(|problem| problem.to_string())?;
@@ -307,7 +307,7 @@ fn look(workload: &Workload, target: &Target) -> Seen {
 }
 
 /// Writes out what a slice of writes left dirty, so that the next slice does not pay for it.
-fn pay_debt(workload: &Workload, target: &Target) -> Result<(), Problem> {
+pub(crate) fn pay_debt(workload: &Workload, target: &Target) -> Result<(), Problem> {
     if !workload.direction.writes() || !target.has_page_cache() {
         return Ok(());
     }

@@ -165,6 +165,27 @@ impl<'a> HotLoop<'a> {
         Ok(())
     }
 
+    /// A fixed list, one request after the other, to its end. The bound on requests does not hold for it.
+    pub(crate) fn listed(
+        &mut self,
+        access: &mut dyn Access,
+        list: &[Request],
+        start_ns: u64,
+    ) -> Result<(), String> {
+        let mut last = start_ns;
+        for &request in list {
+            if interrupt::requested() || last >= self.deadline_ns {
+                break;
+            }
+            let bytes = access.perform(request).map_err(|f| f.to_string())?;
+            self.arrived(access, 0, bytes, request)?;
+            let now = self.clock.now_ns();
+            self.tally.latency.record(now.saturating_sub(last));
+            last = now;
+        }
+        Ok(())
+    }
+
     /// Depth above 1, closed loop: a finished request is replaced at once; one clock reading a batch.
     pub(crate) fn closed_deep<A: Access + ?Sized>(
         &mut self,

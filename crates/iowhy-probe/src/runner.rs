@@ -12,7 +12,7 @@ use iowhy_core::histogram::Histogram;
 use iowhy_core::problem::Problem;
 use iowhy_core::workload::{CacheState, Direction, Workload};
 
-use crate::access::Sent;
+use crate::access::{Request, Sent};
 use crate::clock::Clock;
 use crate::counters::{self, DeviceCounters, KernelThreads, ThreadUsage};
 use crate::hot_loop::{HotLoop, Tally};
@@ -27,6 +27,9 @@ pub struct Arm<'a> {
     pub workload: &'a Workload,
     /// Of whom.
     pub target: &'a Target,
+    /// What each thread asks for instead of the workload's pattern, in this order and once; the workload says how, and with
+    /// how large a buffer. Depth 1, at the pace of the answers.
+    pub lists: Option<&'a [Vec<Request>]>,
 }
 
 /// When a slice ends: at the first of its bounds.
@@ -310,7 +313,9 @@ fn run_thread(
         Some(rate) => Some(Pacer::new(rate, start_ns)?.share(thread, threads)),
         None => None,
     };
+    let listed = arm.lists.map(|lists| lists.get(thread).map_or(&[][..], Vec::as_slice));
     let ended = match (pacer, depth) {
+        _ if let Some(list) = listed => work.listed(access.as_mut(), list, start_ns),
         (None, 1) => access.closed_loop(&mut work, start_ns),
         (None, depth) => access.closed_loop_deep(&mut work, depth, start_ns),
         (Some(pacer), 1) => work.open_loop(access.as_mut(), pacer),

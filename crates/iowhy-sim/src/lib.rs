@@ -17,6 +17,7 @@ pub mod machine;
 pub mod outcome;
 pub mod policy;
 pub mod readahead;
+pub mod requests;
 pub mod scheduler;
 pub mod sweep;
 mod unit;
