@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use iowhy_core::cell::{Sample, StateCheck, StateEvidence};
+use iowhy_core::histogram::Histogram;
 use iowhy_core::problem::Problem;
 use iowhy_core::workload::{CacheState, Workload};
 
@@ -20,6 +21,8 @@ use crate::target::Target;
 pub struct Replayed {
     /// Its totals.
     pub sample: Sample,
+    /// Latency of every request.
+    pub latency: Histogram,
     /// Whether the cache was in the state that the workload claims.
     pub check: StateCheck,
     /// Whether every request was carried out: neither time nor patience ended first.
@@ -71,6 +74,7 @@ pub fn run(
     Ok(Replayed {
         complete: slice.failure.is_none() && slice.sample.requests == asked as u64,
         sample: slice.sample,
+        latency: slice.latency,
         check,
         dropped: slice.dropped,
         failure: slice.failure,

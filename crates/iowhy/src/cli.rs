@@ -411,6 +411,11 @@ pub struct ClassicArgs {
     #[arg(long, value_name = "N")]
     pub files: Option<u64>,
 
+    /// netbsd-1999: what the real stripes are made of: devices and files, which are only read, or directories, where scratch
+    /// files are made and removed [default: three scratch files in PATH]
+    #[arg(long, value_name = "A,B,C")]
+    pub members: Option<String>,
+
     /// netbsd-1999: make the news tree in DIR and leave it there; a later run takes it up
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,

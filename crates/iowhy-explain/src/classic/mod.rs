@@ -8,6 +8,7 @@ pub mod layers;
 pub mod overlap;
 pub mod pool;
 pub mod published;
+pub mod splits;
 pub mod transfer;
 pub mod verdict;
 

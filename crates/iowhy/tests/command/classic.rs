@@ -174,7 +174,18 @@ fn the_interleave_table_is_there_and_the_news_tree_leaves_nothing() {
     );
     assert_eq!(rows[2]["key"]["published_ns"], 1240e9);
     assert!(rows.iter().all(|row| row["measured"].is_null() && row["model"].is_f64()));
-    assert!(record["not_done"].as_array().unwrap().iter().any(|l| l.as_str().unwrap().contains("stripes")));
+    let stripes = of_table(&record, "stripe");
+    let not_done = record["not_done"].as_array().unwrap();
+    if stripes.is_empty() {
+        assert!(not_done.iter().any(|l| l.as_str().unwrap().contains("lives in memory")), "{not_done:?}");
+        crate::common::skipped("$TMPDIR lives in memory, and stripes need disks");
+    } else {
+        let interleaves: Vec<u64> =
+            stripes.iter().map(|row| row["key"]["interleave_sectors"].as_u64().unwrap()).collect();
+        assert_eq!(interleaves, [8, 32, 126, 128, 2048, 8192, 32_768]);
+        stripes.iter().for_each(|row| spread(row));
+        assert_eq!(of_table(&record, "stripe-long").len(), 12, "reads and writes, for the files are ours");
+    }
     let here = of_table(&record, "here");
     assert_eq!(here.len(), 6);
     assert_eq!(here[0]["key"]["figure"], "untar");
@@ -183,6 +194,69 @@ fn the_interleave_table_is_there_and_the_news_tree_leaves_nothing() {
     );
     assert_eq!(of_table(&record, "here-large").len(), 2);
     assert!(names(dir.path()).is_empty(), "nothing is left");
+}
+
+/// Counts of one row on a stripe of three members: blocks of 8 KiB at most, so that a request has two parts at most.
+fn spread(row: &Value) {
+    let of = |name: &str| row["key"][name].as_u64().unwrap();
+    let (requests, split, parts, busiest) =
+        (of("requests"), of("split"), of("parts"), of("busiest_member_parts"));
+    assert_eq!(parts, requests + split, "{row}");
+    assert!(3 * busiest >= parts && busiest <= parts, "{row}");
+    match of("interleave_sectors") {
+        // All but fragments of one to four KiB that happen to lie within a turn.
+        8 => assert!(split * 3 > requests * 2, "{row}"),
+        // A border in seven blocks of 63, and fewer among fragments.
+        126 => assert!(split > 0 && split * 63 <= requests * 8, "{row}"),
+        // Whole blocks lie within a turn.
+        _ => assert_eq!(split, 0, "{row}"),
+    }
+}
+
+#[test]
+fn the_requests_of_the_post_go_to_stripes_of_scripted_members_and_every_part_is_accounted_for() {
+    let args =
+        ["classic", "netbsd-1999", "null", "--members", "scripted,scripted,scripted", "--budget", "1s"];
+    let record = record_of(&args);
+    let rows = of_table(&record, "stripe");
+    assert_eq!(rows.len(), 7);
+    let cells = record["cells"].as_array().unwrap();
+    for row in &rows {
+        spread(row);
+        let interleave = row["key"]["interleave_sectors"].as_u64().unwrap();
+        let cell = cells.iter().find(|cell| cell["key"] == format!("stripe-{interleave}").as_str()).unwrap();
+        let rounds = cell["samples"].as_array().unwrap().len() as u64;
+        let sent = |key: &str| -> Vec<u64> {
+            cell["members"].as_array().unwrap().iter().map(|m| m[key].as_u64().unwrap()).collect()
+        };
+        // What was counted before is what the members were sent, in every round.
+        assert_eq!(sent("requests").iter().sum::<u64>(), rounds * row["key"]["parts"].as_u64().unwrap());
+        assert_eq!(
+            sent("requests").iter().max().copied(),
+            Some(rounds * row["key"]["busiest_member_parts"].as_u64().unwrap())
+        );
+    }
+    // The lists are the same at every interleave but the row whose groups are of another size.
+    let requests: std::collections::BTreeSet<u64> = rows
+        .iter()
+        .filter(|row| row["key"]["interleave_sectors"] != 8192)
+        .map(|row| row["key"]["requests"].as_u64().unwrap())
+        .collect();
+    assert_eq!(requests.len(), 1);
+    let long = of_table(&record, "stripe-long");
+    assert_eq!(long.len(), 6, "scripted members are not written to");
+    // 256 KiB at once: from three members at 128, from one at 2048 and 32768 alike.
+    let ratio = |interleave: u64| {
+        let row = long.iter().find(|row| row["key"]["interleave_sectors"] == interleave).unwrap();
+        row["measured"]["value"].as_f64()
+    };
+    assert!(ratio(128).unwrap() > 1.2, "the big interleave loses");
+    assert!((ratio(32_768).unwrap() - 1.0).abs() < 1e-6 && ratio(2048).is_none());
+    let again = record_of(&args);
+    let values = |record: &Value| -> Vec<Value> {
+        of_table(record, "stripe").iter().map(|row| row["measured"].clone()).collect()
+    };
+    assert_eq!(values(&record), values(&again), "virtual time");
 }
 
 #[test]
@@ -233,6 +307,9 @@ fn what_cannot_be_run_is_refused_by_name() {
         (&["classic", "linux-mmap-1999", "a:b:c"], "3 targets", "A"),
         (&["classic", "linux-sg-1999", ".", "--rate", "-1"], "--rate", ""),
         (&["classic", "netbsd-1999", ".", "--files", "3"], "--files 3", "12000"),
+        (&["classic", "netbsd-1999", "null", "--members", "scripted"], "--members scripted", "2 to 64"),
+        (&["classic", "netbsd-1999", "null", "--members", "/no/a,/no/b"], "/no/a", ""),
+        (&["classic", "netbsd-1999", "null", "--members", "null,null"], "no bytes of its own", "members are"),
     ] {
         let ran = iowhy(args);
         assert_eq!(ran.code(), 2, "{ran:?}");

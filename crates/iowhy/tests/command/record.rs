@@ -78,9 +78,10 @@ fn requests_and_bytes(cell: &Value) {
     }
 }
 
-/// A null device answers nothing, and the cheapest calls move nothing.
+/// A null device answers nothing, the cheapest calls move nothing, and requests from a list have sizes of their own.
 fn moves_whole_blocks(cell: &Value) -> bool {
-    !matches!(words(&cell["method"]), "syscall" | "pread-end" | "null")
+    cell["pattern"] != "listed"
+        && !matches!(words(&cell["method"]), "syscall" | "pread-end" | "null")
         && !words(&cell["target"]).ends_with("/dev/null")
         && cell["key"] != "dev-null"
 }

@@ -139,3 +139,37 @@ fn advice_on_throttled_disks_is_held_against_measured_stripes() {
         );
     }
 }
+
+/// Each part of a request is one of so many that a member may serve a second, so that the splits must explain what a small
+/// interleave costs.
+#[test]
+fn the_interleave_test_of_1999_on_three_throttled_disks_shows_what_its_splits_cost() {
+    let lab = match Lab::new(3, 65 * MIB, 600, 200 * MIB) {
+        Ok(lab) => lab,
+        Err(reason) => {
+            eprintln!("skipped: {reason}");
+            return;
+        }
+    };
+    let members = lab.loops.iter().map(|device| text(device)).collect::<Vec<_>>().join(",");
+    let output =
+        lab.run(&["classic", "netbsd-1999", "null", "--members", &members, "--budget", "16s", "--json", "-"]);
+    assert!(output.status.success(), "{output:?}");
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = record["rows"].as_array().unwrap();
+    let row = |table: &str, interleave: u64| {
+        let of = |row: &&serde_json::Value| {
+            row["key"]["table"] == table && row["key"]["interleave_sectors"] == interleave
+        };
+        rows.iter().find(of).unwrap_or_else(|| panic!("{table} {interleave}"))
+    };
+    let (eight, even) = (row("stripe", 8), row("stripe", 128));
+    let ratio = |row: &serde_json::Value| row["measured"]["value"].as_f64().unwrap();
+    assert!(eight["key"]["by_splits"].as_f64().unwrap() > 1.6, "{eight}");
+    assert!(ratio(eight) > 1.3, "two parts take two turns: {eight}");
+    assert!(ratio(even) < 1.3, "nothing is split: {even}");
+    let writes = |row: &&serde_json::Value| {
+        row["key"]["table"] == "stripe-long" && row["key"]["load"] == "large-writes"
+    };
+    assert_eq!(rows.iter().filter(writes).count(), 0, "the user's devices are only read");
+}

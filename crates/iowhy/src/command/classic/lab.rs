@@ -39,6 +39,8 @@ pub(super) struct Lab<'a> {
     pub(super) queue_read_ahead: bool,
     /// Files of the news tree.
     pub(super) files: Option<u64>,
+    /// Members of the real stripes, with commas between.
+    pub(super) members: Option<&'a str>,
     /// A directory where the news tree stays.
     pub(super) keep: Option<&'a Path>,
     /// Seed of orders and intervals.

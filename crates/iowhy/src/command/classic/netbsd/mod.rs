@@ -1,14 +1,21 @@
-//! `netbsd-1999`: the published table beside simulated ones, and what of it can be measured in one directory here. What may
-//! not enter: the simulated runs (`model`), the tree and the files that are read and written (`here`).
+//! `netbsd-1999`: the published table beside simulated ones, the same requests for real on stripes, and what of the test can be
+//! measured in one directory. What may not enter: the simulated runs (`model`), the stripes (`members`, `stripes`, `long`), the
+//! tree and the files that are read and written (`here`).
 
 mod here;
+mod long;
+mod members;
 mod model;
+mod stripes;
 
 use iowhy_core::problem::Problem;
 use iowhy_explain::classic::published::{Experiment, Table};
 use iowhy_probe::campaign::Outcome;
 use iowhy_probe::interrupt;
+use iowhy_probe::target::Target;
 
+use self::members::Members;
+use self::model::{LongRate, Point, Share};
 use super::lab::Lab;
 use crate::record::classic::ClassicRecord;
 
@@ -21,20 +28,49 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
     let Some(table) = experiment.table("interleave") else {
         return Ok(lab.record(experiment, &[], &[], &nothing));
     };
+    // Names that cannot be members are refused before anything is measured.
+    let members = Members::find(lab)?;
     let mut record = here::measure(lab, experiment)?;
     // The model stands first on the screen: it is what the post's table can be held against.
     let measured = std::mem::take(&mut record.sections);
-    model::fill(lab, table, &mut record)?;
+    let shares = model::fill(lab, table, &mut record)?;
     model::block_sizes(lab, experiment.fact("block-size-gain"), &mut record)?;
-    model::large(lab, &mut record)?;
+    let rates = model::large(lab, &mut record)?;
+    match members {
+        Ok(members) => stripes(lab, experiment, table, &members, (&shares, &rates), &mut record)?,
+        Err(why) => record.not_done.push(format!("real stripes at each interleave: {why}")),
+    }
     record.sections.extend(measured);
     record.interrupted = interrupt::requested();
-    record.not_done.push(
-        "real stripes at each interleave: the tree and the files lie in one directory; file systems with blocks of 4k and 8k \
-         made anew for the test"
-            .to_owned(),
-    );
+    record.not_done.push("file systems with blocks of 4k and 8k made anew for the test".to_owned());
     Ok(record)
+}
+
+/// The table and the large file for real, on stripes of every interleave that the members have room for.
+fn stripes(
+    lab: &Lab<'_>,
+    experiment: &Experiment,
+    table: &Table,
+    members: &Members,
+    (shares, rates): (&[Share], &[LongRate]),
+    record: &mut ClassicRecord,
+) -> Result<(), Problem> {
+    if interrupt::requested() {
+        return Ok(());
+    }
+    let (mut stripes, mut refused): (Vec<(Point, Target)>, Vec<String>) = (Vec::new(), Vec::new());
+    for point in model::points(table) {
+        match members.stripe(point.0) {
+            Ok(target) => stripes.push((point, target)),
+            Err(problem) => refused.push(format!("a real stripe with interleave {}: {problem}", point.0)),
+        }
+    }
+    stripes::measure(lab, experiment, table, members, &stripes, shares, record)?;
+    if !interrupt::requested() {
+        long::measure(lab, experiment, members, &stripes, rates, record);
+    }
+    record.not_done.extend(refused);
+    Ok(())
 }
 
 /// Interleave of a row in sectors.

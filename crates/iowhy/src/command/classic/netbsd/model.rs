@@ -101,9 +101,9 @@ const HYPOTHESES: [Hypothesis; 11] = [
 const WHOLE: &str = "readers=30,files=1000,sizes=930:3030:6102,dirs=390,population=1200000";
 const SHORT: &str = "readers=30,files=300,sizes=930:3030:6102,dirs=390,population=1200000";
 /// Groups of the row that says so: 4 cylinders of 2048 sectors.
-const SMALL_GROUP: &str = "8192";
+pub(super) const SMALL_GROUP: &str = "8192";
 /// The interleave that the others are held against.
-const REFERENCE: u64 = 2048;
+pub(super) const REFERENCE: u64 = 2048;
 /// A share that differs by less from the published one reproduces it. Seeds differ by 2 %.
 const NOTABLE: f64 = 0.05;
 
@@ -124,10 +124,20 @@ fn machine(hypothesis: &Hypothesis, interleave: u64, small: bool) -> Result<Opti
 }
 
 /// A point of the table: interleave, and whether its groups are small ones.
-type Point = (u64, bool);
+pub(super) type Point = (u64, bool);
+
+/// An interleave and the simulated time over that of the reference, of the whole load on the machine as it ships.
+pub(super) type Share = (u64, Option<f64>);
+
+/// A simulated rate of one large file.
+pub(super) struct LongRate {
+    pub(super) load: &'static str,
+    pub(super) interleave: u64,
+    pub(super) bytes_per_second: Option<f64>,
+}
 
 /// Rows of the table, each interleave once.
-fn points(table: &Table) -> Vec<Point> {
+pub(super) fn points(table: &Table) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     for row in 0..table.rows.len() {
         let small = table.text(row, "notes").is_some_and(|note| note.contains("4 cyls"));
@@ -162,8 +172,8 @@ fn simulate(
     wanted.par_iter().map(one).collect()
 }
 
-/// The published table beside the machine as it ships, and the hypotheses.
-pub(super) fn fill(lab: &Lab<'_>, table: &Table, record: &mut ClassicRecord) -> Result<(), Problem> {
+/// The published table beside the machine as it ships, and the hypotheses. The shares of the former.
+pub(super) fn fill(lab: &Lab<'_>, table: &Table, record: &mut ClassicRecord) -> Result<Vec<Share>, Problem> {
     let points = points(table);
     let [newfs, ..] = &HYPOTHESES;
     let whole: Vec<_> = points.iter().map(|point| (newfs, *point, WHOLE)).collect();
@@ -180,7 +190,7 @@ pub(super) fn fill(lab: &Lab<'_>, table: &Table, record: &mut ClassicRecord) -> 
         .collect();
     fill_hypotheses(record, table, &points, &found);
     conclude(record, table, &points, &found);
-    Ok(())
+    Ok(points.iter().map(|point| point.0).zip(shares(&points, &times)).collect())
 }
 
 /// A hypothesis and the times it gives, over that of the reference interleave.
@@ -213,7 +223,7 @@ fn published(table: &Table, interleave: u64) -> Option<f64> {
         .and_then(|row| table.figure(row, "time"))
 }
 
-fn published_share(table: &Table, interleave: u64) -> Option<f64> {
+pub(super) fn published_share(table: &Table, interleave: u64) -> Option<f64> {
     Some(published(table, interleave)? / published(table, REFERENCE)?)
 }
 
@@ -414,16 +424,15 @@ const LARGE_LOADS: [(&str, &str, &str); 2] = [
 /// Dirty data that a writer may be ahead of the disks.
 const AHEAD: &str = "1m";
 
-/// One file of 64 MiB, read and written in one go.
-pub(super) fn large(lab: &Lab<'_>, record: &mut ClassicRecord) -> Result<(), Problem> {
+/// One file of 64 MiB, read and written in one go. The rates.
+pub(super) fn large(lab: &Lab<'_>, record: &mut ClassicRecord) -> Result<Vec<LongRate>, Problem> {
     record.section("large", "One file of 64 MiB on the same disks: model, by interleave", "interleave");
     let [newfs, ..] = &HYPOTHESES;
     let lines = LARGE.iter().map(|interleave| vec![interleave.to_string()]).collect();
     let mut grid = Grid { header: Vec::new(), lines };
-    let mut rates: Vec<Vec<Option<f64>>> = Vec::new();
+    let mut rates: Vec<LongRate> = Vec::new();
     for (id, word, load) in LARGE_LOADS {
         grid.header.push(word.to_owned());
-        let mut column = Vec::new();
         for (index, interleave) in LARGE.iter().enumerate() {
             let mut rate = None;
             if let Some(mut machine) = machine(newfs, *interleave, false)?
@@ -451,9 +460,8 @@ pub(super) fn large(lab: &Lab<'_>, record: &mut ClassicRecord) -> Result<(), Pro
                     "interrupted"
                 }),
             );
-            column.push(rate);
+            rates.push(LongRate { load: id, interleave: *interleave, bytes_per_second: rate });
         }
-        rates.push(column);
     }
     record.grid(grid);
     record.say(
@@ -461,8 +469,8 @@ pub(super) fn large(lab: &Lab<'_>, record: &mut ClassicRecord) -> Result<(), Pro
          the disks here.",
     );
     let at = |load: usize, interleave: u64| {
-        let index = LARGE.iter().position(|other| *other == interleave)?;
-        rates.get(load)?.get(index).copied().flatten()
+        let same = |rate: &&LongRate| rate.load == LARGE_LOADS[load].0 && rate.interleave == interleave;
+        rates.iter().find(same)?.bytes_per_second
     };
     if let (Some(small), Some(big), Some(read_small), Some(read_big)) =
         (at(1, 126), at(1, REFERENCE), at(0, 126), at(0, REFERENCE))
@@ -474,5 +482,5 @@ pub(super) fn large(lab: &Lab<'_>, record: &mut ClassicRecord) -> Result<(), Pro
             read_big / read_small * 100.0
         ));
     }
-    Ok(())
+    Ok(rates)
 }
