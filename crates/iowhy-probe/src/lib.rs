@@ -15,6 +15,7 @@ pub mod environment;
 pub mod hot_loop;
 pub mod interrupt;
 pub mod lookup;
+pub mod made;
 pub mod method;
 pub mod pace;
 pub mod queue_setting;

@@ -416,6 +416,11 @@ pub struct ClassicArgs {
     #[arg(long, value_name = "A,B,C")]
     pub members: Option<String>,
 
+    /// netbsd-1999: also small files on file systems with blocks of two sizes, made in nameless files in PATH and mounted where
+    /// no other program sees them, which needs root; all is gone at the end
+    #[arg(long)]
+    pub block_size_test: bool,
+
     /// netbsd-1999: make the news tree in DIR and leave it there; a later run takes it up
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,

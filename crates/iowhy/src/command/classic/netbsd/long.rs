@@ -11,7 +11,6 @@ use iowhy_core::workload::{CacheState, Direction, Method, Workload};
 use iowhy_explain::classic::published::Experiment;
 use iowhy_explain::summary;
 use iowhy_probe::campaign::Cell;
-use iowhy_probe::environment;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::Target;
 
@@ -73,7 +72,7 @@ pub(super) fn measure(
         }
     }
     let lab = &Lab { budget: lab.budget / SHARE, ..*lab };
-    let outcome = if targets.iter().any(|target| environment::environment(target).throttle.is_some()) {
+    let outcome = if members.throttled {
         cells.iter_mut().for_each(|cell| cell.bounds.wall = THROTTLED_SLICE);
         lab.run(&cells)
     } else {

@@ -8,6 +8,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
 use iowhy_core::workload::{CacheState, Method, Workload};
 use iowhy_probe::clock::Clock;
+use iowhy_probe::environment;
 use iowhy_probe::method;
 use iowhy_probe::target::{Needs, Target, stripe};
 
@@ -31,6 +32,8 @@ pub(super) struct Members {
     pub(super) named: bool,
     /// Whether one disk may serve several of them: then a row shows splitting and no spindles.
     pub(super) one_disk: bool,
+    /// Whether a control group throttles one of them.
+    pub(super) throttled: bool,
 }
 
 impl Members {
@@ -69,8 +72,9 @@ impl Members {
         }
         let all: Vec<&Target> = disks.iter().collect();
         lab.outputs.spare(&all)?;
-        let one_disk = share_a_disk(&disks);
-        Ok(Ok(Members { disks: disks.into(), named: lab.members.is_some(), one_disk }))
+        let throttled = disks.iter().any(|disk| environment::environment(disk).throttle.is_some());
+        let one_disk = share_a_disk(&disks, throttled);
+        Ok(Ok(Members { disks: disks.into(), named: lab.members.is_some(), one_disk, throttled }))
     }
 
     /// How many.
@@ -122,15 +126,17 @@ impl Members {
     }
 }
 
-/// Whether any device serves two members, or whether that cannot be seen.
-fn share_a_disk(disks: &[Target]) -> bool {
+/// Whether any device serves two members, or whether that cannot be seen. What is below loop devices is not looked into: they
+/// count as disks of their own where a throttle makes them slow, each by itself.
+fn share_a_disk(disks: &[Target], throttled: bool) -> bool {
     if disks.iter().all(|disk| disk.script().is_some()) {
         return false;
     }
     let mut seen: Vec<&String> = Vec::new();
     for disk in disks {
         let under = disk.counted_devices();
-        if under.is_empty() || under.iter().any(|device| seen.contains(&device)) {
+        let loops = under.iter().any(|device| device.starts_with("loop"));
+        if under.is_empty() || (loops && !throttled) || under.iter().any(|device| seen.contains(&device)) {
             return true;
         }
         seen.extend(under);

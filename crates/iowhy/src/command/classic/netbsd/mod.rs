@@ -1,7 +1,8 @@
 //! `netbsd-1999`: the published table beside simulated ones, the same requests for real on stripes, and what of the test can be
-//! measured in one directory. What may not enter: the simulated runs (`model`), the stripes (`members`, `stripes`, `long`), the
-//! tree and the files that are read and written (`here`).
+//! measured in one directory. What may not enter: the simulated runs (`model`), the stripes (`members`, `stripes`, `long`), file
+//! systems made for it (`blocks`), the tree and the files that are read and written (`here`).
 
+mod blocks;
 mod here;
 mod long;
 mod members;
@@ -40,9 +41,17 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
         Ok(members) => stripes(lab, experiment, table, &members, (&shares, &rates), &mut record)?,
         Err(why) => record.not_done.push(format!("real stripes at each interleave: {why}")),
     }
+    if lab.block_size_test {
+        blocks::measure(lab, experiment, &mut record)?;
+    } else {
+        record.not_done.push(
+            "blocks of 4k and 8k for real (`--block-size-test`): it makes and mounts file systems of its own, as root, so only \
+             when asked for"
+                .to_owned(),
+        );
+    }
     record.sections.extend(measured);
     record.interrupted = interrupt::requested();
-    record.not_done.push("file systems with blocks of 4k and 8k made anew for the test".to_owned());
     Ok(record)
 }
 
