@@ -1,6 +1,6 @@
 //! A sync ends when the device has all that was written before it, also what was on its way already.
 
-use iowhy_core::request::{Op, Request};
+use iowhy_core::request::{Marks, Op, Request};
 use iowhy_sim::laws;
 use iowhy_sim::machine::{Machine, Value};
 use iowhy_sim::workload::Load;
@@ -49,4 +49,15 @@ fn a_sync_waits_for_what_is_on_its_way() {
 fn a_sync_with_nothing_to_wait_for_takes_no_time() {
     assert_eq!(time_ns("0", vec![sync(), sync()]), 0);
     assert_eq!(time_ns("0", vec![write(0), sync(), sync()]), WRITE_NS);
+}
+
+/// Metadata that is waited for takes its time at once, also where data is held back; data does not.
+#[test]
+fn synchronous_metadata_goes_through_and_data_does_not() {
+    let waited_for = |block| Request { marks: Marks::SYNC.with(Marks::METADATA), ..write(block) };
+    assert_eq!(time_ns("32m", vec![waited_for(0), waited_for(1), waited_for(1)]), 3 * WRITE_NS);
+    assert_eq!(time_ns("32m", vec![write(0), write(1)]), 0);
+    assert_eq!(time_ns("32m", vec![waited_for(0), write(1), waited_for(2)]), 2 * WRITE_NS);
+    let marked = |marks| Request { marks, ..write(0) };
+    assert_eq!(time_ns("32m", vec![marked(Marks::SYNC), marked(Marks::METADATA)]), 0, "both or neither");
 }

@@ -1,7 +1,7 @@
 //! One request on its way down and up: call, look-ups, waiting, copy. Each task has one request at a time.
 
 use iowhy_core::model::Cost;
-use iowhy_core::request::{Op, Request};
+use iowhy_core::request::{Marks, Op, Request};
 
 use super::io::Purpose;
 use super::{Engine, Event};
@@ -447,7 +447,9 @@ impl Engine<'_, '_> {
         (state.refetched, state.settled) = (false, false);
         let pages = self.grid.page.ceil(bytes);
         state.owe(Part::Cache, cost_ns(&self.machine.lookup, 0.0, pages, bytes));
-        let through = self.machine.cache.write == WriteMode::Through;
+        // Metadata that the file system waits for goes through whatever holds data back.
+        let waited_for = state.request.marks.has(Marks::SYNC.with(Marks::METADATA));
+        let through = waited_for || self.machine.cache.write == WriteMode::Through;
         let each = if step.whole { step.bytes } else { block };
         if let Some(cache) = &mut self.cache {
             for key in touched {

@@ -211,7 +211,10 @@ fn filled(lab: &Lab<'_>, row: RowRecord, pair: &[Arm; 2], record: &mut ClassicRe
         .key("large_block_device_bytes_per_file", b.map(|e| e.value));
     let evidence = match (a, b) {
         (Some(a), Some(b)) => {
-            format!("device: {:.0} bytes a file with the smaller, {:.0} with the larger", a.value, b.value)
+            format!(
+                "device: {:.0} bytes a file with the smaller, {:.0} with the larger (medians of {} passes)",
+                a.value, b.value, a.n
+            )
         }
         _ => "device: not counted".to_owned(),
     };

@@ -1,5 +1,5 @@
 //! `netbsd-1999`: the published table beside simulated ones, the same requests for real on stripes, and what of the test can be
-//! measured in one directory. What may not enter: the simulated runs (`model`), the stripes (`members`, `stripes`, `long`), file
+//! measured in one directory. What may not enter: the simulated runs (`model`, `untar`), the stripes (`members`, `stripes`, `long`), file
 //! systems made for it (`blocks`), the tree and the files that are read and written (`here`).
 
 mod blocks;
@@ -8,6 +8,7 @@ mod long;
 mod members;
 mod model;
 mod stripes;
+mod untar;
 
 use iowhy_core::problem::Problem;
 use iowhy_explain::classic::published::{Experiment, Table};
@@ -37,6 +38,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
     let shares = model::fill(lab, table, &mut record)?;
     model::block_sizes(lab, experiment.fact("block-size-gain"), &mut record)?;
     let rates = model::large(lab, &mut record)?;
+    untar::fill(lab, experiment, &mut record)?;
     match members {
         Ok(members) => stripes(lab, experiment, table, &members, (&shares, &rates), &mut record)?,
         Err(why) => record.not_done.push(format!("real stripes at each interleave: {why}")),
