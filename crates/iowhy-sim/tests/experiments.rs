@@ -147,3 +147,23 @@ fn netbsd_1999_groups_of_19968_sectors_show_the_published_pattern() {
     assert!(t128 > 1.05 * t2048 && t32 > 1.1 * t2048);
     assert!((0.97..1.05).contains(&(t8192 / t2048)) && (0.99..1.1).contains(&(t32768 / t2048)));
 }
+
+/// A file that was read has its inode's block written, and only then: so many blocks of 8 KiB, and no file takes less time for
+/// it.
+#[test]
+fn times_of_access_are_written_behind_the_readers() {
+    let load = "readers=5,files=100,sizes=930:3030:6102,dirs=39,population=120000";
+    let machine = |times| {
+        run("netbsd-1999", &[("layout.access_times", times), ("cache.background_bytes", "256k")], load)
+    };
+    let (without, with) = (machine("no"), machine("yes"));
+    let written = |outcome: &Outcome| outcome.cache.unwrap().written_back;
+    assert_eq!(written(&without), 0);
+    assert!(
+        written(&with) > 0 && written(&with) % 8192 == 0 && written(&with) <= 500 * 8192,
+        "{}",
+        written(&with)
+    );
+    assert!(with.time_ns > without.time_ns);
+    assert_eq!((with.requests, with.bytes), (without.requests, without.bytes));
+}

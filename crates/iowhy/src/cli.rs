@@ -407,6 +407,10 @@ pub struct ClassicArgs {
     #[arg(long)]
     pub queue_read_ahead: bool,
 
+    /// minix-1989: the null block device to read [default: the first of /dev/nullb*, if there is one]
+    #[arg(long, value_name = "DEV")]
+    pub null_block: Option<PathBuf>,
+
     /// netbsd-1999: files of the news tree [default: 12000]
     #[arg(long, value_name = "N")]
     pub files: Option<u64>,

@@ -167,6 +167,9 @@ impl Engine<'_, '_> {
 
     /// All is there: to the program, and back to it.
     fn leave(&mut self, task: u32) {
+        if self.machine.layout.access_times {
+            self.touch_inodes(task);
+        }
         let state = &mut self.tasks[task as usize];
         let moves = matches!(state.request.op, Op::Read | Op::Write);
         if moves && self.method == Method::Read {
@@ -180,6 +183,19 @@ impl Engine<'_, '_> {
         } else {
             self.events.push(end, Event::Finish(task));
         }
+    }
+
+    /// The inodes of the files that were read bear a new time: their blocks are dirty, where they are still cached.
+    fn touch_inodes(&mut self, task: u32) {
+        let state = &self.tasks[task as usize];
+        let Some(cache) = self.cache.as_mut().filter(|_| state.request.op == Op::Read) else { return };
+        for step in state.steps.iter().filter(|step| step.kind == StepKind::Inode) {
+            let key = crate::cache::whole_key(step.start);
+            if cache.blocks.contains(key) {
+                cache.soil(key, step.bytes);
+            }
+        }
+        self.write_behind();
     }
 
     /// Its inputs and outputs go out, and it waits.

@@ -120,6 +120,8 @@ pub struct LayoutConfig {
     pub bytes_per_inode: u64,
     /// FFS: bytes of a directory entry.
     pub entry_bytes: u64,
+    /// FFS: a file that was read leaves its time of access, so that its inode's block is written later.
+    pub access_times: bool,
 }
 
 /// How devices are joined.
@@ -290,6 +292,7 @@ impl Default for Machine {
                 fragment_bytes: 1024,
                 bytes_per_inode: 4096,
                 entry_bytes: 16,
+                access_times: false,
             },
             volume: VolumeConfig { kind: JoinKind::Single, interleave: 128, merge: false },
             scheduler: SchedulerConfig { order: Order::Fcfs, depth: 1 },

@@ -260,6 +260,34 @@ fn the_requests_of_the_post_go_to_stripes_of_scripted_members_and_every_part_is_
 }
 
 #[test]
+fn blocks_of_two_sizes_are_told_or_it_is_said_why_not_and_nothing_is_left() {
+    let dir = directory();
+    let args =
+        ["classic", "netbsd-1999", text(dir.path()), "--files", "600", "--budget", "1s", "--block-size-test"];
+    let record = record_of(&args);
+    let rows = of_table(&record, "block-size-real");
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        let remark = row["remark"].as_str().unwrap();
+        if row["measured"].is_null() {
+            assert!(remark.starts_with("cannot tell:"), "{row}");
+            crate::common::skipped(&format!("{}: {remark}", row["key"]["file_system"]));
+            continue;
+        }
+        // All files were read from the device, which moves whole blocks: at least what is in them on average, 3354 bytes.
+        for size in ["small", "large"] {
+            let bytes = row["key"][format!("{size}_block_device_bytes_per_file")].as_f64().unwrap();
+            assert!(bytes > 3300.0, "{row}");
+        }
+    }
+    assert!(names(dir.path()).is_empty(), "nothing is left");
+    for entry in std::fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+        let backing = std::fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
+        assert!(!backing.contains(text(dir.path())), "a loop device is left: {backing}");
+    }
+}
+
+#[test]
 fn hypotheses_are_held_against_the_post_and_large_files_lose_where_small_ones_win() {
     // There is no place for a tree: only the model is run.
     let record = record_of(&["classic", "netbsd-1999", "null", "--budget", "10s"]);
@@ -282,6 +310,12 @@ fn hypotheses_are_held_against_the_post_and_large_files_lose_where_small_ones_wi
         }
     }
     assert_eq!(of_table(&record, "block-size").len(), 3);
+    let untar = of_table(&record, "untar");
+    assert_eq!(untar.len(), 4);
+    for row in &untar {
+        assert!(row["model"].as_f64().unwrap() < 1.0, "96 is the faster one, as the quotation says: {row}");
+        assert_eq!(row["published"].is_f64(), row["key"]["disks"] == 2, "{row}");
+    }
     let large = of_table(&record, "large");
     let rate = |load: &str, interleave: u64| {
         let of = |row: &&&Value| row["key"]["load"] == load && row["key"]["interleave_sectors"] == interleave;
@@ -307,6 +341,8 @@ fn what_cannot_be_run_is_refused_by_name() {
         (&["classic", "linux-mmap-1999", "a:b:c"], "3 targets", "A"),
         (&["classic", "linux-sg-1999", ".", "--rate", "-1"], "--rate", ""),
         (&["classic", "netbsd-1999", ".", "--files", "3"], "--files 3", "12000"),
+        (&["classic", "minix-1989", ".", "--null-block", "/dev/null"], "no null block device", "modprobe"),
+        (&["classic", "minix-1989", ".", "--null-block", "/no/such"], "/no/such", ""),
         (&["classic", "netbsd-1999", "null", "--members", "scripted"], "--members scripted", "2 to 64"),
         (&["classic", "netbsd-1999", "null", "--members", "/no/a,/no/b"], "/no/a", ""),
         (&["classic", "netbsd-1999", "null", "--members", "null,null"], "no bytes of its own", "members are"),

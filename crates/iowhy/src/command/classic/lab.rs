@@ -39,6 +39,8 @@ pub(super) struct Lab<'a> {
     pub(super) queue_read_ahead: bool,
     /// Files of the news tree.
     pub(super) files: Option<u64>,
+    /// A null block device.
+    pub(super) null_block: Option<&'a Path>,
     /// Whether file systems may be made and mounted, out of sight.
     pub(super) block_size_test: bool,
     /// Members of the real stripes, with commas between.

@@ -75,6 +75,7 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         rate,
         queue_read_ahead: args.queue_read_ahead,
         files: args.files,
+        null_block: args.null_block.as_deref(),
         block_size_test: args.block_size_test,
         members: args.members.as_deref(),
         keep: args.keep.as_deref(),

@@ -1,9 +1,8 @@
 //! `minix-1989`: the five rungs by block size, the verdict of the post, read-ahead off and on, and the costs that were
 //! fitted on the lower tables alone. What may not enter: settings of the machine that are changed (`queue`).
 
+mod null_block;
 mod queue;
-
-use std::path::Path;
 
 use iowhy_core::estimate::Unit;
 use iowhy_core::problem::Problem;
@@ -17,6 +16,7 @@ use iowhy_probe::target::{self, Needs, Target};
 use iowhy_sim::machine::Machine;
 use iowhy_sim::workload::Workload as Simulated;
 
+use self::null_block::NullBlock;
 use super::lab::{Lab, cell, rate, reads, with_now};
 use crate::command::shared;
 use crate::record::classic::{ClassicRecord, Grid, RowRecord, factor};
@@ -27,9 +27,6 @@ const BLOCKS: [u64; 5] = [512, 1024, 2048, 8192, 16_384];
 const POSTED_BYTES: u64 = 2 << 20;
 /// What is read here at most in one cell and round: 2 MB are over before a clock can tell.
 const REGION_BYTES: u64 = 64 << 20;
-/// Where a null block device would be.
-const NULL_BLOCK_DEVICE: &str = "/dev/nullb0";
-
 /// What stands for a rung here.
 struct Stand {
     /// Table of the post.
@@ -50,7 +47,10 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
     let target = lab.target(REGION_BYTES)?;
     let rungs = shared::rung_targets(&target)?;
     // Nothing real has a place beside virtual time.
-    let null_block = if target.script().is_none() { null_block_device() } else { None };
+    let null_block = match target.script() {
+        None => null_block::find(lab)?,
+        Some(_) => Err("a script has no null block device".to_owned()),
+    };
     let device = block_device(&target);
     let region = target.facts.size_bytes.min(lab.size.unwrap_or(REGION_BYTES));
     if region < BLOCKS[4] {
@@ -63,7 +63,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
     let mut cells: Vec<Cell<'_>> = Vec::new();
     let stands = [
         plan_null(&mut cells, rungs.null_device.as_ref()),
-        plan_bnull(&mut cells, null_block.as_ref(), &target),
+        plan_bnull(&mut cells, &null_block, &target),
         plan_raw(&mut cells, &target, region),
         plan_block_device(&mut cells, device.as_ref(), region),
         plan_file(&mut cells, &target, region),
@@ -93,15 +93,6 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
     conclude(&mut record, experiment);
     Ok(record)
 }
-
-fn null_block_device() -> Option<Target> {
-    let needs = Needs { scratch_bytes: 0, write: false, destroy_data: None };
-    if !Path::new(NULL_BLOCK_DEVICE).exists() {
-        return None;
-    }
-    target::resolve(NULL_BLOCK_DEVICE, &needs, &mut |_, _| {}).ok()
-}
-
 /// The block device under the file, or why it cannot be read.
 fn block_device(file: &Target) -> Result<Target, String> {
     let needs = Needs { scratch_bytes: 0, write: false, destroy_data: None };
@@ -128,9 +119,13 @@ fn plan_null<'a>(cells: &mut Vec<Cell<'a>>, device: Option<&'a Target>) -> Stand
     Stand { table: "null", rung: Rung::Null, fitted: true, here }
 }
 
-fn plan_bnull<'a>(cells: &mut Vec<Cell<'a>>, device: Option<&'a Target>, file: &'a Target) -> Stand {
+fn plan_bnull<'a>(
+    cells: &mut Vec<Cell<'a>>,
+    device: &'a Result<NullBlock, String>,
+    file: &'a Target,
+) -> Stand {
     let here = match device {
-        Some(device) => {
+        Ok(NullBlock { target: device, words }) => {
             let region = device.facts.size_bytes.min(REGION_BYTES);
             for block in BLOCKS {
                 cells.push(cell(
@@ -139,16 +134,15 @@ fn plan_bnull<'a>(cells: &mut Vec<Cell<'a>>, device: Option<&'a Target>, file: &
                     device,
                 ));
             }
-            Ok(format!("{NULL_BLOCK_DEVICE} through the cache"))
+            Ok(words.clone())
         }
-        None => {
+        Err(why) => {
             for block in BLOCKS {
                 let read = reads(Method::PreadEnd, CacheState::None, block, REGION_BYTES);
                 cells.push(cell(key("bnull", block), read, file));
             }
             Ok(format!(
-                "there is no null block device here ({NULL_BLOCK_DEVICE}, `modprobe null_blk`): a read at the end of the \
-                 file stands in, which moves as few blocks as one of no blocks does"
+                "{why}: a read at the end of the file stands in, which moves as few blocks as one of no blocks does"
             ))
         }
     };

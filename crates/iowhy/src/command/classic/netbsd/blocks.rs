@@ -43,14 +43,7 @@ struct Arm {
 }
 
 /// Measures what can be measured, and says why the rest cannot.
-///
-/// # Errors
-/// An interrupt while the trees are made.
-pub(super) fn measure(
-    lab: &Lab<'_>,
-    experiment: &Experiment,
-    record: &mut ClassicRecord,
-) -> Result<(), Problem> {
+pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment, record: &mut ClassicRecord) {
     record.section(
         "block-size-real",
         "Blocks of two sizes for real: time with the smaller over that with the larger",
@@ -64,7 +57,13 @@ pub(super) fn measure(
         sizes: ["size-small", "size-middle", "size-large"].into_iter().map(fact).collect(),
     };
     let readers = fact("readers").max(1);
-    let mut stand = Stand::new()?;
+    let mut stand = match Stand::new() {
+        Ok(stand) => stand,
+        Err(problem) => {
+            record.say(format!("now: cannot tell: {problem}."));
+            return;
+        }
+    };
     for (number, (kind, small, large)) in PAIRS.into_iter().enumerate() {
         if interrupt::requested() {
             break;
@@ -84,22 +83,24 @@ pub(super) fn measure(
         let row = match arms {
             [Ok(a), Ok(b)] => {
                 let mut pair = [a, b];
-                let rounds = rounds(lab, &mut pair, &mut stand, number as u64)?;
-                record.rounds = record.rounds.max(rounds);
-                filled(lab, row, &pair, record)
+                match rounds(lab, &mut pair, &mut stand, number as u64) {
+                    Ok(rounds) => {
+                        record.rounds = record.rounds.max(rounds);
+                        filled(lab, row, &pair, record)
+                    }
+                    Err(problem) => row.remark(format!("cannot tell: {problem}")),
+                }
             }
             [Err(problem), _] | [_, Err(problem)] => row.remark(format!("cannot tell: {problem}")),
         };
         record.row(row);
     }
-    stand.clear()?;
     record.say(format!(
         "now: {} files in {DIRECTORIES} directories, as many in each as in the post's, on file systems made for this in nameless \
          files in `{}`; {readers} readers with fixed lists; mounted anew before each pass, so that names, inodes and data are \
          cold; device: bytes that the loop device read, a file.",
         shape.files, lab.spec
     ));
-    Ok(())
 }
 
 impl Arm {

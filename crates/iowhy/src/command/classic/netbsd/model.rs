@@ -28,7 +28,7 @@ struct Hypothesis {
 }
 
 /// The first is the machine as it ships. One change at a time, and at the end the two that go farthest together.
-const HYPOTHESES: [Hypothesis; 11] = [
+const HYPOTHESES: [Hypothesis; 12] = [
     Hypothesis {
         id: "newfs",
         words: "groups of 32768 sectors, as the post and newfs have them; 8 MiB of cache; each list by chance",
@@ -87,6 +87,12 @@ const HYPOTHESES: [Hypothesis; 11] = [
         id: "fcfs",
         words: "at the disks first come, first served, instead of by place",
         settings: &[("scheduler.order", "fcfs")],
+        load: "",
+    },
+    Hypothesis {
+        id: "atime",
+        words: "a file that was read has its inode written, once 2 MiB of such blocks are there: a stand-in for every half minute",
+        settings: &[("layout.access_times", "yes"), ("cache.background_bytes", "2m")],
         load: "",
     },
     Hypothesis {
