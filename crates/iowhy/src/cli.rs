@@ -2,14 +2,18 @@
 //!
 //! Options that take a quantity take a hyphen too, so that `--size -1` is refused by the name of the option.
 
+mod classic;
 mod stripe;
+mod tree;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use classic::ClassicArgs;
 pub use stripe::{StripeAction, StripeAdviseArgs, StripeArgs, StripeLintArgs};
+pub use tree::TreeArgs;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -371,127 +375,6 @@ pub struct ExplainArgs {
     /// A finding, such as `sync-per-write`
     #[arg(value_name = "ID")]
     pub id: Option<String>,
-}
-
-/// Options of `classic`.
-#[derive(Debug, Args)]
-pub struct ClassicArgs {
-    /// An experiment: minix-1989, netbsd-1999, linux-sg-1999, freebsd-2006, linux-mmap-1999; `all`; or `list`
-    /// [default: list]
-    #[arg(value_name = "NAME")]
-    pub name: Option<String>,
-
-    /// Where to run it: a directory (scratch files are made in it and removed), a file or a device (read only); for
-    /// linux-mmap-1999 also two, as `A:B` [default: the present directory]
-    #[arg(value_name = "PATH")]
-    pub target: Option<String>,
-
-    /// Less time for each experiment: wider intervals
-    #[arg(long, conflicts_with = "budget")]
-    pub quick: bool,
-
-    /// Time for each experiment, scratch files not counted [default: 20s]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub budget: Option<String>,
-
-    /// Size of the scratch files, or of the part of the file that is read [default: what the experiment needs]
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
-    pub size: Option<String>,
-
-    /// linux-sg-1999: bytes a second that the question about direct I/O asks for [default: 100m]
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
-    pub rate: Option<String>,
-
-    /// minix-1989: also with the read-ahead of the disk's queue off and on, which needs root and holds for every program
-    /// for these seconds; it is put back
-    #[arg(long)]
-    pub queue_read_ahead: bool,
-
-    /// minix-1989: the null block device to read [default: the first of /dev/nullb*, if there is one]
-    #[arg(long, value_name = "DEV")]
-    pub null_block: Option<PathBuf>,
-
-    /// netbsd-1999: files of the news tree [default: 12000]
-    #[arg(long, value_name = "N")]
-    pub files: Option<u64>,
-
-    /// netbsd-1999: what the real stripes are made of: devices and files, which are only read, or directories, where scratch
-    /// files are made and removed [default: three scratch files in PATH]
-    #[arg(long, value_name = "A,B,C")]
-    pub members: Option<String>,
-
-    /// netbsd-1999: also small files on file systems with blocks of two sizes, made in nameless files in PATH and mounted where
-    /// no other program sees them, which needs root; all is gone at the end
-    #[arg(long)]
-    pub block_size_test: bool,
-
-    /// netbsd-1999: make the news tree in DIR and leave it there; a later run takes it up
-    #[arg(long, value_name = "DIR")]
-    pub keep: Option<PathBuf>,
-
-    /// Seed of every order, pattern and interval
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-}
-
-/// Options of `tree`.
-#[derive(Debug, Args)]
-pub struct TreeArgs {
-    /// Directory to make the tree in; it is removed afterwards [default: the present directory]
-    #[arg(value_name = "DIR", conflicts_with_all = ["from", "keep", "remove"])]
-    pub target: Option<PathBuf>,
-
-    /// Walk the files that are in DIR instead, read-only
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["keep", "remove", "dirs", "sizes"])]
-    pub from: Option<PathBuf>,
-
-    /// Make the tree in DIR and leave it there; a later run takes it up, also one that was interrupted
-    #[arg(long, value_name = "DIR", conflicts_with = "remove")]
-    pub keep: Option<PathBuf>,
-
-    /// Remove the tree that `--keep`, or a run that was killed (`.iowhy-tree-N`), left in DIR, and do nothing else
-    #[arg(long, value_name = "DIR")]
-    pub remove: Option<PathBuf>,
-
-    /// Files [default: 10000]; with --from the first N that are found
-    #[arg(long, value_name = "N")]
-    pub files: Option<u64>,
-
-    /// Directories that they are spread over [default: 100]
-    #[arg(long, value_name = "N")]
-    pub dirs: Option<u64>,
-
-    /// Sizes of files, mixed evenly [default: 930,3030,6102]
-    #[arg(long, value_name = "SIZES", allow_hyphen_values = true)]
-    pub sizes: Option<String>,
-
-    /// Threads side by side, each with its own list of files
-    #[arg(long, visible_aliases = ["threads", "numjobs"], value_name = "N", default_value_t = 1)]
-    pub readers: u64,
-
-    /// Files in each thread's list, chosen by chance [default: all files, shared out]
-    #[arg(long, value_name = "N")]
-    pub each: Option<u64>,
-
-    /// Order of a list: directory (as the directory lists them), inode, random
-    #[arg(long, value_name = "ORDER", default_value = "random")]
-    pub order: String,
-
-    /// What is done, of create, sync, stat, list, read, rename, delete [default: all; stat, list, read where the tree stays]
-    #[arg(long, value_name = "PHASES")]
-    pub phases: Option<String>,
-
-    /// State of the files' data before they are read, set and verified: cold or warm
-    #[arg(long, value_name = "STATE", default_value = "cold")]
-    pub state: String,
-
-    /// Time for all rounds, of which there are 3 to 12 [default: 15s]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub budget: Option<String>,
-
-    /// Seed of lists and intervals
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
 }
 
 /// Options of `trace`.
