@@ -185,14 +185,10 @@ impl<'a, 'w> Engine<'a, 'w> {
         let mut stations = Vec::new();
         let mut sectors = u64::MAX;
         for index in 0..machine.device.count {
-            let device =
-                device::new(&machine.device, seed.wrapping_add(index).wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
+            let (config, queue) = machine.member(index as usize);
+            let device = device::new(config, seed.wrapping_add(index).wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
             sectors = sectors.min(device.sectors());
-            stations.push(Station::new(
-                device,
-                scheduler::new(machine.scheduler.order),
-                machine.scheduler.depth,
-            ));
+            stations.push(Station::new(device, scheduler::new(queue.order), queue.depth));
         }
         let volume = Volume::new(join, machine.device.count as u32, sectors, machine.volume.merge)?;
         let volume_bytes = volume.sectors().saturating_mul(SECTOR_BYTES);
