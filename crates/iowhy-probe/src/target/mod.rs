@@ -5,7 +5,7 @@
 //! it is in use, so that nothing is left behind however the process ends.
 
 pub mod devices;
-mod extents;
+pub(crate) mod extents;
 mod find_file;
 mod inspect;
 mod measured;
