@@ -14,6 +14,7 @@ pub mod counters;
 pub mod environment;
 pub mod hot_loop;
 pub mod interrupt;
+pub mod listed;
 pub mod lookup;
 pub mod method;
 pub mod pace;

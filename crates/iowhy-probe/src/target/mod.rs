@@ -174,7 +174,7 @@ impl Target {
         match &self.place {
             Place::Path { permit, .. } => permit.is_some() || self.is_char_device(),
             Place::Descriptor { .. } | Place::Null | Place::Scripted(_) => true,
-            Place::Stripe(stripe) => stripe.members().iter().all(Target::writable),
+            Place::Stripe(stripe) => stripe.members().iter().all(|member| member.writable()),
         }
     }
 

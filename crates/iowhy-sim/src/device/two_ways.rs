@@ -61,6 +61,9 @@ mod tests {
         config.write = Some(Box::new(write));
         let mut device = device::new(&config, 1).unwrap();
         let mut total = |write| device.serve(0, &Command { sector: 0, sectors: 8, write }).total_ns();
-        assert_eq!([total(false), total(true), total(true), total(false)], [10_000, 70_000, 10_070_000, 10_000]);
+        assert_eq!(
+            [total(false), total(true), total(true), total(false)],
+            [10_000, 70_000, 10_070_000, 10_000]
+        );
     }
 }

@@ -30,12 +30,13 @@ use crate::event::Events;
 use crate::laws;
 use crate::layout::{self, Layout, Shape};
 use crate::ledger::{Part, Parts};
-use crate::machine::{JoinKind, Machine, ReadAheadKind};
+use crate::machine::{Machine, ReadAheadKind};
 use crate::outcome::{CacheUse, Finished, Outcome};
+use crate::places;
 use crate::policy::BlockCache;
 use crate::readahead::{self, DriverBuffer, ReadAhead};
 use crate::scheduler;
-use crate::volume::{self, Join, SECTOR_BYTES, Volume};
+use crate::volume::{self, SECTOR_BYTES, Volume};
 use crate::workload::{Arrival, Load, Method, Source};
 
 /// What happens next.
@@ -177,11 +178,6 @@ impl<'a, 'w> Engine<'a, 'w> {
         watch: &'w mut dyn FnMut(&Finished),
     ) -> Result<Self, Problem> {
         machine.check()?;
-        let join = match machine.volume.kind {
-            JoinKind::Single | JoinKind::Concat => Join::Concat,
-            JoinKind::Stripe => Join::Stripe { interleave: machine.volume.interleave },
-            JoinKind::Mirror => Join::Mirror,
-        };
         let mut stations = Vec::new();
         let mut sectors = u64::MAX;
         for index in 0..machine.device.count {
@@ -190,7 +186,7 @@ impl<'a, 'w> Engine<'a, 'w> {
             sectors = sectors.min(device.sectors());
             stations.push(Station::new(device, scheduler::new(queue.order), queue.depth));
         }
-        let volume = Volume::new(join, machine.device.count as u32, sectors, machine.volume.merge)?;
+        let volume = places::volume(machine, sectors)?;
         let volume_bytes = volume.sectors().saturating_mul(SECTOR_BYTES);
         if volume_bytes < machine.cache.block_bytes {
             return Err(Problem::refused(format!(

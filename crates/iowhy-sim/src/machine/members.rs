@@ -200,8 +200,10 @@ mod tests {
     /// wait for it in the end. Without it two thirds of the disks are faster.
     #[test]
     fn the_slowest_member_decides_and_two_without_it_are_faster() {
-        let (fast, slow) =
-            (limits(), ServiceCurve { most_requests_per_second: 50.0, most_bytes_per_second: 5e6, ..limits() });
+        let (fast, slow) = (
+            limits(),
+            ServiceCurve { most_requests_per_second: 50.0, most_bytes_per_second: 5e6, ..limits() },
+        );
         let disk = |read| DiskCurves { read, write: None };
         let load = "readers=24,requests=150,bytes=64k,size=1g,pattern=permuted,method=direct";
         let machine = Machine::of_disks(&[disk(fast), disk(slow), disk(fast)], 128);

@@ -418,7 +418,8 @@ impl Machine {
         }
         let known = self.members.len() as u64;
         if known > 0 && known != self.device.count {
-            let why = format!("is {}, and the machine lists {known} devices, each for itself", self.device.count);
+            let why =
+                format!("is {}, and the machine lists {known} devices, each for itself", self.device.count);
             return refuse("device.count", why, "leave it out");
         }
         let depths = std::iter::once(&self.scheduler).chain(self.members.iter().map(|m| &m.scheduler));
