@@ -1,17 +1,13 @@
-//! The screen of `stripe advise`: the recommendation first, then the table it comes from, the rules, the proof.
+//! The screen of `stripe advise`: the recommendation first, then the table it comes from, the rules; the proof is `proof`'s.
 
 use std::fmt::Write as _;
 
 use anstyle::Style;
-use iowhy_core::estimate::Estimate;
 use iowhy_core::service::ServiceCurve;
 use iowhy_core::units::{self, Bytes};
 
-use super::interleave;
-use crate::record::stripe_advice::{
-    AdviceRecord, DiskPointRecord, PickRecord, PointRecord, ProofRecord, StragglerRecord,
-};
-use crate::render::members;
+use super::{interleave, proof};
+use crate::record::stripe_advice::{AdviceRecord, DiskPointRecord, PickRecord, PointRecord, StragglerRecord};
 use crate::render::paragraph::{LEAST_WIDTH, wrap};
 use crate::render::table::{Align, layout, visible_width};
 
@@ -19,8 +15,6 @@ const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 /// Lines longer than this are hard to read.
 const MOST_WIDTH: usize = 100;
-/// The picked stripe is proved when it is this close to the fastest measured one.
-const PROVED: f64 = 0.9;
 
 /// The whole result.
 pub fn screen(record: &AdviceRecord, width: usize) -> String {
@@ -43,7 +37,7 @@ pub fn screen(record: &AdviceRecord, width: usize) -> String {
     text.push_str(&points(record, width));
     text.push_str(&counts(record, width));
     text.push_str(&rules(record));
-    text.push_str(&proof(record, width));
+    text.push_str(&proof::section(record, width));
     if record.interrupted {
         text.push_str("interrupted: this is what was known by then\n");
     }
@@ -111,7 +105,7 @@ fn columns_side_by_side(columns: &[(String, Vec<&DiskPointRecord>)]) -> String {
 }
 
 /// What a table's words mean.
-fn footnote(said: &str, width: usize) -> String {
+pub(super) fn footnote(said: &str, width: usize) -> String {
     format!("{DIM}{}{DIM:#}\n", wrap(said, width, "", "").trim_end())
 }
 
@@ -189,7 +183,7 @@ fn recommendation(record: &AdviceRecord, pick: &PickRecord, width: usize) -> Str
 }
 
 /// Below this the slowest disk is as good as the others.
-const WORTH_LEAVING_OUT: f64 = 1.03;
+pub(super) const WORTH_LEAVING_OUT: f64 = 1.03;
 
 /// Who holds the stripe up, and what leaving it out would give.
 fn slowest(straggler: &StragglerRecord, disks: usize, width: usize) -> String {
@@ -347,119 +341,4 @@ fn rules(record: &AdviceRecord) -> String {
         })
         .collect();
     format!("\n{}", layout(&["rule of thumb", "gives"], &[Align::Left, Align::Right], &rows))
-}
-
-fn proof(record: &AdviceRecord, width: usize) -> String {
-    if record.proof.is_empty() {
-        return String::new();
-    }
-    let shown = |estimate: Option<&Estimate>| estimate.map_or_else(|| "-".to_owned(), units::estimate);
-    let rows: Vec<Vec<String>> = record
-        .proof
-        .iter()
-        .map(|proof| {
-            let (predicted, measured) = match proof.predicted_latency_ns {
-                Some(ns) => (units::time(ns), proof.latency.as_ref()),
-                None => (units::rate_bytes(proof.predicted_bytes_per_second), proof.throughput.as_ref()),
-            };
-            vec![
-                turns_of(proof, record.members.len()),
-                role(proof, record),
-                predicted,
-                shown(measured),
-                measured.map_or(proof.samples.len() as u64, |estimate| estimate.n).to_string(),
-                proof.error_percent.map_or_else(|| "-".to_owned(), |error| format!("{error:+.0} %")),
-                shown(proof.of_fastest.as_ref()),
-            ]
-        })
-        .collect();
-    let mut text =
-        format!("\n{BOLD}proof{BOLD:#}: stripes of these disks in user space, in interleaved rounds\n");
-    let mut align = [Align::Right; 7];
-    align[1] = Align::Left;
-    let what = if record.judged_by == "latency" { "mean latency" } else { "measured" };
-    text.push_str(&layout(
-        &["interleave", "", "predicted", what, "n", "error", "speed of the fastest"],
-        &align,
-        &rows,
-    ));
-    text.push_str(&footnote(
-        "n: rounds; ± or [low, high]: 95 % interval of the median over rounds, of speeds paired within rounds",
-        width,
-    ));
-    for proof in &record.proof {
-        if let Some(failure) = &proof.failure {
-            text.push_str(&wrap(
-                &format!("{}: failed: {failure}", Bytes(proof.interleave_bytes)),
-                width,
-                "  ",
-                "  ",
-            ));
-        }
-    }
-    text.push_str(&wrap(&proved(record), width, "", ""));
-    let picked: Vec<_> = record
-        .proof
-        .iter()
-        .filter(|proof| proof.role == "pick")
-        .map(|proof| (Bytes(proof.interleave_bytes).to_string(), proof.members.as_slice()))
-        .collect();
-    text.push_str(&members::table(&picked));
-    text
-}
-
-/// Its interleave; one disk alone takes no turns.
-fn turns_of(proof: &ProofRecord, disks: usize) -> String {
-    match disks - proof.left_out.len().min(disks) {
-        1 => "none".to_owned(),
-        _ => Bytes(proof.interleave_bytes).to_string(),
-    }
-}
-
-/// Why it was measured; who is left out, by number.
-fn role(proof: &ProofRecord, record: &AdviceRecord) -> String {
-    let number = |name: &String| record.members.iter().position(|disk| disk.name == *name).map(|at| at + 1);
-    let out: Vec<String> =
-        proof.left_out.iter().filter_map(|name| number(name).map(|n| n.to_string())).collect();
-    match out.as_slice() {
-        [] => proof.role.to_owned(),
-        out => format!("{} disk {}", proof.role, out.join(", ")),
-    }
-}
-
-/// The verdict on the pick.
-fn proved(record: &AdviceRecord) -> String {
-    let Some(pick) = record.proof.iter().find(|proof| proof.role == "pick") else { return String::new() };
-    let Some(share) = &pick.of_fastest else {
-        return "cannot tell: too few rounds of the pick were measured".to_owned();
-    };
-    let name = Bytes(pick.interleave_bytes);
-    let of =
-        format!("{} of the speed of the fastest that was measured, n = {}", units::share(share), share.n);
-    let mut text = if share.low >= PROVED {
-        format!("proved: {name} has {of}")
-    } else if share.high < PROVED {
-        format!("refuted: {name} has {of}; take that one")
-    } else {
-        format!("cannot tell: {name} has {of}: the interval is too wide")
-    };
-    if let Some(without) = record.proof.iter().find(|proof| proof.role == "without")
-        && let Some(share) = &without.of_fastest
-    {
-        let held = if share.low > WORTH_LEAVING_OUT {
-            "leaving it out is faster, measured"
-        } else if share.high < 1.0 {
-            "leaving it out is slower, measured"
-        } else {
-            "whether leaving it out is faster cannot be told"
-        };
-        let _ = write!(
-            text,
-            "; without {} it is {} of that speed, n = {}: {held}",
-            without.left_out.join(", "),
-            units::share(share),
-            share.n
-        );
-    }
-    text
 }

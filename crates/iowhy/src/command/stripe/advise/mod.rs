@@ -3,6 +3,7 @@
 
 mod curves;
 pub(crate) mod members;
+pub(crate) mod pick;
 pub(crate) mod points;
 mod prove;
 mod replay;
@@ -78,7 +79,7 @@ pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Endin
     record.warnings.extend(simulated.warnings.clone());
     let slowest = simulated.slowest.and_then(|index| known.disks.get(index)).or(known.disks.first());
     record.rules = slowest.map(|disk| rules_of(&disk.read, &demand, disks.len())).unwrap_or_default();
-    let pick = points::pick(&simulated, known.good_fit);
+    let pick = pick::pick(&simulated, known.good_fit);
     if let (Some(plan), Some(pick)) = (plan, &pick) {
         record.proof = prove::run(&plan, disks, &simulated, pick, &question, &mut record.warnings)?;
     }

@@ -25,13 +25,8 @@ pub(super) const MOST_REQUESTS: u64 = 60_000;
 /// Requests of a single stream.
 const STREAM_REQUESTS: u64 = 256;
 const STREAM_BYTES: u64 = 1 << 20;
-/// Within this share of the fastest an interleave is as good for the workload, and the single stream decides.
-const AS_GOOD: f64 = 1.03;
 /// The measured curve may be off by this factor either way.
 const OFF_BY: f64 = 1.25;
-/// The pick may lose so much to another interleave when the curve is off, and still be called firm or fair.
-const FIRM: f64 = 1.05;
-const FAIR: f64 = 1.15;
 
 /// What is asked.
 pub(super) struct Question<'a> {
@@ -90,39 +85,6 @@ impl Simulated {
         let all = self.points.first()?.members.len();
         self.by_disks.iter().find(|point| point.members.len() + 1 == all && !point.members.contains(&slowest))
     }
-}
-
-/// How sure a pick is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Confidence {
-    /// It stays within 5 % of the best when the curve is off by a quarter.
-    Firm,
-    /// Within 15 %.
-    Fair,
-    /// Beyond.
-    Weak,
-}
-
-impl Confidence {
-    /// The stable identifier.
-    pub(crate) fn id(self) -> &'static str {
-        match self {
-            Confidence::Firm => "firm",
-            Confidence::Fair => "fair",
-            Confidence::Weak => "weak",
-        }
-    }
-}
-
-/// What is recommended.
-#[derive(Clone, Debug)]
-pub(crate) struct Pick {
-    /// Which of the points.
-    pub(crate) index: usize,
-    /// Those that are as good for the workload.
-    pub(crate) as_good: Vec<usize>,
-    /// How sure.
-    pub(crate) confidence: Confidence,
 }
 
 /// Disks, curves that may be off, and an interleave.
@@ -364,40 +326,12 @@ fn split_share(workload: &Workload, disks: usize, interleave: u64) -> Option<f64
     }
 }
 
-/// Chooses: the fastest for the workload; among those as good the one that is kindest to a single stream, then the one with
-/// the least to lose, then the larger.
-pub(super) fn pick(simulated: &Simulated, good_fit: bool) -> Option<Pick> {
-    let points = &simulated.points;
-    let best = points.iter().map(|point| point.cost_s).fold(f64::INFINITY, f64::min);
-    let as_good: Vec<usize> = (0..points.len()).filter(|at| points[*at].cost_s <= best * AS_GOOD).collect();
-    let kindest = as_good.iter().map(|at| points[*at].stream_bytes_per_second).fold(0.0, f64::max);
-    let index = as_good
-        .iter()
-        .copied()
-        .filter(|at| points[*at].stream_bytes_per_second * AS_GOOD >= kindest)
-        .min_by(|a, b| {
-            let loss = |at: usize| (simulated.regret[at] * 100.0).round();
-            loss(*a).total_cmp(&loss(*b)).then(points[*b].interleave_bytes.cmp(&points[*a].interleave_bytes))
-        })?;
-    let mut confidence = match simulated.regret.get(index) {
-        Some(loss) if *loss <= FIRM => Confidence::Firm,
-        Some(loss) if *loss <= FAIR => Confidence::Fair,
-        _ => Confidence::Weak,
-    };
-    if !good_fit {
-        confidence = match confidence {
-            Confidence::Firm => Confidence::Fair,
-            _ => Confidence::Weak,
-        };
-    }
-    Some(Pick { index, as_good, confidence })
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn point(interleave_bytes: u64, time_s: f64, stream: f64) -> Point {
+    /// A stripe of three disks.
+    pub(in super::super) fn point(interleave_bytes: u64, time_s: f64, stream: f64) -> Point {
         Point {
             members: vec![0, 1, 2],
             interleave_bytes,
@@ -410,28 +344,6 @@ mod tests {
             split_share: Some(0.0),
             stream_bytes_per_second: stream,
         }
-    }
-
-    #[test]
-    fn among_equals_the_single_stream_decides_and_then_the_larger() {
-        let points = vec![
-            point(8, 20.0, 60.0),
-            point(64, 10.2, 60.0),
-            point(128, 10.1, 60.0),
-            point(1024, 10.0, 20.0),
-        ];
-        let simulated = Simulated {
-            regret: vec![2.0, 1.02, 1.02, 1.0],
-            points,
-            by_disks: Vec::new(),
-            slowest: None,
-            warnings: Vec::new(),
-        };
-        let pick = pick(&simulated, true).unwrap();
-        assert_eq!((pick.index, pick.as_good.clone(), pick.confidence), (2, vec![1, 2, 3], Confidence::Firm));
-        assert_eq!(super::pick(&simulated, false).unwrap().confidence, Confidence::Fair);
-        let none = Simulated { points: Vec::new(), regret: Vec::new(), ..simulated };
-        assert!(super::pick(&none, true).is_none());
     }
 
     #[test]

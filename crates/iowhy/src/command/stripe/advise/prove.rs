@@ -17,7 +17,8 @@ use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Target, stripe};
 use iowhy_sim::workload::{self as simulated_workload, What};
 
-use super::points::{Pick, Point, Question, Simulated};
+use super::pick::Pick;
+use super::points::{Point, Question, Simulated};
 use super::{replay, words};
 use crate::cli::StripeAdviseArgs;
 use crate::command::sim::Demand;
@@ -100,7 +101,8 @@ impl Plan {
         }
         if let What::Region { size, bytes, pattern, own, write_percent, .. } = &workload.what {
             plan.must_write = *write_percent > 0;
-            if !demand.is_open() && !(*own && workload.clients > 1) {
+            let files_of_their_own = *own && workload.clients > 1;
+            if !(demand.is_open() || files_of_their_own) {
                 plan.how = How::Pattern(Box::new(Workload {
                     direction: match *write_percent {
                         0 => Direction::Read,
