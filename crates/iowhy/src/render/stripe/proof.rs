@@ -37,7 +37,10 @@ pub(super) fn section(record: &AdviceRecord, width: usize) -> String {
                 shown(measured),
                 measured.map_or(proof.samples.len() as u64, |estimate| estimate.n).to_string(),
                 proof.error_percent.map_or_else(|| "-".to_owned(), |error| format!("{error:+.0} %")),
-                shown(proof.of_fastest.as_ref()),
+                match is_the_fastest(proof) {
+                    true => "1, itself".to_owned(),
+                    false => shown(proof.of_fastest.as_ref()),
+                },
             ]
         })
         .collect();
@@ -95,6 +98,12 @@ fn role(proof: &ProofRecord, record: &AdviceRecord) -> String {
     }
 }
 
+/// Whether it is the one that the others are held against.
+fn is_the_fastest(proof: &ProofRecord) -> bool {
+    let one = |share: &Estimate| share.low == 1.0 && share.value == 1.0 && share.high == 1.0;
+    proof.left_out.is_empty() && proof.of_fastest.as_ref().is_some_and(one)
+}
+
 /// The verdict on the pick.
 fn proved(record: &AdviceRecord) -> String {
     let Some(pick) = record.proof.iter().find(|proof| proof.role == "pick") else { return String::new() };
@@ -104,7 +113,9 @@ fn proved(record: &AdviceRecord) -> String {
     let name = Bytes(pick.interleave_bytes);
     let of =
         format!("{} of the speed of the fastest that was measured, n = {}", units::share(share), share.n);
-    let mut text = if share.low >= PROVED {
+    let mut text = if is_the_fastest(pick) {
+        format!("proved: {name} is the fastest that was measured, n = {}", share.n)
+    } else if share.low >= PROVED {
         format!("proved: {name} has {of}")
     } else if share.high < PROVED {
         format!("refuted: {name} has {of}; take that one")
