@@ -177,7 +177,7 @@ fn recommendation(record: &AdviceRecord, pick: &PickRecord, width: usize) -> Str
     }
     text.push_str(&wrap(&why, width, "  ", "  "));
     if let Some(straggler) = &pick.straggler {
-        text.push_str(&slowest(straggler, disks, width));
+        text.push_str(&slowest(record, straggler, disks, width));
     }
     text
 }
@@ -186,7 +186,7 @@ fn recommendation(record: &AdviceRecord, pick: &PickRecord, width: usize) -> Str
 pub(super) const WORTH_LEAVING_OUT: f64 = 1.03;
 
 /// Who holds the stripe up, and what leaving it out would give.
-fn slowest(straggler: &StragglerRecord, disks: usize, width: usize) -> String {
+fn slowest(record: &AdviceRecord, straggler: &StragglerRecord, disks: usize, width: usize) -> String {
     let name = &straggler.name;
     let mut text = match straggler.load > WORTH_LEAVING_OUT * straggler.load_of_others {
         true => format!(
@@ -196,15 +196,16 @@ fn slowest(straggler: &StragglerRecord, disks: usize, width: usize) -> String {
         ),
         false => format!("slowest: `{name}`, but this load does not wait for it more than for the others."),
     };
-    let (Some(without), Some(gain)) = (&straggler.without, straggler.gain_without) else {
+    let Some(without) = &straggler.without else {
         text.push_str(" the load does not fit on the others without it.");
         return wrap(&text, width, "  ", "  ");
     };
+    let gain = straggler.gain_without.unwrap_or(1.0);
     let turns = match without.disks {
         1 => "the other disk alone".to_owned(),
         many => format!("the other {many} with turns of {}", interleave(without.interleave_bytes)),
     };
-    let rate = units::rate_bytes(without.bytes_per_second);
+    let rate = judged(record, without);
     if gain >= WORTH_LEAVING_OUT {
         let _ = write!(
             text,
@@ -253,7 +254,7 @@ fn point_table(record: &AdviceRecord, each: bool) -> String {
             }
             vec![
                 Bytes(point.interleave_bytes).to_string(),
-                format!("{:.2}", point.judged_s / least.max(f64::MIN_POSITIVE)),
+                against(point.judged_s, least),
                 units::rate_bytes(point.bytes_per_second),
                 units::count_rate(point.requests_per_second),
                 point.split_share.map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0)),
@@ -283,6 +284,23 @@ fn point_table(record: &AdviceRecord, each: bool) -> String {
     )
 }
 
+/// How many times the best it is; a dash where the best takes no time.
+fn against(judged_s: f64, least: f64) -> String {
+    match least {
+        least if least > 0.0 => format!("{:.2}", judged_s / least),
+        _ if judged_s <= 0.0 => "1.00".to_owned(),
+        _ => "-".to_owned(),
+    }
+}
+
+/// What stripes are compared by, of one of them: its rate, or its mean latency.
+fn judged(record: &AdviceRecord, point: &PointRecord) -> String {
+    match record.judged_by {
+        "latency" => format!("{} mean latency", units::time(point.judged_s * 1e9)),
+        _ => units::rate_bytes(point.bytes_per_second),
+    }
+}
+
 /// `98 / 49 / 49 %`, or `49 to 98 %`.
 fn loads(point: &PointRecord, each: bool) -> String {
     let percent = |load: f64| format!("{:.0}", load * 100.0);
@@ -304,14 +322,16 @@ fn counts(record: &AdviceRecord, width: usize) -> String {
         .by_disks
         .iter()
         .map(|point| {
+            let speed = judged(record, point);
             let mut what = match point.disks {
-                1 => format!("1 disk {}", units::rate_bytes(point.bytes_per_second)),
-                many => format!(
-                    "{many} disks {} (x{:.2}, at {})",
-                    units::rate_bytes(point.bytes_per_second),
-                    one.judged_s / point.judged_s.max(f64::MIN_POSITIVE),
-                    Bytes(point.interleave_bytes)
-                ),
+                1 => format!("1 disk {speed}"),
+                many => {
+                    let times = match one.judged_s / point.judged_s {
+                        times if times.is_finite() => format!("x{times:.2}, "),
+                        _ => String::new(),
+                    };
+                    format!("{many} disks {speed} ({times}at {})", Bytes(point.interleave_bytes))
+                }
             };
             if differ && !point.left_out.is_empty() {
                 what.push_str(&format!(" without {}", point.left_out.join(", ")));

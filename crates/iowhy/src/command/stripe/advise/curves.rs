@@ -38,6 +38,10 @@ pub(super) fn known(measured: &Outcome, names: &[&str], sizes: &[u64]) -> Option
             let mut curve = curve::fit(&pooled, size)?;
             if measured.throttled && curve.access_ns == 0.0 && curve.per_byte_ns == 0.0 {
                 curve.burst_s = THROTTLE_BURST_S;
+                // The limits are all that the rates show; a request that they let through at once still takes its time.
+                let own: Vec<f64> =
+                    group.iter().filter_map(|index| measured.members[*index].unhindered_ns).collect();
+                curve.access_ns = stats::median(&own).unwrap_or(0.0);
             }
             Some(curve)
         };

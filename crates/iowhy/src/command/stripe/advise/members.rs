@@ -84,6 +84,9 @@ pub(crate) struct Measured {
     pub(crate) write: Option<ServiceCurve>,
     /// What they were fitted to, with intervals: time for each request at the rate that was reached.
     pub(crate) points: Vec<(Shape, Estimate)>,
+    /// What one of ten of the smallest requests by chance took at most, nanoseconds: where a limit holds the others back, that is
+    /// what a request takes which nothing holds back.
+    pub(crate) unhindered_ns: Option<f64>,
     /// Why a cell failed.
     pub(crate) failure: Option<String>,
 }
@@ -207,6 +210,9 @@ pub(super) fn measure(
         let member = &mut members[*index];
         if let Some(ns) = ns_per_request(run, args.seed) {
             member.points.push((*shape, ns));
+        }
+        if *shape == SHAPES[0] && !run.latency.is_empty() {
+            member.unhindered_ns = Some(run.latency.quantile(0.1) as f64);
         }
         member.failure = member.failure.take().or_else(|| run.failure.clone());
     }

@@ -79,7 +79,18 @@ pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Endin
     record.warnings.extend(simulated.warnings.clone());
     let slowest = simulated.slowest.and_then(|index| known.disks.get(index)).or(known.disks.first());
     record.rules = slowest.map(|disk| rules_of(&disk.read, &demand, disks.len())).unwrap_or_default();
-    let pick = pick::pick(&simulated, known.good_fit);
+    let unlike = demand.is_open() && known.disks.iter().any(|disk| disk.read.burst_s > 0.0);
+    if unlike {
+        record.warnings.push(
+            Warning::new(
+                "throttled-latency",
+                "a throttle hands requests on in steps of a tenth of a second, which the simulation does not know: latencies \
+                 below its limits are longer than it says",
+            )
+            .next("`--prove` measures them; `--closed N` compares by the time of the trace instead"),
+        );
+    }
+    let pick = pick::pick(&simulated, known.good_fit && !unlike);
     if let (Some(plan), Some(pick)) = (plan, &pick) {
         record.proof = prove::run(&plan, disks, &simulated, pick, &question, &mut record.warnings)?;
     }
@@ -196,7 +207,8 @@ fn rules_of(curve: &ServiceCurve, demand: &Demand, disks: usize) -> Vec<RuleReco
         None => (f64::NAN, f64::NAN),
     };
     let positioning_ns = match curve.access_ns {
-        ns if ns > 0.0 => ns,
+        // A throttled disk takes what its limits say.
+        ns if ns > 0.0 && curve.burst_s == 0.0 => ns,
         _ if curve.most_requests_per_second > 0.0 => 1e9 / curve.most_requests_per_second,
         _ => 0.0,
     };
