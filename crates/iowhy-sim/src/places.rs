@@ -147,7 +147,7 @@ mod tests {
             time_ns: 5000 + n * 1000,
             offset: n * 4096,
             bytes: 512,
-            op: if n % 2 == 0 { Op::Read } else { Op::Write },
+            op: if n.is_multiple_of(2) { Op::Read } else { Op::Write },
             ..Default::default()
         };
         let machine = machine(&[("device.kind", "ssd"), ("device.bytes", "1m")]);
