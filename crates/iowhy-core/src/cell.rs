@@ -21,6 +21,9 @@ pub struct Sample {
     pub wall_ns: u64,
     /// Wall time from the common start to the first thread's end.
     pub first_done_ns: u64,
+    /// Latencies of the requests, summed.
+    #[serde(default)]
+    pub latency_sum_ns: u64,
     /// Thread time: for each thread its own elapsed time, summed.
     pub thread_ns: u64,
     /// CPU time of the measuring threads.

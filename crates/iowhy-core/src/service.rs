@@ -37,10 +37,41 @@ impl ServiceCurve {
         alone.max(per(self.most_requests_per_second, 1.0)).max(per(self.most_bytes_per_second, bytes))
     }
 
+    /// How long it is at work with so many requests of so many bytes together, with as many side by side as it serves, seconds.
+    pub fn work_s(&self, requests: u64, bytes: u64) -> f64 {
+        let (requests, bytes) = (requests as f64, bytes as f64);
+        let served = (requests * self.access_ns + bytes * self.per_byte_ns) / 1e9 / self.units.max(1) as f64;
+        let per = |most: f64, amount: f64| if most > 0.0 { amount / most } else { 0.0 };
+        served.max(per(self.most_requests_per_second, requests)).max(per(self.most_bytes_per_second, bytes))
+    }
+
     /// The rate of the medium once it is positioned, bytes a second; infinite where bytes cost nothing.
     pub fn media_bytes_per_second(&self) -> f64 {
         let of_bytes = if self.per_byte_ns > 0.0 { 1e9 / self.per_byte_ns } else { f64::INFINITY };
         if self.most_bytes_per_second > 0.0 { of_bytes.min(self.most_bytes_per_second) } else { of_bytes }
+    }
+}
+
+/// A disk by its curves, one for each direction.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiskCurves {
+    /// Of reads.
+    pub read: ServiceCurve,
+    /// Of writes; none where they were not measured and are taken to cost what reads cost.
+    pub write: Option<ServiceCurve>,
+}
+
+impl DiskCurves {
+    /// How long it is at work with reads and writes, requests and bytes of each, seconds.
+    pub fn work_s(&self, reads: (u64, u64), writes: (u64, u64)) -> f64 {
+        let write = self.write.as_ref().unwrap_or(&self.read);
+        self.read.work_s(reads.0, reads.1) + write.work_s(writes.0, writes.1)
+    }
+
+    /// The same change to both curves.
+    #[must_use]
+    pub fn map(self, change: impl Fn(ServiceCurve) -> ServiceCurve) -> DiskCurves {
+        DiskCurves { read: change(self.read), write: self.write.map(change) }
     }
 }
 
@@ -66,5 +97,13 @@ mod tests {
         let free = ServiceCurve { most_requests_per_second: 0.0, most_bytes_per_second: 0.0, ..curve };
         assert_eq!(free.request_ns(4096), 104_096.0);
         assert_eq!(free.media_bytes_per_second(), 1e9);
+        // A thousand of 4 KiB by the limit of requests, a gigabyte by that of bytes; four side by side in a quarter of the time.
+        assert_eq!(curve.work_s(1000, 4_096_000), 1.0);
+        assert_eq!(curve.work_s(1, 1_000_000_000), 10.0);
+        assert!((ServiceCurve { units: 4, ..free }.work_s(1000, 4_096_000) - 0.026_024).abs() < 1e-9);
+        let disk = DiskCurves { read: curve, write: None };
+        assert_eq!(disk.work_s((1000, 0), (500, 0)), 1.5, "writes as reads");
+        let slower = ServiceCurve { most_requests_per_second: 100.0, ..curve };
+        assert_eq!(DiskCurves { write: Some(slower), ..disk }.work_s((1000, 0), (500, 0)), 6.0);
     }
 }

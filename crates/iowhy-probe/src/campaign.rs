@@ -5,6 +5,7 @@
 //! reason and does not stop the others; an interrupt ends the campaign with what is known.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use iowhy_core::cell::{CellRun, Sample, StateCheck, StateEvidence};
@@ -18,6 +19,7 @@ use iowhy_core::workload::{CacheState, Method, Workload};
 
 use crate::counters::KernelThreads;
 use crate::interrupt;
+use crate::listed::Listed;
 use crate::residency;
 use crate::runner::{self, Arm, Bounds};
 use crate::target::{How, Target};
@@ -31,6 +33,8 @@ pub struct Cell<'a> {
     pub arms: Vec<(Workload, &'a Target)>,
     /// Bounds of one slice of it.
     pub bounds: Bounds,
+    /// The requests of its one arm, where the workload's pattern does not say them; its block is then the largest of them.
+    pub listed: Option<Arc<Listed>>,
 }
 
 /// How long a campaign goes on.
@@ -183,8 +187,11 @@ impl CellState {
                 Err(problem) => return self.fail(&problem),
             }
         }
-        let arms: Vec<Arm<'_>> =
-            cell.arms.iter().map(|(workload, target)| Arm { workload, target, lists: None }).collect();
+        let arms: Vec<Arm<'_>> = cell
+            .arms
+            .iter()
+            .map(|(workload, target)| Arm { workload, target, listed: cell.listed.as_deref() })
+            .collect();
         let start_ns = begun.elapsed().as_nanos() as u64;
         let slices = match runner::run(&arms, cell.bounds, kernel_threads) {
             Ok(slices) => slices,
@@ -210,10 +217,10 @@ impl CellState {
                     region_bytes: workload.region_bytes,
                     claimed_bytes: slice.sample.claimed_bytes,
                     // Only a cold claim is spoilt by repeats; counting them takes memory by the block.
-                    repeated: if workload.state == CacheState::Cold {
-                        repeated_share(workload, slice.sample.requests)
-                    } else {
-                        0.0
+                    repeated: match (&cell.listed, workload.state) {
+                        (Some(listed), CacheState::Cold) => listed.repeated(),
+                        (None, CacheState::Cold) => repeated_share(workload, slice.sample.requests),
+                        _ => 0.0,
                     },
                 };
                 self.checks[i].push(StateCheck::judge(workload.state, &evidence));

@@ -25,7 +25,7 @@ pub fn environment(target: &Target) -> Environment {
     let memory_bytes = machine::memory_bytes();
     let under = devices::under(target);
     // The members of a stripe stand on file systems of their own; the first speaks for all, the devices are those of all.
-    let target = target.with_bytes().first().unwrap_or(target);
+    let target = target.with_bytes().first().copied().unwrap_or(target);
     let status = target.status();
     let mount =
         status.filter(|s| s.holds_files()).and_then(|s| mounts::of(&table, s.mount_id, target.path()));

@@ -15,14 +15,18 @@ use iowhy_core::workload::{Direction, Method, Touch, Workload};
 use crate::access::{Access, Completion, Failure, Request};
 use crate::clock::Clock;
 use crate::interrupt;
+use crate::listed::Listed;
 use crate::pace::Pacer;
 use crate::target::Target;
 
 /// Generates requests: pattern for the offset, a coin for the direction of a mix.
-struct NextRequest {
+struct NextRequest<'a> {
     offsets: Offsets,
-    /// Offsets drawn ahead: drawing one by one costs a mispredicted branch after each system call.
-    drawn: [u64; DRAWN_AHEAD],
+    /// What is made instead of what the pattern says, and how much of it is used up.
+    listed: Option<&'a [Request]>,
+    listed_used: usize,
+    /// Drawn ahead: drawing one by one costs a mispredicted branch after each system call.
+    drawn: [Request; DRAWN_AHEAD],
     /// How many of them are used up.
     used: usize,
     base: u64,
@@ -31,12 +35,14 @@ struct NextRequest {
     coin: Rng,
 }
 
-impl NextRequest {
-    fn new(workload: &Workload, thread: usize, threads: usize) -> Self {
+impl<'a> NextRequest<'a> {
+    fn new(workload: &Workload, thread: usize, threads: usize, listed: Option<&'a [Request]>) -> Self {
         NextRequest {
             offsets: Offsets::new(workload.pattern, workload.blocks().max(1), workload.seed)
                 .for_thread(thread, threads),
-            drawn: [0; DRAWN_AHEAD],
+            listed,
+            listed_used: 0,
+            drawn: [NO_REQUEST; DRAWN_AHEAD],
             used: DRAWN_AHEAD,
             base: workload.region_offset,
             block_bytes: workload.block_bytes,
@@ -47,27 +53,35 @@ impl NextRequest {
 
     #[inline]
     fn draw(&mut self) -> Request {
-        let write = match self.direction {
-            Direction::Read => false,
-            Direction::Write => true,
-            Direction::Mixed(read_percent) => self.coin.below(100) >= u64::from(read_percent),
-        };
         if self.used == DRAWN_AHEAD {
             self.refill();
         }
-        let offset = self.drawn[self.used];
+        let request = self.drawn[self.used];
         self.used += 1;
-        Request { offset, bytes: self.block_bytes as usize, write }
+        request
     }
-}
 
-impl NextRequest {
     #[inline(never)]
     fn refill(&mut self) {
-        for offset in &mut self.drawn {
-            *offset = self.base + self.offsets.next() * self.block_bytes;
-        }
         self.used = 0;
+        if let Some(listed) = self.listed {
+            // Beyond the end of the list nobody asks: the limit of the loop is its length.
+            let rest = listed.get(self.listed_used..).unwrap_or_default();
+            for (drawn, request) in self.drawn.iter_mut().zip(rest) {
+                *drawn = *request;
+            }
+            self.listed_used += DRAWN_AHEAD;
+            return;
+        }
+        for drawn in &mut self.drawn {
+            let write = match self.direction {
+                Direction::Read => false,
+                Direction::Write => true,
+                Direction::Mixed(read_percent) => self.coin.below(100) >= u64::from(read_percent),
+            };
+            let offset = self.base + self.offsets.next() * self.block_bytes;
+            *drawn = Request { offset, bytes: self.block_bytes as usize, write };
+        }
     }
 }
 
@@ -77,7 +91,7 @@ const DRAWN_AHEAD: usize = 8;
 /// The hot loops and what they share.
 pub struct HotLoop<'a> {
     clock: &'a Clock,
-    next: NextRequest,
+    next: NextRequest<'a>,
     touch: Touch,
     /// A read of nothing means that the file ended under us (a null device answers nothing by nature).
     zero_is_end: bool,
@@ -101,20 +115,23 @@ pub(crate) struct Tally {
 }
 
 impl<'a> HotLoop<'a> {
-    /// A loop over a workload, for one of its threads, with `depth` requests in flight; ends after `limit` requests.
+    /// A loop over a workload, for one of its threads, with `depth` requests in flight; ends after `limit` requests, or with
+    /// the thread's list where there is one.
     pub(crate) fn new(
         workload: &Workload,
         (thread, threads): (usize, usize),
         target: &Target,
         clock: &'a Clock,
         depth: usize,
-        limit: u64,
+        (limit, listed): (u64, Option<&'a Listed>),
     ) -> Self {
+        let listed = listed.map(|listed| listed.of(thread));
+        let limit = listed.map_or(limit, |list| limit.min(list.len() as u64));
         let mut latency = Histogram::default();
         latency.reserve();
         HotLoop {
             clock,
-            next: NextRequest::new(workload, thread, threads),
+            next: NextRequest::new(workload, thread, threads, listed),
             touch: workload.touch,
             zero_is_end: !target.answers_nothing()
                 && !matches!(workload.method, Method::Syscall | Method::PreadEnd),
@@ -161,27 +178,6 @@ impl<'a> HotLoop<'a> {
             if now >= self.deadline_ns {
                 break;
             }
-        }
-        Ok(())
-    }
-
-    /// A fixed list, one request after the other, to its end. The bound on requests does not hold for it.
-    pub(crate) fn listed(
-        &mut self,
-        access: &mut dyn Access,
-        list: &[Request],
-        start_ns: u64,
-    ) -> Result<(), String> {
-        let mut last = start_ns;
-        for &request in list {
-            if interrupt::requested() || last >= self.deadline_ns {
-                break;
-            }
-            let bytes = access.perform(request).map_err(|f| f.to_string())?;
-            self.arrived(access, 0, bytes, request)?;
-            let now = self.clock.now_ns();
-            self.tally.latency.record(now.saturating_sub(last));
-            last = now;
         }
         Ok(())
     }
@@ -257,6 +253,9 @@ impl<'a> HotLoop<'a> {
     /// Waits for the instant of the request that is no longer made: n requests take n intervals of the plan, and a slice
     /// that ended with its last request would show a rate that was never planned.
     fn see_out(&self, mut pacer: Pacer) {
+        if pacer.ends() {
+            return;
+        }
         // Every thread to the same instant: that of the first request of the whole plan that is no longer made.
         pacer.skip_to(self.deadline_ns);
         let _ = pacer.wait(self.clock, interrupt::requested);

@@ -4,6 +4,7 @@
 //! requests took; no instant is skipped; lateness is data and is never dropped. Latency counted from the planned instant
 //! is therefore free of coordinated omission.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use iowhy_core::problem::Problem;
@@ -14,12 +15,20 @@ use crate::clock::Clock;
 #[derive(Clone, Debug)]
 pub struct Pacer {
     start_ns: u64,
-    /// Requests per 10^6 seconds: an integer, so that instants can be exact.
-    rate_micro: u64,
+    plan: Plan,
     /// Number of the next request, counted over all threads.
     next: u64,
     /// Threads that share the plan.
     stride: u64,
+}
+
+/// What decides the instants.
+#[derive(Clone, Debug)]
+enum Plan {
+    /// Requests per 10^6 seconds: an integer, so that instants can be exact.
+    Rate(u64),
+    /// One after the other, from the start.
+    Listed(Arc<[u64]>),
 }
 
 /// The last part of a wait, in which the clock is watched instead of sleeping. On a virtual machine (Linux 6.18, timer
@@ -41,7 +50,18 @@ impl Pacer {
             ))
             .hint("give requests per second from 0.000001 to 1000000000, such as `--rate 1000`"));
         }
-        Ok(Pacer { start_ns, rate_micro: (rate_per_second * 1e6).round() as u64, next: 0, stride: 1 })
+        let plan = Plan::Rate((rate_per_second * 1e6).round() as u64);
+        Ok(Pacer { start_ns, plan, next: 0, stride: 1 })
+    }
+
+    /// Plans the requests at these instants after `start_ns`.
+    pub fn listed(instants_ns: Arc<[u64]>, start_ns: u64) -> Pacer {
+        Pacer { start_ns, plan: Plan::Listed(instants_ns), next: 0, stride: 1 }
+    }
+
+    /// Whether the plan has an end of its own.
+    pub fn ends(&self) -> bool {
+        matches!(self.plan, Plan::Listed(_))
     }
 
     /// The part of thread `index` of `threads`: every `threads`-th request of the same plan.
@@ -54,17 +74,27 @@ impl Pacer {
 
     /// The planned instant of the next request, on the clock that `start_ns` was read from.
     pub fn next_planned_ns(&self) -> u64 {
-        // Below 2^64 * 2^50: exact.
-        let after_start = u128::from(self.next) * 1_000_000_000_000_000 / u128::from(self.rate_micro);
-        u64::try_from(after_start).map_or(u64::MAX, |ns| self.start_ns.saturating_add(ns))
+        let after_start = match &self.plan {
+            // Below 2^64 * 2^50: exact.
+            Plan::Rate(micro) => {
+                u64::try_from(u128::from(self.next) * 1_000_000_000_000_000 / u128::from(*micro)).ok()
+            }
+            Plan::Listed(instants) => usize::try_from(self.next).ok().and_then(|n| instants.get(n).copied()),
+        };
+        after_start.map_or(u64::MAX, |ns| self.start_ns.saturating_add(ns))
     }
 
     /// Leaves out what is planned before `deadline_ns`: the next request is then the first of the whole plan, whichever
     /// thread's it is, at or after that instant.
     pub fn skip_to(&mut self, deadline_ns: u64) {
-        let span_ns = u128::from(deadline_ns.saturating_sub(self.start_ns));
-        let before = (span_ns * u128::from(self.rate_micro)).div_ceil(1_000_000_000_000_000);
-        self.next = u64::try_from(before).unwrap_or(u64::MAX);
+        let span_ns = deadline_ns.saturating_sub(self.start_ns);
+        self.next = match &self.plan {
+            Plan::Rate(micro) => {
+                let before = (u128::from(span_ns) * u128::from(*micro)).div_ceil(1_000_000_000_000_000);
+                u64::try_from(before).unwrap_or(u64::MAX)
+            }
+            Plan::Listed(instants) => instants.partition_point(|instant| *instant < span_ns) as u64,
+        };
     }
 
     /// Takes the next request at `now_ns` and returns how late that is (0 when it is early: then the caller did not
@@ -113,6 +143,15 @@ mod tests {
             pacer.skip_to(1_000 + 120_000_000);
             assert_eq!(pacer.next_planned_ns(), 1_000 + 150_000_000);
         }
+    }
+
+    #[test]
+    fn listed_instants_are_kept_and_then_there_are_none() {
+        let plan = Pacer::listed([0, 70, 70, 200].into(), 1_000);
+        assert_eq!(instants(plan.clone(), 5), [1_000, 1_070, 1_070, 1_200, u64::MAX]);
+        let mut late = plan;
+        late.skip_to(1_071);
+        assert_eq!((late.next_planned_ns(), late.ends()), (1_200, true));
     }
 
     fn never() -> bool {

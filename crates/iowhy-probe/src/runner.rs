@@ -16,6 +16,7 @@ use crate::access::{Request, Sent};
 use crate::clock::Clock;
 use crate::counters::{self, DeviceCounters, KernelThreads, ThreadUsage};
 use crate::hot_loop::{HotLoop, Tally};
+use crate::listed::Listed;
 use crate::method;
 use crate::pace::Pacer;
 use crate::target::Target;
@@ -27,9 +28,8 @@ pub struct Arm<'a> {
     pub workload: &'a Workload,
     /// Of whom.
     pub target: &'a Target,
-    /// What each thread asks for instead of the workload's pattern, in this order and once; the workload says how, and with
-    /// how large a buffer. Depth 1, at the pace of the answers.
-    pub lists: Option<&'a [Vec<Request>]>,
+    /// The requests, where the workload's pattern does not say them.
+    pub listed: Option<&'a Listed>,
 }
 
 /// When a slice ends: at the first of its bounds.
@@ -225,6 +225,7 @@ fn warms_up(arm: Arm<'_>) -> bool {
     workload.state == CacheState::Warm
         && workload.direction == Direction::Read
         && !workload.method.mapped()
+        && arm.listed.is_none()
         && arm.target.script().is_none()
 }
 
@@ -250,6 +251,7 @@ fn combine(threads: Vec<ThreadResult>) -> Slice {
         sample.requests += thread.tally.requests;
         sample.claimed_bytes += thread.tally.bytes;
         sample.lateness_ns += thread.tally.lateness_ns;
+        sample.latency_sum_ns = sample.latency_sum_ns.saturating_add(thread.tally.latency.sum_ns());
         sample.thread_ns += thread.end_ns - thread.start_ns;
         sample.cpu_ns += thread.usage.cpu_ns;
         sample.cpu_user_ns += thread.usage.cpu_user_ns;
@@ -293,8 +295,14 @@ fn run_thread(
     let mut opened = method::open(arm.workload, arm.target, &clock);
     let setup_ns = clock.now_ns() - opening;
     let depth = opened.as_ref().map_or(1, |access| arm.workload.depth.max(1).min(access.capacity()));
-    let mut work =
-        HotLoop::new(arm.workload, (thread, threads), arm.target, &clock, depth, bounds.requests_per_thread);
+    let mut work = HotLoop::new(
+        arm.workload,
+        (thread, threads),
+        arm.target,
+        &clock,
+        depth,
+        (bounds.requests_per_thread, arm.listed),
+    );
     if let Ok(access) = &mut opened
         && warms_up(arm)
     {
@@ -309,13 +317,12 @@ fn run_thread(
     let span = counters::UsageSpan::begin(&clock);
     let start_ns = clock.now_ns();
     work.until(start_ns.saturating_add(bounds.wall.as_nanos().min(u128::from(u64::MAX)) as u64));
-    let pacer = match arm.workload.rate_per_second {
-        Some(rate) => Some(Pacer::new(rate, start_ns)?.share(thread, threads)),
-        None => None,
+    let pacer = match (arm.listed.and_then(Listed::instants), arm.workload.rate_per_second) {
+        (Some(instants), _) => Some(Pacer::listed(instants, start_ns)),
+        (None, Some(rate)) => Some(Pacer::new(rate, start_ns)?.share(thread, threads)),
+        (None, None) => None,
     };
-    let listed = arm.lists.map(|lists| lists.get(thread).map_or(&[][..], Vec::as_slice));
     let ended = match (pacer, depth) {
-        _ if let Some(list) = listed => work.listed(access.as_mut(), list, start_ns),
         (None, 1) => access.closed_loop(&mut work, start_ns),
         (None, depth) => access.closed_loop_deep(&mut work, depth, start_ns),
         (Some(pacer), 1) => work.open_loop(access.as_mut(), pacer),

@@ -1,9 +1,10 @@
 //! Which volume of several devices a path stands on, and where its file system puts things. Reads and never writes.
 //!
-//! Sources: sysfs (`md/`, `dm/`, `slaves/`, `fs/btrfs/`), the table of the device mapper (ioctl, with the rights for it),
+//! Sources: sysfs (`md/`, `dm/`, `slaves/`, `fs/btrfs/`), the chunk tree of btrfs (ioctl, as root), the table of the device mapper (ioctl, with the rights for it),
 //! the geometry of XFS (ioctl, without), the superblock of ext4 (from the device, with the rights to read it). What cannot be
 //! known has a reason in words.
 
+mod btrfs;
 mod device_mapper;
 mod file_system;
 mod sysfs;
@@ -29,8 +30,19 @@ pub struct Found {
     pub geometry: Option<Geometry>,
     /// Where the file system begins on the volume: behind a partition table.
     pub start_bytes: u64,
+    /// How much of the file that the path names is on each device, where that is known; copies count.
+    pub file_parts: Vec<FilePart>,
     /// What could not be known, and why.
     pub lacks: Vec<String>,
+}
+
+/// What a device has of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePart {
+    /// The device, by kernel name.
+    pub device: String,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// Looks at a path: a file, a directory, or a block device (whose own file system is then looked at).
@@ -61,7 +73,10 @@ pub fn look(path: &Path) -> Result<Found, Problem> {
     let mount = mounts::of(&table, status.mount_id, Some(path));
     found.file_system = mount.map(|mount| mount.file_system.clone());
     match (found.file_system.as_deref(), mount) {
-        (Some("btrfs"), Some(mount)) => sys.add_btrfs(&mount.source, &mut found),
+        (Some("btrfs"), Some(mount)) => {
+            sys.add_btrfs(&mount.source, &mut found);
+            btrfs::add(path, &mut found);
+        }
         _ => {
             let number = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
             if number.0 == 0 {

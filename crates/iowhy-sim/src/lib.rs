@@ -15,6 +15,7 @@ pub mod layout;
 pub mod ledger;
 pub mod machine;
 pub mod outcome;
+pub mod places;
 pub mod policy;
 pub mod readahead;
 pub mod requests;

@@ -34,6 +34,10 @@ pub struct DeviceUse {
     pub done: u64,
     /// Bytes of those.
     pub bytes: u64,
+    /// Of the commands that were done, those that wrote.
+    pub writes: u64,
+    /// Bytes of those.
+    pub written_bytes: u64,
     /// Time of its units at work, summed over units.
     pub busy_ns: u64,
     /// What that time went on, summed over commands.

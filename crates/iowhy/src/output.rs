@@ -59,7 +59,7 @@ impl Pending {
     pub fn spare(&self, targets: &[&Target]) -> Result<(), Problem> {
         let Ok(own) = self.file.metadata() else { return Ok(()) };
         let same = |target: &&&Target| {
-            let mut identities = target.with_bytes().iter().filter_map(Target::identity);
+            let mut identities = target.with_bytes().into_iter().filter_map(Target::identity);
             identities.any(|id| (id.device, id.inode) == (own.dev(), own.ino()))
         };
         // What was made a moment ago cannot hold anything, but it cannot be a target either.

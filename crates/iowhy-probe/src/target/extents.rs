@@ -72,6 +72,8 @@ const FS_IOC_FIEMAP: Opcode = opcode::read_write::<Header>(b'f', 11);
 /// Writes dirty pages first, as a direct read of the range does: the map is what such a read would see.
 const FLAG_SYNC: u32 = 1;
 const EXTENT_LAST: u32 = 0x1;
+/// FIEMAP_EXTENT_UNKNOWN, _DELALLOC, _DATA_INLINE.
+const EXTENT_NO_PLACE: u32 = 0x2 | 0x4 | 0x200;
 const EXTENT_ENCODED: u32 = 0x8;
 const EXTENT_UNWRITTEN: u32 = 0x800;
 const EXTENT_SHARED: u32 = 0x2000;
@@ -91,30 +93,53 @@ fn fiemap(file: BorrowedFd<'_>, start: u64, map: &mut Fiemap) -> Result<(), Errn
     unsafe { rustix::ioctl::ioctl(file, Updater::<FS_IOC_FIEMAP, Fiemap>::new(map)) }
 }
 
-fn from_fiemap(file: BorrowedFd<'_>, size_bytes: u64) -> Result<Layout, Errno> {
+/// Hands every extent below `size_bytes` to `see`; false when the map was given up before its end.
+fn walk(file: BorrowedFd<'_>, size_bytes: u64, mut see: impl FnMut(&Extent)) -> Result<bool, Errno> {
     let began = Instant::now();
     let mut map = Box::new(Fiemap {
         header: Header { start: 0, length: 0, flags: 0, mapped_extents: 0, extent_count: 0, reserved: 0 },
         extents: [Extent::default(); BATCH],
     });
-    let mut sum = Sum::default();
-    let mut start = 0;
+    let (mut start, mut seen) = (0, 0u64);
     while start < size_bytes {
         fiemap(file, start, &mut map)?;
         let mapped = (map.header.mapped_extents as usize).min(BATCH);
         let batch = &map.extents[..mapped];
-        batch.iter().for_each(|e| sum.add(e, size_bytes));
+        batch.iter().for_each(&mut see);
+        seen += batch.len() as u64;
         match batch.last() {
             Some(last) if last.flags & EXTENT_LAST == 0 => {
                 start = last.logical.saturating_add(last.length.max(1))
             }
             _ => break,
         }
-        if sum.extents > MAX_EXTENTS || began.elapsed() > MAX_TIME {
-            return Ok(Layout::default());
+        if seen > MAX_EXTENTS || began.elapsed() > MAX_TIME {
+            return Ok(false);
         }
     }
-    Ok(sum.layout(size_bytes))
+    Ok(true)
+}
+
+fn from_fiemap(file: BorrowedFd<'_>, size_bytes: u64) -> Result<Layout, Errno> {
+    let mut sum = Sum::default();
+    let whole = walk(file, size_bytes, |extent| sum.add(extent, size_bytes))?;
+    Ok(if whole { sum.layout(size_bytes) } else { Layout::default() })
+}
+
+/// Where the bytes of a file lie by the file system's own addresses, each with a length; without what has no address of its
+/// own (in an inode, not yet allocated, encoded).
+///
+/// # Errors
+/// When the file system has no such map, or it is too long.
+pub(crate) fn pieces(file: BorrowedFd<'_>, size_bytes: u64) -> Result<Vec<(u64, u64)>, Errno> {
+    let mut pieces = Vec::new();
+    let whole = walk(file, size_bytes, |extent| {
+        let bytes = extent.length.min(size_bytes.saturating_sub(extent.logical));
+        if extent.flags & (EXTENT_NO_PLACE | EXTENT_ENCODED) == 0 && bytes > 0 {
+            pieces.push((extent.physical, bytes));
+        }
+    })?;
+    if whole { Ok(pieces) } else { Err(Errno::TOOBIG) }
 }
 
 #[derive(Default)]

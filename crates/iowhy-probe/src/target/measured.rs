@@ -41,7 +41,7 @@ impl Target {
             Place::Stripe(stripe) if self.script().is_some() => stripe
                 .members()
                 .iter()
-                .map(Target::device_counters)
+                .map(|member| member.device_counters())
                 .try_fold(DeviceCounters::default(), |sum, each| Some(sum + each?)),
             _ => counters::devices(self.counted_devices()),
         }
@@ -77,10 +77,10 @@ impl Target {
     }
 
     /// Itself, or the members of a stripe of ours: the targets that have bytes of their own.
-    pub fn with_bytes(&self) -> &[Target] {
+    pub fn with_bytes(&self) -> Vec<&Target> {
         match &self.place {
-            Place::Stripe(stripe) => stripe.members(),
-            _ => std::slice::from_ref(self),
+            Place::Stripe(stripe) => stripe.members().iter().map(Arc::as_ref).collect(),
+            _ => vec![self],
         }
     }
 
@@ -90,7 +90,9 @@ impl Target {
             Place::Stripe(stripe) => stripe
                 .map()
                 .parts(offset, bytes)
-                .filter_map(|part| Some((stripe.members().get(part.member)?, part.offset, part.bytes)))
+                .filter_map(|part| {
+                    Some((stripe.members().get(part.member)?.as_ref(), part.offset, part.bytes))
+                })
                 .collect(),
             _ => vec![(self, offset, bytes)],
         }
@@ -99,7 +101,7 @@ impl Target {
     /// Whether iowhy made it, so that dirty pages in it may be written out.
     pub fn is_ours(&self) -> bool {
         match &self.place {
-            Place::Stripe(stripe) => stripe.members().iter().all(Target::is_ours),
+            Place::Stripe(stripe) => stripe.members().iter().all(|member| member.is_ours()),
             _ => matches!(self.facts.kind, TargetKind::Scratch | TargetKind::Memory),
         }
     }
@@ -107,7 +109,7 @@ impl Target {
     /// Whether reads of it can be answered by a page cache that we can set and see.
     pub fn has_page_cache(&self) -> bool {
         match &self.place {
-            Place::Stripe(stripe) => stripe.members().iter().all(Target::has_page_cache),
+            Place::Stripe(stripe) => stripe.members().iter().all(|member| member.has_page_cache()),
             _ => matches!(
                 self.facts.kind,
                 TargetKind::File | TargetKind::Scratch | TargetKind::BlockDevice | TargetKind::Memory

@@ -5,7 +5,7 @@
 //! it is in use, so that nothing is left behind however the process ends.
 
 pub mod devices;
-mod extents;
+pub(crate) mod extents;
 mod find_file;
 mod inspect;
 mod measured;
@@ -177,7 +177,7 @@ impl Target {
         match &self.place {
             Place::Path { permit, .. } => permit.is_some() || self.is_char_device(),
             Place::Descriptor { .. } | Place::Null | Place::Scripted(_) => true,
-            Place::Stripe(stripe) => stripe.members().iter().all(Target::writable),
+            Place::Stripe(stripe) => stripe.members().iter().all(|member| member.writable()),
         }
     }
 

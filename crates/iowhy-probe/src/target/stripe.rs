@@ -29,8 +29,8 @@ const FORM: &str = "write `stripe:INTERLEAVE:MEMBER,MEMBER,...`, as in `stripe:6
 #[derive(Debug)]
 pub struct Striped {
     map: Stripe,
-    /// Shared: stripes of several interleaves may be made of the same members.
-    members: Arc<[Target]>,
+    /// Shared: stripes of several interleaves may be made of the same members, or of some of them.
+    members: Vec<Arc<Target>>,
     names: Vec<Arc<str>>,
 }
 
@@ -41,7 +41,7 @@ impl Striped {
     }
 
     /// The members, in the order of their turns.
-    pub fn members(&self) -> &[Target] {
+    pub fn members(&self) -> &[Arc<Target>] {
         &self.members
     }
 
@@ -128,14 +128,14 @@ pub(super) fn open(spec: &str, needs: &Needs, progress: &mut dyn FnMut(u64, u64)
         check_member(spec, &member, &members, interleave)?;
         members.push(member);
     }
-    join(spec, interleave, members.into())
+    join(spec, interleave, members.into_iter().map(Arc::new).collect())
 }
 
 /// Joins targets that were found or made before, each of which [`check_member`] has let pass.
 ///
 /// # Errors
 /// Members too small for a turn, and what no stripe can be made of.
-pub fn join(spec: &str, interleave: u64, members: Arc<[Target]>) -> Result<Target, Problem> {
+pub fn join(spec: &str, interleave: u64, members: Vec<Arc<Target>>) -> Result<Target, Problem> {
     let impossible = || Problem::refused(format!("`{spec}` is no stripe that can be counted")).hint(FORM);
     let map = Stripe::new(interleave, members.len()).ok_or_else(impossible)?;
     let Some(smallest) = members.iter().min_by_key(|member| member.facts.size_bytes) else {
@@ -242,7 +242,7 @@ fn facts(
     interleave_bytes: u64,
     member_bytes: u64,
     size_bytes: u64,
-    members: &[Target],
+    members: &[Arc<Target>],
 ) -> TargetFacts {
     let sum = |of: fn(&TargetFacts) -> Option<u64>| {
         members
@@ -276,7 +276,7 @@ fn facts(
         stripe: Some(StripeFacts {
             interleave_bytes,
             member_bytes,
-            members: members.iter().map(member_facts).collect(),
+            members: members.iter().map(|member| member_facts(member)).collect(),
         }),
     }
 }

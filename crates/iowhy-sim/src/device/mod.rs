@@ -4,6 +4,7 @@ mod cloud;
 mod null;
 pub mod rotating;
 mod ssd;
+mod two_ways;
 
 use iowhy_core::problem::Problem;
 
@@ -43,6 +44,14 @@ pub trait Device: std::fmt::Debug + Send {
 /// # Errors
 /// Names the key that makes the device impossible.
 pub fn new(config: &DeviceConfig, seed: u64) -> Result<Box<dyn Device>, Problem> {
+    let Some(write) = &config.write else { return one_way(config, seed) };
+    // Another sequence of chances than that of the reads.
+    let (reads, writes) = (one_way(config, seed)?, one_way(write, !seed)?);
+    Ok(Box::new(two_ways::TwoWays::new(reads, writes)))
+}
+
+/// A device that serves both directions alike.
+fn one_way(config: &DeviceConfig, seed: u64) -> Result<Box<dyn Device>, Problem> {
     Ok(match config.kind {
         DeviceKind::Missing => {
             return Err(

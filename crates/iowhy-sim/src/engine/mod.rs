@@ -30,12 +30,13 @@ use crate::event::Events;
 use crate::laws;
 use crate::layout::{self, Layout, Shape};
 use crate::ledger::{Part, Parts};
-use crate::machine::{JoinKind, Machine, ReadAheadKind};
+use crate::machine::{Machine, ReadAheadKind};
 use crate::outcome::{CacheUse, Finished, Outcome};
+use crate::places;
 use crate::policy::BlockCache;
 use crate::readahead::{self, DriverBuffer, ReadAhead};
 use crate::scheduler;
-use crate::volume::{self, Join, SECTOR_BYTES, Volume};
+use crate::volume::{self, SECTOR_BYTES, Volume};
 use crate::workload::{Arrival, Load, Method, Source};
 
 /// What happens next.
@@ -177,24 +178,15 @@ impl<'a, 'w> Engine<'a, 'w> {
         watch: &'w mut dyn FnMut(&Finished),
     ) -> Result<Self, Problem> {
         machine.check()?;
-        let join = match machine.volume.kind {
-            JoinKind::Single | JoinKind::Concat => Join::Concat,
-            JoinKind::Stripe => Join::Stripe { interleave: machine.volume.interleave },
-            JoinKind::Mirror => Join::Mirror,
-        };
         let mut stations = Vec::new();
         let mut sectors = u64::MAX;
         for index in 0..machine.device.count {
-            let device =
-                device::new(&machine.device, seed.wrapping_add(index).wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
+            let (config, queue) = machine.member(index as usize);
+            let device = device::new(config, seed.wrapping_add(index).wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
             sectors = sectors.min(device.sectors());
-            stations.push(Station::new(
-                device,
-                scheduler::new(machine.scheduler.order),
-                machine.scheduler.depth,
-            ));
+            stations.push(Station::new(device, scheduler::new(queue.order), queue.depth));
         }
-        let volume = Volume::new(join, machine.device.count as u32, sectors, machine.volume.merge)?;
+        let volume = places::volume(machine, sectors)?;
         let volume_bytes = volume.sectors().saturating_mul(SECTOR_BYTES);
         if volume_bytes < machine.cache.block_bytes {
             return Err(Problem::refused(format!(

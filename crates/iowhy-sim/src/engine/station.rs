@@ -83,7 +83,12 @@ impl Station {
         self.integrate(now_ns);
         self.inside -= 1;
         self.used.done += 1;
-        self.used.bytes = self.used.bytes.saturating_add(piece.command.sectors.saturating_mul(512));
+        let bytes = piece.command.sectors.saturating_mul(512);
+        self.used.bytes = self.used.bytes.saturating_add(bytes);
+        if piece.command.write {
+            self.used.writes += 1;
+            self.used.written_bytes = self.used.written_bytes.saturating_add(bytes);
+        }
         self.used.resident_ns += u128::from(now_ns.saturating_sub(piece.arrived_ns));
     }
 

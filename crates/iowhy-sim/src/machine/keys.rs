@@ -4,7 +4,7 @@ use iowhy_core::model::Cost;
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
 
-use super::{Choice, DeviceConfig, Machine, UNLIMITED, Zone};
+use super::{Choice, DeviceConfig, Machine, SchedulerConfig, UNLIMITED, Zone};
 
 /// A value as a file or an option gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,13 +155,45 @@ impl Machine {
                 return Err(wrong(path, value, "is the name of a shipped model"));
             };
             self.device = model_of(name)?;
+            for member in &mut self.members {
+                member.device = self.device.clone();
+            }
             return Ok(());
         }
         match self.slot(path) {
-            Some(slot) => fill(path, slot, value),
+            Some(slot) => {
+                fill(path, slot, value)?;
+                // What is said of the device is said of all of them.
+                self.set_members(path, value)
+            }
             None => Err(unknown(path, &paths(), "key")
                 .hint(format!("{}`iowhy sim --machine keys` lists all", nearest_words(path, &paths())))),
         }
+    }
+
+    /// The same key of every member, and of what serves writes.
+    fn set_members(&mut self, path: &str, value: &Value) -> Result<(), Problem> {
+        if let Some(name) = path.strip_prefix("device.").filter(|name| *name != "count") {
+            for device in self.members.iter_mut().map(|member| &mut member.device) {
+                if let Some(slot) = device_slot(device, name) {
+                    fill(path, slot, value)?;
+                }
+            }
+            let all = std::iter::once(&mut self.device).chain(self.members.iter_mut().map(|m| &mut m.device));
+            for device in all.filter_map(|device| device.write.as_deref_mut()) {
+                if let Some(slot) = device_slot(device, name) {
+                    fill(path, slot, value)?;
+                }
+            }
+        }
+        if let Some(name) = path.strip_prefix("scheduler.") {
+            for member in &mut self.members {
+                if let Some(slot) = scheduler_slot(&mut member.scheduler, name) {
+                    fill(path, slot, value)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn slot(&mut self, path: &str) -> Option<Slot<'_>> {
@@ -207,10 +239,9 @@ impl Machine {
             "volume.kind" => Choice(&mut self.volume.kind),
             "volume.interleave" => Count(&mut self.volume.interleave),
             "volume.merge" => Flag(&mut self.volume.merge),
-            "scheduler.order" => Choice(&mut self.scheduler.order),
-            "scheduler.depth" => Count(&mut self.scheduler.depth),
             "bus.bytes_per_second" => Bytes(&mut self.bus.bytes_per_second),
             "bus.command_ns" => Time(&mut self.bus.command_ns),
+            _ if layer == "scheduler" => return scheduler_slot(&mut self.scheduler, name),
             _ => return device_slot(&mut self.device, path.strip_prefix("device.")?),
         })
     }
@@ -223,6 +254,14 @@ fn cost_slot<'a>(cost: &'a mut Cost, name: &str) -> Option<Slot<'a>> {
         "per_byte_ns" => &mut cost.per_byte_ns,
         _ => return None,
     }))
+}
+
+fn scheduler_slot<'a>(scheduler: &'a mut SchedulerConfig, name: &str) -> Option<Slot<'a>> {
+    match name {
+        "order" => Some(Slot::Choice(&mut scheduler.order)),
+        "depth" => Some(Slot::Count(&mut scheduler.depth)),
+        _ => None,
+    }
 }
 
 fn device_slot<'a>(device: &'a mut DeviceConfig, name: &str) -> Option<Slot<'a>> {

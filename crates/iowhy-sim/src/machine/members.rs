@@ -1,8 +1,8 @@
-//! A machine of equal disks whose service curve was measured: what a stripe of them is simulated on.
+//! A machine of disks whose service curves were measured, each for itself: what a stripe of them is simulated on.
 
-use iowhy_core::service::ServiceCurve;
+use iowhy_core::service::{DiskCurves, ServiceCurve};
 
-use super::{DeviceKind, JoinKind, Machine, Order, Zone};
+use super::{DeviceConfig, DeviceKind, JoinKind, Machine, MemberConfig, Order, SchedulerConfig, Zone};
 use crate::volume::SECTOR_BYTES;
 
 /// Turns a minute of a disk with an arm, where nothing tells: the most common.
@@ -13,45 +13,69 @@ const USUAL_HEADS: u64 = 4;
 const USUAL_DEPTH: u64 = 32;
 
 impl Machine {
-    /// `disks` disks of this curve, joined by turns of `interleave` sectors; requests reach them as they are asked: no cache,
-    /// no read-ahead, no cost of the CPU.
-    pub fn of_disks(curve: &ServiceCurve, disks: u64, interleave: u64) -> Machine {
+    /// Disks of these curves, joined by turns of `interleave` sectors; requests reach them as they are asked: no cache, no
+    /// read-ahead, no cost of the CPU. Of disks of different sizes each is used as far as the smallest.
+    pub fn of_disks(disks: &[DiskCurves], interleave: u64) -> Machine {
         let mut machine = Machine { name: "these disks".to_owned(), ..Machine::default() };
-        machine.about = "the service curve that was measured".to_owned();
+        machine.about = "the service curves that were measured".to_owned();
         machine.cache.bytes = 0;
-        machine.volume.kind = if disks > 1 { JoinKind::Stripe } else { JoinKind::Single };
+        machine.volume.kind = if disks.len() > 1 { JoinKind::Stripe } else { JoinKind::Single };
         machine.volume.interleave = interleave;
         // Turns that follow one another on a disk go down as one command, as every striping driver does it.
         machine.volume.merge = true;
-        machine.device.count = disks;
-        machine.device.bytes = curve.size_bytes / SECTOR_BYTES * SECTOR_BYTES;
-        if curve.positioning_ns > 0.0 {
-            with_an_arm(&mut machine, curve);
-        } else if curve.burst_s > 0.0 {
-            with_buckets(&mut machine, curve);
-        } else {
-            without(&mut machine, curve);
+        let members: Vec<MemberConfig> = disks.iter().map(member).collect();
+        if let Some(first) = members.first() {
+            machine.device = first.device.clone();
+            machine.scheduler = first.scheduler.clone();
+            if members.iter().any(|other| other != first) {
+                machine.members = members;
+            }
         }
+        machine.device.count = disks.len() as u64;
         machine
     }
 }
 
-fn without(machine: &mut Machine, curve: &ServiceCurve) {
-    machine.device.kind = DeviceKind::Ssd;
-    let ssd = &mut machine.device.ssd;
+/// One disk and the queue before it.
+fn member(disk: &DiskCurves) -> MemberConfig {
+    let mut member = one_way(&disk.read);
+    if let Some(write) = &disk.write {
+        let write = one_way(write);
+        member.scheduler.depth = member.scheduler.depth.max(write.scheduler.depth);
+        member.device.write = Some(Box::new(write.device));
+    }
+    member
+}
+
+fn one_way(curve: &ServiceCurve) -> MemberConfig {
+    let Machine { mut device, mut scheduler, .. } = Machine::default();
+    device.bytes = curve.size_bytes / SECTOR_BYTES * SECTOR_BYTES;
+    if curve.positioning_ns > 0.0 {
+        with_an_arm(&mut device, &mut scheduler, curve);
+    } else if curve.burst_s > 0.0 {
+        with_buckets(&mut device, &mut scheduler, curve);
+    } else {
+        without(&mut device, &mut scheduler, curve);
+    }
+    MemberConfig { device, scheduler }
+}
+
+fn without(device: &mut DeviceConfig, scheduler: &mut SchedulerConfig, curve: &ServiceCurve) {
+    device.kind = DeviceKind::Ssd;
+    let ssd = &mut device.ssd;
     ssd.read_ns = curve.access_ns.max(0.0) as u64;
     ssd.write_ns = ssd.read_ns;
     ssd.unit_bytes_per_second = if curve.per_byte_ns > 0.0 { (1e9 / curve.per_byte_ns) as u64 } else { 0 };
     ssd.units = curve.units.clamp(1, 1024);
     ssd.iops = curve.most_requests_per_second.max(0.0);
     ssd.bytes_per_second = curve.most_bytes_per_second.max(0.0) as u64;
-    machine.scheduler.depth = ssd.units.max(USUAL_DEPTH);
+    scheduler.depth = ssd.units.max(USUAL_DEPTH);
 }
 
 /// A volume whose limits are buckets that fill while nobody asks.
-fn with_buckets(machine: &mut Machine, curve: &ServiceCurve) {
-    machine.device.kind = DeviceKind::Cloud;
-    let cloud = &mut machine.device.cloud;
+fn with_buckets(device: &mut DeviceConfig, scheduler: &mut SchedulerConfig, curve: &ServiceCurve) {
+    device.kind = DeviceKind::Cloud;
+    let cloud = &mut device.cloud;
     // A bucket holds one token at least: without depth it would let nothing through together.
     cloud.base_ns = curve.access_ns.max(0.0) as u64;
     cloud.iops = curve.most_requests_per_second.max(0.0);
@@ -59,22 +83,22 @@ fn with_buckets(machine: &mut Machine, curve: &ServiceCurve) {
     cloud.bytes_per_second = curve.most_bytes_per_second.max(0.0);
     cloud.bytes_burst = (cloud.bytes_per_second * curve.burst_s).max(1.0);
     cloud.units = curve.units.clamp(1, 1024);
-    machine.scheduler.depth = cloud.units.max(USUAL_DEPTH);
+    scheduler.depth = cloud.units.max(USUAL_DEPTH);
 }
 
 /// A disk that turns: half a turn of the positioning is rotation, the rest the arm, whatever the distance.
-fn with_an_arm(machine: &mut Machine, curve: &ServiceCurve) {
-    machine.device.kind = DeviceKind::Rotating;
-    machine.scheduler.order = Order::Clook;
-    machine.scheduler.depth = 1;
+fn with_an_arm(device: &mut DeviceConfig, scheduler: &mut SchedulerConfig, curve: &ServiceCurve) {
+    device.kind = DeviceKind::Rotating;
+    scheduler.order = Order::Clook;
+    scheduler.depth = 1;
     let turn_s = 60.0 / USUAL_RPM;
     let positioning_ms = curve.positioning_ns / 1e6;
     let rate = curve.media_bytes_per_second();
     // A track holds what passes in a turn; a disk whose bytes cost nothing has no tracks, which no measurement gives.
     let track = (rate.min(1e12) * turn_s / SECTOR_BYTES as f64).round().clamp(1.0, 1e6) as u64;
     let cylinder = track * USUAL_HEADS;
-    let cylinders = (machine.device.bytes / SECTOR_BYTES).div_ceil(cylinder).max(1);
-    let rotating = &mut machine.device.rotating;
+    let cylinders = (device.bytes / SECTOR_BYTES).div_ceil(cylinder).max(1);
+    let rotating = &mut device.rotating;
     rotating.rpm = USUAL_RPM;
     rotating.heads = USUAL_HEADS;
     rotating.zones =
@@ -98,6 +122,10 @@ mod tests {
         crate::run(machine, workload.load(1), 1).unwrap().time_ns as f64 / 1e9
     }
 
+    fn equal(curve: ServiceCurve, disks: usize, interleave: u64) -> Machine {
+        Machine::of_disks(&vec![DiskCurves { read: curve, write: None }; disks], interleave)
+    }
+
     fn limits() -> ServiceCurve {
         ServiceCurve {
             access_ns: 0.0,
@@ -116,15 +144,15 @@ mod tests {
     #[test]
     fn limited_disks_have_their_rates_alone_and_together() {
         let load = "readers=1,requests=60,bytes=3m,size=1g,pattern=permuted,method=direct";
-        let alone = time_s(&Machine::of_disks(&limits(), 3, 32_768), load);
-        let together = time_s(&Machine::of_disks(&limits(), 3, 128), load);
+        let alone = time_s(&equal(limits(), 3, 32_768), load);
+        let together = time_s(&equal(limits(), 3, 128), load);
         let bytes = 60.0 * 3.0 * 1_048_576.0;
         assert!((alone / (bytes / 20e6) - 1.0).abs() < 0.05, "{alone}");
         assert!((together / (bytes / 60e6) - 1.0).abs() < 0.05, "{together}");
         // Requests by the limit of requests: three parts cost as much as three requests.
         let many = "readers=12,requests=200,bytes=48k,size=1g,pattern=permuted,method=direct";
-        let whole = time_s(&Machine::of_disks(&limits(), 3, 96), many);
-        let split = time_s(&Machine::of_disks(&limits(), 3, 32), many);
+        let whole = time_s(&equal(limits(), 3, 96), many);
+        let split = time_s(&equal(limits(), 3, 32), many);
         assert!(split > 2.5 * whole, "{split} {whole}");
     }
 
@@ -132,8 +160,8 @@ mod tests {
     #[test]
     fn buckets_make_up_for_idle_moments() {
         let load = "readers=4,requests=2000,bytes=64k,size=1g,pattern=permuted,method=direct";
-        let strict = time_s(&Machine::of_disks(&limits(), 3, 1024), load);
-        let lenient = time_s(&Machine::of_disks(&ServiceCurve { burst_s: 0.1, ..limits() }, 3, 1024), load);
+        let strict = time_s(&equal(limits(), 3, 1024), load);
+        let lenient = time_s(&equal(ServiceCurve { burst_s: 0.1, ..limits() }, 3, 1024), load);
         let limit = 8000.0 / 600.0;
         assert!(lenient < 0.9 * strict && lenient > 0.95 * limit, "{lenient} {strict} {limit}");
     }
@@ -150,7 +178,7 @@ mod tests {
             ..limits()
         };
         let time = time_s(
-            &Machine::of_disks(&drive, 1, 128),
+            &equal(drive, 1, 128),
             "readers=1,requests=100,bytes=64k,size=1g,pattern=permuted,method=direct",
         );
         assert!((time / (100.0 * drive.request_ns(65_536) / 1e9) - 1.0).abs() < 0.01, "{time}");
@@ -162,9 +190,46 @@ mod tests {
             ..drive
         };
         let by_chance = time_s(
-            &Machine::of_disks(&arm, 1, 128),
+            &equal(arm, 1, 128),
             "readers=1,requests=200,bytes=8k,size=1g,pattern=permuted,method=direct",
         );
         assert!((by_chance / (200.0 * arm.request_ns(8192) / 1e9) - 1.0).abs() < 0.1, "{by_chance}");
+    }
+
+    /// Requests that each stay on one disk, over disks one of which is half as fast: it has a third of the requests, and all
+    /// wait for it in the end. Without it two thirds of the disks are faster.
+    #[test]
+    fn the_slowest_member_decides_and_two_without_it_are_faster() {
+        let (fast, slow) = (
+            limits(),
+            ServiceCurve { most_requests_per_second: 50.0, most_bytes_per_second: 5e6, ..limits() },
+        );
+        let disk = |read| DiskCurves { read, write: None };
+        let load = "readers=24,requests=150,bytes=64k,size=1g,pattern=permuted,method=direct";
+        let machine = Machine::of_disks(&[disk(fast), disk(slow), disk(fast)], 128);
+        assert_eq!(machine.members.len(), 3);
+        let (mixed, without) = (time_s(&machine, load), time_s(&equal(fast, 2, 128), load));
+        // 3600 requests: 1200 at 50 a second; 1800 of each of two at 200 a second.
+        assert!((mixed / 24.0 - 1.0).abs() < 0.1, "{mixed}");
+        assert!((without / 9.0 - 1.0).abs() < 0.1, "{without}");
+        // A key of the device is one of all members.
+        let mut same = machine.clone();
+        same.set("device.iops", &crate::machine::Value::Int(200)).unwrap();
+        same.set("device.bytes_per_second", &crate::machine::Value::Int(20_000_000)).unwrap();
+        assert_eq!(time_s(&same, load), time_s(&equal(fast, 3, 128), load));
+        same.device.count = 2;
+        assert!(same.check().unwrap_err().message.contains("device.count"));
+    }
+
+    #[test]
+    fn writes_go_by_their_own_curve() {
+        let slow = ServiceCurve { most_requests_per_second: 50.0, ..limits() };
+        let disk = DiskCurves { read: limits(), write: Some(slow) };
+        let load = |write| {
+            format!("readers=8,requests=100,bytes=4k,size=1g,pattern=permuted,method=direct,write={write}")
+        };
+        let machine = Machine::of_disks(&[disk], 128);
+        let (reads, writes) = (time_s(&machine, &load(0)), time_s(&machine, &load(100)));
+        assert!((reads / 4.0 - 1.0).abs() < 0.02 && (writes / 16.0 - 1.0).abs() < 0.02, "{reads} {writes}");
     }
 }

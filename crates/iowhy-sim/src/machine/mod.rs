@@ -64,6 +64,8 @@ pub struct Machine {
     pub bus: BusConfig,
     /// The devices.
     pub device: DeviceConfig,
+    /// Each device with the queue before it, where they are not all `device` behind `scheduler`; else empty.
+    pub members: Vec<MemberConfig>,
     /// What a reader must know about the figures.
     pub notes: Vec<String>,
 }
@@ -144,6 +146,15 @@ pub struct SchedulerConfig {
     pub depth: u64,
 }
 
+/// A device that is not like the others, and its queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemberConfig {
+    /// The device; its `count` means nothing.
+    pub device: DeviceConfig,
+    /// The queue before it.
+    pub scheduler: SchedulerConfig,
+}
+
 /// The shared bus.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BusConfig {
@@ -170,6 +181,8 @@ pub struct DeviceConfig {
     pub ssd: SsdConfig,
     /// A limited volume.
     pub cloud: CloudConfig,
+    /// What serves writes, where that is not what serves reads.
+    pub write: Option<Box<DeviceConfig>>,
 }
 
 /// A zone of a rotating disk.
@@ -336,7 +349,9 @@ impl Default for Machine {
                     request_bytes: 0,
                     units: 1,
                 },
+                write: None,
             },
+            members: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -348,6 +363,14 @@ impl Machine {
         let found = shipped().iter().find(|shipped| shipped.name == name)?;
         // Shipped texts are read in a test; an unreadable one is as good as absent.
         Machine::from_toml(found.text, name).ok()
+    }
+
+    /// One of its devices and the queue before it.
+    pub fn member(&self, index: usize) -> (&DeviceConfig, &SchedulerConfig) {
+        match self.members.get(index) {
+            Some(member) => (&member.device, &member.scheduler),
+            None => (&self.device, &self.scheduler),
+        }
     }
 
     /// Refuses what cannot be built or would never end, by the key that is wrong.
@@ -396,9 +419,18 @@ impl Machine {
             let why = format!("is `single`, and there are {} devices", self.device.count);
             return refuse("volume.kind", why, "choose `stripe`, `mirror` or `concat`, or `device.count=1`");
         }
-        if !(1..=MOST_DEPTH).contains(&self.scheduler.depth) {
-            let why = format!("is {}: a device holds 1 to {MOST_DEPTH} commands", self.scheduler.depth);
-            return refuse("scheduler.depth", why, "1 is a device without tagged queueing");
+        let known = self.members.len() as u64;
+        if known > 0 && known != self.device.count {
+            let why =
+                format!("is {}, and the machine lists {known} devices, each for itself", self.device.count);
+            return refuse("device.count", why, "leave it out");
+        }
+        let depths = std::iter::once(&self.scheduler).chain(self.members.iter().map(|m| &m.scheduler));
+        for depth in depths.map(|scheduler| scheduler.depth) {
+            if !(1..=MOST_DEPTH).contains(&depth) {
+                let why = format!("is {depth}: a device holds 1 to {MOST_DEPTH} commands");
+                return refuse("scheduler.depth", why, "1 is a device without tagged queueing");
+            }
         }
         self.check_layout()
     }

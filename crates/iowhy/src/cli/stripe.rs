@@ -66,6 +66,11 @@ pub struct StripeAdviseArgs {
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub size: Option<String>,
 
+    /// Allow writes to this disk, destroying what is on it, so that writes are measured, too; may be given again, once for each
+    /// disk, as it was typed
+    #[arg(long, value_name = "DISK")]
+    pub destroy_data: Vec<String>,
+
     /// Seed of every order, pattern and interval
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

@@ -76,6 +76,7 @@ pub(super) fn harness_cell(target: &Target, pattern: Pattern) -> Cell<'_> {
         key: HARNESS_KEY.to_owned(),
         arms: vec![(workload, target)],
         bounds: Bounds { wall: Duration::from_millis(2), requests_per_thread: u64::MAX },
+        listed: None,
     }
 }
 

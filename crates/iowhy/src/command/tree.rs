@@ -20,7 +20,7 @@ use crate::command::{Ending, shared};
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
 use crate::record::SCHEMA;
-use crate::record::tree::{PhaseRecord, Seen, TreeFacts, TreeRecord};
+use crate::record::tree::{PhaseRecord, Seen, SettledRecord, TreeFacts, TreeRecord};
 use crate::render::tree as render;
 
 /// Rounds at least and at most: fewer have no interval.
@@ -395,6 +395,10 @@ impl Bench {
             })
             .collect();
         let count = rounds.iter().map(|(_, seen)| seen.len() as u64).max().unwrap_or(0);
+        let of = |wanted: Phase| rounds.iter().find(|(phase, _)| *phase == wanted).map(|(_, seen)| seen);
+        let settled = of(Phase::Create)
+            .zip(of(Phase::Sync))
+            .and_then(|(create, sync)| SettledRecord::new(create, sync, plan.seed));
         TreeRecord {
             schema: SCHEMA,
             iowhy: env!("CARGO_PKG_VERSION").to_owned(),
@@ -421,6 +425,7 @@ impl Bench {
             interrupted: interrupt::requested(),
             seed: plan.seed,
             phases,
+            settled,
         }
     }
 

@@ -136,7 +136,12 @@ pub(super) fn observe(
     seed: u64,
     meaning: &Arc<Meaning>,
 ) -> Result<Option<(CellRun, Profile)>, String> {
-    let again = Cell { key: cell.key.clone(), arms: cell.arms.clone(), bounds: cell.bounds };
+    let again = Cell {
+        key: cell.key.clone(),
+        arms: cell.arms.clone(),
+        bounds: cell.bounds,
+        listed: cell.listed.clone(),
+    };
     let table = Arc::clone(meaning);
     let observer = Observer::start(&[this_thread()], TIER, move |kernel: &[&str]| table.on_path(kernel))
         .map_err(|problem| problem.to_string())?;

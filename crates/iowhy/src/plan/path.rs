@@ -210,6 +210,7 @@ impl<'a> Builder<'a> {
             key: key.to_owned(),
             arms: vec![(workload, target)],
             bounds: Bounds { wall: Duration::from_millis(slice_ms), requests_per_thread: requests },
+            listed: None,
         });
         self.roles.push(vec![role]);
     }

@@ -21,12 +21,24 @@ pub struct LintRecord {
     pub subject: String,
     /// The volume that was recognised; null where it was only described, or none is there.
     pub volume: Option<Volume>,
+    /// How much of the file each device has, where that is known; copies count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub file_parts: Vec<FilePartRecord>,
     /// Where the file system puts things.
     pub places: Option<PlacesRecord>,
     /// What the rules say; null where nothing takes turns.
     pub lint: Option<Lint>,
     /// What could not be known.
     pub warnings: Vec<Warning>,
+}
+
+/// What a device has of the file that was looked at.
+#[derive(Debug, Serialize)]
+pub struct FilePartRecord {
+    /// The device, by kernel name.
+    pub device: String,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// Where a file system puts things.
@@ -63,6 +75,7 @@ impl LintRecord {
             command: "stripe lint",
             subject,
             volume,
+            file_parts: Vec::new(),
             places: None,
             lint: None,
             warnings,

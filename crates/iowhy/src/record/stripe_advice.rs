@@ -2,7 +2,7 @@
 
 use iowhy_core::cell::Sample;
 use iowhy_core::estimate::Estimate;
-use iowhy_core::service::ServiceCurve;
+use iowhy_core::service::{DiskCurves, ServiceCurve};
 use iowhy_core::warning::Warning;
 use iowhy_probe::target::Target;
 use serde::Serialize;
@@ -22,13 +22,15 @@ pub struct AdviceRecord {
     pub command: &'static str,
     /// The workload or trace, as it was given.
     pub load: String,
+    /// What stripes are compared by: `time` of the load, or mean `latency` where its requests come at their own times.
+    pub judged_by: &'static str,
     /// Seed of everything that chance decides.
     pub seed: u64,
     /// Whether Ctrl-C ended it early.
     pub interrupted: bool,
     /// The disks.
     pub members: Vec<DiskRecord>,
-    /// The curve that was simulated: the slowest member's; null when it is not known.
+    /// The curve of reads of the slowest member, as it was simulated; null when it is not known.
     pub curve: Option<ServiceCurve>,
     /// All disks, by interleave.
     pub points: Vec<PointRecord>,
@@ -52,8 +54,12 @@ pub struct DiskRecord {
     pub name: String,
     /// Its size.
     pub size_bytes: u64,
-    /// Its fitted curve.
+    /// The fitted curve of its reads.
     pub curve: Option<ServiceCurve>,
+    /// The fitted curve of its writes; null where they were not measured.
+    pub write_curve: Option<ServiceCurve>,
+    /// What was simulated: one curve for all members that are alike.
+    pub simulated: Option<DiskCurves>,
     /// What was measured of it.
     pub points: Vec<DiskPointRecord>,
 }
@@ -67,6 +73,8 @@ pub struct DiskPointRecord {
     pub depth: u64,
     /// In order, and not by chance.
     pub sequential: bool,
+    /// Writes.
+    pub write: bool,
     /// The reciprocal of the rate.
     pub time_per_request: Estimate,
 }
@@ -76,18 +84,25 @@ pub struct DiskPointRecord {
 pub struct PointRecord {
     /// Disks.
     pub disks: usize,
+    /// Those that are left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// Bytes of one turn; says nothing for one disk.
     pub interleave_bytes: u64,
     /// Time of the workload.
     pub time_s: f64,
+    /// What it is compared by: `time_s`, or the mean latency.
+    pub judged_s: f64,
     /// Bytes a second.
     pub bytes_per_second: f64,
     /// Requests a second.
     pub requests_per_second: f64,
     /// Bytes of the busiest disk over the mean of all.
     pub most_over_mean: f64,
-    /// Share of the time that disks are at work, their mean; null for disks that are nothing but limits.
+    /// Share of the time that disks are at work or at their limits, their mean.
     pub utilisation: Option<f64>,
+    /// The same for each disk, in their order, without those that are left out.
+    pub loads: Vec<f64>,
     /// Share of the requests that are split; null for a trace.
     pub split_share: Option<f64>,
     /// One stream of 1 MiB requests in order.
@@ -98,20 +113,30 @@ pub struct PointRecord {
 }
 
 impl PointRecord {
-    fn of(point: &Point, regret: Option<f64>) -> PointRecord {
+    fn of(point: &Point, names: &[String], regret: Option<f64>) -> PointRecord {
+        let used = point.loads.len().max(1) as f64;
         PointRecord {
-            disks: point.disks,
+            disks: point.members.len(),
+            left_out: left_out(&point.members, names),
             interleave_bytes: point.interleave_bytes,
             time_s: point.time_s,
+            judged_s: point.cost_s,
             bytes_per_second: point.bytes_per_second,
             requests_per_second: point.requests_per_second,
             most_over_mean: point.most_over_mean,
-            utilisation: point.utilisation,
+            utilisation: Some(point.loads.iter().sum::<f64>() / used),
+            loads: point.loads.clone(),
             split_share: point.split_share,
             stream_bytes_per_second: point.stream_bytes_per_second,
             regret,
         }
     }
+}
+
+/// The disks that are not among these.
+pub(crate) fn left_out(members: &[usize], names: &[String]) -> Vec<String> {
+    let out = names.iter().enumerate().filter(|(index, _)| !members.contains(index));
+    out.map(|(_, name)| name.clone()).collect()
 }
 
 /// A rule of thumb.
@@ -140,6 +165,24 @@ pub struct PickRecord {
     pub regret: f64,
     /// A single stream here over the best stream of any interleave.
     pub stream_share: f64,
+    /// The slowest disk, where they are not all alike.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub straggler: Option<StragglerRecord>,
+}
+
+/// The slowest disk and what it does to the recommended stripe.
+#[derive(Debug, Serialize)]
+pub struct StragglerRecord {
+    /// Its name.
+    pub name: String,
+    /// Share of the time that it is at work, or at its limit.
+    pub load: f64,
+    /// The same of the others, the mean of them.
+    pub load_of_others: f64,
+    /// The others without it, at their fastest interleave; null where the load does not fit on them.
+    pub without: Option<PointRecord>,
+    /// How many times as fast that is as the recommended stripe, simulated.
+    pub gain_without: Option<f64>,
 }
 
 /// A stripe in user space that was measured.
@@ -147,15 +190,24 @@ pub struct PickRecord {
 pub struct ProofRecord {
     /// Bytes of one turn.
     pub interleave_bytes: u64,
-    /// `pick`, `fastest` (simulated), `default`, `worst` (simulated) or `other`.
+    /// `pick`, `fastest` (simulated), `default`, `worst` (simulated), `without` the slowest disk, or `other`.
     pub role: &'static str,
-    /// What the simulation said.
+    /// Disks that are left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// What the simulation said; of loads that are carried out request by request with directories, inodes and whole blocks.
     pub predicted_bytes_per_second: f64,
     /// What was measured.
     pub throughput: Option<Estimate>,
-    /// (predicted - measured) / measured.
+    /// The mean latency that the simulation said, where requests come at their own times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicted_latency_ns: Option<f64>,
+    /// The mean latency of a round that was measured, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Estimate>,
+    /// (predicted - measured) / measured, of what stripes are compared by.
     pub error_percent: Option<f64>,
-    /// Its rate over that of the fastest measured one, paired within rounds.
+    /// How fast it is against the fastest measured one of all disks, paired within rounds: rates, or the inverse of latencies.
     pub of_fastest: Option<Estimate>,
     /// What each member was sent and did.
     pub members: Vec<MemberRecord>,
@@ -167,19 +219,28 @@ pub struct ProofRecord {
 }
 
 impl AdviceRecord {
-    /// A record of the measured disks.
-    pub(crate) fn new(load: String, seed: u64, disks: &[Target], members: &[Measured]) -> AdviceRecord {
+    /// A record of the measured disks; `open`: requests come at their own times.
+    pub(crate) fn new(
+        load: String,
+        open: bool,
+        seed: u64,
+        disks: &[Target],
+        members: &[Measured],
+    ) -> AdviceRecord {
         let disk = |(target, measured): (&Target, &Measured)| DiskRecord {
             name: target.facts.name.clone(),
             size_bytes: target.facts.size_bytes,
-            curve: measured.curve,
+            curve: measured.read,
+            write_curve: measured.write,
+            simulated: None,
             points: measured
                 .points
                 .iter()
-                .map(|(block_bytes, depth, sequential, time)| DiskPointRecord {
-                    block_bytes: *block_bytes,
-                    depth: *depth,
-                    sequential: *sequential,
+                .map(|(shape, time)| DiskPointRecord {
+                    block_bytes: shape.bytes,
+                    depth: shape.depth as u64,
+                    sequential: shape.sequential,
+                    write: shape.write,
                     time_per_request: *time,
                 })
                 .collect(),
@@ -189,6 +250,7 @@ impl AdviceRecord {
             iowhy: env!("CARGO_PKG_VERSION"),
             command: "stripe advise",
             load,
+            judged_by: if open { "latency" } else { "time" },
             seed,
             interrupted: false,
             members: disks.iter().zip(members).map(disk).collect(),
@@ -203,25 +265,46 @@ impl AdviceRecord {
     }
 
     /// Adds what was simulated and picked.
-    pub(crate) fn fill(&mut self, curve: ServiceCurve, simulated: Simulated, pick: Option<Pick>) {
+    pub(crate) fn fill(&mut self, disks: &[DiskCurves], simulated: Simulated, pick: Option<Pick>) {
+        let names: Vec<String> = self.members.iter().map(|member| member.name.clone()).collect();
+        for (member, curves) in self.members.iter_mut().zip(disks) {
+            member.simulated = Some(*curves);
+        }
         let points = &simulated.points;
-        let fastest = points.iter().map(|point| point.time_s).fold(f64::INFINITY, f64::min);
+        let fastest = points.iter().map(|point| point.cost_s).fold(f64::INFINITY, f64::min);
         let stream = points.iter().map(|point| point.stream_bytes_per_second).fold(0.0, f64::max);
         self.pick = pick.map(|pick| {
             let chosen = &points[pick.index];
             PickRecord {
                 interleave_bytes: chosen.interleave_bytes,
-                over_fastest: if fastest > 0.0 { chosen.time_s / fastest } else { 1.0 },
+                over_fastest: if fastest > 0.0 { chosen.cost_s / fastest } else { 1.0 },
                 as_good_bytes: pick.as_good.iter().map(|at| points[*at].interleave_bytes).collect(),
                 confidence: pick.confidence.id(),
                 regret: simulated.regret.get(pick.index).copied().unwrap_or(1.0),
                 stream_share: if stream > 0.0 { chosen.stream_bytes_per_second / stream } else { 1.0 },
+                straggler: straggler(&simulated, chosen, &names),
             }
         });
+        self.curve =
+            simulated.slowest.and_then(|index| disks.get(index)).or(disks.first()).map(|disk| disk.read);
         let regret = simulated.regret.iter().copied().map(Some).chain(std::iter::repeat(None));
         self.points =
-            points.iter().zip(regret).map(|(point, regret)| PointRecord::of(point, regret)).collect();
-        self.by_disks = simulated.by_disks.iter().map(|point| PointRecord::of(point, None)).collect();
-        self.curve = Some(curve);
+            points.iter().zip(regret).map(|(point, regret)| PointRecord::of(point, &names, regret)).collect();
+        self.by_disks = simulated.by_disks.iter().map(|point| PointRecord::of(point, &names, None)).collect();
     }
+}
+
+/// What the slowest disk does to the chosen stripe.
+fn straggler(simulated: &Simulated, chosen: &Point, names: &[String]) -> Option<StragglerRecord> {
+    let slowest = simulated.slowest?;
+    let load = *chosen.loads.get(slowest)?;
+    let others = chosen.loads.len().saturating_sub(1).max(1) as f64;
+    let without = simulated.without_slowest();
+    Some(StragglerRecord {
+        name: names.get(slowest)?.clone(),
+        load,
+        load_of_others: (chosen.loads.iter().sum::<f64>() - load) / others,
+        without: without.map(|point| PointRecord::of(point, names, None)),
+        gain_without: without.filter(|point| point.cost_s > 0.0).map(|point| chosen.cost_s / point.cost_s),
+    })
 }

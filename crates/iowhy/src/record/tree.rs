@@ -38,6 +38,18 @@ pub struct TreeRecord {
     pub seed: u64,
     /// The phases, in the order of a file's life.
     pub phases: Vec<PhaseRecord>,
+    /// Making the files and bringing them to the device together, where both were done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settled: Option<SettledRecord>,
+}
+
+/// Making files, and the sync after it.
+#[derive(Clone, Debug, Serialize)]
+pub struct SettledRecord {
+    /// Files a second until all are on the device.
+    pub files_per_second: Estimate,
+    /// The sync's share of that time.
+    pub sync_share: Estimate,
 }
 
 /// What the files are.
@@ -90,6 +102,8 @@ pub struct PhaseRecord {
     pub last_done: Option<Estimate>,
     /// The calls.
     pub operations: Vec<OperationRecord>,
+    /// One call of each kind, one after the other: median over rounds of the sum of their means.
+    pub calls_together: Option<Estimate>,
     /// The rounds.
     pub samples: Vec<PhaseSample>,
 }
@@ -101,6 +115,12 @@ pub struct OperationRecord {
     pub id: String,
     /// Mean time of a call: median over rounds, with its interval.
     pub mean: Option<Estimate>,
+    /// Its share of one call of each kind of the phase.
+    pub share: Option<Estimate>,
+    /// Half of a round's calls take no longer: median over rounds, with its interval.
+    pub p50: Option<Estimate>,
+    /// 99 of 100 of a round's calls take no longer, likewise; `None` where a round has fewer than 100.
+    pub p99: Option<Estimate>,
     /// Calls in all.
     pub n: u64,
     /// Half of all calls take no longer.
@@ -172,31 +192,66 @@ impl PhaseRecord {
             first_done: of(&|pass| pass.first_done_ns as f64, Unit::Nanoseconds),
             last_done: of(&|pass| pass.last_done_ns as f64, Unit::Nanoseconds),
             operations: phase.operations().iter().map(|id| OperationRecord::new(*id, rounds, seed)).collect(),
+            calls_together: of(&means_together, Unit::Nanoseconds),
             samples: rounds.iter().map(PhaseSample::new).collect(),
         }
     }
 }
 
+/// One call of each kind, by their means in a round.
+fn means_together(pass: &Pass) -> f64 {
+    pass.operations.iter().filter(|(_, times)| !times.is_empty()).map(|(_, times)| times.mean_ns()).sum()
+}
+
+/// Calls of a round without which its 99th percentile is no more than its slowest.
+const CALLS_FOR_P99: u64 = 100;
+
 impl OperationRecord {
     fn new(id: Operation, rounds: &[Seen], seed: u64) -> OperationRecord {
         let mut all = Histogram::new();
-        let mut means = Vec::new();
+        let (mut means, mut shares, mut halves, mut tails) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for seen in rounds {
+            let together = means_together(&seen.pass);
             for (_, times) in seen.pass.operations.iter().filter(|(other, _)| *other == id) {
                 all.merge(times);
-                if !times.is_empty() {
-                    means.push(times.mean_ns());
+                if times.is_empty() {
+                    continue;
+                }
+                means.push(times.mean_ns());
+                shares.push(times.mean_ns() / together);
+                halves.push(times.quantile(0.5) as f64);
+                if times.count() >= CALLS_FOR_P99 {
+                    tails.push(times.quantile(0.99) as f64);
                 }
             }
         }
+        let median = |values: &[f64], unit| stats::bootstrap_median(values, seed, unit);
         OperationRecord {
             id: id.id().to_owned(),
-            mean: stats::bootstrap_median(&means, seed, Unit::Nanoseconds),
+            mean: median(&means, Unit::Nanoseconds),
+            share: median(&shares, Unit::Ratio),
+            p50: median(&halves, Unit::Nanoseconds),
+            p99: median(&tails, Unit::Nanoseconds),
             n: all.count(),
             p50_ns: all.quantile(0.5),
-            p99_ns: (all.count() >= 100).then(|| all.quantile(0.99)),
+            p99_ns: (all.count() >= CALLS_FOR_P99).then(|| all.quantile(0.99)),
             max_ns: all.max_ns(),
         }
+    }
+}
+
+impl SettledRecord {
+    /// From the rounds of making and those of the sync after it; `None` with too few of them.
+    pub fn new(create: &[Seen], sync: &[Seen], seed: u64) -> Option<SettledRecord> {
+        let times = create.iter().zip(sync).map(|(create, sync)| {
+            let (make, settle) = (create.pass.last_done_ns as f64, sync.pass.last_done_ns as f64);
+            (create.pass.files as f64 * 1e9 / (make + settle), settle / (make + settle))
+        });
+        let (rates, shares): (Vec<f64>, Vec<f64>) = times.unzip();
+        Some(SettledRecord {
+            files_per_second: stats::bootstrap_median(&rates, seed, Unit::PerSecond)?,
+            sync_share: stats::bootstrap_median(&shares, seed, Unit::Ratio)?,
+        })
     }
 }
 
@@ -243,6 +298,41 @@ mod tests {
         let call = &phase.operations[0];
         assert_eq!((call.n, call.max_ns, call.mean.unwrap().value), (600, 1000, 1000.0));
         assert!(call.p99_ns.is_some());
+        // Every round has 200 calls that all took the same.
+        for (of, value) in [(&call.p50, 1000.0), (&call.p99, 1000.0), (&call.share, 1.0)] {
+            let estimate = of.unwrap();
+            assert_eq!((estimate.value, estimate.low, estimate.high, estimate.n), (value, value, value, 3));
+        }
+        assert_eq!(phase.calls_together.unwrap().value, 1000.0);
+    }
+
+    #[test]
+    fn percentiles_are_of_rounds_and_need_a_hundred_calls_in_each() {
+        let round = |fast: u64, slow: u64| {
+            let mut seen = seen(1_000_000_000, 0.0);
+            let mut times = Histogram::new();
+            times.record_many(1000, fast);
+            times.record_many(64_000, slow);
+            seen.pass.operations = vec![(Operation::Stat, times)];
+            seen
+        };
+        // Two calls of 100 are slow in the first round, none in the others: over all calls the 99th percentile would not
+        // show how far rounds are apart.
+        let phase =
+            PhaseRecord::new(Phase::Stat, None, 0.0, &[round(98, 2), round(100, 0), round(100, 0)], 1);
+        let p99 = phase.operations[0].p99.unwrap();
+        assert!(p99.value < 1100.0 && p99.high > 60_000.0, "{p99:?}");
+        let few = PhaseRecord::new(Phase::Stat, None, 0.0, &[round(50, 0), round(50, 0), round(50, 0)], 1);
+        assert_eq!((few.operations[0].p99, few.operations[0].p99_ns.is_some()), (None, true));
+    }
+
+    #[test]
+    fn made_and_settled_is_paired_within_rounds() {
+        let (create, sync) = ([seen(1_000_000_000, 0.0)], [seen(3_000_000_000, 0.0)]);
+        assert!(SettledRecord::new(&create, &sync, 1).is_none(), "one round");
+        let many = |seen: &Seen| vec![seen.clone(), seen.clone(), seen.clone()];
+        let settled = SettledRecord::new(&many(&create[0]), &many(&sync[0]), 1).unwrap();
+        assert_eq!((settled.files_per_second.value, settled.sync_share.value), (50.0, 0.75));
     }
 
     #[test]

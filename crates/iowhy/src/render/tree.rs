@@ -26,7 +26,8 @@ pub fn screen(record: &TreeRecord, width: usize) -> String {
     text.push_str(&calls(record));
     let _ = writeln!(
         text,
-        "{DIM}n = {} rounds; ± the longer arm of the 95 % interval of the median; p50, p99 over every call{DIM:#}",
+        "{DIM}n = {} rounds; ± the longer arm of the 95 % interval of the median over rounds, also of p50 and p99\n\
+         of each round's calls; slowest: of all calls of all rounds{DIM:#}",
         record.rounds
     );
     for said in said(record) {
@@ -186,46 +187,49 @@ fn calls(record: &TreeRecord) -> String {
             vec![
                 phase.phase.clone(),
                 call.id.clone(),
+                grouped(call.n),
                 shown(call.mean.as_ref()),
-                units::time(call.p50_ns as f64),
-                call.p99_ns.map_or_else(|| "-".to_owned(), |ns| units::time(ns as f64)),
+                shown(call.p50.as_ref()),
+                shown(call.p99.as_ref()),
                 units::time(call.max_ns as f64),
             ]
         })
         .collect();
-    let align = [Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
-    layout(&["phase", "call", "mean", "p50", "p99", "slowest"], &align, &rows)
+    let mut align = [Align::Right; 7];
+    align[..2].fill(Align::Left);
+    layout(&["phase", "call", "calls", "mean", "p50", "p99", "slowest"], &align, &rows)
 }
 
 /// What follows, in sentences.
 fn said(record: &TreeRecord) -> Vec<String> {
     let mut said = Vec::new();
     let find = |name: &str| record.phases.iter().find(|phase| phase.phase == name);
-    if let Some(read) = find("read") {
-        let means: Vec<(&str, f64)> =
-            read.operations.iter().filter_map(|call| Some((call.id.as_str(), call.mean?.value))).collect();
-        let all: f64 = means.iter().map(|(_, ns)| ns).sum();
-        if all > 0.0 {
-            let parts: Vec<String> =
-                means.iter().map(|(id, ns)| format!("{id} {:.0} %", ns / all * 100.0)).collect();
-            let names = match (read.state.as_deref(), read.state_verified) {
-                (Some("cold"), Some(true)) => {
-                    " Its data was cold; its name and inode were in the kernel's caches, which only root could empty, and \
-                     for the whole machine."
-                }
-                _ => "",
-            };
-            said.push(format!("Reading a file takes {}: {}.{names}", units::time(all), parts.join(", ")));
-        }
-    }
-    if let (Some(create), Some(sync)) = (find("create"), find("sync"))
-        && let (Some(make), Some(settle)) = (&create.last_done, &sync.last_done)
+    if let Some(read) = find("read")
+        && let Some(together) = &read.calls_together
     {
-        let whole = make.value + settle.value;
+        let parts: Vec<String> = read
+            .operations
+            .iter()
+            .filter_map(|call| Some(format!("{} {}", call.id, units::share(call.share.as_ref()?))))
+            .collect();
+        let names = match (read.state.as_deref(), read.state_verified) {
+            (Some("cold"), Some(true)) => {
+                " Its data was cold; its name and inode were in the kernel's caches, which only root could empty, and \
+                 for the whole machine."
+            }
+            _ => "",
+        };
         said.push(format!(
-            "Made and on the device: {} files/s; the sync is {:.0} % of that time.",
-            units::count_rate(create.files as f64 * 1e9 / whole).trim_end_matches("/s"),
-            settle.value / whole * 100.0
+            "Reading a file takes {}: {}.{names}",
+            units::estimate(together),
+            parts.join(", ")
+        ));
+    }
+    if let Some(settled) = &record.settled {
+        said.push(format!(
+            "Made and on the device: {} files; the sync is {} of that time.",
+            units::estimate(&settled.files_per_second),
+            units::share(&settled.sync_share)
         ));
     }
     said

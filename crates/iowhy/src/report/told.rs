@@ -182,13 +182,18 @@ pub(super) fn tree(record: &Value) -> Chapter {
         ]);
         for call in list(phase, "operations") {
             let ns = |key: &str| or_dash(number(call, key).map(units::time));
+            // Records of older versions know percentiles over all calls only, which have no interval.
+            let of_rounds = |key: &str, over_all: &str| match estimate(call, key) {
+                Some(estimate) => written(&estimate),
+                None => ns(over_all),
+            };
             calls.row([
                 name.to_owned(),
                 text(call, "id").to_owned(),
                 or_dash(estimate(call, "mean").as_ref().map(written)),
                 units::count(number(call, "n").unwrap_or(0.0) as u64),
-                ns("p50_ns"),
-                ns("p99_ns"),
+                of_rounds("p50", "p50_ns"),
+                of_rounds("p99", "p99_ns"),
                 ns("max_ns"),
             ]);
         }
@@ -280,7 +285,13 @@ pub(super) fn stripe(record: &Value) -> Chapter {
     for row in list(record, "proof") {
         proof.row([
             bytes(row, "interleave_bytes"),
-            text(row, "role").to_owned(),
+            match list(row, "left_out") {
+                [] => text(row, "role").to_owned(),
+                out => {
+                    let names: Vec<&str> = out.iter().filter_map(Value::as_str).collect();
+                    format!("{} {}", text(row, "role"), names.join(", "))
+                }
+            },
             or_dash(number(row, "predicted_bytes_per_second").map(units::rate_bytes)),
             or_dash(estimate(row, "throughput").as_ref().map(written)),
             or_dash(number(row, "error_percent").map(|v| format!("{v:+.1} %"))),

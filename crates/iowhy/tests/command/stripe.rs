@@ -167,7 +167,15 @@ fn lint_and_advise_refuse_what_cannot_be() {
         (vec!["advise", a, b, "--workload", load, "--budget", "10ms"], "--budget"),
         (vec!["advise", a, b, "--workload", load, "--runtime", "2s"], "--prove"),
         (vec!["advise", a, b, "--workload", load, "--prove=most"], "--prove=most"),
-        (vec!["advise", a, b, "--workload", "files=3,readers=2", "--prove"], "file system"),
+        (vec!["advise", a, b, "--workload", &format!("{load},think=1ms"), "--prove"], "pause"),
+        (
+            vec!["advise", a, b, "--workload", load, "--prove", "--set", "cache.bytes=1m"],
+            "--set cache.bytes=1m",
+        ),
+        (
+            vec!["advise", a, b, "--workload", load, "--destroy-data", "/no/such/disk"],
+            "names none of the disks",
+        ),
         (vec!["advise", a, b, "--workload", &format!("{load},write=10"), "--prove"], "only read"),
         (vec!["advise", a, b, "--trace", "/no/such/trace", "--budget", "1s"], "/no/such/trace"),
     ] {
@@ -215,4 +223,159 @@ fn advice_on_scripted_disks_is_exact_repeatable_and_proved() {
     let screen = iowhy(&[&args[..], &["--prove", "--runtime", "50ms"]].concat()).done().stdout;
     assert!(screen.contains("take turns of") && screen.contains("proof"), "{screen}");
     assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
+}
+
+/// A machine like `scripted` whose device takes `access_ns` for a request.
+fn slow_disk(directory: &Path, access_ns: u64) -> String {
+    let example = include_str!("../../../iowhy-probe/src/method/scripted/example.toml");
+    let slow = example.replace("per_call_ns = 60000.0", &format!("per_call_ns = {access_ns}.0"));
+    assert_ne!(slow, example);
+    let path = directory.join("slow.toml");
+    std::fs::write(&path, slow).unwrap();
+    format!("scripted:{}", text(&path))
+}
+
+/// Virtual time: two disks and one that takes five times as long. Each is simulated by its own curve, the slow one is named, and
+/// what leaving it out would give is simulated and measured: the same to a few per cent.
+#[test]
+fn the_straggler_is_named_and_leaving_it_out_is_proved() {
+    let directory = directory();
+    let slow = slow_disk(directory.path(), 1_000_000);
+    // Fewer readers than a false disk serves at once: its threads do not queue for each other.
+    let load = "readers=6,bytes=16k,size=256m,pattern=permuted,requests=300,method=direct";
+    let args = ["stripe", "advise", "scripted", &slow, "scripted", "--workload", load, "--budget", "1s"];
+    let more = ["--interleave", "16k..256k*4", "--prove", "--runtime", "250ms"];
+    let record = iowhy(&[&args[..], &more, &["--json", "-"]].concat()).done().json();
+    let (a, b, c) = (&record["members"][0], &record["members"][1], &record["members"][2]);
+    assert_eq!(a["simulated"], c["simulated"], "alike");
+    let access = |disk: &serde_json::Value| disk["simulated"]["read"]["access_ns"].as_f64().unwrap();
+    assert!(access(b) > 5.0 * access(a), "{} {}", access(a), access(b));
+    let straggler = &record["pick"]["straggler"];
+    assert_eq!(straggler["name"].as_str(), Some(slow.as_str()));
+    assert!(straggler["load"].as_f64() > straggler["load_of_others"].as_f64(), "{straggler}");
+    assert_eq!(straggler["without"]["left_out"], serde_json::json!([slow]));
+    let gain = straggler["gain_without"].as_f64().unwrap();
+    assert!(gain > 1.5, "{straggler}");
+    // Fewer disks are the fastest of them.
+    let by_disks = record["by_disks"].as_array().unwrap();
+    let outs: Vec<usize> =
+        by_disks.iter().map(|point| point["left_out"].as_array().map_or(0, Vec::len)).collect();
+    assert_eq!(outs, [2, 1, 0]);
+    assert!(by_disks[0]["left_out"].as_array().unwrap().contains(&slow.as_str().into()), "{}", by_disks[0]);
+    let proof = record["proof"].as_array().unwrap();
+    let without = proof.iter().find(|proof| proof["role"] == "without").unwrap();
+    assert_eq!(without["members"].as_array().unwrap().len(), 2);
+    let measured = without["of_fastest"]["value"].as_f64().unwrap();
+    assert!((measured / gain - 1.0).abs() < 0.15, "simulated {gain}, measured {measured}");
+    for proof in proof {
+        assert!(proof["error_percent"].as_f64().unwrap().abs() < 15.0, "{}", proof["error_percent"]);
+    }
+    let screen = iowhy(&[&args[..], &more].concat()).done().stdout;
+    assert!(screen.contains("straggler: ") && screen.contains("without disk 2"), "{screen}");
+}
+
+/// Virtual time: small files and traces are carried out request by request, where the simulated layout puts them: nothing is
+/// lost, and what was simulated is what is measured.
+#[test]
+fn small_files_and_traces_are_proved_request_by_request() {
+    let directory = directory();
+    let trace = directory.path().join("t.csv");
+    // Device, operation, offset, length, microseconds: 400 requests, one every 500 us.
+    let lines: String = (0..400u64)
+        .map(|n| {
+            format!(
+                "7,{},{},{},{}\n",
+                if n % 8 == 7 { "W" } else { "R" },
+                n * 7919 % 1000 * 65_536,
+                65_536,
+                n * 500
+            )
+        })
+        .collect();
+    std::fs::write(&trace, lines).unwrap();
+    let trace = text(&trace);
+    let advise = |load: &[&str]| {
+        let args = ["stripe", "advise", "scripted", "scripted", "scripted", "--budget", "1s"];
+        let more = ["--interleave", "4k,64k,1m", "--prove=all", "--runtime", "100ms", "--json", "-"];
+        iowhy(&[&args[..], load, &more].concat()).done().json()
+    };
+    let files = "readers=4,files=50,sizes=930:3030:6102,dirs=10,population=4000";
+    for (load, open) in [
+        (vec!["--workload", files], false),
+        (vec!["--workload", files, "--set", "layout.kind=ffs"], false),
+        (vec!["--workload", "readers=3,bytes=64k,size=32m,pattern=sequential,own=yes,requests=60"], false),
+        (vec!["--workload", "readers=3,bytes=64k,size=96m,pattern=permuted,requests=600,rate=4000"], true),
+        (vec!["--trace", trace, "--closed", "4"], false),
+        (vec!["--trace", trace], true),
+    ] {
+        let record = advise(&load);
+        assert_eq!(record["judged_by"], if open { "latency" } else { "time" }, "{load:?}");
+        let proof = record["proof"].as_array().unwrap();
+        assert_eq!(proof.len(), 3, "{load:?}");
+        let mut requests = Vec::new();
+        for proof in proof {
+            let samples = proof["samples"].as_array().unwrap();
+            let of =
+                |key: &str| samples.iter().map(|sample| sample[key].as_u64().unwrap()).collect::<Vec<u64>>();
+            let members = proof["members"].as_array().unwrap();
+            let sent: u64 = members.iter().map(|member| member["bytes"].as_u64().unwrap()).sum();
+            assert_eq!(sent, of("claimed_bytes").iter().sum::<u64>(), "{load:?}");
+            assert!(
+                of("requests").windows(2).all(|pair| pair[0] == pair[1]),
+                "every round makes the same: {proof}"
+            );
+            requests.push(of("requests")[0]);
+            let error = proof["error_percent"].as_f64().unwrap();
+            assert!(error.abs() < 25.0, "{load:?} {}: {error}", proof["interleave_bytes"]);
+            assert_eq!(proof["latency"].is_object(), open, "{load:?}");
+        }
+        assert!(
+            requests[0] >= 16 && requests.iter().all(|count| *count == requests[0]),
+            "{load:?} {requests:?}"
+        );
+        let said = record["warnings"].to_string();
+        assert!(!said.contains("writes-as-reads"), "false disks may be written to: {said}");
+    }
+    let screen =
+        iowhy(&["stripe", "advise", "scripted", "scripted", "--trace", trace, "--budget", "1s", "--prove"]);
+    let screen = screen.done().stdout;
+    assert!(screen.contains("mean latency") && screen.contains("proof"), "{screen}");
+    assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
+}
+
+/// Writes are measured and carried out in scratch files of ours; files of the user's stay as they are, and it is said.
+#[test]
+fn writes_go_to_scratch_files_and_never_to_files_of_the_users() {
+    let directory = directory();
+    let load = "readers=2,bytes=16k,size=4m,pattern=permuted,requests=100,write=50,method=direct";
+    let more = ["--workload", load, "--budget", "1s", "--interleave", "16k,64k", "--json", "-"];
+    let own = text(directory.path());
+    let args = ["stripe", "advise", own, own, "--size", "8m", "--prove", "--runtime", "100ms"];
+    let record = iowhy(&[&args[..], &more].concat()).measured().json();
+    let measured = record["members"][0]["write_curve"].is_object();
+    let said = record["warnings"].to_string();
+    assert_ne!(measured, said.contains("reads-stand-in-for-writes"), "{said}");
+    if measured {
+        let points = record["members"][1]["points"].as_array().unwrap();
+        assert_eq!(points.iter().filter(|point| point["write"] == true).count(), points.len() / 2);
+        assert!(record["members"][0]["simulated"]["write"].is_object());
+    }
+    assert!(
+        record["proof"].as_array().unwrap().iter().all(|proof| proof["failure"].is_null()),
+        "{}",
+        record["proof"]
+    );
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left");
+
+    let names = members(directory.path(), 2);
+    let (a, b) = (names[0].as_str(), names[1].as_str());
+    let before: Vec<Vec<u8>> = names.iter().map(|name| std::fs::read(name).unwrap()).collect();
+    let small = "readers=2,bytes=16k,size=1m,pattern=permuted,requests=50,write=50,method=direct";
+    let args = ["stripe", "advise", a, b, "--workload", small, "--budget", "1s", "--interleave", "16k,64k"];
+    let record = iowhy(&[&args[..], &["--json", "-"]].concat()).measured().json();
+    assert!(record["members"][0]["write_curve"].is_null());
+    let said = record["warnings"].to_string();
+    assert!(said.contains("reads-stand-in-for-writes") && said.contains("--destroy-data"), "{said}");
+    let after: Vec<Vec<u8>> = names.iter().map(|name| std::fs::read(name).unwrap()).collect();
+    assert!(before == after, "files of the user's are only read");
 }

@@ -18,8 +18,9 @@ use rustix::io::Errno;
 use super::{at_member, count};
 use crate::access::{Access, Completion, Failure, Request, Sent};
 use crate::buffer::Buffer;
+use crate::method::uring::reap::Reaps;
 use crate::method::uring::ring::{Mode, Ring};
-use crate::method::uring::{Named, Plan, cannot_enter, ended_badly, entry, register_memory, slots};
+use crate::method::uring::{Named, Plan, ended_badly, entry, register_memory, slots};
 use crate::target::How;
 use crate::target::stripe;
 
@@ -51,6 +52,8 @@ pub(super) fn open(workload: &Workload, stripe: &Arc<stripe::Striped>) -> Result
 /// What is known of the request in a slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
+    /// Where the request begins on the stripe.
+    offset: u64,
     /// Parts that have not ended.
     pending: usize,
     arrived_bytes: usize,
@@ -131,8 +134,21 @@ impl Striped {
             unsafe { register_memory(&striped.ring, &mut striped.memory, &mut striped.dropped) };
         Ok(striped)
     }
+}
 
-    /// Takes everything out of the completion queue. Parts that failed count as ended; the first failure is returned.
+impl Reaps for Striped {
+    fn ring(&mut self) -> &mut Ring {
+        &mut self.ring
+    }
+
+    fn held(&self) -> usize {
+        self.entries_in_flight
+    }
+
+    fn first_offset(&self) -> u64 {
+        self.slots.iter().find(|slot| slot.pending > 0).map_or(0, |slot| slot.offset)
+    }
+
     fn drain(&mut self, mut ended: impl FnMut(Completion)) -> Result<(), Failure> {
         let members = self.map.members();
         let mut failure = None;
@@ -162,25 +178,6 @@ impl Striped {
         }
         failure.map_or(Ok(()), Err)
     }
-
-    /// Enters the kernel until `wanted` requests have ended. The first entry also submits.
-    fn collect(&mut self, wanted: usize, mut ended: impl FnMut(Completion)) -> Result<(), Failure> {
-        let mut missing = wanted;
-        loop {
-            let polls = wanted == 0 && self.entries_in_flight > 0;
-            if polls || self.ring.has_queued() || self.ring.completions().len() < missing {
-                // As many parts as requests are missing must still end, and often more.
-                self.ring.enter(missing).map_err(|errno| cannot_enter(0, errno))?;
-            }
-            self.drain(|completion| {
-                missing = missing.saturating_sub(1);
-                ended(completion);
-            })?;
-            if missing == 0 && !self.ring.has_queued() {
-                return Ok(());
-            }
-        }
-    }
 }
 
 impl Access for Striped {
@@ -200,7 +197,7 @@ impl Access for Striped {
         if self.parts.is_empty() {
             return Err(refuse(Errno::INVAL));
         }
-        self.slots[slot] = Slot::default();
+        self.slots[slot] = Slot { offset: request.offset, ..Slot::default() };
         self.requests_in_flight += 1;
         let mut memory = self.memory.as_mut_ptr().wrapping_add(slot * self.stride_bytes);
         for part in &self.parts {
@@ -267,13 +264,9 @@ impl Access for Striped {
 impl Drop for Striped {
     fn drop(&mut self) {
         self.entries_in_flight -= (self.ring.forget_queued() as usize).min(self.entries_in_flight);
-        while self.entries_in_flight > 0 {
-            if self.ring.enter(1).is_err() {
-                // The kernel may still write into the slots: better to lose the memory than to hand it out again.
-                return;
-            }
-            // How the requests ended no longer matters to anybody.
-            let _ = self.drain(|_| {});
+        if !self.see_out() {
+            // The kernel may still write into the slots: better to lose the memory than to hand it out again.
+            return;
         }
         if self.registered_memory {
             let _ = self.ring.submitter().unregister_buffers();

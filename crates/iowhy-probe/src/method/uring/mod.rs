@@ -9,6 +9,7 @@
 //! `submit`; taken from after the system call that submitted it, it would be 50 ns for a copy of 4 KiB. The slots'
 //! memory outlives every request the kernel holds, on every path out.
 
+pub(in crate::method) mod reap;
 pub(in crate::method) mod ring;
 
 use std::mem::ManuallyDrop;
@@ -20,6 +21,7 @@ use iowhy_core::workload::{CacheState, Method, Workload};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
+use self::reap::Reaps;
 use self::ring::{Mode, Ring};
 use crate::access::{Access, Completion, Failure, Request};
 use crate::buffer::Buffer;
@@ -159,11 +161,6 @@ pub(in crate::method) fn slots(
     Ok((memory, stride_bytes))
 }
 
-/// The failure of the system call that submits and waits.
-pub(in crate::method) fn cannot_enter(offset: u64, errno: Errno) -> Failure {
-    Failure::Io { call: "io_uring_enter", offset, errno }
-}
-
 /// The failure of one entry, by the negative number it ended with.
 pub(in crate::method) fn ended_badly(write: bool, offset: u64, result: i32) -> Failure {
     let call = if write { "io_uring write" } else { "io_uring read" };
@@ -277,8 +274,21 @@ impl Uring {
         };
         entry(file, memory, self.registered_memory, request).user_data(slot as u64)
     }
+}
 
-    /// Takes everything out of the completion queue. Requests that failed are counted as ended; the first is returned.
+impl Reaps for Uring {
+    fn ring(&mut self) -> &mut Ring {
+        &mut self.ring
+    }
+
+    fn held(&self) -> usize {
+        self.in_flight
+    }
+
+    fn first_offset(&self) -> u64 {
+        self.slots.iter().find(|slot| slot.in_flight).map_or(0, |slot| slot.offset)
+    }
+
     #[inline]
     fn drain(&mut self, mut ended: impl FnMut(Completion)) -> Result<(), Failure> {
         let mut failure = None;
@@ -300,30 +310,6 @@ impl Uring {
             }
         }
         failure.map_or(Ok(()), Err)
-    }
-
-    /// Enters the kernel until `wanted` requests have ended, handing each to `ended`. The first entry also submits.
-    #[inline]
-    fn collect(&mut self, wanted: usize, mut ended: impl FnMut(Completion)) -> Result<(), Failure> {
-        let mut missing = wanted;
-        loop {
-            // A caller that wants nothing yet still asks what has ended: with DEFER_TASKRUN nothing ends unless the
-            // kernel is entered.
-            let polls = wanted == 0 && self.in_flight > 0;
-            if polls || self.ring.has_queued() || self.ring.completions().len() < missing {
-                self.ring.enter(missing).map_err(|errno| {
-                    let offset = self.slots.iter().find(|slot| slot.in_flight).map_or(0, |slot| slot.offset);
-                    cannot_enter(offset, errno)
-                })?;
-            }
-            self.drain(|completion| {
-                missing = missing.saturating_sub(1);
-                ended(completion);
-            })?;
-            if missing == 0 && !self.ring.has_queued() {
-                return Ok(());
-            }
-        }
     }
 }
 
@@ -378,13 +364,9 @@ impl Access for Uring {
 impl Drop for Uring {
     fn drop(&mut self) {
         self.in_flight -= self.ring.forget_queued() as usize;
-        while self.in_flight > 0 {
-            if self.ring.enter(1).is_err() {
-                // The kernel may still write into the slots: better to lose the memory than to hand it out again.
-                return;
-            }
-            // How the requests ended no longer matters to anybody.
-            let _ = self.drain(|_| ());
+        if !self.see_out() {
+            // The kernel may still write into the slots: better to lose the memory than to hand it out again.
+            return;
         }
         // Closing the ring would do both, but later and in the background: the locked-memory account would still be
         // charged when the next ring opens, and the file's device could not be unmounted.

@@ -164,6 +164,7 @@ pub(super) fn cell_of<'a>(key: String, arms: Vec<(Workload, &'a Target)>) -> Cel
             wall: Duration::from_millis(10),
             requests_per_thread: if once { blocks.max(1) } else { u64::MAX },
         },
+        listed: None,
     }
 }
 

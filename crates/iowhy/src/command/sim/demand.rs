@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::request::Request;
+use iowhy_core::request::{Op, Request};
 use iowhy_core::units::counted;
 use iowhy_core::warning::Warning;
 use iowhy_sim::laws;
 use iowhy_sim::machine::Machine;
 use iowhy_sim::outcome::Outcome;
-use iowhy_sim::workload::{Load, Method, Workload};
+use iowhy_sim::places::{Placed, places};
+use iowhy_sim::workload::{Load, Method, What, Workload};
 use iowhy_trace::{Format, Options, Trace};
 
 use super::read_text;
@@ -79,6 +80,59 @@ impl Demand {
         match self {
             Demand::Workload(workload, _) => Some(workload),
             Demand::Trace { .. } => None,
+        }
+    }
+
+    /// Whether requests come at their own times, whatever is still under way.
+    pub(in crate::command) fn is_open(&self) -> bool {
+        match self {
+            Demand::Workload(workload, _) => workload.rate > 0.0,
+            Demand::Trace { closed, .. } => closed.is_none(),
+        }
+    }
+
+    /// Whether any of its first so many requests writes.
+    ///
+    /// # Errors
+    /// As opening and reading a trace.
+    pub(in crate::command) fn writes(&self, first: u64) -> Result<bool, Problem> {
+        match self {
+            Demand::Workload(workload, _) => {
+                Ok(matches!(workload.what, What::Region { write_percent: 1.., .. }))
+            }
+            Demand::Trace { path, options, most, .. } => {
+                Ok(Feed::open(path, options, first.min(*most))?.any(|request| request.op == Op::Write))
+            }
+        }
+    }
+
+    /// Clients of a closed load, each with one request at a time; `None` where requests come at their own times.
+    pub(in crate::command) fn clients(&self) -> Option<u32> {
+        match self {
+            _ if self.is_open() => None,
+            Demand::Workload(workload, _) => Some(workload.clients),
+            Demand::Trace { closed, .. } => *closed,
+        }
+    }
+
+    /// Where the first so many of its requests go on a machine. A trace is in its own order, whoever takes its next request.
+    ///
+    /// # Errors
+    /// What the machine or the trace refuse.
+    pub(in crate::command) fn places(
+        &self,
+        machine: &Machine,
+        seed: u64,
+        first: u64,
+    ) -> Result<Placed, Problem> {
+        match self {
+            Demand::Workload(workload, _) => places(machine, workload.load(seed), first),
+            Demand::Trace { path, options, most, .. } => {
+                let mut feed = Feed::open(path, options, first.min(*most))?;
+                let placed = places(machine, Load::replay(&mut feed), first)?;
+                feed.close(&mut Vec::new())?;
+                Ok(placed)
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use iowhy_probe::volume;
 use crate::cli::{OutputArgs, StripeLintArgs};
 use crate::command::Ending;
 use crate::output::{self, Outputs};
-use crate::record::stripe::{LintRecord, PlacesRecord};
+use crate::record::stripe::{FilePartRecord, LintRecord, PlacesRecord};
 use crate::render;
 
 /// Requests that are looked at when nobody says which.
@@ -50,6 +50,7 @@ pub(super) fn run(args: &StripeLintArgs, options: &OutputArgs) -> Result<Ending,
     }
     let mut record = LintRecord::new(subject.words, subject.volume, subject.warnings);
     record.places = Some(PlacesRecord::of(&subject.places));
+    record.file_parts = subject.file_parts;
     if let Some(stripe) = subject.stripe {
         record.lint = striping::lint(stripe, &subject.places, &sizes, subject.makable);
     }
@@ -62,6 +63,7 @@ pub(super) fn run(args: &StripeLintArgs, options: &OutputArgs) -> Result<Ending,
 struct Subject {
     words: String,
     volume: Option<Volume>,
+    file_parts: Vec<FilePartRecord>,
     stripe: Option<Stripe>,
     places: Places,
     makable: Makable,
@@ -95,6 +97,8 @@ fn of_path(args: &StripeLintArgs, path: &Path) -> Result<Subject, Problem> {
     }
     let mut places = places_of(found.geometry);
     places.start_bytes = found.start_bytes;
+    let part = |part: volume::FilePart| FilePartRecord { device: part.device, bytes: part.bytes };
+    let file_parts = found.file_parts.into_iter().map(part).collect();
     let volume = found.volume;
     if let Some(lack) = volume.as_ref().and_then(|volume| volume.lack.clone()) {
         warnings.push(Warning::new("not-a-plain-stripe", lack));
@@ -126,7 +130,7 @@ fn of_path(args: &StripeLintArgs, path: &Path) -> Result<Subject, Problem> {
         );
     }
     let makable = volume.as_ref().map_or(Makable::ANY, |volume| makable(volume.kind));
-    Ok(Subject { words, volume, stripe, places, makable, warnings })
+    Ok(Subject { words, volume, file_parts, stripe, places, makable, warnings })
 }
 
 /// A stripe that is only described.
@@ -199,6 +203,7 @@ fn of_numbers(args: &StripeLintArgs) -> Result<Subject, Problem> {
     Ok(Subject {
         words,
         volume: None,
+        file_parts: Vec::new(),
         stripe: Some(stripe),
         places,
         makable: Makable::ANY,

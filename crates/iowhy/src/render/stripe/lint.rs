@@ -24,6 +24,14 @@ pub fn screen(record: &LintRecord, width: usize) -> String {
     if let Some(volume) = &record.volume {
         text.push_str(&wrap(&found(volume), width, "  ", "  "));
     }
+    if !record.file_parts.is_empty() {
+        let parts: Vec<String> = record
+            .file_parts
+            .iter()
+            .map(|part| format!("{} on {}", Bytes(part.bytes), part.device))
+            .collect();
+        text.push_str(&wrap(&format!("this file: {}", parts.join(", ")), width, "  ", "  "));
+    }
     if let Some(places) = &record.places
         && places.group_bytes > 0
     {

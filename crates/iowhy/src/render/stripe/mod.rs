@@ -2,6 +2,7 @@
 
 mod advice;
 mod lint;
+mod proof;
 
 pub use advice::screen as advice_screen;
 pub use lint::screen as lint_screen;

@@ -15,7 +15,7 @@ use iowhy_explain::classic::published::{Experiment, Table};
 use iowhy_explain::classic::splits::{Fits, Spread, fits};
 use iowhy_probe::access::Request;
 use iowhy_probe::interrupt;
-use iowhy_probe::replay;
+use iowhy_probe::pass;
 use iowhy_probe::target::Target;
 use iowhy_sim::device;
 use iowhy_sim::machine::{Machine, Value};
@@ -214,7 +214,7 @@ impl<'a> Arm<'a> {
 
     /// One pass.
     fn pass(&mut self, workload: &Workload, lists: &[Vec<Request>], round: u32, start_ns: u64) {
-        let told = match replay::run(workload, self.target, lists, PATIENCE) {
+        let told = match pass::run(workload, self.target, lists, PATIENCE) {
             Ok(told) => told,
             Err(problem) => {
                 self.run.failure = Some(problem.to_string());
@@ -244,7 +244,7 @@ fn trial(arms: &[Arm<'_>], workload: &Workload, budget: Duration) -> Result<Resu
     let mut took_ns = 0;
     // The first pass also pays for what is touched for the first time.
     for _ in 0..2 {
-        let told = replay::run(workload, arm.target, &lists, TRIAL_PATIENCE)?;
+        let told = pass::run(workload, arm.target, &lists, TRIAL_PATIENCE)?;
         if let Some(failure) = told.failure {
             return Ok(Err(failure));
         }

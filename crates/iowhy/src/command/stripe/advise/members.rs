@@ -1,5 +1,5 @@
-//! The members of a stripe to be: found, and measured one by one and all together. Nothing is ever written to a disk of the
-//! user's.
+//! The members of a stripe to be: found, and measured one by one and all together. A disk of the user's is only written to
+//! where `--destroy-data` names it; what may not enter: what the figures mean for a stripe (`curves`).
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,10 +9,9 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
 use iowhy_core::service::ServiceCurve;
-use iowhy_core::stats;
 use iowhy_core::units;
 use iowhy_core::warning::Warning;
-use iowhy_core::workload::{CacheState, Method, Workload};
+use iowhy_core::workload::{CacheState, Direction, Method, Workload};
 use iowhy_explain::striping::curve::{self, Point};
 use iowhy_explain::summary;
 use iowhy_probe::campaign::{self, Cell, Effort};
@@ -32,87 +31,89 @@ const ROUNDS: u32 = 4;
 /// against that, unless the user sets the time.
 const THROTTLED_SLICE: Duration = Duration::from_millis(600);
 const LEAST_SLICE: Duration = Duration::from_millis(20);
-/// Sizes, depth, and whether in order.
-const CELLS: [(u64, usize, bool); 6] = [
-    (4 << 10, 1, false),
-    (64 << 10, 1, false),
-    (256 << 10, 1, false),
-    (1 << 20, 1, false),
-    (4 << 10, 16, false),
-    (64 << 10, 1, true),
+/// What is measured of each disk.
+const SHAPES: [Shape; 6] = [
+    Shape::by_chance(4 << 10, 1),
+    Shape::by_chance(64 << 10, 1),
+    Shape::by_chance(256 << 10, 1),
+    Shape::by_chance(1 << 20, 1),
+    Shape::by_chance(4 << 10, 16),
+    Shape { sequential: true, ..Shape::by_chance(64 << 10, 1) },
 ];
-/// All members together: size and depth for each.
-const TOGETHER: (u64, usize) = (256 << 10, 4);
+/// All members together.
+const TOGETHER: Shape = Shape::by_chance(256 << 10, 4);
 /// Members that together reach less than this share of the sum of each alone share something.
 const ADDS_UP: f64 = 0.9;
 const MOST_DISKS: usize = 64;
 
+/// One kind of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Bytes.
+    pub(crate) bytes: u64,
+    /// In flight.
+    pub(crate) depth: usize,
+    /// In order, and not by chance.
+    pub(crate) sequential: bool,
+    /// Writes.
+    pub(crate) write: bool,
+}
+
+impl Shape {
+    const fn by_chance(bytes: u64, depth: usize) -> Shape {
+        Shape { bytes, depth, sequential: false, write: false }
+    }
+
+    /// As a point to fit, of requests that take so long each.
+    pub(super) fn point(self, ns: f64) -> Point {
+        Point { bytes: self.bytes, depth: self.depth as u64, sequential: self.sequential, ns }
+    }
+
+    fn key(self) -> String {
+        let order = if self.sequential { "seq" } else { "chance" };
+        format!("{}-d{}-{order}-{}", self.bytes, self.depth, if self.write { "write" } else { "read" })
+    }
+}
+
 /// What is known of one member.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
-    /// Its curve; `None` when too little was measured.
-    pub(crate) curve: Option<ServiceCurve>,
-    /// What it was fitted to, with intervals: bytes, depth, in order, time for each request at that rate.
-    pub(crate) points: Vec<(u64, u64, bool, Estimate)>,
+    /// The curve of its reads; `None` when too little was measured.
+    pub(crate) read: Option<ServiceCurve>,
+    /// The curve of its writes; `None` where they were not measured.
+    pub(crate) write: Option<ServiceCurve>,
+    /// What they were fitted to, with intervals: time for each request at the rate that was reached.
+    pub(crate) points: Vec<(Shape, Estimate)>,
+    /// What one of ten of the smallest requests by chance took at most, nanoseconds: where a limit holds the others back, that is
+    /// what a request takes which nothing holds back.
+    pub(crate) unhindered_ns: Option<f64>,
     /// Why a cell failed.
     pub(crate) failure: Option<String>,
 }
 
 impl Measured {
-    /// Its points, for the fit.
-    fn plain(&self) -> Vec<Point> {
-        let plain = |(bytes, depth, sequential, ns): &(u64, u64, bool, Estimate)| Point {
-            bytes: *bytes,
-            depth: *depth,
-            sequential: *sequential,
-            ns: ns.value,
-        };
-        self.points.iter().map(plain).collect()
+    /// Its points of one direction, for the fit.
+    fn of(&self, write: bool) -> Vec<Point> {
+        let own = self.points.iter().filter(|(shape, _)| shape.write == write);
+        own.map(|(shape, ns)| shape.point(ns.value)).collect()
     }
-
-    /// How much longer than the others it takes: the median over its points of their times against the pooled ones.
-    pub(super) fn slowness(&self, pooled: &[Point]) -> f64 {
-        let ratio = |own: &Point| Some(own.ns / pooled.iter().find(|point| alike(own, point))?.ns);
-        let ratios: Vec<f64> = self.plain().iter().filter_map(ratio).collect();
-        stats::median(&ratios).unwrap_or(1.0)
-    }
-}
-
-/// Whether two points are of the same request.
-fn alike(a: &Point, b: &Point) -> bool {
-    (a.bytes, a.depth, a.sequential) == (b.bytes, b.depth, b.sequential)
-}
-
-/// The medians over members of each request that all of them made.
-fn pooled(members: &[Measured]) -> Vec<Point> {
-    let all: Vec<Vec<Point>> = members.iter().map(Measured::plain).collect();
-    let Some(first) = all.first() else { return Vec::new() };
-    let of_all = |point: &Point| {
-        let times: Option<Vec<f64>> =
-            all.iter().map(|points| Some(points.iter().find(|other| alike(point, other))?.ns)).collect();
-        Some(Point { ns: stats::median(&times?)?, ..*point })
-    };
-    first.iter().filter_map(of_all).collect()
 }
 
 /// What measuring brought.
 pub(super) struct Outcome {
     pub(super) members: Vec<Measured>,
-    /// The medians over members.
-    pub(super) pooled: Vec<Point>,
-    /// What was fitted to them.
-    pub(super) pooled_curve: Option<ServiceCurve>,
     /// Whether a control group throttles one of them.
     pub(super) throttled: bool,
     pub(super) warnings: Vec<Warning>,
 }
 
-/// Finds or makes the members.
+/// Finds or makes the members; those that `destroy` names may be written to.
 ///
 /// # Errors
-/// What one of them refuses; the same one twice; fewer than two.
+/// What one of them refuses; the same one twice; fewer than two; a permission that names none of them.
 pub(super) fn resolve(
     names: &[String],
+    destroy: &[String],
     scratch_bytes: u64,
     progress: &Progress,
 ) -> Result<Vec<Target>, Problem> {
@@ -123,14 +124,23 @@ pub(super) fn resolve(
         ))
         .hint("name them one after the other: `iowhy stripe advise /dev/sdb /dev/sdc --workload ...`"));
     }
-    let needs =
-        Needs { scratch_bytes: scratch_bytes.div_ceil(names.len() as u64), write: false, destroy_data: None };
+    if let Some(stranger) = destroy.iter().find(|name| !names.contains(name)) {
+        return Err(Problem::refused(format!("`--destroy-data {stranger}` names none of the disks")).hint(
+            "give a disk's name exactly as it stands among the disks, once for each that may be written to",
+        ));
+    }
     let mut members: Vec<Target> = Vec::new();
     for name in names {
         if name.starts_with("stripe:") || (name.contains(',') && !Path::new(name).exists()) {
             return Err(Problem::refused(format!("`{name}` is not one disk"))
                 .hint("name the members one after the other, with blanks between"));
         }
+        let permitted = destroy.contains(name);
+        let needs = Needs {
+            scratch_bytes: scratch_bytes.div_ceil(names.len() as u64),
+            write: permitted,
+            destroy_data: permitted.then(|| name.clone()),
+        };
         let member = shared::resolve(name, &needs, progress)?;
         stripe::check_member("stripe advise", &member, &members, stripe::SECTOR_BYTES)?;
         members.push(member);
@@ -138,12 +148,14 @@ pub(super) fn resolve(
     Ok(members)
 }
 
-/// Measures every member alone, and all together.
+/// Measures every member alone, and all together; also what they take for writes, if that is wanted and they all may be
+/// written to past the cache.
 ///
 /// # Errors
 /// A budget that is none.
 pub(super) fn measure(
     disks: &[Target],
+    writes: bool,
     args: &StripeAdviseArgs,
     progress: &Progress,
 ) -> Result<Outcome, Problem> {
@@ -156,19 +168,21 @@ pub(super) fn measure(
             .hint("for example `--budget 30s`"));
     }
     let mut cells: Vec<Cell<'_>> = Vec::new();
-    let mut of: Vec<(usize, (u64, usize, bool))> = Vec::new();
+    let mut of: Vec<(usize, Shape)> = Vec::new();
+    let directions: &[bool] =
+        if writes && disks.iter().all(writes_can_be_measured) { &[false, true] } else { &[false] };
     for (index, disk) in disks.iter().enumerate() {
-        for shape in CELLS {
+        for shape in directions.iter().flat_map(|write| SHAPES.map(|shape| Shape { write: *write, ..shape }))
+        {
             if let Some(workload) = workload(disk, shape, args.seed) {
-                cells.push(cell(format!("{}-{index}", key(shape)), vec![(workload, disk)]));
+                cells.push(cell(format!("{}-{index}", shape.key()), vec![(workload, disk)]));
                 of.push((index, shape));
             }
         }
     }
     let alone = cells.len();
-    let (bytes, depth) = TOGETHER;
     let each: Option<Vec<_>> =
-        disks.iter().map(|disk| Some((workload(disk, (bytes, depth, false), args.seed)?, disk))).collect();
+        disks.iter().map(|disk| Some((workload(disk, TOGETHER, args.seed)?, disk))).collect();
     if let Some(arms) = each {
         for (index, arm) in arms.iter().enumerate() {
             cells.push(cell(format!("one-{index}"), vec![arm.clone()]));
@@ -190,26 +204,32 @@ pub(super) fn measure(
     };
     let outcome =
         campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining, "measuring the disks"));
-    let mut members: Vec<Measured> =
-        disks.iter().map(|_| Measured { curve: None, points: Vec::new(), failure: None }).collect();
+    let mut members: Vec<Measured> = vec![Measured::default(); disks.len()];
     for ((index, shape), runs) in of.iter().zip(&outcome.cells) {
         let Some(run) = runs.first() else { continue };
         let member = &mut members[*index];
         if let Some(ns) = ns_per_request(run, args.seed) {
-            member.points.push((shape.0, shape.1 as u64, shape.2, ns));
+            member.points.push((*shape, ns));
+        }
+        if *shape == SHAPES[0] && !run.latency.is_empty() {
+            member.unhindered_ns = Some(run.latency.quantile(0.1) as f64);
         }
         member.failure = member.failure.take().or_else(|| run.failure.clone());
     }
     for (member, disk) in members.iter_mut().zip(disks) {
-        let points = member.plain();
         if member.failure.is_none() {
-            member.curve = curve::fit(&points, disk.facts.size_bytes);
+            member.read = curve::fit(&member.of(false), disk.facts.size_bytes);
+            member.write = curve::fit(&member.of(true), disk.facts.size_bytes);
         }
     }
     let warnings = together(&outcome.cells[alone..], disks.len(), args.seed).into_iter().collect();
-    let pooled = pooled(&members);
-    let pooled_curve = curve::fit(&pooled, disks.iter().map(|disk| disk.facts.size_bytes).min().unwrap_or(0));
-    Ok(Outcome { members, pooled, pooled_curve, throttled, warnings })
+    Ok(Outcome { members, throttled, warnings })
+}
+
+/// Whether writes to it may be measured: it may be written to, and past the cache.
+pub(super) fn writes_can_be_measured(disk: &Target) -> bool {
+    let direct = disk.facts.direct_supported != Some(false) && !disk.facts.memory_backed;
+    disk.writable() && (direct || disk.script().is_some())
 }
 
 /// Whether the members together are slower than their sum.
@@ -231,12 +251,9 @@ fn together(cells: &[Vec<CellRun>], disks: usize, seed: u64) -> Option<Warning> 
     })
 }
 
-fn key((bytes, depth, sequential): (u64, usize, bool)) -> String {
-    format!("{bytes}-d{depth}-{}", if sequential { "seq" } else { "chance" })
-}
-
 /// One cell of a member; `None` where it cannot do it: memory, or a member smaller than the request.
-fn workload(disk: &Target, (bytes, depth, sequential): (u64, usize, bool), seed: u64) -> Option<Workload> {
+fn workload(disk: &Target, shape: Shape, seed: u64) -> Option<Workload> {
+    let Shape { bytes, depth, sequential, write } = shape;
     let direct = disk.facts.direct_supported != Some(false) && !disk.facts.memory_backed;
     let state = match (direct, disk.facts.memory_backed) {
         (true, _) => CacheState::Direct,
@@ -256,6 +273,7 @@ fn workload(disk: &Target, (bytes, depth, sequential): (u64, usize, bool), seed:
     workload.pattern = if sequential { Pattern::Sequential } else { Pattern::Permuted };
     workload.depth = depth;
     workload.seed = seed;
+    workload.direction = if write { Direction::Write } else { Direction::Read };
     (workload.blocks() >= depth as u64).then_some(workload)
 }
 
@@ -263,7 +281,7 @@ fn cell<'a>(key: String, arms: Vec<(Workload, &'a Target)>) -> Cell<'a> {
     let once = arms.iter().any(|(workload, _)| workload.state == CacheState::Cold);
     let blocks = arms.iter().map(|(workload, _)| workload.blocks()).min().unwrap_or(1);
     let bounds = Bounds { wall: Duration::ZERO, requests_per_thread: if once { blocks } else { u64::MAX } };
-    Cell { key, arms, bounds }
+    Cell { key, arms, bounds, listed: None }
 }
 
 /// Time for each request at the rate that was reached.

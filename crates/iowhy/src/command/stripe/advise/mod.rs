@@ -1,9 +1,12 @@
 //! `iowhy stripe advise`: measures the disks, simulates the workload on stripes of them, recommends an interleave, and
 //! with `--prove` measures it against others.
 
+mod curves;
 pub(crate) mod members;
+pub(crate) mod pick;
 pub(crate) mod points;
 mod prove;
+mod replay;
 
 use std::path::PathBuf;
 
@@ -31,12 +34,6 @@ const USUAL_INTERLEAVES: std::ops::RangeInclusive<u32> = 12..=24;
 const MOST_INTERLEAVES: usize = 64;
 /// A scratch file in each directory, all together.
 const SCRATCH_BYTES: u64 = 768 << 20;
-/// Members whose times differ by more than this are no longer taken for equal.
-const ALIKE: f64 = 1.20;
-/// What a throttle of a control group lets through after a pause: a slice of it (block/blk-throttle.c: HZ / 10).
-const THROTTLE_BURST_S: f64 = 0.1;
-/// A curve that misses its own points by more than this is doubted.
-const GOOD_FIT_PERCENT: f64 = 15.0;
 
 /// Runs the command.
 ///
@@ -47,39 +44,58 @@ pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Endin
     let interleaves = interleaves(args.interleave.as_deref())?;
     let set = sim::assignments("--set", &args.set)?;
     let plan = prove::Plan::of(args, &demand)?;
+    let writes = demand.writes(points::MOST_REQUESTS)?;
     let outputs = Outputs::open(options)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
-    let disks = members::resolve(&args.disks, scratch_bytes(args, &demand)?, &progress)?;
+    let scratch = scratch_bytes(args, &demand)?;
+    let disks = members::resolve(&args.disks, &args.destroy_data, scratch, &progress)?;
     let all: Vec<&Target> = disks.iter().collect();
     outputs.spare(&all)?;
+    if let Some(plan) = &plan {
+        plan.check(&disks)?;
+    }
 
-    let measured = members::measure(&disks, args, &progress)?;
-    let mut record = AdviceRecord::new(demand.words(), args.seed, &disks, &measured.members);
-    let Some((curve, doubts)) = representative(&measured, &disks) else {
+    let measured = members::measure(&disks, writes, args, &progress)?;
+    let mut record =
+        AdviceRecord::new(demand.words(), demand.is_open(), args.seed, &disks, &measured.members);
+    let names: Vec<&str> = disks.iter().map(|disk| disk.facts.name.as_str()).collect();
+    let sizes: Vec<u64> = disks.iter().map(|disk| disk.facts.size_bytes).collect();
+    let Some(known) = curves::known(&measured, &names, &sizes) else {
         return Err(too_little(&measured));
     };
-    record.warnings.extend(doubts);
+    record.warnings.extend(known.warnings);
     record.warnings.extend(measured.warnings);
-    let simulated = points::simulate(
-        &curve,
-        &points::Question {
-            demand: &demand,
-            set: &set,
-            interleaves: &interleaves,
-            disks: disks.len(),
-            seed: args.seed,
-            progress: &progress,
-        },
-    )?;
+    record.warnings.extend(stand_ins(writes, &disks));
+    let question = points::Question {
+        demand: &demand,
+        set: &set,
+        interleaves: &interleaves,
+        disks: &known.disks,
+        seed: args.seed,
+        progress: &progress,
+    };
+    let simulated = points::simulate(&question)?;
     record.warnings.extend(simulated.warnings.clone());
-    record.rules = rules_of(&curve, &demand, disks.len());
-    let pick = points::pick(&simulated, curve.residual_percent <= GOOD_FIT_PERCENT);
+    let slowest = simulated.slowest.and_then(|index| known.disks.get(index)).or(known.disks.first());
+    record.rules = slowest.map(|disk| rules_of(&disk.read, &demand, disks.len())).unwrap_or_default();
+    let unlike = demand.is_open() && known.disks.iter().any(|disk| disk.read.burst_s > 0.0);
+    if unlike {
+        record.warnings.push(
+            Warning::new(
+                "throttled-latency",
+                "a throttle hands requests on in steps of a tenth of a second, which the simulation does not know: latencies \
+                 below its limits are longer than it says",
+            )
+            .next("`--prove` measures them; `--closed N` compares by the time of the trace instead"),
+        );
+    }
+    let pick = pick::pick(&simulated, known.good_fit && !unlike);
     if let (Some(plan), Some(pick)) = (plan, &pick) {
-        record.proof = prove::run(plan, disks, &simulated, pick, args, &progress)?;
+        record.proof = prove::run(&plan, disks, &simulated, pick, &question, &mut record.warnings)?;
     }
     drop(progress);
-    record.fill(curve, simulated, pick);
+    record.fill(&known.disks, simulated, pick);
     record.interrupted = interrupt::requested();
     outputs.warn(&record.warnings);
     let ending = match record.interrupted || record.proof.iter().any(|proof| proof.failure.is_some()) {
@@ -153,51 +169,26 @@ fn scratch_bytes(args: &StripeAdviseArgs, demand: &Demand) -> Result<u64, Proble
     })
 }
 
-/// The curve that stands for all: that of the medians over members where they are alike, else the slowest member's, which a
-/// stripe waits for. With what is to be said of it.
-fn representative(measured: &members::Outcome, disks: &[Target]) -> Option<(ServiceCurve, Vec<Warning>)> {
-    let known: Vec<ServiceCurve> =
-        measured.members.iter().map(|member| member.curve).collect::<Option<Vec<_>>>()?;
-    let size_bytes = known.iter().map(|curve| curve.size_bytes).min()?;
-    let slowness: Vec<f64> =
-        measured.members.iter().map(|member| member.slowness(&measured.pooled)).collect();
-    let least = slowness.iter().copied().fold(f64::INFINITY, f64::min);
-    let (slowest, most) = slowness.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let mut warnings = Vec::new();
-    let curve = match measured.pooled_curve.filter(|_| most <= ALIKE * least) {
-        Some(curve) => curve,
-        None => {
-            warnings.push(Warning::new(
-                "members-differ",
-                format!(
-                    "the members differ: the slowest takes {:.2} times as long as the fastest; all are simulated as `{}`, \
-                     the slowest, which a stripe waits for",
-                    most / least,
-                    disks[slowest].facts.name
-                ),
-            ));
-            known[slowest]
-        }
+/// What is said where writes are asked for and were not measured.
+fn stand_ins(writes: bool, disks: &[Target]) -> Option<Warning> {
+    let cannot: Vec<&Target> = disks.iter().filter(|disk| !members::writes_can_be_measured(disk)).collect();
+    let first = cannot.first().filter(|_| writes)?;
+    let name = &first.facts.name;
+    let (why, next) = match first.writable() {
+        true => (
+            format!("`{name}` allows no writes past the cache"),
+            "name directories on file systems that allow O_DIRECT".to_owned(),
+        ),
+        false => (
+            format!("`{name}` is yours and is not written to unasked"),
+            format!(
+                "name directories, and scratch files in them are written; to destroy all data on the disks: \
+                 `--destroy-data {name}`, once for each"
+            ),
+        ),
     };
-    let mut curve = ServiceCurve { size_bytes, ..curve };
-    if measured.throttled && curve.access_ns == 0.0 && curve.per_byte_ns == 0.0 {
-        curve.burst_s = THROTTLE_BURST_S;
-        warnings.push(Warning::new(
-            "throttled-disks",
-            "a control group throttles these disks: what is advised is for the throttle, which lets a tenth of a second's \
-             worth through at once after a pause",
-        ));
-    }
-    if curve.residual_percent > GOOD_FIT_PERCENT {
-        warnings.push(
-            Warning::new(
-                "poor-fit",
-                format!("the fitted curve misses the measured sizes by {:.0} %", curve.residual_percent),
-            )
-            .next("a longer `--budget`, or an idle machine; `--prove` measures instead of predicting"),
-        );
-    }
-    Some((curve, warnings))
+    let message = format!("the load writes, and writes are taken to cost what reads cost: {why}");
+    Some(Warning::new("reads-stand-in-for-writes", message).next(next))
 }
 
 fn too_little(measured: &members::Outcome) -> Problem {
@@ -216,7 +207,8 @@ fn rules_of(curve: &ServiceCurve, demand: &Demand, disks: usize) -> Vec<RuleReco
         None => (f64::NAN, f64::NAN),
     };
     let positioning_ns = match curve.access_ns {
-        ns if ns > 0.0 => ns,
+        // A throttled disk takes what its limits say.
+        ns if ns > 0.0 && curve.burst_s == 0.0 => ns,
         _ if curve.most_requests_per_second > 0.0 => 1e9 / curve.most_requests_per_second,
         _ => 0.0,
     };

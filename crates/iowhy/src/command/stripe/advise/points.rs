@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::service::ServiceCurve;
+use iowhy_core::service::{DiskCurves, ServiceCurve};
 use iowhy_core::stripe::Stripe;
 use iowhy_core::warning::Warning;
 use iowhy_explain::striping::splits;
 use iowhy_probe::interrupt;
 use iowhy_sim::machine::Machine;
-use iowhy_sim::outcome::Outcome;
+use iowhy_sim::outcome::{DeviceUse, Outcome};
 use iowhy_sim::sweep;
 use iowhy_sim::workload::{What, Workload};
 use rayon::prelude::*;
@@ -21,24 +21,20 @@ use crate::command::sim::Demand;
 use crate::progress::Progress;
 
 /// Requests that are simulated at most at each point: rates are steady long before.
-const MOST_REQUESTS: u64 = 60_000;
+pub(super) const MOST_REQUESTS: u64 = 60_000;
 /// Requests of a single stream.
 const STREAM_REQUESTS: u64 = 256;
 const STREAM_BYTES: u64 = 1 << 20;
-/// Within this share of the fastest an interleave is as good for the workload, and the single stream decides.
-const AS_GOOD: f64 = 1.03;
 /// The measured curve may be off by this factor either way.
 const OFF_BY: f64 = 1.25;
-/// The pick may lose so much to another interleave when the curve is off, and still be called firm or fair.
-const FIRM: f64 = 1.05;
-const FAIR: f64 = 1.15;
 
 /// What is asked.
 pub(super) struct Question<'a> {
     pub(super) demand: &'a Demand,
     pub(super) set: &'a Set,
     pub(super) interleaves: &'a [u64],
-    pub(super) disks: usize,
+    /// The disks, in the order in which they were named.
+    pub(super) disks: &'a [DiskCurves],
     pub(super) seed: u64,
     pub(super) progress: &'a Progress,
 }
@@ -46,20 +42,22 @@ pub(super) struct Question<'a> {
 /// One stripe.
 #[derive(Clone, Debug)]
 pub(crate) struct Point {
-    /// Disks.
-    pub(crate) disks: usize,
+    /// Which of the disks, in their order.
+    pub(crate) members: Vec<usize>,
     /// Bytes of one turn; for one disk it says nothing.
     pub(crate) interleave_bytes: u64,
     /// Time of the workload.
     pub(crate) time_s: f64,
+    /// What stripes are compared by: the time, or the mean latency where requests come whether others are answered or not.
+    pub(crate) cost_s: f64,
     /// Bytes a second.
     pub(crate) bytes_per_second: f64,
     /// Requests a second.
     pub(crate) requests_per_second: f64,
     /// Bytes of the busiest disk over the mean.
     pub(crate) most_over_mean: f64,
-    /// Share of the time that disks are at work, the mean of them; absent for disks that are nothing but limits.
-    pub(crate) utilisation: Option<f64>,
+    /// Share of the time that each disk is at work, or at its limit.
+    pub(crate) loads: Vec<f64>,
     /// Share of the requests that are split; absent for a trace.
     pub(crate) split_share: Option<f64>,
     /// One stream of 1 MiB requests in order, bytes a second.
@@ -70,56 +68,44 @@ pub(crate) struct Point {
 pub(crate) struct Simulated {
     /// All disks, by interleave.
     pub(crate) points: Vec<Point>,
-    /// The fastest interleave of each number of disks, from one on.
+    /// The fastest interleave of each number of disks, from one on; of fewer than all the fastest disks.
     pub(crate) by_disks: Vec<Point>,
+    /// The slowest disk, where they are not all alike.
+    pub(crate) slowest: Option<usize>,
     /// The greatest loss of each interleave against the best, over curves that are off; in the order of `points`.
     pub(crate) regret: Vec<f64>,
     /// What a reader must know.
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// How sure a pick is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Confidence {
-    /// It stays within 5 % of the best when the curve is off by a quarter.
-    Firm,
-    /// Within 15 %.
-    Fair,
-    /// Beyond.
-    Weak,
-}
-
-impl Confidence {
-    /// The stable identifier.
-    pub(crate) fn id(self) -> &'static str {
-        match self {
-            Confidence::Firm => "firm",
-            Confidence::Fair => "fair",
-            Confidence::Weak => "weak",
-        }
+impl Simulated {
+    /// The best of all disks but the slowest, where they are not all alike.
+    pub(crate) fn without_slowest(&self) -> Option<&Point> {
+        let slowest = self.slowest?;
+        let all = self.points.first()?.members.len();
+        self.by_disks.iter().find(|point| point.members.len() + 1 == all && !point.members.contains(&slowest))
     }
 }
 
-/// What is recommended.
-#[derive(Clone, Debug)]
-pub(crate) struct Pick {
-    /// Which of the points.
-    pub(crate) index: usize,
-    /// Those that are as good for the workload.
-    pub(crate) as_good: Vec<usize>,
-    /// How sure.
-    pub(crate) confidence: Confidence,
+/// Disks, curves that may be off, and an interleave.
+struct Task {
+    members: Vec<usize>,
+    curves: Vec<DiskCurves>,
+    bytes: u64,
+    /// Whether a single stream is of interest, too.
+    streams: bool,
 }
 
 /// Simulates every point.
 ///
 /// # Errors
 /// A workload that does not fit on the disks, keys that are none, a trace that breaks off, Ctrl-C.
-pub(super) fn simulate(curve: &ServiceCurve, question: &Question<'_>) -> Result<Simulated, Problem> {
+pub(super) fn simulate(question: &Question<'_>) -> Result<Simulated, Problem> {
     let begun = Instant::now();
     let mut warnings = Vec::new();
-    let usable: Vec<u64> =
-        question.interleaves.iter().copied().filter(|bytes| *bytes <= curve.size_bytes).collect();
+    let all_disks: Vec<usize> = (0..question.disks.len()).collect();
+    let smallest = question.disks.iter().map(|disk| disk.read.size_bytes).min().unwrap_or(0);
+    let usable: Vec<u64> = question.interleaves.iter().copied().filter(|bytes| *bytes <= smallest).collect();
     if usable.len() < question.interleaves.len() {
         warnings.push(Warning::new(
             "interleave-too-large",
@@ -134,111 +120,153 @@ pub(super) fn simulate(curve: &ServiceCurve, question: &Question<'_>) -> Result<
             .hint("give smaller ones with `--interleave`, or larger members"));
     }
     // One run tells what cannot be before all are begun.
-    let first = run(curve, question, usable[0], question.disks, &mut warnings)?;
+    let first = run(&lineup(question.disks, &all_disks), question, usable[0], &mut warnings)?;
     drop(first);
     let one = begun.elapsed();
-    let counts: Vec<usize> = (1..=question.disks).collect();
-    let mut tasks: Vec<(ServiceCurve, usize, u64)> = Vec::new();
-    for disks in &counts {
+    let by_speed = by_speed(question);
+    let mut tasks = Vec::new();
+    for count in 1..=question.disks.len() {
+        let mut members = by_speed[..count].to_vec();
+        members.sort_unstable();
+        let curves = lineup(question.disks, &members);
         // One disk has no turns.
-        let of: &[u64] = if *disks == 1 { &usable[..1] } else { &usable };
-        tasks.extend(of.iter().map(|bytes| (*curve, *disks, *bytes)));
+        let of: &[u64] = if count == 1 { &usable[..1] } else { &usable };
+        tasks.extend(of.iter().map(|bytes| Task {
+            members: members.clone(),
+            curves: curves.clone(),
+            bytes: *bytes,
+            streams: true,
+        }));
     }
     let plain = tasks.len();
-    let variants = off(curve);
-    for variant in &variants {
-        tasks.extend(usable.iter().map(|bytes| (*variant, question.disks, *bytes)));
+    for variant in off(&lineup(question.disks, &all_disks)) {
+        tasks.extend(usable.iter().map(|bytes| Task {
+            members: all_disks.clone(),
+            curves: variant.clone(),
+            bytes: *bytes,
+            streams: false,
+        }));
     }
     let finished = AtomicUsize::new(0);
-    let all = tasks.len();
     let results: Vec<Option<Point>> = tasks
         .par_iter()
-        .enumerate()
-        .map(|(index, (curve, disks, bytes))| {
+        .map(|task| {
             if interrupt::requested() {
                 return Err(Problem::failed(
                     "interrupted while simulating: the disks were measured, nothing is advised",
                 )
                 .hint("let it end; fewer `--interleave` take less time"));
             }
-            let outcome = match run(curve, question, *bytes, *disks, &mut Vec::new()) {
+            let outcome = match run(&task.curves, question, task.bytes, &mut Vec::new()) {
                 // The load fits on all disks, but not on fewer.
-                Err(_) if *disks < question.disks => return Ok(None),
+                Err(_) if task.members.len() < question.disks.len() => return Ok(None),
                 outcome => outcome?,
             };
-            let stream = if index < plain { stream(curve, *disks, *bytes)? } else { 0.0 };
+            let stream = if task.streams { stream(&task.curves, task.bytes)? } else { 0.0 };
             let done = finished.fetch_add(1, Ordering::Relaxed) + 1;
-            let share = done as f64 / all as f64;
-            let left = one.mul_f64((all - done) as f64 / rayon::current_num_threads().max(1) as f64);
+            let share = done as f64 / tasks.len() as f64;
+            let left = one.mul_f64((tasks.len() - done) as f64 / rayon::current_num_threads().max(1) as f64);
             question.progress.at(share, left.min(Duration::from_secs(86_400)), "simulating");
-            let mut point = point(question, &outcome, *disks, *bytes, stream);
-            if curve.access_ns <= 0.0 && curve.per_byte_ns <= 0.0 {
-                point.utilisation = None;
-            }
-            Ok(Some(point))
+            Ok(Some(point(question, &outcome, task, stream)))
         })
         .collect::<Result<_, Problem>>()?;
     let (on_disks, off) = results.split_at(plain);
-    let points: Vec<Point> =
-        on_disks.iter().flatten().filter(|point| point.disks == question.disks).cloned().collect();
-    let fastest = |disks: usize| {
-        let of = on_disks.iter().flatten().filter(|point| point.disks == disks);
-        of.min_by(|a, b| a.time_s.total_cmp(&b.time_s)).cloned()
-    };
-    let by_disks = counts.iter().filter_map(|disks| fastest(*disks)).collect();
+    let of = |count: usize| on_disks.iter().flatten().filter(move |point| point.members.len() == count);
+    let points: Vec<Point> = of(question.disks.len()).cloned().collect();
+    let fastest = |count| of(count).min_by(|a, b| a.cost_s.total_cmp(&b.cost_s)).cloned();
+    let by_disks = (1..=question.disks.len()).filter_map(fastest).collect();
     let off: Vec<Point> = off.iter().flatten().cloned().collect();
     let regret = regret(&points, &off, usable.len());
-    Ok(Simulated { points, by_disks, regret, warnings })
+    let differ = question.disks.windows(2).any(|pair| pair[0] != pair[1]);
+    let slowest = by_speed.last().copied().filter(|_| differ);
+    Ok(Simulated { points, by_disks, slowest, regret, warnings })
 }
 
-/// Curves that are off in one of their figures, either way.
-fn off(curve: &ServiceCurve) -> Vec<ServiceCurve> {
-    let mut all = Vec::new();
+/// Requests whose size is not known: those of a trace.
+const USUAL_REQUEST_BYTES: u64 = 64 << 10;
+
+/// The disks from the fastest to the slowest at the load's requests; equals in the order in which they were named.
+fn by_speed(question: &Question<'_>) -> Vec<usize> {
+    let bytes = question.demand.workload().map_or(USUAL_REQUEST_BYTES, Workload::request_bytes);
+    // Many, so that disks that serve several side by side have them full.
+    const MANY: u64 = 1000;
+    let (reads, writes) = match question.demand.workload().map(|workload| &workload.what) {
+        Some(What::Region { write_percent, .. }) => (100 - (*write_percent).min(100), *write_percent),
+        _ => (100, 0),
+    };
+    let of = |share: u64| (MANY * share / 100, (MANY * share / 100).saturating_mul(bytes));
+    let mut order: Vec<usize> = (0..question.disks.len()).collect();
+    let work_s = |index: usize| question.disks[index].work_s(of(reads), of(writes));
+    order.sort_by(|a, b| work_s(*a).total_cmp(&work_s(*b)));
+    order
+}
+
+/// The curves of some of the disks, each used as far as the smallest of them.
+pub(super) fn lineup(disks: &[DiskCurves], members: &[usize]) -> Vec<DiskCurves> {
+    let chosen: Vec<DiskCurves> = members.iter().filter_map(|index| disks.get(*index).copied()).collect();
+    let size_bytes = chosen.iter().map(|disk| disk.read.size_bytes).min().unwrap_or(0);
+    chosen.into_iter().map(|disk| disk.map(|curve| ServiceCurve { size_bytes, ..curve })).collect()
+}
+
+/// Curves that are off in one of their figures, either way: all disks by the same.
+fn off(disks: &[DiskCurves]) -> Vec<Vec<DiskCurves>> {
+    let all =
+        |change: &dyn Fn(ServiceCurve) -> ServiceCurve| disks.iter().map(|disk| disk.map(change)).collect();
+    let mut variants = Vec::new();
     for factor in [OFF_BY, 1.0 / OFF_BY] {
         // Limits are rates: what takes longer is a lower limit.
-        all.push(ServiceCurve {
+        variants.push(all(&|curve| ServiceCurve {
             access_ns: curve.access_ns * factor,
             positioning_ns: curve.positioning_ns * factor,
             most_requests_per_second: curve.most_requests_per_second / factor,
-            ..*curve
-        });
-        all.push(ServiceCurve {
+            ..curve
+        }));
+        variants.push(all(&|curve| ServiceCurve {
             per_byte_ns: curve.per_byte_ns * factor,
             most_bytes_per_second: curve.most_bytes_per_second / factor,
-            ..*curve
-        });
+            ..curve
+        }));
     }
-    all
+    variants
 }
 
 /// The greatest ratio of each point's time to the best of its curve.
 fn regret(points: &[Point], off: &[Point], row: usize) -> Vec<f64> {
     let mut worst = vec![1.0f64; points.len()];
     for times in std::iter::once(points).chain(off.chunks(row.max(1))) {
-        let best = times.iter().map(|point| point.time_s).fold(f64::INFINITY, f64::min);
+        let best = times.iter().map(|point| point.cost_s).fold(f64::INFINITY, f64::min);
         for (worst, point) in worst.iter_mut().zip(times) {
-            *worst = worst.max(if best > 0.0 { point.time_s / best } else { 1.0 });
+            *worst = worst.max(if best > 0.0 { point.cost_s / best } else { 1.0 });
         }
     }
     worst
 }
 
+/// The machine that a stripe of these disks is simulated on.
+///
+/// # Errors
+/// Keys that cannot be set.
+pub(super) fn machine(curves: &[DiskCurves], set: &Set, bytes: u64) -> Result<Machine, Problem> {
+    let machine = Machine::of_disks(curves, (bytes / 512).max(1));
+    let machine = sweep::machine_at(&machine, set)?;
+    machine.check()?;
+    Ok(machine)
+}
+
 fn run(
-    curve: &ServiceCurve,
+    curves: &[DiskCurves],
     question: &Question<'_>,
     bytes: u64,
-    disks: usize,
     warnings: &mut Vec<Warning>,
 ) -> Result<Outcome, Problem> {
-    let machine = Machine::of_disks(curve, disks as u64, (bytes / 512).max(1));
-    let machine = sweep::machine_at(&machine, question.set)?;
-    machine.check()?;
+    let machine = machine(curves, question.set, bytes)?;
     question.demand.run_first(&machine, question.seed, MOST_REQUESTS, warnings)
 }
 
 /// One stream of large requests in order: what a large interleave takes away.
-fn stream(curve: &ServiceCurve, disks: usize, bytes: u64) -> Result<f64, Problem> {
-    let size = curve.size_bytes.saturating_mul(disks as u64) / 2 / STREAM_BYTES * STREAM_BYTES;
+fn stream(curves: &[DiskCurves], bytes: u64) -> Result<f64, Problem> {
+    let size: u64 = curves.iter().map(|disk| disk.read.size_bytes).fold(0, u64::saturating_add);
+    let size = size / 2 / STREAM_BYTES * STREAM_BYTES;
     if size < STREAM_BYTES {
         return Ok(0.0);
     }
@@ -246,24 +274,42 @@ fn stream(curve: &ServiceCurve, disks: usize, bytes: u64) -> Result<f64, Problem
         "readers=1,requests={},bytes={STREAM_BYTES},size={size},pattern=sequential,method=direct",
         STREAM_REQUESTS.min(size / STREAM_BYTES)
     );
-    let machine = Machine::of_disks(curve, disks as u64, (bytes / 512).max(1));
+    let machine = Machine::of_disks(curves, (bytes / 512).max(1));
     Ok(iowhy_sim::run(&machine, Workload::parse(&text)?.load(1), 1)?.bytes_per_second())
 }
 
-fn point(question: &Question<'_>, outcome: &Outcome, disks: usize, bytes: u64, stream: f64) -> Point {
+fn point(question: &Question<'_>, outcome: &Outcome, task: &Task, stream: f64) -> Point {
     let moved: Vec<f64> = outcome.devices.iter().map(|device| device.bytes as f64).collect();
-    let busy: f64 = outcome.devices.iter().map(|device| device.utilisation(outcome.settled_ns)).sum();
+    let time_s = outcome.time_ns as f64 / 1e9;
+    let latency_s = outcome.latency_sum_ns as f64 / 1e9 / outcome.requests.max(1) as f64;
+    let each = task.curves.iter().zip(&outcome.devices);
     Point {
-        disks,
-        interleave_bytes: bytes,
-        time_s: outcome.time_ns as f64 / 1e9,
+        members: task.members.clone(),
+        interleave_bytes: task.bytes,
+        time_s,
+        cost_s: if question.demand.is_open() { latency_s } else { time_s },
         bytes_per_second: outcome.bytes_per_second(),
         requests_per_second: outcome.requests_per_second(),
         most_over_mean: crate::render::members::imbalance(&moved).unwrap_or(1.0),
-        utilisation: Some(busy / outcome.devices.len().max(1) as f64),
-        split_share: question.demand.workload().and_then(|workload| split_share(workload, disks, bytes)),
+        loads: each.map(|(disk, used)| load(disk, used, outcome.settled_ns)).collect(),
+        split_share: question
+            .demand
+            .workload()
+            .and_then(|workload| split_share(workload, task.members.len(), task.bytes)),
         stream_bytes_per_second: stream,
     }
+}
+
+/// Share of the time that a disk is at work, or at the limit that it has: by what it was asked for and its curve. How long an
+/// arm needs depends on where it stands, which only the simulated disk knows.
+fn load(disk: &DiskCurves, used: &DeviceUse, time_ns: u64) -> f64 {
+    if disk.read.positioning_ns > 0.0 {
+        return used.utilisation(time_ns);
+    }
+    let reads = (used.done.saturating_sub(used.writes), used.bytes.saturating_sub(used.written_bytes));
+    let work_s = disk.work_s(reads, (used.writes, used.written_bytes));
+    // A bucket that was full at the start lets a little more through than its rate.
+    if time_ns > 0 { (work_s * 1e9 / time_ns as f64).min(1.0) } else { 0.0 }
 }
 
 /// Share of a workload's requests that a stripe splits.
@@ -280,73 +326,24 @@ fn split_share(workload: &Workload, disks: usize, interleave: u64) -> Option<f64
     }
 }
 
-/// Chooses: the fastest for the workload; among those as good the one that is kindest to a single stream, then the one with
-/// the least to lose, then the larger.
-pub(super) fn pick(simulated: &Simulated, good_fit: bool) -> Option<Pick> {
-    let points = &simulated.points;
-    let best = points.iter().map(|point| point.time_s).fold(f64::INFINITY, f64::min);
-    let as_good: Vec<usize> = (0..points.len()).filter(|at| points[*at].time_s <= best * AS_GOOD).collect();
-    let kindest = as_good.iter().map(|at| points[*at].stream_bytes_per_second).fold(0.0, f64::max);
-    let index = as_good
-        .iter()
-        .copied()
-        .filter(|at| points[*at].stream_bytes_per_second * AS_GOOD >= kindest)
-        .min_by(|a, b| {
-            let loss = |at: usize| (simulated.regret[at] * 100.0).round();
-            loss(*a).total_cmp(&loss(*b)).then(points[*b].interleave_bytes.cmp(&points[*a].interleave_bytes))
-        })?;
-    let mut confidence = match simulated.regret.get(index) {
-        Some(loss) if *loss <= FIRM => Confidence::Firm,
-        Some(loss) if *loss <= FAIR => Confidence::Fair,
-        _ => Confidence::Weak,
-    };
-    if !good_fit {
-        confidence = match confidence {
-            Confidence::Firm => Confidence::Fair,
-            _ => Confidence::Weak,
-        };
-    }
-    Some(Pick { index, as_good, confidence })
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn point(interleave_bytes: u64, time_s: f64, stream: f64) -> Point {
+    /// A stripe of three disks.
+    pub(in super::super) fn point(interleave_bytes: u64, time_s: f64, stream: f64) -> Point {
         Point {
-            disks: 3,
+            members: vec![0, 1, 2],
             interleave_bytes,
             time_s,
+            cost_s: time_s,
             bytes_per_second: 1.0,
             requests_per_second: 1.0,
             most_over_mean: 1.0,
-            utilisation: Some(0.5),
+            loads: vec![0.5; 3],
             split_share: Some(0.0),
             stream_bytes_per_second: stream,
         }
-    }
-
-    #[test]
-    fn among_equals_the_single_stream_decides_and_then_the_larger() {
-        let points = vec![
-            point(8, 20.0, 60.0),
-            point(64, 10.2, 60.0),
-            point(128, 10.1, 60.0),
-            point(1024, 10.0, 20.0),
-        ];
-        let simulated = Simulated {
-            regret: vec![2.0, 1.02, 1.02, 1.0],
-            points,
-            by_disks: Vec::new(),
-            warnings: Vec::new(),
-        };
-        let pick = pick(&simulated, true).unwrap();
-        assert_eq!((pick.index, pick.as_good.clone(), pick.confidence), (2, vec![1, 2, 3], Confidence::Firm));
-        assert_eq!(super::pick(&simulated, false).unwrap().confidence, Confidence::Fair);
-        let none =
-            Simulated { points: Vec::new(), by_disks: Vec::new(), regret: Vec::new(), warnings: Vec::new() };
-        assert!(super::pick(&none, true).is_none());
     }
 
     #[test]

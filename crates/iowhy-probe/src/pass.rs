@@ -13,12 +13,13 @@ use iowhy_core::workload::{CacheState, Workload};
 
 use crate::access::Request;
 use crate::campaign;
+use crate::listed::Listed;
 use crate::runner::{self, Arm, Bounds};
 use crate::target::Target;
 
 /// What one pass over the lists came to.
 #[derive(Clone, Debug)]
-pub struct Replayed {
+pub struct Passed {
     /// Its totals.
     pub sample: Sample,
     /// Latency of every request.
@@ -38,17 +39,18 @@ pub struct Replayed {
 ///
 /// # Errors
 /// Lists for another number of threads, requests outside the region or larger than the buffer; what opening or preparing the
-/// target says. A request that fails is [`Replayed::failure`].
+/// target says. A request that fails is [`Passed::failure`].
 pub fn run(
     workload: &Workload,
     target: &Target,
     lists: &[Vec<Request>],
     patience: Duration,
-) -> Result<Replayed, Problem> {
+) -> Result<Passed, Problem> {
     check(workload, lists)?;
     let before = campaign::prepare(workload, target)?;
     let bounds = Bounds { wall: patience, requests_per_thread: u64::MAX };
-    let slices = runner::run(&[Arm { workload, target, lists: Some(lists) }], bounds, None)?;
+    let listed = Listed::closed(lists.to_vec());
+    let slices = runner::run(&[Arm { workload, target, listed: Some(&listed) }], bounds, None)?;
     let Some(mut slice) = slices.into_iter().next() else {
         return Err(Problem::failed("a pass over fixed requests came to nothing"));
     };
@@ -71,7 +73,7 @@ pub fn run(
         }
     };
     let asked: usize = lists.iter().map(Vec::len).sum();
-    Ok(Replayed {
+    Ok(Passed {
         complete: slice.failure.is_none() && slice.sample.requests == asked as u64,
         sample: slice.sample,
         latency: slice.latency,
