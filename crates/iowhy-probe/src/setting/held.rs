@@ -83,7 +83,8 @@ impl Held {
         let (Some(file), Some(was)) = (&reading.file, &reading.value) else {
             return Err(Problem::refused(format!("`{}` cannot be read here", reading.key.id())));
         };
-        let file = at(file);
+        // Where links lead to: only such paths are put back from a note.
+        let file = fs::canonicalize(at(file)).unwrap_or_else(|_| at(file));
         OpenOptions::new().write(true).open(&file).map_err(|error| cannot_change(&file, &error))?;
         let back = back(reading.key, &file, was);
         let name = reading.subject.as_deref().unwrap_or("machine").replace(['/', ' '], "-");
@@ -324,7 +325,8 @@ fn undo_one(note: &Path, root: &Path) -> Option<String> {
 
 /// Whether it is a file that only we put into notes: one of the settings, and nothing else of the machine.
 fn may_be_put_back(file: &Path, root: &Path) -> bool {
-    let Ok(below) = file.strip_prefix(root) else { return false };
+    let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let Ok(below) = file.strip_prefix(&root) else { return false };
     let plain = below.components().all(|part| matches!(part, std::path::Component::Normal(_)));
     let text = format!("/{}", below.display());
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();

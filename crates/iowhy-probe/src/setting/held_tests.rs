@@ -142,6 +142,17 @@ fn what_changes_along_with_a_setting_is_put_back_too() {
 }
 
 #[test]
+fn a_setting_behind_a_link_is_put_back_where_the_link_leads() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.at("sys/class/bdi")).unwrap();
+    std::os::unix::fs::symlink(machine.at(QUEUE), machine.at("sys/class/bdi/0:44")).unwrap();
+    let held = machine.hold(Key::ReadAhead, "sys/class/bdi/0:44", "128").unwrap();
+    held.set("0").unwrap();
+    kill(held);
+    assert_eq!((machine.undo().len(), machine.now().as_str()), (1, "128"));
+}
+
+#[test]
 fn a_setting_that_is_not_there_is_refused_and_leaves_no_note() {
     let machine = Machine::new();
     let missing = machine.hold(Key::Iostats, QUEUE, "1").unwrap_err();

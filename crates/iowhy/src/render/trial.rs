@@ -30,7 +30,12 @@ pub fn screen(record: &TrialRecord, width: usize) -> String {
             text.push_str(&wrap(&format!("{}: {doubt}", request.label), width, "  ", "    "));
         }
     }
-    let back = format!("`{}` is {} again.", place(record), record.before);
+    let back = match record.before.split_once('=') {
+        Some((other, value)) => {
+            format!("`{other}` is {value} again, and holds instead of `{}`.", record.setting.key.id())
+        }
+        None => format!("`{}` is {} again.", place(record), record.before),
+    };
     text.push_str(&wrap(&back, width, "", "  "));
     text.push_str(&wrap(&next(record), width, "", "  "));
     let how = format!(
@@ -68,7 +73,11 @@ fn headline(record: &TrialRecord) -> String {
     .collect();
     let parts = if parts.is_empty() { "nothing was measured".to_owned() } else { parts.join(", ") };
     let stopped = if record.interrupted { " (interrupted)" } else { "" };
-    format!("{}{of}, {} -> {}: {parts}{stopped}", record.setting.key.id(), record.before, record.after)
+    let key = record.setting.key.id();
+    if record.before.contains('=') {
+        return format!("{} -> {key}={}: {parts}{stopped}", record.before, record.after);
+    }
+    format!("{key}{of}, {} -> {}: {parts}{stopped}", record.before, record.after)
 }
 
 fn table(record: &TrialRecord) -> String {
@@ -191,5 +200,12 @@ mod tests {
         let unsure = plain(vec![request("cold sequential", false, 1.0, Verdict::CannotTell)]);
         assert!(unsure.contains("cannot be told") && !unsure.contains("sudo"), "{unsure}");
         assert!(plain(Vec::new()).contains("nothing was measured"));
+        // Of a pair the other half held before.
+        let mut pair = trial(Vec::new());
+        (pair.setting, pair.before, pair.after) =
+            (Reading::of(Key::DirtyBytes, "0"), "dirty_ratio=20".into(), "8388608".into());
+        let text = anstream::adapter::strip_str(&screen(&pair, 110)).to_string();
+        assert!(text.starts_with("dirty_ratio=20 -> dirty_bytes=8388608: "), "{text}");
+        assert!(text.contains("`dirty_ratio` is 20 again"), "{text}");
     }
 }

@@ -130,7 +130,7 @@ pub(super) fn run(
         command: command_line(std::env::args_os()),
         path: name,
         environment: environment::environment_of(path, place),
-        warnings: warnings(&changes.requests, wish.key),
+        warnings: warnings(&changes, wish.key),
         setting: reading,
         before: was,
         after: value,
@@ -271,12 +271,12 @@ fn compared(
     all
 }
 
-/// A control that changed.
-fn warnings(requests: &[TriedRequest], key: Key) -> Vec<Warning> {
+/// A control that changed, and a machine that was busy.
+fn warnings(changes: &Compared, key: Key) -> Vec<Warning> {
     let moved = |request: &&TriedRequest| {
         request.control && matches!(request.change.verdict, Verdict::Improved | Verdict::Regressed)
     };
-    let control = requests.iter().find(moved).map(|request| {
+    let control = changes.requests.iter().find(moved).map(|request| {
         Warning::new(
             "control-changed",
             format!(
@@ -288,5 +288,5 @@ fn warnings(requests: &[TriedRequest], key: Key) -> Vec<Warning> {
         )
         .next("repeat it when the machine is idle, with a longer `--budget`")
     });
-    control.into_iter().collect()
+    control.into_iter().chain(shared::busy_machine(&changes.before)).collect()
 }
