@@ -20,6 +20,7 @@ pub mod request;
 pub mod rng;
 pub mod schedule;
 pub mod service;
+pub mod setting;
 pub mod stats;
 pub mod stripe;
 pub mod units;

@@ -4,9 +4,12 @@
 //! the change sits in. Non-goal: reading records, and deciding whether two machines may be compared. Invariant: a cell
 //! that is not what it claims, that failed, or that was paced by a plan gets no verdict of change.
 
-use iowhy_core::estimate::Estimate;
+use iowhy_core::cell::CellRun;
+use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::layer::{Layer, Ledger};
-use iowhy_core::stats::{Verdict, ratio_of_medians, verdict_of_ratio};
+use iowhy_core::stats::{Verdict, bootstrap_median, ratio_of_medians, verdict_of_ratio};
+
+use crate::per_request::paired;
 
 /// One cell of one run, as far as a comparison needs it.
 #[derive(Clone, Debug, Default)]
@@ -55,10 +58,35 @@ pub fn change(before: &Side<'_>, after: &Side<'_>, threshold: f64, seed: u64) ->
     Change { ratio, verdict, layer, doubt }
 }
 
+/// Compares a cell before and after where both were measured in the same rounds: the ratio is the median of those within
+/// a round, so that drift cancels. `doubts` are why before and after prove nothing; layers are not looked at.
+pub fn change_in_rounds(
+    before: &CellRun,
+    after: &CellRun,
+    doubts: [Option<String>; 2],
+    threshold: f64,
+    seed: u64,
+) -> Change {
+    let ratios = paired(before, after, |b, a| a.ns_per_request() / b.ns_per_request());
+    let ratio = bootstrap_median(&ratios, seed, Unit::Ratio);
+    let [before, after] = doubts;
+    let before = before.map(|doubt| format!("before: {doubt}"));
+    let after = after.map(|doubt| format!("after: {doubt}"));
+    let doubt = before.or(after).or(too_few(ratios.len()));
+    let verdict = match (&ratio, &doubt) {
+        (Some(ratio), None) => verdict_of_ratio(ratio, threshold),
+        _ => Verdict::CannotTell,
+    };
+    Change { ratio, verdict, layer: None, doubt }
+}
+
 /// Fewer rounds than [`verdict_of_ratio`] decides on.
 fn few_rounds(before: &Side<'_>, after: &Side<'_>) -> Option<String> {
+    too_few(before.ns_per_request.len().min(after.ns_per_request.len()))
+}
+
+fn too_few(n: usize) -> Option<String> {
     const LEAST: usize = 5;
-    let n = before.ns_per_request.len().min(after.ns_per_request.len());
     (n < LEAST).then(|| format!("{n} rounds are too few, {LEAST} are needed"))
 }
 
@@ -73,6 +101,10 @@ fn main_layer(before: &Ledger, after: &Ledger) -> Option<(Layer, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::cell::{Sample, StateCheck};
+    use iowhy_core::histogram::Histogram;
+    use iowhy_core::workload::{CacheState, Method, Workload};
+
     use super::*;
 
     fn side(ns: f64) -> Side<'static> {
@@ -99,6 +131,47 @@ mod tests {
         assert_eq!(told.doubt.as_deref(), Some("after: half of it was cached"));
         let few = Side { ns_per_request: vec![1.0; 4], ..Side::default() };
         let told = change(&few, &side(100.0), 0.05, 1);
+        assert_eq!(
+            (told.verdict, told.doubt.as_deref()),
+            (Verdict::CannotTell, Some("4 rounds are too few, 5 are needed"))
+        );
+    }
+
+    /// Rounds whose time drifts to the tenfold: only within rounds can anything be told.
+    fn drifting(factor: f64) -> CellRun {
+        let sample = |round: u32| Sample {
+            round,
+            requests: 1000,
+            thread_ns: (1e6 * factor * (1.0 + f64::from(round)) * (1.0 + 0.002 * f64::from(round % 3)))
+                as u64,
+            ..Sample::default()
+        };
+        CellRun {
+            key: "drifting".into(),
+            workload: Workload::reads(Method::Pread, CacheState::Warm, 4096, 1 << 20),
+            samples: (0..10).map(sample).collect(),
+            latency: Histogram::default(),
+            state_check: StateCheck::Verified,
+            dropped: Vec::new(),
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn drift_that_both_share_cancels_within_rounds() {
+        let of = |factor| change_in_rounds(&drifting(1.0), &drifting(factor), [None, None], 0.05, 1);
+        assert_eq!(of(1.2).verdict, Verdict::Regressed);
+        assert!((of(1.2).ratio.unwrap().value - 1.2).abs() < 0.01);
+        assert_eq!(of(0.8).verdict, Verdict::Improved);
+        assert_eq!(of(1.01).verdict, Verdict::WithinNoise);
+        let doubts = [None, Some("half of it was cached".to_owned())];
+        let doubtful = change_in_rounds(&drifting(1.0), &drifting(2.0), doubts, 0.05, 1);
+        assert_eq!(doubtful.verdict, Verdict::CannotTell);
+        assert_eq!(doubtful.doubt.as_deref(), Some("after: half of it was cached"));
+        // Rounds that only one side has count for nothing.
+        let mut few = drifting(2.0);
+        few.samples.drain(..6);
+        let told = change_in_rounds(&drifting(1.0), &few, [None, None], 0.05, 1);
         assert_eq!(
             (told.verdict, told.doubt.as_deref()),
             (Verdict::CannotTell, Some("4 rounds are too few, 5 are needed"))

@@ -24,6 +24,7 @@ pub mod nnls;
 pub mod per_request;
 pub mod reconcile;
 mod rows;
+pub mod setting;
 pub mod striping;
 pub mod summary;
 pub mod witness;

@@ -3,7 +3,7 @@
 //! Invariant: works without root; what cannot be read is `None`, never a guess. Texts of the kernel are read by pure
 //! functions with known answers.
 
-mod control_group;
+pub(crate) mod control_group;
 mod machine;
 pub(crate) mod mounts;
 
@@ -11,35 +11,57 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use iowhy_core::environment::Environment;
+use iowhy_core::kernel_text::choice;
 use iowhy_core::kernel_text::mountinfo::Mount;
 
+use crate::setting::Place;
 use crate::target::devices::{self, Devices};
 use crate::target::{Status, Target};
+
+use control_group::Groups;
 
 pub use machine::CpuCache;
 
 /// Gathers what can be known without root; what cannot is `None`.
 pub fn environment(target: &Target) -> Environment {
     let table = mounts::read();
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let memory_bytes = machine::memory_bytes();
     let under = devices::under(target);
     // The members of a stripe stand on file systems of their own; the first speaks for all, the devices are those of all.
     let target = target.with_bytes().first().copied().unwrap_or(target);
     let status = target.status();
     let mount =
         status.filter(|s| s.holds_files()).and_then(|s| mounts::of(&table, s.mount_id, target.path()));
+    gather(&table, under, status, mount, file_system(target))
+}
+
+/// The same for a path that is only looked at.
+pub fn environment_of(path: &Path, place: &Place) -> Environment {
+    let mount = place.mount.as_ref();
+    let file_system = mount.map(|mount| mount.file_system.clone());
+    gather(&mounts::read(), place.devices.clone(), Status::of_path(path).as_ref(), mount, file_system)
+}
+
+fn gather(
+    table: &[Mount],
+    under: Devices,
+    status: Option<&Status>,
+    mount: Option<&Mount>,
+    file_system: Option<String>,
+) -> Environment {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let memory_bytes = machine::memory_bytes();
+    let groups = Groups::here(table);
     let mut environment = Environment {
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         cpu: machine::cpu(&cpuinfo),
         cpus: machine::cpus(),
         memory_bytes,
-        memory_limit_bytes: control_group::memory_limit_bytes(&table, memory_bytes),
-        file_system: file_system(target),
+        memory_limit_bytes: groups.memory_limit_bytes(memory_bytes),
+        file_system,
         mount_options: mount.map(Mount::all_options),
         virtualization: machine::virtualization(&cpuinfo),
         privileged: rustix::process::geteuid().is_root(),
-        throttle: control_group::throttle(&table, &numbered(&under)),
+        throttle: throttle(&groups.throttles(&numbered(Path::new("/"), &under))),
         ..Environment::default()
     };
     add_device(&mut environment, under, status);
@@ -54,7 +76,7 @@ pub fn cpu_caches() -> Vec<CpuCache> {
 /// Memory that can be filled without swapping or hitting the control group's limit; `None` without /proc.
 pub fn memory_available_bytes() -> Option<u64> {
     let available = machine::memory_available_bytes()?;
-    Some(control_group::memory_limit_bytes(&mounts::read(), available).unwrap_or(available))
+    Some(Groups::here(&mounts::read()).memory_limit_bytes(available).unwrap_or(available))
 }
 
 /// The type of the file system that the target's bytes are in; `None` for devices and the false targets.
@@ -72,7 +94,8 @@ fn add_device(environment: &mut Environment, under: Devices, status: Option<&Sta
         let stack = Queue::of(display);
         let leaf = under.leaves.first().map(|name| Queue::of(name));
         environment.device_model = stack.model().or_else(|| leaf.as_ref().and_then(Queue::model));
-        environment.scheduler = leaf.as_ref().and_then(|q| active_scheduler(&q.text("queue/scheduler")?));
+        environment.scheduler =
+            leaf.as_ref().and_then(|q| Some(choice::parse(&q.text("queue/scheduler")?)?.0));
         environment.queue_requests = leaf.as_ref().and_then(|q| q.number("queue/nr_requests"));
         environment.rotational = stack.number("queue/rotational").map(|flag| flag != 0);
         environment.logical_block_bytes = stack.number("queue/logical_block_size");
@@ -96,12 +119,17 @@ fn read_ahead_kib(stack: &Queue, display: &str, status: Option<&Status>) -> Opti
     }
 }
 
-/// The devices whose throttles count, by name and `major:minor`.
-fn numbered(under: &Devices) -> Vec<(String, String)> {
+/// Throttles in one line.
+fn throttle(found: &[String]) -> Option<String> {
+    (!found.is_empty()).then(|| found.join("; "))
+}
+
+/// The devices whose throttles count, by name and `major:minor`; `root` is where `sys` is.
+pub(crate) fn numbered(root: &Path, under: &Devices) -> Vec<(String, String)> {
     let mut names: Vec<&String> = under.display.iter().chain(&under.leaves).chain(&under.backing).collect();
     names.sort();
     names.dedup();
-    let number = |name: &String| fs::read_to_string(format!("/sys/class/block/{name}/dev")).ok();
+    let number = |name: &String| fs::read_to_string(root.join(format!("sys/class/block/{name}/dev"))).ok();
     names.into_iter().filter_map(|name| Some((name.clone(), number(name)?.trim().to_owned()))).collect()
 }
 
@@ -144,13 +172,6 @@ impl Queue {
     }
 }
 
-/// The one in brackets: `none [mq-deadline] kyber`; a text without brackets is the only choice.
-fn active_scheduler(text: &str) -> Option<String> {
-    let active =
-        text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(name, _)| name);
-    Some(active.trim().to_owned()).filter(|name| !name.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,14 +180,6 @@ mod tests {
     fn of(spec: &(impl AsRef<std::ffi::OsStr> + ?Sized)) -> Environment {
         let needs = Needs { scratch_bytes: 1 << 20, ..Needs::default() };
         environment(&resolve(spec, &needs, &mut |_, _| {}).unwrap())
-    }
-
-    #[test]
-    fn the_active_scheduler_stands_in_brackets() {
-        assert_eq!(active_scheduler("none [mq-deadline] kyber\n").as_deref(), Some("mq-deadline"));
-        assert_eq!(active_scheduler("[none]").as_deref(), Some("none"));
-        assert_eq!(active_scheduler("none\n").as_deref(), Some("none"));
-        assert_eq!(active_scheduler(""), None);
     }
 
     #[test]

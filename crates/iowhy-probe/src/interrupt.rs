@@ -2,11 +2,12 @@
 //! signal ends the process at once.
 //!
 //! Non-goal: the exit code (the binary's). Invariants: a signal that was ignored when we started (`nohup`) stays
-//! ignored; sleeping system calls end with EINTR, because SA_RESTART is off; a signal that arrives twice in one
+//! ignored; what was armed with [`put_back_at_the_end`] is written before a second signal ends the process; sleeping system calls end with EINTR, because SA_RESTART is off; a signal that arrives twice in one
 //! breath is one request, because timeout(1) signals both the process and its group.
 
+use std::ffi::CString;
 use std::sync::Once;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::clock::monotonic_ns;
 
@@ -39,12 +40,60 @@ pub fn clear() {
     REQUESTED_NS.store(0, Ordering::Relaxed);
 }
 
+/// One thing to do before a second signal ends the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastWrite {
+    /// The file.
+    pub file: CString,
+    /// What belongs into it; `None` removes the file.
+    pub content: Option<Vec<u8>>,
+}
+
+/// What a second signal writes; null is nothing.
+static LAST_WRITES: AtomicPtr<Vec<LastWrite>> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Arms what a second signal writes before it ends the process, in this order, up to the first that fails; an empty
+/// list disarms. It replaces what was armed before.
+pub fn put_back_at_the_end(writes: Vec<LastWrite>) {
+    let new = if writes.is_empty() { std::ptr::null_mut() } else { Box::into_raw(Box::new(writes)) };
+    // The old list stays in memory: a handler on another thread may be reading it. It is a few paths, once a run.
+    LAST_WRITES.store(new, Ordering::Release);
+}
+
+/// Writes what is armed. open(2), write(2), close(2) and unlink(2) are async-signal-safe.
+fn write_last() {
+    let armed = LAST_WRITES.load(Ordering::Acquire);
+    // SAFETY: null, or a list that is never changed or freed once it was stored.
+    let Some(writes) = (unsafe { armed.as_ref() }) else { return };
+    for LastWrite { file, content } in writes {
+        // SAFETY: `file` ends in a nul byte, and the content is as long as is said; both live for ever.
+        let done = unsafe {
+            match content {
+                None => libc::unlink(file.as_ptr()) == 0,
+                Some(bytes) => {
+                    let fd = libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                    let written = fd >= 0
+                        && libc::write(fd, bytes.as_ptr().cast(), bytes.len()) == bytes.len() as isize;
+                    if fd >= 0 {
+                        libc::close(fd);
+                    }
+                    written
+                }
+            }
+        };
+        if !done {
+            return;
+        }
+    }
+}
+
 /// The handler: notes the time of the first signal; a later one ends the process the default way.
 /// clock_gettime(2), sigaction(2) and raise(3) are async-signal-safe.
 extern "C" fn on_signal(signal: libc::c_int) {
     let now_ns = monotonic_ns().max(1);
     match REQUESTED_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed) {
         Err(first_ns) if now_ns.saturating_sub(first_ns) > ECHO_NS => {
+            write_last();
             dispose(signal, libc::SIG_DFL);
             // SAFETY: raise(3) takes any number; the signal is delivered when the handler returns.
             unsafe { libc::raise(signal) };
@@ -84,6 +133,7 @@ mod tests {
     use super::*;
 
     const ROLE: &str = "IOWHY_TEST_SIGNALS";
+    const LAST: &str = "IOWHY_TEST_LAST_WRITES";
 
     /// Runs in a child process only: the flag is process-wide and other tests look at it.
     #[test]
@@ -91,6 +141,11 @@ mod tests {
         let Ok(pauses_ms) = std::env::var(ROLE) else { return };
         install();
         install();
+        if let Ok(directory) = std::env::var(LAST) {
+            let path = |name: &str| CString::new(format!("{directory}/{name}")).unwrap();
+            let write = LastWrite { file: path("setting"), content: Some(b"128".to_vec()) };
+            put_back_at_the_end(vec![write, LastWrite { file: path("note"), content: None }]);
+        }
         for pause_ms in pauses_ms.split_whitespace() {
             std::thread::sleep(std::time::Duration::from_millis(pause_ms.parse().unwrap()));
             // SAFETY: raising a signal whose handler was just installed.
@@ -118,6 +173,22 @@ mod tests {
         assert_eq!(child("").code(), Some(3), "nothing asked, nothing requested");
         assert_eq!(child("0").code(), Some(5), "one signal: requested, then cleared");
         assert_eq!(child("0 250").signal(), Some(libc::SIGTERM), "two signals: ended the default way");
+    }
+
+    #[test]
+    fn the_second_signal_puts_back_what_was_armed_and_the_first_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let ends = |pauses_ms: &str| {
+            std::fs::write(at("setting"), "0").unwrap();
+            std::fs::write(at("note"), "setting=128").unwrap();
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--exact", "interrupt::tests::child_that_raises_signals", "--nocapture"]);
+            command.env(ROLE, pauses_ms).env(LAST, dir.path()).stdout(std::process::Stdio::null());
+            (command.status().unwrap().signal(), std::fs::read(at("setting")).unwrap(), at("note").exists())
+        };
+        assert_eq!(ends("0"), (None, b"0".to_vec(), true));
+        assert_eq!(ends("0 250"), (Some(libc::SIGTERM), b"128".to_vec(), false));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Options that take a quantity take a hyphen too, so that `--size -1` is refused by the name of the option.
 
 mod classic;
+mod doctor;
 mod stripe;
 mod tree;
 
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use classic::ClassicArgs;
+pub use doctor::DoctorArgs;
 pub use stripe::{StripeAction, StripeAdviseArgs, StripeArgs, StripeLintArgs};
 pub use tree::TreeArgs;
 
@@ -96,6 +98,9 @@ pub enum Command {
 
     /// A record for other programs: CSV of any table, fio's JSON, a job that fio can run
     Export(ExportArgs),
+
+    /// What this machine allows, and which settings under PATH cost or hide something
+    Doctor(DoctorArgs),
 
     /// One page of HTML (or Markdown) of one or several records, to show somebody
     Report(ReportArgs),

@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         ColorWhen::Always => anstream::ColorChoice::Always.write_global(),
         ColorWhen::Never => anstream::ColorChoice::Never.write_global(),
     }
+    command::put_back_left(&cli.output);
     match run(&cli) {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::SomethingFailed) => ExitCode::from(1),
@@ -50,6 +51,7 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
         (Some(Command::Compare(args)), _) => command::compare::run(args, &cli.output),
         (Some(Command::History(args)), _) => command::history::run(args, &cli.output),
         (Some(Command::Export(args)), _) => command::export::run(args, &cli.output),
+        (Some(Command::Doctor(args)), _) => command::doctor::run(args, &cli.output),
         (Some(Command::Report(args)), _) => command::report::run(args, &cli.output),
         (Some(Command::Classic(args)), _) => command::classic::run(args, &cli.output),
         (Some(Command::Stripe(args)), _) => command::stripe::run(args, &cli.output),
@@ -80,6 +82,7 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Compare(_) => ("compare", "iowhy compare [OPTIONS] BEFORE AFTER"),
         Command::History(_) => ("history", "iowhy history [OPTIONS]"),
         Command::Export(_) => ("export", "iowhy export [OPTIONS] RECORD"),
+        Command::Doctor(_) => ("doctor", "iowhy doctor [OPTIONS] [PATH]"),
         Command::Report(_) => ("report", "iowhy report RECORD... -o FILE.html"),
         Command::Classic(_) => ("classic", "iowhy classic [OPTIONS] [NAME] [PATH]"),
         Command::Stripe(_) => ("stripe", "iowhy stripe lint|advise ..."),
@@ -115,8 +118,8 @@ fn usage(error: &clap::Error) -> ExitCode {
     if let (2, Some(word)) = (error.exit_code(), words.next())
         && command::watch::is_program(&word)
         && ![
-            "bench", "attach", "explain", "mrc", "trace", "sim", "tree", "compare", "history", "export",
-            "report", "classic", "stripe", "help",
+            "bench", "attach", "explain", "mrc", "trace", "sim", "tree", "compare", "doctor", "history",
+            "export", "report", "classic", "stripe", "help",
         ]
         .contains(&word.as_str())
     {

@@ -361,7 +361,8 @@ pub fn complain_hint(hint: &str) {
     say(&format!("{cyan}hint:{cyan:#} {hint}"));
 }
 
-fn print_warnings(warnings: &[Warning]) {
+/// Prints warnings on stderr.
+pub fn print_warnings(warnings: &[Warning]) {
     for warning in warnings {
         say(&format!("warning: {}", warning.message));
         if let Some(next) = &warning.next {

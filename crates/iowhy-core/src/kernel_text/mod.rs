@@ -2,6 +2,7 @@
 //! all that read them. What may not enter: reading.
 
 pub mod block_stat;
+pub mod choice;
 pub mod control_group;
 pub mod meminfo;
 pub mod mountinfo;

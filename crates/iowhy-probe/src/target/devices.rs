@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use iowhy_core::kernel_text::mountinfo::{Mount, overlay_layers};
+use iowhy_core::problem::Problem;
 
 use super::{Status, Target};
 use crate::environment::mounts;
@@ -70,6 +71,25 @@ fn all_under(target: &Target) -> Devices {
         target.path(),
         0,
     )
+}
+
+/// The devices under a path and the mount that it lies on (`None` for a device), without opening it.
+///
+/// # Errors
+/// A refusal where there is nothing of that name, or it may not be looked at.
+pub fn under_path(path: &Path) -> Result<(Devices, Option<Mount>), Problem> {
+    rustix::fs::stat(path).map_err(|errno| super::cannot_open(path, errno))?;
+    let status = Status::of_path(path).ok_or_else(|| super::cannot_open(path, rustix::io::Errno::NOENT))?;
+    if let Some((major, minor)) = status.block_device {
+        return Ok((Sysfs::real().of_number(major, minor, 0), None));
+    }
+    if status.char_device {
+        return Ok((none("a character device has no block device under it"), None));
+    }
+    let table = mounts::read();
+    let mount = mounts::of(&table, status.mount_id, Some(path));
+    let devices = of_file_system(&Sysfs::real(), &status, mount, Some(path), 0);
+    Ok((devices, mount.cloned()))
 }
 
 /// The name of the loop device that has this file behind it.

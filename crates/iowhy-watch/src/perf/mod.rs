@@ -21,7 +21,7 @@ mod tap;
 mod tracepoints;
 
 pub use recorder::{Counts, Recorder, Subject};
-pub use rights::{Rights, rights};
+pub use rights::{Rights, look, rights};
 pub use self_test::{SelfTest, self_test};
 pub use tap::SyscallTap;
 

@@ -5,6 +5,7 @@ pub mod attach;
 pub mod bench;
 pub mod classic;
 pub mod compare;
+pub mod doctor;
 pub mod explain;
 pub mod export;
 pub mod history;
@@ -20,6 +21,19 @@ pub mod trace;
 pub mod tree;
 pub mod watch;
 mod witness;
+
+use iowhy_core::warning::Warning;
+
+use crate::cli::OutputArgs;
+
+/// Puts settings back that a killed run of iowhy has left changed, and says so on stderr.
+pub fn put_back_left(options: &OutputArgs) {
+    let left = iowhy_probe::setting::undo_left().into_iter();
+    let warnings: Vec<Warning> = left.map(|said| Warning::new("setting-put-back", said)).collect();
+    if !options.quiet {
+        crate::output::print_warnings(&warnings);
+    }
+}
 
 /// How a command ended when it did not end with a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

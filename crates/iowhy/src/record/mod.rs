@@ -6,6 +6,7 @@
 
 pub mod classic;
 pub mod compare;
+pub mod doctor;
 pub mod member;
 mod path;
 pub mod sim;

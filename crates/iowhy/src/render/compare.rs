@@ -65,7 +65,18 @@ fn headline(comparison: &Comparison) -> String {
     )
 }
 
-fn units_percent(share: f64) -> String {
+/// The word of the verdict; those of change in colour.
+pub(crate) fn verdict_word(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Improved => format!("{GREEN}improved{GREEN:#}"),
+        Verdict::Regressed => format!("{RED}REGRESSED{RED:#}"),
+        Verdict::WithinNoise => "within noise".to_owned(),
+        Verdict::CannotTell => "cannot tell".to_owned(),
+    }
+}
+
+/// A share as per cent, with a tenth where there is one.
+pub(crate) fn units_percent(share: f64) -> String {
     let percent = (share * 1000.0).round() / 10.0;
     format!("{percent} %")
 }
@@ -78,12 +89,7 @@ fn table(cells: &[ChangedCell]) -> String {
     let rows: Vec<Vec<String>> = cells
         .iter()
         .map(|cell| {
-            let word = match cell.verdict {
-                Verdict::Improved => format!("{GREEN}improved{GREEN:#}"),
-                Verdict::Regressed => format!("{RED}REGRESSED{RED:#}"),
-                Verdict::WithinNoise => "within noise".to_owned(),
-                Verdict::CannotTell => "cannot tell".to_owned(),
-            };
+            let word = verdict_word(cell.verdict);
             let layer = match (cell.layer, cell.layer_share) {
                 (Some(layer), Some(share)) if share < 0.95 => format!(", mostly {}", layer.id()),
                 (Some(layer), _) => format!(", {}", layer.id()),

@@ -13,6 +13,8 @@ mod common;
 mod compare;
 mod contract;
 mod destroy_data;
+mod doctor;
+mod doctor_try;
 mod export;
 mod history;
 mod mrc;

@@ -12,9 +12,8 @@ use std::time::Duration;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
-use iowhy_core::warning::Warning;
 use iowhy_explain::classic::published::{self, Experiment};
-use iowhy_probe::{interrupt, queue_setting};
+use iowhy_probe::interrupt;
 use serde_json::json;
 
 use crate::cli::{ClassicArgs, OutputArgs};
@@ -64,9 +63,6 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     };
     let outputs = Outputs::open(options)?;
     interrupt::install();
-    for undone in queue_setting::undo_left() {
-        outputs.warn(&[Warning::new("setting-put-back", undone)]);
-    }
     let progress = Progress::new(outputs.quiet());
     let lab = Lab {
         spec: args.target.as_deref().unwrap_or("."),

@@ -147,7 +147,16 @@ fn changed(before: &CellRecord, after: &CellRecord, threshold: f64, seed: u64) -
 }
 
 fn side(cell: &CellRecord) -> Side<'_> {
-    let doubt = if let Some(failure) = &cell.failure {
+    Side {
+        ns_per_request: cell.samples.iter().map(|sample| sample.ns_per_request()).collect(),
+        layers: cell.layers.as_ref(),
+        doubt: doubt(cell),
+    }
+}
+
+/// Why a cell proves nothing, in words; `None` when it does.
+pub(super) fn doubt(cell: &CellRecord) -> Option<String> {
+    if let Some(failure) = &cell.failure {
         Some(failure.clone())
     } else if cell.planned_per_second.is_some() {
         Some("paced by a plan: its time per request is the plan's".to_owned())
@@ -155,11 +164,6 @@ fn side(cell: &CellRecord) -> Side<'_> {
         Some("it was not what it claims".to_owned())
     } else {
         None
-    };
-    Side {
-        ns_per_request: cell.samples.iter().map(|sample| sample.ns_per_request()).collect(),
-        layers: cell.layers.as_ref(),
-        doubt,
     }
 }
 

@@ -8,7 +8,7 @@ use iowhy_core::units::{self, Bytes};
 use iowhy_core::workload::{CacheState, Method};
 use iowhy_probe::campaign::{self, Cell, Effort};
 use iowhy_probe::interrupt;
-use iowhy_probe::queue_setting::ReadAhead;
+use iowhy_probe::setting::Held;
 use iowhy_probe::target::Target;
 
 use super::super::lab::{Lab, cell, reads};
@@ -54,10 +54,11 @@ fn measure(lab: &Lab<'_>, target: &Target, region: u64) -> Result<(Times, u64), 
             cell
         })
         .collect();
-    let held = ReadAhead::hold(device)?;
+    let held = Held::read_ahead(device)?;
+    let was_kib: u64 = held.was().parse().unwrap_or(0);
     let mut times: Times = vec![Default::default(); BLOCKS.len()];
     for round in 0..ROUNDS {
-        for (column, kib) in [0, held.was_kib()].into_iter().enumerate() {
+        for (column, kib) in [0, was_kib].into_iter().enumerate() {
             if interrupt::requested() {
                 break;
             }
@@ -66,7 +67,7 @@ fn measure(lab: &Lab<'_>, target: &Target, region: u64) -> Result<(Times, u64), 
                 lab.budget / 2,
                 "read-ahead of the queue off and on",
             );
-            held.set(kib)?;
+            held.set(&kib.to_string())?;
             let seed = lab.seed.wrapping_add(round as u64);
             let effort = Effort { least_rounds: 1, most_rounds: 1, budget: lab.budget, precision: 0.0, seed };
             let outcome = campaign::run(&cells, effort, &mut |_| {});
@@ -81,7 +82,7 @@ fn measure(lab: &Lab<'_>, target: &Target, region: u64) -> Result<(Times, u64), 
             }
         }
     }
-    Ok((times, held.was_kib()))
+    Ok((times, was_kib))
 }
 
 fn rows(lab: &Lab<'_>, record: &mut ClassicRecord, times: &Times, was_kib: u64) {

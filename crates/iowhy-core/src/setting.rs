@@ -1,0 +1,172 @@
+//! Settings of a machine that I/O depends on, as plain data. Probe reads them, explain judges them.
+//!
+//! What may not enter: reading, and meaning.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a setting belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Group {
+    /// Processors and their page tables.
+    Cpu,
+    /// Dirty pages and swapping.
+    Memory,
+    /// The queue of a block device.
+    Queue,
+    /// The mount that the path lies on.
+    FileSystem,
+    /// Limits of the control groups that this process is in.
+    ControlGroup,
+}
+
+macro_rules! keys {
+    ($( #[doc = $about:literal] $variant:ident = $id:literal in $group:ident; )*) => {
+        /// A setting. The identifier is the kernel's own name where there is one.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Key {
+            $( #[doc = $about] #[serde(rename = $id)] $variant, )*
+        }
+
+        impl Key {
+            /// Every setting, in the order in which they are shown.
+            pub const ALL: &'static [Key] = &[ $(Key::$variant),* ];
+
+            /// The stable identifier, as on the command line and in the JSON output.
+            pub fn id(self) -> &'static str {
+                match self { $(Key::$variant => $id),* }
+            }
+
+            /// One sentence for people.
+            pub fn about(self) -> &'static str {
+                match self { $(Key::$variant => $about.trim_ascii()),* }
+            }
+
+            /// Where it belongs.
+            pub fn group(self) -> Group {
+                match self { $(Key::$variant => Group::$group),* }
+            }
+        }
+    };
+}
+
+keys! {
+    /// How clock rates are chosen.
+    Governor = "governor" in Cpu;
+    /// Workarounds for faults of processors, as `ACTIVE of ALL`.
+    Mitigations = "mitigations" in Cpu;
+    /// Transparent huge pages for anonymous memory.
+    Thp = "thp" in Cpu;
+    /// Share of memory, in per cent, at which a writer must write out itself.
+    DirtyRatio = "dirty_ratio" in Memory;
+    /// The same in bytes; one of both is 0.
+    DirtyBytes = "dirty_bytes" in Memory;
+    /// Share of memory, in per cent, at which the kernel begins to write out in the background.
+    DirtyBackgroundRatio = "dirty_background_ratio" in Memory;
+    /// The same in bytes; one of both is 0.
+    DirtyBackgroundBytes = "dirty_background_bytes" in Memory;
+    /// Age at which a dirty page is written out, in hundredths of a second.
+    DirtyExpire = "dirty_expire_centisecs" in Memory;
+    /// How often the kernel looks for such pages, in hundredths of a second.
+    DirtyWriteback = "dirty_writeback_centisecs" in Memory;
+    /// What a page of anonymous memory is worth against one of a file, when memory is short.
+    Swappiness = "swappiness" in Memory;
+    /// Who orders requests.
+    Scheduler = "scheduler" in Queue;
+    /// The greatest read-ahead window, in KiB.
+    ReadAhead = "read_ahead_kb" in Queue;
+    /// Requests that the queue admits.
+    Requests = "nr_requests" in Queue;
+    /// Latency of reads, in microseconds, from which background writes are held back; 0 is never.
+    WritebackThrottle = "wbt_lat_usec" in Queue;
+    /// Whether the device counts its requests.
+    Iostats = "iostats" in Queue;
+    /// Which neighbouring requests are left apart: 0 none, 1 those that take a search, 2 all.
+    Nomerges = "nomerges" in Queue;
+    /// Whether the kernel takes it for a disk that turns.
+    Rotational = "rotational" in Queue;
+    /// Whether the kernel believes that the device has a volatile cache.
+    WriteCache = "write_cache" in Queue;
+    /// When a read changes the time of access.
+    AccessTime = "atime" in FileSystem;
+    /// An option of the mount that costs or hides something.
+    MountOption = "mount-option" in FileSystem;
+    /// Limits on requests or bytes a second of the device.
+    IoLimit = "io-limit" in ControlGroup;
+    /// The greatest memory, page cache included.
+    MemoryLimit = "memory-limit" in ControlGroup;
+    /// The memory from which on the group is slowed down.
+    MemoryHigh = "memory-high" in ControlGroup;
+    /// CPUs' worth of time.
+    CpuLimit = "cpu-limit" in ControlGroup;
+}
+
+impl Key {
+    /// The setting with this identifier.
+    pub fn from_id(id: &str) -> Option<Key> {
+        Key::ALL.iter().copied().find(|key| key.id() == id)
+    }
+}
+
+/// What was found of a setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Which.
+    pub key: Key,
+    /// Of what: devices by kernel name, a mount point; `None` for the whole machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The file it was read from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// What is set, in the kernel's own words; `None` where it could not be read.
+    pub value: Option<String>,
+    /// What the kernel offers, where it lists that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offered: Vec<String>,
+    /// More than the value says: names, a sentence for each limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
+    /// Why it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lack: Option<String>,
+}
+
+impl Reading {
+    /// A value that was read.
+    pub fn of(key: Key, value: impl Into<String>) -> Reading {
+        Reading {
+            key,
+            subject: None,
+            file: None,
+            value: Some(value.into()),
+            offered: Vec::new(),
+            details: Vec::new(),
+            lack: None,
+        }
+    }
+
+    /// A value that could not be read, and why.
+    pub fn lacking(key: Key, why: impl Into<String>) -> Reading {
+        Reading { value: None, lack: Some(why.into()), ..Reading::of(key, "") }
+    }
+
+    /// The value as a number.
+    pub fn number(&self) -> Option<i64> {
+        self.value.as_deref()?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_unique_and_name_their_key() {
+        for &key in Key::ALL {
+            assert_eq!(Key::from_id(key.id()), Some(key));
+            assert_eq!(serde_json::to_string(&key).unwrap(), format!("\"{}\"", key.id()));
+        }
+        assert_eq!(Key::from_id("no-such"), None);
+    }
+}

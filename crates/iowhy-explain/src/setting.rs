@@ -1,0 +1,458 @@
+//! What a setting means here: costs, hidden things, limits. Each judgement stands on the kernel's or a tool's own
+//! documentation, or says that it was not measured and what measures it.
+//!
+//! Invariant: a setting at its neutral value gets no judgement, and no judgement rests on hearsay.
+
+use iowhy_core::setting::{Group, Key, Reading};
+use serde::Serialize;
+
+/// What a setting does to who measures or waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// Something cannot be seen, or is not what it seems.
+    Hides,
+    /// It takes time or bandwidth.
+    Costs,
+    /// It may take or save time: that depends on device and load.
+    MayCost,
+    /// It is an upper limit.
+    Limits,
+    /// It is fast because something is not safe.
+    Unsafe,
+}
+
+impl Effect {
+    /// One word for the screen.
+    pub fn word(self) -> &'static str {
+        match self {
+            Effect::Hides => "hides",
+            Effect::Costs => "costs",
+            Effect::MayCost => "may cost",
+            Effect::Limits => "limits",
+            Effect::Unsafe => "unsafe",
+        }
+    }
+}
+
+/// A judgement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Judgement {
+    /// The kind.
+    pub effect: Effect,
+    /// What follows for whoever reads or writes here.
+    pub sentence: String,
+    /// Title of the document that says so; `None`: it follows from the value alone, or was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cited: Option<&'static str>,
+    /// The value that `doctor --try KEY=VALUE` would measure against the present one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub try_value: Option<String>,
+    /// Whether `--try` takes this setting at all; else two records and `compare` measure it.
+    pub can_try: bool,
+}
+
+/// Settings that `--try` takes.
+pub const TRIED: [Key; 11] = [
+    Key::Scheduler,
+    Key::ReadAhead,
+    Key::Requests,
+    Key::WritebackThrottle,
+    Key::Iostats,
+    Key::Nomerges,
+    Key::Thp,
+    Key::DirtyRatio,
+    Key::DirtyBytes,
+    Key::DirtyBackgroundRatio,
+    Key::DirtyBackgroundBytes,
+];
+
+const ABI: &str = "Documentation/ABI/stable/sysfs-block";
+const VM: &str = "Documentation for /proc/sys/vm/ (admin-guide/sysctl/vm)";
+const BFQ: &str = "BFQ (Budget Fair Queueing) (block/bfq-iosched)";
+const EXT4: &str = "ext4 General Information (admin-guide/ext4)";
+const MOUNT: &str = "mount(8)";
+const CGROUP: &str = "Control Group v2 (admin-guide/cgroup-v2)";
+const CPUFREQ: &str = "CPU Performance Scaling (admin-guide/pm/cpufreq)";
+const PARAMETERS: &str = "The kernel's command-line parameters (admin-guide/kernel-parameters), mitigations=";
+const THP: &str = "Transparent Hugepage Support (admin-guide/mm/transhuge)";
+const BTRFS: &str = "btrfs(5)";
+
+/// Judges one of the readings; the others are what stands around it.
+pub fn judge(reading: &Reading, all: &[Reading]) -> Option<Judgement> {
+    let value = reading.value.as_deref()?;
+    let told = match reading.key.group() {
+        Group::Cpu => cpu(reading, value),
+        Group::Memory => memory(reading),
+        Group::Queue => queue(reading, value, all),
+        Group::FileSystem => file_system(reading.key, value),
+        Group::ControlGroup => control_group(reading, value),
+    }?;
+    // What is not offered cannot be tried.
+    let offered = |value: &String| reading.offered.is_empty() || reading.offered.contains(value);
+    Some(Judgement {
+        effect: told.effect,
+        sentence: told.sentence,
+        cited: told.cited,
+        try_value: told.try_value.filter(offered),
+        can_try: TRIED.contains(&reading.key),
+    })
+}
+
+/// A judgement in the making.
+struct Told {
+    effect: Effect,
+    sentence: String,
+    cited: Option<&'static str>,
+    try_value: Option<String>,
+}
+
+fn told(effect: Effect, sentence: impl Into<String>) -> Option<Told> {
+    Some(Told { effect, sentence: sentence.into(), cited: None, try_value: None })
+}
+
+trait With {
+    fn cited(self, title: &'static str) -> Self;
+    fn tries(self, value: &str) -> Self;
+}
+
+impl With for Option<Told> {
+    fn cited(self, title: &'static str) -> Self {
+        self.map(|told| Told { cited: Some(title), ..told })
+    }
+
+    fn tries(self, value: &str) -> Self {
+        self.map(|told| Told { try_value: Some(value.to_owned()), ..told })
+    }
+}
+
+fn cpu(reading: &Reading, value: &str) -> Option<Told> {
+    match reading.key {
+        Key::Governor if value != "performance" => told(
+            Effect::MayCost,
+            "the clock rate follows the load: a CPU that waits for a device most of the time may run slow, and \
+             requests that cost CPU time then take longer",
+        )
+        .cited(CPUFREQ),
+        Key::Mitigations if !reading.details.is_empty() => told(
+            Effect::Costs,
+            format!(
+                "active: {}; to switch them off \"improves system performance, but it may also expose users to several \
+                 CPU vulnerabilities\"",
+                reading.details.join(", ")
+            ),
+        )
+        .cited(PARAMETERS),
+        Key::Thp if value == "never" => told(
+            Effect::MayCost,
+            "large buffers stand on small pages, each with an entry of its own in the page tables and the TLB",
+        )
+        .cited(THP)
+        .tries("madvise"),
+        _ => None,
+    }
+}
+
+fn memory(reading: &Reading) -> Option<Told> {
+    let number = reading.number()?;
+    let share_or_bytes = |what: &str| format!("{what} at {}", amount(reading.key, number));
+    match (reading.key, number) {
+        (Key::DirtyRatio, 20) | (Key::DirtyBackgroundRatio, 10) => None,
+        (Key::DirtyRatio | Key::DirtyBytes, _) => told(
+            Effect::Limits,
+            share_or_bytes("\"a process which is generating disk writes will itself start writing out dirty data\""),
+        )
+        .cited(VM),
+        (Key::DirtyBackgroundRatio | Key::DirtyBackgroundBytes, _) => told(
+            Effect::MayCost,
+            share_or_bytes("\"the background kernel flusher threads will start writing out dirty data\""),
+        )
+        .cited(VM),
+        (Key::DirtyExpire, 3000) | (Key::DirtyWriteback, 500) | (Key::Swappiness, 60) => None,
+        (Key::DirtyExpire, _) => told(
+            Effect::MayCost,
+            format!("data is \"old enough to be eligible for writeout\" after {} s (kernel: 30 s)", number as f64 / 100.0),
+        )
+        .cited(VM),
+        (Key::DirtyWriteback, 0) => told(
+            Effect::Unsafe,
+            "\"disables periodic writeback altogether\": what is not flushed stays in memory until a limit is reached",
+        )
+        .cited(VM),
+        (Key::DirtyWriteback, _) => told(
+            Effect::MayCost,
+            format!("the flusher threads wake up every {} s (kernel: 5 s)", number as f64 / 100.0),
+        )
+        .cited(VM),
+        (Key::Swappiness, _) => told(
+            Effect::MayCost,
+            format!(
+                "{number} of 0 to 200 (kernel: 60): \"the rough relative IO cost of swapping and filesystem paging\"; \
+                 it acts when memory is short"
+            ),
+        )
+        .cited(VM),
+        _ => None,
+    }
+}
+
+fn amount(key: Key, number: i64) -> String {
+    if matches!(key, Key::DirtyBytes | Key::DirtyBackgroundBytes) {
+        iowhy_core::units::Bytes(u64::try_from(number).unwrap_or(0)).to_string()
+    } else {
+        format!("{number} % of available memory")
+    }
+}
+
+fn queue(reading: &Reading, value: &str, all: &[Reading]) -> Option<Told> {
+    let turns = beside(all, reading, Key::Rotational) == Some("1");
+    match (reading.key, value) {
+        (Key::Scheduler, "bfq") => told(
+            Effect::Costs,
+            "bfq's own work: 1.9 µs a request under one lock on the CPU of its documentation (i7-2760QM), against 0.7 µs \
+             of mq-deadline; it may leave a device idle for the sake of latency",
+        )
+        .cited(BFQ)
+        .tries("none"),
+        (Key::Scheduler, "mq-deadline") if !turns => told(
+            Effect::Costs,
+            "mq-deadline's own work: 0.7 µs a request under one lock on the CPU of that documentation (i7-2760QM)",
+        )
+        .cited(BFQ)
+        .tries("none"),
+        (Key::Scheduler, "kyber") => {
+            told(Effect::MayCost, "kyber holds requests back to keep to its target latencies").tries("none")
+        }
+        (Key::Scheduler, "none") if turns => {
+            told(Effect::MayCost, "nobody orders requests for a disk that turns").tries("mq-deadline")
+        }
+        (Key::ReadAhead, "0") => {
+            told(Effect::Costs, "no read-ahead: a sequential reader waits for each of its requests").cited(ABI).tries("128")
+        }
+        (Key::ReadAhead, other) if other != "128" => told(
+            Effect::MayCost,
+            format!("up to {other} KiB are read ahead (kernel: 128 KiB, or twice the device's optimal_io_size)"),
+        )
+        .cited(ABI)
+        .tries("128"),
+        (Key::Requests, few) if few.parse::<u64>().is_ok_and(|n| n < DEEPEST) => told(
+            Effect::Limits,
+            format!("no more than {few} requests are \"allocated in the block layer\" at a time; the others wait outside"),
+        )
+        .cited(ABI)
+        .tries("64"),
+        (Key::WritebackThrottle, "0") => told(
+            Effect::MayCost,
+            "writes in the background are not held back when reads get slow",
+        )
+        .cited(ABI)
+        .tries(if turns { "75000" } else { "2000" }),
+        (Key::WritebackThrottle, other) if !["2000", "75000"].contains(&other) => told(
+            Effect::MayCost,
+            format!("writes in the background are scaled back once a read takes {other} µs (kernel: 2000, or 75000 where the disk turns)"),
+        )
+        .cited(ABI),
+        (Key::Iostats, "0") => told(
+            Effect::Hides,
+            "the device counts nothing: iostat and sar read zeros, and iowhy cannot hold bytes against the device",
+        )
+        .cited(ABI)
+        .tries("1"),
+        (Key::Nomerges, "1") => told(
+            Effect::MayCost,
+            "\"complex merge checks are disabled, but the simple one-shot merges with the previous I/O request are enabled\"",
+        )
+        .cited(ABI)
+        .tries("0"),
+        (Key::Nomerges, "2") => told(
+            Effect::MayCost,
+            "\"all merge tries are disabled\": neighbouring requests go to the device one by one",
+        )
+        .cited(ABI)
+        .tries("0"),
+        _ => None,
+    }
+}
+
+/// Requests of the deepest queue that the main job asks for.
+const DEEPEST: u64 = 64;
+
+/// What another setting of the same device is.
+fn beside<'a>(all: &'a [Reading], reading: &Reading, key: Key) -> Option<&'a str> {
+    let names = |of: &Reading| -> Vec<String> {
+        of.subject.as_deref().unwrap_or_default().split(' ').map(str::to_owned).collect()
+    };
+    let own = names(reading);
+    let of_key = all.iter().filter(|other| other.key == key);
+    let same = of_key.filter(|other| names(other).iter().any(|name| own.contains(name)));
+    same.filter_map(|other| other.value.as_deref()).next()
+}
+
+fn file_system(key: Key, value: &str) -> Option<Told> {
+    match (key, value) {
+        (Key::AccessTime, "strictatime") => {
+            told(Effect::Costs, "every read of a file also changes its inode, which must be written").cited(MOUNT)
+        }
+        (Key::MountOption, "sync") => {
+            told(Effect::Costs, "\"all I/O to the filesystem should be done synchronously\": every write waits").cited(MOUNT)
+        }
+        (Key::MountOption, "dirsync") => {
+            told(Effect::Costs, "\"all directory updates within the filesystem should be done synchronously\"").cited(MOUNT)
+        }
+        (Key::MountOption, "data=journal") => told(
+            Effect::Costs,
+            "all data is written twice, first into the journal; this mode \"will disable delayed allocation and O_DIRECT support\"",
+        )
+        .cited(EXT4),
+        (Key::MountOption, "data=writeback") => {
+            told(Effect::Unsafe, "\"data ordering is not preserved\": after a crash files may hold old data").cited(EXT4)
+        }
+        (Key::MountOption, "nobarrier" | "barrier=0") => told(
+            Effect::Unsafe,
+            "no barriers: fsync is fast because it does not empty the device's volatile cache",
+        )
+        .cited(EXT4),
+        (Key::MountOption, "nodelalloc") => {
+            told(Effect::MayCost, "blocks are allocated at each write, not when data is written out").cited(EXT4)
+        }
+        (Key::MountOption, "discard" | "discard=async") => told(
+            Effect::MayCost,
+            "\"discard/TRIM commands to the underlying block device when blocks are freed\": removing files has a cost of its own",
+        )
+        .cited(EXT4),
+        (Key::MountOption, "dax" | "dax=always") => {
+            told(Effect::Hides, "no page cache: cold and warm mean nothing here").cited(EXT4)
+        }
+        (Key::MountOption, "nodatacow") => {
+            told(Effect::Unsafe, "data is written over in place; this \"implies nodatasum\": no checksums").cited(BTRFS)
+        }
+        (Key::MountOption, option) if option.starts_with("compress") => told(
+            Effect::Hides,
+            "the device moves fewer bytes than programs do, and CPU time is paid for it",
+        )
+        .cited(BTRFS),
+        _ => None,
+    }
+}
+
+fn control_group(reading: &Reading, value: &str) -> Option<Told> {
+    if value == "none" {
+        return None;
+    }
+    match reading.key {
+        Key::IoLimit => told(Effect::Limits, reading.details.join("; ")).cited(CGROUP),
+        Key::MemoryLimit => told(
+            Effect::Limits,
+            "the page cache of this group counts against it: what does not fit is read again",
+        )
+        .cited(CGROUP),
+        Key::MemoryHigh => told(
+            Effect::Costs,
+            "above it \"the processes of the cgroup are throttled and put under heavy reclaim pressure\"",
+        )
+        .cited(CGROUP),
+        Key::CpuLimit => told(
+            Effect::Limits,
+            "CPUs' worth of time; beyond it everything stands still until the next period",
+        )
+        .cited(CGROUP),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(key: Key, value: &str) -> Reading {
+        Reading { subject: Some("vda".into()), ..Reading::of(key, value) }
+    }
+
+    fn effect(key: Key, value: &str) -> Option<Effect> {
+        judge(&of(key, value), &[]).map(|judgement| judgement.effect)
+    }
+
+    #[test]
+    fn neutral_values_get_no_judgement() {
+        for (key, value) in [
+            (Key::Governor, "performance"),
+            (Key::Mitigations, "0 of 19"),
+            (Key::Thp, "madvise"),
+            (Key::DirtyRatio, "20"),
+            (Key::DirtyBackgroundRatio, "10"),
+            (Key::Swappiness, "60"),
+            (Key::Scheduler, "none"),
+            (Key::ReadAhead, "128"),
+            (Key::Requests, "256"),
+            (Key::WritebackThrottle, "2000"),
+            (Key::Iostats, "1"),
+            (Key::Nomerges, "0"),
+            (Key::AccessTime, "relatime"),
+            (Key::MemoryLimit, "none"),
+        ] {
+            assert_eq!(effect(key, value), None, "{}={value}", key.id());
+        }
+    }
+
+    #[test]
+    fn others_are_judged_and_stand_on_a_document_or_can_be_tried() {
+        for (key, value, expected) in [
+            (Key::Governor, "powersave", Effect::MayCost),
+            (Key::Thp, "never", Effect::MayCost),
+            (Key::DirtyBytes, "16777216", Effect::Limits),
+            (Key::DirtyWriteback, "0", Effect::Unsafe),
+            (Key::Scheduler, "bfq", Effect::Costs),
+            (Key::Scheduler, "kyber", Effect::MayCost),
+            (Key::ReadAhead, "0", Effect::Costs),
+            (Key::ReadAhead, "8192", Effect::MayCost),
+            (Key::Requests, "4", Effect::Limits),
+            (Key::WritebackThrottle, "0", Effect::MayCost),
+            (Key::Iostats, "0", Effect::Hides),
+            (Key::Nomerges, "2", Effect::MayCost),
+            (Key::AccessTime, "strictatime", Effect::Costs),
+            (Key::MountOption, "data=journal", Effect::Costs),
+            (Key::MountOption, "nobarrier", Effect::Unsafe),
+            (Key::MountOption, "compress=zstd:3", Effect::Hides),
+            (Key::MemoryHigh, "1048576", Effect::Costs),
+            (Key::CpuLimit, "1.5", Effect::Limits),
+        ] {
+            let judgement = judge(&of(key, value), &[]).unwrap_or_else(|| panic!("{}={value}", key.id()));
+            assert_eq!(judgement.effect, expected, "{}={value}", key.id());
+            assert!(judgement.cited.is_some() || judgement.try_value.is_some(), "{judgement:?}");
+            assert!(judgement.try_value.is_none() || judgement.can_try, "{judgement:?}");
+        }
+    }
+
+    #[test]
+    fn whether_the_disk_turns_decides_about_its_scheduler() {
+        let scheduler = of(Key::Scheduler, "mq-deadline");
+        let around = |flag: &str| vec![scheduler.clone(), of(Key::Rotational, flag)];
+        assert!(judge(&scheduler, &around("0")).is_some());
+        assert!(judge(&scheduler, &around("1")).is_none());
+        let none = of(Key::Scheduler, "none");
+        assert!(judge(&none, &around("1")).is_some() && judge(&none, &around("0")).is_none());
+        // Another disk says nothing about this one.
+        let other = Reading { subject: Some("vdb sdc".into()), ..of(Key::Rotational, "1") };
+        assert!(judge(&none, &[other]).is_none());
+    }
+
+    #[test]
+    fn what_is_not_offered_is_not_proposed_and_what_is_not_known_not_judged() {
+        let bfq = Reading { offered: vec!["bfq".into()], ..of(Key::Scheduler, "bfq") };
+        assert_eq!(judge(&bfq, &[]).unwrap().try_value, None);
+        let both = Reading { offered: vec!["bfq".into(), "none".into()], ..bfq };
+        assert_eq!(judge(&both, &[]).unwrap().try_value.as_deref(), Some("none"));
+        assert_eq!(judge(&Reading::lacking(Key::Iostats, "no such file"), &[]), None);
+    }
+
+    #[test]
+    fn mitigations_and_limits_are_named() {
+        let active = Reading { details: vec!["meltdown".into()], ..Reading::of(Key::Mitigations, "1 of 19") };
+        assert!(judge(&active, &[]).unwrap().sentence.contains("meltdown"));
+        let limited = Reading {
+            details: vec!["reads on vda are limited".into()],
+            ..Reading::of(Key::IoLimit, "1 limit")
+        };
+        assert!(judge(&limited, &[]).unwrap().sentence.contains("reads on vda"));
+    }
+}

@@ -1,0 +1,172 @@
+//! Known answers on made-up trees: what is put back, in which order, and what a killed run leaves.
+
+use super::*;
+
+/// A made-up machine with one disk, and a directory for notes.
+struct Machine {
+    dir: tempfile::TempDir,
+}
+
+const QUEUE: &str = "sys/devices/vdx/queue";
+
+impl Machine {
+    fn new() -> Machine {
+        let machine = Machine { dir: tempfile::tempdir().unwrap() };
+        for (file, text) in [
+            ("sys/devices/vdx/queue/read_ahead_kb", "128\n"),
+            ("sys/devices/vdx/queue/scheduler", "none [mq-deadline] bfq\n"),
+            ("sys/devices/vdx/queue/nr_requests", "256\n"),
+            ("sys/devices/vdx/queue/wbt_lat_usec", "75000\n"),
+            ("proc/sys/vm/dirty_bytes", "0\n"),
+            ("proc/sys/vm/dirty_ratio", "20\n"),
+        ] {
+            let at = machine.at(file);
+            fs::create_dir_all(at.parent().unwrap()).unwrap();
+            fs::write(at, text).unwrap();
+        }
+        fs::create_dir(machine.at("run")).unwrap();
+        machine
+    }
+
+    fn at(&self, file: &str) -> PathBuf {
+        self.dir.path().join(file)
+    }
+
+    fn text(&self, file: &str) -> String {
+        fs::read_to_string(self.at(file)).unwrap().trim().to_owned()
+    }
+
+    fn notes(&self) -> usize {
+        fs::read_dir(self.at("run")).unwrap().count()
+    }
+
+    fn hold(&self, key: Key, directory: &str, value: &str) -> Result<Held, Problem> {
+        let file = Some(format!("/{directory}/{}", key.id()));
+        let reading = Reading { file, subject: Some("vdx".into()), ..Reading::of(key, value) };
+        Held::hold_in(&reading, self.dir.path(), &self.at("run"))
+    }
+
+    fn read_ahead(&self) -> Result<Held, Problem> {
+        self.hold(Key::ReadAhead, QUEUE, "128")
+    }
+
+    fn now(&self) -> String {
+        self.text("sys/devices/vdx/queue/read_ahead_kb")
+    }
+
+    fn undo(&self) -> Vec<String> {
+        undo_in(&self.at("run"), self.dir.path())
+    }
+}
+
+/// Ends a hold as SIGKILL does: the lock goes, nothing else happens.
+fn kill(held: Held) {
+    let lock = held._lock.try_clone().unwrap();
+    flock(&lock, FlockOperation::Unlock).unwrap();
+    std::mem::forget(held);
+}
+
+#[test]
+fn what_was_there_is_put_back_and_the_note_goes() {
+    let machine = Machine::new();
+    let held = machine.read_ahead().unwrap();
+    assert_eq!((held.was(), machine.notes()), ("128", 1));
+    let second = machine.read_ahead().unwrap_err();
+    assert!(second.message.contains("another run"), "{second}");
+    held.set("0").unwrap();
+    assert_eq!((machine.now().as_str(), machine.undo().len()), ("0", 0), "a run that lives is let be");
+    held.put_back().unwrap();
+    assert_eq!((machine.now().as_str(), machine.notes()), ("128", 1), "still held");
+    held.set("7").unwrap();
+    drop(held);
+    assert_eq!((machine.now().as_str(), machine.notes()), ("128", 0));
+    let panicked = std::panic::catch_unwind(|| {
+        let held = machine.read_ahead().unwrap();
+        held.set("7").unwrap();
+        panic!("on purpose");
+    });
+    assert!(panicked.is_err());
+    assert_eq!((machine.now().as_str(), machine.notes()), ("128", 0));
+}
+
+#[test]
+fn what_a_killed_run_has_left_is_undone_once_and_only_where_settings_are() {
+    let machine = Machine::new();
+    let held = machine.read_ahead().unwrap();
+    held.set("0").unwrap();
+    kill(held);
+    let again = machine.read_ahead().unwrap_err();
+    assert!(again.message.contains("killed"), "{again}");
+    let said = machine.undo();
+    assert!(said.len() == 1 && said[0].contains("is 128 again"), "{said:?}");
+    assert_eq!((machine.now().as_str(), machine.notes(), machine.undo().len()), ("128", 0, 0));
+    // Notes that name other files, or nothing, put nothing back.
+    let other = machine.at("sys/devices/vdx/uevent");
+    fs::write(&other, "as it was").unwrap();
+    let climbing = machine.at("sys/devices/../devices/vdx/queue/read_ahead_kb");
+    for (name, text) in [
+        ("a", format!("{}=x\n", other.display())),
+        ("b", format!("{}=1\n", climbing.display())),
+        ("c", "/etc/passwd=x\n".to_owned()),
+        ("d", String::new()),
+        ("e", "nonsense".to_owned()),
+    ] {
+        fs::write(machine.at("run").join(format!("{NOTE}{name}")), text).unwrap();
+    }
+    assert!(machine.undo().is_empty());
+    assert_eq!((fs::read_to_string(&other).unwrap().as_str(), machine.now().as_str()), ("as it was", "128"));
+}
+
+#[test]
+fn what_changes_along_with_a_setting_is_put_back_too() {
+    let machine = Machine::new();
+    let held = machine.hold(Key::Scheduler, QUEUE, "mq-deadline").unwrap();
+    // What the kernel does when the scheduler is changed.
+    for (file, text) in [("scheduler", "none"), ("nr_requests", "64"), ("wbt_lat_usec", "0")] {
+        fs::write(machine.at(QUEUE).join(file), text).unwrap();
+    }
+    drop(held);
+    let now = |file: &str| machine.text(&format!("{QUEUE}/{file}"));
+    assert_eq!(
+        (now("scheduler"), now("nr_requests"), now("wbt_lat_usec")),
+        ("mq-deadline".into(), "256".into(), "75000".into())
+    );
+    // Of ratio and bytes the kernel clears the one that is not set: what was 0 is not written back, its other half is.
+    let held = machine.hold(Key::DirtyBytes, "proc/sys/vm", "0").unwrap();
+    assert_eq!(held.old_state(), "dirty_ratio=20");
+    fs::write(machine.at("proc/sys/vm/dirty_bytes"), "1048576").unwrap();
+    fs::write(machine.at("proc/sys/vm/dirty_ratio"), "0").unwrap();
+    drop(held);
+    assert_eq!(machine.text("proc/sys/vm/dirty_ratio"), "20");
+    assert_eq!(machine.text("proc/sys/vm/dirty_bytes"), "1048576", "the kernel clears it, not we");
+}
+
+#[test]
+fn a_setting_behind_a_link_is_put_back_where_the_link_leads() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.at("sys/class/bdi")).unwrap();
+    std::os::unix::fs::symlink(machine.at(QUEUE), machine.at("sys/class/bdi/0:44")).unwrap();
+    let held = machine.hold(Key::ReadAhead, "sys/class/bdi/0:44", "128").unwrap();
+    held.set("0").unwrap();
+    kill(held);
+    assert_eq!((machine.undo().len(), machine.now().as_str()), (1, "128"));
+}
+
+#[test]
+fn a_setting_that_is_not_there_is_refused_and_leaves_no_note() {
+    let machine = Machine::new();
+    let missing = machine.hold(Key::Iostats, QUEUE, "1").unwrap_err();
+    assert!(missing.message.contains("iostats") && missing.hint.is_some(), "{missing}");
+    assert_eq!(machine.notes(), 0);
+    assert!(Held::read_ahead("no-such-device").is_err());
+}
+
+/// A machine for tests that cannot write a note: the setting is not touched.
+#[test]
+fn without_a_note_nothing_is_held() {
+    let machine = Machine::new();
+    fs::remove_dir(machine.at("run")).unwrap();
+    let refused = machine.read_ahead().unwrap_err();
+    assert!(refused.message.contains("note"), "{refused}");
+    assert_eq!(machine.now(), "128");
+}

@@ -1,0 +1,286 @@
+//! What is set, from procfs and sysfs below a root, which may be a made-up one.
+//!
+//! Invariant: what cannot be read says why; nothing is guessed from something else.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use iowhy_core::kernel_text::choice;
+use iowhy_core::kernel_text::mountinfo::{self, Mount};
+use iowhy_core::problem::Problem;
+use iowhy_core::setting::{Group, Key, Reading};
+
+use crate::environment::control_group::Groups;
+use crate::environment::numbered;
+use crate::target::devices::{self, Devices, whole_disk};
+
+/// What lies under a path.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// The block devices.
+    pub devices: Devices,
+    /// The mount; `None` for a device.
+    pub mount: Option<Mount>,
+}
+
+impl Place {
+    /// Looks at a path without opening it.
+    ///
+    /// # Errors
+    /// A refusal where there is nothing of that name.
+    pub fn of(path: &Path) -> Result<Place, Problem> {
+        let (devices, mount) = devices::under_path(path)?;
+        Ok(Place { devices, mount })
+    }
+}
+
+/// Reads every setting of the machine and of what lies under a path, in the order of [`Key::ALL`]; `root` is where `proc`
+/// and `sys` are.
+pub fn read(root: &Path, place: &Place) -> Vec<Reading> {
+    let files = Files { root };
+    let mut found = vec![governor(&files), mitigations(&files), thp(&files)];
+    found.extend(memory(&files));
+    found.extend(queues(&files, place));
+    found.extend(place.mount.iter().flat_map(mount));
+    found.extend(control_groups(root, &place.devices));
+    found
+}
+
+/// One setting: a reading for each device on which it differs; none where the path has none of that kind.
+pub fn read_one(root: &Path, place: &Place, key: Key) -> Vec<Reading> {
+    if key.group() == Group::Memory {
+        // Of a pair also the one that does not count.
+        return vec![Files { root }.reading(key, &format!("/proc/sys/vm/{}", key.id()))];
+    }
+    read(root, place).into_iter().filter(|reading| reading.key == key).collect()
+}
+
+/// Files below the root, named as if the root were `/`.
+struct Files<'a> {
+    root: &'a Path,
+}
+
+impl Files<'_> {
+    fn at(&self, file: &str) -> PathBuf {
+        self.root.join(file.trim_start_matches('/'))
+    }
+
+    /// The text without the blanks around it, or why there is none.
+    fn text(&self, file: &str) -> Result<String, String> {
+        match fs::read_to_string(self.at(file)) {
+            Ok(text) => Ok(text.trim().to_owned()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(format!("there is no {file}")),
+            Err(error) => Err(format!("{file}: {error}")),
+        }
+    }
+
+    /// Names in a directory, sorted; none where there is no such directory.
+    fn names(&self, directory: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.at(directory)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// A plain file as a reading.
+    fn reading(&self, key: Key, file: &str) -> Reading {
+        let reading = match self.text(file) {
+            Ok(text) => Reading::of(key, text),
+            Err(why) => Reading::lacking(key, why),
+        };
+        Reading { file: Some(file.to_owned()), ..reading }
+    }
+
+    /// A file that lists what is offered, the choice in brackets.
+    fn choice(&self, key: Key, file: &str) -> Reading {
+        let reading = match self.text(file).map(|text| choice::parse(&text)) {
+            Ok(Some((chosen, offered))) => Reading { offered, ..Reading::of(key, chosen) },
+            Ok(None) => Reading::lacking(key, format!("{file} is empty")),
+            Err(why) => Reading::lacking(key, why),
+        };
+        Reading { file: Some(file.to_owned()), ..reading }
+    }
+}
+
+/// How clock rates are chosen, by all CPUs, with the driver that carries it out.
+fn governor(files: &Files<'_>) -> Reading {
+    const CPUS: &str = "/sys/devices/system/cpu";
+    let is_cpu = |name: &String| name.strip_prefix("cpu").is_some_and(|n| n.parse::<u32>().is_ok());
+    let of = |file: &str| {
+        let cpus = files.names(CPUS).into_iter().filter(is_cpu);
+        let mut all: Vec<String> =
+            cpus.filter_map(|cpu| files.text(&format!("{CPUS}/{cpu}/cpufreq/{file}")).ok()).collect();
+        all.sort();
+        all.dedup();
+        all.join(" ")
+    };
+    let (governor, driver) = (of("scaling_governor"), of("scaling_driver"));
+    if governor.is_empty() {
+        return Reading::lacking(
+            Key::Governor,
+            format!("no cpufreq in {CPUS}: this kernel shows no clock rate"),
+        );
+    }
+    let details = if driver.is_empty() { Vec::new() } else { vec![format!("driver {driver}")] };
+    Reading {
+        file: Some(format!("{CPUS}/cpu*/cpufreq/scaling_governor")),
+        details,
+        ..Reading::of(Key::Governor, governor)
+    }
+}
+
+/// Workarounds that are active; details name them.
+fn mitigations(files: &Files<'_>) -> Reading {
+    const FAULTS: &str = "/sys/devices/system/cpu/vulnerabilities";
+    let names = files.names(FAULTS);
+    if names.is_empty() {
+        return Reading::lacking(Key::Mitigations, format!("there is no {FAULTS}"));
+    }
+    let active = |name: &String| {
+        files.text(&format!("{FAULTS}/{name}")).is_ok_and(|text| text.contains("Mitigation:"))
+    };
+    let details: Vec<String> = names.iter().filter(|name| active(name)).cloned().collect();
+    Reading {
+        file: Some(format!("{FAULTS}/*")),
+        value: Some(format!("{} of {}", details.len(), names.len())),
+        details,
+        ..Reading::of(Key::Mitigations, "")
+    }
+}
+
+fn thp(files: &Files<'_>) -> Reading {
+    files.choice(Key::Thp, "/sys/kernel/mm/transparent_hugepage/enabled")
+}
+
+/// Dirty limits: of each pair of ratio and bytes the one that counts.
+fn memory(files: &Files<'_>) -> Vec<Reading> {
+    let vm = |key: Key| files.reading(key, &format!("/proc/sys/vm/{}", key.id()));
+    let pair = |ratio: Key, bytes: Key| {
+        let by_bytes = vm(bytes);
+        if by_bytes.number().is_some_and(|n| n > 0) { by_bytes } else { vm(ratio) }
+    };
+    vec![
+        pair(Key::DirtyRatio, Key::DirtyBytes),
+        pair(Key::DirtyBackgroundRatio, Key::DirtyBackgroundBytes),
+        vm(Key::DirtyExpire),
+        vm(Key::DirtyWriteback),
+        vm(Key::Swappiness),
+    ]
+}
+
+/// The queues of the devices under the path. Devices on which a setting is the same share a reading.
+fn queues(files: &Files<'_>, place: &Place) -> Vec<Reading> {
+    let devices = &place.devices;
+    let mut found: Vec<Reading> = Vec::new();
+    if devices.leaves.is_empty() {
+        return found;
+    }
+    for key in Key::ALL.iter().copied().filter(|key| key.group() == Group::Queue) {
+        let of_key: Vec<Reading> = match (key, own_window(files, place), &devices.stack) {
+            // The window that counts is that of the file system, or of the topmost device.
+            (Key::ReadAhead, Some(own), _) => vec![own],
+            (Key::ReadAhead, None, Some(stack)) => vec![queue(files, key, stack)],
+            _ => devices.leaves.iter().map(|leaf| queue(files, key, leaf)).collect(),
+        };
+        let begin = found.len();
+        for reading in of_key {
+            let same = |one: &&mut Reading| one.value.is_some() && one.value == reading.value;
+            match found[begin..].iter_mut().find(same) {
+                Some(one) => {
+                    let names = [one.subject.take(), reading.subject].into_iter().flatten();
+                    one.subject = Some(names.collect::<Vec<_>>().join(" "));
+                }
+                None => found.push(reading),
+            }
+        }
+    }
+    found
+}
+
+fn queue(files: &Files<'_>, key: Key, device: &str) -> Reading {
+    let class = files.at(&format!("/sys/class/block/{device}"));
+    // A link leads to the device's own directory, from which a partition finds its disk.
+    let directory = fs::canonicalize(&class).unwrap_or(class);
+    let root = fs::canonicalize(files.root).unwrap_or_else(|_| files.root.to_owned());
+    let disk = whole_disk(&directory);
+    let disk = disk.strip_prefix(&root).unwrap_or(disk);
+    let file = format!("/{}/queue/{}", disk.display().to_string().trim_start_matches('/'), key.id());
+    let reading = if key == Key::Scheduler { files.choice(key, &file) } else { files.reading(key, &file) };
+    Reading { subject: Some(device.to_owned()), ..reading }
+}
+
+/// The read-ahead window of a file system that keeps its own, because its device number is none of a device.
+fn own_window(files: &Files<'_>, place: &Place) -> Option<Reading> {
+    let mount = place.mount.as_ref().filter(|mount| mount.device.0 == 0)?;
+    let file = format!("/sys/class/bdi/{}:{}/read_ahead_kb", mount.device.0, mount.device.1);
+    let reading = files.reading(Key::ReadAhead, &file);
+    reading.value.is_some().then(|| Reading { subject: Some(mount.file_system.clone()), ..reading })
+}
+
+/// Options of a mount that cost or hide something, beside its times of access.
+const OPTIONS: [&str; 14] = [
+    "sync",
+    "dirsync",
+    "data=journal",
+    "data=writeback",
+    "nobarrier",
+    "barrier=0",
+    "nodelalloc",
+    "discard",
+    "discard=async",
+    "dax",
+    "dax=always",
+    "compress",
+    "compress-force",
+    "nodatacow",
+];
+
+fn mount(mount: &Mount) -> Vec<Reading> {
+    let options = mount.all_options();
+    let options: Vec<&str> = options.split(',').collect();
+    let of = |key: Key, value: &str| Reading {
+        subject: Some(mount.point.display().to_string()),
+        file: Some("/proc/self/mountinfo".to_owned()),
+        ..Reading::of(key, value)
+    };
+    let time = ["noatime", "relatime"].into_iter().find(|time| options.contains(time));
+    let mut found = vec![of(Key::AccessTime, time.unwrap_or("strictatime"))];
+    let wanted = |option: &&&str| {
+        OPTIONS.contains(*option)
+            || option.split_once('=').is_some_and(|(name, _)| name.starts_with("compress"))
+    };
+    found.extend(options.iter().filter(wanted).map(|option| of(Key::MountOption, option)));
+    found
+}
+
+fn control_groups(root: &Path, devices: &Devices) -> Vec<Reading> {
+    let text = fs::read(root.join("proc/self/mountinfo")).unwrap_or_default();
+    let mounts = mountinfo::parse(&String::from_utf8_lossy(&text));
+    let groups = Groups::below(root, &mounts);
+    let keys = [Key::IoLimit, Key::MemoryLimit, Key::MemoryHigh, Key::CpuLimit];
+    if !groups.visible() {
+        let why = "no control group of this process can be seen: not mounted, or hidden";
+        return keys.map(|key| Reading::lacking(key, why)).to_vec();
+    }
+    let throttles = groups.throttles(&numbered(root, devices));
+    let number = |n: Option<u64>| n.map_or_else(|| "none".to_owned(), |n| n.to_string());
+    let io = match throttles.len() {
+        0 => "none".to_owned(),
+        1 => "1 limit".to_owned(),
+        n => format!("{n} limits"),
+    };
+    // Version 1 writes "no limit" as the greatest number of whole pages.
+    let memory = groups.memory_limit_bytes(i64::MAX as u64 >> 12 << 12);
+    vec![
+        Reading { details: throttles, ..Reading::of(Key::IoLimit, io) },
+        Reading::of(Key::MemoryLimit, number(memory)),
+        Reading::of(Key::MemoryHigh, number(groups.memory_high_bytes())),
+        Reading::of(Key::CpuLimit, groups.cpu_limit().map_or_else(|| "none".to_owned(), |n| n.to_string())),
+    ]
+}
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

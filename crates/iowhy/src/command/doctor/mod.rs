@@ -1,0 +1,150 @@
+//! `iowhy doctor [PATH]`: what this machine allows, and which settings of the path cost or hide something. Reads only; with
+//! `--try` one setting is changed, measured and put back (`trial`).
+
+mod trial;
+mod wish;
+
+use std::path::{Path, PathBuf};
+
+use iowhy_core::problem::Problem;
+use iowhy_core::profile::Tier;
+use iowhy_core::setting::Reading;
+use iowhy_explain::setting::{Judgement, judge};
+use iowhy_probe::environment;
+use iowhy_probe::setting::{self, Place};
+use iowhy_watch::perf::{self, Rights};
+
+use crate::cli::{DoctorArgs, OutputArgs};
+use crate::command::Ending;
+use crate::command::observation::command_line;
+use crate::output::{self, Outputs};
+use crate::record::SCHEMA;
+use crate::record::doctor::{DoctorRecord, NextTier, RightsRecord, SettingRecord};
+use crate::render;
+
+/// Where `proc` and `sys` are.
+const ROOT: &str = "/";
+
+/// Runs the command.
+///
+/// # Errors
+/// A refusal for a path that is not there, or an output that cannot be written.
+pub fn run(args: &DoctorArgs, options: &OutputArgs) -> Result<Ending, Problem> {
+    let path = args.path.clone().unwrap_or_else(|| PathBuf::from("."));
+    let place = Place::of(&path)?;
+    if let Some(text) = &args.trial {
+        return trial::run(text, args, options, &path, &place);
+    }
+    let outputs = Outputs::open(options)?;
+    let readings = setting::read(Path::new(ROOT), &place);
+    let settings = readings.iter().map(|reading| record_of(reading, &readings, &path)).collect();
+    let record = DoctorRecord {
+        schema: SCHEMA,
+        iowhy: env!("CARGO_PKG_VERSION").to_owned(),
+        command: command_line(std::env::args_os()),
+        path: path.display().to_string(),
+        environment: environment::environment_of(&path, &place),
+        warnings: Vec::new(),
+        rights: rights(perf::look()),
+        no_device: place.devices.reason,
+        settings,
+    };
+    let screen = render::doctor::screen(&record, output::width());
+    outputs.finish(&screen, &record)?;
+    Ok(Ending::Done)
+}
+
+fn record_of(reading: &Reading, all: &[Reading], path: &Path) -> SettingRecord {
+    let judgement = judge(reading, all);
+    let measure = judgement.as_ref().map(|judgement| measure(reading, judgement, path));
+    SettingRecord {
+        group: reading.key.group(),
+        reading: reading.clone(),
+        judgement,
+        measure: measure.flatten(),
+    }
+}
+
+/// The command that measures another value; one device at a time.
+fn measure(reading: &Reading, judgement: &Judgement, path: &Path) -> Option<String> {
+    let value = judgement.try_value.as_ref().filter(|_| judgement.can_try)?;
+    let several = reading.subject.as_deref().is_some_and(|names| names.contains(' '));
+    let path = if several { "/dev/...".to_owned() } else { quoted(path) };
+    let sudo = if rustix::process::geteuid().is_root() { "" } else { "sudo " };
+    Some(format!("{sudo}iowhy doctor {path} --try {}={value}", reading.key.id()))
+}
+
+/// A path as a word of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+fn rights(rights: Rights) -> RightsRecord {
+    let next = match rights.tier {
+        Tier::T0 => Some((Tier::T1, "kernel-stacks")),
+        Tier::T1 => Some((Tier::T2, "cpu-clock")),
+        Tier::T2 => Some((Tier::T3, "tracepoints")),
+        Tier::T3 => None,
+    };
+    let next = next.map(|(tier, wanted)| {
+        // Without even switches the first lack is what stands in the way of all.
+        let lack = rights.lacks.iter().find(|lack| lack.id == wanted).or(rights.lacks.first());
+        NextTier {
+            tier,
+            shows: shows(tier).to_owned(),
+            reason: lack.map(|lack| lack.sentence.clone()),
+            command: lack.and_then(|lack| lack.fix.clone()),
+        }
+    });
+    RightsRecord { tier: rights.tier, shows: shows(rights.tier).to_owned(), next, lacks: rights.lacks }
+}
+
+fn shows(tier: Tier) -> &'static str {
+    match tier {
+        Tier::T0 => "counters of /proc and the function that each thread sleeps in",
+        Tier::T1 => "kernel stacks of the watched program's own threads",
+        Tier::T2 => "a clock on every CPU, which tells the truth about programs that sleep often",
+        Tier::T3 => "tracepoints: each block request, and system calls in bursts",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::profile::Lack;
+    use iowhy_core::setting::Key;
+
+    use super::*;
+
+    #[test]
+    fn the_next_tier_has_the_command_of_what_it_lacks() {
+        let lack =
+            |id: &str, fix: &str| Lack { id: id.into(), sentence: format!("no {id}"), fix: Some(fix.into()) };
+        let low = Rights {
+            tier: Tier::T1,
+            lacks: vec![lack("cpu-clock", "setcap"), lack("tracepoints", "mount")],
+            ..Rights::default()
+        };
+        let record = rights(low);
+        let next = record.next.unwrap();
+        assert_eq!((next.tier, next.command.as_deref()), (Tier::T2, Some("setcap")));
+        assert_eq!(next.reason.as_deref(), Some("no cpu-clock"));
+        let nothing = rights(Rights { lacks: vec![lack("switches", "sysctl")], ..Rights::default() });
+        assert_eq!(nothing.next.unwrap().command.as_deref(), Some("sysctl"));
+        assert!(rights(Rights { tier: Tier::T3, ..Rights::default() }).next.is_none());
+    }
+
+    #[test]
+    fn what_measures_a_setting_is_a_command_that_can_be_typed() {
+        let reading = Reading { subject: Some("vda".into()), ..Reading::of(Key::Nomerges, "2") };
+        let record = record_of(&reading, std::slice::from_ref(&reading), Path::new("/a b/it's"));
+        let measure = record.measure.unwrap();
+        assert!(measure.ends_with("iowhy doctor '/a b/it'\\''s' --try nomerges=0"), "{measure}");
+        let several = Reading { subject: Some("sda sdb".into()), ..reading };
+        let record = record_of(&several, &[], Path::new("/data"));
+        assert!(record.measure.unwrap().contains("/dev/..."));
+        let none = record_of(&Reading::of(Key::Governor, "powersave"), &[], Path::new("."));
+        assert!(none.judgement.is_some() && none.measure.is_none());
+    }
+}

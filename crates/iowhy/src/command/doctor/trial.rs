@@ -1,0 +1,292 @@
+//! `iowhy doctor --try KEY=VALUE`: one setting changed and put back in turn, the canonical requests measured with both.
+//! Invariant: the old value is put back whatever happens; see `iowhy_probe::setting`.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use iowhy_core::cell::{CellRun, StateCheck};
+use iowhy_core::problem::Problem;
+use iowhy_core::setting::{Key, Reading};
+use iowhy_core::stats::Verdict;
+use iowhy_core::units::{parse_duration, parse_percent};
+use iowhy_core::warning::Warning;
+use iowhy_explain::change::{Change, change_in_rounds};
+use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
+use iowhy_probe::setting::{Held, Place};
+use iowhy_probe::target::{Needs, Target};
+use iowhy_probe::{environment, interrupt};
+
+use super::wish::Wish;
+use crate::cli::{DoctorArgs, OutputArgs};
+use crate::command::observation::command_line;
+use crate::command::shared::{self, Layers};
+use crate::command::{Ending, compare};
+use crate::output::{self, Outputs};
+use crate::plan::path::plan;
+use crate::plan::sweep;
+use crate::plan::trial::{Request, requests};
+use crate::progress::Progress;
+use crate::record::compare::ChangedCell;
+use crate::record::doctor::{TrialRecord, TriedRequest};
+use crate::record::{CellRecord, SCHEMA};
+use crate::render;
+
+/// Time to spend when nobody says how much, and the least that makes sense.
+const BUDGET: Duration = Duration::from_secs(20);
+const LEAST_BUDGET: Duration = Duration::from_secs(2);
+/// Rounds, each with the old and the new value: the fewest that give a verdict, those that the budget is divided by.
+const LEAST_ROUNDS: u32 = 5;
+const ROUNDS: u32 = 15;
+/// Length of a slice: shorter ones measure the change itself, longer ones make too few rounds.
+const SLICE: (Duration, Duration) = (Duration::from_millis(3), Duration::from_millis(250));
+
+/// The old value and the new one, as places in pairs.
+const OLD: usize = 0;
+const NEW: usize = 1;
+
+/// How a trial is made.
+struct How {
+    budget: Duration,
+    size: u64,
+    threshold: f64,
+    seed: u64,
+}
+
+impl How {
+    fn of(args: &DoctorArgs) -> Result<How, Problem> {
+        let budget = match &args.budget {
+            Some(text) => parse_duration("--budget", text)?,
+            None => BUDGET,
+        };
+        if budget < LEAST_BUDGET {
+            return Err(Problem::refused("`--budget` is too short to try anything")
+                .hint("give at least `--budget 2s`"));
+        }
+        let size = args.size.as_deref().map(|text| sweep::size("--size", text)).transpose()?;
+        Ok(How {
+            budget,
+            size: size.unwrap_or(sweep::DEFAULT_REGION_BYTES),
+            threshold: parse_percent("--threshold", args.threshold.as_deref().unwrap_or("5%"))?,
+            seed: args.seed.unwrap_or(1),
+        })
+    }
+}
+
+/// Runs a trial.
+///
+/// # Errors
+/// Refusals for a wish that cannot be had, for want of rights, for a path that nothing can be measured on; a setting that
+/// cannot be put back.
+pub(super) fn run(
+    text: &str,
+    args: &DoctorArgs,
+    options: &OutputArgs,
+    path: &Path,
+    place: &Place,
+) -> Result<Ending, Problem> {
+    let begun = Instant::now();
+    let wish = Wish::parse(text)?;
+    let how = How::of(args)?;
+    let name = path.display().to_string();
+    let reading = wish.present(place, &name)?;
+    let value = wish.value_for(&reading)?;
+    if !rustix::process::geteuid().is_root() {
+        return Err(Problem::refused(format!(
+            "`--try {text}` changes a setting of the machine, which needs root"
+        ))
+        .hint(format!("`sudo {}`", command_line(std::env::args_os()))));
+    }
+    let outputs = Outputs::open(options)?;
+    interrupt::install();
+    let progress = Progress::new(outputs.quiet());
+    let held = Held::hold(&reading)?;
+    let needs = Needs { scratch_bytes: how.size, write: false, destroy_data: None };
+    let target = shared::resolve(&name, &needs, &progress)?;
+    outputs.spare(&[&target])?;
+    let rungs = shared::rung_targets(&target)?;
+    let mut requests = requests(wish.key, &target, plan(&target, &rungs, how.size, how.seed));
+    if requests.is_empty() {
+        return Err(Problem::refused(format!(
+            "no request that `{}` can touch may be made on `{name}`",
+            wish.key.id()
+        ))
+        .hint("name a directory on that file system: a scratch file is made in it and removed"));
+    }
+    // The kernel has the last word on a value, before time is spent.
+    held.set(&value)?;
+    held.put_back()?;
+    let left = how.budget.saturating_sub(begun.elapsed());
+    let cells = fit(&mut requests, left);
+    let (sides, rounds) = in_turn(&cells, &held, &value, left, how.seed, &progress)?;
+    held.put_back()?;
+    drop(progress);
+    let was = held.old_state();
+    drop(held);
+
+    let changes = compared(&requests, &sides, &target, &reading, &value, &how);
+    let record = TrialRecord {
+        schema: SCHEMA,
+        iowhy: env!("CARGO_PKG_VERSION").to_owned(),
+        command: command_line(std::env::args_os()),
+        path: name,
+        environment: environment::environment_of(path, place),
+        warnings: warnings(&changes, wish.key),
+        setting: reading,
+        before: was,
+        after: value,
+        put_back: true,
+        rounds,
+        interrupted: interrupt::requested(),
+        seed: how.seed,
+        threshold_share: how.threshold,
+        requests: changes.requests,
+        cells_before: changes.before,
+        cells_after: changes.after,
+    };
+    outputs.warn(&record.warnings);
+    let failed = record.interrupted || record.requests.iter().any(|request| request.change.doubt.is_some());
+    outputs.finish(&render::trial::screen(&record, output::width()), &record)?;
+    Ok(if failed { Ending::SomethingFailed } else { Ending::Done })
+}
+
+/// The cells of the requests, their slices as long as the time allows. Preparing a slice takes about as long as the slice.
+fn fit<'a>(requests: &mut [Request<'a>], left: Duration) -> Vec<Cell<'a>> {
+    let slices = 2 * ROUNDS * u32::try_from(requests.len()).unwrap_or(u32::MAX);
+    let wall = (left / 2 / slices.max(1)).clamp(SLICE.0, SLICE.1);
+    requests
+        .iter_mut()
+        .map(|request| {
+            request.cell.bounds.wall = wall;
+            let Cell { key, arms, bounds } = &request.cell;
+            Cell { key: key.clone(), arms: arms.clone(), bounds: *bounds }
+        })
+        .collect()
+}
+
+/// Rounds of both values in turn; the first of the pair changes from round to round, and the seed says with which it
+/// begins. A round that was interrupted counts for nothing. Returns old and new, and the number of rounds.
+fn in_turn(
+    cells: &[Cell<'_>],
+    held: &Held,
+    value: &str,
+    left: Duration,
+    seed: u64,
+    progress: &Progress,
+) -> Result<([Vec<CellRun>; 2], u32), Problem> {
+    let begun = Instant::now();
+    let mut sides: [Vec<CellRun>; 2] = Default::default();
+    let mut rounds = 0;
+    let mut longest = Duration::ZERO;
+    while rounds < ROUNDS && (rounds < LEAST_ROUNDS || begun.elapsed() + longest < left) {
+        let round_begun = Instant::now();
+        let order = if (u64::from(rounds) ^ seed) & 1 == 0 { [OLD, NEW] } else { [NEW, OLD] };
+        let mut outcomes: [Option<Outcome>; 2] = [None, None];
+        for side in order {
+            let share = f64::from(rounds) / f64::from(ROUNDS);
+            let doing = if side == OLD { held.was() } else { value };
+            progress.at(share, left.saturating_sub(begun.elapsed()), &format!("measuring with {doing}"));
+            if side == OLD {
+                held.put_back()?;
+            } else {
+                held.set(value)?;
+            }
+            let seed = seed.wrapping_add(u64::from(rounds));
+            let effort = Effort { least_rounds: 1, most_rounds: 1, budget: left, precision: 0.0, seed };
+            outcomes[side] = Some(campaign::run(cells, effort, &mut |_| {}));
+        }
+        if interrupt::requested() {
+            break;
+        }
+        for (sum, outcome) in sides.iter_mut().zip(outcomes) {
+            add(sum, outcome, rounds);
+        }
+        rounds += 1;
+        longest = longest.max(round_begun.elapsed());
+    }
+    Ok((sides, rounds))
+}
+
+/// Adds one round to what is there.
+fn add(sum: &mut Vec<CellRun>, outcome: Option<Outcome>, round: u32) {
+    let runs =
+        outcome.into_iter().flat_map(|outcome| outcome.cells).filter_map(|runs| runs.into_iter().next());
+    for (index, mut run) in runs.enumerate() {
+        run.samples.iter_mut().for_each(|sample| sample.round = round);
+        let Some(there) = sum.get_mut(index) else {
+            sum.push(run);
+            continue;
+        };
+        there.samples.append(&mut run.samples);
+        there.latency.merge(&run.latency);
+        there.state_check = StateCheck::worst([there.state_check.clone(), run.state_check]);
+        there.failure = there.failure.take().or(run.failure);
+        run.dropped.retain(|note| !there.dropped.contains(note));
+        there.dropped.append(&mut run.dropped);
+    }
+}
+
+/// What became of the requests, and the cells that say so.
+struct Compared {
+    requests: Vec<TriedRequest>,
+    before: Vec<CellRecord>,
+    after: Vec<CellRecord>,
+}
+
+fn compared(
+    requests: &[Request<'_>],
+    sides: &[Vec<CellRun>; 2],
+    target: &Target,
+    reading: &Reading,
+    value: &str,
+    how: &How,
+) -> Compared {
+    let window = |value: Option<&str>| -> Option<u64> {
+        value.filter(|_| reading.key == Key::ReadAhead)?.parse::<u64>().ok().map(|kib| kib * 1024)
+    };
+    let record = |run: &CellRun, value: Option<&str>| {
+        shared::cell_record(run, target, window(value), how.seed, Layers::default())
+    };
+    let mut all = Compared { requests: Vec::new(), before: Vec::new(), after: Vec::new() };
+    for (request, (old, new)) in requests.iter().zip(sides[OLD].iter().zip(&sides[NEW])) {
+        let before = record(old, reading.value.as_deref());
+        let after = record(new, Some(value));
+        let doubts = [compare::doubt(&before), compare::doubt(&after)];
+        let Change { ratio, verdict, doubt, .. } =
+            change_in_rounds(old, new, doubts, how.threshold, how.seed);
+        let change = ChangedCell {
+            key: after.key.clone(),
+            target: target.facts.name.clone(),
+            before: before.time_per_request,
+            after: after.time_per_request,
+            ratio,
+            verdict,
+            layer: None,
+            layer_share: None,
+            doubt,
+        };
+        all.requests.push(TriedRequest { label: request.label.to_owned(), control: request.control, change });
+        all.before.push(before);
+        all.after.push(after);
+    }
+    all
+}
+
+/// A control that changed, and a machine that was busy.
+fn warnings(changes: &Compared, key: Key) -> Vec<Warning> {
+    let moved = |request: &&TriedRequest| {
+        request.control && matches!(request.change.verdict, Verdict::Improved | Verdict::Regressed)
+    };
+    let control = changes.requests.iter().find(moved).map(|request| {
+        Warning::new(
+            "control-changed",
+            format!(
+                "`{}` cannot touch \"{}\", and yet that changed: something else came in between, and the other verdicts \
+                 stand on weak ground",
+                key.id(),
+                request.label
+            ),
+        )
+        .next("repeat it when the machine is idle, with a longer `--budget`")
+    });
+    control.into_iter().chain(shared::busy_machine(&changes.before)).collect()
+}

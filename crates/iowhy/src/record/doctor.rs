@@ -1,0 +1,131 @@
+//! The records of `iowhy doctor`: what this machine allows and what is set under a path; a setting that was tried.
+
+use iowhy_core::environment::Environment;
+use iowhy_core::profile::{Lack, Tier};
+use iowhy_core::setting::{Group, Reading};
+use iowhy_core::warning::Warning;
+use iowhy_explain::setting::Judgement;
+use serde::Serialize;
+
+use crate::record::CellRecord;
+use crate::record::compare::ChangedCell;
+
+/// One visit.
+#[derive(Clone, Debug, Serialize)]
+pub struct DoctorRecord {
+    /// Version of the record format.
+    pub schema: u32,
+    /// Version of iowhy.
+    pub iowhy: String,
+    /// The command as it was typed.
+    pub command: String,
+    /// The path.
+    pub path: String,
+    /// The machine and the path under it.
+    pub environment: Environment,
+    /// What a reader must know.
+    pub warnings: Vec<Warning>,
+    /// What the kernel lets us see.
+    pub rights: RightsRecord,
+    /// Why the path has no queue to look at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_device: Option<String>,
+    /// Every setting.
+    pub settings: Vec<SettingRecord>,
+}
+
+/// What the kernel lets us see.
+#[derive(Clone, Debug, Serialize)]
+pub struct RightsRecord {
+    /// The highest tier that works.
+    pub tier: Tier,
+    /// What it shows.
+    pub shows: String,
+    /// The next tier.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextTier>,
+    /// What is not possible, why, and what would change it.
+    pub lacks: Vec<Lack>,
+}
+
+/// The next tier.
+#[derive(Clone, Debug, Serialize)]
+pub struct NextTier {
+    /// Which.
+    pub tier: Tier,
+    /// What it would show.
+    pub shows: String,
+    /// Why it is not had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The exact command for it, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+/// One setting.
+#[derive(Clone, Debug, Serialize)]
+pub struct SettingRecord {
+    /// Where it belongs.
+    pub group: Group,
+    /// What was read.
+    #[serde(flatten)]
+    pub reading: Reading,
+    /// What follows from it; absent where it is neutral or could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judgement: Option<Judgement>,
+    /// The command that measures another value against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measure: Option<String>,
+}
+
+/// One setting, tried.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrialRecord {
+    /// Version of the record format.
+    pub schema: u32,
+    /// Version of iowhy.
+    pub iowhy: String,
+    /// The command as it was typed.
+    pub command: String,
+    /// The path.
+    pub path: String,
+    /// The machine and the path under it, as they are again.
+    pub environment: Environment,
+    /// What a reader must know.
+    pub warnings: Vec<Warning>,
+    /// The setting as it was found.
+    pub setting: Reading,
+    /// The old value; where another setting holds instead, that one, as `KEY=VALUE`.
+    pub before: String,
+    /// The value that was tried.
+    pub after: String,
+    /// Whether the old value is back. A record is only written when it is.
+    pub put_back: bool,
+    /// Rounds, each with both values.
+    pub rounds: u32,
+    /// Whether somebody asked us to stop.
+    pub interrupted: bool,
+    /// Seed of orders, patterns and intervals.
+    pub seed: u64,
+    /// The share from which a difference matters.
+    pub threshold_share: f64,
+    /// What became of each request.
+    pub requests: Vec<TriedRequest>,
+    /// The requests with the old value, raw samples kept.
+    pub cells_before: Vec<CellRecord>,
+    /// The requests with the new value.
+    pub cells_after: Vec<CellRecord>,
+}
+
+/// A request of a trial.
+#[derive(Clone, Debug, Serialize)]
+pub struct TriedRequest {
+    /// Its name for people.
+    pub label: String,
+    /// Whether the setting cannot touch it.
+    pub control: bool,
+    /// What became of it; the ratio is the median of those within a round.
+    #[serde(flatten)]
+    pub change: ChangedCell,
+}

@@ -1,0 +1,197 @@
+//! The screen of `iowhy doctor`: rights, then every setting in its group: value, and what it means here.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use iowhy_core::setting::Group;
+
+use crate::record::doctor::{DoctorRecord, RightsRecord, SettingRecord};
+use crate::render::heading;
+use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, cut, wrap};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Columns of names and of values; the rest says what they mean.
+const NAME: usize = 26;
+const VALUE: usize = 16;
+
+/// Lays the visit out.
+pub fn screen(record: &DoctorRecord, width: usize) -> String {
+    let width = width.clamp(LEAST_WIDTH.max(NAME + VALUE + 20), MOST_WIDTH);
+    let mut text = format!("{BOLD}{}{BOLD:#}\n", cut(&record.path, width));
+    for line in heading::machine(&record.environment) {
+        text.push_str(&wrap(&line, width, "  ", "    "));
+    }
+    text.push_str(&wrap(&headline(&record.settings), width, "", "  "));
+    text.push_str(&rights(&record.rights, width));
+    for (group, title) in [
+        (Group::Cpu, "CPU"),
+        (Group::Memory, "memory"),
+        (Group::Queue, "device queue"),
+        (Group::FileSystem, "file system"),
+        (Group::ControlGroup, "control group"),
+    ] {
+        text.push_str(&title_line(title));
+        let of_group: Vec<&SettingRecord> = record.settings.iter().filter(|s| s.group == group).collect();
+        for setting in &of_group {
+            text.push_str(&row(setting, &of_group, width));
+        }
+        if of_group.is_empty() {
+            let why = match (group, &record.no_device) {
+                (Group::Queue, Some(why)) => format!("none: {why}"),
+                _ => "none: the path is a device".to_owned(),
+            };
+            text.push_str(&wrap(&why, width, "  ", "    "));
+        }
+    }
+    text.push_str(&footnote(&record.settings, width));
+    text
+}
+
+/// How many settings are judged, and how.
+fn headline(settings: &[SettingRecord]) -> String {
+    let judged = settings.iter().filter(|setting| setting.judgement.is_some()).count();
+    let unread = settings.iter().filter(|setting| setting.reading.value.is_none()).count();
+    let unread = if unread == 0 { String::new() } else { format!(", {unread} could not be read") };
+    let of = settings.len();
+    match judged {
+        0 => format!(
+            "{of} settings: none that could be read costs or hides anything that is documented{unread}"
+        ),
+        n => format!("{n} of {of} settings cost, limit or hide something, or may{unread}"),
+    }
+}
+
+fn title_line(title: &str) -> String {
+    let line = format!("{title:<NAME$}  {:<VALUE$}  what it means here", "value");
+    format!("\n{BOLD}{}{BOLD:#}\n", line.trim_end())
+}
+
+fn rights(rights: &RightsRecord, width: usize) -> String {
+    let mut text = format!("\n{BOLD}rights to watch programs{BOLD:#}\n");
+    text.push_str(&wrap(&format!("{} of T3 now: {}", rights.tier.id(), rights.shows), width, "  ", "    "));
+    let Some(next) = &rights.next else { return text };
+    let reason = next.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    text.push_str(&wrap(
+        &format!("{} would show {}{reason}", next.tier.id(), next.shows),
+        width,
+        "  ",
+        "    ",
+    ));
+    let command = next
+        .command
+        .as_ref()
+        .map_or_else(|| "no command for it is known".to_owned(), |command| format!("next: {command}"));
+    // A command is one line, so that it can be copied.
+    let _ = writeln!(text, "    {command}");
+    text
+}
+
+fn row(setting: &SettingRecord, group: &[&SettingRecord], width: usize) -> String {
+    let reading = &setting.reading;
+    let same = group.iter().filter(|other| other.reading.key == reading.key).count();
+    let name = match &reading.subject {
+        Some(subject) if same > 1 && setting.group == Group::Queue => {
+            format!("{} {subject}", reading.key.id())
+        }
+        _ => reading.key.id().to_owned(),
+    };
+    let value = reading.value.as_deref().unwrap_or("not read");
+    let begin =
+        format!("  {:<room$}  {:<VALUE$}  ", cut(&name, NAME - 2), cut(value, VALUE), room = NAME - 2);
+    let rest = " ".repeat(NAME + VALUE + 4);
+    let meaning = match (&setting.judgement, &reading.lack) {
+        (Some(judgement), _) => {
+            let cited = judgement.cited.map(|title| format!(" [{title}]")).unwrap_or_default();
+            format!("{}: {}{cited}", judgement.effect.word(), judgement.sentence)
+        }
+        (None, Some(why)) => why.clone(),
+        (None, None) => reading.key.about().to_owned(),
+    };
+    let mut text = wrap(&meaning, width, &begin, &rest);
+    if setting.judgement.is_none() {
+        text = format!("{DIM}{}{DIM:#}\n", text.trim_end());
+    }
+    if let Some(measure) = &setting.measure {
+        let _ = writeln!(text, "{rest}not measured: `{measure}`");
+    } else if setting.judgement.is_some() {
+        let _ = writeln!(text, "{rest}not measured: see below");
+    }
+    text
+}
+
+/// How to measure what `--try` does not take.
+fn footnote(settings: &[SettingRecord], width: usize) -> String {
+    if !settings.iter().any(|setting| setting.judgement.is_some() && setting.measure.is_none()) {
+        return String::new();
+    }
+    let line = "what else was not measured: `iowhy --json before.json PATH`, change it, `iowhy --json after.json PATH`, and \
+                `iowhy compare before.json after.json` say what it costs";
+    format!("\n{}", wrap(line, width, "", "  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::environment::Environment;
+    use iowhy_core::profile::Tier;
+    use iowhy_core::setting::{Key, Reading};
+    use iowhy_explain::setting::judge;
+
+    use super::*;
+    use crate::record::doctor::NextTier;
+
+    fn record(readings: Vec<Reading>) -> DoctorRecord {
+        let settings = readings.into_iter().map(|reading| SettingRecord {
+            group: reading.key.group(),
+            judgement: judge(&reading, &[]),
+            measure: (reading.key == Key::Nomerges).then(|| "iowhy doctor . --try nomerges=0".to_owned()),
+            reading,
+        });
+        DoctorRecord {
+            schema: 1,
+            iowhy: "0".into(),
+            command: String::new(),
+            path: "/data".into(),
+            environment: Environment::default(),
+            warnings: Vec::new(),
+            rights: RightsRecord {
+                tier: Tier::T2,
+                shows: "a clock".into(),
+                next: Some(NextTier {
+                    tier: Tier::T3,
+                    shows: "tracepoints".into(),
+                    reason: Some("no tracefs".into()),
+                    command: Some("sudo mount -t tracefs tracefs /sys/kernel/tracing".into()),
+                }),
+                lacks: Vec::new(),
+            },
+            no_device: Some("its bytes live in memory".into()),
+            settings: settings.collect(),
+        }
+    }
+
+    #[test]
+    fn judged_settings_stand_out_and_commands_are_whole_lines() {
+        let of = |key, value: &str| Reading { subject: Some("sda".into()), ..Reading::of(key, value) };
+        let told = record(vec![
+            of(Key::Nomerges, "2"),
+            of(Key::Iostats, "1"),
+            Reading::lacking(Key::Governor, "no cpufreq"),
+            of(Key::AccessTime, "strictatime"),
+        ]);
+        let plain = anstream::adapter::strip_str(&screen(&told, 80)).to_string();
+        assert!(plain.contains("2 of 4 settings") && plain.contains("1 could not be read"), "{plain}");
+        assert!(plain.contains("    next: sudo mount -t tracefs tracefs /sys/kernel/tracing\n"), "{plain}");
+        assert!(plain.contains("not measured: `iowhy doctor . --try nomerges=0`\n"), "{plain}");
+        assert!(plain.contains("not read") && plain.contains("no cpufreq"), "{plain}");
+        assert!(plain.contains("costs: every read") && plain.contains("compare before.json"), "{plain}");
+    }
+
+    #[test]
+    fn a_path_without_a_device_says_why_it_has_no_queue() {
+        let plain = anstream::adapter::strip_str(&screen(&record(Vec::new()), 80)).to_string();
+        assert!(plain.contains("none: its bytes live in memory"), "{plain}");
+        assert!(plain.contains("0 settings: none"), "{plain}");
+    }
+}
