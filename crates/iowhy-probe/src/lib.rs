@@ -18,6 +18,7 @@ pub mod lookup;
 pub mod method;
 pub mod pace;
 pub mod queue_setting;
+pub mod replay;
 pub mod residency;
 pub mod ruler;
 pub mod runner;

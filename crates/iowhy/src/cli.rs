@@ -84,6 +84,9 @@ pub enum Command {
     /// Many small files: made, looked at, listed, read, renamed, removed; files a second and each call's latency
     Tree(Box<TreeArgs>),
 
+    /// Is the advice right? Replays a watched run as it was and repaired, and says what each repair gains
+    Prove(ProveArgs),
+
     /// Did a change help? Two records, before and after, cell by cell
     Compare(CompareArgs),
 
@@ -194,6 +197,10 @@ pub struct WatchArgs {
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
+    /// Afterwards replay the run as it was and repaired, and say of each finding whether its advice is right
+    #[arg(long)]
+    pub prove: bool,
+
     /// How to watch.
     #[command(flatten)]
     pub sight: SightArgs,
@@ -229,6 +236,7 @@ impl WatchArgs {
     pub fn first_given(&self) -> Option<&'static str> {
         [
             ("--output", self.output.is_some()),
+            ("--prove", self.prove),
             ("--folded", self.sight.folded.is_some()),
             ("--machine", self.sight.machine.is_some()),
             ("--tier", self.sight.tier.is_some()),
@@ -270,6 +278,26 @@ pub struct AttachArgs {
     /// How to watch.
     #[command(flatten)]
     pub sight: SightArgs,
+}
+
+/// Options of `prove`.
+#[derive(Debug, Args)]
+pub struct ProveArgs {
+    /// A record of a watched program, made with `iowhy --json RECORD -- CMD`
+    #[arg(value_name = "RECORD")]
+    pub record: PathBuf,
+
+    /// Rounds in which all arms take turns, 5 to 99
+    #[arg(long, value_name = "N", default_value = "9", allow_hyphen_values = true)]
+    pub rounds: String,
+
+    /// Seed of the order of the arms and of the intervals
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Replay a record of another machine too
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Options of `compare`.

@@ -47,6 +47,7 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
         (Some(Command::Trace(args)), _) => command::trace::run(args, &cli.output),
         (Some(Command::Sim(args)), _) => command::sim::run(args, &cli.output),
         (Some(Command::Tree(args)), _) => command::tree::run(args, &cli.output),
+        (Some(Command::Prove(args)), _) => command::prove::run(args, &cli.output),
         (Some(Command::Compare(args)), _) => command::compare::run(args, &cli.output),
         (Some(Command::History(args)), _) => command::history::run(args, &cli.output),
         (Some(Command::Export(args)), _) => command::export::run(args, &cli.output),
@@ -77,6 +78,7 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Trace(_) => ("trace", "iowhy trace stat|head|convert|formats ..."),
         Command::Sim(_) => ("sim", "iowhy sim [OPTIONS]"),
         Command::Tree(_) => ("tree", "iowhy tree [OPTIONS] [DIR]"),
+        Command::Prove(_) => ("prove", "iowhy prove [OPTIONS] RECORD"),
         Command::Compare(_) => ("compare", "iowhy compare [OPTIONS] BEFORE AFTER"),
         Command::History(_) => ("history", "iowhy history [OPTIONS]"),
         Command::Export(_) => ("export", "iowhy export [OPTIONS] RECORD"),
@@ -115,8 +117,8 @@ fn usage(error: &clap::Error) -> ExitCode {
     if let (2, Some(word)) = (error.exit_code(), words.next())
         && command::watch::is_program(&word)
         && ![
-            "bench", "attach", "explain", "mrc", "trace", "sim", "tree", "compare", "history", "export",
-            "report", "classic", "stripe", "help",
+            "bench", "attach", "explain", "mrc", "trace", "sim", "tree", "prove", "compare", "history",
+            "export", "report", "classic", "stripe", "help",
         ]
         .contains(&word.as_str())
     {

@@ -214,6 +214,11 @@ impl Report {
         })
     }
 
+    /// Whether stderr should carry progress.
+    pub fn quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Columns for the screen.
     pub fn width(&self) -> usize {
         const WHEN_NO_TERMINAL: usize = 100;

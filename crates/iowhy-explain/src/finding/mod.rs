@@ -45,6 +45,7 @@ use iowhy_core::model::StackModel;
 use iowhy_core::profile::Profile;
 
 pub use self::gain::Savings;
+pub(crate) use self::loops::{around, own_ns};
 pub use self::range::Range;
 use crate::account::Account;
 

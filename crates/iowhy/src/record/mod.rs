@@ -8,6 +8,7 @@ pub mod classic;
 pub mod compare;
 pub mod member;
 mod path;
+pub mod prove;
 pub mod sim;
 pub mod stripe;
 pub mod stripe_advice;

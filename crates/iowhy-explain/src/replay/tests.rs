@@ -1,0 +1,1 @@
+//! Known answers for plans, repairs and words.
