@@ -33,7 +33,7 @@ mod small_requests;
 mod stdio_seek;
 mod sync_per_write;
 #[cfg(test)]
-mod synthetic;
+pub(crate) mod synthetic;
 #[cfg(test)]
 mod tests;
 mod throttled;

@@ -232,7 +232,7 @@ impl<'a> Builder<'a> {
             notes
                 .push(format!("{:.0} % of the time in calls is of files that take no part", 100.0 * unknown));
         }
-        Ok(AsWas { plan: self.plan, beside: None, scale, program_io_ns, notes })
+        Ok(AsWas { plan: self.plan, scale, program_io_ns, notes })
     }
 
     /// Decides how a file takes part. Returns how many passes over it see new places.

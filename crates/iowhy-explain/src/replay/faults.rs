@@ -22,6 +22,10 @@ const MANY_WINDOWS: usize = 8;
 const MOST_TOUCHES: u64 = 20_000;
 /// Seed of the places.
 const SEED: u64 = 1999;
+/// Faults without a device at the start of a process, before it does anything.
+const FAULTS_OF_A_START: u64 = 120;
+/// What one fault maps at the most.
+const FAULT_AROUND_BYTES: u64 = 131_072;
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
 /// A file of which more was in the cache when it was first seen was warm.
@@ -90,23 +94,15 @@ fn windows(facts: &Facts<'_>) -> Option<AsWas> {
     if seen < MANY_WINDOWS {
         return None;
     }
-    // The mmaps of the start are not among those of files of the pattern.
-    let per_map = facts.scaled_calls(&["mmap"])?.likely;
-    let program_io_ns = wall_ns(facts, &[Operation::Fault, Operation::Map]);
-    let all_own = own_ns(facts);
-    let scale = (per_map / seen as f64).max(1.0);
-    let mut beside = plan.clone();
-    beside.threads.iter_mut().flatten().for_each(|a| a.what = Do::Look);
-    let times = passes((program_io_ns + all_own) / scale, scale);
-    plan.passes = times;
-    beside.passes = times;
-    Some(AsWas {
-        plan,
-        beside: Some(beside),
-        scale: scale / f64::from(times),
-        program_io_ns,
-        notes: vec!["each window is taken to be touched page by page".to_owned()],
-    })
+    let maps = facts.scaled_calls(&["mmap"])?.likely;
+    // Touching the pages is the program's own time, and it is in the replay of a window.
+    let program_io_ns = wall_ns(facts, &[Operation::Fault, Operation::Map, Operation::User]);
+    let scale = (maps / seen as f64).max(1.0);
+    plan.passes = passes(program_io_ns / scale, scale);
+    let scale = scale / f64::from(plan.passes);
+    let notes =
+        vec!["each window is taken to be touched page by page, and no more is done with it".to_owned()];
+    Some(AsWas { plan, scale, program_io_ns, notes })
 }
 
 fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
@@ -125,8 +121,10 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
     if !cold {
         return Err("which pages of the mapping were touched, and how often, is not seen".to_owned());
     }
-    let in_order = facts.adjacent_reads().is_some_and(|s| s.likely >= MOSTLY);
+    // A fault for each page, at the start of a process beside.
     let major = io.major_faults.unwrap_or(0).max(1);
+    let minor = io.minor_faults.unwrap_or(0).saturating_sub(FAULTS_OF_A_START);
+    let faults = major + minor;
     let program_io_ns = wall_ns(facts, &[Operation::Fault]);
     let own = own_ns(facts);
     planned.state = State::Cold;
@@ -134,6 +132,10 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
     if page_by_page {
         planned.advice = Advice::Random;
     }
+    // The requests of one read-around follow each other whatever the order; but a pass in order takes a fault for each
+    // piece that a fault maps.
+    let adjacent = facts.adjacent_reads().is_some_and(|s| s.likely >= MOSTLY);
+    let in_order = adjacent && (page_by_page || faults * FAULT_AROUND_BYTES >= fetched);
     let size = planned.size_bytes;
     let (all, actions, note) = if in_order {
         let all = (fetched.min(size) / PAGE).max(1);
@@ -151,7 +153,7 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
         (all, vec![action], "the mapping is taken to be touched page by page, in order")
     } else {
         let part = (LONGEST_ARM_NS / (program_io_ns + own).max(1.0)).min(1.0);
-        let wanted = ((major as f64 * part).ceil() as u64).clamp(1, MOST_TOUCHES);
+        let wanted = ((faults as f64 * part).ceil() as u64).clamp(1, MOST_TOUCHES);
         let mut rng = Rng::new(SEED);
         let mut drawn = HashSet::new();
         // A page that was drawn before is in the cache: what waits are new ones.
@@ -163,12 +165,12 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
             }
             let page = rng.below(pages);
             if drawn.insert(page) {
-                actions.push(Action::one(Do::Look, 0, page * PAGE, 1, own / major as f64));
+                actions.push(Action::one(Do::Look, 0, page * PAGE, 1, own / faults as f64));
             }
         }
-        (major, actions, "pages are taken to be touched at random, one for each fault that waited")
+        (faults, actions, "pages are taken to be touched at random, one for each fault")
     };
     let plan = Plan { files: vec![planned], threads: vec![actions], passes: 1, depth: 1 };
     let scale = (all as f64 / plan.calls().max(1) as f64).max(1.0);
-    Ok(Some(AsWas { plan, beside: None, scale, program_io_ns, notes: vec![note.to_owned()] }))
+    Ok(Some(AsWas { plan, scale, program_io_ns, notes: vec![note.to_owned()] }))
 }

@@ -13,6 +13,7 @@ pub mod repair;
 mod tests;
 pub mod verdict;
 
+use iowhy_core::layer::Layer;
 use iowhy_core::replay::Plan;
 
 use crate::account::Entry;
@@ -20,7 +21,7 @@ use crate::classify::Operation;
 use crate::finding::Facts;
 
 /// A plan of all arms takes about so long a run.
-pub const ARM_NS: f64 = 1.5e8;
+pub const ARM_NS: f64 = 3e8;
 /// No arm of the run as it was is planned to take longer.
 const LONGEST_ARM_NS: f64 = 1.2e9;
 /// More passes than this are not made of one stretch.
@@ -33,9 +34,6 @@ const MOST_WRITTEN_BYTES: u64 = 512 << 20;
 pub struct AsWas {
     /// The calls.
     pub plan: Plan,
-    /// What the program did beside, in the same calls, that no repair is about: touching the pages of windows. Its time is
-    /// taken from that of all arms.
-    pub beside: Option<Plan>,
     /// The program made so many calls of these kinds for each call of the plan, its passes counted.
     pub scale: f64,
     /// Wall time of the program in what the plan replays, in all of the run.
@@ -63,9 +61,19 @@ pub fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
     calls::as_was(facts)
 }
 
-/// Wall time of these operations.
+/// Wall time of these operations, with the queueing for a CPU that is shared out in proportion: where the thread queued
+/// says little of what for.
 fn wall_ns(facts: &Facts<'_>, operations: &[Operation]) -> f64 {
-    facts.account.sum(|e: &Entry| operations.contains(&e.class.operation)).wall_ns
+    let queued = |e: &Entry| e.class.layer == Layer::CpuQueue;
+    let of = facts.account.sum(|e| operations.contains(&e.class.operation) && !queued(e)).wall_ns;
+    of * with_queueing(facts)
+}
+
+/// How many times longer the run was for queueing for a CPU.
+fn with_queueing(facts: &Facts<'_>) -> f64 {
+    let queue = facts.account.sum(|e| e.class.layer == Layer::CpuQueue).wall_ns;
+    let active = facts.account.wall_ns - facts.account.idle_wall_ns;
+    if queue > 0.0 && active > queue { active / (active - queue) } else { 1.0 }
 }
 
 /// Passes that make a plan take about [`ARM_NS`] where one takes `pass_ns`.

@@ -16,6 +16,7 @@ mod destroy_data;
 mod export;
 mod history;
 mod mrc;
+mod prove;
 mod record;
 mod report;
 mod scripted;

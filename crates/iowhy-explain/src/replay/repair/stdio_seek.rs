@@ -1,12 +1,12 @@
 //! `stdio-seek`: the buffer is not thrown away. Reads that begin within what the buffer holds are not made; of reads at random
-//! places only a page is read, by pread, because the seek shows that the rest was not wanted.
+//! places only 512 bytes are read, by pread, because the seek shows that the rest was not wanted.
 
 use iowhy_core::replay::{Action, Do, Plan};
 
 use super::{Repaired, done, each, with_threads};
 
 /// Read at a random place: what the program wants of a buffer it throws away is not seen, and is most often less.
-const WANTED: u64 = 4096;
+const WANTED: u64 = 512;
 
 pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
     if !plan.any(|a| a.what == Do::Seek) {

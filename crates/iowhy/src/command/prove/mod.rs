@@ -4,6 +4,7 @@
 mod arms;
 mod load;
 
+use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::Profile;
@@ -28,9 +29,6 @@ use iowhy_explain::replay::verdict::Word;
 const MOST_FINDINGS: usize = 4;
 /// Rounds where nobody says otherwise.
 pub(super) const ROUNDS: usize = 9;
-/// What part of a run remains of an arm from which the time beside was taken, at least.
-const LEAST_PART: f64 = 0.002;
-
 /// Runs the command.
 ///
 /// # Errors
@@ -96,16 +94,12 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, seed: u64, quiet: bool) ->
         .map(|f| (*f, repair::repaired(f.id, &as_was.plan, &beside)))
         .collect();
     let mut arms = vec![Arm::new("as it was", as_was.plan.clone())];
-    arms.extend(as_was.beside.clone().map(|plan| Arm::new("beside", plan)));
-    let first = arms.len();
     for (finding, repaired) in &repairs {
         if let Ok(repaired) = repaired {
             arms.push(Arm::new(finding.id.id(), repaired.plan.clone()));
         }
     }
     let times = arms::measure(arms, rounds, seed, quiet);
-    let beside_ns = if as_was.beside.is_some() { times.get(1) } else { None };
-    let io = |times: &Times| without(&times.io_ns, beside_ns.map(|t| t.io_ns.as_slice()));
     let Some(unrepaired) = times.first() else { return proof };
     if let Some(problem) = &unrepaired.problem {
         let reason = problem.message.clone();
@@ -113,22 +107,26 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, seed: u64, quiet: bool) ->
         proof.reason = Some(reason);
         return proof;
     }
-    let was_ns = io(unrepaired);
-    // What windows cost is what is left when the touching is taken away; a kept mapping costs about nothing.
+    let was_ns = unrepaired.io_ns.clone();
     let fidelity = verdict::fidelity(&as_was, &was_ns, seed);
     let faithful = fidelity.as_ref().is_some_and(verdict::is_faithful);
     if !faithful {
-        proof.reason = Some(unfaithful(&fidelity));
+        let noisy = explained.findings.iter().any(|f| f.id == FindingId::NoisyNeighbour);
+        proof.reason = Some(unfaithful(&fidelity, noisy));
     }
-    let mut next = first;
+    let mut next = 1;
     for (finding, repaired) in repairs {
         let proved = match repaired {
             Err(why) => unproved(finding, &format!("no mechanical repair: {why}")),
             Ok(repaired) => {
                 let times = &times[next];
                 next += 1;
-                let repaired_ns = io(times);
-                one(&facts, &as_was, finding, &repaired, (&was_ns, &repaired_ns), times, faithful, seed)
+                one(
+                    &Tried { facts: &facts, as_was: &as_was, was_ns: &was_ns, faithful, seed },
+                    finding,
+                    &repaired,
+                    times,
+                )
             }
         };
         proof.findings.push(proved);
@@ -172,46 +170,44 @@ fn unproved(finding: &Finding, reason: &str) -> Proved {
     }
 }
 
-fn unfaithful(fidelity: &Option<iowhy_core::estimate::Estimate>) -> String {
+fn unfaithful(fidelity: &Option<Estimate>, noisy: bool) -> String {
     match fidelity {
-        Some(f) => format!(
-            "the replay of the run as it was takes {:.2} times the program's time in these calls: it is another run",
-            f.value
-        ),
+        Some(f) => {
+            let others = if noisy { "; others used the machine while the program ran" } else { "" };
+            format!(
+                "the replay of the run as it was takes {:.2} times the program's time in these calls: it is another \
+                 run{others}",
+                f.value
+            )
+        }
         None => "the program's time in these calls is not known, or too few rounds were made".to_owned(),
     }
 }
 
-/// Times of the rounds less those of what goes on beside.
-fn without(io_ns: &[f64], beside_ns: Option<&[f64]>) -> Vec<f64> {
-    match beside_ns {
-        None => io_ns.to_vec(),
-        Some(beside) => io_ns.iter().zip(beside).map(|(a, b)| (a - b).max(LEAST_PART * a)).collect(),
-    }
-}
-
-#[allow(clippy::too_many_arguments, reason = "each is one thing that the word rests on")]
-fn one(
-    facts: &Facts<'_>,
-    as_was: &AsWas,
-    finding: &Finding,
-    repaired: &Repaired,
-    io_ns: (&[f64], &[f64]),
-    times: &Times,
+/// What all repairs are held against.
+struct Tried<'a> {
+    facts: &'a Facts<'a>,
+    as_was: &'a AsWas,
+    /// Times of the run as it was.
+    was_ns: &'a [f64],
     faithful: bool,
     seed: u64,
-) -> Proved {
+}
+
+fn one(tried: &Tried<'_>, finding: &Finding, repaired: &Repaired, times: &Times) -> Proved {
     let how = Some(repaired.how.clone());
     if let Some(problem) = &times.problem {
         return Proved { how, failed: true, ..unproved(finding, &problem.message) };
     }
-    let calls = |plan: &iowhy_core::replay::Plan| plan.calls() as f64;
-    let spared = if finding.id == FindingId::QueueDepthOne {
-        0.0
-    } else {
-        (1.0 - calls(&repaired.plan) / calls(&as_was.plan).max(1.0)).max(0.0)
+    let Tried { facts, as_was, was_ns, faithful, seed } = *tried;
+    // More in flight spares no call.
+    let spared = match finding.id {
+        FindingId::QueueDepthOne => 0.0,
+        _ => 1.0 - repaired.plan.calls() as f64 / (as_was.plan.calls() as f64).max(1.0),
     };
-    let Some(measured) = verdict::measured(facts, as_was, io_ns, spared, repaired.kept, seed) else {
+    let io_ns = (was_ns, times.io_ns.as_slice());
+    let kept = repaired.kept;
+    let Some(measured) = verdict::measured(facts, as_was, io_ns, spared.max(0.0), kept, seed) else {
         return Proved { how, ..unproved(finding, "too few rounds were made") };
     };
     let reason = (!faithful).then(|| "the replay of the run as it was is not like the program".to_owned());
@@ -240,11 +236,5 @@ mod tests {
                 problem.exit_code() == 2 && problem.message.contains("--rounds") && problem.hint.is_some()
             );
         }
-    }
-
-    #[test]
-    fn what_goes_on_beside_is_taken_away_but_never_all() {
-        assert_eq!(without(&[10.0, 20.0], None), [10.0, 20.0]);
-        assert_eq!(without(&[10.0, 20.0], Some(&[4.0, 30.0])), [6.0, 20.0 * LEAST_PART]);
     }
 }
