@@ -2,6 +2,7 @@
 //!
 //! Options that take a quantity take a hyphen too, so that `--size -1` is refused by the name of the option.
 
+mod prove;
 mod stripe;
 
 use std::ffi::OsString;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use prove::ProveArgs;
 pub use stripe::{StripeAction, StripeAdviseArgs, StripeArgs, StripeLintArgs};
 
 const AFTER_HELP: &str = "\
@@ -278,26 +280,6 @@ pub struct AttachArgs {
     /// How to watch.
     #[command(flatten)]
     pub sight: SightArgs,
-}
-
-/// Options of `prove`.
-#[derive(Debug, Args)]
-pub struct ProveArgs {
-    /// A record of a watched program, made with `iowhy --json RECORD -- CMD`
-    #[arg(value_name = "RECORD")]
-    pub record: PathBuf,
-
-    /// Rounds in which all arms take turns, 5 to 99
-    #[arg(long, value_name = "N", default_value = "9", allow_hyphen_values = true)]
-    pub rounds: String,
-
-    /// Seed of the order of the arms and of the intervals
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-
-    /// Replay a record of another machine too
-    #[arg(long)]
-    pub force: bool,
 }
 
 /// Options of `compare`.

@@ -287,7 +287,8 @@ impl<'a> Builder<'a> {
         file.role = role;
         file.state = if cold { State::Cold } else { State::Warm };
         file.size_bytes = size;
-        file.shift_bytes = shift;
+        // Direct requests stay at whole blocks.
+        file.shift_bytes = if file.direct { shift.next_multiple_of(PAGE) } else { shift };
         if role == Role::ScratchEmpty {
             let base = low / PAGE * PAGE;
             let actions = self.plan.threads.iter_mut().flatten();

@@ -325,5 +325,7 @@ fn a_replay_that_is_another_run_is_not_believed() {
     let near = |ns: f64| fidelity(&replayed(8.0), &[ns; 9], 1).is_some_and(|f| is_faithful(&f));
     assert!(near(8e7) && near(9e7) && near(7e7));
     assert!(!near(2e8) && !near(2e7));
+    let wide = fidelity(&replayed(8.0), &[2e7, 3e7, 4e7, 9e7, 3e8], 1).unwrap();
+    assert!(wide.high > 1.0 && !is_faithful(&wide), "half of the time, however wide: {wide:?}");
     assert_eq!(fidelity(&replayed(0.0), &[1.0; 9], 1), None);
 }

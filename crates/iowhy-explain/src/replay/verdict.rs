@@ -15,9 +15,9 @@ use crate::finding::{Facts, Range, around};
 
 /// A gain of less than this is not worth anybody's attention.
 pub const THRESHOLD: f64 = 0.05;
-/// The interval of the replay's time must meet the program's time within this part of it, or nothing that it says is
-/// believed. The program's own time was taken once, on a machine that it may have shared.
-pub const FAITHFUL: f64 = 0.3;
+/// The replay must take the program's time within this part of it, or nothing that it says is believed. A wide interval
+/// does not help: what was not reproduced was not reproduced.
+pub const FAITHFUL: f64 = 0.35;
 
 /// What became of an advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub fn fidelity(as_was: &AsWas, io_ns: &[f64], seed: u64) -> Option<Estimate> {
 
 /// Whether a replay with this fidelity is like the program.
 pub fn is_faithful(fidelity: &Estimate) -> bool {
-    fidelity.low <= 1.0 + FAITHFUL && fidelity.high >= 1.0 / (1.0 + FAITHFUL)
+    (1.0 / (1.0 + FAITHFUL)..=1.0 + FAITHFUL).contains(&fidelity.value)
 }
 
 /// What the measured arms give for the whole run.

@@ -89,7 +89,8 @@ impl Opened {
             device: s.st_dev,
             inode: s.st_ino,
             size_bytes: u64::try_from(s.st_size).unwrap_or(0),
-            modified_ns: i64::from(s.st_mtime)
+            modified_ns: s
+                .st_mtime
                 .saturating_mul(1_000_000_000)
                 .saturating_add(i64::try_from(s.st_mtime_nsec).unwrap_or(0)),
         });

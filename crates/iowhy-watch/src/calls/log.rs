@@ -143,3 +143,82 @@ impl StepLog {
         std::mem::take(&mut self.pattern)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(kind: StepKind, entered_ns: u64) -> Seen {
+        Seen {
+            pid: 1,
+            tid: 1,
+            entered_ns,
+            returned_ns: entered_ns + 5,
+            kind,
+            file: Some(3),
+            place: None,
+            bytes: 0,
+            argument: 0,
+            memory: None,
+        }
+    }
+
+    fn ended() -> Vec<Ended> {
+        vec![Ended { serial: 3, path: "/a".into(), kind: "regular".into(), flags: Some(0) }]
+    }
+
+    #[test]
+    fn calls_of_one_kind_in_a_row_are_one_step_with_the_time_between() {
+        let mut log = StepLog::default();
+        log.begin(100);
+        for i in 0..10 {
+            let place = Some(i * 64);
+            log.note(Seen { place, bytes: 64, ..seen(StepKind::Read, 110 + i * 10) });
+        }
+        log.note(seen(StepKind::Sync, 300));
+        log.end(ended());
+        let pattern = log.take();
+        let steps = &pattern.stretches[0].steps;
+        assert_eq!((steps.len(), steps[0].count, steps[0].stride), (2, 10, 64));
+        assert_eq!((steps[0].gap_ns, steps[0].time_ns), (10 + 9 * 5, 50));
+        assert_eq!(steps[1].gap_ns, 300 - 205);
+        assert_eq!((pattern.files[0].path.as_str(), steps[0].file), ("/a", Some(0)));
+        assert_eq!(pattern.stretches[0].length_ns, 205);
+    }
+
+    #[test]
+    fn memory_that_is_taken_for_a_read_is_fresh_once() {
+        let mut log = StepLog::default();
+        log.begin(0);
+        let take = Seen { memory: Some(4096), bytes: 1 << 20, ..seen(StepKind::Take, 1) };
+        log.note(take);
+        for at in [10, 20] {
+            log.note(Seen { memory: Some(5000), bytes: 100, place: Some(at), ..seen(StepKind::Read, at) });
+        }
+        log.note(Seen { memory: Some(4096), bytes: 1 << 20, ..seen(StepKind::Give, 30) });
+        // Neither small pieces nor memory that was there before are told.
+        log.note(Seen { memory: Some(1 << 30), bytes: 4096, ..seen(StepKind::Take, 40) });
+        log.note(Seen { memory: Some(1 << 31), bytes: 4096, ..seen(StepKind::Give, 50) });
+        log.end(ended());
+        let steps = log.take().stretches.remove(0).steps;
+        let kinds: Vec<_> = steps.iter().map(|s| (s.kind, s.fresh)).collect();
+        let expected = [
+            (StepKind::Take, false),
+            (StepKind::Read, true),
+            (StepKind::Read, false),
+            (StepKind::Give, false),
+        ];
+        assert_eq!(kinds, expected);
+    }
+
+    #[test]
+    fn a_stretch_is_bounded() {
+        let mut log = StepLog::default();
+        log.begin(0);
+        for i in 0..2 * CallPattern::MOST_OF_STRETCH as u64 {
+            log.note(Seen { place: Some(i * i), bytes: 1, ..seen(StepKind::Read, i * 10) });
+        }
+        log.end(ended());
+        assert_eq!(log.take().stretches[0].steps.len(), CallPattern::MOST_OF_STRETCH);
+    }
+}

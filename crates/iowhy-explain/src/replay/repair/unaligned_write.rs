@@ -9,7 +9,7 @@ const BLOCK: u64 = 4096;
 
 pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
     let partial = |a: &iowhy_core::replay::Action| {
-        a.what == Do::Write && (a.place % BLOCK != 0 || a.bytes % BLOCK != 0)
+        a.what == Do::Write && !(a.place.is_multiple_of(BLOCK) && a.bytes.is_multiple_of(BLOCK))
     };
     if !plan.any(partial) {
         return Err("no write of a part of a block was seen".to_owned());
