@@ -5,6 +5,8 @@
 //! Records and times are kept under target/cases/records, so that a changed rule can be judged again on the same runs
 //! (`--again`) instead of on new ones.
 
+mod proof;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,19 +14,22 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use iowhy::meaning::Meaning;
+use iowhy::record::prove::Proof;
 use iowhy_cases::{Case, Skip, Stage, Variant, catalogue};
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId, Gain};
 use iowhy_core::profile::Profile;
 use iowhy_core::rng::Rng;
 use iowhy_core::stats;
+use iowhy_explain::replay::verdict::Word;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 const SEED: u64 = 1;
-const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again] [--account], N at least 3; FILTER \
-                     is part of a name; --again judges the runs that are kept by the rules of today; --account shows \
-                     where the time of the slow variant went";
+const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again] [--account] [--prove], N at least 3; \
+                     FILTER is part of a name; --again judges the runs that are kept by the rules of today; --account shows \
+                     where the time of the slow variant went; --prove replays the slow variant with its first finding \
+                     repaired, beside what was foretold and what the really repaired program gains";
 
 /// Others on this machine may cost a watched program this part of its time before it is watched again.
 const MUCH_NOISE: f64 = 0.15;
@@ -59,16 +64,18 @@ struct Options<'a> {
     rounds: usize,
     again: bool,
     account: bool,
+    prove: bool,
 }
 
 fn options<'a>(arguments: &[&'a str]) -> Option<Options<'a>> {
-    let mut options = Options { filter: "", rounds: 5, again: false, account: false };
+    let mut options = Options { filter: "", rounds: 5, again: false, account: false, prove: false };
     let mut rest = arguments.iter();
     while let Some(&word) = rest.next() {
         match word {
             "--rounds" => options.rounds = rest.next()?.parse().ok().filter(|n| *n >= 3)?,
             "--again" => options.again = true,
             "--account" => options.account = true,
+            "--prove" => options.prove = true,
             _ if word.starts_with('-') || !options.filter.is_empty() => return None,
             _ => options.filter = word,
         }
@@ -83,7 +90,7 @@ struct Binaries {
 }
 
 fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
-    let Options { filter, rounds, again, account } = options;
+    let Options { filter, rounds, again, account, prove } = options;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let binaries =
         Binaries { iowhy: target.join("release/iowhy"), cases: target.join("release/iowhy-cases") };
@@ -104,18 +111,19 @@ fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
     println!(
         "gain = time of the slow variant / time of the repaired one; measured: median of {rounds} rounds\n"
     );
-    println!("{HEADER}");
+    println!("{HEADER}{}", if prove { proof::HEADER } else { "" });
     let meaning = Meaning::new();
     let mut counts = Counts::default();
     for case in cases {
-        let runs = if again { Runs::kept(&kept, case) } else { Runs::made(case, &dir, &binaries, rounds) };
+        let runs =
+            if again { Runs::kept(&kept, case) } else { Runs::made(case, &dir, &binaries, rounds, prove) };
         if let (false, Ok(runs)) = (again, &runs) {
             runs.keep(&kept, case)?;
         }
         match runs.and_then(|runs| Ok((runs.judge(case, &meaning)?, runs))) {
             Ok((row, runs)) => {
                 counts.add(&row);
-                println!("{}", row.line());
+                println!("{}{}", row.line(), if prove { row.proven() } else { String::new() });
                 if account {
                     print!("{}", account_of("slow", &runs.slow, &meaning));
                     if let Some(repaired) = &runs.repaired {
@@ -154,6 +162,9 @@ struct Runs {
     slow_s: Vec<f64>,
     repaired_s: Vec<f64>,
     same_output: bool,
+    /// What replays of the slow variant gave.
+    #[serde(default)]
+    proof: Option<Proof>,
 }
 
 fn failed(words: String) -> Skip {
@@ -162,7 +173,13 @@ fn failed(words: String) -> Skip {
 
 impl Runs {
     /// The slow variant watched, the repaired one watched, then both unwatched in interleaved rounds.
-    fn made(case: &'static Case, dir: &Path, binaries: &Binaries, rounds: usize) -> Result<Runs, Skip> {
+    fn made(
+        case: &'static Case,
+        dir: &Path,
+        binaries: &Binaries,
+        rounds: usize,
+        prove: bool,
+    ) -> Result<Runs, Skip> {
         let mut stage = Stage::set(case, dir, &binaries.cases)?;
         let mut runs = Runs {
             slow: quietest(&mut stage, case, Variant::Slow, binaries).map_err(failed)?,
@@ -170,7 +187,11 @@ impl Runs {
             slow_s: Vec::new(),
             repaired_s: Vec::new(),
             same_output: true,
+            proof: None,
         };
+        if prove {
+            runs.proof = Some(proof::proved(&mut stage, binaries).map_err(failed)?);
+        }
         if case.cause.is_none() {
             return Ok(runs);
         }
@@ -216,6 +237,7 @@ impl Runs {
             noise,
             measured: stats::paired_ratio(&self.slow_s, &self.repaired_s, SEED),
             same_output: self.same_output,
+            proof: self.proof.clone(),
         };
         if let Some(profile) = &self.repaired {
             let (repaired, noise) = without_noise(case, named(profile, meaning));
@@ -319,11 +341,18 @@ fn without_noise(case: &Case, mut findings: Vec<Named>) -> (Vec<Named>, f64) {
 
 /// Runs a variant under watch and returns what was seen of it.
 fn watched(stage: &mut Stage, variant: Variant, binaries: &Binaries) -> Outcome<Profile> {
+    let mut json = record(stage, variant, binaries, &[])?;
+    serde_json::from_value(json["profile"].take()).map_err(|e| format!("the record has no profile: {e}"))
+}
+
+/// Runs a variant under watch, with these options, and returns the record.
+fn record(stage: &mut Stage, variant: Variant, binaries: &Binaries, options: &[&str]) -> Outcome<Value> {
     stage.before(variant).map_err(|p| p.to_string())?;
     let record = stage.dir().join("watched.json");
     // A record that an earlier run left must not be taken for this one's.
     let _ = std::fs::remove_file(&record);
     let output = Command::new(&binaries.iowhy)
+        .args(options)
         .arg("--json")
         .arg(&record)
         .arg("--")
@@ -336,11 +365,11 @@ fn watched(stage: &mut Stage, variant: Variant, binaries: &Binaries) -> Outcome<
     let text = std::fs::read_to_string(&record).map_err(|e| {
         format!("no record ({e}); it said: {}", String::from_utf8_lossy(&output.stderr).trim())
     })?;
-    let mut json: Value = serde_json::from_str(&text).map_err(|e| format!("its JSON cannot be read: {e}"))?;
+    let json: Value = serde_json::from_str(&text).map_err(|e| format!("its JSON cannot be read: {e}"))?;
     if json["exit"]["code"].as_i64() != Some(0) {
         return Err(format!("the watched program ended with {}", json["exit"]));
     }
-    serde_json::from_value(json["profile"].take()).map_err(|e| format!("the record has no profile: {e}"))
+    Ok(json)
 }
 
 /// Runs a variant without watch: its wall time in seconds, and what it printed.
@@ -375,6 +404,7 @@ struct Row {
     noise: f64,
     measured: Option<Estimate>,
     same_output: bool,
+    proof: Option<Proof>,
 }
 
 impl Row {
@@ -483,6 +513,8 @@ struct Counts {
     open_above: usize,
     still_named: usize,
     missed: usize,
+    /// Cases whose first finding was tried by a replay: word, and measured gain of the really repaired over proven gain.
+    proofs: Vec<(Word, Option<f64>)>,
     /// Measured gain over predicted gain, of each case that has both.
     over_predicted: Vec<f64>,
     innocent: usize,
@@ -503,6 +535,7 @@ impl Counts {
             self.first_right += usize::from(right);
             self.still_named += usize::from(!clean);
             self.missed += row.missed().len();
+            self.proofs.extend(row.proof_of_first().map(|p| (p.verdict, row.real_over_proven(p))));
             self.predicted += usize::from(row.inside().is_some());
             self.inside += usize::from(row.inside() == Some(true));
             self.open_above += usize::from(row.predicted().is_some_and(|gain| gain.open_above));
@@ -535,7 +568,7 @@ impl Counts {
         format!(
             "causes named first: {} of {}; second causes missed: {}; repaired still blamed: {}\n\
              measured gain meets the predicted interval: {} of {} ({} of them open above)\n\
-             {spread}innocent left in peace: {} of {}\n\
+             {spread}{}innocent left in peace: {} of {}\n\
              wrong in any way: {}, of which on a busy machine: {}\n\
              skipped: {}; failed: {}",
             self.first_right,
@@ -545,6 +578,7 @@ impl Counts {
             self.inside,
             self.predicted,
             self.open_above,
+            proof::sentence(&self.proofs),
             self.innocent_right,
             self.innocent,
             self.wrong,
@@ -571,14 +605,28 @@ mod tests {
         };
         let measured = stats::paired_ratio(&[3.5, 3.6, 3.7], &[1.0, 1.0, 1.0], SEED);
         let case = catalogue::find(name).expect("a case of the catalogue");
-        Row { case, slow: named(slow), repaired: named(repaired), noise: 0.0, measured, same_output: true }
+        Row {
+            case,
+            slow: named(slow),
+            repaired: named(repaired),
+            noise: 0.0,
+            measured,
+            same_output: true,
+            proof: None,
+        }
     }
 
     #[test]
     fn options_are_read() {
-        assert_eq!(options(&[]), Some(Options { filter: "", rounds: 5, again: false, account: false }));
-        let all = options(&["sync", "--again", "--rounds", "7"]);
-        assert_eq!(all, Some(Options { filter: "sync", rounds: 7, again: true, account: false }));
+        assert_eq!(
+            options(&[]),
+            Some(Options { filter: "", rounds: 5, again: false, account: false, prove: false })
+        );
+        let all = options(&["sync", "--again", "--rounds", "7", "--prove"]);
+        assert_eq!(
+            all,
+            Some(Options { filter: "sync", rounds: 7, again: true, account: false, prove: true })
+        );
         for bad in [&["--rounds", "2"][..], &["--rounds"], &["a", "b"], &["--what"]] {
             assert_eq!(options(bad), None, "{bad:?}");
         }

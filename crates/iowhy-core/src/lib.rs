@@ -16,6 +16,7 @@ pub mod model;
 pub mod pattern;
 pub mod problem;
 pub mod profile;
+pub mod replay;
 pub mod request;
 pub mod rng;
 pub mod schedule;

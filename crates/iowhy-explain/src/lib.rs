@@ -6,7 +6,7 @@
 //! [`ladder`] subtracts neighbours, [`fit`] turns all rungs into one `StackModel`, [`ledger`] splits a measured
 //! cell by that model, [`limit`] says what holds the path back, [`reconcile`] holds claimed bytes against the
 //! device's counters, and [`compare`] sets methods side by side. [`account`] and [`finding`] explain a watched program,
-//! [`witness`] holds such an account against the fit, [`striping`] knows the rules of stripes.
+//! [`witness`] holds such an account against the fit, [`replay`] plans the proof of an advice, [`striping`] knows the rules of stripes.
 #![forbid(unsafe_code)]
 
 pub mod account;
@@ -23,6 +23,7 @@ pub mod limit;
 pub mod nnls;
 pub mod per_request;
 pub mod reconcile;
+pub mod replay;
 mod rows;
 pub mod setting;
 pub mod striping;

@@ -20,6 +20,7 @@ pub mod made;
 pub mod method;
 pub mod pace;
 pub mod pass;
+pub mod replay;
 pub mod residency;
 pub mod ruler;
 pub mod runner;

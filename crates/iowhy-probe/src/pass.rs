@@ -143,7 +143,7 @@ mod tests {
         Workload { threads, ..Workload::reads(method, state, 8192, target.facts.size_bytes / 8192 * 8192) }
     }
 
-    fn members(names: &[&str], bytes: u64) -> std::sync::Arc<[Target]> {
+    fn members(names: &[&str], bytes: u64) -> Vec<std::sync::Arc<Target>> {
         let needs = Needs { scratch_bytes: bytes, write: false, destroy_data: None };
         names.iter().map(|name| resolve(*name, &needs, &mut |_, _| {}).unwrap()).collect()
     }

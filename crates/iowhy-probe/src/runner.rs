@@ -12,7 +12,7 @@ use iowhy_core::histogram::Histogram;
 use iowhy_core::problem::Problem;
 use iowhy_core::workload::{CacheState, Direction, Workload};
 
-use crate::access::{Request, Sent};
+use crate::access::Sent;
 use crate::clock::Clock;
 use crate::counters::{self, DeviceCounters, KernelThreads, ThreadUsage};
 use crate::hot_loop::{HotLoop, Tally};

@@ -4,6 +4,7 @@
 
 mod classic;
 mod doctor;
+mod prove;
 mod stripe;
 mod tree;
 
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use classic::ClassicArgs;
 pub use doctor::DoctorArgs;
+pub use prove::ProveArgs;
 pub use stripe::{StripeAction, StripeAdviseArgs, StripeArgs, StripeLintArgs};
 pub use tree::TreeArgs;
 
@@ -90,10 +92,13 @@ pub enum Command {
     /// Many small files: made, looked at, listed, read, renamed, removed; files a second and each call's latency
     Tree(Box<TreeArgs>),
 
+    /// Is the advice right? Replays a watched run as it was and repaired, and says what each repair gains
+    Prove(ProveArgs),
+
     /// Did a change help? Two records, before and after, cell by cell
     Compare(CompareArgs),
 
-    /// The records kept by name with `--keep NAME`
+    /// The records kept by name with `--keep-as NAME`
     History(HistoryArgs),
 
     /// A record for other programs: CSV of any table, fio's JSON, a job that fio can run
@@ -203,6 +208,10 @@ pub struct WatchArgs {
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
+    /// Afterwards replay the run as it was and repaired, and say of each finding whether its advice is right
+    #[arg(long)]
+    pub prove: bool,
+
     /// How to watch.
     #[command(flatten)]
     pub sight: SightArgs,
@@ -238,6 +247,7 @@ impl WatchArgs {
     pub fn first_given(&self) -> Option<&'static str> {
         [
             ("--output", self.output.is_some()),
+            ("--prove", self.prove),
             ("--folded", self.sight.folded.is_some()),
             ("--machine", self.sight.machine.is_some()),
             ("--tier", self.sight.tier.is_some()),
@@ -293,7 +303,7 @@ pub struct CompareArgs {
     #[arg(value_name = "AFTER")]
     pub after: Option<PathBuf>,
 
-    /// The record before: the one kept as NAME by `--keep NAME`
+    /// The record before: the one kept as NAME by `--keep-as NAME`
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
 

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs};
 use iowhy::command::{self, Ending};
 use iowhy::output::{complain, complain_hint};
@@ -48,6 +48,7 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
         (Some(Command::Trace(args)), _) => command::trace::run(args, &cli.output),
         (Some(Command::Sim(args)), _) => command::sim::run(args, &cli.output),
         (Some(Command::Tree(args)), _) => command::tree::run(args, &cli.output),
+        (Some(Command::Prove(args)), _) => command::prove::run(args, &cli.output),
         (Some(Command::Compare(args)), _) => command::compare::run(args, &cli.output),
         (Some(Command::History(args)), _) => command::history::run(args, &cli.output),
         (Some(Command::Export(args)), _) => command::export::run(args, &cli.output),
@@ -79,6 +80,7 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Trace(_) => ("trace", "iowhy trace stat|head|convert|formats ..."),
         Command::Sim(_) => ("sim", "iowhy sim [OPTIONS]"),
         Command::Tree(_) => ("tree", "iowhy tree [OPTIONS] [DIR]"),
+        Command::Prove(_) => ("prove", "iowhy prove [OPTIONS] RECORD"),
         Command::Compare(_) => ("compare", "iowhy compare [OPTIONS] BEFORE AFTER"),
         Command::History(_) => ("history", "iowhy history [OPTIONS]"),
         Command::Export(_) => ("export", "iowhy export [OPTIONS] RECORD"),
@@ -117,11 +119,8 @@ fn usage(error: &clap::Error) -> ExitCode {
         .skip_while(|word| word.starts_with('-'));
     if let (2, Some(word)) = (error.exit_code(), words.next())
         && command::watch::is_program(&word)
-        && ![
-            "bench", "attach", "explain", "mrc", "trace", "sim", "tree", "compare", "doctor", "history",
-            "export", "report", "classic", "stripe", "help",
-        ]
-        .contains(&word.as_str())
+        && Cli::command().get_subcommands().all(|command| command.get_name() != word)
+        && word != "help"
     {
         complain_hint(&format!("to run the program `{word}` and watch it: `iowhy -- {word} ...`"));
     }

@@ -214,6 +214,11 @@ impl Report {
         })
     }
 
+    /// Whether stderr should carry progress.
+    pub fn quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Columns for the screen.
     pub fn width(&self) -> usize {
         const WHEN_NO_TERMINAL: usize = 100;
@@ -269,7 +274,7 @@ impl Report {
 /// # Errors
 /// A refusal that names the option.
 pub fn no_record(options: &OutputArgs, command: &str, hint: &str) -> Result<(), Problem> {
-    let given = [("--json", options.json.is_some()), ("--keep", options.keep.is_some())];
+    let given = [("--json", options.json.is_some()), ("--keep-as", options.keep.is_some())];
     match given.into_iter().find(|(_, given)| *given) {
         Some((option, _)) => {
             Err(Problem::refused(format!("`{option}`: `{command}` reads records, and makes none"))

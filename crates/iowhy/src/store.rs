@@ -1,4 +1,4 @@
-//! Records that the user kept by name (`--keep NAME`), in `$XDG_STATE_HOME/iowhy/records` or `~/.local/state/iowhy/records`.
+//! Records that the user kept by name (`--keep-as NAME`), in `$XDG_STATE_HOME/iowhy/records` or `~/.local/state/iowhy/records`.
 //! Wherever a record is read, `@NAME` is the one kept under that name.
 //!
 //! Nothing is kept unasked, and a kept record is never overwritten.
@@ -58,16 +58,16 @@ fn path_of(name: &str) -> Result<PathBuf, Problem> {
 pub fn keep(name: &str) -> Result<Pending, Problem> {
     let path = path_of(name)?;
     if path.exists() {
-        return Err(Problem::refused(format!("`--keep {name}`: a record of that name is there already"))
+        return Err(Problem::refused(format!("`--keep-as {name}`: a record of that name is there already"))
             .hint(format!("choose another name, or `iowhy history --remove {name}` first")));
     }
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| {
-            Problem::refused(format!("`--keep {name}`: cannot make `{}`: {error}", folder.display()))
+            Problem::refused(format!("`--keep-as {name}`: cannot make `{}`: {error}", folder.display()))
                 .hint("set XDG_STATE_HOME to a directory that you may write to, or use `--json FILE`")
         })?;
     }
-    Pending::open("--keep", &path)
+    Pending::open("--keep-as", &path)
 }
 
 /// The file that is meant: itself, or the record kept under the name behind `@`.
@@ -83,7 +83,7 @@ pub fn resolve(path: &Path) -> Result<PathBuf, Problem> {
     }
     let names: Vec<String> = all()?.into_iter().map(|kept| kept.name).collect();
     let hint = if names.is_empty() {
-        "none is kept; `--keep NAME` keeps the record of a run".to_owned()
+        "none is kept; `--keep-as NAME` keeps the record of a run".to_owned()
     } else {
         format!("kept are {}", names.join(", "))
     };

@@ -7,10 +7,12 @@
 //! and the wall shares of all stacks with [`Profile::idle_wall_ns`] sum to [`Profile::wall_ns`].
 
 mod calls;
+mod pattern;
 mod sight;
 mod storage;
 
 pub use calls::{Access, CallCount, CallSample, FileUse, SIZE_CLASSES, SampledShare, size_class};
+pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch};
 pub use sight::{Lack, Observer, Sight, Tier};
 pub use storage::{BlockSample, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure};
 
@@ -43,6 +45,9 @@ pub struct Profile {
     /// What short bursts of system-call tracing saw; absent where tracing was not possible or too short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<CallSample>,
+    /// Stretches of calls in their order; empty where no burst saw any.
+    #[serde(default, skip_serializing_if = "CallPattern::is_empty")]
+    pub pattern: CallPattern,
     /// Files that were seen, the one with most bytes first.
     pub files: Vec<FileUse>,
     /// Block devices under those files, with their own counters over the whole time, whoever caused them.

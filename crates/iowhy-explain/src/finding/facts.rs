@@ -120,6 +120,11 @@ impl Facts<'_> {
         self.account.sum(|e| e.class.operation == operation && e.class.wait == Some(wait))
     }
 
+    /// Wall time of entering and leaving the kernel where it was not seen for what.
+    pub(crate) fn entering_wall_ns(&self) -> f64 {
+        self.account.sum(super::loops::entering).wall_ns
+    }
+
     /// Calls of the read or write family, all kinds of files together: the kernel's own count, else scaled from bursts.
     pub(super) fn calls(&self, side: Side) -> Option<Range> {
         let io = &self.profile.io;
@@ -157,7 +162,7 @@ impl Facts<'_> {
 
     /// How often system calls with these names were made in the whole run; see
     /// [`CallSample::scaled`](iowhy_core::profile::CallSample::scaled).
-    pub(super) fn scaled_calls(&self, names: &[&str]) -> Option<Range> {
+    pub(crate) fn scaled_calls(&self, names: &[&str]) -> Option<Range> {
         let sample = self.profile.calls.as_ref()?;
         let picked: Vec<_> = sample.calls.iter().filter(|c| names.contains(&c.name.as_str())).collect();
         let (low, likely, high) = sample.scaled(&picked, self.account.wall_ns)?;
@@ -165,7 +170,7 @@ impl Facts<'_> {
     }
 
     /// All system calls of the run.
-    pub(super) fn all_calls(&self) -> Option<Range> {
+    pub(crate) fn all_calls(&self) -> Option<Range> {
         let names: Vec<&str> = self.profile.calls.as_ref()?.calls.iter().map(|c| c.name.as_str()).collect();
         self.scaled_calls(&names)
     }
@@ -357,7 +362,7 @@ impl Facts<'_> {
     }
 
     /// Mean bytes of a read request at the device: of the program's own requests where they were traced.
-    pub(super) fn device_read_bytes_mean(&self) -> Option<f64> {
+    pub(crate) fn device_read_bytes_mean(&self) -> Option<f64> {
         let own = self.profile.block.as_ref().filter(|b| b.own_reads > 0);
         let all = self.device().filter(|d| d.reads > 0);
         own.map(|b| b.own_read_bytes as f64 / b.own_reads as f64)
@@ -365,7 +370,7 @@ impl Facts<'_> {
     }
 
     /// Part of the program's read requests that began where the one before ended.
-    pub(super) fn adjacent_reads(&self) -> Option<Range> {
+    pub(crate) fn adjacent_reads(&self) -> Option<Range> {
         let block = self.profile.block.as_ref()?;
         share_of(SampledShare { hits: block.own_reads_adjacent, n: block.own_reads })
     }

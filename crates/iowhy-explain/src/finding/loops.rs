@@ -23,13 +23,13 @@ const INTERPRETED: f64 = 5.0;
 const INTERPRETERS: [&str; 8] = ["python", "perl", "ruby", "node", "php", "lua", "tclsh", "Rscript"];
 
 /// CPU time in the program's own code.
-pub(super) fn own_ns(facts: &Facts<'_>) -> f64 {
+pub(crate) fn own_ns(facts: &Facts<'_>) -> f64 {
     facts.account.sum(|e| e.busy && e.class.operation == Operation::User).time_ns
 }
 
 /// What is saved outside of the calls when the part `spared` of `calls` system calls is not made; `spared_ns` is the
 /// time that these calls took. Nothing where either is not known.
-pub(super) fn around(facts: &Facts<'_>, calls: f64, spared_ns: f64, spared: Range) -> Savings {
+pub(crate) fn around(facts: &Facts<'_>, calls: f64, spared_ns: f64, spared: Range) -> Savings {
     let own_ns = own_ns(facts);
     if calls < 1.0 || own_ns <= 0.0 || spared_ns <= 0.0 {
         return Savings::default();

@@ -33,7 +33,7 @@ mod small_requests;
 mod stdio_seek;
 mod sync_per_write;
 #[cfg(test)]
-mod synthetic;
+pub(crate) mod synthetic;
 #[cfg(test)]
 mod tests;
 mod throttled;
@@ -45,6 +45,7 @@ use iowhy_core::model::StackModel;
 use iowhy_core::profile::Profile;
 
 pub use self::gain::Savings;
+pub(crate) use self::loops::{around, own_ns};
 pub use self::range::Range;
 use crate::account::Account;
 

@@ -238,12 +238,20 @@ fn descriptor_path(file: BorrowedFd<'_>) -> String {
 }
 
 /// Opens what a descriptor refers to anew, always close-on-exec.
-fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(crate) fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::open(descriptor_path(file), flags | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty())
 }
 
+/// A nameless file in a directory: empty, or filled with `bytes` of noise and synced.
+///
+/// # Errors
+/// When the directory cannot be written, has no room, or a signal asked to stop.
+pub(crate) fn scratch_in(directory: &Path, bytes: u64) -> Result<OwnedFd, Problem> {
+    if bytes > 0 { scratch::make(directory, bytes, &mut |_, _| {}) } else { scratch::empty(directory) }
+}
+
 /// Opens a file of the user's, without touching its access time where that is allowed (to its owner and to root).
-fn open_quietly(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_quietly(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
         Err(Errno::PERM) => rustix::fs::open(path, flags, Mode::empty()),
         other => other,

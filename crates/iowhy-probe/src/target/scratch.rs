@@ -45,6 +45,16 @@ pub(super) fn make(dir: &Path, bytes: u64, progress: &mut dyn FnMut(u64, u64)) -
     Ok(file)
 }
 
+/// Makes a nameless file with nothing in it.
+///
+/// # Errors
+/// When the directory cannot be written.
+pub(super) fn empty(dir: &Path) -> Result<OwnedFd, Problem> {
+    let handle = rustix::fs::open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| refusal::cannot_open(dir, refusal::DIRECTORY, errno))?;
+    create(dir, handle.as_fd())
+}
+
 /// Makes and fills an anonymous memory file.
 ///
 /// # Errors

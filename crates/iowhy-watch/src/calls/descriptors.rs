@@ -5,6 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use iowhy_core::profile::CallPattern;
+
 use super::uses::{FileId, Files, Sink, UNKNOWN, has_offsets};
 
 /// An open descriptor as `/proc/PID/fd` and `/proc/PID/fdinfo` show it.
@@ -57,12 +59,33 @@ pub(super) struct Description {
     /// Where the last read and the last write ended.
     pub(super) ends: [Option<u64>; 2],
     pub(super) last: Last,
+    /// Its number among all descriptions of the burst.
+    pub(super) serial: u32,
+}
+
+/// A description that is no more: what it was.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) serial: u32,
+    pub(super) path: String,
+    pub(super) kind: String,
+    pub(super) flags: Option<u32>,
 }
 
 impl Description {
     fn new(sink: Sink, kind: &str, flags: Option<u32>, position: Option<u64>, last: Last) -> Self {
         let kind = kind.to_owned();
-        Description { references: 0, sink, kind, named: None, flags, position, ends: [None; 2], last }
+        Description {
+            references: 0,
+            sink,
+            kind,
+            named: None,
+            flags,
+            position,
+            ends: [None; 2],
+            last,
+            serial: 0,
+        }
     }
 
     /// Whether it has offsets, as far as is known.
@@ -93,6 +116,8 @@ pub(super) struct Tables {
     descriptions: Vec<Option<Description>>,
     free: Vec<DescriptionId>,
     unresolved: Vec<(u32, i32, DescriptionId)>,
+    made: u32,
+    ended: Vec<Ended>,
 }
 
 impl Tables {
@@ -122,7 +147,9 @@ impl Tables {
         tables
     }
 
-    fn keep(&mut self, description: Description) -> DescriptionId {
+    fn keep(&mut self, mut description: Description) -> DescriptionId {
+        description.serial = self.made;
+        self.made = self.made.saturating_add(1);
         match self.free.pop() {
             Some(id) => {
                 self.descriptions[id] = Some(description);
@@ -219,6 +246,7 @@ impl Tables {
             && let Some(description) = self.descriptions[id].take()
         {
             self.free.push(id);
+            self.note_end(&description, files);
             settle(description, files);
         }
     }
@@ -337,9 +365,27 @@ impl Tables {
         self.unresolved = waiting;
     }
 
-    /// The burst ended: settles what is still open.
-    pub(super) fn finish(self, files: &mut Files) {
-        self.descriptions.into_iter().flatten().for_each(|description| settle(description, files));
+    /// The burst ended: settles what is still open. Returns what all descriptions of the burst were.
+    pub(super) fn finish(mut self, files: &mut Files) -> Vec<Ended> {
+        for description in std::mem::take(&mut self.descriptions).into_iter().flatten() {
+            self.note_end(&description, files);
+            settle(description, files);
+        }
+        self.ended
+    }
+
+    /// Bounded by the steps of a stretch: only those that were made first are referred to.
+    fn note_end(&mut self, description: &Description, files: &Files) {
+        if self.ended.len() >= 2 * CallPattern::MOST_OF_STRETCH {
+            return;
+        }
+        let (path, kind) = match (&description.sink, &description.named) {
+            (Sink::File(id), _) => files.name(*id),
+            (Sink::Local(_), Some(named)) => (named.path.as_str(), named.kind.as_str()),
+            (Sink::Local(_), None) => (UNKNOWN, description.kind.as_str()),
+        };
+        let (path, kind) = (path.to_owned(), kind.to_owned());
+        self.ended.push(Ended { serial: description.serial, path, kind, flags: description.flags });
     }
 }
 

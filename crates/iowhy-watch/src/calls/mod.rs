@@ -10,6 +10,7 @@
 
 mod descriptors;
 mod intervals;
+mod log;
 mod planner;
 mod shape;
 mod tracer;

@@ -43,6 +43,12 @@ pub(super) enum Shape {
     Sync,
     /// mmap: descriptor in 4, protection in 2, flags in 3.
     Map,
+    /// munmap: address in 0, length in 1.
+    Unmap,
+    /// posix_fadvise: descriptor in 0, offset in 1, length in 2, advice in 3.
+    Advise,
+    /// madvise: address in 0, length in 1, advice in 2.
+    AdviseMap,
     /// Opens a path; it returns a descriptor. Flags are in this argument, or in memory that we do not see.
     Open { flags: Option<usize> },
     /// creat: an open with fixed flags.
@@ -122,6 +128,9 @@ impl Shape {
             libc::SYS_lseek => Shape::Seek,
             libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync_file_range => Shape::Sync,
             libc::SYS_mmap => Shape::Map,
+            libc::SYS_munmap => Shape::Unmap,
+            libc::SYS_fadvise64 => Shape::Advise,
+            libc::SYS_madvise => Shape::AdviseMap,
             libc::SYS_openat => Shape::Open { flags: Some(2) },
             libc::SYS_openat2 => Shape::Open { flags: None },
             libc::SYS_open_by_handle_at => Shape::Open { flags: Some(2) },
@@ -146,6 +155,11 @@ impl Shape {
             libc::SYS_exit_group => Shape::Exit,
             _ => Shape::Other,
         }
+    }
+
+    /// Whether a transfer names the memory itself: its size then stands beside it.
+    pub(super) fn has_buffer(self) -> bool {
+        matches!(self, Shape::Move { asked: Some(_), .. })
     }
 
     /// Whether what the call returns is a number of bytes.

@@ -4,9 +4,10 @@
 
 use std::collections::HashMap;
 
-use iowhy_core::profile::{CallCount, CallSample, FileUse};
+use iowhy_core::profile::{CallCount, CallPattern, CallSample, FileUse, StepKind};
 
 use super::descriptors::{DescriptionId, Last, OpenFile, Tables};
+use super::log::{Seen, StepLog};
 use super::shape::{Direction, End, ForkFlags, Place, Shape};
 use super::uses::{Extent, Files, Sink, Transfer, Uses};
 use crate::event::{Event, Kind, Trace};
@@ -52,6 +53,7 @@ struct Call {
     shape: Shape,
     arguments: [u64; 6],
     pid: u32,
+    tid: u32,
     entered_ns: u64,
     /// Descriptions it works on, as they were at its entry.
     descriptions: [Option<DescriptionId>; 2],
@@ -76,6 +78,7 @@ pub struct CallTracer {
     most_records: u64,
     counts: HashMap<i64, Count>,
     files: Files,
+    log: StepLog,
     bursts: u32,
     /// How many bursts one entry of `per_burst` stands for.
     group: u32,
@@ -100,6 +103,7 @@ impl CallTracer {
             most_records,
             counts: HashMap::new(),
             files: Files::default(),
+            log: StepLog::default(),
             bursts: 0,
             group: 1,
             lengths_ns: Vec::new(),
@@ -116,6 +120,7 @@ impl CallTracer {
         if let Some(burst) = &self.burst {
             self.end(burst.last_ns);
         }
+        self.log.begin(time_ns);
         self.burst = Some(Burst {
             start_ns: time_ns,
             last_ns: time_ns,
@@ -155,7 +160,8 @@ impl CallTracer {
         for (_, call) in std::mem::take(&mut burst.calls) {
             self.abandon(&mut burst.tables, &call, end_ns);
         }
-        burst.tables.finish(&mut self.files);
+        let ended = burst.tables.finish(&mut self.files);
+        self.log.end(ended);
         self.files.end_burst();
         let length_ns = end_ns - burst.start_ns;
         self.observed_ns = self.observed_ns.saturating_add(length_ns);
@@ -197,6 +203,11 @@ impl CallTracer {
     /// What was seen of records so far.
     pub fn tally(&self) -> Tally {
         self.tally
+    }
+
+    /// The calls in their order, of all bursts that have ended; they are told once.
+    pub fn take_pattern(&mut self) -> CallPattern {
+        self.log.take()
     }
 
     /// All that was seen. `complete`: the caller knows that bursts covered the whole run without loss.
@@ -261,7 +272,7 @@ impl CallTracer {
         let used = |index: usize| Some(descriptor(arguments[index])).filter(|fd| *fd >= 0);
         let mut descriptors = [None; 2];
         match shape {
-            Shape::Move { .. } | Shape::Seek | Shape::Sync => descriptors[0] = used(0),
+            Shape::Move { .. } | Shape::Seek | Shape::Sync | Shape::Advise => descriptors[0] = used(0),
             Shape::Relay { source, target, .. } => {
                 descriptors = [used(source.descriptor), used(target.descriptor)];
             }
@@ -285,7 +296,10 @@ impl CallTracer {
             tables.hold(id);
             Some(id)
         });
-        burst.calls.insert(event.tid, Call { number, shape, arguments, pid, entered_ns: now, descriptions });
+        burst.calls.insert(
+            event.tid,
+            Call { number, shape, arguments, pid, tid: event.tid, entered_ns: now, descriptions },
+        );
     }
 
     /// The process of an event gets a table if it has none: a copy of its parent's, if just one is forking.
@@ -388,7 +402,11 @@ impl CallTracer {
         match call.shape {
             Shape::Move { direction, place, asked } => {
                 let asked = asked.map_or(bytes, |index| arguments[index]);
-                self.moved(tables, first, direction, place, (arguments, asked, bytes, time_ns));
+                let (file, offset) =
+                    self.moved(tables, first, direction, place, (arguments, asked, bytes, time_ns));
+                let kind = if direction == Direction::Read { StepKind::Read } else { StepKind::Write };
+                let memory = (call.shape.has_buffer()).then_some(arguments[1]);
+                self.log.note(Seen { kind, file, place: offset, bytes: asked, memory, ..seen(call, now) });
             }
             Shape::Relay { source, target, asked } => {
                 let [from, to] = call.descriptions;
@@ -448,10 +466,41 @@ impl CallTracer {
             }
             Shape::Execute => tables.execute(pid, call.entered_ns, files),
             Shape::Close | Shape::CloseRange | Shape::Exit | Shape::Other => {}
+            Shape::Unmap | Shape::Advise | Shape::AdviseMap => {}
         }
+        self.log_step(tables, call, value, now);
+    }
+
+    /// Puts a call into the log, if it is of a kind that is logged. Transfers come from [`CallTracer::moved`], which
+    /// knows their place.
+    fn log_step(&mut self, tables: &mut Tables, call: &Call, value: i64, now: u64) {
+        let arguments = &call.arguments;
+        let anonymous = arguments[3] & libc::MAP_ANONYMOUS as u64 != 0;
+        let (kind, place, bytes, argument, memory) = match call.shape {
+            Shape::Seek => (StepKind::Seek, u64::try_from(value).ok(), 0, 0, None),
+            Shape::Sync => (StepKind::Sync, None, 0, u32::from(call.number == libc::SYS_fsync), None),
+            Shape::Map if anonymous => {
+                (StepKind::Take, None, arguments[1], arguments[3] as u32, Some(value as u64))
+            }
+            Shape::Map => {
+                (StepKind::Map, Some(arguments[5]), arguments[1], arguments[3] as u32, Some(value as u64))
+            }
+            Shape::Unmap => (StepKind::Give, None, arguments[1], 0, Some(arguments[0])),
+            Shape::Advise => (StepKind::Advise, Some(arguments[1]), arguments[2], arguments[3] as u32, None),
+            Shape::AdviseMap => {
+                (StepKind::AdviseMap, None, arguments[1], arguments[2] as u32, Some(arguments[0]))
+            }
+            Shape::Open { .. } | Shape::Create => (StepKind::Open, None, 0, 0, None),
+            Shape::Close => (StepKind::Close, None, 0, 0, None),
+            _ => return,
+        };
+        let file = call.descriptions[0].and_then(|id| tables.get(id)).map(|d| d.serial);
+        let seen = Seen { kind, file, place, bytes, argument, memory, ..seen(call, now) };
+        self.log.note(seen);
     }
 
     /// Bytes went through a description. `amount`: the arguments of the call, bytes asked for, bytes moved, duration.
+    /// Returns the description's serial number and the offset, where known.
     fn moved(
         &mut self,
         tables: &mut Tables,
@@ -459,12 +508,12 @@ impl CallTracer {
         direction: Direction,
         place: Place,
         amount: (&[u64; 6], u64, u64, u64),
-    ) {
+    ) -> (Option<u32>, Option<u64>) {
         let (arguments, asked, bytes, time_ns) = amount;
         let Some(description) = id.and_then(|id| tables.get(id)) else {
             // A negative descriptor cannot succeed; a record that says so was damaged. Bytes are kept together.
             self.unplaced(Shape::Move { direction, place, asked: None }, bytes, false, time_ns);
-            return;
+            return (None, None);
         };
         let side = direction as usize;
         let places = description.has_offsets();
@@ -515,6 +564,23 @@ impl CallTracer {
             description.position = offset.map(|offset| offset.saturating_add(bytes));
         }
         description.last = Last::Moved(by_position.then_some(side));
+        (Some(description.serial), offset)
+    }
+}
+
+/// Who called and when; the rest is to be filled in.
+fn seen(call: &Call, now: u64) -> Seen {
+    Seen {
+        pid: call.pid,
+        tid: call.tid,
+        entered_ns: call.entered_ns,
+        returned_ns: now,
+        kind: StepKind::Read,
+        file: None,
+        place: None,
+        bytes: 0,
+        argument: 0,
+        memory: None,
     }
 }
 

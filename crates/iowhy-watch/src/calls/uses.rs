@@ -229,6 +229,11 @@ impl Files {
         id
     }
 
+    /// Path and kind of a file.
+    pub(super) fn name(&self, id: FileId) -> (&str, &str) {
+        self.files.get(id).map_or((UNKNOWN, "unknown"), |file| (file.path.as_str(), file.kind.as_str()))
+    }
+
     /// What was done to a file; `None` for an index that is not one of ours.
     pub(super) fn uses(&mut self, id: FileId) -> Option<&mut Uses> {
         self.files.get_mut(id).map(|file| &mut file.uses)

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use iowhy_core::kernel_text::mountinfo::{self, Mount, above};
+use iowhy_core::profile::FileIdentity;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 
 use super::reader::Reader;
@@ -95,6 +96,24 @@ fn kind(mode: u32) -> &'static str {
         // eventfd, epoll, rings: files without a kind.
         _ => "anonymous",
     }
+}
+
+/// What a path leads to now, if that is a regular file: which file, how large, and when it was changed. A server is not
+/// asked.
+pub(crate) fn identity(path: &Path) -> Option<FileIdentity> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC;
+    let found = rustix::fs::statx(CWD, path, flags, StatxFlags::BASIC_STATS).ok()?;
+    let regular = FileType::from_raw_mode(found.stx_mode.into()).is_file();
+    regular.then(|| FileIdentity {
+        device: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
+        inode: found.stx_ino,
+        size_bytes: found.stx_size,
+        modified_ns: found
+            .stx_mtime
+            .tv_sec
+            .saturating_mul(1_000_000_000)
+            .saturating_add(i64::from(found.stx_mtime.tv_nsec)),
+    })
 }
 
 #[cfg(test)]

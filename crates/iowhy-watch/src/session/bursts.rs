@@ -4,7 +4,7 @@
 
 use std::thread::JoinHandle;
 
-use iowhy_core::profile::{CallSample, FileUse, Lack};
+use iowhy_core::profile::{CallPattern, CallSample, FileUse, Lack};
 
 use super::files::Files;
 use super::roster::Roster;
@@ -197,8 +197,10 @@ impl Bursts {
         }
         lacks.extend(self.failed.take());
         let cost_ns = if self.count > 0 { self.planner.spent_ns() } else { 0.0 };
+        let pattern = self.tracer.take_pattern();
         let (sample, files) = self.tracer.finish(false);
         Finished {
+            pattern,
             sample: (self.count > 0).then_some(sample),
             files,
             count: self.count,
@@ -213,6 +215,7 @@ impl Bursts {
 /// What bursts leave behind.
 #[derive(Default)]
 pub(super) struct Finished {
+    pub(super) pattern: CallPattern,
     pub(super) sample: Option<CallSample>,
     pub(super) files: Vec<FileUse>,
     pub(super) count: u32,

@@ -1,9 +1,12 @@
 //! The ends of a watch: what is read before the program runs, and how all sums become one profile.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use iowhy_core::profile::{End, IoCounters, Lack, Observer, OtherOnCpu, Profile, Sight};
+use iowhy_core::profile::{
+    CallPattern, End, FileUse, IoCounters, Lack, Observer, OtherOnCpu, Profile, Sight,
+};
 
 use super::bursts::Finished;
 use super::counted::Counted;
@@ -13,6 +16,7 @@ use crate::child::{Adoption, Child};
 use crate::perf::{Counts, now_ns};
 use crate::proc_fs::counters::{io, of_thread, since};
 use crate::proc_fs::devices::{Snapshot, uses};
+use crate::proc_fs::file_facts::identity;
 use crate::proc_fs::reader::Reader;
 use crate::proc_fs::{pressure, task, tree};
 use crate::timeline::Ticks;
@@ -243,6 +247,7 @@ impl Pump<'_> {
             idle_wall_ns: parts.idle_wall_ns,
             io,
             calls: finished.sample,
+            pattern: identified(finished.pattern, &files),
             files,
             devices,
             block: block.map(|b| b.finish()),
@@ -251,6 +256,20 @@ impl Pump<'_> {
         debug_assert_eq!(profile.check(1e-6), Ok(()));
         profile
     }
+}
+
+/// Adds to the files of a pattern what they are now, so that a replay can tell whether they are still the same. Files that
+/// were mapped before any burst join them.
+fn identified(mut pattern: CallPattern, files: &[FileUse]) -> CallPattern {
+    for file in files.iter().filter(|f| f.mapped && f.kind == "regular") {
+        if !pattern.files.iter().any(|known| known.path == file.path) {
+            pattern.file(&file.path, &file.kind, None);
+        }
+    }
+    for file in pattern.files.iter_mut().filter(|f| f.kind == "regular" && f.path.starts_with('/')) {
+        file.identity = identity(Path::new(&file.path));
+    }
+    pattern
 }
 
 /// Others that are named: those with most CPU time.

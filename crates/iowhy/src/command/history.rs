@@ -95,7 +95,8 @@ impl Entry {
 
 fn screen(entries: &[Entry]) -> String {
     if entries.is_empty() {
-        return "no record is kept; `--keep NAME` keeps the record of a run, `@NAME` reads it\n".to_owned();
+        return "no record is kept; `--keep-as NAME` keeps the record of a run, `@NAME` reads it\n"
+            .to_owned();
     }
     let rows: Vec<Vec<String>> = entries
         .iter()

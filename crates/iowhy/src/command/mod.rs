@@ -13,6 +13,7 @@ mod load;
 pub mod mrc;
 mod observation;
 pub mod path;
+pub mod prove;
 pub mod report;
 mod shared;
 pub mod sim;

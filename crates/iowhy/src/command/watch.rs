@@ -7,14 +7,18 @@ use std::path::Path;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::End;
+use iowhy_probe::interrupt;
 use iowhy_watch::child;
 use iowhy_watch::session::Subject;
 
 use crate::cli::{OutputArgs, PathArgs, WatchArgs};
-use crate::command::Ending;
 use crate::command::observation::{Observation, command_line};
+use crate::command::{Ending, prove};
 use crate::output::{self, Report, complain};
 use crate::render;
+
+/// Seed of a proof right after the run: the same in every run.
+const PROOF_SEED: u64 = 1;
 
 /// Runs the command.
 ///
@@ -52,9 +56,16 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
         }
     };
     let code = exit_code(profile.end);
-    let (record, folded) = observation.finish(profile, command_line(args.program.iter().cloned()));
+    let (mut record, folded) = observation.finish(profile, command_line(args.program.iter().cloned()));
     report.warn(&record.warnings);
-    let screen = render::watch::screen(&record, report.width());
+    let mut screen = render::watch::screen(&record, report.width());
+    if args.prove {
+        interrupt::install();
+        let proof = prove::prove(&record.profile, prove::ROUNDS, PROOF_SEED, report.quiet());
+        screen.push('\n');
+        screen.push_str(&render::prove::screen(&record.subject, &proof, report.width()));
+        record.proof = Some(proof);
+    }
     let written = [folded, report.finish(&screen, &record)];
     let failed: Vec<Problem> = written.into_iter().filter_map(Result::err).collect();
     failed.iter().for_each(complain);

@@ -76,6 +76,7 @@ fn stream<'a>(target: &'a Target, all: &[(Cell<'a>, Vec<Role>)]) -> Option<Cell<
         key: STREAM.0.to_owned(),
         arms: vec![(workload, target)],
         bounds: synced.bounds,
+        listed: None,
     })
 }
 

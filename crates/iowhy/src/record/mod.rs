@@ -9,6 +9,7 @@ pub mod compare;
 pub mod doctor;
 pub mod member;
 mod path;
+pub mod prove;
 pub mod sim;
 pub mod stripe;
 pub mod stripe_advice;

@@ -12,6 +12,7 @@ pub mod members;
 pub mod mrc;
 pub mod paragraph;
 pub mod path;
+pub mod prove;
 pub mod sim;
 pub mod stripe;
 pub mod table;

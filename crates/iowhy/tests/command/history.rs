@@ -1,4 +1,4 @@
-//! Records kept by name: `--keep`, `@NAME`, `--baseline`, `iowhy history`.
+//! Records kept by name: `--keep-as`, `@NAME`, `--baseline`, `iowhy history`.
 
 use crate::common::{Ran, binary, directory, finish};
 
@@ -7,7 +7,7 @@ fn a_kept_record_is_read_by_its_name_and_never_overwritten() {
     let folder = directory();
     let iowhy = |args: &[&str]| -> Ran { finish(binary().args(args).env("XDG_STATE_HOME", folder.path())) };
     assert!(iowhy(&["history"]).done().stdout.contains("no record is kept"));
-    let bench = ["bench", "scripted", "--state", "warm", "--keep"];
+    let bench = ["bench", "scripted", "--state", "warm", "--keep-as"];
     iowhy(&[&bench[..], &["before"]].concat()).done();
     iowhy(&[&bench[..], &["after.2"]].concat()).done();
     let listed = iowhy(&["history", "--json", "-"]).done().json();
@@ -27,17 +27,17 @@ fn a_kept_record_is_read_by_its_name_and_never_overwritten() {
         assert_eq!(ran.code(), 2, "{ran:?}");
         assert!(says.iter().all(|says| ran.stderr.contains(says)) && ran.stderr.contains("hint:"), "{ran:?}");
     };
-    refused(&[&bench[..], &["before"]].concat(), &["--keep before", "history --remove before"]);
+    refused(&[&bench[..], &["before"]].concat(), &["--keep-as before", "history --remove before"]);
     refused(&[&bench[..], &["../x"]].concat(), &["../x", "no name"]);
     refused(&["report", "@nothing"], &["`nothing`", "after.2", "before"]);
     refused(&["compare", "@before"], &["--baseline"]);
     refused(&["compare", "--baseline", "before", "@before", "@after.2"], &["one too many"]);
     refused(&["history", "--remove", "before", "--remove", "nothing"], &["nothing"]);
-    refused(&["report", "@before", "--keep", "x"], &["--keep"]);
+    refused(&["report", "@before", "--keep-as", "x"], &["--keep-as"]);
     let listed = iowhy(&["history", "--remove", "before"]).done().stdout;
     assert!(!listed.contains("@before") && listed.contains("@after.2"), "{listed}");
     // A run that fails keeps nothing.
-    refused(&["bench", "/nowhere/at-all", "--keep", "failed"], &["/nowhere/at-all"]);
+    refused(&["bench", "/nowhere/at-all", "--keep-as", "failed"], &["/nowhere/at-all"]);
     assert!(!iowhy(&["history"]).done().stdout.contains("failed"));
     // Another machine is said, a damaged record too.
     let records = folder.path().join("iowhy/records");
@@ -54,10 +54,10 @@ fn a_kept_record_is_read_by_its_name_and_never_overwritten() {
 fn a_watched_program_can_be_kept_too() {
     let folder = directory();
     let iowhy = |args: &[&str]| -> Ran { finish(binary().args(args).env("XDG_STATE_HOME", folder.path())) };
-    iowhy(&["--keep", "run", "--", "true"]).done();
+    iowhy(&["--keep-as", "run", "--", "true"]).done();
     assert!(iowhy(&["history"]).done().stdout.contains("watched program"));
     let nowhere = finish(
-        binary().args(["--keep", "run", "--", "true"]).env_remove("XDG_STATE_HOME").env_remove("HOME"),
+        binary().args(["--keep-as", "run", "--", "true"]).env_remove("XDG_STATE_HOME").env_remove("HOME"),
     );
     assert!(nowhere.code() == 2 && nowhere.stderr.contains("XDG_STATE_HOME"), "{nowhere:?}");
 }

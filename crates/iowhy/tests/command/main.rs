@@ -18,6 +18,7 @@ mod doctor_try;
 mod export;
 mod history;
 mod mrc;
+mod prove;
 mod record;
 mod report;
 mod scripted;

@@ -176,6 +176,8 @@ fn the_interleave_test_of_1999_on_three_throttled_disks_shows_what_its_splits_co
         row["key"]["table"] == "stripe-long" && row["key"]["load"] == "large-writes"
     };
     assert_eq!(rows.iter().filter(writes).count(), 0, "the user's devices are only read");
+}
+
 /// One of three disks is half as fast: it is named, and the stripe without it is measured beside the others. The throttle decides
 /// the times, and two disks of 200 requests a second against three that wait for one of 100 are far apart.
 #[test]

@@ -157,8 +157,8 @@ fn fit<'a>(requests: &mut [Request<'a>], left: Duration) -> Vec<Cell<'a>> {
         .iter_mut()
         .map(|request| {
             request.cell.bounds.wall = wall;
-            let Cell { key, arms, bounds } = &request.cell;
-            Cell { key: key.clone(), arms: arms.clone(), bounds: *bounds }
+            let Cell { key, arms, bounds, listed } = &request.cell;
+            Cell { key: key.clone(), arms: arms.clone(), bounds: *bounds, listed: listed.clone() }
         })
         .collect()
 }

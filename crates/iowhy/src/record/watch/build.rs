@@ -76,6 +76,7 @@ pub fn record(profile: Profile, explained: Explained, meaning: &Meaning, told: T
         devices: profile.devices.clone(),
         threads: threads(&profile, account),
         call_sites: call_sites(account, &basis),
+        proof: None,
         profile,
     }
 }

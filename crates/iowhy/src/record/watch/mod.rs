@@ -18,6 +18,8 @@ use iowhy_core::finding::Finding;
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::{DeviceUse, FileUse, Lack, Profile, Tier};
 use iowhy_core::warning::Warning;
+
+use crate::record::prove::Proof;
 use serde::{Deserialize, Serialize};
 
 /// What was found out about a program.
@@ -71,6 +73,9 @@ pub struct WatchRecord {
     pub threads: Vec<ThreadRecord>,
     /// Functions of the program that asked for it, most time first.
     pub call_sites: Vec<CallSite>,
+    /// What became of the findings when they were tried (`--prove`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
     /// Everything that was seen.
     pub profile: Profile,
 }

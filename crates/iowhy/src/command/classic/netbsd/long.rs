@@ -67,6 +67,7 @@ pub(super) fn measure(
                 key: format!("stripe-{interleave}-{word}"),
                 arms: vec![(workload, target)],
                 bounds,
+                listed: None,
             });
             of.push((number, *interleave));
         }

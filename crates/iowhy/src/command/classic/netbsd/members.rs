@@ -27,7 +27,7 @@ const FRAGMENT_BYTES: u64 = 1024;
 /// What stripes are made of.
 #[derive(Debug)]
 pub(super) struct Members {
-    disks: Arc<[Target]>,
+    disks: Vec<Arc<Target>>,
     /// Whether the user named them.
     pub(super) named: bool,
     /// Whether one disk may serve several of them: then a row shows splitting and no spindles.
@@ -74,7 +74,12 @@ impl Members {
         lab.outputs.spare(&all)?;
         let throttled = disks.iter().any(|disk| environment::environment(disk).throttle.is_some());
         let one_disk = share_a_disk(&disks, throttled);
-        Ok(Ok(Members { disks: disks.into(), named: lab.members.is_some(), one_disk, throttled }))
+        Ok(Ok(Members {
+            disks: disks.into_iter().map(Arc::new).collect(),
+            named: lab.members.is_some(),
+            one_disk,
+            throttled,
+        }))
     }
 
     /// How many.
@@ -101,7 +106,7 @@ impl Members {
     pub(super) fn stripe(&self, interleave: u64) -> Result<Target, Problem> {
         let names: Vec<&str> = self.disks.iter().map(|disk| disk.facts.name.as_str()).collect();
         let spec = format!("stripe:{interleave}s:{}", names.join(","));
-        stripe::join(&spec, interleave * stripe::SECTOR_BYTES, Arc::clone(&self.disks))
+        stripe::join(&spec, interleave * stripe::SECTOR_BYTES, self.disks.clone())
     }
 
     /// How requests are made, the same on every stripe: past the cache where all of them allow requests of a fragment.

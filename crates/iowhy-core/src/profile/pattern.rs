@@ -1,0 +1,263 @@
+//! Stretches of the calls that a program made, in their order: what a replay is made from.
+//!
+//! Bursts of system-call tracing see every call for a while. Their counts are elsewhere ([`super::CallSample`]); here is
+//! the order, with places, sizes and the time between. What may not enter: what the calls mean for the run, and anything
+//! that grows with the length of a run ([`CallPattern::MOST_STEPS`]).
+
+use serde::{Deserialize, Serialize};
+
+/// What was seen, in order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallPattern {
+    /// Files that the steps refer to by index; one entry for each way in which a file was open. Files that were mapped and
+    /// are in no step follow.
+    pub files: Vec<PatternFile>,
+    /// One for each burst that is kept, in order of time.
+    pub stretches: Vec<Stretch>,
+}
+
+/// A file as it was open, and what it was when watching ended: a replay makes sure that it is still the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PatternFile {
+    /// Its path, or what `/proc/PID/fd` calls it; `?` where it could not be learnt in time.
+    pub path: String,
+    /// As in [`super::FileUse::kind`].
+    pub kind: String,
+    /// Flags as in open(2), where known, without O_CLOEXEC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flags: Option<u32>,
+    /// Size, time of last change and identity, where its path still led to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<FileIdentity>,
+}
+
+/// What tells a file from another, and from itself after a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileIdentity {
+    /// Number of the device it is on.
+    pub device: u64,
+    /// Its inode.
+    pub inode: u64,
+    /// Its size.
+    pub size_bytes: u64,
+    /// When its content changed last: nanoseconds since the epoch.
+    pub modified_ns: i64,
+}
+
+/// What one burst saw.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// Its length.
+    pub length_ns: u64,
+    /// Calls in order of their return. Calls that are none of [`StepKind`] are left out; their time is in the gaps.
+    pub steps: Vec<Step>,
+}
+
+impl Stretch {
+    /// Calls in it.
+    pub fn calls(&self) -> u64 {
+        self.steps.iter().map(|s| u64::from(s.count)).sum()
+    }
+}
+
+/// What a call does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepKind {
+    /// Bytes from a file.
+    #[default]
+    Read,
+    /// Bytes to a file.
+    Write,
+    /// The position of a descriptor is set.
+    Seek,
+    /// fsync, fdatasync, sync_file_range.
+    Sync,
+    /// A file is mapped: `place` is the offset, `argument` the flags.
+    Map,
+    /// Anonymous memory of 64 KiB or more is taken: `argument` holds the flags.
+    Take,
+    /// Memory that was mapped or taken in this stretch is given back.
+    Give,
+    /// posix_fadvise: `argument` is the advice; `bytes` 0 means to the end.
+    Advise,
+    /// madvise: `argument` is the advice.
+    AdviseMap,
+    /// A file was opened (in this stretch; the open itself).
+    Open,
+    /// A file is closed.
+    Close,
+}
+
+/// One call, or a run of equal ones at evenly spaced places.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Number of the thread within the run, from 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub thread: u32,
+    /// What it does.
+    pub kind: StepKind,
+    /// Index into [`CallPattern::files`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<u32>,
+    /// Offset in the file, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<u64>,
+    /// Bytes asked for.
+    #[serde(default, skip_serializing_if = "is_none_asked")]
+    pub bytes: u64,
+    /// See [`StepKind`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub argument: u32,
+    /// Whether the bytes went to or came from memory that was taken for this call alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
+    /// Equal calls in a row, at least 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub count: u32,
+    /// From the place of one to that of the next.
+    #[serde(default, skip_serializing_if = "is_still")]
+    pub stride: i64,
+    /// Time since the same thread's call before returned, summed over the run; tracing is in it.
+    pub gap_ns: u64,
+    /// Time in the calls, summed over the run; tracing is in it.
+    pub time_ns: u64,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+fn is_none_asked(n: &u64) -> bool {
+    *n == 0
+}
+
+fn is_still(n: &i64) -> bool {
+    *n == 0
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(n: &u32) -> bool {
+    *n == 1
+}
+
+impl Step {
+    /// Takes `next` into this run of equal calls, if it continues it.
+    pub fn absorb(&mut self, next: &Step) -> bool {
+        let alike = self.thread == next.thread
+            && self.kind == next.kind
+            && self.file == next.file
+            && self.bytes == next.bytes
+            && self.argument == next.argument
+            && self.fresh == next.fresh
+            && !matches!(self.kind, StepKind::Map | StepKind::Take | StepKind::Give | StepKind::Open);
+        let stride = match (self.place, next.place) {
+            (None, None) => Some(0),
+            (Some(first), Some(now)) => {
+                let done = i64::from(self.count - 1).checked_mul(self.stride);
+                let last = done.and_then(|done| first.checked_add_signed(done));
+                last.and_then(|last| i64::try_from(i128::from(now) - i128::from(last)).ok())
+            }
+            _ => None,
+        };
+        let Some(stride) = stride.filter(|s| alike && (self.count == 1 || *s == self.stride)) else {
+            return false;
+        };
+        let Some(count) = self.count.checked_add(next.count) else { return false };
+        self.stride = stride;
+        self.count = count;
+        self.gap_ns = self.gap_ns.saturating_add(next.gap_ns);
+        self.time_ns = self.time_ns.saturating_add(next.time_ns);
+        true
+    }
+}
+
+impl CallPattern {
+    /// Steps of one stretch at the most.
+    pub const MOST_OF_STRETCH: usize = 4096;
+    /// Steps in all.
+    pub const MOST_STEPS: usize = 8192;
+
+    /// Adds a stretch. Where that is too many steps, those with the fewest calls go.
+    pub fn add(&mut self, stretch: Stretch) {
+        if stretch.steps.is_empty() {
+            return;
+        }
+        self.stretches.push(stretch);
+        while self.stretches.len() > 1
+            && self.stretches.iter().map(|s| s.steps.len()).sum::<usize>() > Self::MOST_STEPS
+        {
+            let least = self.stretches.iter().enumerate().min_by_key(|(_, s)| s.calls()).map(|(i, _)| i);
+            if let Some(least) = least {
+                self.stretches.remove(least);
+            }
+        }
+    }
+
+    /// The index of a file that was open in this way; it is added where it is new.
+    pub fn file(&mut self, path: &str, kind: &str, flags: Option<u32>) -> u32 {
+        let same = |f: &PatternFile| f.path == path && f.kind == kind && f.flags == flags;
+        let at = self.files.iter().position(same).unwrap_or_else(|| {
+            self.files.push(PatternFile { path: path.into(), kind: kind.into(), flags, identity: None });
+            self.files.len() - 1
+        });
+        at as u32
+    }
+
+    /// Whether nothing was seen.
+    pub fn is_empty(&self) -> bool {
+        self.stretches.is_empty() && self.files.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(place: u64) -> Step {
+        Step { place: Some(place), bytes: 10, count: 1, gap_ns: 1, time_ns: 2, ..Step::default() }
+    }
+
+    #[test]
+    fn a_run_of_equal_calls_is_one_step_whatever_its_stride() {
+        for stride in [10, 4096, -10, 0] {
+            let at = |i: i64| (100_000 + i * stride) as u64;
+            let mut step = read(at(0));
+            for i in 1..50 {
+                assert!(step.absorb(&read(at(i))), "{stride} {i}");
+            }
+            assert_eq!((step.count, step.stride, step.gap_ns, step.time_ns), (50, stride, 50, 100));
+            assert!(stride == 0 || !step.absorb(&read(at(51))), "a gap of two");
+            assert!(!step.absorb(&Step { bytes: 11, ..read(at(50)) }));
+            assert!(!step.absorb(&Step { kind: StepKind::Write, ..read(at(50)) }));
+        }
+    }
+
+    #[test]
+    fn a_pattern_stays_bounded_and_keeps_the_fullest_stretches() {
+        let mut pattern = CallPattern::default();
+        for n in 0..5 {
+            let count = if n == 2 { 1000 } else { n + 1 };
+            let steps = vec![Step { count, ..read(7) }; 3000];
+            pattern.add(Stretch { length_ns: 1, steps });
+        }
+        assert_eq!(pattern.stretches.len(), 2);
+        let kept: Vec<u32> = pattern.stretches.iter().map(|s| s.steps[0].count).collect();
+        assert_eq!(kept, [1000, 5]);
+        pattern.add(Stretch::default());
+        assert_eq!(pattern.stretches.len(), 2, "nothing was added");
+    }
+
+    #[test]
+    fn files_are_told_apart_by_how_they_were_open_and_json_is_short() {
+        let mut pattern = CallPattern::default();
+        let a = pattern.file("/a", "regular", Some(0));
+        assert_eq!((pattern.file("/a", "regular", Some(0)), pattern.file("/a", "regular", Some(1))), (a, 1));
+        let text = serde_json::to_string(&read(5)).unwrap();
+        assert_eq!(text, r#"{"kind":"read","place":5,"bytes":10,"gap_ns":1,"time_ns":2}"#);
+        assert_eq!(serde_json::from_str::<Step>(&text).unwrap(), read(5));
+    }
+}

@@ -1,0 +1,170 @@
+//! What is to be replayed: a plan of calls, made by those who know what they mean and carried out by those who make them.
+//!
+//! Plain data. A plan is the calls of a stretch of a program's run, repeated over several passes with their places moved on,
+//! so that the page cache and the device see new places as they did from the program. What may not enter: I/O, a clock,
+//! causes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::profile::FileIdentity;
+
+/// A plan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Files that actions refer to by index.
+    pub files: Vec<PlanFile>,
+    /// Actions of each thread, one pass.
+    pub threads: Vec<Vec<Action>>,
+    /// Passes, at least 1.
+    pub passes: u32,
+    /// Direct reads that one thread keeps in flight on a ring; below 2: one after the other.
+    pub depth: u32,
+}
+
+/// How a file takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The user's own file, opened read-only.
+    Own,
+    /// A nameless file of ours in the directory of the user's file: it is empty at first.
+    ScratchEmpty,
+    /// As [`Role::ScratchEmpty`], filled to the file's size.
+    ScratchFull,
+    /// /dev/null and the like: it keeps nothing.
+    Sink,
+}
+
+/// What of a file is in the page cache when a replay begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Nothing.
+    Cold,
+    /// All of it, as far as memory allows.
+    Warm,
+}
+
+/// What the kernel is told of the order of accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Advice {
+    /// Nothing.
+    #[default]
+    Normal,
+    /// POSIX_FADV_RANDOM, MADV_RANDOM.
+    Random,
+    /// POSIX_FADV_SEQUENTIAL, MADV_SEQUENTIAL.
+    Sequential,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanFile {
+    /// The user's file; of a scratch file, that whose place it takes.
+    pub path: String,
+    /// How it takes part.
+    pub role: Role,
+    /// What it must still be; only for [`Role::Own`].
+    pub identity: Option<FileIdentity>,
+    /// Bytes that are there: places are taken modulo this, unless it grows.
+    pub size_bytes: u64,
+    /// O_DIRECT.
+    pub direct: bool,
+    /// O_DSYNC.
+    pub durable: bool,
+    /// Page cache at the start.
+    pub state: State,
+    /// What is said of it after opening.
+    pub advice: Advice,
+    /// Places of each pass lie so far from those of the pass before.
+    pub shift_bytes: u64,
+}
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Do {
+    /// pread; `fresh`: into memory that is taken for the call and given back after it.
+    Read {
+        /// See above.
+        fresh: bool,
+    },
+    /// pwrite.
+    Write,
+    /// lseek.
+    Seek,
+    /// fdatasync, or fsync.
+    Sync {
+        /// fsync.
+        whole: bool,
+    },
+    /// POSIX_FADV_DONTNEED for a range: the program lets the kernel forget.
+    Forget,
+    /// The range is mapped, read a byte a page, and unmapped. `populate`: MAP_POPULATE.
+    Window {
+        /// See above.
+        populate: bool,
+    },
+    /// The file is mapped once for the whole replay of the thread; a byte a page of the range is read.
+    Look,
+}
+
+/// Calls of one thread on one file, evenly spaced.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Action {
+    /// What.
+    pub what: Do,
+    /// Index into [`Plan::files`].
+    pub file: u32,
+    /// Where the first one begins.
+    pub place: u64,
+    /// Bytes of each.
+    pub bytes: u64,
+    /// How many.
+    pub count: u32,
+    /// From the place of one to that of the next.
+    pub stride: i64,
+    /// CPU time of the program before each.
+    pub think_ns: f64,
+}
+
+impl Action {
+    /// One call.
+    pub fn one(what: Do, file: u32, place: u64, bytes: u64, think_ns: f64) -> Action {
+        Action { what, file, place, bytes, count: 1, stride: 0, think_ns }
+    }
+
+    /// Where its `i`-th call begins.
+    pub fn at(&self, i: u32) -> u64 {
+        self.place.saturating_add_signed(self.stride.saturating_mul(i64::from(i)))
+    }
+}
+
+impl Plan {
+    /// Calls of one pass.
+    pub fn calls(&self) -> u64 {
+        self.actions().map(|a| u64::from(a.count)).sum()
+    }
+
+    /// Bytes that one pass moves in calls that `pick` picks.
+    pub fn bytes(&self, pick: impl Fn(Do) -> bool) -> u64 {
+        let of = |a: &Action| a.bytes.saturating_mul(u64::from(a.count));
+        self.actions().filter(|a| pick(a.what)).fold(0, |sum, a| sum.saturating_add(of(a)))
+    }
+
+    /// The program's own CPU time in one pass, all threads together.
+    pub fn think_ns(&self) -> f64 {
+        self.actions().map(|a| a.think_ns * f64::from(a.count)).sum()
+    }
+
+    /// All actions.
+    pub fn actions(&self) -> impl Iterator<Item = &Action> {
+        self.threads.iter().flatten()
+    }
+
+    /// Whether the actions on a file are such that `pick` picks one.
+    pub fn any(&self, pick: impl Fn(&Action) -> bool) -> bool {
+        self.actions().any(pick)
+    }
+}

@@ -1,0 +1,299 @@
+//! The run as it was, from the system calls that bursts saw in their order.
+
+use iowhy_core::profile::{FileUse, PatternFile, Step, StepKind, Stretch};
+use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
+
+use super::order::{self, Order};
+use super::{AsWas, LONGEST_ARM_NS, MOST_WRITTEN_BYTES, passes, wall_ns};
+use crate::classify::Operation;
+use crate::finding::Facts;
+use crate::finding::own_ns;
+
+const PAGE: u64 = 4096;
+/// Flags of open(2) on every architecture that Linux runs on today but MIPS, SPARC, Alpha and PA-RISC; O_DIRECT differs.
+const O_DSYNC: u32 = 0o10000;
+#[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
+const O_DIRECT: u32 = 0o200000;
+#[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
+const O_DIRECT: u32 = 0o40000;
+/// MAP_POPULATE.
+pub(super) const POPULATE: u32 = 0x8000;
+/// POSIX_FADV_RANDOM, _SEQUENTIAL, _DONTNEED.
+const FADV: [u32; 3] = [1, 2, 4];
+
+/// A file of which more was in the cache when it was first seen was warm.
+const WARM: f64 = 0.9;
+/// The device must have read so much of what was read or written, else nothing was cold.
+const LITTLE: f64 = 0.05;
+/// A stretch is not replayed where files of more than this part of its time are not known.
+const MOST_UNKNOWN: f64 = 0.4;
+
+/// The plan.
+pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
+    let pattern = &facts.profile.pattern;
+    if pattern.stretches.is_empty() {
+        return Err(
+            "the record holds no calls in their order (they are traced as root, in runs of more than some \
+                    20 ms)"
+                .to_owned(),
+        );
+    }
+    let stretches = chosen(&pattern.stretches);
+    let steps: Vec<&Step> = stretches.iter().flat_map(|s| &s.steps).collect();
+    let mut builder = Builder::new(facts, &pattern.files);
+    for step in &steps {
+        builder.step(step);
+    }
+    let unknown = builder.unknown_ns as f64 / (builder.unknown_ns + builder.known_ns).max(1) as f64;
+    if unknown > MOST_UNKNOWN {
+        return Err(format!(
+            "the files behind {:.0} % of the time in calls are not known, or are no regular files",
+            100.0 * unknown
+        ));
+    }
+    builder.finish(&steps, unknown)
+}
+
+/// Stretches that are replayed: all, as far as an arm may be long.
+fn chosen(all: &[Stretch]) -> Vec<&Stretch> {
+    let mut left = LONGEST_ARM_NS;
+    let mut chosen: Vec<&Stretch> = Vec::new();
+    // The longest first: those at the start of a run are short and see the program load.
+    let mut by_calls: Vec<&Stretch> = all.iter().collect();
+    by_calls.sort_by_key(|s| std::cmp::Reverse(s.calls()));
+    for stretch in by_calls {
+        if chosen.is_empty() || stretch.length_ns as f64 <= left {
+            left -= stretch.length_ns as f64;
+            chosen.push(stretch);
+        }
+    }
+    chosen
+}
+
+/// A plan that grows.
+struct Builder<'a> {
+    facts: &'a Facts<'a>,
+    files: &'a [PatternFile],
+    plan: Plan,
+    /// Index in the plan of each file of the pattern, where it takes part.
+    taken: Vec<Option<Option<u32>>>,
+    /// Where the last transfer on each file of the plan ended.
+    ends: Vec<u64>,
+    threads: Vec<u32>,
+    known_ns: u64,
+    unknown_ns: u64,
+}
+
+impl<'a> Builder<'a> {
+    fn new(facts: &'a Facts<'a>, files: &'a [PatternFile]) -> Builder<'a> {
+        Builder {
+            facts,
+            files,
+            plan: Plan { passes: 1, depth: 1, ..Plan::default() },
+            taken: vec![None; files.len()],
+            ends: Vec::new(),
+            threads: Vec::new(),
+            known_ns: 0,
+            unknown_ns: 0,
+        }
+    }
+
+    /// One step of the pattern; what steers nothing is left out.
+    fn step(&mut self, step: &Step) {
+        let what = match step.kind {
+            StepKind::Read => Do::Read { fresh: step.fresh },
+            StepKind::Write => Do::Write,
+            StepKind::Seek => Do::Seek,
+            StepKind::Sync => Do::Sync { whole: step.argument == 1 },
+            StepKind::Advise if step.argument == FADV[2] => Do::Forget,
+            StepKind::Advise => {
+                if let Some(file) = self.file(step.file) {
+                    self.plan.files[file as usize].advice = match step.argument {
+                        a if a == FADV[0] => Advice::Random,
+                        a if a == FADV[1] => Advice::Sequential,
+                        _ => return,
+                    };
+                }
+                return;
+            }
+            _ => return,
+        };
+        let Some(file) = self.file(step.file) else {
+            self.unknown_ns += step.time_ns;
+            return;
+        };
+        self.known_ns += step.time_ns;
+        let transfer = order::has_place(what);
+        let end = &mut self.ends[file as usize];
+        let count = step.count.max(1);
+        let place = match step.place {
+            Some(place) => place,
+            None if transfer => *end,
+            None => 0,
+        };
+        let stride = match step.place {
+            None if transfer => i64::try_from(step.bytes).unwrap_or(0),
+            _ => step.stride,
+        };
+        let think_ns = step.gap_ns as f64 / f64::from(count);
+        let action = Action { what, file, place, bytes: step.bytes, count, stride, think_ns };
+        if transfer {
+            *end = action.at(count - 1).saturating_add(step.bytes);
+        }
+        let at = match self.threads.iter().position(|t| *t == step.thread) {
+            Some(at) => at,
+            None => {
+                self.threads.push(step.thread);
+                self.plan.threads.push(Vec::new());
+                self.threads.len() - 1
+            }
+        };
+        self.plan.threads[at].push(action);
+    }
+
+    /// The file of the plan; `None` where it cannot take part.
+    fn file(&mut self, index: Option<u32>) -> Option<u32> {
+        let index = index? as usize;
+        if let Some(known) = *self.taken.get(index)? {
+            return known;
+        }
+        let made = self.planned(&self.files[index]).map(|file| {
+            self.plan.files.push(file);
+            self.ends.push(0);
+            self.plan.files.len() as u32 - 1
+        });
+        self.taken[index] = Some(made);
+        made
+    }
+
+    fn planned(&self, file: &PatternFile) -> Option<PlanFile> {
+        let flags = file.flags.unwrap_or(0);
+        let sink = matches!(file.path.as_str(), "/dev/null" | "/dev/zero");
+        let regular =
+            file.kind == "regular" && file.path.starts_with('/') && !file.path.ends_with(" (deleted)");
+        (sink || regular).then(|| PlanFile {
+            path: file.path.clone(),
+            role: if sink { Role::Sink } else { Role::Own },
+            identity: file.identity,
+            size_bytes: file.identity.map_or(0, |i| i.size_bytes),
+            direct: flags & O_DIRECT != 0,
+            durable: flags & O_DSYNC != 0,
+            state: State::Warm,
+            advice: Advice::Normal,
+            shift_bytes: 0,
+        })
+    }
+
+    /// Roles, states, passes, and the program's own time.
+    fn finish(mut self, steps: &[&Step], unknown: f64) -> Result<AsWas, String> {
+        if self.plan.calls() == 0 {
+            return Err("no call of the stretches that were traced works on a regular file".to_owned());
+        }
+        let mut most_passes = f64::INFINITY;
+        for at in 0..self.plan.files.len() {
+            most_passes = most_passes.min(self.settle(at)?);
+        }
+        let transfers = |steps: &[&Step]| -> f64 {
+            let of = |s: &&&Step| matches!(s.kind, StepKind::Read | StepKind::Write);
+            steps.iter().filter(of).map(|s| f64::from(s.count.max(1))).sum()
+        };
+        let io = &self.facts.profile.io;
+        let all = io.read_calls.zip(io.write_calls).map_or(0.0, |(r, w)| (r + w) as f64);
+        let seen = transfers(steps);
+        if seen < 1.0 || all < 1.0 {
+            return Err("how many calls the program made is not known".to_owned());
+        }
+        let scale = (all / seen).max(1.0);
+        let mut operations = vec![Operation::Read, Operation::Write];
+        if self.plan.any(|a| matches!(a.what, Do::Sync { .. })) {
+            operations.push(Operation::Sync);
+        }
+        if self.plan.any(|a| matches!(a.what, Do::Seek | Do::Forget)) {
+            operations.push(Operation::Descriptor);
+        }
+        if self.plan.any(|a| a.what == Do::Read { fresh: true }) {
+            operations.extend([Operation::Map, Operation::Fault]);
+        }
+        let entering = self.facts.entering_wall_ns();
+        let program_io_ns = (wall_ns(self.facts, &operations) + entering) * (1.0 - unknown);
+        // Tracing is in the gaps, and so are calls that are not replayed: the account knows the own time.
+        let own = own_ns(self.facts) / scale;
+        let gaps = self.plan.think_ns();
+        let part = if gaps > 0.0 { (own / gaps).min(1.0) } else { 0.0 };
+        self.plan.threads.iter_mut().flatten().for_each(|a| a.think_ns *= part);
+        let threads = self.plan.threads.len().max(1) as f64;
+        let pass_ns = program_io_ns / scale + own / threads;
+        let written = self.plan.bytes(|d| d == Do::Write).max(1);
+        let most = most_passes.min(scale).min((MOST_WRITTEN_BYTES / written) as f64);
+        self.plan.passes = passes(pass_ns, most);
+        let scale = scale / f64::from(self.plan.passes);
+        let mut notes = Vec::new();
+        if unknown > 0.01 {
+            notes
+                .push(format!("{:.0} % of the time in calls is of files that take no part", 100.0 * unknown));
+        }
+        Ok(AsWas { plan: self.plan, scale, program_io_ns, notes })
+    }
+
+    /// Decides how a file takes part. Returns how many passes over it see new places.
+    fn settle(&mut self, at: usize) -> Result<f64, String> {
+        let index = at as u32;
+        let actions: Vec<&Action> =
+            self.plan.actions().filter(|a| a.file == index && order::has_place(a.what)).collect();
+        let written = self.plan.any(|a| a.file == index && matches!(a.what, Do::Write | Do::Sync { .. }));
+        let order = order::order(&actions);
+        let (low, high) = order::extent(&actions).unwrap_or((0, 0));
+        let requests: u64 = actions.iter().map(|a| u64::from(a.count)).sum();
+        let mean = actions.iter().map(|a| a.bytes * u64::from(a.count)).sum::<u64>() / requests.max(1);
+        let file = &self.plan.files[at];
+        if file.role == Role::Sink {
+            return Ok(f64::INFINITY);
+        }
+        let facts = self.facts;
+        let io = &facts.profile.io;
+        let fetched = io.device_read_bytes.unwrap_or(0) as f64;
+        let moved = io.read_bytes.unwrap_or(0) as f64;
+        let used: Option<&FileUse> = facts.profile.files.iter().find(|f| f.path == file.path);
+        let cached = used.and_then(|u| u.cached_before).unwrap_or(0.0);
+        let reads = actions.iter().any(|a| matches!(a.what, Do::Read { .. }));
+        let role = match written {
+            false => Role::Own,
+            true if !reads && matches!(order, Order::Sequential | Order::Forward) => Role::ScratchEmpty,
+            true => Role::ScratchFull,
+        };
+        let cold = match role {
+            Role::Own => fetched > LITTLE * moved && cached < WARM,
+            _ => fetched > LITTLE * io.written_bytes.unwrap_or(0) as f64 && cached < WARM,
+        };
+        let mut size = file.size_bytes;
+        if role == Role::Own && size == 0 {
+            return Err(format!("`{}` is gone or empty: it cannot be read again", file.path));
+        }
+        if role == Role::ScratchFull {
+            size = size.max(high).next_multiple_of(PAGE).min(MOST_WRITTEN_BYTES);
+        }
+        let (shift, mut fit) = order::shift(&actions, size);
+        if role == Role::ScratchEmpty || !cold {
+            fit = f64::INFINITY;
+        }
+        // A hint is in no record where it was given before a burst began: what reached the device shows it.
+        let unasked = file.advice == Advice::Normal && cold && !file.direct;
+        let asked = (mean.next_multiple_of(PAGE) + PAGE) as f64;
+        let alone = facts.device_read_bytes_mean().is_some_and(|device| device <= 1.25 * asked);
+        let file = &mut self.plan.files[at];
+        if unasked && alone && mean < 32 * PAGE && order != Order::Backward && role == Role::Own {
+            file.advice = Advice::Random;
+        }
+        file.role = role;
+        file.state = if cold { State::Cold } else { State::Warm };
+        file.size_bytes = size;
+        // Direct requests stay at whole blocks.
+        file.shift_bytes = if file.direct { shift.next_multiple_of(PAGE) } else { shift };
+        if role == Role::ScratchEmpty {
+            let base = low / PAGE * PAGE;
+            let actions = self.plan.threads.iter_mut().flatten();
+            actions.filter(|a| a.file == index).for_each(|a| a.place = a.place.saturating_sub(base));
+        }
+        Ok(fit)
+    }
+}

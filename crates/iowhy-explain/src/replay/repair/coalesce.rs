@@ -1,0 +1,72 @@
+//! `small-requests`: calls that follow each other become calls of 64 KiB. The program gets the same bytes in the same
+//! order, from a buffer of its I/O library. A sync ends what is collected.
+
+use std::collections::BTreeMap;
+
+use iowhy_core::replay::{Action, Do, Plan};
+
+use super::{Repaired, done, each, moves, with_threads};
+
+/// One call of the repaired program.
+pub(super) const BYTES: u64 = 65_536;
+
+pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
+    let merged = with_threads(plan, |actions| merge(actions, BYTES));
+    let (before, after) = (plan.calls(), merged.calls());
+    if after as f64 > 0.9 * before as f64 {
+        return Err("the calls do not follow each other: there is nothing to merge".to_owned());
+    }
+    done(merged, "calls that follow each other merged to 64 KiB")
+}
+
+/// Calls that follow each other on their file, merged up to so many bytes. Their own time goes along.
+pub(super) fn merge(actions: &[Action], most: u64) -> Vec<Action> {
+    let mut merged = Vec::new();
+    // What is collected for each file and direction.
+    let mut open: BTreeMap<(u32, bool), Action> = BTreeMap::new();
+    let mut owed_ns = 0.0;
+    for action in each(actions) {
+        owed_ns += action.think_ns;
+        if !moves(action.what) {
+            for write in [false, true] {
+                merged.extend(open.remove(&(action.file, write)));
+            }
+            // The kernel's position moves with what is read: a seek before a merged call is none.
+            if action.what != Do::Seek {
+                merged.push(Action { think_ns: std::mem::take(&mut owed_ns), ..action });
+            }
+            continue;
+        }
+        let key = (action.file, action.what == Do::Write);
+        match open.get_mut(&key) {
+            Some(run) if run.place + run.bytes == action.place && run.what == action.what => {
+                run.bytes += action.bytes;
+                run.think_ns += std::mem::take(&mut owed_ns);
+            }
+            _ => {
+                merged.extend(open.remove(&key));
+                open.insert(key, Action { think_ns: std::mem::take(&mut owed_ns), ..action });
+            }
+        }
+        // A run may be longer than one call holds.
+        if let Some(run) = open.get_mut(&key) {
+            while run.bytes >= most && run.bytes > action.bytes {
+                let part = most as f64 / run.bytes as f64;
+                let think_ns = run.think_ns * part;
+                merged.push(Action { bytes: most, think_ns, ..*run });
+                run.place += most;
+                run.bytes -= most;
+                run.think_ns -= think_ns;
+            }
+        }
+        if open.get(&key).is_some_and(|run| run.bytes == 0) {
+            open.remove(&key);
+        }
+    }
+    merged.extend(open.into_values());
+    // Own time of what was left out still passes.
+    if let Some(last) = merged.last_mut() {
+        last.think_ns += owed_ns;
+    }
+    merged
+}

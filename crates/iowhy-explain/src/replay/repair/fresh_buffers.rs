@@ -1,0 +1,21 @@
+//! `fresh-buffers`: the bytes go into one buffer that is kept. The program must be done with the bytes of one read when it
+//! asks for the next, as it gave their memory back before that.
+
+use iowhy_core::replay::{Do, Plan};
+
+use super::{Repaired, done};
+
+pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
+    let mut repaired = plan.clone();
+    let mut found = false;
+    for action in repaired.threads.iter_mut().flatten() {
+        if action.what == (Do::Read { fresh: true }) {
+            action.what = Do::Read { fresh: false };
+            found = true;
+        }
+    }
+    if !found {
+        return Err("no read into memory that was taken for it was seen".to_owned());
+    }
+    done(repaired, "one buffer that is kept")
+}

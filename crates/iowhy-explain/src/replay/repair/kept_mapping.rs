@@ -1,0 +1,24 @@
+//! `mmap-faults`, `mmap-lock`: one mapping of the file that stays, instead of windows that come and go; of one mapping that
+//! is gone through in order, the kernel is told so. The same pages are touched in the same order.
+
+use iowhy_core::replay::{Advice, Do, Plan};
+
+use super::{Repaired, done};
+
+pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
+    let mut repaired = plan.clone();
+    if plan.any(|a| matches!(a.what, Do::Window { .. })) {
+        for action in repaired.threads.iter_mut().flatten() {
+            if matches!(action.what, Do::Window { .. }) {
+                action.what = Do::Look;
+            }
+        }
+        return done(repaired, "one mapping that stays");
+    }
+    let in_order = plan.actions().any(|a| a.what == Do::Look && a.count > 2);
+    if !in_order {
+        return Err("no window that comes and goes was seen".to_owned());
+    }
+    repaired.files.iter_mut().for_each(|f| f.advice = Advice::Sequential);
+    done(repaired, "MADV_SEQUENTIAL")
+}

@@ -1,0 +1,331 @@
+//! Known answers for plans, repairs and words.
+
+use iowhy_core::estimate::{Estimate, Unit};
+use iowhy_core::finding::FindingId;
+use iowhy_core::layer::Layer;
+use iowhy_core::profile::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch};
+use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
+use proptest::prelude::*;
+
+use super::repair::{Beside, repaired};
+use super::verdict::{Word, fidelity, is_faithful, measured, word};
+use super::{AsWas, as_was};
+use crate::classify::{Operation, Wait};
+use crate::finding::synthetic::Run;
+
+const READ: Do = Do::Read { fresh: false };
+const SYNC: Do = Do::Sync { whole: false };
+
+fn file(role: Role) -> PlanFile {
+    PlanFile {
+        path: "/data".to_owned(),
+        role,
+        identity: None,
+        size_bytes: 1 << 30,
+        direct: false,
+        durable: false,
+        state: State::Warm,
+        advice: Advice::Normal,
+        shift_bytes: 0,
+    }
+}
+
+fn action(what: Do, place: u64, bytes: u64, count: u32, stride: i64) -> Action {
+    Action { what, file: 0, place, bytes, count, stride, think_ns: 10.0 }
+}
+
+fn plan(role: Role, actions: Vec<Action>) -> Plan {
+    Plan { files: vec![file(role)], threads: vec![actions], passes: 1, depth: 1 }
+}
+
+fn repair(id: FindingId, plan: &Plan) -> Plan {
+    repaired(id, plan, &Beside::default()).unwrap().plan
+}
+
+fn count(plan: &Plan, what: Do) -> u64 {
+    plan.actions().filter(|a| a.what == what).map(|a| u64::from(a.count)).sum()
+}
+
+/// Every byte that calls of a kind move, as often as they move it.
+fn moved(plan: &Plan, what: Do) -> Vec<u64> {
+    let mut bytes: Vec<u64> = plan
+        .actions()
+        .filter(|a| a.what == what)
+        .flat_map(|a| (0..a.count).flat_map(|i| a.at(i)..a.at(i) + a.bytes))
+        .collect();
+    bytes.sort_unstable();
+    bytes
+}
+
+#[test]
+fn small_reads_in_order_become_large_ones_of_the_same_bytes() {
+    let was = plan(Role::Own, vec![action(READ, 0, 128, 1000, 128)]);
+    let now = repair(FindingId::SmallRequests, &was);
+    assert_eq!(count(&now, READ), 2);
+    assert_eq!(moved(&now, READ), moved(&was, READ));
+    assert!((now.think_ns() - was.think_ns()).abs() < 1e-6, "own time is neither lost nor made");
+    // dd: a read, a write, a read, a write.
+    let pairs = (0..1000).flat_map(|i| {
+        [action(READ, i * 64, 64, 1, 0), Action { file: 1, ..action(Do::Write, i * 64, 64, 1, 0) }]
+    });
+    let was = Plan { files: vec![file(Role::Own), file(Role::Sink)], ..plan(Role::Own, pairs.collect()) };
+    let now = repair(FindingId::SmallRequests, &was);
+    assert_eq!((count(&now, READ), count(&now, Do::Write)), (1, 1));
+}
+
+#[test]
+fn calls_that_do_not_follow_each_other_have_nothing_to_merge() {
+    let was = plan(Role::Own, vec![action(READ, 0, 128, 1000, 4096)]);
+    let why = repaired(FindingId::SmallRequests, &was, &Beside::default()).unwrap_err();
+    assert!(why.contains("do not follow"), "{why}");
+}
+
+#[test]
+fn a_batch_of_records_is_made_durable_together_and_all_of_them_in_the_end() {
+    let each = |i: u64| [action(Do::Write, i * 4096, 4096, 1, 0), action(SYNC, 0, 0, 1, 0)];
+    let was = plan(Role::ScratchEmpty, (0..250).flat_map(each).collect());
+    let now = repair(FindingId::SyncPerWrite, &was);
+    assert_eq!((count(&now, Do::Write), count(&now, SYNC)), (250, 3));
+    assert_eq!(now.threads[0].last().map(|a| a.what), Some(SYNC));
+    assert_eq!(moved(&now, Do::Write), moved(&was, Do::Write));
+    // O_DSYNC: no call of its own to leave out.
+    let mut was = plan(Role::ScratchEmpty, vec![action(Do::Write, 0, 200, 250, 200)]);
+    was.files[0].durable = true;
+    let now = repair(FindingId::SyncPerWrite, &was);
+    assert_eq!((count(&now, Do::Write), count(&now, SYNC), now.files[0].durable), (250, 3, false));
+}
+
+#[test]
+fn more_in_flight_reads_the_same_from_a_ring_or_from_threads() {
+    let mut was = plan(Role::Own, vec![action(READ, 0, 4096, 1000, 8192)]);
+    let threads = repair(FindingId::QueueDepthOne, &was);
+    assert_eq!((threads.threads.len(), threads.calls()), (16, 1000));
+    assert_eq!(moved(&threads, READ), moved(&was, READ));
+    was.files[0].direct = true;
+    let ring = repair(FindingId::QueueDepthOne, &was);
+    assert_eq!((ring.threads.len(), ring.depth), (1, 32));
+    let writes = plan(Role::ScratchFull, vec![action(Do::Write, 0, 4096, 9, 4096)]);
+    assert!(repaired(FindingId::QueueDepthOne, &writes, &Beside::default()).is_err());
+}
+
+#[test]
+fn against_no_read_ahead_the_hint_goes_and_the_order_is_turned() {
+    let mut was = plan(Role::Own, vec![action(READ, 0, 4096, 100, 4096)]);
+    assert!(repaired(FindingId::NoReadahead, &was, &Beside::default()).is_err(), "nothing hinders it");
+    was.files[0].advice = Advice::Random;
+    assert_eq!(repair(FindingId::NoReadahead, &was).files[0].advice, Advice::Normal);
+    let back = plan(Role::Own, vec![action(READ, 99 * 4096, 4096, 100, -4096)]);
+    let now = repair(FindingId::NoReadahead, &back);
+    assert_eq!(now.threads[0].first().map(|a| a.place), Some(0));
+    assert_eq!(moved(&now, READ), moved(&back, READ));
+    let mut direct = was.clone();
+    direct.files[0].direct = true;
+    let now = repair(FindingId::NoReadahead, &direct);
+    assert_eq!((now.files[0].direct, now.files[0].state), (false, State::Cold));
+}
+
+#[test]
+fn whole_blocks_hold_all_bytes_that_were_written() {
+    let was = plan(
+        Role::ScratchFull,
+        vec![action(Do::Write, 4096, 4000, 3, 8192), action(Do::Write, 50, 100, 1, 0)],
+    );
+    let now = repair(FindingId::UnalignedWrite, &was);
+    assert!(now.actions().all(|a| a.place % 4096 == 0 && a.bytes == 4096));
+    let after = moved(&now, Do::Write);
+    assert!(moved(&was, Do::Write).iter().all(|b| after.binary_search(b).is_ok()));
+}
+
+#[test]
+fn a_buffer_that_is_kept_serves_the_fields_it_holds() {
+    // BufReader::seek to each 256th byte through a buffer of 64 KiB.
+    let each = |i: u64| [action(Do::Seek, i * 256, 0, 1, 0), action(READ, i * 256, 65_536, 1, 0)];
+    let was = plan(Role::Own, (0..1000).flat_map(each).collect());
+    let now = repair(FindingId::StdioSeek, &was);
+    assert_eq!(count(&now, Do::Seek), 0);
+    assert!((4..=6).contains(&count(&now, READ)), "{}", count(&now, READ));
+    assert!((now.think_ns() - was.think_ns()).abs() < 1e-6);
+    // At random, each read is of 512 bytes.
+    let each = |i: u64| {
+        let place = i * 7_919_000 % (1 << 29);
+        [action(Do::Seek, place, 0, 1, 0), action(READ, place, 65_536, 1, 0)]
+    };
+    let was = plan(Role::Own, (0..100).flat_map(each).collect());
+    let now = repair(FindingId::StdioSeek, &was);
+    assert!(now.actions().all(|a| a.bytes == 512) && now.calls() == 100);
+}
+
+#[test]
+fn windows_become_one_mapping_and_fresh_memory_one_buffer() {
+    let was = plan(Role::Own, vec![action(Do::Window { populate: true }, 0, 65_536, 10, 65_536)]);
+    for id in [FindingId::MmapFaults, FindingId::MmapLock] {
+        assert_eq!(count(&repair(id, &was), Do::Look), 10);
+    }
+    let was = plan(Role::Own, vec![action(Do::Read { fresh: true }, 0, 1 << 20, 10, 1 << 20)]);
+    assert_eq!(count(&repair(FindingId::FreshBuffers, &was), READ), 10);
+}
+
+#[test]
+fn threads_that_share_a_file_get_one_each() {
+    let of = |thread: u64| vec![action(Do::Write, thread * 4096, 4096, 10, 8 * 4096)];
+    let mut was = plan(Role::ScratchEmpty, vec![]);
+    was.threads = (0..4).map(of).collect();
+    let now = repair(FindingId::InodeLock, &was);
+    let mut files: Vec<u32> = now.threads.iter().map(|t| t[0].file).collect();
+    files.dedup();
+    assert_eq!((files.len(), now.files.len()), (4, 4));
+    assert!(now.threads.iter().all(|t| t[0].place == 0 && t[0].stride == 4096));
+}
+
+#[test]
+fn what_was_read_once_is_warm_afterwards_and_the_first_time_stays() {
+    let mut was = plan(Role::Own, vec![action(READ, 0, 4096, 10, 4096), action(Do::Forget, 0, 0, 1, 0)]);
+    was.files[0].state = State::Cold;
+    let beside = Beside { fetched_bytes: 5e6, distinct_bytes: 1e6 };
+    let now = repaired(FindingId::CacheThrash, &was, &beside).unwrap();
+    assert_eq!((now.plan.files[0].state, count(&now.plan, Do::Forget), now.kept), (State::Warm, 0, 0.2));
+}
+
+#[test]
+fn each_finding_has_a_repair_or_a_reason() {
+    for id in FindingId::ALL {
+        if let Err(why) = repaired(*id, &plan(Role::Own, vec![]), &Beside::default()) {
+            assert!(why.len() > 10 && !why.ends_with('.'), "{}: {why}", id.id());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_repair_loses_a_byte_or_own_time(
+        steps in prop::collection::vec((0..3u8, 0..64u64, 1..5u64, 1..6u32), 1..60),
+    ) {
+        let mut end = 0;
+        let actions: Vec<Action> = steps.iter().map(|&(how, place, bytes, count)| {
+            let place = if how == 0 { place * 512 } else { end };
+            let a = action(READ, place, bytes * 512, count, (bytes * 512) as i64);
+            end = a.at(count);
+            a
+        }).collect();
+        let was = plan(Role::Own, actions);
+        for id in [FindingId::SmallRequests, FindingId::ReadaheadWaste, FindingId::QueueDepthOne] {
+            if let Ok(now) = repaired(id, &was, &Beside::default()) {
+                prop_assert_eq!(moved(&now.plan, READ), moved(&was, READ));
+                prop_assert!((now.plan.think_ns() - was.think_ns()).abs() < 1e-3);
+            }
+        }
+    }
+}
+
+/// A program that reads a warm file by 128 bytes: 1,000 calls of 100,000 were seen in their order.
+fn reader() -> Run {
+    let step = Step {
+        kind: StepKind::Read,
+        file: Some(0),
+        place: Some(1 << 20),
+        bytes: 128,
+        count: 1000,
+        stride: 128,
+        gap_ns: 100_000,
+        time_ns: 900_000,
+        ..Step::default()
+    };
+    let identity = FileIdentity { size_bytes: 1 << 30, inode: 7, ..FileIdentity::default() };
+    let of = PatternFile {
+        path: "/data".into(),
+        kind: "regular".into(),
+        flags: Some(0),
+        identity: Some(identity),
+    };
+    let stretch = Stretch { length_ns: 1_000_000, steps: vec![step] };
+    Run::new(0.1)
+        .io((100_000, 12_800_000), (0, 0))
+        .busy(Operation::Read, Layer::Call, 0.8)
+        .busy(Operation::User, Layer::Program, 0.2)
+        .with(|p| p.pattern = CallPattern { files: vec![of], stretches: vec![stretch] })
+}
+
+#[test]
+fn the_run_as_it_was_is_the_calls_that_were_seen_scaled_to_the_run() {
+    let found = reader().facts(as_was).unwrap();
+    let plan = &found.plan;
+    assert_eq!((plan.files.len(), plan.threads.len(), plan.calls()), (1, 1, 1000));
+    assert_eq!((plan.files[0].role, plan.files[0].state), (Role::Own, State::Warm));
+    // A hundred passes are the run; each goes on where the one before ended.
+    assert_eq!(plan.files[0].shift_bytes, 128_000);
+    assert!((found.scale * f64::from(plan.passes) - 100.0).abs() < 1e-6);
+    assert!((found.program_io_ns - 8e7).abs() < 1.0);
+    // Tracing is in the gaps; the account knows the own time: 0.02 s of 100,000 calls.
+    assert!((plan.think_ns() - 100_000.0).abs() < 1e-6);
+}
+
+#[test]
+fn a_file_that_is_written_is_replayed_on_a_file_of_ours() {
+    let run = reader().with(|p| {
+        p.pattern.stretches[0].steps[0].kind = StepKind::Write;
+        p.io.write_calls = Some(100_000);
+        p.io.read_calls = Some(0);
+    });
+    let found = run.facts(as_was).unwrap();
+    assert_eq!(found.plan.files[0].role, Role::ScratchEmpty);
+    assert_eq!(found.plan.threads[0][0].place, 0, "it is appended to an empty file");
+}
+
+#[test]
+fn runs_that_cannot_be_replayed_say_why() {
+    let why = |run: Run| run.facts(as_was).unwrap_err();
+    assert!(why(reader().with(|p| p.pattern = CallPattern::default())).contains("no calls in their order"));
+    assert!(why(reader().with(|p| p.pattern.files[0].identity = None)).contains("gone"));
+    assert!(why(reader().with(|p| p.pattern.files[0].path = "?".into())).contains("not known"));
+    assert!(why(reader().with(|p| p.pattern.files[0].kind = "pipe".into())).contains("regular"));
+    let ring = Run::new(1.0).wait(Operation::Ring, Wait::Completion, 1.0);
+    assert!(why(ring).contains("io_uring"));
+}
+
+fn replayed(io_s: f64) -> AsWas {
+    AsWas {
+        plan: plan(Role::Own, vec![action(READ, 0, 128, 1000, 128)]),
+        scale: 100.0,
+        program_io_ns: io_s * 1e9,
+        notes: vec![],
+    }
+}
+
+#[test]
+fn half_of_the_io_time_gone_is_half_of_the_io_time_gone_from_the_run() {
+    let run =
+        Run::new(10.0).busy(Operation::Read, Layer::Call, 0.8).busy(Operation::User, Layer::Program, 0.2);
+    let was = [80.0; 9];
+    let now = [40.0; 9];
+    let gain = |kept| {
+        run.facts(|f| measured(f, &replayed(8.0), (&was, &now), 0.0, kept, 1)).map(|m| (m.gain.value, m.word))
+    };
+    let (whole, verdict) = gain(0.0).unwrap();
+    assert!((whole - 10.0 / 6.0).abs() < 1e-9 && verdict == Word::Proven);
+    let (part, _) = gain(0.5).unwrap();
+    assert!((part - 10.0 / 8.0).abs() < 1e-9, "half of the run stays as it was");
+    let slower = run.facts(|f| measured(f, &replayed(8.0), (&now, &was), 0.0, 0.0, 1)).unwrap();
+    assert!((slower.gain.value - 10.0 / 18.0).abs() < 1e-9 && slower.word == Word::Contradicted);
+    let few = run.facts(|f| measured(f, &replayed(8.0), (&was[..2], &now[..2]), 0.0, 0.0, 1));
+    assert_eq!(few, None);
+}
+
+#[test]
+fn the_four_words() {
+    let of = |value, low, high| word(&Estimate { value, low, high, unit: Unit::Ratio, n: 9 });
+    assert_eq!(of(2.0, 1.5, 3.0), Word::Proven);
+    assert_eq!(of(0.4, 0.3, 0.5), Word::Contradicted);
+    assert_eq!(of(1.0, 0.98, 1.02), Word::NotConfirmed);
+    assert_eq!(of(1.3, 0.9, 1.8), Word::CannotTell);
+    assert_eq!(Word::CannotTell.words(), "cannot tell");
+}
+
+#[test]
+fn a_replay_that_is_another_run_is_not_believed() {
+    let near = |ns: f64| fidelity(&replayed(8.0), &[ns; 9], 1).is_some_and(|f| is_faithful(&f));
+    assert!(near(8e7) && near(9e7) && near(7e7));
+    assert!(!near(2e8) && !near(2e7));
+    let wide = fidelity(&replayed(8.0), &[2e7, 3e7, 4e7, 9e7, 3e8], 1).unwrap();
+    assert!(wide.high > 1.0 && !is_faithful(&wide), "half of the time, however wide: {wide:?}");
+    assert_eq!(fidelity(&replayed(0.0), &[1.0; 9], 1), None);
+}

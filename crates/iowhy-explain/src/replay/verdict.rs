@@ -1,0 +1,118 @@
+//! From the times of a replay to one word on an advice.
+//!
+//! The replay of the run as it was is held against the program first: its time in the calls, scaled to the whole run, over
+//! what the account of the run holds ([`fidelity`]). Then the ratio of repaired to unrepaired time, taken within rounds, is
+//! put into the account: what is not I/O stays, and of the program's own loop around calls that are spared goes what the
+//! prediction takes to go. What may not enter: measuring.
+
+use iowhy_core::estimate::{Estimate, Unit};
+use iowhy_core::finding::Gain;
+use iowhy_core::stats::{self, Verdict, verdict_of_ratio};
+use serde::{Deserialize, Serialize};
+
+use super::AsWas;
+use crate::finding::{Facts, Range, around};
+
+/// A gain of less than this is not worth anybody's attention.
+pub const THRESHOLD: f64 = 0.05;
+/// The replay must take the program's time within this part of it, or nothing that it says is believed. A wide interval
+/// does not help: what was not reproduced was not reproduced.
+pub const FAITHFUL: f64 = 0.35;
+
+/// What became of an advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Word {
+    /// The repaired run is surely faster, by an amount that matters.
+    Proven,
+    /// If it is faster at all, then by less than matters.
+    NotConfirmed,
+    /// The repaired run is surely slower.
+    Contradicted,
+    /// Neither could be shown.
+    CannotTell,
+}
+
+impl Word {
+    /// As it is printed.
+    pub fn words(self) -> &'static str {
+        match self {
+            Word::Proven => "proven",
+            Word::NotConfirmed => "not confirmed",
+            Word::Contradicted => "contradicted",
+            Word::CannotTell => "cannot tell",
+        }
+    }
+}
+
+/// Time of the replay of the unchanged run over that of the program, in the calls that are replayed; 1 is the same.
+/// `io_ns` holds the times of the rounds.
+pub fn fidelity(as_was: &AsWas, io_ns: &[f64], seed: u64) -> Option<Estimate> {
+    let program = as_was.program_io_ns;
+    if program <= 0.0 {
+        return None;
+    }
+    let scaled: Vec<f64> = io_ns.iter().map(|ns| ns * as_was.scale / program).collect();
+    stats::bootstrap_median(&scaled, seed, Unit::Ratio)
+}
+
+/// Whether a replay with this fidelity is like the program.
+pub fn is_faithful(fidelity: &Estimate) -> bool {
+    (1.0 / (1.0 + FAITHFUL)..=1.0 + FAITHFUL).contains(&fidelity.value)
+}
+
+/// What the measured arms give for the whole run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Old wall time over new.
+    pub gain: Estimate,
+    /// The word.
+    pub word: Word,
+}
+
+/// The gain of the whole run from the times of both arms, round by round. `spared`: the part of the calls that the repair
+/// does not make. `kept`: the part of the run that it leaves as it was.
+pub fn measured(
+    facts: &Facts<'_>,
+    as_was: &AsWas,
+    io_ns: (&[f64], &[f64]),
+    spared: f64,
+    kept: f64,
+    seed: u64,
+) -> Option<Measured> {
+    let ratio = stats::paired_ratio(io_ns.1, io_ns.0, seed)?;
+    let wall = facts.account.wall_ns;
+    if wall <= 0.0 {
+        return None;
+    }
+    // Not more than the run held besides: the account's share is of the wall clock.
+    let io = as_was.program_io_ns.min(wall);
+    let calls = as_was.scale * as_was.plan.calls() as f64 * f64::from(as_was.plan.passes.max(1));
+    let saved_io = |ratio: f64| io * (1.0 - ratio) * (1.0 - kept);
+    let own = if spared > 0.0 {
+        around(facts, calls, saved_io(ratio.value).max(0.0), Range::exact(spared)).0
+    } else {
+        Range::default()
+    };
+    let least = wall / Gain::GREATEST;
+    let gain = |saved: f64| wall / (wall - saved).max(least);
+    let value = gain(saved_io(ratio.value) + own.likely);
+    let gain = Estimate {
+        value,
+        low: gain(saved_io(ratio.high) + own.low).min(value),
+        high: gain(saved_io(ratio.low) + own.high).max(value),
+        unit: Unit::Ratio,
+        n: ratio.n,
+    };
+    Some(Measured { gain, word: word(&gain) })
+}
+
+/// The word on a gain.
+pub fn word(gain: &Estimate) -> Word {
+    match verdict_of_ratio(&gain.reciprocal(1.0, Unit::Ratio), THRESHOLD) {
+        Verdict::Improved => Word::Proven,
+        Verdict::Regressed => Word::Contradicted,
+        Verdict::WithinNoise => Word::NotConfirmed,
+        Verdict::CannotTell => Word::CannotTell,
+    }
+}

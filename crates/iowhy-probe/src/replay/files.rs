@@ -1,0 +1,148 @@
+//! Files of a replay: opened, made, and brought into their state before each run.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use iowhy_core::problem::Problem;
+use iowhy_core::profile::FileIdentity;
+use iowhy_core::replay::{Advice, PlanFile, Role, State};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::residency;
+use crate::target::{open_quietly, reopen, scratch_in};
+
+/// A cold file may keep one page of so many in the cache.
+const COLD_PART: u64 = 20;
+/// Files are brought into the cache up to here.
+const MOST_WARMED_BYTES: u64 = 1 << 30;
+
+/// An open file.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// As the plan wants it.
+    pub(super) fd: OwnedFd,
+    /// Through the page cache, to set its state.
+    plain: OwnedFd,
+}
+
+/// Opens a file, or makes it.
+pub(super) fn open(planned: &PlanFile) -> Result<Opened, Problem> {
+    let path = Path::new(&planned.path);
+    let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY;
+    if planned.direct {
+        flags |= OFlags::DIRECT;
+    }
+    if planned.durable {
+        flags |= OFlags::DSYNC;
+    }
+    let cannot = |errno: Errno| {
+        Problem::failed(format!("cannot open `{}`: {}", planned.path, std::io::Error::from(errno)))
+    };
+    let opened = match planned.role {
+        Role::Own => {
+            let plain = open_quietly(path, OFlags::RDONLY | OFlags::CLOEXEC).map_err(cannot)?;
+            let fd = if planned.direct {
+                open_quietly(path, OFlags::RDONLY | flags).map_err(cannot)?
+            } else {
+                rustix::io::fcntl_dupfd_cloexec(&plain, 0).map_err(cannot)?
+            };
+            Opened { fd, plain }
+        }
+        Role::Sink => {
+            let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, rustix::fs::Mode::empty())
+                .map_err(cannot)?;
+            let character = rustix::fs::fstat(&fd).is_ok_and(|s| {
+                rustix::fs::FileType::from_raw_mode(s.st_mode) == rustix::fs::FileType::CharacterDevice
+            });
+            if !character {
+                return Err(Problem::failed(format!("`{}` is no device that keeps nothing", planned.path)));
+            }
+            let plain = rustix::io::fcntl_dupfd_cloexec(&fd, 0).map_err(cannot)?;
+            Opened { fd, plain }
+        }
+        Role::ScratchEmpty | Role::ScratchFull => {
+            let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let full = planned.role == Role::ScratchFull;
+            let plain = scratch_in(dir, if full { planned.size_bytes } else { 0 })?;
+            let fd = reopen(plain.as_fd(), OFlags::RDWR | flags).map_err(cannot)?;
+            Opened { fd, plain }
+        }
+    };
+    opened.still(planned)?;
+    if planned.role != Role::Sink && !planned.direct {
+        let advice = match planned.advice {
+            Advice::Normal => rustix::fs::Advice::Normal,
+            Advice::Random => rustix::fs::Advice::Random,
+            Advice::Sequential => rustix::fs::Advice::Sequential,
+        };
+        rustix::fs::fadvise(&opened.fd, 0, None, advice).map_err(cannot)?;
+    }
+    Ok(opened)
+}
+
+impl Opened {
+    /// Makes sure that a file of the user's is what it was.
+    pub(super) fn still(&self, planned: &PlanFile) -> Result<(), Problem> {
+        let Some(then) = planned.identity.filter(|_| planned.role == Role::Own) else { return Ok(()) };
+        let now = rustix::fs::fstat(&self.plain).ok().map(|s| FileIdentity {
+            device: s.st_dev,
+            inode: s.st_ino,
+            size_bytes: u64::try_from(s.st_size).unwrap_or(0),
+            modified_ns: s
+                .st_mtime
+                .saturating_mul(1_000_000_000)
+                .saturating_add(i64::try_from(s.st_mtime_nsec).unwrap_or(0)),
+        });
+        if now == Some(then) {
+            return Ok(());
+        }
+        Err(Problem::failed(format!("`{}` was changed since the program ran", planned.path))
+            .hint("watch the program anew: `iowhy --prove -- CMD`"))
+    }
+
+    /// Sets the state that a run begins with.
+    pub(super) fn prepare(&self, planned: &PlanFile) -> Result<(), Problem> {
+        let failed = |what: &str, errno: Errno| {
+            Problem::failed(format!(
+                "cannot {what} the scratch file beside `{}`: {}",
+                planned.path,
+                std::io::Error::from(errno)
+            ))
+        };
+        match planned.role {
+            Role::Sink => return Ok(()),
+            Role::ScratchEmpty => {
+                rustix::fs::ftruncate(&self.plain, 0).map_err(|e| failed("empty", e))?;
+                return rustix::fs::fdatasync(&self.plain).map_err(|e| failed("settle", e));
+            }
+            Role::ScratchFull => rustix::fs::fdatasync(&self.plain).map_err(|e| failed("settle", e))?,
+            Role::Own => {}
+        }
+        let (file, bytes) = (self.plain.as_fd(), planned.size_bytes);
+        if bytes == 0 {
+            return Ok(());
+        }
+        match planned.state {
+            State::Warm => {
+                let most = bytes.min(MOST_WARMED_BYTES);
+                if residency::look(file, 0, most).is_ok_and(|seen| seen.resident >= seen.pages) {
+                    return Ok(());
+                }
+                residency::fetch(file, 0, most).map(|_| ())
+            }
+            State::Cold => {
+                residency::evict(file, 0, bytes)?;
+                match residency::look(file, 0, bytes) {
+                    Ok(seen) if seen.resident * COLD_PART > seen.pages => Err(Problem::failed(format!(
+                        "`{}` stays in the page cache ({} of {} pages): it was cold when the program ran",
+                        planned.path, seen.resident, seen.pages
+                    ))
+                    .hint("end the programs that map it, and try again")),
+                    Ok(_) => Ok(()),
+                    Err(reason) => Err(Problem::failed(format!("cannot see whether it is cold: {reason}"))),
+                }
+            }
+        }
+    }
+}

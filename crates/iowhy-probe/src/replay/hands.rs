@@ -1,0 +1,312 @@
+//! One thread of a replay.
+//!
+//! What may not enter: allocation between the start and the end of its time, but where the plan itself takes memory anew.
+
+use std::os::fd::OwnedFd;
+
+use iowhy_core::problem::Problem;
+use iowhy_core::replay::{Action, Advice, Do, Plan, Role};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+
+use super::files::Opened;
+use super::ring::Ring;
+use crate::buffer::Buffer;
+use crate::clock::Clock;
+use crate::interrupt;
+use crate::method::mapped::mapping::{Mapping, Purpose};
+use crate::sigbus::Guard;
+
+/// The program's own time is spun in pieces of no less than this: reading the clock takes some 20 ns.
+const LEAST_SPIN_NS: f64 = 2000.0;
+/// Signals and the limit are looked at after so many calls.
+const LOOK_EVERY: u32 = 256;
+/// A run ends here, whatever its plan says.
+const LONGEST_NS: u64 = 20_000_000_000;
+/// Seed of what is written.
+const CONTENT_SEED: u64 = 0x0070_726f_7665;
+
+/// What a thread did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Done {
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) think_ns: u64,
+    pub(super) calls: u64,
+    pub(super) bytes: u64,
+    pub(super) major_faults: u64,
+}
+
+/// A mapping that is kept, protected while its file may shrink.
+struct Kept {
+    file: u32,
+    /// Before the mapping, so that it is dropped first.
+    guard: Guard,
+    mapping: Mapping,
+}
+
+/// A thread with its memory.
+pub(super) struct Hands<'a> {
+    plan: &'a Plan,
+    actions: &'a [Action],
+    files: &'a [Opened],
+    /// Before the buffer, so that it is dropped first: it may still write there.
+    ring: Option<Ring>,
+    buffer: Buffer,
+    kept: Vec<Kept>,
+    guard: Option<Guard>,
+    clock: Clock,
+    /// Own time that is still to be spun.
+    owed_ns: f64,
+    since_look: u32,
+    limit_ns: u64,
+    done: Done,
+}
+
+impl<'a> Hands<'a> {
+    pub(super) fn new(plan: &'a Plan, thread: usize, files: &'a [Opened]) -> Result<Self, Problem> {
+        let actions: &[Action] = plan.threads.get(thread).map_or(&[], Vec::as_slice);
+        let moves = |a: &&Action| matches!(a.what, Do::Read { .. } | Do::Write);
+        let most = actions.iter().filter(moves).map(|a| a.bytes).max().unwrap_or(0);
+        let slots = plan.depth.max(1) as usize;
+        let slot = usize::try_from(most).unwrap_or(usize::MAX).max(1).next_multiple_of(4096);
+        let bytes = slot.checked_mul(slots).ok_or_else(|| Problem::failed("a request is too large"))?;
+        let mut buffer = Buffer::new(bytes)?;
+        if actions.iter().any(|a| a.what == Do::Write) {
+            buffer.fill(CONTENT_SEED);
+        }
+        let maps = actions.iter().any(|a| matches!(a.what, Do::Window { .. }));
+        Ok(Hands {
+            plan,
+            actions,
+            files,
+            buffer,
+            kept: Vec::new(),
+            guard: if maps { Some(Guard::new()?) } else { None },
+            ring: if plan.depth > 1 { Some(Ring::new(plan.depth, slot)?) } else { None },
+            clock: Clock::real(),
+            owed_ns: 0.0,
+            since_look: 0,
+            limit_ns: u64::MAX,
+            done: Done::default(),
+        })
+    }
+
+    /// Carries out all passes.
+    pub(super) fn work(&mut self) -> Result<Done, Problem> {
+        let faults = major_faults();
+        self.done.start_ns = self.clock.now_ns();
+        self.limit_ns = self.done.start_ns + LONGEST_NS;
+        let result = self.passes();
+        if let Some(ring) = &mut self.ring {
+            self.done.bytes += ring.drain()?;
+        }
+        self.spin();
+        self.done.end_ns = self.clock.now_ns();
+        self.done.major_faults = major_faults().saturating_sub(faults);
+        result.map(|()| self.done)
+    }
+
+    fn passes(&mut self) -> Result<(), Problem> {
+        let actions = self.actions;
+        for pass in 0..u64::from(self.plan.passes.max(1)) {
+            for action in actions {
+                for i in 0..action.count {
+                    self.think(action.think_ns);
+                    self.call(action, pass, i)?;
+                    self.since_look += 1;
+                    if self.since_look >= LOOK_EVERY {
+                        self.since_look = 0;
+                        if interrupt::requested() {
+                            return Ok(());
+                        }
+                        if self.clock.now_ns() > self.limit_ns {
+                            return Err(Problem::failed("a replay took longer than 20 s"));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn think(&mut self, ns: f64) {
+        self.owed_ns += ns;
+        if self.owed_ns >= LEAST_SPIN_NS {
+            self.spin();
+        }
+    }
+
+    fn spin(&mut self) {
+        if self.owed_ns < 1.0 {
+            return;
+        }
+        let from = self.clock.now_ns();
+        let until = from + self.owed_ns as u64;
+        let mut now = from;
+        while now < until {
+            std::hint::spin_loop();
+            now = self.clock.now_ns();
+        }
+        self.done.think_ns += now - from;
+        self.owed_ns = 0.0;
+    }
+
+    #[inline]
+    fn call(&mut self, action: &Action, pass: u64, i: u32) -> Result<(), Problem> {
+        let (files, plan) = (self.files, self.plan);
+        let at = action.file as usize;
+        let (Some(opened), Some(file)) = (files.get(at), plan.files.get(at)) else {
+            return Err(Problem::failed("a plan names a file that it does not have"));
+        };
+        let mut place = action.at(i).wrapping_add(pass.wrapping_mul(file.shift_bytes));
+        if file.role != Role::ScratchEmpty && place.saturating_add(action.bytes) > file.size_bytes {
+            // Whole blocks, so that direct requests stay aligned.
+            let whole = (file.size_bytes / 4096 * 4096).max(1);
+            place %= whole;
+            if place + action.bytes > file.size_bytes {
+                place = 0;
+            }
+        }
+        self.done.calls += 1;
+        let (fd, bytes) = (&opened.fd, action.bytes as usize);
+        let sink = file.role == Role::Sink;
+        let result = match action.what {
+            Do::Read { fresh: true } => read_into_fresh(fd, bytes, place),
+            Do::Read { fresh: false } if sink => rustix::io::read(fd, self.buffer.front_mut(bytes)),
+            Do::Read { fresh: false } => match &mut self.ring {
+                Some(ring) => ring.read(fd, &mut self.buffer, bytes, place),
+                None => rustix::io::pread(fd, self.buffer.front_mut(bytes), place),
+            },
+            Do::Write if sink => rustix::io::write(fd, self.buffer.front(bytes)),
+            Do::Write => rustix::io::pwrite(fd, self.buffer.front(bytes), place),
+            Do::Seek => rustix::fs::seek(fd, rustix::fs::SeekFrom::Start(place)).map(|_| 0),
+            Do::Sync { whole: true } => rustix::fs::fsync(fd).map(|()| 0),
+            Do::Sync { whole: false } => rustix::fs::fdatasync(fd).map(|()| 0),
+            Do::Forget => rustix::fs::fadvise(
+                fd,
+                place,
+                std::num::NonZeroU64::new(bytes as u64),
+                rustix::fs::Advice::DontNeed,
+            )
+            .map(|()| 0),
+            Do::Window { populate } => self.window(fd, place, bytes, populate, file.advice),
+            Do::Look => return self.look(action.file, fd, place, bytes),
+        };
+        match result {
+            Ok(moved) => {
+                self.done.bytes += moved as u64;
+                Ok(())
+            }
+            Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(self.failed(action, place, errno)),
+        }
+    }
+
+    #[cold]
+    fn failed(&self, action: &Action, place: u64, errno: Errno) -> Problem {
+        let path = self.plan.files.get(action.file as usize).map_or("?", |f| f.path.as_str());
+        let (what, whose) = match action.what {
+            Do::Write | Do::Sync { .. } => ("writing", "the scratch file beside "),
+            Do::Window { .. } | Do::Look => ("mapping", ""),
+            _ => ("reading", ""),
+        };
+        let problem = Problem::failed(format!(
+            "{what} {} bytes at {place} of {whose}`{path}` failed: {}",
+            action.bytes,
+            std::io::Error::from(errno)
+        ));
+        match errno {
+            Errno::NOSPC | Errno::DQUOT => {
+                problem.hint("make room on that file system; nothing was left on it")
+            }
+            _ => problem,
+        }
+    }
+
+    fn window(
+        &mut self,
+        fd: &OwnedFd,
+        place: u64,
+        bytes: usize,
+        populate: bool,
+        advice: Advice,
+    ) -> Result<usize, Errno> {
+        let purpose = if populate { Purpose::Populate } else { Purpose::Load };
+        let mapping = Mapping::new(fd, place, bytes as u64, purpose)?;
+        advise(&mapping, advice);
+        if let (Some(guard), Some(range)) = (&self.guard, mapping.range(place, bytes)) {
+            guard.cover(mapping.start(), mapping.bytes());
+            range.load_pages();
+            let vanished = guard.vanished();
+            guard.uncover();
+            if vanished {
+                return Err(Errno::FAULT);
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn look(&mut self, file: u32, fd: &OwnedFd, place: u64, bytes: usize) -> Result<(), Problem> {
+        if !self.kept.iter().any(|kept| kept.file == file) {
+            let planned = &self.plan.files[file as usize];
+            let mapping = Mapping::new(fd, 0, planned.size_bytes, Purpose::Load).map_err(|errno| {
+                Problem::failed(format!("cannot map `{}`: {}", planned.path, std::io::Error::from(errno)))
+            })?;
+            advise(&mapping, planned.advice);
+            let guard = Guard::new()?;
+            guard.cover(mapping.start(), mapping.bytes());
+            self.kept.push(Kept { file, mapping, guard });
+        }
+        let Some(kept) = self.kept.iter().find(|kept| kept.file == file) else { return Ok(()) };
+        if let Some(range) = kept.mapping.range(place, bytes) {
+            range.load_pages();
+        }
+        if kept.guard.vanished() {
+            return Err(Problem::failed("a mapped file became shorter during the replay"));
+        }
+        self.done.bytes += bytes as u64;
+        Ok(())
+    }
+}
+
+/// A hint that the kernel does not take leaves the mapping as it is.
+fn advise(mapping: &Mapping, advice: Advice) {
+    let advice = match advice {
+        Advice::Normal => return,
+        Advice::Random => rustix::mm::Advice::Random,
+        Advice::Sequential => rustix::mm::Advice::Sequential,
+    };
+    // SAFETY: the range is this mapping, and neither advice changes its content.
+    let _ = unsafe { rustix::mm::madvise(mapping.start().cast(), mapping.bytes(), advice) };
+}
+
+/// Reads into memory that is taken from the kernel for this call and given back after it.
+fn read_into_fresh(fd: &OwnedFd, bytes: usize, place: u64) -> Result<usize, Errno> {
+    let bytes = bytes.max(1);
+    // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory that exists.
+    let start = unsafe {
+        rustix::mm::mmap_anonymous(
+            std::ptr::null_mut(),
+            bytes,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE,
+        )
+    }?;
+    // SAFETY: the kernel zeroes anonymous pages, and the mapping lives until it is unmapped below; nobody else knows it.
+    let memory = unsafe { std::slice::from_raw_parts_mut(start.cast::<u8>(), bytes) };
+    let result = rustix::io::pread(fd, memory, place);
+    // SAFETY: the mapping was made above, and its slice is used no more.
+    let _ = unsafe { rustix::mm::munmap(start, bytes) };
+    result
+}
+
+/// Faults of this thread that waited for a device.
+fn major_faults() -> u64 {
+    // SAFETY: `rusage` is plain numbers, for which zero is a value; the kernel writes to the local.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        if libc::getrusage(libc::RUSAGE_THREAD, &mut usage) == 0 { usage.ru_majflt as u64 } else { 0 }
+    }
+}

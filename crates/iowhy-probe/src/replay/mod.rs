@@ -1,0 +1,112 @@
+//! Carries out plans of calls ([`iowhy_core::replay`]): a stretch of a program's run, as it was or repaired.
+//!
+//! Goal: the same calls, at the same places, from as many threads, with the program's own time between them, from the same
+//! state of the page cache. Non-goal: saying what a difference means. What may not enter: changes of a plan.
+//!
+//! Invariants: the user's files are opened read-only and are what they were when the plan was made; what is written goes to
+//! files of ours that have no name; state of the cache is looked at before a run, not assumed.
+
+mod files;
+mod hands;
+mod ring;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Barrier;
+
+use iowhy_core::problem::Problem;
+use iowhy_core::replay::Plan;
+
+use self::files::Opened;
+use self::hands::{Done, Hands};
+use crate::interrupt;
+
+/// What one run of a plan took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Round {
+    /// From the start of the first thread to the end of the last.
+    pub elapsed_ns: f64,
+    /// Of it, the program's own time as it was spun, the mean of the threads.
+    pub think_ns: f64,
+    /// Calls that were made.
+    pub calls: u64,
+    /// Bytes that reads and writes moved.
+    pub bytes: u64,
+    /// Page faults of the threads that waited for a device.
+    pub major_faults: u64,
+}
+
+impl Round {
+    /// Time in the calls.
+    pub fn io_ns(&self) -> f64 {
+        (self.elapsed_ns - self.think_ns).max(0.0)
+    }
+}
+
+/// A plan with its files open. Dropping it leaves nothing behind.
+#[derive(Debug)]
+pub struct Stage {
+    plan: Plan,
+    files: Vec<Opened>,
+}
+
+impl Stage {
+    /// Opens the files of a plan, and makes those of ours.
+    ///
+    /// # Errors
+    /// A file is gone, may not be read, or was changed since the plan was made; no room for a file of ours.
+    pub fn set(plan: Plan) -> Result<Stage, Problem> {
+        let files = plan.files.iter().map(files::open).collect::<Result<_, _>>()?;
+        Ok(Stage { plan, files })
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Brings the cache into the state that the plan begins with, and carries it out once.
+    ///
+    /// # Errors
+    /// A call failed (a full disk, say), a file was changed meanwhile, the cache cannot be brought into its state, or a
+    /// signal asked to stop.
+    pub fn run(&self) -> Result<Round, Problem> {
+        for (file, planned) in self.files.iter().zip(&self.plan.files) {
+            file.prepare(planned)?;
+        }
+        let threads = self.plan.threads.len();
+        let barrier = Barrier::new(threads.max(1));
+        let work = |thread: usize| {
+            let hands = Hands::new(&self.plan, thread, &self.files);
+            // Also one that cannot work lets the others begin.
+            barrier.wait();
+            hands?.work()
+        };
+        let work = &work;
+        let done: Vec<Result<Done, Problem>> = if threads == 1 {
+            vec![work(0)]
+        } else {
+            std::thread::scope(|scope| {
+                let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+                let gone = || Problem::failed("a thread of the replay ended early");
+                running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(gone()))).collect()
+            })
+        };
+        let done = done.into_iter().collect::<Result<Vec<Done>, Problem>>()?;
+        if interrupt::requested() {
+            return Err(Problem::failed("interrupted during a replay"));
+        }
+        for (file, planned) in self.files.iter().zip(&self.plan.files) {
+            file.still(planned)?;
+        }
+        let start = done.iter().map(|d| d.start_ns).min().unwrap_or(0);
+        let end = done.iter().map(|d| d.end_ns).max().unwrap_or(0);
+        Ok(Round {
+            elapsed_ns: end.saturating_sub(start) as f64,
+            think_ns: done.iter().map(|d| d.think_ns as f64).sum::<f64>() / threads.max(1) as f64,
+            calls: done.iter().map(|d| d.calls).sum(),
+            bytes: done.iter().map(|d| d.bytes).sum(),
+            major_faults: done.iter().map(|d| d.major_faults).sum(),
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! Replays on files whose content and calls are known: counts and laws, never times.
+
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+
+use iowhy_core::profile::FileIdentity;
+use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
+
+use super::*;
+use crate::residency;
+
+const MIB: u64 = 1 << 20;
+
+fn data(bytes: u64) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&vec![7u8; bytes as usize]).unwrap();
+    file.as_file().sync_all().unwrap();
+    file
+}
+
+fn own(file: &tempfile::NamedTempFile, state: State) -> PlanFile {
+    let m = file.as_file().metadata().unwrap();
+    PlanFile {
+        path: file.path().display().to_string(),
+        role: Role::Own,
+        identity: Some(FileIdentity {
+            device: m.dev(),
+            inode: m.ino(),
+            size_bytes: m.len(),
+            modified_ns: m.mtime() * 1_000_000_000 + m.mtime_nsec(),
+        }),
+        size_bytes: m.len(),
+        direct: false,
+        durable: false,
+        state,
+        advice: Advice::Normal,
+        shift_bytes: 0,
+    }
+}
+
+fn plan(files: Vec<PlanFile>, threads: Vec<Vec<Action>>) -> Plan {
+    Plan { files, threads, passes: 1, depth: 1 }
+}
+
+fn reads(place: u64, bytes: u64, count: u32, stride: i64) -> Action {
+    Action { what: Do::Read { fresh: false }, file: 0, place, bytes, count, stride, think_ns: 0.0 }
+}
+
+#[test]
+fn calls_and_bytes_are_those_of_the_plan_over_all_threads_and_passes() {
+    let file = data(MIB);
+    let mut p = plan(vec![own(&file, State::Warm)], vec![vec![reads(0, 4096, 64, 4096)]; 3]);
+    p.passes = 4;
+    p.files[0].shift_bytes = 64 * 4096;
+    let round = Stage::set(p).unwrap().run().unwrap();
+    assert_eq!((round.calls, round.bytes), (3 * 4 * 64, 3 * 4 * 64 * 4096));
+    assert!(round.elapsed_ns > 0.0 && round.think_ns == 0.0);
+}
+
+#[test]
+fn reads_in_any_order_beyond_the_end_and_backwards_stay_in_the_file() {
+    let file = data(MIB);
+    let actions = vec![reads(MIB - 4096, 4096, 256, -4096), reads(MIB - 100, 4096, 5, 5000)];
+    let round = Stage::set(plan(vec![own(&file, State::Warm)], vec![actions])).unwrap().run().unwrap();
+    assert_eq!((round.calls, round.bytes), (261, 261 * 4096));
+}
+
+#[test]
+fn the_programs_own_time_is_spun_and_told_apart() {
+    let file = data(MIB);
+    let mut action = reads(0, 100, 1000, 100);
+    action.think_ns = 3000.0;
+    let round = Stage::set(plan(vec![own(&file, State::Warm)], vec![vec![action]])).unwrap().run().unwrap();
+    assert!(round.think_ns >= 3e6, "{round:?}");
+    assert!(round.elapsed_ns >= round.think_ns && round.io_ns() > 0.0);
+}
+
+#[test]
+fn the_users_file_is_read_only_and_unchanged() {
+    let file = data(MIB);
+    let before = (std::fs::read(file.path()).unwrap(), file.as_file().metadata().unwrap().mtime_nsec());
+    let write = Action::one(Do::Write, 0, 0, 4096, 0.0);
+    let error =
+        Stage::set(plan(vec![own(&file, State::Warm)], vec![vec![write]])).unwrap().run().unwrap_err();
+    assert!(error.message.contains("failed"), "{error}");
+    let after = (std::fs::read(file.path()).unwrap(), file.as_file().metadata().unwrap().mtime_nsec());
+    assert_eq!(before, after);
+}
+
+#[test]
+fn a_file_that_was_changed_cut_or_removed_is_refused_by_name() {
+    let file = data(MIB);
+    let planned = own(&file, State::Warm);
+    let path = file.path().display().to_string();
+    let p = plan(vec![planned], vec![vec![reads(0, 4096, 1, 0)]]);
+    let stage = Stage::set(p.clone()).unwrap();
+    file.as_file().set_len(4096).unwrap();
+    for error in [stage.run().unwrap_err(), Stage::set(p.clone()).unwrap_err()] {
+        assert!(error.message.contains(&path) && error.message.contains("changed"), "{error}");
+        assert!(error.hint.is_some());
+    }
+    drop(file);
+    assert!(Stage::set(p).unwrap_err().message.contains(&path));
+}
+
+#[test]
+fn what_is_written_has_no_name_and_is_gone_afterwards() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("log");
+    std::fs::write(&target, b"the user's").unwrap();
+    let file = |role, size_bytes| PlanFile {
+        path: target.display().to_string(),
+        role,
+        identity: None,
+        size_bytes,
+        direct: false,
+        durable: false,
+        state: State::Warm,
+        advice: Advice::Normal,
+        shift_bytes: 0,
+    };
+    let files = vec![file(Role::ScratchEmpty, 0), file(Role::ScratchFull, MIB)];
+    let write = |file, count| Action { what: Do::Write, file, stride: 4096, count, ..reads(0, 4096, 1, 0) };
+    let sync = |file| Action::one(Do::Sync { whole: false }, file, 0, 0, 0.0);
+    let stage = Stage::set(plan(files, vec![vec![write(0, 10), sync(0), write(1, 10), sync(1)]])).unwrap();
+    for _ in 0..2 {
+        assert_eq!(stage.run().unwrap().bytes, 20 * 4096);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no name is left");
+    }
+    assert_eq!(std::fs::read(&target).unwrap(), b"the user's");
+}
+
+#[test]
+fn a_plan_begins_cold_where_it_says_so() {
+    let file = data(4 * MIB);
+    let fd = std::os::fd::AsFd::as_fd(file.as_file());
+    residency::evict(fd, 0, 4 * MIB).unwrap();
+    if residency::look(fd, 0, 4 * MIB).is_ok_and(|seen| seen.resident > 0) {
+        eprintln!("skipped: nothing can be evicted in the temporary directory");
+        return;
+    }
+    let mut planned = own(&file, State::Cold);
+    planned.advice = Advice::Random;
+    let stage = Stage::set(plan(vec![planned], vec![vec![reads(0, 4096, 4, MIB as i64)]])).unwrap();
+    residency::fetch(fd, 0, 4 * MIB).unwrap();
+    stage.run().unwrap();
+    let seen = residency::look(fd, 0, 4 * MIB).unwrap();
+    assert_eq!(seen.resident, 4, "only what was asked for came back");
+}
+
+/// MADV_RANDOM on a file that fits in memory takes the read-around away, which was a prefetch: more faults wait.
+#[test]
+fn against_read_around_every_page_of_a_mapping_is_waited_for() {
+    let file = data(8 * MIB);
+    let fd = std::os::fd::AsFd::as_fd(file.as_file());
+    residency::evict(fd, 0, 8 * MIB).unwrap();
+    if residency::look(fd, 0, 8 * MIB).is_ok_and(|seen| seen.resident > 0) {
+        eprintln!("skipped: nothing can be evicted in the temporary directory");
+        return;
+    }
+    // 1500 pages in an order that jumps: 997 is prime to 2048.
+    let touch = |i: u64| Action::one(Do::Look, 0, i * 997 % 2048 * 4096, 1, 0.0);
+    let run = |advice| {
+        let mut planned = own(&file, State::Cold);
+        planned.advice = advice;
+        Stage::set(plan(vec![planned], vec![(0..1500).map(touch).collect()])).unwrap().run().unwrap()
+    };
+    let (around, random) = (run(Advice::Normal), run(Advice::Random));
+    assert_eq!((around.calls, random.calls), (1500, 1500));
+    assert_eq!(random.major_faults, 1500, "every page");
+    assert!(around.major_faults < 750, "{around:?}");
+}
+
+#[test]
+fn windows_fresh_memory_and_seeks_are_carried_out() {
+    let file = data(MIB);
+    let actions = vec![
+        Action { what: Do::Window { populate: false }, ..reads(0, 65536, 16, 65536) },
+        Action { what: Do::Window { populate: true }, ..reads(0, MIB, 2, 0) },
+        Action { what: Do::Read { fresh: true }, ..reads(0, 65536, 16, 65536) },
+        Action::one(Do::Seek, 0, 77, 0, 0.0),
+    ];
+    let round = Stage::set(plan(vec![own(&file, State::Warm)], vec![actions])).unwrap().run().unwrap();
+    assert_eq!((round.calls, round.bytes), (16 + 2 + 16 + 1, 4 * MIB));
+}
+
+#[test]
+fn a_ring_moves_the_same_bytes_and_leaves_nothing_in_flight() {
+    let file = data(MIB);
+    let mut p = plan(vec![own(&file, State::Warm)], vec![vec![reads(0, 4096, 1000, 4096)]]);
+    p.depth = 32;
+    match Stage::set(p).unwrap().run() {
+        Ok(round) => assert_eq!((round.calls, round.bytes), (1000, 1000 * 4096)),
+        Err(error) if error.message.contains("ring") => eprintln!("skipped: {error}"),
+        Err(error) => panic!("{error}"),
+    }
+}

@@ -1,0 +1,76 @@
+//! Arms of a proof in interleaved rounds: in each round every arm runs once, in a seeded order. An arm that fails takes no
+//! further part, and the others go on.
+
+use std::time::{Duration, Instant};
+
+use iowhy_core::problem::Problem;
+use iowhy_core::replay::Plan;
+use iowhy_core::rng::Rng;
+use iowhy_probe::interrupt;
+use iowhy_probe::replay::Stage;
+
+use crate::progress::Progress;
+
+/// One plan with its name.
+#[derive(Clone, Debug)]
+pub(super) struct Arm {
+    name: String,
+    plan: Plan,
+}
+
+impl Arm {
+    pub(super) fn new(name: &str, plan: Plan) -> Arm {
+        Arm { name: name.to_owned(), plan }
+    }
+}
+
+/// What an arm took.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Times {
+    /// Time in the calls, one for each round that all arms took part in.
+    pub(super) io_ns: Vec<f64>,
+    /// Calls of one run.
+    pub(super) calls: u64,
+    /// Why it takes no further part.
+    pub(super) problem: Option<Problem>,
+}
+
+/// Runs all arms.
+pub(super) fn measure(arms: Vec<Arm>, rounds: usize, seed: u64, quiet: bool) -> Vec<Times> {
+    let mut times = vec![Times::default(); arms.len()];
+    let mut stages: Vec<Option<Stage>> = Vec::new();
+    let mut names = Vec::new();
+    for (arm, times) in arms.into_iter().zip(&mut times) {
+        names.push(arm.name);
+        stages.push(Stage::set(arm.plan).map_err(|problem| times.problem = Some(problem)).ok());
+    }
+    let progress = Progress::new(quiet);
+    let begun = Instant::now();
+    let mut rng = Rng::new(seed);
+    let mut order: Vec<usize> = (0..stages.len()).collect();
+    // The first round does not count: it fills caches, finds what fails, and tells how long the others will take.
+    for round in 0..=rounds {
+        rng.shuffle(&mut order);
+        for (done, &at) in order.iter().enumerate() {
+            // Without the run as it was there is nothing to hold the others against.
+            if interrupt::requested() || stages.first().is_none_or(Option::is_none) {
+                return times;
+            }
+            let share = (round * order.len() + done) as f64 / ((rounds + 1) * order.len()).max(1) as f64;
+            let left =
+                if share > 0.0 { begun.elapsed().mul_f64((1.0 - share) / share) } else { Duration::ZERO };
+            progress.at(share, left, &names[at]);
+            let Some(stage) = &stages[at] else { continue };
+            match stage.run() {
+                Ok(run) if round > 0 => times[at].io_ns.push(run.io_ns()),
+                Ok(run) => times[at].calls = run.calls,
+                Err(_) if interrupt::requested() => {}
+                Err(problem) => {
+                    times[at].problem = Some(problem);
+                    stages[at] = None;
+                }
+            }
+        }
+    }
+    times
+}

@@ -1,0 +1,240 @@
+//! `iowhy prove RECORD`: replays a watched run as it was and repaired, in interleaved rounds, and says of each advice
+//! whether it is right. Reads the user's own files and never changes them; what is written goes to nameless scratch files.
+
+mod arms;
+mod load;
+
+use iowhy_core::estimate::Estimate;
+use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::problem::Problem;
+use iowhy_core::profile::Profile;
+use iowhy_explain::finding::Facts;
+use iowhy_explain::replay::repair::{self, Beside, Repaired};
+use iowhy_explain::replay::{self, AsWas, verdict};
+use iowhy_probe::interrupt;
+
+use self::arms::{Arm, Times};
+use crate::cli::{OutputArgs, ProveArgs};
+use crate::command::Ending;
+use crate::command::observation::command_line;
+use crate::meaning::Meaning;
+use crate::output::{self, Outputs};
+use crate::record::SCHEMA;
+use crate::record::prove::{Proof, ProveRecord, Proved, Replayed};
+use crate::render;
+
+use iowhy_explain::replay::verdict::Word;
+
+/// Findings that are tried: the most valuable.
+const MOST_FINDINGS: usize = 4;
+/// Rounds where nobody says otherwise.
+pub(super) const ROUNDS: usize = 9;
+/// Runs the command.
+///
+/// # Errors
+/// Refusals: a bad option; a file that is no record of a watched program, is cut off, of a later version or of another
+/// machine; a record without calls in their order.
+pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
+    let rounds = rounds(&args.rounds)?;
+    let outputs = Outputs::open_apart(options, &[&args.record])?;
+    let (record, warnings) = load::record(&args.record, args.force)?;
+    interrupt::install();
+    let proof = prove(&record.profile, rounds, args.seed, outputs.quiet());
+    if proof.replay.is_none()
+        && let Some(reason) = &proof.reason
+        && proof.findings.iter().all(|f| !f.failed)
+    {
+        return Err(Problem::refused(format!("`{}` cannot be replayed: {reason}", args.record.display()))
+            .hint("watch the program anew as root, for a second or more: `sudo iowhy --prove -- CMD`"));
+    }
+    let failed = interrupt::requested() || proof.findings.iter().any(|f| f.failed);
+    let record = ProveRecord {
+        schema: SCHEMA,
+        iowhy: env!("CARGO_PKG_VERSION").to_owned(),
+        command: command_line(std::env::args_os()),
+        subject: record.subject,
+        warnings,
+        proof,
+    };
+    outputs.warn(&record.warnings);
+    let screen = render::prove::screen(&record.subject, &record.proof, output::width());
+    outputs.finish(&screen, &record)?;
+    Ok(if failed { Ending::SomethingFailed } else { Ending::Done })
+}
+
+fn rounds(text: &str) -> Result<usize, Problem> {
+    text.parse().ok().filter(|n| (5..=99).contains(n)).ok_or_else(|| {
+        Problem::refused(format!("`--rounds {text}` is no number from 5 to 99"))
+            .hint("fewer than 5 rounds have no 95 % interval; `--rounds 9` is usual")
+    })
+}
+
+/// Proves the findings of a profile.
+pub(crate) fn prove(profile: &Profile, rounds: usize, seed: u64, quiet: bool) -> Proof {
+    let meaning = Meaning::new();
+    let explained = meaning.explain(profile, None);
+    let facts = Facts { profile, account: &explained.account, model: None };
+    let findings: Vec<&Finding> = explained.findings.iter().filter(|f| f.id.is_repairable()).collect();
+    let mut proof = Proof { seed, ..Proof::default() };
+    let as_was = match replay::as_was(&facts) {
+        Ok(as_was) => as_was,
+        Err(reason) => {
+            proof.findings = findings.iter().map(|f| unproved(f, &reason)).collect();
+            proof.reason = Some(reason);
+            return proof;
+        }
+    };
+    let beside = Beside {
+        fetched_bytes: profile.io.device_read_bytes.unwrap_or(0) as f64,
+        distinct_bytes: distinct_bytes(profile, &as_was),
+    };
+    let repairs: Vec<(&Finding, Result<Repaired, String>)> = findings
+        .iter()
+        .take(MOST_FINDINGS)
+        .map(|f| (*f, repair::repaired(f.id, &as_was.plan, &beside)))
+        .collect();
+    let mut arms = vec![Arm::new("as it was", as_was.plan.clone())];
+    for (finding, repaired) in &repairs {
+        if let Ok(repaired) = repaired {
+            arms.push(Arm::new(finding.id.id(), repaired.plan.clone()));
+        }
+    }
+    let times = arms::measure(arms, rounds, seed, quiet);
+    let Some(unrepaired) = times.first() else { return proof };
+    if let Some(problem) = &unrepaired.problem {
+        let reason = problem.message.clone();
+        proof.findings = findings.iter().map(|f| Proved { failed: true, ..unproved(f, &reason) }).collect();
+        proof.reason = Some(reason);
+        return proof;
+    }
+    let was_ns = unrepaired.io_ns.clone();
+    let fidelity = verdict::fidelity(&as_was, &was_ns, seed);
+    let faithful = fidelity.as_ref().is_some_and(verdict::is_faithful);
+    if !faithful {
+        let noisy = explained.findings.iter().any(|f| f.id == FindingId::NoisyNeighbour);
+        proof.reason = Some(unfaithful(&fidelity, noisy));
+    }
+    let mut next = 1;
+    for (finding, repaired) in repairs {
+        let proved = match repaired {
+            Err(why) => unproved(finding, &format!("no mechanical repair: {why}")),
+            Ok(repaired) => {
+                let times = &times[next];
+                next += 1;
+                one(
+                    &Tried { facts: &facts, as_was: &as_was, was_ns: &was_ns, faithful, seed },
+                    finding,
+                    &repaired,
+                    times,
+                )
+            }
+        };
+        proof.findings.push(proved);
+    }
+    for finding in findings.iter().skip(MOST_FINDINGS) {
+        proof.findings.push(unproved(finding, "only the most valuable findings are tried"));
+    }
+    // A contradicted advice loses its place; the others keep theirs.
+    proof.findings.sort_by_key(|f| f.verdict == Word::Contradicted);
+    let Times { io_ns, calls, .. } = unrepaired;
+    proof.replay = Some(Replayed {
+        fidelity,
+        faithful,
+        program_io_s: as_was.program_io_ns / 1e9,
+        scale: as_was.scale,
+        calls: *calls,
+        io_ns: io_ns.clone(),
+        notes: as_was.notes.clone(),
+        plan: as_was.plan,
+    });
+    proof
+}
+
+/// Bytes of the files that are read, each once.
+fn distinct_bytes(profile: &Profile, as_was: &AsWas) -> f64 {
+    let read = |path: &str| as_was.plan.files.iter().any(|f| f.path == path);
+    let sizes = profile.files.iter().filter(|f| read(&f.path)).filter_map(|f| f.size_bytes);
+    sizes.sum::<u64>() as f64
+}
+
+fn unproved(finding: &Finding, reason: &str) -> Proved {
+    Proved {
+        id: finding.id,
+        predicted: finding.gain,
+        measured: None,
+        verdict: Word::CannotTell,
+        how: None,
+        reason: Some(reason.to_owned()),
+        failed: false,
+        io_ns: Vec::new(),
+    }
+}
+
+fn unfaithful(fidelity: &Option<Estimate>, noisy: bool) -> String {
+    match fidelity {
+        Some(f) => {
+            let others = if noisy { "; others used the machine while the program ran" } else { "" };
+            format!(
+                "the replay of the run as it was takes {:.2} times the program's time in these calls: it is another \
+                 run{others}",
+                f.value
+            )
+        }
+        None => "the program's time in these calls is not known, or too few rounds were made".to_owned(),
+    }
+}
+
+/// What all repairs are held against.
+struct Tried<'a> {
+    facts: &'a Facts<'a>,
+    as_was: &'a AsWas,
+    /// Times of the run as it was.
+    was_ns: &'a [f64],
+    faithful: bool,
+    seed: u64,
+}
+
+fn one(tried: &Tried<'_>, finding: &Finding, repaired: &Repaired, times: &Times) -> Proved {
+    let how = Some(repaired.how.clone());
+    if let Some(problem) = &times.problem {
+        return Proved { how, failed: true, ..unproved(finding, &problem.message) };
+    }
+    let Tried { facts, as_was, was_ns, faithful, seed } = *tried;
+    // More in flight spares no call.
+    let spared = match finding.id {
+        FindingId::QueueDepthOne => 0.0,
+        _ => 1.0 - repaired.plan.calls() as f64 / (as_was.plan.calls() as f64).max(1.0),
+    };
+    let io_ns = (was_ns, times.io_ns.as_slice());
+    let kept = repaired.kept;
+    let Some(measured) = verdict::measured(facts, as_was, io_ns, spared.max(0.0), kept, seed) else {
+        return Proved { how, ..unproved(finding, "too few rounds were made") };
+    };
+    let reason = (!faithful).then(|| "the replay of the run as it was is not like the program".to_owned());
+    Proved {
+        id: finding.id,
+        predicted: finding.gain,
+        measured: Some(measured.gain),
+        verdict: if faithful { measured.word } else { Word::CannotTell },
+        how,
+        reason,
+        failed: false,
+        io_ns: times.io_ns.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_at_least_five() {
+        assert_eq!(rounds("9"), Ok(9));
+        for text in ["4", "100", "", "x", "-9", "5.5"] {
+            let problem = rounds(text).unwrap_err();
+            assert!(
+                problem.exit_code() == 2 && problem.message.contains("--rounds") && problem.hint.is_some()
+            );
+        }
+    }
+}

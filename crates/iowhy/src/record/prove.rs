@@ -1,0 +1,82 @@
+//! The record of a proof: what was replayed, how like the program it was, and what became of each advice.
+
+use iowhy_core::estimate::Estimate;
+use iowhy_core::finding::{FindingId, Gain};
+use iowhy_core::replay::Plan;
+use iowhy_core::warning::Warning;
+use iowhy_explain::replay::verdict::Word;
+use serde::{Deserialize, Serialize};
+
+/// A proof with the run it is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProveRecord {
+    /// Version of this format.
+    pub schema: u32,
+    /// Version of iowhy.
+    pub iowhy: String,
+    /// The command as it was typed.
+    pub command: String,
+    /// The program whose run was replayed.
+    pub subject: String,
+    /// What a reader must know.
+    pub warnings: Vec<Warning>,
+    /// The proof.
+    #[serde(flatten)]
+    pub proof: Proof,
+}
+
+/// What was found out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// Seed of the order of the arms and of the intervals.
+    pub seed: u64,
+    /// The run as it was; absent where it could not be replayed.
+    pub replay: Option<Replayed>,
+    /// Why nothing could be replayed, or why what was is not believed.
+    pub reason: Option<String>,
+    /// Each finding, those that are not contradicted first.
+    pub findings: Vec<Proved>,
+}
+
+/// The run as it was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Replayed {
+    /// Its time in the calls over that of the program; 1 is the same.
+    pub fidelity: Option<Estimate>,
+    /// Whether that is near enough to believe the rest.
+    pub faithful: bool,
+    /// Wall time of the program in the calls that are replayed.
+    pub program_io_s: f64,
+    /// The program made so many calls for each that was replayed in a run.
+    pub scale: f64,
+    /// Calls of one run.
+    pub calls: u64,
+    /// Time in the calls, round by round.
+    pub io_ns: Vec<f64>,
+    /// What the replay takes for granted, in words.
+    pub notes: Vec<String>,
+    /// The calls.
+    pub plan: Plan,
+}
+
+/// What became of one finding.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Proved {
+    /// Which.
+    pub id: FindingId,
+    /// What was foretold: old wall time over new.
+    pub predicted: Option<Gain>,
+    /// What the replay gives for the whole run.
+    pub measured: Option<Estimate>,
+    /// One word.
+    pub verdict: Word,
+    /// What was repaired, in a few words.
+    pub how: Option<String>,
+    /// Why there is no measured gain, or why it is not believed.
+    pub reason: Option<String>,
+    /// Whether a replay of it failed, so that the exit code says so.
+    #[serde(default)]
+    pub failed: bool,
+    /// Time in the calls of the repaired run, round by round.
+    pub io_ns: Vec<f64>,
+}

@@ -1,0 +1,157 @@
+//! The screen of a proof: how like the program the replay is, then each finding with what was foretold, what was measured,
+//! and one word.
+
+use anstyle::{AnsiColor, Style};
+use iowhy_core::estimate::Estimate;
+use iowhy_core::finding::Gain;
+use iowhy_core::units::{count, time};
+use iowhy_explain::replay::verdict::Word;
+
+use crate::record::prove::{Proof, Proved, Replayed};
+use crate::render::paragraph::{cut, wrap};
+use crate::render::table::{Align, layout};
+use crate::render::watch::words::factor;
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const GREEN: Style = AnsiColor::Green.on_default();
+const RED: Style = AnsiColor::Red.on_default();
+/// A screen is at least and at most so wide.
+const WIDTHS: (usize, usize) = (60, 100);
+
+/// Lays a proof out.
+pub fn screen(subject: &str, proof: &Proof, width: usize) -> String {
+    let width = width.clamp(WIDTHS.0, WIDTHS.1);
+    let mut text = format!("{BOLD}{}{BOLD:#}\n", cut(&format!("replayed: {subject}"), width));
+    if let Some(replay) = &proof.replay {
+        text.push_str(&wrap(&like_the_program(replay), width, "  ", "  "));
+        for note in &replay.notes {
+            text.push_str(&wrap(note, width, "  - ", "    "));
+        }
+    }
+    if let Some(reason) = &proof.reason {
+        text.push_str(&wrap(&format!("cannot tell: {reason}"), width, "  ", "    "));
+    }
+    if proof.findings.is_empty() {
+        text.push_str("  no finding has an advice to prove\n");
+        return text;
+    }
+    text.push('\n');
+    text.push_str(&table(&proof.findings));
+    for finding in &proof.findings {
+        let Some(line) = remark(finding, proof) else { continue };
+        text.push_str(&wrap(&line, width, "", "  "));
+    }
+    text.push_str(&format!("{DIM}gain: old wall time over new, of the whole run{DIM:#}\n"));
+    text
+}
+
+fn like_the_program(replay: &Replayed) -> String {
+    let run = replay.io_ns.len();
+    let part = match replay.scale {
+        s if s < 1.05 => "all of the run".to_owned(),
+        s => format!("1 in {} of the run", factor(s)),
+    };
+    let fidelity = match &replay.fidelity {
+        Some(f) => format!(
+            "took {:.2} [{:.2}, {:.2}] of the program's time in these calls ({}), n = {}",
+            f.value,
+            f.low,
+            f.high,
+            time(replay.program_io_s * 1e9),
+            f.n
+        ),
+        None => format!("made {run} rounds"),
+    };
+    format!("the run as it was, {} calls, {part}: {fidelity}", count(replay.calls))
+}
+
+fn table(findings: &[Proved]) -> String {
+    let row = |f: &Proved| {
+        vec![
+            f.id.id().to_owned(),
+            f.predicted.map_or("-".to_owned(), foretold),
+            f.measured.as_ref().map_or("-".to_owned(), measured),
+            word(f.verdict),
+        ]
+    };
+    let rows: Vec<Vec<String>> = findings.iter().map(row).collect();
+    layout(&["finding", "predicted gain", "measured gain", "verdict"], &[Align::Left; 4], &rows)
+}
+
+fn foretold(gain: Gain) -> String {
+    let over = if gain.open_above { "over " } else { "" };
+    format!("{}x [{}, {over}{}]", factor(gain.predicted), factor(gain.low), factor(gain.high))
+}
+
+fn measured(gain: &Estimate) -> String {
+    let over = if gain.high >= Gain::GREATEST { "over " } else { "" };
+    format!("{}x [{}, {over}{}], n = {}", factor(gain.value), factor(gain.low), factor(gain.high), gain.n)
+}
+
+fn word(word: Word) -> String {
+    let style = match word {
+        Word::Proven => GREEN,
+        Word::Contradicted => RED,
+        Word::NotConfirmed | Word::CannotTell => return word.words().to_owned(),
+    };
+    format!("{style}{}{style:#}", word.words())
+}
+
+/// What was done, or why nothing was; a reason that stands at the top already is not repeated.
+fn remark(finding: &Proved, proof: &Proof) -> Option<String> {
+    let reason = finding.reason.as_deref().filter(|r| {
+        Some(*r) != proof.reason.as_deref() && (finding.measured.is_none() || proof.reason.is_none())
+    });
+    match (&finding.how, reason) {
+        (None, None) => None,
+        (how, reason) => {
+            let parts: Vec<&str> = how.as_deref().into_iter().chain(reason).collect();
+            Some(format!("{}: {}", finding.id.id(), parts.join("; ")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::estimate::Unit;
+    use iowhy_core::finding::FindingId;
+
+    use super::*;
+
+    fn proved(verdict: Word, value: f64) -> Proved {
+        Proved {
+            id: FindingId::SmallRequests,
+            predicted: Some(Gain { predicted: 3.0, low: 2.0, high: 4.0, open_above: false }),
+            measured: Some(Estimate { value, low: value, high: value, unit: Unit::Ratio, n: 9 }),
+            verdict,
+            how: Some("merged".to_owned()),
+            reason: None,
+            failed: false,
+            io_ns: vec![],
+        }
+    }
+
+    #[test]
+    fn each_finding_has_what_was_foretold_what_was_measured_and_a_word() {
+        let findings = vec![proved(Word::Proven, 2.5), proved(Word::Contradicted, 0.33)];
+        let proof = Proof { findings, ..Proof::default() };
+        let text = anstream::adapter::strip_str(&screen("prog", &proof, 100)).to_string();
+        assert!(
+            text.contains("small-requests  3.0x [2.0, 4.0]  2.5x [2.5, 2.5], n = 9     proven"),
+            "{text}"
+        );
+        assert!(text.contains("0.33x [0.33, 0.33], n = 9  contradicted"), "{text}");
+        assert!(text.contains("small-requests: merged") && text.lines().all(|l| l.chars().count() <= 100));
+    }
+
+    #[test]
+    fn a_reason_is_said_once_and_an_empty_proof_says_so() {
+        let reason = Some("the file is gone".to_owned());
+        let finding =
+            Proved { measured: None, how: None, reason: reason.clone(), ..proved(Word::CannotTell, 1.0) };
+        let proof = Proof { findings: vec![finding], reason, ..Proof::default() };
+        assert_eq!(screen("prog", &proof, 80).matches("the file is gone").count(), 1);
+        assert!(screen("prog", &Proof::default(), 80).contains("no finding"));
+    }
+}

@@ -1,0 +1,195 @@
+//! `iowhy prove RECORD` and `iowhy --prove -- CMD`: what is refused, what a proof holds, what is left as it was.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::bad_input::{assert_refused, fingerprint};
+use crate::common::{MIB, Mount, directory, full_file, iowhy, iowhy_alone, is_root, names, skipped, text};
+
+/// Whether calls can be traced here, which a replay needs.
+fn traced() -> bool {
+    if !is_root() {
+        skipped("system calls are traced by root alone, and a replay is made of them");
+    }
+    is_root()
+}
+
+/// Watches a program; the record lies beside the data.
+fn watched(dir: &Path, options: &[&str], program: &[&str]) -> PathBuf {
+    let record = dir.join("record.json");
+    let all = [&["--json", text(&record)][..], options, &["--"], program].concat();
+    let ran = iowhy_alone(&all);
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    record
+}
+
+/// dd in pieces of 64 bytes, long enough to be seen.
+fn small_reads(dir: &Path, options: &[&str]) -> (PathBuf, PathBuf) {
+    let data = full_file(dir, "data", 16 * MIB);
+    let from = format!("if={}", text(&data));
+    let program = ["dd", &from, "of=/dev/null", "bs=32", "count=400000", "status=none"];
+    (watched(dir, options, &program), data)
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn change(record: &Path, name: &str, change: impl FnOnce(&mut Value)) -> PathBuf {
+    let mut value = read(record);
+    change(&mut value);
+    let path = record.with_file_name(name);
+    std::fs::write(&path, value.to_string()).unwrap();
+    path
+}
+
+#[test]
+fn records_that_cannot_be_proved_are_refused_and_nothing_is_left() {
+    let dir = directory();
+    let record = watched(dir.path(), &["--tier", "T0"], &["sleep", "0.05"]);
+    let whole = std::fs::read(&record).unwrap();
+    let at = |name: &str| dir.path().join(name);
+    std::fs::write(at("cut"), &whole[..whole.len() / 2]).unwrap();
+    std::fs::write(at("text"), b"not JSON").unwrap();
+    std::fs::write(at("other"), b"{}").unwrap();
+    std::fs::write(at("bench"), br#"{"schema":1,"cells":[]}"#).unwrap();
+    change(&record, "newer", |v| v["schema"] = 99.into());
+    change(&record, "damaged", |v| v["profile"]["threads"] = "none".into());
+    change(&record, "elsewhere", |v| v["environment"]["cpu"] = "another CPU".into());
+    let before = names(dir.path());
+    for (name, subject) in [
+        ("missing", "cannot read"),
+        ("cut", "cut off"),
+        ("text", "no JSON"),
+        ("other", "no record of iowhy"),
+        ("bench", "another command"),
+        ("newer", "format 99"),
+        ("damaged", "damaged"),
+        ("elsewhere", "another machine"),
+        ("record.json", "no calls in their order"),
+    ] {
+        let path = at(name);
+        let ran = iowhy(&["prove", "--quiet", text(&path)]);
+        assert_refused(&ran, text(&path));
+        assert!(ran.stderr.contains(subject), "{name}: {ran:?}");
+    }
+    for rounds in ["4", "x", "100", "-1"] {
+        assert_refused(&iowhy(&["prove", text(&record), "--rounds", rounds]), "--rounds");
+    }
+    assert_refused(&iowhy(&["prove", text(&record), "--json", text(&record)]), "--json");
+    assert_refused(&iowhy(&["--prove", "."]), "--prove");
+    assert_eq!(names(dir.path()), before);
+    assert_eq!(std::fs::read(&record).unwrap(), whole);
+}
+
+/// What every proof promises.
+fn assert_contract(proof: &Value, rounds: usize) {
+    let estimate = |e: &Value| {
+        let of = |key: &str| e[key].as_f64().unwrap_or_else(|| panic!("{key} of {e}"));
+        assert!(of("low") <= of("value") && of("value") <= of("high") && of("low") > 0.0, "{e}");
+        assert_eq!((e["unit"].as_str(), e["n"].as_u64()), (Some("ratio"), Some(rounds as u64)), "{e}");
+    };
+    estimate(&proof["replay"]["fidelity"]);
+    assert_eq!(proof["replay"]["io_ns"].as_array().map(Vec::len), Some(rounds));
+    for finding in proof["findings"].as_array().unwrap() {
+        let verdict = finding["verdict"].as_str().unwrap();
+        assert!(["proven", "not-confirmed", "contradicted", "cannot-tell"].contains(&verdict), "{finding}");
+        match &finding["measured"] {
+            Value::Null => {
+                assert!(finding["reason"].is_string() && verdict == "cannot-tell", "{finding}");
+            }
+            measured => {
+                estimate(measured);
+                assert_eq!(finding["io_ns"].as_array().map(Vec::len), Some(rounds));
+                assert!(finding["how"].is_string());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_proof_right_after_the_run_is_in_the_record_and_the_files_are_as_they_were() {
+    if !traced() {
+        return;
+    }
+    let dir = directory();
+    full_file(dir.path(), "data", 16 * MIB);
+    let data = dir.path().join("data");
+    let before = fingerprint(&data);
+    let record = dir.path().join("record.json");
+    let from = format!("if={}", text(&data));
+    let ran = iowhy_alone(&[
+        "--prove",
+        "--json",
+        text(&record),
+        "--",
+        "dd",
+        &from,
+        "of=/dev/null",
+        "bs=32",
+        "count=400000",
+        "status=none",
+    ]);
+    assert_eq!((ran.code(), ran.stdout.as_str()), (0, ""), "{ran:?}");
+    assert!(ran.stderr.contains("replayed: dd") && ran.stderr.contains("measured gain"), "{}", ran.stderr);
+    let value = read(&record);
+    assert_contract(&value["proof"], 9);
+    assert_eq!(fingerprint(&data), before);
+    assert_eq!(names(dir.path()), ["data", "record.json"]);
+    // The repaired run makes a call for each 64 KiB: what it gains on any machine is more than nothing.
+    let findings = value["proof"]["findings"].as_array().unwrap();
+    let small = findings.iter().find(|f| f["id"] == "small-requests").unwrap_or_else(|| panic!("{value}"));
+    assert!(small["measured"]["value"].as_f64().is_some_and(|gain| gain > 1.0), "{small}");
+    // The same record once more, with another number of rounds.
+    let again = iowhy_alone(&["prove", text(&record), "--rounds", "5", "--json", "-"]).json();
+    assert_eq!((again["schema"].as_u64(), again["seed"].as_u64()), (Some(1), Some(1)));
+    assert_contract(&again, 5);
+    assert_eq!(fingerprint(&data), before);
+}
+
+#[test]
+fn files_that_were_changed_or_are_gone_are_named_and_nothing_is_lost() {
+    if !traced() {
+        return;
+    }
+    let dir = directory();
+    let (record, data) = small_reads(dir.path(), &[]);
+    std::fs::OpenOptions::new()
+        .append(true)
+        .open(&data)
+        .and_then(|mut f| std::io::Write::write_all(&mut f, b"x"))
+        .unwrap();
+    let told = |word: &str| {
+        let ran = iowhy_alone(&["prove", text(&record)]);
+        assert_eq!(ran.code(), 1, "{ran:?}");
+        let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(text(&data)) && said.contains(word), "{ran:?}");
+        assert!(said.contains("cannot tell"), "{ran:?}");
+    };
+    told("changed");
+    std::fs::remove_file(&data).unwrap();
+    told("No such file");
+    assert_eq!(names(dir.path()), ["record.json"]);
+}
+
+#[test]
+fn a_disk_that_fills_up_during_a_replay_fails_by_name_and_stays_clean() {
+    if !traced() {
+        return;
+    }
+    let Some(small) = Mount::tmpfs("size=24m") else { return };
+    let dir = directory();
+    let log = format!("of={}", text(&small.path().join("log")));
+    let program = ["dd", "if=/dev/zero", &log, "bs=64", "count=250000", "status=none"];
+    let record = watched(dir.path(), &[], &program);
+    std::fs::remove_file(small.path().join("log")).unwrap();
+    let room = rustix::fs::statvfs(small.path()).unwrap();
+    let filler = vec![7u8; (room.f_bavail * room.f_frsize) as usize - (16 << 10)];
+    std::fs::write(small.path().join("full"), filler).unwrap();
+    let ran = iowhy_alone(&["prove", text(&record)]);
+    assert_eq!(ran.code(), 1, "{ran:?}");
+    let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("No space left on device") && said.contains("scratch file"), "{ran:?}");
+    assert_eq!(names(small.path()), ["full"]);
+}
