@@ -37,7 +37,7 @@ pub fn look(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<Residency, 
         return Ok(Residency { pages: 0, resident: 0, dirty, recently_evicted, source: "cachestat" });
     }
     let (start, length) = aligned(offset, end - offset, page_bytes());
-    if rustix::fs::fstatfs(file).is_ok_and(|fs| magic(&fs) == ZFS) {
+    if file_system(file).is_some_and(|fs| magic(&fs) == ZFS) {
         return Err("ZFS keeps file data in a cache of its own (ARC) that cannot be looked into".into());
     }
     // cachestat looks at the overlay's own inode, which never holds a page: it called a file cold that was wholly
@@ -64,12 +64,21 @@ pub fn look(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<Residency, 
 
 /// Whether the file system keeps its files in memory only, so that nothing can be evicted.
 pub(super) fn only_in_memory(file: BorrowedFd<'_>) -> bool {
-    rustix::fs::fstatfs(file).is_ok_and(|fs| matches!(magic(&fs), TMPFS | RAMFS | HUGETLBFS))
+    file_system(file).is_some_and(|fs| matches!(magic(&fs), TMPFS | RAMFS | HUGETLBFS))
 }
 
 /// Whether the file lies on an overlay, whose lower file systems do the caching.
 pub(super) fn on_overlay(file: BorrowedFd<'_>) -> bool {
-    rustix::fs::fstatfs(file).is_ok_and(|fs| magic(&fs) == OVERLAY)
+    file_system(file).is_some_and(|fs| magic(&fs) == OVERLAY)
+}
+
+/// The file system that holds the bytes. A device's node lies in one too (mostly in memory), but its bytes do not.
+fn file_system(file: BorrowedFd<'_>) -> Option<StatFs> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(file).ok()?.st_mode);
+    if matches!(kind, FileType::BlockDevice | FileType::CharacterDevice) {
+        return None;
+    }
+    rustix::fs::fstatfs(file).ok()
 }
 
 /// The path of a descriptor, for messages.
@@ -201,6 +210,9 @@ mod tests {
     use std::fs::File;
     use std::os::fd::AsFd;
     use std::os::unix::fs::FileExt;
+    use std::path::{Path, PathBuf};
+
+    use rustix::fs::{Mode, OFlags};
 
     use super::*;
 
@@ -223,6 +235,19 @@ mod tests {
             Ok(seen) => assert_eq!(seen.cache, fallback.resident),
             Err(errno) => eprintln!("skipped: no cachestat here ({errno})"),
         }
+    }
+
+    /// `/dev` is in memory, and was taken for the place of a disk's bytes: nothing was ever evicted of one.
+    #[test]
+    fn the_bytes_of_a_block_device_are_not_where_its_node_is() {
+        let names = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+        let nodes = names.map(|entry| Path::new("/dev").join(entry.file_name()));
+        // A handle needs no rights on the device.
+        let open = |path: PathBuf| rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok();
+        let Some(device) = nodes.filter_map(open).next() else {
+            return eprintln!("skipped: no block device has a node here");
+        };
+        assert!(!only_in_memory(device.as_fd()) && !on_overlay(device.as_fd()));
     }
 
     #[test]

@@ -60,6 +60,9 @@ enum Place {
     Path {
         path: PathBuf,
         permit: Option<Permit>,
+        /// A block device stays open: with its last close the kernel drops what its page cache holds, and a warm slice
+        /// would find nothing.
+        _held: Option<OwnedFd>,
     },
     /// Scratch files and memfds: no name, reopened through `/proc/self/fd`. The directory is the scratch file's.
     Descriptor {

@@ -130,9 +130,10 @@ fn existing(path: &Path, kind: TargetKind, needs: &Needs) -> Result<Target, Prob
         false => None,
     };
     let facts = inspect::facts(kind, path.display().to_string(), file.as_fd(), &status, size_bytes);
+    let held = (kind == TargetKind::BlockDevice).then_some(file);
     Ok(Target {
         facts,
-        place: Place::Path { path: path.to_owned(), permit },
+        place: Place::Path { path: path.to_owned(), permit, _held: held },
         status: Some(status),
         under: OnceLock::new(),
     })
@@ -151,7 +152,7 @@ fn char_device(path: &Path, number: u64, needs: &Needs) -> Result<Target, Proble
     let facts = inspect::facts(TargetKind::CharDevice, name, file.as_fd(), &status, needs.scratch_bytes);
     Ok(Target {
         facts,
-        place: Place::Path { path: path.to_owned(), permit: None },
+        place: Place::Path { path: path.to_owned(), permit: None, _held: None },
         status: Some(status),
         under: OnceLock::new(),
     })
