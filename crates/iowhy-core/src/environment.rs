@@ -119,6 +119,9 @@ pub struct TargetFacts {
     pub extents: Option<u64>,
     /// Whether the bytes live in memory only (tmpfs, ramfs, memfd).
     pub memory_backed: bool,
+    /// Who serves the bytes where no block device of this machine does: a program (FUSE), another machine (NFS).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_by: Option<String>,
     /// Whether O_DIRECT can be opened on it.
     pub direct_supported: Option<bool>,
     /// Alignment that direct requests need.

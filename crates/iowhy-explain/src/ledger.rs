@@ -11,7 +11,8 @@
 //! The rules of waiting, in order:
 //! 1. `cpu-queue`: the scheduler's own count of time runnable without a CPU, exactly.
 //! 2. `device`: as far as the block layer's request times reach, and not at all for bytes that live in memory.
-//!    Without counters: all of it for cold and direct reads, with a note; none for warm reads and for writes. At depth
+//!    Without counters: all of it for cold and direct reads, with a note; none for warm reads and for writes; and where
+//!    a program or another machine serves the bytes, what would be the device's is `elsewhere`. At depth
 //!    `d` the thread's time per request is about `1 / d` of a request's latency, and the block layer's time per
 //!    request is the whole latency, counted once for each request under way. So it reaches further than the wait, and
 //!    the wait is the bound: a thread that waits in a ring waits while at least one of its requests is under way.
@@ -205,7 +206,18 @@ impl Booking<'_> {
         if self.context.facts.is_some_and(|f| f.memory_backed || f.kind == TargetKind::CharDevice) {
             return;
         }
-        let device = match device_request_ns(sample) {
+        let counted = device_request_ns(sample);
+        let served_by = self.context.facts.and_then(|f| f.served_by.as_deref());
+        if let (None, Some(server)) = (counted, served_by) {
+            if device_expected(w) {
+                self.notes.push(format!(
+                    "elsewhere: {server} serves the bytes; all waiting is taken to be for it, and none for a device"
+                ));
+                self.layers.add(Layer::Elsewhere, 0.0, left);
+            }
+            return;
+        }
+        let device = match counted {
             Some(under_way) => under_way.min(left),
             None if device_expected(w) && left > 0.0 => {
                 self.notes.push(

@@ -171,6 +171,13 @@ fn device_time_is_booked_only_as_far_as_the_counters_cover_it() {
     let tmpfs = TargetFacts { memory_backed: true, ..facts(1 << 30) };
     let memory = ledger(&direct(None), &context(&model, Some(&tmpfs))).unwrap();
     assert_eq!(memory.layers.get(Layer::Device).wait_ns, 0.0);
+    let fuse = TargetFacts { served_by: Some("a program".into()), ..facts(1 << 30) };
+    let served = ledger(&direct(None), &context(&model, Some(&fuse))).unwrap();
+    assert_eq!(served.layers.get(Layer::Device).wait_ns, 0.0, "no device is claimed where there is none");
+    assert!((served.layers.get(Layer::Elsewhere).wait_ns - 100_000.0).abs() < 1e-3, "{served:?}");
+    assert!(served.notes.iter().any(|n| n.contains("a program serves the bytes")), "{:?}", served.notes);
+    let counted = ledger(&direct(Some(60_000.0)), &context(&model, Some(&fuse))).unwrap();
+    assert_eq!(counted.layers, covered.layers, "what a device counted is its own");
 }
 
 fn write(method: Method, state: CacheState, threads: usize) -> Rounds {

@@ -36,6 +36,8 @@ pub(crate) struct Status {
     pub(crate) mount_id: Option<u64>,
     /// Whether its file system keeps the bytes in memory only.
     pub(crate) memory_backed: bool,
+    /// Who serves the bytes where no block device of this machine does.
+    pub(crate) served_by: Option<&'static str>,
     /// Alignment of direct requests by statx (Linux 6.1); 0 when the file system says that there are none.
     pub(crate) direct_alignment_bytes: Option<u64>,
 }
@@ -44,7 +46,7 @@ impl Status {
     /// Asks about an open file.
     pub(crate) fn of(file: BorrowedFd<'_>) -> Result<Status, Errno> {
         let mut status = Status::from_stat(&rustix::fs::fstat(file)?);
-        status.memory_backed = status.holds_files() && on_memory(file);
+        status.add_file_system(file);
         status.add_statx(file, Path::new(""), AtFlags::EMPTY_PATH);
         Ok(status)
     }
@@ -53,7 +55,7 @@ impl Status {
     pub(crate) fn of_path(path: &Path) -> Option<Status> {
         let mut status = Status::from_stat(&rustix::fs::stat(path).ok()?);
         let handle = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-        status.memory_backed = status.holds_files() && on_memory(handle.as_fd());
+        status.add_file_system(handle.as_fd());
         status.add_statx(CWD, path, AtFlags::empty());
         Some(status)
     }
@@ -83,6 +85,14 @@ impl Status {
         }
     }
 
+    /// Adds where its file system keeps the bytes.
+    fn add_file_system(&mut self, file: BorrowedFd<'_>) {
+        if self.holds_files() {
+            self.memory_backed = on_memory(file);
+            self.served_by = magic(file).and_then(|magic| served_by(magic, self.device.0));
+        }
+    }
+
     /// Adds what only newer kernels tell.
     fn add_statx(&mut self, at: BorrowedFd<'_>, path: &Path, flags: AtFlags) {
         let wanted = StatxFlags::MNT_ID | StatxFlags::DIOALIGN;
@@ -99,12 +109,42 @@ impl Status {
 pub(super) fn on_memory(file: BorrowedFd<'_>) -> bool {
     // Magic numbers of linux/magic.h.
     const MEMORY: [u64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
-    rustix::fs::fstatfs(file).is_ok_and(|s| MEMORY.contains(&(s.f_type as u64 & 0xffff_ffff)))
+    magic(file).is_some_and(|magic| MEMORY.contains(&magic))
+}
+
+/// The number of a kind of file system, of linux/magic.h.
+fn magic(file: BorrowedFd<'_>) -> Option<u64> {
+    rustix::fs::fstatfs(file).ok().map(|s| s.f_type as u64 & 0xffff_ffff)
+}
+
+/// Who serves the bytes of a file system of this number whose device has this major number. One that stands on a block
+/// device has another number than 0, also where a program serves it (`fuseblk`).
+fn served_by(magic: u64, major: u32) -> Option<&'static str> {
+    match magic {
+        _ if major != 0 => None,
+        0x6573_5546 => Some("a program in user space (FUSE)"),
+        0x6969 => Some("another machine (NFS)"),
+        0xfe53_4d42 | 0xff53_4d42 => Some("another machine (SMB)"),
+        0x0102_1997 => Some("the host machine or another one (9p)"),
+        0x00c3_6400 => Some("other machines (Ceph)"),
+        0x5346_414f => Some("another machine (AFS)"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_serves_the_bytes_where_no_device_does() {
+        assert!(served_by(0x6573_5546, 0).is_some_and(|by| by.contains("FUSE")));
+        assert_eq!(served_by(0x6573_5546, 8), None, "fuseblk stands on a disk");
+        assert_eq!(served_by(0xef53, 0), None);
+        let folder = tempfile::tempdir().unwrap();
+        let found = Status::of_path(folder.path()).unwrap();
+        assert!(found.served_by.is_none() || found.device.0 == 0);
+    }
 
     #[test]
     fn path_and_descriptor_agree_and_devices_are_known_by_number() {

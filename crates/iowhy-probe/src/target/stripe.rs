@@ -269,6 +269,7 @@ fn facts(
         encoded_bytes: sum(|facts| facts.encoded_bytes),
         extents: sum(|facts| facts.extents),
         memory_backed: members.iter().all(|member| member.facts.memory_backed),
+        served_by: members.iter().find_map(|member| member.facts.served_by.clone()),
         direct_supported: direct,
         direct_alignment_bytes: alignment,
         cache_visible: members.iter().all(|member| member.facts.cache_visible),
