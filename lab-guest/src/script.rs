@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::tcmu::Handler;
-use crate::{dm, fixture, image, md, run, sys, truth};
+use crate::{dm, fixture, image, loop_device, md, run, sys, truth};
 
 /// The machine while its script is followed.
 #[derive(Default)]
@@ -71,6 +71,7 @@ fn plain(words: &[&str]) -> Result<(), String> {
         }
         ["image", from, device] => image::unpack(from, device),
         ["fill", path, bytes] => image::fill(path, number(bytes)?),
+        ["loop", number, file] => loop_device::make(number, file),
         ["dm", name, table @ ..] => dm::create(name, &owned(table)),
         ["dm-reload", name, table @ ..] => dm::reload(name, &owned(table)),
         ["md-raid0", index, chunk_bytes, members @ ..] => {

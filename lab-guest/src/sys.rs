@@ -36,6 +36,65 @@ pub(crate) const fn iowr(kind: u8, number: u8, bytes: usize) -> u64 {
     3 << 30 | (bytes as u64) << 16 | (kind as u64) << 8 | number as u64
 }
 
+/// Reads at a place, without what a C library adds: musl's `pread` can be cancelled, which costs as much as a small call.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn pread(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()> {
+    let place = buffer.as_mut_ptr();
+    // SAFETY: the kernel writes at most `buffer.len()` bytes to a buffer that lives for the call.
+    let got = unsafe { bare(libc::SYS_pread64, file.as_raw_fd(), place as usize, buffer.len(), at as usize) };
+    failure(got)
+}
+
+/// `fcntl(F_GETFD)`: the call on a descriptor that does least.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn descriptor_flags(file: &File) -> io::Result<()> {
+    // SAFETY: takes numbers and changes nothing.
+    failure(unsafe { bare(libc::SYS_fcntl, file.as_raw_fd(), libc::F_GETFD as usize, 0, 0) })
+}
+
+fn failure(got: isize) -> io::Result<()> {
+    if got < 0 { Err(io::Error::from_raw_os_error(-got as i32)) } else { Ok(()) }
+}
+
+/// A system call and nothing around it.
+///
+/// # Safety
+/// What the call itself demands of its arguments.
+#[cfg(target_arch = "x86_64")]
+unsafe fn bare(number: libc::c_long, descriptor: i32, second: usize, third: usize, fourth: usize) -> isize {
+    let result: isize;
+    // SAFETY: the kernel changes the result, rcx and r11, and the memory that the caller answers for.
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") descriptor as isize,
+            in("rsi") second,
+            in("rdx") third,
+            in("r10") fourth,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack)
+        );
+    }
+    result
+}
+
+/// A system call through the C library, where nobody boots guests.
+///
+/// # Safety
+/// What the call itself demands of its arguments.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn bare(number: libc::c_long, descriptor: i32, second: usize, third: usize, fourth: usize) -> isize {
+    // SAFETY: the caller's.
+    let result = unsafe { libc::syscall(number, descriptor, second, third, fourth) } as isize;
+    if result < 0 { -(io::Error::last_os_error().raw_os_error().unwrap_or(1) as isize) } else { result }
+}
+
 /// Loads a kernel module.
 ///
 /// # Errors

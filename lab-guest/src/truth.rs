@@ -1,20 +1,21 @@
-//! What things cost, by loops that have nothing in common with iowhy: what its figures are held against.
+//! What things cost, by loops that have nothing in common with iowhy: what its figures are held against. Access times are
+//! left alone and calls are bare, as iowhy's are: both would cost a tenth of the smallest ones.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::time::Instant;
 
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
 use crate::script::number;
+use crate::sys;
 
 /// Batches; the median of their means is the answer.
 const BATCHES: usize = 5;
 
-/// Measures; the kinds are `pread PATH BLOCK N`, `direct PATH BLOCK N`, and `end PATH BLOCK N` for reads
-/// at the end of the file, which find nothing.
+/// Measures; the kinds are `pread PATH BLOCK N`, `direct PATH BLOCK N`, `end PATH BLOCK N` for reads at the end of the
+/// file, which find nothing, and `getfd PATH N` for the call on a descriptor that does least.
 ///
 /// # Errors
 /// In words.
@@ -23,6 +24,7 @@ pub(crate) fn measure(label: &str, kind: &str, words: &[&str]) -> Result<Value, 
         ("pread", [path, block, n]) => {
             reads(path, number(block)? as usize, number(n)?, OFlags::empty(), false)
         }
+        ("getfd", [path, n]) => getfd(path, number(n)?),
         ("end", [path, block, n]) => reads(path, number(block)? as usize, number(n)?, OFlags::empty(), true),
         ("direct", [path, block, n]) => {
             reads(path, number(block)? as usize, number(n)?, OFlags::DIRECT, false)
@@ -67,10 +69,16 @@ fn batches(n: u64, mut one: impl FnMut(u64) -> io::Result<()>) -> io::Result<Vec
     Ok(means)
 }
 
+/// Asks for the flags of a descriptor.
+fn getfd(path: &str, n: u64) -> io::Result<Vec<f64>> {
+    let file = File::open(path)?;
+    batches(n, |_| sys::descriptor_flags(&file))
+}
+
 /// Reads one block after the other, round and round; or always at the end of the file.
 fn reads(path: &str, block: usize, n: u64, flags: OFlags, at_the_end: bool) -> io::Result<Vec<f64>> {
     const ALIGNMENT: usize = 4096;
-    let file: File = rustix::fs::open(path, OFlags::RDONLY | flags, Mode::empty())?.into();
+    let file: File = rustix::fs::open(path, OFlags::RDONLY | OFlags::NOATIME | flags, Mode::empty())?.into();
     let mut memory = vec![1u8; block + ALIGNMENT];
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))?;
@@ -78,11 +86,7 @@ fn reads(path: &str, block: usize, n: u64, flags: OFlags, at_the_end: bool) -> i
     let buffer = &mut memory[start..start + block];
     batches(n, |index| {
         let at = if at_the_end { size } else { (index % blocks) * block as u64 };
-        // SAFETY: the buffer is `block` bytes long and lives for the call.
-        let got = unsafe {
-            libc::pread(file.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), at as libc::off_t)
-        };
-        if got < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        sys::pread(&file, buffer, at)
     })
 }
 
@@ -98,6 +102,7 @@ mod tests {
         let truth = measure("p", "pread", &[&file.path().to_string_lossy(), "4096", "10"]).unwrap();
         let of = |key: &str| truth[key].as_f64().unwrap();
         assert!(of("low_ns") > 0.0 && of("low_ns") <= of("ns") && of("ns") <= of("high_ns"), "{truth}");
+        assert!(measure("g", "getfd", &[&file.path().to_string_lossy(), "10"]).is_ok());
         assert!(measure("p", "pread", &["/no/such/file", "4096", "10"]).is_err());
         assert!(measure("p", "sing", &[]).is_err());
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::initramfs::Making;
-use super::machine::Time;
+use super::machine::{Throttled, Time};
 
 /// A plan.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub(super) struct Boot {
     pub(super) cpu: &'static str,
     /// Memory.
     pub(super) memory_mib: u32,
+    /// Disks of the emulator's.
+    pub(super) disks: Vec<Throttled>,
     /// CPU time of the host after which it is ended.
     pub(super) limit: Duration,
     /// Modules to load, with their parameters; what they need comes by itself.
@@ -34,6 +36,7 @@ impl Boot {
             time,
             cpu: "",
             memory_mib: 768,
+            disks: Vec::new(),
             limit: Duration::from_secs(240),
             modules: Vec::new(),
             images: Vec::new(),
@@ -105,6 +108,11 @@ pub(super) fn ext4(bytes: u64) -> Making {
         "4096",
     ];
     Making { command, bytes }
+}
+
+/// XFS, which is never smaller than 300 MB; only its full parts travel, and a disk that is memory holds no others.
+pub(super) fn xfs() -> Making {
+    Making { command: vec!["mkfs.xfs", "-q", "-f"], bytes: 320 << 20 }
 }
 
 /// Minix, version 3.

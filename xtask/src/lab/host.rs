@@ -1,9 +1,11 @@
 //! The part of the lab that needs no guest but root: loop devices with direct I/O, disks throttled by the kernel, btrfs over
-//! two of them, a compressed disk in memory, the trap of tmpfs. Real timings of real paths, so only what holds on a busy
+//! two of them, a compressed disk in memory, the trap of tmpfs, a file that a program serves. Real timings of real paths, so only what holds on a busy
 //! machine is checked: a throttle is never exceeded, and two throttled disks are not one.
 //!
 //! Invariant: whatever is made here is taken away again when its value is dropped, also after a failure: loop devices,
 //! mounts, control groups, the compressed disk, files. What is missing is said and left out.
+
+mod fuse;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -35,6 +37,7 @@ pub(super) fn checks(iowhy: &Path, folder: &Path, checks: &mut Checks) {
         ("throttled disks", throttled),
         ("compressed disk", compressed),
         ("tmpfs", memory),
+        ("FUSE", served),
     ] {
         if let Err(why) = part(iowhy, folder, checks) {
             println!("-- host: {name}: skipped: {why}");
@@ -133,6 +136,37 @@ fn memory(iowhy: &Path, folder: &Path, checks: &mut Checks) -> Result<(), String
     checks.holds("tmpfs: no device figure", caught, format!("exit code {:?}, {verdict}", run.exit));
     let left = std::fs::read_dir(&mount.at).into_iter().flatten().count();
     checks.holds("tmpfs: nothing left", left == 0, format!("{left} files"));
+    Ok(())
+}
+
+/// A file that a program serves: told as such, and no device is claimed for it.
+fn served(iowhy: &Path, folder: &Path, checks: &mut Checks) -> Result<(), String> {
+    let mount = fuse::Served::mount(&folder.join("fuse"))?;
+    let words =
+        ["bench", &mount.file(), "--layers", "--state", "cold,warm", "--bs", "4k,64k", "--size", "4m"];
+    let run = Run::of(iowhy, &words, None)?;
+    checks.holds("FUSE: ends well", run.exit == Some(0), run.said());
+    let environment = &run.record["environment"];
+    let kind = environment["file_system"].as_str().unwrap_or("missing");
+    checks.holds("FUSE: is told", kind.starts_with("fuse"), kind);
+    let none =
+        environment["device"].is_null() && environment["devices"].as_array().is_some_and(Vec::is_empty);
+    let said = format!("{} {}", environment["device"], environment["devices"]);
+    checks.holds("FUSE: no device is named", none, said);
+    let cells = run.record["cells"].as_array().map_or(&[][..], Vec::as_slice);
+    let claims = cells.iter().filter(|cell| {
+        let layers = cell["layers"].as_array().map_or(&[][..], Vec::as_slice);
+        let device = layers.iter().filter(|layer| layer["id"] == "device");
+        let time: f64 = device.filter_map(|l| Some(l["busy_ns"].as_f64()? + l["wait_ns"].as_f64()?)).sum();
+        time != 0.0 || !cell["device_bytes"].is_null()
+    });
+    let claims = claims.count();
+    let said = format!("{claims} of {} cells claim one", cells.len());
+    checks.holds("FUSE: no time and no bytes of a device", claims == 0 && cells.len() == 4, said);
+    let at = mount.at.display().to_string();
+    drop(mount);
+    let table = std::fs::read_to_string("/proc/self/mountinfo").map_err(|e| e.to_string())?;
+    checks.holds("FUSE: unmounted", !table.contains(&at), String::new());
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The first file system of a guest: programs, modules, file system images, the script. May not enter: what the script
 //! does.
 
+use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -8,12 +9,14 @@ use std::time::Duration;
 use super::boot::Boot;
 use super::cpio::Archive;
 use super::modules::Modules;
-use super::{lean_elf, tool};
+use super::{lean_elf, packages, tool};
 
 const FOLDERS: [&str; 9] = ["dev", "proc", "sys", "tmp", "mnt", "bin", "m", "images", "root"];
 const MAKING_LIMIT: Duration = Duration::from_secs(30);
 /// Grain at which an image's empty parts are found.
 const GRAIN: usize = 4096;
+/// An image is read so much at a time: whole grains.
+const PIECE: usize = 256 * GRAIN;
 
 /// The programs that go into every guest, made small.
 pub(super) struct Programs {
@@ -36,11 +39,16 @@ impl Programs {
     }
 }
 
-/// Builds the archive.
+/// Builds the archive; `tools` is where those that make file systems were unpacked, if they were.
 ///
 /// # Errors
 /// In words: a module or a tool that is not there.
-pub(super) fn build(boot: &Boot, programs: &Programs, modules: &Modules) -> Result<Vec<u8>, String> {
+pub(super) fn build(
+    boot: &Boot,
+    programs: &Programs,
+    modules: &Modules,
+    tools: Option<&Path>,
+) -> Result<Vec<u8>, String> {
     let mut archive = Archive::default();
     FOLDERS.iter().for_each(|name| archive.folder(name));
     archive.character_device("dev/console", 5, 1);
@@ -58,7 +66,7 @@ pub(super) fn build(boot: &Boot, programs: &Programs, modules: &Modules) -> Resu
         steps.push(vec!["insmod".to_owned(), format!("/{place}"), parameters.to_owned()]);
     }
     for (name, making) in &boot.images {
-        archive.file(&format!("images/{name}"), 0o644, &image(making)?);
+        archive.file(&format!("images/{name}"), 0o644, &image(making, tools)?);
     }
     steps.extend(boot.steps.iter().cloned());
     let script = serde_json::to_vec(&steps).map_err(|e| e.to_string())?;
@@ -76,29 +84,45 @@ pub(super) struct Making {
 }
 
 /// The full parts of a new file system: an offset (8 bytes), a length (4 bytes) and the bytes of each.
-fn image(making: &Making) -> Result<Vec<u8>, String> {
+fn image(making: &Making, tools: Option<&Path>) -> Result<Vec<u8>, String> {
     let file = tempfile::NamedTempFile::with_prefix("iowhy-lab-")
         .map_err(|e| format!("cannot make a temporary file: {e}"))?;
     file.as_file().set_len(making.bytes).map_err(|e| format!("cannot size a temporary file: {e}"))?;
     let [program, options @ ..] = making.command.as_slice() else { return Err("no tool".to_owned()) };
-    let mut command = Command::new(program);
+    let unpacked =
+        tools.into_iter().flat_map(|root| ["usr/sbin", "sbin"].map(|at| root.join(at).join(program)));
+    let unpacked = unpacked.filter(|path| path.is_file()).zip(tools).next();
+    let mut command = Command::new(unpacked.as_ref().map_or(Path::new(program), |(path, _)| path));
+    if let Some((_, root)) = &unpacked {
+        command.env("LD_LIBRARY_PATH", packages::libraries(root));
+    }
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{path}:/usr/sbin:/sbin")).args(options).arg(file.path());
     tool::output(&mut command, MAKING_LIMIT)?;
-    let whole = std::fs::read(file.path()).map_err(|e| format!("cannot read the image: {e}"))?;
-    Ok(full_parts(&whole))
+    let whole = std::fs::File::open(file.path()).map_err(|e| format!("cannot open the image: {e}"))?;
+    full_parts(&whole).map_err(|e| format!("cannot read the image: {e}"))
 }
 
-fn full_parts(whole: &[u8]) -> Vec<u8> {
+fn full_parts(mut whole: impl Read) -> std::io::Result<Vec<u8>> {
     let mut parts = Vec::new();
-    for (index, grain) in whole.chunks(GRAIN).enumerate() {
-        if grain.iter().any(|byte| *byte != 0) {
-            parts.extend_from_slice(&((index * GRAIN) as u64).to_le_bytes());
-            parts.extend_from_slice(&(grain.len() as u32).to_le_bytes());
-            parts.extend_from_slice(grain);
+    let mut at = 0;
+    // A piece at a time: an image of XFS is 320 MB of nearly nothing.
+    let mut piece = Vec::with_capacity(PIECE);
+    loop {
+        piece.clear();
+        whole.by_ref().take(PIECE as u64).read_to_end(&mut piece)?;
+        if piece.is_empty() {
+            return Ok(parts);
+        }
+        for grain in piece.chunks(GRAIN) {
+            if grain.iter().any(|byte| *byte != 0) {
+                parts.extend_from_slice(&(at as u64).to_le_bytes());
+                parts.extend_from_slice(&(grain.len() as u32).to_le_bytes());
+                parts.extend_from_slice(grain);
+            }
+            at += grain.len();
         }
     }
-    parts
 }
 
 #[cfg(test)]
@@ -107,13 +131,14 @@ mod tests {
 
     #[test]
     fn only_full_parts_travel() {
-        let mut whole = vec![0; 10 * GRAIN + 7];
+        let mut whole = vec![0; PIECE + 10 * GRAIN + 7];
         whole[3 * GRAIN + 1] = 1;
-        whole[10 * GRAIN] = 2;
-        let parts = full_parts(&whole);
+        whole[PIECE + 10 * GRAIN] = 2;
+        let parts = full_parts(whole.as_slice()).unwrap();
         assert_eq!(parts.len(), 12 + GRAIN + 12 + 7);
         assert_eq!(parts[..8], (3 * GRAIN as u64).to_le_bytes());
         assert_eq!(parts[12 + GRAIN + 12], 2);
-        assert!(full_parts(&[0; 100]).is_empty());
+        assert_eq!(parts[12 + GRAIN..12 + GRAIN + 8], ((PIECE + 10 * GRAIN) as u64).to_le_bytes());
+        assert!(full_parts([0; 100].as_slice()).unwrap().is_empty());
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::packages::Packages;
+use super::packages::{self, Packages};
 use super::tool;
 
 /// What time is in a guest.
@@ -19,6 +19,9 @@ use super::tool;
 pub(super) enum Time {
     /// One CPU; every instruction takes 4 ns.
     Counted,
+    /// One CPU; every instruction takes 1 ns. The timer's interrupt comes after four times as many instructions, so that
+    /// it takes a fourth of the share; starting takes twice as long.
+    Fine,
     /// Two CPUs in the host's time.
     Real,
 }
@@ -36,10 +39,37 @@ pub(super) struct Machine<'a> {
     pub(super) cpu: &'a str,
     /// Memory.
     pub(super) memory_mib: u32,
+    /// Disks of the emulator's.
+    pub(super) disks: &'a [Throttled],
     /// CPU time of the host after which it is ended.
     pub(super) limit: Duration,
     /// A folder of its own for what it writes.
     pub(super) folder: &'a Path,
+}
+
+/// A disk of the emulator's, for guests in the host's time: virtual time would leap while the host waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Throttled {
+    /// What it is called, as its serial number too.
+    pub(super) name: &'static str,
+    /// Its size. It reads as zeros, and no file of the host stands behind it.
+    pub(super) bytes: u64,
+    /// What may be read of it in a second, after the tenth of that which the emulator lets pass at once.
+    pub(super) bytes_per_second: u64,
+}
+
+impl Throttled {
+    fn attach(&self, command: &mut Command) {
+        let (name, bytes, rate) = (self.name, self.bytes, self.bytes_per_second);
+        command
+            .arg("-drive")
+            .arg(format!(
+                "if=none,id={name},format=raw,file.driver=null-co,file.size={bytes},file.read-zeroes=on,\
+                 throttling.bps-read={rate}"
+            ))
+            .arg("-device")
+            .arg(format!("virtio-blk-pci,drive={name},serial={name}"));
+    }
 }
 
 /// What came of it.
@@ -51,6 +81,8 @@ pub(super) struct Told {
     pub(super) failure: Option<String>,
     /// Host time it took.
     pub(super) took: Duration,
+    /// CPU time of the host that it took: what says more on a busy one.
+    pub(super) cpu: Duration,
 }
 
 /// Settings under which nothing in the guest depends on chance: no address randomisation, no random numbers from the
@@ -62,7 +94,7 @@ impl Machine<'_> {
     pub(super) fn run(&self, packages: &Packages) -> Told {
         let begun = Instant::now();
         let mut told = match self.start_and_wait(packages) {
-            Ok(()) => read(&self.answers()),
+            Ok(cpu) => Told { cpu, ..read(&self.answers()) },
             Err(why) => Told { failure: Some(why), ..read(&self.answers()) },
         };
         if let Some(why) = &mut told.failure
@@ -90,7 +122,7 @@ impl Machine<'_> {
         text.lines().rev().map(printable).find(|line| !line.trim().is_empty())
     }
 
-    fn start_and_wait(&self, packages: &Packages) -> Result<(), String> {
+    fn start_and_wait(&self, packages: &Packages) -> Result<Duration, String> {
         let mut command = emulator(packages);
         command
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-M", "q35"])
@@ -107,9 +139,11 @@ impl Machine<'_> {
             .args(["-device", "isa-debugcon,iobase=0xe9,chardev=lab"]);
         let mut words = "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable".to_owned();
         match self.time {
-            Time::Counted => {
+            Time::Counted | Time::Fine => {
+                let shift = if self.time == Time::Fine { 0 } else { 2 };
                 command
-                    .args(["-accel", "tcg", "-smp", "1", "-icount", "shift=2,sleep=off", "-seed", "42"])
+                    .args(["-accel", "tcg", "-smp", "1", "-seed", "42", "-icount"])
+                    .arg(format!("shift={shift},sleep=off"))
                     .args(["-rtc", "base=2026-01-01T00:00:00,clock=vm"])
                     .arg("-cpu")
                     .arg(format!("max,-rdrand,-rdseed{}", self.cpu));
@@ -121,6 +155,9 @@ impl Machine<'_> {
                     .arg(format!("max{}", self.cpu));
             }
         }
+        for disk in self.disks {
+            disk.attach(&mut command);
+        }
         let log = std::fs::File::create(self.folder.join("emulator.log"))
             .map_err(|e| format!("cannot write in {}: {e}", self.folder.display()))?;
         let mut child = command
@@ -131,9 +168,9 @@ impl Machine<'_> {
             .stderr(log)
             .spawn()
             .map_err(|e| format!("cannot run the emulator: {e}"))?;
-        let status = tool::wait_while_working(&mut child, self.limit, "the guest")?;
+        let (status, cpu) = tool::wait_while_working(&mut child, self.limit, "the guest")?;
         if status.success() {
-            return Ok(());
+            return Ok(cpu);
         }
         let said = std::fs::read_to_string(self.folder.join("emulator.log")).unwrap_or_default();
         Err(format!("the emulator ended with {status}: {}", said.lines().last().unwrap_or("it said nothing")))
@@ -144,10 +181,8 @@ impl Machine<'_> {
 pub(super) fn emulator(packages: &Packages) -> Command {
     let Some(root) = &packages.emulator else { return Command::new("qemu-system-x86_64") };
     let mut command = Command::new(root.join("usr/bin/qemu-system-x86_64"));
-    let libraries = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|at| root.join(at));
-    // Paths of ours hold no colon: they are made of package names and the folder of the build.
     command
-        .env("LD_LIBRARY_PATH", std::env::join_paths(libraries).unwrap_or_default())
+        .env("LD_LIBRARY_PATH", packages::libraries(root))
         .env("QEMU_MODULE_DIR", root.join("usr/lib/x86_64-linux-gnu/qemu"));
     for at in ["usr/share/qemu", "usr/share/seabios"] {
         command.arg("-L").arg(root.join(at));

@@ -197,7 +197,8 @@ impl Lab<'_> {
                             ..Told::default()
                         });
                         let how = if told.failure.is_none() { "done" } else { "failed" };
-                        println!("-- {}: {how} in {:.0} s", boot.name, told.took.as_secs_f64());
+                        let [took, cpu] = [told.took, told.cpu].map(|time| time.as_secs_f64());
+                        println!("-- {}: {how} in {took:.0} s, {cpu:.0} s of CPU", boot.name);
                         locked(&answers).add(boot.name, told);
                     }
                 });
@@ -212,7 +213,7 @@ impl Lab<'_> {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
         let initramfs = folder.join("initramfs.cpio");
-        let archive = initramfs::build(boot, self.programs, self.modules)?;
+        let archive = initramfs::build(boot, self.programs, self.modules, self.packages.tools.as_deref())?;
         std::fs::write(&initramfs, archive).map_err(|e| format!("cannot write the initramfs: {e}"))?;
         let machine = Machine {
             kernel: self.kernel,
@@ -220,6 +221,7 @@ impl Lab<'_> {
             time: boot.time,
             cpu: boot.cpu,
             memory_mib: boot.memory_mib,
+            disks: &boot.disks,
             limit: boot.limit,
             folder: &folder,
         };

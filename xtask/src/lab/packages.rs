@@ -16,6 +16,8 @@ use super::tool;
 const KERNEL: &str = "linux-image-amd64";
 /// The emulator.
 const EMULATOR: &str = "qemu-system-x86";
+/// Makes XFS, and the program of it that is looked for.
+const XFS_TOOLS: (&str, &str) = ("xfsprogs", "mkfs.xfs");
 /// Versions are asked for anew after this. They move with security updates; results must not depend on them.
 const FRESH: Duration = Duration::from_secs(7 * 24 * 3600);
 /// No answer within this many seconds means no network.
@@ -24,9 +26,9 @@ const LISTS_LIMIT: Duration = Duration::from_secs(90);
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(300);
 const UNPACK_LIMIT: Duration = Duration::from_secs(180);
 /// Changed whenever what is unpacked of the kernel package changes, so that an older cache is not taken for it.
-const RECIPE: &str = "2";
+const RECIPE: &str = "3";
 /// Folders of modules that fixtures may want; the rest of the kernel package is 350 MB that nobody loads.
-const MODULE_FOLDERS: [&str; 9] = [
+const MODULE_FOLDERS: [&str; 11] = [
     "block",
     "drivers/block",
     "drivers/md",
@@ -34,8 +36,10 @@ const MODULE_FOLDERS: [&str; 9] = [
     "drivers/target",
     "drivers/uio",
     "drivers/dax",
+    "drivers/virtio",
     "fs",
     "lib",
+    "mm",
 ];
 
 /// What guests are made of.
@@ -53,6 +57,9 @@ pub(super) struct Packages {
     pub(super) kernel: PathBuf,
     /// Folder in which the emulator and its libraries stand as they would in `/`; `None` where the machine has its own.
     pub(super) emulator: Option<PathBuf>,
+    /// The same of the tools that make file systems; `None` where the machine has them.
+    #[serde(default)]
+    pub(super) tools: Option<PathBuf>,
 }
 
 impl Packages {
@@ -92,7 +99,7 @@ impl Packages {
         let kept: Packages = serde_json::from_str(&text).ok()?;
         let there = kept.recipe == RECIPE
             && kept.kernel.is_dir()
-            && kept.emulator.as_ref().is_none_or(|folder| folder.is_dir());
+            && [&kept.emulator, &kept.tools].into_iter().flatten().all(|folder| folder.is_dir());
         there.then_some(kept)
     }
 
@@ -104,10 +111,13 @@ impl Packages {
             true => Vec::new(),
             false => apt.missing(EMULATOR)?,
         };
+        let (tools, program) = XFS_TOOLS;
+        let tools_names = if tool::have(program) { Vec::new() } else { apt.missing(tools)? };
         let debs = cache.join("debs");
         fresh_folder(&debs)?;
-        let mut wanted = emulator_names.clone();
-        wanted.push(kernel_name.clone());
+        let mut wanted = [emulator_names.clone(), tools_names.clone(), vec![kernel_name.clone()]].concat();
+        wanted.sort();
+        wanted.dedup();
         println!("-- downloading {} packages of Debian", wanted.len());
         apt.download(&debs, &wanted)?;
         let find = |name: &str| {
@@ -122,18 +132,20 @@ impl Packages {
         if !kernel.is_dir() {
             whole(&kernel, |folder| unpack_kernel(&kernel_deb, folder))?;
         }
-        let (emulator, emulator_version) = if emulator_names.is_empty() {
-            (None, "the machine's own".to_owned())
-        } else {
-            let version = stem(&find(EMULATOR)?).unwrap_or_else(|| EMULATOR.to_owned());
+        // Everything in one folder, as it would stand in `/`; `None` where the machine has it.
+        let root_of = |main: &str, names: &[String]| -> Result<(Option<PathBuf>, String), String> {
+            if names.is_empty() {
+                return Ok((None, "the machine's own".to_owned()));
+            }
+            let version = stem(&find(main)?).unwrap_or_else(|| main.to_owned());
             let root = cache.join(folder_name(&version));
             if !root.is_dir() {
-                whole(&root, |folder| {
-                    emulator_names.iter().try_for_each(|name| unpack(&find(name)?, folder))
-                })?;
+                whole(&root, |folder| names.iter().try_for_each(|name| unpack(&find(name)?, folder)))?;
             }
-            (Some(root), version)
+            Ok((Some(root), version))
         };
+        let (emulator, emulator_version) = root_of(EMULATOR, &emulator_names)?;
+        let (tools, _) = root_of(tools, &tools_names)?;
         // They are unpacked; 90 MB need not be kept twice.
         let _ = std::fs::remove_dir_all(&debs);
         let packages = Packages {
@@ -143,6 +155,7 @@ impl Packages {
             emulator_version,
             kernel,
             emulator,
+            tools,
         };
         let text = serde_json::to_string_pretty(&packages).map_err(|e| e.to_string())?;
         std::fs::write(cache.join(INDEX), text).map_err(|e| format!("cannot keep what was found: {e}"))?;
@@ -299,6 +312,13 @@ fn unpack_kernel(deb: &Path, folder: &Path) -> Result<(), String> {
     }
 }
 
+/// The folders of libraries in one that packages were unpacked into, for `LD_LIBRARY_PATH`.
+pub(super) fn libraries(root: &Path) -> std::ffi::OsString {
+    let folders = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|at| root.join(at));
+    // Paths of ours hold no colon: they are made of package names and the folder of the build.
+    std::env::join_paths(folders).unwrap_or_default()
+}
+
 /// The kernel as its package ships it.
 pub(super) fn boot_file(folder: &Path) -> Option<PathBuf> {
     files(&folder.join("boot")).into_iter().find(|path| stem(path).is_some_and(|s| s.starts_with("vmlinuz-")))
@@ -348,6 +368,7 @@ mod tests {
             emulator_version: "q".into(),
             kernel: home.path().join("kernel"),
             emulator: None,
+            tools: None,
         };
         std::fs::write(home.path().join(INDEX), serde_json::to_string(&packages).unwrap()).unwrap();
         assert_eq!(Packages::kept(home.path()), None);

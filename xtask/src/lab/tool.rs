@@ -68,20 +68,24 @@ pub(super) fn wait(child: &mut Child, limit: Duration, name: &str) -> Result<Exi
     }
 }
 
-/// Waits for a child that works; kills it when it has used this much CPU time, or has not ended after a long time by
+/// Waits for a child that works and tells its CPU time, as it was last seen; kills it when it has used this much CPU time, or has not ended after a long time by
 /// the wall clock. On a busy machine the wall clock alone would say little.
 ///
 /// # Errors
 /// In words, when it had to be killed or cannot be waited for.
-pub(super) fn wait_while_working(child: &mut Child, cpu: Duration, name: &str) -> Result<ExitStatus, String> {
+pub(super) fn wait_while_working(
+    child: &mut Child,
+    cpu: Duration,
+    name: &str,
+) -> Result<(ExitStatus, Duration), String> {
     const PATIENCE: u32 = 6;
     let begun = Instant::now();
+    let mut used = Duration::ZERO;
     loop {
+        used = used.max(cpu_time(child.id()));
         match child.try_wait() {
-            Ok(Some(status)) => return Ok(status),
-            Ok(None) if cpu_time(child.id()) < cpu && begun.elapsed() < cpu * PATIENCE => {
-                std::thread::sleep(LOOK);
-            }
+            Ok(Some(status)) => return Ok((status, used)),
+            Ok(None) if used < cpu && begun.elapsed() < cpu * PATIENCE => std::thread::sleep(LOOK),
             Ok(None) => {
                 // It may have ended just now; either way it is gone after this.
                 let _ = child.kill();

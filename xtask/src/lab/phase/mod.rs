@@ -1,14 +1,18 @@
 //! The phases of the lab: each a file with its boots and what must hold of their answers.
 
 mod copying;
+mod disks;
 mod failures;
+mod interleave;
 mod ladder;
 mod layers;
 mod read_ahead;
 mod scsi;
+mod stacked;
 mod stripe;
+mod targets;
 
-use super::answers::{Answer, Answers};
+use super::answers::{Answer, Answers, Cell, LAYERS};
 use super::boot::Boot;
 use super::check::Checks;
 
@@ -28,8 +32,12 @@ pub(super) const ALL: &[Phase] = &[
     copying::PHASE,
     ladder::PHASE,
     failures::PHASE,
+    targets::PHASE,
+    interleave::PHASE,
+    stacked::PHASE,
     scsi::PHASE,
     stripe::PHASE,
+    disks::PHASE,
     read_ahead::PHASE,
 ];
 
@@ -42,4 +50,26 @@ fn ended_well(checks: &mut Checks, name: &str, run: Answer<'_>) {
         None => "it was not run, or killed".to_owned(),
     };
     checks.holds(&format!("{name}: ends well"), run.exit() == Some(0), how);
+}
+
+/// Of two runs the second has `put_in` more in one layer, and nothing else changed.
+fn moved(
+    checks: &mut Checks,
+    name: &str,
+    (before, after): (Answer<'_>, Answer<'_>),
+    key: &str,
+    layer: &str,
+    (put_in, tolerance): (Option<f64>, f64),
+) {
+    let (a, b) = (before.cell(key), after.cell(key));
+    let difference = |of: &dyn Fn(Cell<'_>) -> Option<f64>| Some(of(b)? - of(a)?);
+    checks.near(&format!("{name}: in the time"), difference(&|cell| cell.time()), put_in, tolerance);
+    checks.near(&format!("{name}: in `{layer}`"), difference(&|cell| cell.layer(layer)), put_in, tolerance);
+    for other in LAYERS.iter().filter(|id| **id != layer) {
+        let moved = difference(&|cell| cell.layer(other));
+        if moved != Some(0.0) {
+            checks.small(&format!("{name}: not in `{other}`"), moved, put_in, tolerance);
+        }
+    }
+    checks.near(&format!("{name}: layers sum to the whole"), b.sum(), b.time(), 1e-6);
 }

@@ -1,6 +1,6 @@
 //! Read-ahead truth: a disk whose request takes 500 ms whatever its size, read in pieces of 4 KiB with read-ahead windows
 //! of 0, 128 and 1024 KiB. Against that the CPU's part is nothing, and a pass takes as many requests one after the other
-//! as the kernel's rules for windows give.
+//! as the kernel's rules for windows give. `iowhy sim` must say the same of such a disk.
 
 use super::{Phase, ended_well};
 use crate::lab::answers::Answers;
@@ -14,6 +14,26 @@ const TOLERANCE: f64 = 0.05;
 /// Windows, KiB, and the pages that are read: without read-ahead each takes a request of its own.
 const PASSES: [(u64, u64); 3] = [(0, 64), (128, 4096), (1024, 4096)];
 const REQUEST_NS: f64 = 500e6;
+const MACHINE: &str = "/root/machine.toml";
+/// The same disk in the simulator's words: any number of requests at once, each of the same time.
+const DESCRIPTION: &str = r#"
+name = "slow"
+[cache]
+bytes = "unlimited"
+block_bytes = "4k"
+io_bytes = "1280k"
+[scheduler]
+depth = 64
+[device]
+kind = "ssd"
+bytes = "64m"
+units = 64
+read_ns = 500000000
+"#;
+
+fn simulated(window: u64) -> String {
+    format!("sim-{window}")
+}
 
 fn boots() -> Vec<Boot> {
     let mut boot = Boot::new("read-ahead", Time::Counted);
@@ -22,6 +42,7 @@ fn boots() -> Vec<Boot> {
         "slow",
         &[("size", "64"), ("queue_mode", "2"), ("irqmode", "2"), ("completion_nsec", "500000000")],
     );
+    boot.step(&["write", MACHINE, DESCRIPTION]);
     for (window, pages) in PASSES {
         boot.step(&["write", "/sys/block/slow/queue/read_ahead_kb", &window.to_string()]);
         let bytes = pages * 4096;
@@ -29,6 +50,16 @@ fn boots() -> Vec<Boot> {
             &window.to_string(),
             "-",
             &format!("bench /dev/slow --state cold --bs 4k --size {bytes} --once"),
+        );
+        let kind = if window == 0 { "none" } else { "linux" };
+        boot.iowhy(
+            &simulated(window),
+            "-",
+            &format!(
+                "sim --machine {MACHINE} --set readahead.kind={kind} --set readahead.bytes={}k \
+                 --workload readers=1,requests={pages},bytes=4k,size={bytes}",
+                window.max(4)
+            ),
         );
     }
     vec![boot]
@@ -44,11 +75,22 @@ fn judge(answers: &Answers, checks: &mut Checks) {
         let expected = Some(model(window, pages) * REQUEST_NS);
         checks.near(&format!("{window} KiB: time of a piece"), time(window), expected, TOLERANCE);
     }
+    // What `iowhy sim` says of this disk.
+    let sim = |window: u64, pages: u64| {
+        let run = answers.get("read-ahead", &simulated(window));
+        Some(run.number("/record/points/0/time_s")? * 1e9 / pages as f64)
+    };
+    for (window, pages) in PASSES {
+        ended_well(checks, &format!("{window} KiB simulated"), answers.get("read-ahead", &simulated(window)));
+        checks.near(&format!("{window} KiB: as simulated"), time(window), sim(window, pages), TOLERANCE);
+    }
     for pair in PASSES.windows(2) {
         let [(less, few), (more, many)] = [pair[0], pair[1]];
         let ratio = time(less).zip(time(more)).map(|(less, more)| less / more);
         let expected = Some(model(less, few) / model(more, many));
         checks.near(&format!("{less} KiB against {more} KiB"), ratio, expected, TOLERANCE);
+        let by_sim = sim(less, few).zip(sim(more, many)).map(|(less, more)| less / more);
+        checks.near(&format!("{less} KiB against {more} KiB, as simulated"), ratio, by_sim, TOLERANCE);
     }
 }
 

@@ -1,0 +1,63 @@
+//! Disks of the emulator's, throttled in the host's time, alone and striped. The host may be busy, so only what a throttle
+//! cannot do is checked: let more pass than it allows; and that two of them are not one.
+
+use super::{Phase, ended_well};
+use crate::lab::answers::Answers;
+use crate::lab::boot::Boot;
+use crate::lab::check::Checks;
+use crate::lab::machine::{Throttled, Time};
+
+pub(super) const PHASE: Phase = Phase { name: "disks", boots, judge };
+
+const NAME: &str = "disks";
+/// What a disk may give in a second.
+const RATE: u64 = 10 << 20;
+/// A tenth of the rate passes at once after a pause, and a slice may hold part of it.
+const BURST: f64 = 1.25;
+/// The bytes of two disks come at most twice as fast; on a busy host less, but never as slowly as one.
+const TWO: f64 = 1.3;
+const DISKS: [&str; 2] = ["left", "right"];
+
+fn boots() -> Vec<Boot> {
+    let mut boot = Boot::new(NAME, Time::Real);
+    boot.disks =
+        DISKS.iter().map(|&name| Throttled { name, bytes: 64 << 20, bytes_per_second: RATE }).collect();
+    for module in ["virtio_pci", "virtio_blk", "dm_mod"] {
+        boot.module(module, "");
+    }
+    for node in ["/dev/vda", "/dev/vdb"] {
+        boot.step(&["wait", node]);
+    }
+    boot.step(&["dm", "both", "0 262144 striped 2 128 /dev/vda 0 /dev/vdb 0"]);
+    for (label, device) in [("one", "/dev/vda"), ("both", "/dev/both")] {
+        boot.iowhy(
+            label,
+            "limit=120",
+            &format!("bench {device} --state direct --bs 1m --size 48m --runtime 4s"),
+        );
+    }
+    vec![boot]
+}
+
+fn judge(answers: &Answers, checks: &mut Checks) {
+    let [one, both] = ["one", "both"].map(|label| answers.get(NAME, label));
+    ended_well(checks, "one throttled disk", one);
+    ended_well(checks, "a stripe over two", both);
+    let rates = [one, both].map(|run| run.cell("1048576").throughput());
+    for ((name, rate), disks) in [("one", rates[0]), ("both", rates[1])].into_iter().zip([1.0, 2.0]) {
+        let limit = disks * RATE as f64 * BURST;
+        let said = rate.map_or_else(
+            || "missing".to_owned(),
+            |rate| format!("{:.1} MiB/s, at most {:.1}", rate / 1048576.0, limit / 1048576.0),
+        );
+        checks.holds(&format!("{name}: the limit holds"), rate.is_some_and(|rate| rate <= limit), said);
+    }
+    let gain = rates[1].zip(rates[0]).map(|(both, one)| both / one);
+    checks.holds(
+        "both: faster than one",
+        gain.is_some_and(|gain| gain > TWO),
+        gain.map_or_else(|| "missing".to_owned(), |gain| format!("{gain:.2} times one")),
+    );
+    let devices = both.at("/record/environment/devices");
+    checks.holds("both: its disks", *devices == serde_json::json!(["vda", "vdb"]), devices.to_string());
+}
