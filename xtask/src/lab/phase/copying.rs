@@ -2,8 +2,7 @@
 //!
 //! What is known: loops of the guest that have nothing in common with iowhy say what a read costs in all, what one at the
 //! end of the file costs (call and file system), and what a byte more within a page costs (copying alone). What is put
-//! in: a CPU without fast string instructions, on which copying costs something else. And: the same boot twice gives the
-//! same figures to the digit.
+//! in: a CPU without fast string instructions, on which copying costs something else.
 
 use super::{Phase, ended_well};
 use crate::lab::answers::{Answers, Cell};
@@ -29,7 +28,6 @@ const NEAR_CALL: f64 = 0.1;
 const TWICE: f64 = 0.01;
 const SIZES: [(&str, u64); 3] = [("4096", 4 << 10), ("65536", 64 << 10), ("131072", 128 << 10)];
 const NAMES: [&str; 2] = ["copying", "copying-slow"];
-const TWICE_RUN: [&str; 2] = ["repeat", "repeat-again"];
 
 fn boots() -> Vec<Boot> {
     let mut boot = Boot::new(NAMES[0], Time::Fine);
@@ -52,25 +50,12 @@ fn boots() -> Vec<Boot> {
     );
     let mut slow = boot.again(NAMES[1]);
     slow.cpu = ",-erms,-fsrm";
-
-    let mut repeat = Boot::new(TWICE_RUN[0], Time::Counted);
-    repeat.null_disks();
-    repeat.null_disk("disk", &[("size", "16"), ("queue_mode", "2"), ("memory_backed", "1")]);
-    repeat.module("ext4", "");
-    repeat.file_system("ext4", ext4(16 << 20), "/dev/disk", "/mnt");
-    repeat.step(&["fill", "/mnt/file", "1048576"]);
-    repeat.iowhy(
-        "read",
-        "-",
-        "bench /mnt/file --state cold,warm,direct --bs 4k,64k --size 1m --runtime 240ms",
-    );
-    let again = repeat.again(TWICE_RUN[1]);
-    vec![boot, slow, repeat, again]
+    vec![boot, slow]
 }
 
 fn judge(answers: &Answers, checks: &mut Checks) {
     let [read, slow] = NAMES.map(|boot| answers.get(boot, "read"));
-    for name in NAMES.iter().chain(&TWICE_RUN) {
+    for name in NAMES {
         ended_well(checks, name, answers.get(name, "read"));
     }
     for (key, bytes) in SIZES {
@@ -109,17 +94,6 @@ fn judge(answers: &Answers, checks: &mut Checks) {
     let twice = large.layer("copy").map(|ns| 2.0 * ns);
     checks.near("twice the block: twice the copy", larger.layer("copy"), twice, TWICE);
     checks.near("twice the block: the same call", larger.layer("call"), large.layer("call"), TWICE);
-    let figures = |boot: &'static str| {
-        let run = answers.get(boot, "read");
-        let of_cell = |cell: &serde_json::Value| {
-            ["key", "time_per_request", "cpu_per_request"].map(|key| cell[key].to_string()).join(" ")
-        };
-        run.cells().iter().map(of_cell).collect::<Vec<_>>()
-    };
-    let [first, second] = TWICE_RUN.map(figures);
-    let same = first.iter().zip(&second).filter(|(a, b)| a == b).count();
-    let said = format!("{same} of {} cells with their intervals", first.len());
-    checks.holds("run twice: the same to the digit", !first.is_empty() && first == second, said);
 }
 
 /// What the loops of one boot say.

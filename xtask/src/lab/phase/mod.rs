@@ -7,6 +7,7 @@ mod interleave;
 mod ladder;
 mod layers;
 mod read_ahead;
+mod repeat;
 mod scsi;
 mod stacked;
 mod stripe;
@@ -39,6 +40,7 @@ pub(super) const ALL: &[Phase] = &[
     stripe::PHASE,
     disks::PHASE,
     read_ahead::PHASE,
+    repeat::PHASE,
 ];
 
 /// A program of the guest ended well.
