@@ -88,7 +88,10 @@ impl fmt::Display for Failure {
                 "the mapped page at offset {offset} vanished (SIGBUS): the file was truncated or its device failed"
             ),
             Failure::Ended { offset } => {
-                write!(f, "the target ended at offset {offset}: it was truncated while it was measured")
+                write!(
+                    f,
+                    "the target ended at offset {offset}: it was truncated, or its device went away, while it was measured"
+                )
             }
             Failure::Member { name, failure } => write!(f, "member `{name}` of the stripe: {failure}"),
             Failure::HelperGone => f.write_str("a helping thread ended before its time"),

@@ -105,7 +105,8 @@ fn judge(answers: &Answers, checks: &mut Checks) {
         outcome(checks, label, run, 1);
         let failures: Vec<&str> = run.cells().iter().filter_map(|cell| cell["failure"].as_str()).collect();
         let named = [run.stdout(), run.stderr()].iter().any(|said| said.contains(device));
-        let words = ["nput/output error", "No such device", "no such device", "I/O error"];
+        let words =
+            ["nput/output error", "No such device", "no such device", "I/O error", "its device went away"];
         let said = format!("{} {}", failures.join(" "), run.stderr());
         checks.holds(
             &format!("{label}: says what failed, and where"),
