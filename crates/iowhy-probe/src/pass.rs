@@ -145,7 +145,8 @@ mod tests {
 
     fn members(names: &[&str], bytes: u64) -> Vec<std::sync::Arc<Target>> {
         let needs = Needs { scratch_bytes: bytes, write: false, destroy_data: None };
-        names.iter().map(|name| resolve(*name, &needs, &mut |_, _| {}).unwrap()).collect()
+        let found = names.iter().map(|name| resolve(*name, &needs, &mut |_, _| {}).unwrap());
+        found.map(std::sync::Arc::new).collect()
     }
 
     /// What is sent to the members is what the map says, request by request, whatever the interleave.

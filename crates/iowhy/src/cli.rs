@@ -5,6 +5,7 @@
 mod classic;
 mod doctor;
 mod prove;
+mod records;
 mod stripe;
 mod tree;
 
@@ -16,6 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use classic::ClassicArgs;
 pub use doctor::DoctorArgs;
 pub use prove::ProveArgs;
+pub use records::{CompareArgs, ExportArgs, ExportFormat, FailOn, HistoryArgs, ReportArgs};
 pub use stripe::{StripeAction, StripeAdviseArgs, StripeArgs, StripeLintArgs};
 pub use tree::TreeArgs;
 
@@ -289,99 +291,6 @@ pub struct AttachArgs {
     /// How to watch.
     #[command(flatten)]
     pub sight: SightArgs,
-}
-
-/// Options of `compare`.
-#[derive(Debug, Args)]
-pub struct CompareArgs {
-    /// A record made with `iowhy --json FILE` or `iowhy bench --json FILE`, or `@NAME` for a kept one; with `--baseline`
-    /// the record after the change
-    #[arg(value_name = "BEFORE")]
-    pub before: PathBuf,
-
-    /// A record of the same cells, after the change
-    #[arg(value_name = "AFTER")]
-    pub after: Option<PathBuf>,
-
-    /// The record before: the one kept as NAME by `--keep-as NAME`
-    #[arg(long, value_name = "NAME")]
-    pub baseline: Option<String>,
-
-    /// A difference matters from this share on
-    #[arg(long, value_name = "SHARE", default_value = "5%", allow_hyphen_values = true)]
-    pub threshold: String,
-
-    /// Exit with 1 where a cell regressed, or where it cannot be told either
-    #[arg(long, value_name = "VERDICT", value_enum)]
-    pub fail_on: Option<FailOn>,
-
-    /// Compare records of two machines too
-    #[arg(long)]
-    pub force: bool,
-}
-
-/// Options of `history`.
-#[derive(Debug, Args)]
-pub struct HistoryArgs {
-    /// Remove the record kept as NAME; may be given again
-    #[arg(long, value_name = "NAME")]
-    pub remove: Vec<String>,
-}
-
-/// Options of `export`.
-#[derive(Debug, Args)]
-pub struct ExportArgs {
-    /// A record made with `--json FILE`; `-` is stdin
-    #[arg(value_name = "RECORD")]
-    pub record: PathBuf,
-
-    /// As what
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ExportFormat::Csv)]
-    pub format: ExportFormat,
-
-    /// Which table of the record, by its key, such as `cells` or `findings` [default: the main one]
-    #[arg(long, value_name = "KEY")]
-    pub list: Option<String>,
-
-    /// Where to; `-` or nothing is stdout
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-}
-
-/// What a record can be exported as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExportFormat {
-    /// A table as comma-separated values.
-    Csv,
-    /// Measured cells as fio's `--output-format=json+` has jobs, latencies in its classes.
-    FioJson,
-    /// Measured cells as a job file that fio runs.
-    FioJob,
-}
-
-/// Options of `report`.
-#[derive(Debug, Args)]
-pub struct ReportArgs {
-    /// Records made with `--json FILE`; `-` is stdin. They follow each other on the page
-    #[arg(value_name = "RECORD", required = true)]
-    pub records: Vec<PathBuf>,
-
-    /// The page; `-` or nothing is stdout, where that is no terminal
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-
-    /// Markdown for issues and pull requests instead: charts become their tables
-    #[arg(long)]
-    pub markdown: bool,
-}
-
-/// What makes `compare` fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
-    /// A cell regressed.
-    Regressed,
-    /// A cell regressed, or it cannot be told.
-    CannotTell,
 }
 
 /// Options of `explain`.

@@ -7,15 +7,17 @@ use iowhy_core::problem::Problem;
 use serde_json::Value;
 
 use crate::record::SCHEMA;
+use crate::store;
 
 /// A record of a whole sweep with its histograms has some tens of MiB.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Reads a record of any command. `hint` says how to make one that would do.
+/// Reads a record of any command, also one kept under a name (`@NAME`). `hint` says how to make one that would do.
 ///
 /// # Errors
 /// The file cannot be read, is cut off, is no record, or is one of a later format.
 pub(super) fn any(path: &Path, hint: &str) -> Result<Value, Problem> {
+    let path = &store::resolve(path)?;
     let name = path.display();
     let text = text(path, hint)?;
     let value: Value = serde_json::from_slice(&text).map_err(|error| {

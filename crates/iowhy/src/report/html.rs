@@ -1,5 +1,5 @@
 //! From a document to one page that needs nothing else: no network, no font, no library. Style and script are beside this
-//! file. Everything that comes from a record is escaped here or in [`crate::report::svg`], and nowhere else.
+//! file. Everything that comes from a record is escaped here or in the room of the charts, and nowhere else.
 
 use std::fmt::Write as _;
 

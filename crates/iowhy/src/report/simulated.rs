@@ -237,7 +237,7 @@ pub(super) fn curves(record: &Value) -> Chapter {
     }
     let best = series
         .iter()
-        .filter_map(|s| Some((s, s.dots.iter().map(|d| d.y).sum::<f64>() / s.dots.len().max(1) as f64)))
+        .map(|s| (s, s.dots.iter().map(|d| d.y).sum::<f64>() / s.dots.len().max(1) as f64))
         .min_by(|a, b| a.1.total_cmp(&b.1));
     let alt = best.map_or_else(String::new, |(best, _)| {
         format!("fewest misses on the mean of its sizes: {}", best.name)
