@@ -194,7 +194,7 @@ impl Facts<'_> {
 
     /// Syncs by the ratio to writes (Cochran, Sampling Techniques, 1977, section 6.4): how long bursts take cancels out,
     /// and the number of writes is known exactly. `None` where every call was seen, or too few writes were.
-    fn syncs_by_writes(&self) -> Option<Range> {
+    pub fn syncs_by_writes(&self) -> Option<Range> {
         let sample = self.profile.calls.as_ref().filter(|c| !c.complete)?;
         let all_writes = self.profile.io.write_calls? as f64;
         let of = |names: &[&str]| -> Vec<_> {

@@ -10,6 +10,7 @@ use iowhy_core::profile::{CallCount, End, Profile};
 use iowhy_core::warning::Warning;
 use iowhy_explain::account::{Account, Entry, OperationTime, Site, Sum};
 use iowhy_explain::classify::{Operation, Wait};
+use iowhy_explain::finding::Facts;
 
 use super::interval::{Basis, Measured};
 use super::io::io;
@@ -179,7 +180,7 @@ fn operations(
             account.entries.iter().filter(|e| e.class.operation == operation).collect();
         let sum = Measured::of(entries.iter().copied());
         let (share, share_low, share_high) = basis.share(&sum);
-        let calls = calls(profile, meaning, operation);
+        let calls = calls(profile, account, meaning, operation);
         OperationRecord {
             id: operation.id().to_owned(),
             calls: calls.map(|(value, _)| value.round() as u64),
@@ -199,7 +200,12 @@ fn operations(
 
 /// How many calls an operation had, with the interval: reads and writes are counted by the kernel, the others are
 /// known from a complete trace, or scaled from bursts.
-fn calls(profile: &Profile, meaning: &Meaning, operation: Operation) -> Option<(f64, (f64, f64))> {
+fn calls(
+    profile: &Profile,
+    account: &Account,
+    meaning: &Meaning,
+    operation: Operation,
+) -> Option<(f64, (f64, f64))> {
     let exact = match operation {
         Operation::Read => profile.io.read_calls,
         Operation::Write => profile.io.write_calls,
@@ -208,6 +214,12 @@ fn calls(profile: &Profile, meaning: &Meaning, operation: Operation) -> Option<(
     };
     if let Some(calls) = exact {
         return Some((calls as f64, (calls as f64, calls as f64)));
+    }
+    // By their ratio to writes, whose number is known exactly: the finding counts them so too.
+    if operation == Operation::Sync
+        && let Some(syncs) = (Facts { profile, account, model: None }).syncs_by_writes()
+    {
+        return Some((syncs.likely, (syncs.low, syncs.high)));
     }
     let sample = profile.calls.as_ref()?;
     // The table of kernel functions knows which operation a call is: there is no second list of names.

@@ -47,6 +47,29 @@ fn sleeps_that_were_all_seen_are_exact_and_cpu_time_never_is() {
     assert!(device.share_low < device.share);
 }
 
+/// Bursts saw a tenth of the run, but its busy part; each write they saw was followed by a sync.
+#[test]
+fn syncs_are_counted_by_the_writes_whose_number_is_known() {
+    use iowhy_core::profile::{CallCount, CallSample};
+    let (mut profile, explained) = synthetic::sync_loop();
+    let count = |name: &str| CallCount {
+        name: name.to_owned(),
+        calls: 300,
+        per_burst: vec![100, 50, 150, 0],
+        ..CallCount::default()
+    };
+    profile.io.write_calls = Some(1000);
+    profile.calls = Some(CallSample {
+        bursts: 4,
+        observed_ns: profile.wall_ns / 10,
+        calls: vec![count("write"), count("fdatasync")],
+        ..CallSample::default()
+    });
+    let r = of((profile, explained));
+    let sync = r.operations.iter().find(|o| o.id == "sync").unwrap();
+    assert_eq!((sync.calls, sync.calls_interval), (Some(1000), Some((1000.0, 1000.0))));
+}
+
 #[test]
 fn promised_keys_are_there() {
     let json = serde_json::to_value(of(synthetic::sync_loop())).unwrap();
