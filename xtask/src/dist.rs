@@ -172,7 +172,7 @@ fn deb(items: &[Item]) -> io::Result<Vec<u8>> {
 
 /// One member of an ar archive: 60 bytes of header, the bytes, one more where their number is odd.
 fn ar_member(archive: &mut Vec<u8>, name: &str, bytes: &[u8]) -> io::Result<()> {
-    write!(archive, "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, "100644", bytes.len())?;
+    writeln!(archive, "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`", 0, 0, 0, "100644", bytes.len())?;
     archive.extend_from_slice(bytes);
     if bytes.len() % 2 == 1 {
         archive.push(b'\n');

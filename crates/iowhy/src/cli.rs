@@ -130,7 +130,7 @@ pub struct OutputArgs {
     /// Keep the result as JSON under NAME too: `iowhy history` lists what is kept, `@NAME` stands for it wherever a
     /// record is read
     #[arg(long, global = true, value_name = "NAME")]
-    pub keep: Option<String>,
+    pub keep_as: Option<String>,
 
     /// No progress and no warnings on stderr; the result still comes
     #[arg(long, short, global = true)]

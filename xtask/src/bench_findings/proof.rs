@@ -61,7 +61,7 @@ pub(super) fn sentence(proofs: &[(Word, Option<f64>)]) -> String {
     }
     let count = |word| proofs.iter().filter(|(w, _)| *w == word).count();
     let near = |(word, ratio): &&(Word, Option<f64>)| {
-        *word == Word::Proven && ratio.is_some_and(|r| r >= 1.0 / (1.0 + NEAR) && r <= 1.0 + NEAR)
+        *word == Word::Proven && ratio.is_some_and(|r| (1.0 / (1.0 + NEAR)..=1.0 + NEAR).contains(&r))
     };
     format!(
         "first finding proven: {} of {}, {} of them within {:.0} % of the real gain; not confirmed: {}, contradicted: {}, \
