@@ -595,3 +595,28 @@ pub struct SimArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Two options of one identifier make every command line that has them end in a panic of the parser.
+    #[test]
+    fn no_option_of_a_command_takes_the_identifier_of_one_that_all_have() {
+        let whole = Cli::command();
+        whole.clone().debug_assert();
+        let global: Vec<&str> =
+            whole.get_arguments().filter(|a| a.is_global_set()).map(|a| a.get_id().as_str()).collect();
+        assert!(global.contains(&"json"), "{global:?}");
+        let mut commands: Vec<&clap::Command> = whole.get_subcommands().collect();
+        while let Some(command) = commands.pop() {
+            for argument in command.get_arguments() {
+                let id = argument.get_id().as_str();
+                assert!(!global.contains(&id), "`{}` has its own `{id}`", command.get_name());
+            }
+            commands.extend(command.get_subcommands());
+        }
+    }
+}

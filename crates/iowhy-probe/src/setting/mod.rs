@@ -1,4 +1,4 @@
-//! Settings of the machine that I/O depends on: reading them ([`read`]), and changing one for a while ([`Held`]).
+//! Settings of the machine that I/O depends on: reading them (`read`), and changing one for a while ([`Held`]).
 //!
 //! What may not enter: what a setting means (explain's). Invariants: reading changes nothing and works without root; a change
 //! is put back whatever happens.
