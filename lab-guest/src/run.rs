@@ -67,9 +67,9 @@ pub(crate) fn run(label: &str, options: &str, argv: &[&str]) -> Result<Value, St
         command.uid(user).gid(user);
     }
     if options.filter > 0 {
-        let program = filter(options.filter);
+        let programs = filters(options.filter);
         // SAFETY: between fork and exec only system calls are made, on memory that was made before.
-        unsafe { command.pre_exec(move || install(&program)) };
+        unsafe { command.pre_exec(move || programs.iter().try_for_each(|program| install(program))) };
     }
     let begun = Instant::now();
     let mut child = command.spawn().map_err(|e| format!("cannot run {program}: {e}"))?;
@@ -128,11 +128,17 @@ fn slim(value: &mut Value) {
     }
 }
 
-/// A seccomp filter that allows everything, and takes `instructions` to do so. It looks at an argument first: the kernel
-/// skips filters whose answer depends on the number of the call alone.
+/// Seccomp filters that allow everything, and take `instructions` together to do so: one has room for so many only.
+fn filters(instructions: usize) -> Vec<Vec<libc::sock_filter>> {
+    (0..instructions.div_ceil(MOST)).map(|n| filter((instructions - n * MOST).min(MOST))).collect()
+}
+
+/// Instructions of one filter; the kernel takes 4096.
+const MOST: usize = 4000;
+
+/// One filter. It looks at an argument first: the kernel skips filters whose answer depends on the number of the call alone.
 fn filter(instructions: usize) -> Vec<libc::sock_filter> {
     const FIRST_ARGUMENT: u32 = 16;
-    const MOST: usize = 4000;
     let step = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let load = step((libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, FIRST_ARGUMENT);
     let add = step((libc::BPF_ALU | libc::BPF_ADD | libc::BPF_K) as u16, 1);
@@ -171,6 +177,8 @@ mod tests {
     fn a_filter_is_a_load_steps_and_an_answer() {
         assert_eq!(filter(5).len(), 7);
         assert_eq!(filter(1 << 20).len(), 4002);
+        let lengths: Vec<usize> = filters(9000).iter().map(Vec::len).collect();
+        assert_eq!(lengths, [4002, 4002, 1002]);
     }
 
     #[test]
