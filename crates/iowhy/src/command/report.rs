@@ -65,6 +65,10 @@ fn known(path: &Path) -> Result<Vec<Known>, Problem> {
         let record = serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
         return Ok(vec![Known::Watched(Box::new(record))]);
     }
+    if has("findings") && has("subject") {
+        let record = serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
+        return Ok(vec![Known::Proved(Box::new(record))]);
+    }
     if has("cells") && has("ruler") {
         let record: crate::record::Record =
             serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
@@ -91,7 +95,7 @@ fn known(path: &Path) -> Result<Vec<Known>, Problem> {
         _ if has("before") && has("after") && has("cells") => other(Kind::Compare, value),
         _ if has("phases") && has("tree") => other(Kind::Tree, value),
         _ => Err(Problem::refused(format!("`{}` holds nothing that a report shows", path.display())).hint(
-            "a report shows records of `iowhy`, `iowhy -- CMD`, `attach`, `bench`, `sim`, `mrc`, `classic`, `compare`, \
+            "a report shows records of `iowhy`, `iowhy -- CMD`, `attach`, `prove`, `bench`, `sim`, `mrc`, `classic`, `compare`, \
              `tree` and `stripe advise`",
         )),
     }

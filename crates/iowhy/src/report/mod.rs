@@ -17,6 +17,7 @@ mod watched;
 use serde_json::Value;
 
 use crate::record::Record;
+use crate::record::prove::ProveRecord;
 use crate::record::watch::WatchRecord;
 use document::{Chapter, Document};
 
@@ -27,6 +28,8 @@ pub enum Known {
     Measured(Box<Record>),
     /// Of a watched program.
     Watched(Box<WatchRecord>),
+    /// Of a proof that was made of a record.
+    Proved(Box<ProveRecord>),
     /// Of another command.
     Other(Kind, Value),
 }
@@ -62,6 +65,7 @@ fn chapter(record: &Known) -> Chapter {
     match record {
         Known::Measured(record) => measured::chapter(record),
         Known::Watched(record) => watched::chapter(record),
+        Known::Proved(record) => watched::proved(record),
         Known::Other(Kind::Sim, value) => simulated::sim(value),
         Known::Other(Kind::Mrc, value) => simulated::curves(value),
         Known::Other(Kind::Classic, value) => told::classic(value),

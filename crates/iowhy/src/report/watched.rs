@@ -7,11 +7,13 @@ use iowhy_core::units;
 use iowhy_explain::classify::Wait;
 
 use super::document::{Chapter, Chart, Part, Section, Table};
+use super::look::written;
 use super::surroundings;
 use super::svg::WIDE;
 use super::svg::bars::{self, Bar, Piece};
 use super::svg::flame::{self, Node};
 use crate::meaning::Meaning;
+use crate::record::prove::{Proof, ProveRecord};
 use crate::record::watch::{LayerShare, WatchRecord};
 use crate::render::watch::words::{bytes, factor, percent_of, share};
 
@@ -38,6 +40,7 @@ pub(super) fn chapter(record: &WatchRecord) -> Chapter {
         )],
         sections: vec![
             verdict(record),
+            record.proof.as_ref().map(proof).unwrap_or_default(),
             layers(record),
             wall_clock(record),
             operations(record),
@@ -83,6 +86,54 @@ fn headline(finding: &Finding) -> String {
 fn gain(gain: Gain) -> String {
     let over = if gain.open_above { "over " } else { "" };
     format!("{}x [{}, {over}{}]", factor(gain.predicted), factor(gain.low), factor(gain.high))
+}
+
+/// What replays say of the findings; also the chapter's main part for a record of `prove` alone.
+pub(super) fn proof(proof: &Proof) -> Section {
+    let mut table = Table::new(&["finding", "#predicted gain", "#measured gain", "verdict", "how", "why"]);
+    for one in &proof.findings {
+        table.row([
+            one.id.id().to_owned(),
+            one.predicted.map_or_else(|| "-".to_owned(), gain),
+            one.measured.as_ref().map_or_else(
+                || "-".to_owned(),
+                |m| format!("{}x [{}, {}] (n = {})", factor(m.value), factor(m.low), factor(m.high), m.n),
+            ),
+            one.verdict.words().to_owned(),
+            one.how.clone().unwrap_or_default(),
+            one.reason.clone().unwrap_or_default(),
+        ]);
+    }
+    let mut parts = Vec::new();
+    if let Some(replay) = &proof.replay {
+        let fidelity = replay.fidelity.as_ref().map_or_else(|| "cannot tell".to_owned(), written);
+        parts.push(Part::Text(format!(
+            "The run as it was, replayed: {}, {fidelity} of the program's own time in them.",
+            units::counted(replay.calls, "call", "calls")
+        )));
+    }
+    if let Some(reason) = &proof.reason {
+        parts.push(Part::Text(format!("Not believed, or not replayed: {reason}.")));
+    }
+    if !table.rows.is_empty() {
+        parts.push(Part::Table(table));
+    }
+    Section::new("Proof: the run replayed as it was, and repaired", parts)
+}
+
+/// The chapter of a proof that was made of a record.
+pub(super) fn proved(record: &ProveRecord) -> Chapter {
+    let words = |warning: &iowhy_core::warning::Warning| warning.message.clone();
+    let known = Section::new("To know", vec![Part::List(record.warnings.iter().map(words).collect())]);
+    Chapter {
+        title: format!("Proved: {}", record.subject),
+        facts: vec![record.command.clone(), format!("iowhy {}", record.iowhy)],
+        sections: if record.warnings.is_empty() {
+            vec![proof(&record.proof)]
+        } else {
+            vec![proof(&record.proof), known]
+        },
+    }
 }
 
 fn piece(layer: &LayerShare, whole: &str) -> Piece {

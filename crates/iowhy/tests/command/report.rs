@@ -102,6 +102,41 @@ fn every_kind_of_record_has_a_page() {
 }
 
 #[test]
+fn a_proof_stands_beside_what_was_foretold() {
+    let folder = directory();
+    let record = folder.path().join("run.json");
+    iowhy(&["--json", text(&record), "--", "true"]).done();
+    let mut run: Value = serde_json::from_str(&std::fs::read_to_string(&record).unwrap()).unwrap();
+    let proof = serde_json::json!({
+        "seed": 1, "replay": null, "reason": "no call was seen",
+        "findings": [{
+            "id": "sync-per-write", "verdict": "cannot-tell", "how": "one fdatasync for 95 records",
+            "predicted": {"predicted": 13.0, "low": 3.2, "high": 116.0},
+            "measured": {"value": 22.4, "low": 18.0, "high": 33.0, "unit": "ratio", "n": 9},
+            "reason": null, "io_ns": [],
+        }],
+    });
+    run["proof"] = proof.clone();
+    std::fs::write(&record, run.to_string()).unwrap();
+    let mut alone = proof;
+    for (key, value) in
+        [("schema", 1.into()), ("iowhy", "0".into()), ("command", "c".into()), ("subject", "s".into())]
+    {
+        alone[key] = value;
+    }
+    alone["warnings"] = serde_json::json!([]);
+    let other = folder.path().join("proof.json");
+    std::fs::write(&other, alone.to_string()).unwrap();
+    for path in [&record, &other] {
+        let page = iowhy(&["report", text(path)]).done().stdout;
+        holds_together(&page);
+        for words in ["13x [3.2, 116]", "22x [18, 33] (n = 9)", "cannot tell", "no call was seen"] {
+            assert!(page.contains(words), "{words}: {page}");
+        }
+    }
+}
+
+#[test]
 fn what_is_no_record_is_refused_and_nothing_is_written() {
     let folder = directory();
     let record = folder.path().join("record.json");
