@@ -114,6 +114,8 @@ pub struct Case {
     pub needs: &'static [Need],
     /// Conditions around it.
     pub place: Place,
+    /// Options of `iowhy prove` that make its repair as large as that of the repaired variant.
+    pub prove: &'static [&'static str],
     /// Whether its effect is so big and so quick to show that it serves as a test.
     pub quick: bool,
 }
@@ -132,6 +134,7 @@ impl Case {
         before: &[],
         needs: &[],
         place: Place::Folder,
+        prove: &[],
         quick: false,
     };
 

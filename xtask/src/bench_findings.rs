@@ -190,7 +190,7 @@ impl Runs {
             proof: None,
         };
         if prove {
-            runs.proof = Some(proof::proved(&mut stage, binaries).map_err(failed)?);
+            runs.proof = Some(proof::proved(&mut stage, case, binaries).map_err(failed)?);
         }
         if case.cause.is_none() {
             return Ok(runs);
@@ -535,7 +535,7 @@ impl Counts {
             self.first_right += usize::from(right);
             self.still_named += usize::from(!clean);
             self.missed += row.missed().len();
-            self.proofs.extend(row.proof_of_first().map(|p| (p.verdict, row.real_over_proven(p))));
+            self.proofs.extend(row.proof_word().map(|(word, _)| (word, row.real_over_proven())));
             self.predicted += usize::from(row.inside().is_some());
             self.inside += usize::from(row.inside() == Some(true));
             self.open_above += usize::from(row.predicted().is_some_and(|gain| gain.open_above));

@@ -22,6 +22,7 @@ pub(super) const CASES: &[Case] = &[
         slow: &["{patient}", "write", "{dir}/out", "4096", "600", "1"],
         repaired: &["{patient}", "write", "{dir}/out", "4096", "600", "300"],
         before: &[Before::Remove("out")],
+        prove: &["--batch", "300"],
         quick: true,
         ..SYNC
     },
@@ -32,6 +33,7 @@ pub(super) const CASES: &[Case] = &[
         repaired: &["{python}", "{scripts}/commit.py", "{dir}/base", "250", "all"],
         before: &[Before::Remove("base"), Before::Remove("base-journal")],
         needs: &[Need::Sqlite],
+        prove: &["--batch", "all"],
         ..SYNC
     },
     Case {
@@ -42,6 +44,7 @@ pub(super) const CASES: &[Case] = &[
         setup: &[Setup::Compile("journal")],
         before: &[Before::Remove("out")],
         needs: &[Need::Compiler],
+        prove: &["--batch", "all"],
         ..SYNC
     },
     Case {
@@ -50,6 +53,7 @@ pub(super) const CASES: &[Case] = &[
         slow: &["dd", "if=/dev/zero", "of={dir}/out", "bs=8k", "count=1000", "oflag=dsync", "status=none"],
         repaired: &["dd", "if=/dev/zero", "of={dir}/out", "bs=8k", "count=1000", "conv=fsync", "status=none"],
         before: &[Before::Remove("out")],
+        prove: &["--batch", "all"],
         ..SYNC
     },
     Case {

@@ -26,6 +26,7 @@ pub(super) const CASES: &[Case] = &[
             "{patient} write {dir}/out 4096 1500 0 && {patient} read {dir}/data-64m 262144 1 normal",
         ],
         setup: &[SMALL],
+        prove: &["--batch", "all"],
         before: &[Before::Remove("out"), Before::Warm("data-64m")],
         ..Case::EMPTY
     },

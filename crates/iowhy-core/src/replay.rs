@@ -99,8 +99,15 @@ pub enum Do {
         /// fsync.
         whole: bool,
     },
+    /// fdatasync after so many passes, and after the last: what is made durable together is longer than a pass.
+    SyncAfter {
+        /// See above, at least 1.
+        passes: u32,
+    },
     /// POSIX_FADV_DONTNEED for a range: the program lets the kernel forget.
     Forget,
+    /// POSIX_FADV_WILLNEED for a range: the kernel is told what comes next.
+    Announce,
     /// The range is mapped, read a byte a page, and unmapped. `populate`: MAP_POPULATE.
     Window {
         /// See above.
@@ -108,6 +115,14 @@ pub enum Do {
     },
     /// The file is mapped once for the whole replay of the thread; a byte a page of the range is read.
     Look,
+    /// As [`Do::Look`]; a byte of every 64 is read.
+    Scan,
+    /// Anonymous memory of so many bytes is taken and given back; its file and place mean nothing. `populate`:
+    /// MAP_POPULATE; without it a byte a page is written.
+    Take {
+        /// See above.
+        populate: bool,
+    },
 }
 
 /// Calls of one thread on one file, evenly spaced.

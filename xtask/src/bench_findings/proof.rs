@@ -1,8 +1,12 @@
 //! The column `proven`: the first finding of a slow variant, replayed with its repair, beside what the really repaired
 //! program gains.
 
-use iowhy::record::prove::{Proof, Proved};
-use iowhy_cases::{Stage, Variant};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use iowhy::record::prove::{Proof, ProveRecord, Proved, Together};
+use iowhy_cases::{Case, Stage, Variant};
+use iowhy_core::estimate::Estimate;
 use iowhy_explain::replay::verdict::Word;
 use serde_json::Value;
 
@@ -13,13 +17,35 @@ pub(super) const HEADER: &str = "  proven by a replay (fidelity)";
 /// A proven gain is right within this part of the real one.
 const NEAR: f64 = 0.2;
 
-/// Runs the slow variant under watch and has its findings proved.
-pub(super) fn proved(stage: &mut Stage, binaries: &Binaries) -> Outcome<Proof> {
+/// Runs the slow variant under watch and has its findings proved, by repairs as large as that of the repaired variant.
+pub(super) fn proved(stage: &mut Stage, case: &Case, binaries: &Binaries) -> Outcome<Proof> {
+    if !case.prove.is_empty() {
+        record(stage, Variant::Slow, binaries, &[])?;
+        // What cannot be replayed is refused there; the usual way then says why.
+        if let Ok(proof) = of_record(&stage.dir().join("watched.json"), case, binaries) {
+            return Ok(proof);
+        }
+    }
     let mut json = record(stage, Variant::Slow, binaries, &["--prove"])?;
     match json["proof"].take() {
         Value::Null => Err("the record has no proof".to_owned()),
         proof => serde_json::from_value(proof).map_err(|e| format!("the proof cannot be read: {e}")),
     }
+}
+
+fn of_record(watched: &Path, case: &Case, binaries: &Binaries) -> Outcome<Proof> {
+    let output = Command::new(&binaries.iowhy)
+        .arg("prove")
+        .arg(watched)
+        .args(case.prove)
+        .args(["--quiet", "--json", "-"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("cannot run {}: {e}", binaries.iowhy.display()))?;
+    let record: ProveRecord = serde_json::from_slice(&output.stdout).map_err(|e| {
+        format!("no proof ({e}); it said: {}", String::from_utf8_lossy(&output.stderr).trim())
+    })?;
+    Ok(record.proof)
 }
 
 impl Row {
@@ -31,9 +57,23 @@ impl Row {
         of(cause).or_else(|| proof.findings.iter().find(|f| self.case.accept.contains(&f.id)))
     }
 
+    /// The proof of all causes together, where the repaired variant takes several away.
+    fn proof_of_all(&self) -> Option<&Together> {
+        let together = self.proof.as_ref()?.together.as_ref()?;
+        let has = |id| together.ids.contains(id);
+        (!self.case.also.is_empty() && self.case.cause.iter().chain(self.case.also).all(has))
+            .then_some(together)
+    }
+
+    /// The word on what the repaired variant does, and the gain that was measured.
+    pub(super) fn proof_word(&self) -> Option<(Word, Option<Estimate>)> {
+        let all = self.proof_of_all().map(|t| (t.verdict, t.measured));
+        all.or_else(|| self.proof_of_first().map(|p| (p.verdict, p.measured)))
+    }
+
     /// Gain of the really repaired program over the proven one.
-    pub(super) fn real_over_proven(&self, proved: &Proved) -> Option<f64> {
-        let (real, proven) = (self.measured.as_ref()?, proved.measured.as_ref()?);
+    pub(super) fn real_over_proven(&self) -> Option<f64> {
+        let (real, proven) = (self.measured.as_ref()?, self.proof_word()?.1?);
         (proven.value > 0.0).then(|| real.value / proven.value)
     }
 
@@ -42,15 +82,16 @@ impl Row {
         if self.case.cause.is_none() {
             return String::new();
         }
-        let Some(proved) = self.proof_of_first() else { return "  -, not among the findings".to_owned() };
-        let gain = match &proved.measured {
-            Some(m) => format!("{:.2} [{:.2}, {:.2}] ", m.value, m.low, m.high),
-            None => String::new(),
+        let (Some(first), Some((word, measured))) = (self.proof_of_first(), self.proof_word()) else {
+            return "  -, not among the findings".to_owned();
         };
+        let gain =
+            measured.map_or(String::new(), |m| format!("{:.2} [{:.2}, {:.2}] ", m.value, m.low, m.high));
         let replay = self.proof.as_ref().and_then(|p| p.replay.as_ref()).and_then(|r| r.fidelity);
         let fidelity = replay.map_or(String::new(), |f| format!(" ({:.2})", f.value));
-        let why = proved.reason.as_deref().map_or(String::new(), |why| format!(": {why}"));
-        format!("  {gain}{}{fidelity}{why}", proved.verdict.words())
+        let why = first.reason.as_deref().map_or(String::new(), |why| format!(": {why}"));
+        let all = self.proof_of_all().map_or("", |_| " together");
+        format!("  {gain}{}{all}{fidelity}{why}", word.words())
     }
 }
 

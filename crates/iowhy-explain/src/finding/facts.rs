@@ -4,7 +4,7 @@
 //! What was not seen is `None`. What may not enter: causes, thresholds, words.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{Access, CallCount, DeviceUse, FileUse, SampledShare, Tier};
+use iowhy_core::profile::{Access, CallCount, DeviceUse, FileUse, SampledShare, StepKind, Tier};
 
 use super::range::Range;
 use super::{Facts, say};
@@ -378,6 +378,17 @@ impl Facts<'_> {
     /// Whether reads of files follow each other: by the calls, else by the requests at the device.
     pub(super) fn sequential_reads(&self) -> Option<Range> {
         share_of(self.tally(Side::Read).sequential).or_else(|| self.adjacent_reads())
+    }
+
+    /// Whether reads of a file go from its end to its front, by the stretches in which the order of calls was seen.
+    pub(super) fn backward_reads(&self) -> Option<Range> {
+        let steps = self.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
+        let (mut hits, mut n) = (0, 0);
+        for step in steps.filter(|s| s.kind == StepKind::Read && s.place.is_some()) {
+            n += u64::from(step.count);
+            hits += if step.stride < 0 { u64::from(step.count) } else { 0 };
+        }
+        share_of(SampledShare { hits, n })
     }
 
     /// Part of the calls on descriptors opened with O_DIRECT; 0 where that is not known.

@@ -24,7 +24,8 @@ const SMALL_BYTES: f64 = 32_768.0;
 const MOSTLY: f64 = 0.5;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
-    let sequential = facts.sequential_reads().filter(|s| s.likely >= MOSTLY)?;
+    let backward = facts.backward_reads().filter(|s| s.likely >= MOSTLY);
+    let sequential = backward.or_else(|| facts.sequential_reads().filter(|s| s.likely >= MOSTLY))?;
     let mean = facts.device_read_bytes_mean().filter(|b| *b <= SMALL_BYTES)?;
     // That read-ahead asked for the requests is no sign that it works: with a hint against it the kernel sends each page
     // by the same way, one at a time. Their size tells.
@@ -69,7 +70,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         .part(in_order);
     let mapped = facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns > 0.5 * sum.wall_ns;
     let mut evidence = vec![
-        format!("{} of the reads follow each other", say::share(sequential)),
+        match backward {
+            Some(_) => format!("{} of the reads end where the one before began", say::share(sequential)),
+            None => format!("{} of the reads follow each other", say::share(sequential)),
+        },
         format!(
             "yet the device's read requests are {} on average, and waiting for them takes {} of the wall time",
             say::bytes(mean),
@@ -81,6 +85,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         w => format!("the read-ahead window of {} is {}", d.name, say::bytes(w as f64)),
     }));
     let advice = match (device, window) {
+        _ if backward.is_some() => {
+            "Read from front to end, or ask for what comes next yourself: pieces of 128 KiB or more, or \
+                                    posix_fadvise(POSIX_FADV_WILLNEED) for the piece before."
+                .to_owned()
+        }
         (Some(d), Some(w)) if (w as f64) < SMALL_BYTES => format!(
             "Give the device its window back: `echo 128 > /sys/block/{}/queue/read_ahead_kb` (or `blockdev --setra 256`).",
             d.name
@@ -98,7 +107,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "Sequential reads are not read ahead: the device is asked for {} at a time, and {} of the time is waiting",
+            "{} reads are not read ahead: the device is asked for {} at a time, and {} of the time is waiting",
+            if backward.is_some() { "Backward" } else { "Sequential" },
             say::bytes(mean),
             say::percent(facts.wall_share(sum.wall_ns))
         ),

@@ -25,6 +25,14 @@ const FADV: [u32; 3] = [1, 2, 4];
 const WARM: f64 = 0.9;
 /// The device must have read so much of what was read or written, else nothing was cold.
 const LITTLE: f64 = 0.05;
+/// One pass holds about so many bytes where passes continue each other,
+const LONG_PASS_BYTES: u64 = 8 << 20;
+/// and no more actions than this.
+const MOST_JOINED: usize = 32_768;
+/// A call through the page cache costs about as much as copying so many bytes.
+const CALL_BYTES: f64 = 4096.0;
+/// A share that counts as most.
+const MOSTLY: f64 = 0.5;
 /// A stretch is not replayed where files of more than this part of its time are not known.
 const MOST_UNKNOWN: f64 = 0.4;
 
@@ -69,6 +77,22 @@ fn chosen(all: &[Stretch]) -> Vec<&Stretch> {
     }
     chosen
 }
+
+/// Whether the second goes on where the first ends, in every respect.
+fn continued(first: &Action, second: &Action) -> bool {
+    let even = first.count == 1 || second.count == 1 || first.stride == second.stride;
+    let stride = if first.count > 1 { first.stride } else { second.stride };
+    even && (first.what, first.file, first.bytes) == (second.what, second.file, second.bytes)
+        && first.stride == stride
+        && first.at(first.count) == second.place
+        && (first.think_ns - second.think_ns).abs() < 1.0
+        && first.count.checked_add(second.count).is_some()
+}
+
+/// So many calls are more than the start of a program.
+const MANY_CALLS: f64 = 1000.0;
+/// Of reads and writes one may have been seen so many times more often than the other, for its part in the run.
+const UNEVEN: f64 = 2.0;
 
 /// A plan that grows.
 struct Builder<'a> {
@@ -157,13 +181,30 @@ impl<'a> Builder<'a> {
         if let Some(known) = *self.taken.get(index)? {
             return known;
         }
-        let made = self.planned(&self.files[index]).map(|file| {
+        let planned = self.planned(&self.files[index]).or_else(|| self.in_place_of(index));
+        let made = planned.map(|file| {
             self.plan.files.push(file);
             self.ends.push(0);
             self.plan.files.len() as u32 - 1
         });
         self.taken[index] = Some(made);
         made
+    }
+
+    /// A file that was there for a moment only, and was written: one of ours beside a file that is known.
+    fn in_place_of(&self, index: usize) -> Option<PlanFile> {
+        let steps = || self.facts.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
+        let written = |index: usize| {
+            let writes = |s: &Step| matches!(s.kind, StepKind::Write | StepKind::Sync);
+            steps().any(|s| s.file == Some(index as u32) && writes(s))
+        };
+        if self.files[index].kind != "unknown" || !written(index) {
+            return None;
+        }
+        let known = |at: &usize| self.planned(&self.files[*at]).is_some_and(|f| f.role == Role::Own);
+        let beside = (0..self.files.len()).find(|at| written(*at) && known(at))?;
+        let planned = self.planned(&self.files[beside])?;
+        Some(PlanFile { identity: None, size_bytes: 0, direct: false, durable: false, ..planned })
     }
 
     fn planned(&self, file: &PatternFile) -> Option<PlanFile> {
@@ -189,21 +230,29 @@ impl<'a> Builder<'a> {
         if self.plan.calls() == 0 {
             return Err("no call of the stretches that were traced works on a regular file".to_owned());
         }
+        let stretched = self.balance(steps);
         let mut most_passes = f64::INFINITY;
         for at in 0..self.plan.files.len() {
             most_passes = most_passes.min(self.settle(at)?);
         }
-        let transfers = |steps: &[&Step]| -> f64 {
-            let of = |s: &&&Step| matches!(s.kind, StepKind::Read | StepKind::Write);
-            steps.iter().filter(of).map(|s| f64::from(s.count.max(1))).sum()
+        let transfers = |steps: &[&Step], of: fn(&Step) -> f64| -> f64 {
+            let times = |s: &&Step| match s.kind {
+                StepKind::Read => stretched.0,
+                StepKind::Write => stretched.1,
+                _ => 0.0,
+            };
+            steps.iter().map(|s| times(s) * f64::from(s.count.max(1)) * of(s)).sum()
         };
         let io = &self.facts.profile.io;
         let all = io.read_calls.zip(io.write_calls).map_or(0.0, |(r, w)| (r + w) as f64);
-        let seen = transfers(steps);
+        let all_bytes = io.read_bytes.zip(io.written_bytes).map_or(0.0, |(r, w)| (r + w) as f64);
+        let (seen, seen_bytes) = (transfers(steps, |_| 1.0), transfers(steps, |s| s.bytes as f64));
         if seen < 1.0 || all < 1.0 {
             return Err("how many calls the program made is not known".to_owned());
         }
-        let scale = (all / seen).max(1.0);
+        // Calls weigh by what they cost: a program that reads by the megabyte made more calls while it was started.
+        let weight = |calls: f64, bytes: f64| calls * CALL_BYTES + bytes;
+        let scale = (weight(all, all_bytes) / weight(seen, seen_bytes)).max(1.0);
         let mut operations = vec![Operation::Read, Operation::Write];
         if self.plan.any(|a| matches!(a.what, Do::Sync { .. })) {
             operations.push(Operation::Sync);
@@ -226,13 +275,89 @@ impl<'a> Builder<'a> {
         let written = self.plan.bytes(|d| d == Do::Write).max(1);
         let most = most_passes.min(scale).min((MOST_WRITTEN_BYTES / written) as f64);
         self.plan.passes = passes(pass_ns, most);
-        let scale = scale / f64::from(self.plan.passes);
+        let times = self.lengthen();
+        let scale = scale / (times * f64::from(self.plan.passes));
         let mut notes = Vec::new();
         if unknown > 0.01 {
             notes
                 .push(format!("{:.0} % of the time in calls is of files that take no part", 100.0 * unknown));
         }
         Ok(AsWas { plan: self.plan, scale, program_io_ns, notes })
+    }
+
+    /// A program that reads in one part of its run and writes in another is not seen equally long in both: runs of calls
+    /// in order are made longer in that direction of which less was seen. Returns how many times, of reads and of writes.
+    fn balance(&mut self, steps: &[&Step]) -> (f64, f64) {
+        let io = &self.facts.profile.io;
+        let seen = |kind: StepKind| -> f64 {
+            steps.iter().filter(|s| s.kind == kind).map(|s| f64::from(s.count.max(1))).sum()
+        };
+        let part = |all: Option<u64>, kind: StepKind| {
+            let (all, seen) = (all.unwrap_or(0) as f64, seen(kind));
+            (all >= MANY_CALLS && seen >= 1.0).then_some(all / seen)
+        };
+        let (Some(reads), Some(writes)) =
+            (part(io.read_calls, StepKind::Read), part(io.write_calls, StepKind::Write))
+        else {
+            return (1.0, 1.0);
+        };
+        let ratio = (reads / writes).max(writes / reads);
+        if ratio < UNEVEN {
+            return (1.0, 1.0);
+        }
+        let short = |what: Do| match what {
+            Do::Read { .. } => reads > writes,
+            Do::Write => writes > reads,
+            _ => false,
+        };
+        let in_order = |a: &Action| a.count > 1 && u64::try_from(a.stride) == Ok(a.bytes);
+        let calls = |picked: &dyn Fn(&Action) -> bool| -> f64 {
+            self.plan.actions().filter(|a| picked(a)).map(|a| f64::from(a.count)).sum()
+        };
+        let all = calls(&|a| short(a.what));
+        let runs = calls(&|a| short(a.what) && in_order(a));
+        // What is no run in order is made no longer, and then nothing is.
+        if runs < MOSTLY * all {
+            return (1.0, 1.0);
+        }
+        let longer = |a: &Action| (f64::from(a.count) * ratio).min(f64::from(u32::MAX / 2)) as u32;
+        for action in self.plan.threads.iter_mut().flatten().filter(|a| short(a.what) && in_order(a)) {
+            action.count = longer(action);
+        }
+        if reads > writes { (ratio, 1.0) } else { (1.0, ratio) }
+    }
+
+    /// Makes one long pass of several that continue each other, so that a repair finds enough to merge. Returns how many.
+    fn lengthen(&mut self) -> f64 {
+        let [actions] = self.plan.threads.as_slice() else { return 1.0 };
+        let continues = (0..).zip(&self.plan.files).all(|(index, file)| {
+            let of: Vec<&Action> =
+                actions.iter().filter(|a| a.file == index && order::has_place(a.what)).collect();
+            file.role == Role::Sink || of.is_empty() || order::order(&of) == Order::Sequential
+        });
+        let bytes = self.plan.bytes(|d| matches!(d, Do::Read { .. } | Do::Write)).max(1);
+        let room = (MOST_JOINED / actions.len().max(1)) as u64;
+        let times = LONG_PASS_BYTES.div_ceil(bytes).min(room).min(u64::from(self.plan.passes));
+        let Ok(times) = u32::try_from(times) else { return 1.0 };
+        if !continues || times < 2 || self.plan.any(|a| matches!(a.what, Do::Sync { .. })) {
+            return 1.0;
+        }
+        let mut joined: Vec<Action> = Vec::new();
+        for pass in 0..u64::from(times) {
+            for action in actions {
+                let shift = self.plan.files.get(action.file as usize).map_or(0, |f| f.shift_bytes);
+                let action = Action { place: action.place.saturating_add(pass * shift), ..*action };
+                match joined.last_mut() {
+                    Some(last) if continued(last, &action) => last.count += action.count,
+                    _ => joined.push(action),
+                }
+            }
+        }
+        self.plan.threads = vec![joined];
+        let files = self.plan.files.iter_mut();
+        files.for_each(|f| f.shift_bytes = f.shift_bytes.saturating_mul(u64::from(times)));
+        self.plan.passes = (f64::from(self.plan.passes) / f64::from(times)).round().max(1.0) as u32;
+        f64::from(times)
     }
 
     /// Decides how a file takes part. Returns how many passes over it see new places.
@@ -256,9 +381,18 @@ impl<'a> Builder<'a> {
         let used: Option<&FileUse> = facts.profile.files.iter().find(|f| f.path == file.path);
         let cached = used.and_then(|u| u.cached_before).unwrap_or(0.0);
         let reads = actions.iter().any(|a| matches!(a.what, Do::Read { .. }));
+        // Parts of blocks that were there before are read before they are written.
+        let fetched_alone =
+            !reads && cached < WARM && fetched > MOSTLY * io.written_bytes.unwrap_or(0) as f64;
+        let gapless = (requests * mean) as f64 >= MOSTLY * high.saturating_sub(low) as f64;
+        let appended = match order {
+            Order::Sequential => !reads,
+            Order::Forward => !reads && gapless && !fetched_alone,
+            _ => false,
+        };
         let role = match written {
             false => Role::Own,
-            true if !reads && matches!(order, Order::Sequential | Order::Forward) => Role::ScratchEmpty,
+            true if appended => Role::ScratchEmpty,
             true => Role::ScratchFull,
         };
         let cold = match role {

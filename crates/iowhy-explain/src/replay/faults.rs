@@ -4,7 +4,7 @@
 //! Which pages a program touches is not seen. Windows are gone through page by page; of one long mapping the order at the
 //! device tells the order, and its faults how many pages. The replay of it must take the program's time to be believed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use iowhy_core::profile::{FileUse, StepKind};
 use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
@@ -33,7 +33,7 @@ const WARM: f64 = 0.9;
 
 /// The plan, where there are windows or one mapping; `None`: calls tell more.
 pub(super) fn as_was(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
-    if let Some(found) = windows(facts) {
+    if let Some(found) = windows(facts).or_else(|| memory(facts)) {
         return Ok(Some(found));
     }
     one_mapping(facts)
@@ -102,6 +102,32 @@ fn windows(facts: &Facts<'_>) -> Option<AsWas> {
     let scale = scale / f64::from(plan.passes);
     let notes =
         vec!["each window is taken to be touched page by page, and no more is done with it".to_owned()];
+    Some(AsWas { plan, scale, program_io_ns, notes })
+}
+
+/// Memory that threads take and give back over and over.
+fn memory(facts: &Facts<'_>) -> Option<AsWas> {
+    let pattern = &facts.profile.pattern;
+    let taken = |s: &&iowhy_core::profile::Step| s.kind == StepKind::Take;
+    let mut threads: BTreeMap<u32, Vec<Action>> = BTreeMap::new();
+    let mut seen = 0.0;
+    for step in pattern.stretches.iter().flat_map(|s| &s.steps).filter(taken) {
+        let what = Do::Take { populate: step.argument & POPULATE != 0 };
+        let count = step.count.max(1);
+        seen += f64::from(count);
+        let action = Action { count, ..Action::one(what, 0, 0, step.bytes, 0.0) };
+        threads.entry(step.thread).or_default().push(action);
+    }
+    if seen < MANY_WINDOWS as f64 {
+        return None;
+    }
+    let maps = facts.scaled_calls(&["mmap"])?.likely;
+    let program_io_ns = wall_ns(facts, &[Operation::Fault, Operation::Map]);
+    let scale = (maps / seen).max(1.0);
+    let mut plan = Plan { threads: threads.into_values().collect(), passes: 1, depth: 1, ..Plan::default() };
+    plan.passes = passes(program_io_ns / scale, scale);
+    let scale = scale / f64::from(plan.passes);
+    let notes = vec!["memory is taken and given back as the program did; nothing is done with it".to_owned()];
     Some(AsWas { plan, scale, program_io_ns, notes })
 }
 

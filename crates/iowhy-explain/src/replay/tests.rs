@@ -7,7 +7,7 @@ use iowhy_core::profile::{CallPattern, FileIdentity, PatternFile, Step, StepKind
 use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
 use proptest::prelude::*;
 
-use super::repair::{Beside, repaired};
+use super::repair::{Beside, Sizes, others, repaired, together};
 use super::verdict::{Word, fidelity, is_faithful, measured, word};
 use super::{AsWas, as_was};
 use crate::classify::{Operation, Wait};
@@ -181,7 +181,7 @@ fn threads_that_share_a_file_get_one_each() {
 fn what_was_read_once_is_warm_afterwards_and_the_first_time_stays() {
     let mut was = plan(Role::Own, vec![action(READ, 0, 4096, 10, 4096), action(Do::Forget, 0, 0, 1, 0)]);
     was.files[0].state = State::Cold;
-    let beside = Beside { fetched_bytes: 5e6, distinct_bytes: 1e6 };
+    let beside = Beside { fetched_bytes: 5e6, distinct_bytes: 1e6, ..Beside::default() };
     let now = repaired(FindingId::CacheThrash, &was, &beside).unwrap();
     assert_eq!((now.plan.files[0].state, count(&now.plan, Do::Forget), now.kept), (State::Warm, 0, 0.2));
 }
@@ -249,14 +249,17 @@ fn reader() -> Run {
 fn the_run_as_it_was_is_the_calls_that_were_seen_scaled_to_the_run() {
     let found = reader().facts(as_was).unwrap();
     let plan = &found.plan;
-    assert_eq!((plan.files.len(), plan.threads.len(), plan.calls()), (1, 1, 1000));
+    assert_eq!((plan.files.len(), plan.threads.len()), (1, 1));
     assert_eq!((plan.files[0].role, plan.files[0].state), (Role::Own, State::Warm));
-    // A hundred passes are the run; each goes on where the one before ended.
-    assert_eq!(plan.files[0].shift_bytes, 128_000);
-    assert!((found.scale * f64::from(plan.passes) - 100.0).abs() < 1e-6);
+    // Stretches that go on where the one before ended are one long pass, a single run of calls.
+    let calls = plan.calls();
+    assert_eq!((plan.threads[0].len(), calls % 1000), (1, 0));
+    assert!(calls > 10_000, "{calls}");
+    assert_eq!(plan.files[0].shift_bytes, calls * 128);
+    assert!((found.scale * f64::from(plan.passes) * calls as f64 - 100_000.0).abs() < 1e-3);
     assert!((found.program_io_ns - 8e7).abs() < 1.0);
     // Tracing is in the gaps; the account knows the own time: 0.02 s of 100,000 calls.
-    assert!((plan.think_ns() - 100_000.0).abs() < 1e-6);
+    assert!((plan.think_ns() - 100.0 * calls as f64).abs() < 1e-3);
 }
 
 #[test]
@@ -280,6 +283,169 @@ fn runs_that_cannot_be_replayed_say_why() {
     assert!(why(reader().with(|p| p.pattern.files[0].kind = "pipe".into())).contains("regular"));
     let ring = Run::new(1.0).wait(Operation::Ring, Wait::Completion, 1.0);
     assert!(why(ring).contains("io_uring"));
+}
+
+#[test]
+fn calls_weigh_by_their_bytes_where_few_large_ones_are_the_run() {
+    // Ten reads of 64 MiB among ninety of 1 KiB: two of the large ones were seen.
+    let large = 64 << 20;
+    let run = reader().with(|p| {
+        let step = &mut p.pattern.stretches[0].steps[0];
+        (step.bytes, step.count, step.stride) = (large, 2, large as i64);
+        p.io.read_calls = Some(100);
+        p.io.read_bytes = Some(10 * large + 90 * 1024);
+        (p.io.write_calls, p.io.written_bytes) = (Some(0), Some(0));
+    });
+    let found = run.facts(as_was).unwrap();
+    let of_run = found.scale * f64::from(found.plan.passes);
+    assert!((of_run - 5.0).abs() < 0.01, "{of_run} and not 50");
+}
+
+#[test]
+fn a_file_that_was_there_for_a_moment_is_replayed_beside_one_that_is_known() {
+    let run = reader().with(|p| {
+        p.pattern.stretches[0].steps[0].kind = StepKind::Write;
+        let mut journal = p.pattern.stretches[0].steps[0].clone();
+        (journal.file, journal.place) = (Some(1), Some(0));
+        p.pattern.stretches[0].steps.push(journal);
+        p.pattern.files.push(PatternFile {
+            path: "?".into(),
+            kind: "unknown".into(),
+            ..PatternFile::default()
+        });
+    });
+    let plan = run.facts(as_was).unwrap().plan;
+    let of = |f: &PlanFile| (f.path.clone(), f.role, f.identity.is_some());
+    let files: Vec<_> = plan.files.iter().map(of).collect();
+    let path = "/data".to_owned();
+    assert_eq!(files, [(path.clone(), Role::ScratchEmpty, true), (path, Role::ScratchEmpty, false)]);
+}
+
+#[test]
+fn the_direction_of_which_less_was_seen_is_made_as_long_as_it_was() {
+    // 100,000 reads and 2,000 writes; 1,000 reads and 500 writes were seen.
+    let run = reader().with(|p| {
+        let mut write = p.pattern.stretches[0].steps[0].clone();
+        (write.kind, write.file, write.place, write.count) = (StepKind::Write, Some(1), Some(0), 500);
+        p.pattern.stretches[0].steps.push(write);
+        p.pattern.files.push(PatternFile { path: "/out".into(), ..p.pattern.files[0].clone() });
+        p.io.write_calls = Some(2000);
+        p.io.written_bytes = Some(2000 * 128);
+    });
+    let found = run.facts(as_was).unwrap();
+    let (reads, writes) = (count(&found.plan, READ), count(&found.plan, Do::Write));
+    assert_eq!(reads, 50 * writes);
+    let of_run = found.scale * f64::from(found.plan.passes);
+    assert!((of_run * reads as f64 - 100_000.0).abs() < 200.0, "{of_run} times {reads} reads");
+}
+
+#[test]
+fn parts_of_blocks_that_were_there_are_written_over_a_file_that_is_full() {
+    let updates = |fetched: u64, stride: i64| {
+        let run = reader().with(|p| {
+            let step = &mut p.pattern.stretches[0].steps[0];
+            (step.kind, step.stride) = (StepKind::Write, stride);
+            (p.io.write_calls, p.io.read_calls) = (Some(100_000), Some(0));
+            (p.io.written_bytes, p.io.device_read_bytes) = (Some(12_800_000), Some(fetched));
+        });
+        run.facts(as_was).unwrap().plan.files[0].role
+    };
+    assert_eq!(updates(0, 128), Role::ScratchEmpty);
+    assert_eq!(updates(0, 65_536), Role::ScratchFull, "gaps are no append");
+    assert_eq!(updates(400_000_000, 129), Role::ScratchFull, "each block came from the device first");
+}
+
+#[test]
+fn reads_between_writes_are_announced_and_none_is_made_earlier() {
+    let each = |i: u64| {
+        [action(READ, i * 8192, 4096, 1, 0), Action { file: 1, ..action(Do::Write, i * 512, 512, 1, 0) }]
+    };
+    let mut was = Plan {
+        files: vec![file(Role::Own), file(Role::ScratchEmpty)],
+        ..plan(Role::Own, (0..100).flat_map(each).collect())
+    };
+    assert!(repaired(FindingId::QueueDepthOne, &was, &Beside::default()).is_err(), "nothing is cold");
+    was.files[0].state = State::Cold;
+    let now = repair(FindingId::QueueDepthOne, &was);
+    assert_eq!(moved(&now, Do::Announce), moved(&was, READ));
+    let without: Vec<Action> = now.threads[0].iter().copied().filter(|a| a.what != Do::Announce).collect();
+    assert_eq!(without, was.threads[0]);
+    assert!(now.threads[0][..64].iter().all(|a| a.what == Do::Announce));
+}
+
+#[test]
+fn memory_that_comes_and_goes_is_replayed_and_kept_once() {
+    let take = Step { kind: StepKind::Take, bytes: 1 << 23, argument: 0x8022, ..Step::default() };
+    let steps: Vec<Step> = (0..40).map(|i| Step { thread: i % 4, count: 1, ..take.clone() }).collect();
+    let run = Run::new(1.0).busy(Operation::Map, Layer::Memory, 0.9).calls(&[("mmap", 400)]).with(|p| {
+        p.pattern = CallPattern { files: vec![], stretches: vec![Stretch { length_ns: 100_000_000, steps }] };
+    });
+    let found = run.facts(as_was).unwrap();
+    let populated = Do::Take { populate: true };
+    assert_eq!((found.plan.threads.len(), count(&found.plan, populated)), (4, 40));
+    let now = repair(FindingId::MmapLock, &found.plan);
+    assert_eq!((now.threads.len(), count(&now, populated)), (4, 4));
+    assert_eq!(repair(FindingId::FreshBuffers, &found.plan), now);
+}
+
+#[test]
+fn a_batch_longer_than_a_pass_ends_with_every_so_many_passes() {
+    let each = |i: u64| [action(Do::Write, i * 4096, 4096, 1, 0), action(SYNC, 0, 0, 1, 0)];
+    let was = plan(Role::ScratchEmpty, (0..50).flat_map(each).collect());
+    let of = |batch| {
+        let beside = Beside { sizes: Sizes { batch, ..Sizes::default() }, ..Beside::default() };
+        repaired(FindingId::SyncPerWrite, &was, &beside).unwrap()
+    };
+    let three = of(150);
+    assert_eq!((count(&three.plan, Do::SyncAfter { passes: 3 }), count(&three.plan, SYNC)), (1, 0));
+    assert_eq!(three.how, "one fdatasync for 150 records");
+    let all = of(Sizes::ALL);
+    assert_eq!(count(&all.plan, Do::SyncAfter { passes: u32::MAX }), 1);
+    assert_eq!(all.how, "one fdatasync at the end");
+}
+
+#[test]
+fn a_copy_is_spared_by_a_mapping_as_far_as_the_program_can_have_looked() {
+    let was = |think_ns| plan(Role::Own, vec![Action { think_ns, ..action(READ, 0, 1 << 20, 16, 1 << 20) }]);
+    // 256 pages a call.
+    assert_eq!(count(&repair(FindingId::CopyBound, &was(256.0 * 5.0)), Do::Look), 16);
+    assert_eq!(count(&repair(FindingId::CopyBound, &was(256.0 * 500.0)), Do::Scan), 16);
+    let mut cold = was(1.0);
+    cold.files[0].state = State::Cold;
+    assert!(repaired(FindingId::CopyBound, &cold, &Beside::default()).is_err());
+}
+
+#[test]
+fn reads_past_the_cache_are_also_tried_through_it_and_longer() {
+    let mut was = plan(Role::Own, vec![action(READ, 0, 8192, 1000, 8192)]);
+    assert!(others(FindingId::SmallRequests, &was, &Beside::default()).is_empty());
+    was.files[0].direct = true;
+    let hows: Vec<String> =
+        others(FindingId::SmallRequests, &was, &Beside::default()).into_iter().map(|r| r.how).collect();
+    assert_eq!(hows, ["calls that follow each other merged to 1 MiB", "through the page cache"]);
+    // Who says how large the requests are is not offered others.
+    let asked = Beside { sizes: Sizes { depth: Some(4), ..Sizes::default() }, ..Beside::default() };
+    assert!(others(FindingId::SmallRequests, &was, &asked).is_empty());
+}
+
+#[test]
+fn all_repairs_go_into_one_plan() {
+    let each = |i: u64| {
+        [
+            action(Do::Write, i * 512, 512, 1, 0),
+            action(SYNC, 0, 0, 1, 0),
+            Action { file: 1, ..action(READ, i * 64, 64, 1, 0) },
+        ]
+    };
+    let was = Plan {
+        files: vec![file(Role::ScratchEmpty), file(Role::Own)],
+        ..plan(Role::Own, (0..100).flat_map(each).collect())
+    };
+    let ids = [FindingId::SyncPerWrite, FindingId::SmallRequests, FindingId::Throttled];
+    let (done, all) = together(&ids, &was, &Beside::default()).unwrap();
+    assert_eq!(done, ids[..2]);
+    assert_eq!((count(&all.plan, Do::Write), count(&all.plan, READ), count(&all.plan, SYNC)), (1, 1, 1));
+    assert!(together(&ids[1..], &was, &Beside::default()).is_none(), "one alone is not together");
 }
 
 fn replayed(io_s: f64) -> AsWas {

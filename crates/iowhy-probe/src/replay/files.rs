@@ -41,9 +41,13 @@ pub(super) fn open(planned: &PlanFile) -> Result<Opened, Problem> {
     };
     let opened = match planned.role {
         Role::Own => {
-            let plain = open_quietly(path, OFlags::RDONLY | OFlags::CLOEXEC).map_err(cannot)?;
+            let mut plain = open_quietly(path, OFlags::RDONLY | OFlags::CLOEXEC).map_err(cannot)?;
+            let flags = flags | OFlags::RDONLY;
+            if leaves_access_time(&plain) {
+                plain = reopen(plain.as_fd(), OFlags::RDONLY | OFlags::CLOEXEC).map_err(cannot)?;
+            }
             let fd = if planned.direct {
-                open_quietly(path, OFlags::RDONLY | flags).map_err(cannot)?
+                open_quietly(path, flags).map_err(cannot)?
             } else {
                 rustix::io::fcntl_dupfd_cloexec(&plain, 0).map_err(cannot)?
             };
@@ -79,6 +83,24 @@ pub(super) fn open(planned: &PlanFile) -> Result<Opened, Problem> {
         rustix::fs::fadvise(&opened.fd, 0, None, advice).map_err(cannot)?;
     }
     Ok(opened)
+}
+
+/// Whether reading leaves the access time of a file as it is, by the rule of `relatime` (mount(8)). Then it is opened as a
+/// program does: looking at that rule is part of each call (100 of 520 ns of a read of 128 bytes on an AMD EPYC with
+/// Linux 6.18), and O_NOATIME would spare it.
+fn leaves_access_time(fd: &OwnedFd) -> bool {
+    /// An access time that is older is set anew after a day: not during a replay.
+    const MOST_AGE_S: i64 = 22 * 3600;
+    let relative =
+        rustix::fs::fstatvfs(fd).is_ok_and(|s| s.f_flag.contains(rustix::fs::StatVfsMountFlags::RELATIME));
+    let Ok(stat) = rustix::fs::fstat(fd) else { return false };
+    let accessed = (stat.st_atime, stat.st_atime_nsec);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let age = now.map_or(i64::MAX, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX) - stat.st_atime);
+    relative
+        && accessed > (stat.st_mtime, stat.st_mtime_nsec)
+        && accessed > (stat.st_ctime, stat.st_ctime_nsec)
+        && age < MOST_AGE_S
 }
 
 impl Opened {

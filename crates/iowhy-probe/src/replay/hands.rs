@@ -9,6 +9,7 @@ use iowhy_core::replay::{Action, Advice, Do, Plan, Role};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
+use super::call;
 use super::files::Opened;
 use super::ring::Ring;
 use crate::buffer::Buffer;
@@ -157,6 +158,17 @@ impl<'a> Hands<'a> {
     fn call(&mut self, action: &Action, pass: u64, i: u32) -> Result<(), Problem> {
         let (files, plan) = (self.files, self.plan);
         let at = action.file as usize;
+        if let Do::Take { populate } = action.what {
+            self.done.calls += 1;
+            return match take_and_give_back(action.bytes as usize, populate) {
+                Ok(_) => Ok(()),
+                Err(errno) => Err(Problem::failed(format!(
+                    "taking {} bytes of memory failed: {}",
+                    action.bytes,
+                    std::io::Error::from(errno)
+                ))),
+            };
+        }
         let (Some(opened), Some(file)) = (files.get(at), plan.files.get(at)) else {
             return Err(Problem::failed("a plan names a file that it does not have"));
         };
@@ -174,25 +186,26 @@ impl<'a> Hands<'a> {
         let sink = file.role == Role::Sink;
         let result = match action.what {
             Do::Read { fresh: true } => read_into_fresh(fd, bytes, place),
-            Do::Read { fresh: false } if sink => rustix::io::read(fd, self.buffer.front_mut(bytes)),
+            Do::Read { fresh: false } if sink => call::read(fd, self.buffer.front_mut(bytes)),
             Do::Read { fresh: false } => match &mut self.ring {
                 Some(ring) => ring.read(fd, &mut self.buffer, bytes, place),
-                None => rustix::io::pread(fd, self.buffer.front_mut(bytes), place),
+                None => call::read_at(fd, self.buffer.front_mut(bytes), place),
             },
-            Do::Write if sink => rustix::io::write(fd, self.buffer.front(bytes)),
-            Do::Write => rustix::io::pwrite(fd, self.buffer.front(bytes), place),
-            Do::Seek => rustix::fs::seek(fd, rustix::fs::SeekFrom::Start(place)).map(|_| 0),
-            Do::Sync { whole: true } => rustix::fs::fsync(fd).map(|()| 0),
-            Do::Sync { whole: false } => rustix::fs::fdatasync(fd).map(|()| 0),
-            Do::Forget => rustix::fs::fadvise(
-                fd,
-                place,
-                std::num::NonZeroU64::new(bytes as u64),
-                rustix::fs::Advice::DontNeed,
-            )
-            .map(|()| 0),
+            Do::Write if sink => call::write(fd, self.buffer.front(bytes)),
+            Do::Write => call::write_at(fd, self.buffer.front(bytes), place),
+            Do::Seek => call::seek(fd, place),
+            Do::Sync { whole } => call::sync(fd, whole),
+            Do::SyncAfter { passes } if !self.ends(pass, passes) => {
+                self.done.calls -= 1;
+                return Ok(());
+            }
+            Do::SyncAfter { .. } => call::sync(fd, false),
+            Do::Forget => advise_range(fd, place, bytes, rustix::fs::Advice::DontNeed),
+            Do::Announce => advise_range(fd, place, bytes, rustix::fs::Advice::WillNeed),
             Do::Window { populate } => self.window(fd, place, bytes, populate, file.advice),
-            Do::Look => return self.look(action.file, fd, place, bytes),
+            Do::Look | Do::Scan => return self.look(action, fd, place, bytes),
+            // Done above: it has no file.
+            Do::Take { .. } => Ok(0),
         };
         match result {
             Ok(moved) => {
@@ -204,12 +217,18 @@ impl<'a> Hands<'a> {
         }
     }
 
+    /// Whether a batch of so many passes ends with this one.
+    fn ends(&self, pass: u64, passes: u32) -> bool {
+        let done = pass + 1;
+        done.is_multiple_of(u64::from(passes.max(1))) || done == u64::from(self.plan.passes.max(1))
+    }
+
     #[cold]
     fn failed(&self, action: &Action, place: u64, errno: Errno) -> Problem {
         let path = self.plan.files.get(action.file as usize).map_or("?", |f| f.path.as_str());
         let (what, whose) = match action.what {
-            Do::Write | Do::Sync { .. } => ("writing", "the scratch file beside "),
-            Do::Window { .. } | Do::Look => ("mapping", ""),
+            Do::Write | Do::Sync { .. } | Do::SyncAfter { .. } => ("writing", "the scratch file beside "),
+            Do::Window { .. } | Do::Look | Do::Scan => ("mapping", ""),
             _ => ("reading", ""),
         };
         let problem = Problem::failed(format!(
@@ -248,7 +267,8 @@ impl<'a> Hands<'a> {
         Ok(bytes)
     }
 
-    fn look(&mut self, file: u32, fd: &OwnedFd, place: u64, bytes: usize) -> Result<(), Problem> {
+    fn look(&mut self, action: &Action, fd: &OwnedFd, place: u64, bytes: usize) -> Result<(), Problem> {
+        let file = action.file;
         if !self.kept.iter().any(|kept| kept.file == file) {
             let planned = &self.plan.files[file as usize];
             let mapping = Mapping::new(fd, 0, planned.size_bytes, Purpose::Load).map_err(|errno| {
@@ -260,8 +280,10 @@ impl<'a> Hands<'a> {
             self.kept.push(Kept { file, mapping, guard });
         }
         let Some(kept) = self.kept.iter().find(|kept| kept.file == file) else { return Ok(()) };
-        if let Some(range) = kept.mapping.range(place, bytes) {
-            range.load_pages();
+        match kept.mapping.range(place, bytes) {
+            Some(range) if action.what == Do::Scan => range.load_lines(),
+            Some(range) => range.load_pages(),
+            None => {}
         }
         if kept.guard.vanished() {
             return Err(Problem::failed("a mapped file became shorter during the replay"));
@@ -269,6 +291,10 @@ impl<'a> Hands<'a> {
         self.done.bytes += bytes as u64;
         Ok(())
     }
+}
+
+fn advise_range(fd: &OwnedFd, place: u64, bytes: usize, advice: rustix::fs::Advice) -> Result<usize, Errno> {
+    rustix::fs::fadvise(fd, place, std::num::NonZeroU64::new(bytes as u64), advice).map(|()| 0)
 }
 
 /// A hint that the kernel does not take leaves the mapping as it is.
@@ -284,22 +310,34 @@ fn advise(mapping: &Mapping, advice: Advice) {
 
 /// Reads into memory that is taken from the kernel for this call and given back after it.
 fn read_into_fresh(fd: &OwnedFd, bytes: usize, place: u64) -> Result<usize, Errno> {
+    with_fresh(bytes, MapFlags::PRIVATE, |memory| call::read_at(fd, memory, place))?
+}
+
+/// Takes memory and gives it back; every page of it is there in between.
+fn take_and_give_back(bytes: usize, populate: bool) -> Result<usize, Errno> {
+    let flags = if populate { MapFlags::PRIVATE | MapFlags::POPULATE } else { MapFlags::PRIVATE };
+    with_fresh(bytes, flags, |memory| {
+        if !populate {
+            memory.iter_mut().step_by(rustix::param::page_size()).for_each(|byte| *byte = 1);
+            std::hint::black_box(&memory);
+        }
+        0
+    })
+}
+
+/// Memory from the kernel for one use.
+fn with_fresh<T>(bytes: usize, flags: MapFlags, used: impl FnOnce(&mut [u8]) -> T) -> Result<T, Errno> {
     let bytes = bytes.max(1);
     // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory that exists.
     let start = unsafe {
-        rustix::mm::mmap_anonymous(
-            std::ptr::null_mut(),
-            bytes,
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::PRIVATE,
-        )
+        rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags)
     }?;
     // SAFETY: the kernel zeroes anonymous pages, and the mapping lives until it is unmapped below; nobody else knows it.
     let memory = unsafe { std::slice::from_raw_parts_mut(start.cast::<u8>(), bytes) };
-    let result = rustix::io::pread(fd, memory, place);
+    let result = used(memory);
     // SAFETY: the mapping was made above, and its slice is used no more.
     let _ = unsafe { rustix::mm::munmap(start, bytes) };
-    result
+    Ok(result)
 }
 
 /// Faults of this thread that waited for a device.

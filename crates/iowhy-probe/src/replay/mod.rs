@@ -6,6 +6,7 @@
 //! Invariants: the user's files are opened read-only and are what they were when the plan was made; what is written goes to
 //! files of ours that have no name; state of the cache is looked at before a run, not assumed.
 
+mod call;
 mod files;
 mod hands;
 mod ring;

@@ -195,3 +195,59 @@ fn a_ring_moves_the_same_bytes_and_leaves_nothing_in_flight() {
         Err(error) => panic!("{error}"),
     }
 }
+
+/// A batch that is longer than a pass is made durable once in so many passes, and at the end of the last.
+#[test]
+fn a_batch_of_several_passes_is_synced_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = PlanFile {
+        path: dir.path().join("log").display().to_string(),
+        role: Role::ScratchEmpty,
+        identity: None,
+        size_bytes: 0,
+        direct: false,
+        durable: false,
+        state: State::Warm,
+        advice: Advice::Normal,
+        shift_bytes: 40960,
+    };
+    let write = Action { what: Do::Write, ..reads(0, 4096, 10, 4096) };
+    for (passes, syncs) in [(1, 7), (3, 3), (u32::MAX, 1)] {
+        let sync = Action::one(Do::SyncAfter { passes }, 0, 0, 0, 0.0);
+        let mut p = plan(vec![file.clone()], vec![vec![write, sync]]);
+        p.passes = 7;
+        assert_eq!(Stage::set(p).unwrap().run().unwrap().calls, 70 + syncs, "{passes}");
+    }
+}
+
+#[test]
+fn memory_is_taken_and_given_back_and_a_mapping_is_looked_at_whole() {
+    let take = |populate| Action { what: Do::Take { populate }, ..reads(0, MIB, 5, 0) };
+    let scan = Action { what: Do::Scan, ..reads(100, MIB - 100, 1, 0) };
+    let file = data(MIB);
+    let all = plan(vec![own(&file, State::Warm)], vec![vec![take(true), take(false), scan]]);
+    let round = Stage::set(all).unwrap().run().unwrap();
+    assert_eq!((round.calls, round.bytes), (11, MIB - 100));
+}
+
+/// Reading changes no access time that `relatime` would leave, and O_NOATIME serves where it would not.
+#[test]
+fn a_replay_leaves_the_access_time_as_it_is() {
+    let file = data(MIB);
+    let times = |f: &tempfile::NamedTempFile| {
+        let m = f.as_file().metadata().unwrap();
+        (m.atime(), m.atime_nsec(), m.mtime(), m.mtime_nsec())
+    };
+    let before = times(&file);
+    let stage =
+        Stage::set(plan(vec![own(&file, State::Warm)], vec![vec![reads(0, 4096, 64, 4096)]])).unwrap();
+    stage.run().unwrap();
+    assert_eq!(times(&file), before, "not read since it was written: opened with O_NOATIME");
+    // As a program that has just read it.
+    std::fs::read(file.path()).unwrap();
+    let read = times(&file);
+    let stage =
+        Stage::set(plan(vec![own(&file, State::Warm)], vec![vec![reads(0, 4096, 64, 4096)]])).unwrap();
+    stage.run().unwrap();
+    assert_eq!(times(&file), read);
+}

@@ -15,6 +15,18 @@ pub struct ProveArgs {
     #[arg(long, value_name = "N", default_value = "9", allow_hyphen_values = true)]
     pub rounds: String,
 
+    /// Make so many records durable by one sync, or `all` of the run [default: 100]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub batch: Option<String>,
+
+    /// Merge requests that follow each other to so many bytes [default: 64k]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub request: Option<String>,
+
+    /// Keep so many requests in flight [default: 32 on a ring, 16 threads]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub depth: Option<String>,
+
     /// Seed of the order of the arms and of the intervals
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

@@ -36,6 +36,39 @@ pub struct Proof {
     pub reason: Option<String>,
     /// Each finding, those that are not contradicted first.
     pub findings: Vec<Proved>,
+    /// All that have a mechanical repair, repaired in one run; absent where there are fewer than two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<Together>,
+}
+
+/// Several findings repaired in one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Together {
+    /// Which.
+    pub ids: Vec<FindingId>,
+    /// What was repaired, in a few words.
+    pub how: String,
+    /// What the replay gives for the whole run.
+    pub measured: Option<Estimate>,
+    /// One word.
+    pub verdict: Word,
+    /// Why there is no measured gain, or why it is not believed.
+    pub reason: Option<String>,
+    /// Time in the calls, round by round.
+    pub io_ns: Vec<f64>,
+}
+
+/// Another repair of a cause, tried beside the one that did best.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Other {
+    /// What was repaired, in a few words.
+    pub how: String,
+    /// What the replay gives for the whole run.
+    pub measured: Option<Estimate>,
+    /// One word.
+    pub verdict: Word,
+    /// Why there is no measured gain.
+    pub reason: Option<String>,
 }
 
 /// The run as it was.
@@ -79,4 +112,7 @@ pub struct Proved {
     pub failed: bool,
     /// Time in the calls of the repaired run, round by round.
     pub io_ns: Vec<f64>,
+    /// Other repairs that were tried and did less.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Other>,
 }

@@ -7,7 +7,7 @@ use iowhy_core::finding::Gain;
 use iowhy_core::units::{count, time};
 use iowhy_explain::replay::verdict::Word;
 
-use crate::record::prove::{Proof, Proved, Replayed};
+use crate::record::prove::{Other, Proof, Proved, Replayed};
 use crate::render::paragraph::{cut, wrap};
 use crate::render::table::{Align, layout};
 use crate::render::watch::words::factor;
@@ -37,10 +37,18 @@ pub fn screen(subject: &str, proof: &Proof, width: usize) -> String {
         return text;
     }
     text.push('\n');
-    text.push_str(&table(&proof.findings));
+    text.push_str(&table(proof));
     for finding in &proof.findings {
-        let Some(line) = remark(finding, proof) else { continue };
-        text.push_str(&wrap(&line, width, "", "  "));
+        if let Some(line) = remark(finding, proof) {
+            text.push_str(&wrap(&line, width, "", "  "));
+        }
+        for other in &finding.others {
+            text.push_str(&wrap(&tried_too(other), width, "  ", "    "));
+        }
+    }
+    if let Some(together) = &proof.together {
+        let ids: Vec<&str> = together.ids.iter().map(|id| id.id()).collect();
+        text.push_str(&wrap(&format!("all together: {}", ids.join(", ")), width, "", "  "));
     }
     text.push_str(&format!("{DIM}gain: old wall time over new, of the whole run{DIM:#}\n"));
     text
@@ -66,17 +74,32 @@ fn like_the_program(replay: &Replayed) -> String {
     format!("the run as it was, {} calls, {part}: {fidelity}", count(replay.calls))
 }
 
-fn table(findings: &[Proved]) -> String {
+fn table(proof: &Proof) -> String {
+    let gain = |m: &Option<Estimate>| m.as_ref().map_or("-".to_owned(), measured);
     let row = |f: &Proved| {
         vec![
             f.id.id().to_owned(),
             f.predicted.map_or("-".to_owned(), foretold),
-            f.measured.as_ref().map_or("-".to_owned(), measured),
+            gain(&f.measured),
             word(f.verdict),
         ]
     };
-    let rows: Vec<Vec<String>> = findings.iter().map(row).collect();
+    let together = proof
+        .together
+        .iter()
+        .map(|t| vec!["all together".to_owned(), "-".to_owned(), gain(&t.measured), word(t.verdict)]);
+    let rows: Vec<Vec<String>> = proof.findings.iter().map(row).chain(together).collect();
     layout(&["finding", "predicted gain", "measured gain", "verdict"], &[Align::Left; 4], &rows)
+}
+
+/// Another repair of the same cause.
+fn tried_too(other: &Other) -> String {
+    let what = match (&other.measured, &other.reason) {
+        (Some(gain), None) => format!("{}, {}", measured(gain), other.verdict.words()),
+        (Some(gain), Some(_)) => measured(gain),
+        (None, reason) => reason.clone().unwrap_or_else(|| other.verdict.words().to_owned()),
+    };
+    format!("also tried: {}: {what}", other.how)
 }
 
 fn foretold(gain: Gain) -> String {
@@ -118,6 +141,7 @@ mod tests {
     use iowhy_core::finding::FindingId;
 
     use super::*;
+    use crate::record::prove::Together;
 
     fn proved(verdict: Word, value: f64) -> Proved {
         Proved {
@@ -129,6 +153,7 @@ mod tests {
             reason: None,
             failed: false,
             io_ns: vec![],
+            others: vec![],
         }
     }
 
@@ -143,6 +168,27 @@ mod tests {
         );
         assert!(text.contains("0.33x [0.33, 0.33], n = 9  contradicted"), "{text}");
         assert!(text.contains("small-requests: merged") && text.lines().all(|l| l.chars().count() <= 100));
+    }
+
+    #[test]
+    fn other_repairs_and_all_together_stand_below() {
+        let gain = Some(Estimate { value: 9.0, low: 8.0, high: 10.0, unit: Unit::Ratio, n: 9 });
+        let other =
+            Other { how: "by the megabyte".into(), measured: gain, verdict: Word::Proven, reason: None };
+        let finding = Proved { others: vec![other], ..proved(Word::Proven, 2.5) };
+        let together = Together {
+            ids: vec![FindingId::SmallRequests, FindingId::SyncPerWrite],
+            how: "both".to_owned(),
+            measured: gain,
+            verdict: Word::Proven,
+            reason: None,
+            io_ns: vec![],
+        };
+        let proof = Proof { findings: vec![finding], together: Some(together), ..Proof::default() };
+        let text = anstream::adapter::strip_str(&screen("prog", &proof, 100)).to_string();
+        assert!(text.contains("also tried: by the megabyte: 9.0x [8.0, 10], n = 9, proven"), "{text}");
+        assert!(text.contains("all together    -               9.0x [8.0, 10], n = 9   proven"), "{text}");
+        assert!(text.contains("all together: small-requests, sync-per-write"), "{text}");
     }
 
     #[test]

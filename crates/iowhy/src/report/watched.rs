@@ -1,5 +1,6 @@
 //! A chapter of a watched program: why it is slow, what would help, where its time went, and how far to trust that.
 
+use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, Gain};
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::{StackTime, State};
@@ -88,6 +89,13 @@ fn gain(gain: Gain) -> String {
     format!("{}x [{}, {over}{}]", factor(gain.predicted), factor(gain.low), factor(gain.high))
 }
 
+fn gained(measured: &Option<Estimate>) -> String {
+    measured.as_ref().map_or_else(
+        || "-".to_owned(),
+        |m| format!("{}x [{}, {}] (n = {})", factor(m.value), factor(m.low), factor(m.high), m.n),
+    )
+}
+
 /// What replays say of the findings; also the chapter's main part for a record of `prove` alone.
 pub(super) fn proof(proof: &Proof) -> Section {
     let mut table = Table::new(&["finding", "#predicted gain", "#measured gain", "verdict", "how", "why"]);
@@ -95,13 +103,30 @@ pub(super) fn proof(proof: &Proof) -> Section {
         table.row([
             one.id.id().to_owned(),
             one.predicted.map_or_else(|| "-".to_owned(), gain),
-            one.measured.as_ref().map_or_else(
-                || "-".to_owned(),
-                |m| format!("{}x [{}, {}] (n = {})", factor(m.value), factor(m.low), factor(m.high), m.n),
-            ),
+            gained(&one.measured),
             one.verdict.words().to_owned(),
             one.how.clone().unwrap_or_default(),
             one.reason.clone().unwrap_or_default(),
+        ]);
+        for other in &one.others {
+            table.row([
+                format!("{} (also tried)", one.id.id()),
+                "-".to_owned(),
+                gained(&other.measured),
+                other.verdict.words().to_owned(),
+                other.how.clone(),
+                other.reason.clone().unwrap_or_default(),
+            ]);
+        }
+    }
+    if let Some(together) = &proof.together {
+        table.row([
+            "all together".to_owned(),
+            "-".to_owned(),
+            gained(&together.measured),
+            together.verdict.words().to_owned(),
+            together.how.clone(),
+            together.reason.clone().unwrap_or_default(),
         ]);
     }
     let mut parts = Vec::new();

@@ -4,19 +4,21 @@
 use std::collections::BTreeMap;
 
 use iowhy_core::replay::{Action, Do, Plan};
+use iowhy_core::units::Bytes;
 
-use super::{Repaired, done, each, moves, with_threads};
+use super::{Repaired, Sizes, done, each, moves, with_threads};
 
 /// One call of the repaired program.
 pub(super) const BYTES: u64 = 65_536;
 
-pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
-    let merged = with_threads(plan, |actions| merge(actions, BYTES));
+pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
+    let most = sizes.request_bytes.max(1);
+    let merged = with_threads(plan, |actions| merge(actions, most));
     let (before, after) = (plan.calls(), merged.calls());
     if after as f64 > 0.9 * before as f64 {
         return Err("the calls do not follow each other: there is nothing to merge".to_owned());
     }
-    done(merged, "calls that follow each other merged to 64 KiB")
+    done(merged, format!("calls that follow each other merged to {}", Bytes(most)))
 }
 
 /// Calls that follow each other on their file, merged up to so many bytes. Their own time goes along.

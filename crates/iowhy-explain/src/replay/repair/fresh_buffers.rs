@@ -3,9 +3,12 @@
 
 use iowhy_core::replay::{Do, Plan};
 
-use super::{Repaired, done};
+use super::{Repaired, done, kept_mapping};
 
 pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
+    if plan.any(|a| matches!(a.what, Do::Take { .. })) {
+        return kept_mapping::repaired(plan);
+    }
     let mut repaired = plan.clone();
     let mut found = false;
     for action in repaired.threads.iter_mut().flatten() {

@@ -1,5 +1,5 @@
 //! `mmap-faults`, `mmap-lock`: one mapping of the file that stays, instead of windows that come and go; of one mapping that
-//! is gone through in order, the kernel is told so. The same pages are touched in the same order.
+//! is gone through in order, the kernel is told so. Memory that is taken and given back is kept. The same pages are touched in the same order.
 
 use iowhy_core::replay::{Advice, Do, Plan};
 
@@ -7,6 +7,14 @@ use super::{Repaired, done};
 
 pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
     let mut repaired = plan.clone();
+    if plan.any(|a| matches!(a.what, Do::Take { .. })) {
+        // Each thread takes it once.
+        for actions in &mut repaired.threads {
+            actions.truncate(1);
+            actions.iter_mut().for_each(|a| a.count = 1);
+        }
+        return done(repaired, "memory that each thread takes once");
+    }
     if plan.any(|a| matches!(a.what, Do::Window { .. })) {
         for action in repaired.threads.iter_mut().flatten() {
             if matches!(action.what, Do::Window { .. }) {

@@ -5,6 +5,7 @@
 
 mod cache_thrash;
 mod coalesce;
+mod copy_bound;
 mod fresh_buffers;
 mod inode_lock;
 mod kept_mapping;
@@ -16,7 +17,10 @@ mod sync_per_write;
 mod unaligned_write;
 
 use iowhy_core::finding::FindingId;
-use iowhy_core::replay::{Action, Do, Plan};
+use iowhy_core::replay::{Action, Do, Plan, Role};
+
+/// A request that no device answers much faster for each byte when it is longer.
+const LONG_BYTES: u64 = 1 << 20;
 
 /// A plan in which one cause is repaired.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +40,30 @@ pub struct Beside {
     pub fetched_bytes: f64,
     /// Bytes of the files that it read.
     pub distinct_bytes: f64,
+    /// What the user has in mind.
+    pub sizes: Sizes,
+}
+
+/// How large a repair is made, where it has a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Records that are made durable together; [`Sizes::ALL`]: all of the run.
+    pub batch: u64,
+    /// Bytes of a request that is merged from several.
+    pub request_bytes: u64,
+    /// Requests in flight; absent: 32 on a ring, 16 threads.
+    pub depth: Option<u32>,
+}
+
+impl Sizes {
+    /// A batch that is the whole run.
+    pub const ALL: u64 = sync_per_write::ALL;
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes { batch: sync_per_write::BATCH, request_bytes: coalesce::BYTES, depth: None }
+    }
 }
 
 /// The plan with the cause repaired.
@@ -45,9 +73,9 @@ pub struct Beside {
 pub fn repaired(id: FindingId, plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
     let none = |why: &str| Err(why.to_owned());
     match id {
-        FindingId::SmallRequests => coalesce::repaired(plan),
-        FindingId::SyncPerWrite => sync_per_write::repaired(plan),
-        FindingId::QueueDepthOne => queue_depth_one::repaired(plan),
+        FindingId::SmallRequests => coalesce::repaired(plan, &beside.sizes),
+        FindingId::SyncPerWrite => sync_per_write::repaired(plan, &beside.sizes),
+        FindingId::QueueDepthOne => queue_depth_one::repaired(plan, &beside.sizes),
         FindingId::NoReadahead => no_readahead::repaired(plan),
         FindingId::ReadaheadWaste => readahead_waste::repaired(plan),
         FindingId::MmapFaults | FindingId::MmapLock => kept_mapping::repaired(plan),
@@ -57,7 +85,7 @@ pub fn repaired(id: FindingId, plan: &Plan, beside: &Beside) -> Result<Repaired,
         FindingId::UnalignedWrite => unaligned_write::repaired(plan),
         FindingId::StdioSeek => stdio_seek::repaired(plan),
         FindingId::ManySmallFiles => none("the paths of files that are open for a moment are not seen"),
-        FindingId::CopyBound => none("whether the program needs its own copy of each byte is not seen"),
+        FindingId::CopyBound => copy_bound::repaired(plan),
         FindingId::DirtyThrottle => none("the limit is the machine's, and is not changed for a proof"),
         FindingId::DeviceSaturated => {
             none("only asking for less helps, and what can be left out is not seen")
@@ -68,6 +96,44 @@ pub fn repaired(id: FindingId, plan: &Plan, beside: &Beside) -> Result<Repaired,
             none("it names no fault in the I/O path")
         }
     }
+}
+
+/// Other repairs of the same cause, to be tried beside the first.
+pub fn others(id: FindingId, plan: &Plan, beside: &Beside) -> Vec<Repaired> {
+    let mut others = Vec::new();
+    let asked = beside.sizes != Sizes::default();
+    if asked || !matches!(id, FindingId::SmallRequests | FindingId::QueueDepthOne) {
+        return others;
+    }
+    let direct = plan.files.iter().any(|f| f.direct && f.role == Role::Own);
+    if direct && id == FindingId::SmallRequests {
+        let sizes = Sizes { request_bytes: LONG_BYTES, ..beside.sizes };
+        others.extend(coalesce::repaired(plan, &sizes));
+    }
+    let writes = plan.any(|a| a.what == Do::Write);
+    if id == FindingId::QueueDepthOne && !writes {
+        others.extend(queue_depth_one::announced(plan, &beside.sizes));
+    }
+    // Reads in order past the cache, and reads from the end to the front, want read-ahead as much as anything else.
+    if no_readahead::in_order(plan) {
+        others.extend(no_readahead::repaired(plan));
+    }
+    others
+}
+
+/// All of these repairs, one after the other, in one plan; `None` where fewer than two go together.
+pub fn together(ids: &[FindingId], plan: &Plan, beside: &Beside) -> Option<(Vec<FindingId>, Repaired)> {
+    let mut all = Repaired { plan: plan.clone(), how: String::new(), kept: 0.0 };
+    let (mut done, mut hows) = (Vec::new(), Vec::new());
+    for id in ids {
+        let Ok(next) = repaired(*id, &all.plan, beside) else { continue };
+        all.plan = next.plan;
+        all.kept = all.kept.max(next.kept);
+        done.push(*id);
+        hows.push(next.how);
+    }
+    all.how = hows.join("; ");
+    (done.len() > 1).then_some((done, all))
 }
 
 /// Each call of a plan's thread by itself.

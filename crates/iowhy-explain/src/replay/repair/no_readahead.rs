@@ -1,7 +1,7 @@
 //! `no-readahead`: the hint against read-ahead is taken away; direct reads go through the page cache; what is gone through
 //! from the end is gone through from the front. The same bytes come, in the last case in another order.
 
-use iowhy_core::replay::{Advice, Do, Plan, State};
+use iowhy_core::replay::{Advice, Do, Plan, Role, State};
 
 use super::{Repaired, done, each, with_threads};
 use crate::replay::order::{self, Order};
@@ -21,11 +21,7 @@ pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
             how.push("through the page cache");
         }
     }
-    let backwards = (0..plan.files.len() as u32).any(|file| {
-        let of: Vec<_> = plan.actions().filter(|a| a.file == file && order::has_place(a.what)).collect();
-        of.iter().map(|a| a.count).sum::<u32>() > 2 && order::order(&of) == Order::Backward
-    });
-    if backwards {
+    if has_order(plan, Order::Backward) {
         repaired = with_threads(&repaired, |actions| {
             let mut turned: Vec<_> = each(actions).collect();
             turned.reverse();
@@ -43,4 +39,22 @@ pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
     }
     how.dedup();
     done(repaired, how.join(", "))
+}
+
+/// Whether read-ahead could serve a file that it does not serve now: one that is gone through backwards, or in order past
+/// the page cache.
+pub(super) fn in_order(plan: &Plan) -> bool {
+    let direct = plan.files.iter().any(|f| f.direct && f.role == Role::Own);
+    let writes = plan.any(|a| {
+        a.what == Do::Write && plan.files.get(a.file as usize).is_some_and(|f| f.role != Role::Sink)
+    });
+    !writes && (has_order(plan, Order::Backward) || (direct && has_order(plan, Order::Sequential)))
+}
+
+/// Whether one of the user's files is gone through in this order.
+fn has_order(plan: &Plan, wanted: Order) -> bool {
+    (0..plan.files.len() as u32).filter(|file| plan.files[*file as usize].role == Role::Own).any(|file| {
+        let of: Vec<_> = plan.actions().filter(|a| a.file == file && order::has_place(a.what)).collect();
+        of.iter().map(|a| a.count).sum::<u32>() > 2 && order::order(&of) == wanted
+    })
 }

@@ -3,12 +3,14 @@
 
 use iowhy_core::replay::{Action, Do, Plan};
 
-use super::{Repaired, done, each};
+use super::{Repaired, Sizes, done, each};
 
-/// Records of a batch.
-const BATCH: u64 = 100;
+/// A batch that is the whole run.
+pub(super) const ALL: u64 = u64::MAX;
+/// Records of a batch where nobody says otherwise.
+pub(super) const BATCH: u64 = 100;
 
-pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
     let durable = |file: u32| plan.files.get(file as usize).is_some_and(|f| f.durable);
     let syncs = |a: &Action| matches!(a.what, Do::Sync { .. }) || (a.what == Do::Write && durable(a.file));
     if !plan.any(syncs) {
@@ -16,13 +18,20 @@ pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
     }
     let mut repaired = plan.clone();
     repaired.files.iter_mut().for_each(|f| f.durable = false);
+    let wanted = sizes.batch.max(1);
     let mut most = 0;
     for (actions, of) in repaired.threads.iter_mut().zip(&plan.threads) {
         // A pass ends with a sync, so a batch is a whole part of it.
         let records: u64 = of.iter().filter(|a| syncs(a)).map(|a| u64::from(a.count)).sum();
-        let batches = records.div_ceil(BATCH).max(1);
+        let batches = records.div_ceil(wanted).max(1);
         let batch = records.div_ceil(batches).max(1);
-        most = most.max(batch);
+        // A longer batch is several passes.
+        let passes = (wanted as f64 / records.max(1) as f64).round().clamp(1.0, f64::from(u32::MAX)) as u32;
+        most = most.max(batch.saturating_mul(u64::from(passes)));
+        let sync = match passes {
+            1 => Do::Sync { whole: false },
+            passes => Do::SyncAfter { passes },
+        };
         let mut pending = 0;
         let mut owed_ns = 0.0;
         actions.clear();
@@ -36,7 +45,6 @@ pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
                 pending += 1;
                 if pending >= batch {
                     pending = 0;
-                    let sync = Do::Sync { whole: false };
                     actions.push(Action::one(sync, action.file, 0, 0, std::mem::take(&mut owed_ns)));
                 }
             }
@@ -44,8 +52,12 @@ pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
         if pending > 0
             && let Some(last) = of.iter().rev().find(|a| syncs(a))
         {
-            actions.push(Action::one(Do::Sync { whole: false }, last.file, 0, 0, owed_ns));
+            actions.push(Action::one(sync, last.file, 0, 0, owed_ns));
         }
     }
-    done(repaired, format!("one fdatasync for {most} records"))
+    let how = match wanted {
+        ALL => "one fdatasync at the end".to_owned(),
+        _ => format!("one fdatasync for {most} records"),
+    };
+    done(repaired, how)
 }

@@ -97,14 +97,25 @@ impl<'a> Range<'a> {
     /// Loads one byte of each page.
     #[inline]
     pub fn load_pages(self) {
-        let page = rustix::param::page_size();
-        let to_next_page = page - self.start.as_ptr().addr() % page;
+        self.load_each(rustix::param::page_size());
+    }
+
+    /// Loads one byte of each line of a CPU cache, taken as 64 bytes.
+    #[inline]
+    pub fn load_lines(self) {
+        self.load_each(64);
+    }
+
+    /// Loads its first byte, and each that begins a piece of `step` bytes.
+    #[inline]
+    fn load_each(self, step: usize) {
+        let to_next = step - self.start.as_ptr().addr() % step;
         let mut at = 0;
         while at < self.bytes {
             // SAFETY: `at` is within the range, which is mapped readable; a page that vanished is replaced by the
             // SIGBUS guard that its method holds over the mapping.
             unsafe { self.start.add(at).read_volatile() };
-            at += if at == 0 { to_next_page } else { page };
+            at += if at == 0 { to_next } else { step };
         }
     }
 

@@ -3,13 +3,14 @@
 
 mod arms;
 mod load;
+mod sizes;
 
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::Profile;
 use iowhy_explain::finding::Facts;
-use iowhy_explain::replay::repair::{self, Beside, Repaired};
+use iowhy_explain::replay::repair::{self, Beside, Repaired, Sizes};
 use iowhy_explain::replay::{self, AsWas, verdict};
 use iowhy_probe::interrupt;
 
@@ -20,7 +21,7 @@ use crate::command::observation::command_line;
 use crate::meaning::Meaning;
 use crate::output::{self, Outputs};
 use crate::record::SCHEMA;
-use crate::record::prove::{Proof, ProveRecord, Proved, Replayed};
+use crate::record::prove::{Other, Proof, ProveRecord, Proved, Replayed, Together};
 use crate::render;
 
 use iowhy_explain::replay::verdict::Word;
@@ -36,10 +37,11 @@ pub(super) const ROUNDS: usize = 9;
 /// machine; a record without calls in their order.
 pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let rounds = rounds(&args.rounds)?;
+    let sizes = sizes::asked(args)?;
     let outputs = Outputs::open_apart(options, &[&args.record])?;
     let (record, warnings) = load::record(&args.record, args.force)?;
     interrupt::install();
-    let proof = prove(&record.profile, rounds, args.seed, outputs.quiet());
+    let proof = prove(&record.profile, rounds, sizes, args.seed, outputs.quiet());
     if proof.replay.is_none()
         && let Some(reason) = &proof.reason
         && proof.findings.iter().all(|f| !f.failed)
@@ -70,7 +72,7 @@ fn rounds(text: &str) -> Result<usize, Problem> {
 }
 
 /// Proves the findings of a profile.
-pub(crate) fn prove(profile: &Profile, rounds: usize, seed: u64, quiet: bool) -> Proof {
+pub(crate) fn prove(profile: &Profile, rounds: usize, sizes: Sizes, seed: u64, quiet: bool) -> Proof {
     let meaning = Meaning::new();
     let explained = meaning.explain(profile, None);
     let facts = Facts { profile, account: &explained.account, model: None };
@@ -87,20 +89,34 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, seed: u64, quiet: bool) ->
     let beside = Beside {
         fetched_bytes: profile.io.device_read_bytes.unwrap_or(0) as f64,
         distinct_bytes: distinct_bytes(profile, &as_was),
+        sizes,
     };
-    let repairs: Vec<(&Finding, Result<Repaired, String>)> = findings
+    // Each finding with its repairs, the one that is advised first.
+    let repairs: Vec<(&Finding, Result<Vec<Repaired>, String>)> = findings
         .iter()
         .take(MOST_FINDINGS)
-        .map(|f| (*f, repair::repaired(f.id, &as_was.plan, &beside)))
+        .map(|f| {
+            let first = repair::repaired(f.id, &as_was.plan, &beside);
+            let all = first.map(|first| {
+                let others = repair::others(f.id, &as_was.plan, &beside);
+                std::iter::once(first).chain(others).collect()
+            });
+            (*f, all)
+        })
         .collect();
+    let ids: Vec<FindingId> = repairs.iter().map(|(f, _)| f.id).collect();
+    let together = repair::together(&ids, &as_was.plan, &beside);
     let mut arms = vec![Arm::new("as it was", as_was.plan.clone())];
     for (finding, repaired) in &repairs {
-        if let Ok(repaired) = repaired {
-            arms.push(Arm::new(finding.id.id(), repaired.plan.clone()));
+        for one in repaired.iter().flatten() {
+            arms.push(Arm::new(finding.id.id(), one.plan.clone()));
         }
     }
+    if let Some((_, repaired)) = &together {
+        arms.push(Arm::new("all together", repaired.plan.clone()));
+    }
     let times = arms::measure(arms, rounds, seed, quiet);
-    let Some(unrepaired) = times.first() else { return proof };
+    let Some((unrepaired, mut times)) = times.split_first() else { return proof };
     if let Some(problem) = &unrepaired.problem {
         let reason = problem.message.clone();
         proof.findings = findings.iter().map(|f| Proved { failed: true, ..unproved(f, &reason) }).collect();
@@ -114,22 +130,30 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, seed: u64, quiet: bool) ->
         let noisy = explained.findings.iter().any(|f| f.id == FindingId::NoisyNeighbour);
         proof.reason = Some(unfaithful(&fidelity, noisy));
     }
-    let mut next = 1;
+    let against = Against { facts: &facts, as_was: &as_was, was_ns: &was_ns, faithful, seed };
+    let mut next = |n: usize| {
+        let (mine, rest) = times.split_at(n.min(times.len()));
+        times = rest;
+        mine
+    };
     for (finding, repaired) in repairs {
         let proved = match repaired {
             Err(why) => unproved(finding, &format!("no mechanical repair: {why}")),
-            Ok(repaired) => {
-                let times = &times[next];
-                next += 1;
-                one(
-                    &Tried { facts: &facts, as_was: &as_was, was_ns: &was_ns, faithful, seed },
-                    finding,
-                    &repaired,
-                    times,
-                )
-            }
+            Ok(repaired) => best(&against, finding, &repaired, next(repaired.len())),
         };
         proof.findings.push(proved);
+    }
+    if let Some((ids, repaired)) = together {
+        let spares = !ids.iter().all(|id| *id == FindingId::QueueDepthOne);
+        let tried = next(1).first().map(|times| tried(&against, spares, &repaired, times));
+        proof.together = tried.map(|t| Together {
+            ids,
+            how: repaired.how,
+            measured: t.measured,
+            verdict: t.verdict,
+            reason: t.reason,
+            io_ns: t.io_ns,
+        });
     }
     for finding in findings.iter().skip(MOST_FINDINGS) {
         proof.findings.push(unproved(finding, "only the most valuable findings are tried"));
@@ -167,6 +191,7 @@ fn unproved(finding: &Finding, reason: &str) -> Proved {
         reason: Some(reason.to_owned()),
         failed: false,
         io_ns: Vec::new(),
+        others: Vec::new(),
     }
 }
 
@@ -185,7 +210,7 @@ fn unfaithful(fidelity: &Option<Estimate>, noisy: bool) -> String {
 }
 
 /// What all repairs are held against.
-struct Tried<'a> {
+struct Against<'a> {
     facts: &'a Facts<'a>,
     as_was: &'a AsWas,
     /// Times of the run as it was.
@@ -194,32 +219,69 @@ struct Tried<'a> {
     seed: u64,
 }
 
-fn one(tried: &Tried<'_>, finding: &Finding, repaired: &Repaired, times: &Times) -> Proved {
-    let how = Some(repaired.how.clone());
+/// What became of one repair.
+struct Tried {
+    measured: Option<Estimate>,
+    verdict: Word,
+    reason: Option<String>,
+    failed: bool,
+    io_ns: Vec<f64>,
+}
+
+/// `spares`: whether calls that are not made spare the program's own time around them.
+fn tried(against: &Against<'_>, spares: bool, repaired: &Repaired, times: &Times) -> Tried {
+    let Against { facts, as_was, was_ns, faithful, seed } = *against;
+    let none = |reason: &str, failed| Tried {
+        measured: None,
+        verdict: Word::CannotTell,
+        reason: Some(reason.to_owned()),
+        failed,
+        io_ns: Vec::new(),
+    };
     if let Some(problem) = &times.problem {
-        return Proved { how, failed: true, ..unproved(finding, &problem.message) };
+        return none(&problem.message, true);
     }
-    let Tried { facts, as_was, was_ns, faithful, seed } = *tried;
-    // More in flight spares no call.
-    let spared = match finding.id {
-        FindingId::QueueDepthOne => 0.0,
-        _ => 1.0 - repaired.plan.calls() as f64 / (as_was.plan.calls() as f64).max(1.0),
-    };
+    let left = repaired.plan.calls() as f64 / (as_was.plan.calls() as f64).max(1.0);
+    let spared = if spares { (1.0 - left).max(0.0) } else { 0.0 };
     let io_ns = (was_ns, times.io_ns.as_slice());
-    let kept = repaired.kept;
-    let Some(measured) = verdict::measured(facts, as_was, io_ns, spared.max(0.0), kept, seed) else {
-        return Proved { how, ..unproved(finding, "too few rounds were made") };
+    let Some(measured) = verdict::measured(facts, as_was, io_ns, spared, repaired.kept, seed) else {
+        return none("too few rounds were made", false);
     };
-    let reason = (!faithful).then(|| "the replay of the run as it was is not like the program".to_owned());
+    Tried {
+        measured: Some(measured.gain),
+        verdict: if faithful { measured.word } else { Word::CannotTell },
+        reason: (!faithful).then(|| "the replay of the run as it was is not like the program".to_owned()),
+        failed: false,
+        io_ns: times.io_ns.clone(),
+    }
+}
+
+/// Of several repairs of one cause, that which did best; the others stand beside it.
+fn best(against: &Against<'_>, finding: &Finding, repaired: &[Repaired], times: &[Times]) -> Proved {
+    // More in flight spares no call.
+    let spares = finding.id != FindingId::QueueDepthOne;
+    let mut all: Vec<(&Repaired, Tried)> =
+        repaired.iter().zip(times).map(|(r, t)| (r, tried(against, spares, r, t))).collect();
+    let gain = |t: &Tried| t.measured.as_ref().map_or(0.0, |m| m.value);
+    all.sort_by(|a, b| gain(&b.1).total_cmp(&gain(&a.1)));
+    let mut all = all.into_iter();
+    let Some((repaired, first)) = all.next() else { return unproved(finding, "it was not tried") };
+    let other = |(repaired, t): (&Repaired, Tried)| Other {
+        how: repaired.how.clone(),
+        measured: t.measured,
+        verdict: t.verdict,
+        reason: t.reason,
+    };
     Proved {
         id: finding.id,
         predicted: finding.gain,
-        measured: Some(measured.gain),
-        verdict: if faithful { measured.word } else { Word::CannotTell },
-        how,
-        reason,
-        failed: false,
-        io_ns: times.io_ns.clone(),
+        measured: first.measured,
+        verdict: first.verdict,
+        how: Some(repaired.how.clone()),
+        reason: first.reason,
+        failed: first.failed,
+        io_ns: first.io_ns,
+        others: all.map(other).collect(),
     }
 }
 

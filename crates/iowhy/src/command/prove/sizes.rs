@@ -1,0 +1,85 @@
+//! How large a repair is made: what the user has in mind, where it is not the usual.
+
+use iowhy_core::problem::Problem;
+use iowhy_explain::replay::repair::Sizes;
+
+use crate::cli::ProveArgs;
+use crate::plan::sweep::size;
+
+/// More in flight than this is no repair of a program.
+const MOST_DEPTH: u32 = 1024;
+/// Requests up to here are merged.
+const MOST_REQUEST_BYTES: u64 = 64 << 20;
+
+/// The sizes that the options name.
+pub(super) fn asked(args: &ProveArgs) -> Result<Sizes, Problem> {
+    let mut sizes = Sizes::default();
+    if let Some(text) = &args.batch {
+        sizes.batch = match text.as_str() {
+            "all" => Sizes::ALL,
+            number => number.parse().ok().filter(|n| *n > 1).ok_or_else(|| {
+                Problem::refused(format!("`--batch {text}` is no number of records above 1"))
+                    .hint("`--batch 300` syncs once for 300 records, `--batch all` once at the end")
+            })?,
+        };
+    }
+    if let Some(text) = &args.request {
+        sizes.request_bytes = size("--request", text)?;
+        if !(512..=MOST_REQUEST_BYTES).contains(&sizes.request_bytes) {
+            return Err(Problem::refused(format!("`--request {text}` is not between 512 bytes and 64 MiB"))
+                .hint("`--request 64k` is usual"));
+        }
+    }
+    if let Some(text) = &args.depth {
+        sizes.depth = Some(text.parse().ok().filter(|n| (2..=MOST_DEPTH).contains(n)).ok_or_else(|| {
+            Problem::refused(format!("`--depth {text}` is no number from 2 to {MOST_DEPTH}"))
+                .hint("`--depth 32` keeps 32 requests in flight")
+        })?);
+    }
+    Ok(sizes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn args(batch: Option<&str>, request: Option<&str>, depth: Option<&str>) -> ProveArgs {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        ProveArgs {
+            record: PathBuf::new(),
+            rounds: "9".to_owned(),
+            batch: owned(batch),
+            request: owned(request),
+            depth: owned(depth),
+            seed: 1,
+            force: false,
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_taken_and_the_rest_is_usual() {
+        assert_eq!(asked(&args(None, None, None)), Ok(Sizes::default()));
+        let sizes = asked(&args(Some("300"), Some("1m"), Some("8"))).unwrap();
+        assert_eq!((sizes.batch, sizes.request_bytes, sizes.depth), (300, 1 << 20, Some(8)));
+        assert_eq!(asked(&args(Some("all"), None, None)).unwrap().batch, Sizes::ALL);
+    }
+
+    #[test]
+    fn a_size_that_is_none_is_refused_by_its_option() {
+        for (batch, request, depth, option) in [
+            (Some("1"), None, None, "--batch"),
+            (Some("none"), None, None, "--batch"),
+            (None, Some("1"), None, "--request"),
+            (None, Some("1g"), None, "--request"),
+            (None, Some("x"), None, "--request"),
+            (None, None, Some("1"), "--depth"),
+            (None, None, Some("-3"), "--depth"),
+        ] {
+            let problem = asked(&args(batch, request, depth)).unwrap_err();
+            assert!(problem.exit_code() == 2 && problem.message.contains(option), "{problem:?}");
+            assert!(problem.hint.is_some());
+        }
+    }
+}
