@@ -5,6 +5,7 @@
 
 mod cache_thrash;
 mod coalesce;
+mod dirty_throttle;
 mod fresh_buffers;
 mod inode_lock;
 mod kept_mapping;
@@ -13,6 +14,7 @@ mod queue_depth_one;
 mod readahead_waste;
 mod stdio_seek;
 mod sync_per_write;
+mod throttled;
 mod unaligned_write;
 
 use iowhy_core::finding::FindingId;
@@ -58,15 +60,24 @@ pub fn repaired(id: FindingId, plan: &Plan, beside: &Beside) -> Result<Repaired,
         FindingId::StdioSeek => stdio_seek::repaired(plan),
         FindingId::ManySmallFiles => none("the paths of files that are open for a moment are not seen"),
         FindingId::CopyBound => none("whether the program needs its own copy of each byte is not seen"),
-        FindingId::DirtyThrottle => none("the limit is the machine's, and is not changed for a proof"),
+        FindingId::DirtyThrottle => dirty_throttle::repaired(plan),
         FindingId::DeviceSaturated => {
             none("only asking for less helps, and what can be left out is not seen")
         }
         FindingId::NoisyNeighbour => none("the neighbour is not ours to stop"),
-        FindingId::Throttled => none("the limit is not ours to lift"),
+        FindingId::Throttled => throttled::repaired(plan),
         FindingId::CpuBound | FindingId::WaitingElsewhere | FindingId::Healthy => {
             none("it names no fault in the I/O path")
         }
+    }
+}
+
+/// The part of the repaired run that comes for the first time and cannot be spared (`kept`), where it too is another than in
+/// the run as it was. It is measured beside the repaired plan, and takes its part of the time.
+pub fn first_time(id: FindingId, plan: &Plan) -> Option<Plan> {
+    match id {
+        FindingId::CacheThrash => cache_thrash::first_time(plan),
+        _ => None,
     }
 }
 

@@ -2,16 +2,18 @@
 //! whether it is right. Reads the user's own files and never changes them; what is written goes to nameless scratch files.
 
 mod arms;
+mod carrier;
 mod load;
 
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::problem::Problem;
+use iowhy_core::problem::{Problem, Severity};
 use iowhy_core::profile::Profile;
+use iowhy_core::replay::Plan;
 use iowhy_explain::finding::Facts;
 use iowhy_explain::replay::repair::{self, Beside, Repaired};
 use iowhy_explain::replay::{self, AsWas, verdict};
-use iowhy_probe::interrupt;
+use iowhy_probe::{interrupt, replay as carried};
 
 use self::arms::{Arm, Times};
 use crate::cli::{OutputArgs, ProveArgs};
@@ -24,6 +26,8 @@ use crate::record::prove::{Proof, ProveRecord, Proved, Replayed};
 use crate::render;
 
 use iowhy_explain::replay::verdict::Word;
+
+pub use carrier::serve;
 
 /// Findings that are tried: the most valuable.
 const MOST_FINDINGS: usize = 4;
@@ -44,8 +48,10 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         && let Some(reason) = &proof.reason
         && proof.findings.iter().all(|f| !f.failed)
     {
+        const ANEW: &str =
+            "watch the program anew as root, for a second or more: `sudo iowhy --prove -- CMD`";
         return Err(Problem::refused(format!("`{}` cannot be replayed: {reason}", args.record.display()))
-            .hint("watch the program anew as root, for a second or more: `sudo iowhy --prove -- CMD`"));
+            .hint(proof.hint.as_deref().unwrap_or(ANEW)));
     }
     let failed = interrupt::requested() || proof.findings.iter().any(|f| f.failed);
     let record = ProveRecord {
@@ -84,6 +90,16 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, seed: u64, quiet: bool) ->
             return proof;
         }
     };
+    // What is written must not fill the disk of the user.
+    let as_was = match replay::room::within(as_was, carried::room) {
+        Ok(as_was) => as_was,
+        Err(reason) => {
+            proof.findings =
+                findings.iter().map(|f| Proved { failed: true, ..unproved(f, &reason) }).collect();
+            proof.reason = Some(reason);
+            return proof;
+        }
+    };
     let beside = Beside {
         fetched_bytes: profile.io.device_read_bytes.unwrap_or(0) as f64,
         distinct_bytes: distinct_bytes(profile, &as_was),
@@ -99,12 +115,21 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, seed: u64, quiet: bool) ->
             arms.push(Arm::new(finding.id.id(), repaired.plan.clone()));
         }
     }
-    let times = arms::measure(arms, rounds, seed, quiet);
+    // What comes for the first time in a repaired run is measured apart, behind all others.
+    let first_times: Vec<Option<Plan>> = repairs
+        .iter()
+        .map(|(f, repaired)| repaired.as_ref().ok().and(repair::first_time(f.id, &as_was.plan)))
+        .collect();
+    arms.extend(first_times.iter().flatten().map(|plan| Arm::new("first time", plan.clone())));
+    let mut times = arms::measure(arms, &carrier::command, rounds, seed, quiet);
+    let mut apart = times.split_off(times.len() - first_times.iter().flatten().count()).into_iter();
     let Some(unrepaired) = times.first() else { return proof };
     if let Some(problem) = &unrepaired.problem {
-        let reason = problem.message.clone();
-        proof.findings = findings.iter().map(|f| Proved { failed: true, ..unproved(f, &reason) }).collect();
-        proof.reason = Some(reason);
+        let failed = problem.severity == Severity::Failed;
+        let reason = with_hint(problem);
+        proof.findings = findings.iter().map(|f| Proved { failed, ..unproved(f, &reason) }).collect();
+        proof.reason = Some(problem.message.clone());
+        proof.hint.clone_from(&problem.hint);
         return proof;
     }
     let was_ns = unrepaired.io_ns.clone();
@@ -115,17 +140,20 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, seed: u64, quiet: bool) ->
         proof.reason = Some(unfaithful(&fidelity, noisy));
     }
     let mut next = 1;
-    for (finding, repaired) in repairs {
+    for ((finding, repaired), first_time) in repairs.into_iter().zip(first_times) {
         let proved = match repaired {
             Err(why) => unproved(finding, &format!("no mechanical repair: {why}")),
-            Ok(repaired) => {
-                let times = &times[next];
+            Ok(mut repaired) => {
+                let mut times = times[next].clone();
                 next += 1;
+                if let Some(first) = first_time.and_then(|_| apart.next()) {
+                    times = times.with_first_time(first, std::mem::take(&mut repaired.kept));
+                }
                 one(
                     &Tried { facts: &facts, as_was: &as_was, was_ns: &was_ns, faithful, seed },
                     finding,
                     &repaired,
-                    times,
+                    &times,
                 )
             }
         };
@@ -170,6 +198,14 @@ fn unproved(finding: &Finding, reason: &str) -> Proved {
     }
 }
 
+/// A problem in one line, with what to do about it.
+fn with_hint(problem: &Problem) -> String {
+    match &problem.hint {
+        Some(hint) => format!("{}; {hint}", problem.message),
+        None => problem.message.clone(),
+    }
+}
+
 fn unfaithful(fidelity: &Option<Estimate>, noisy: bool) -> String {
     match fidelity {
         Some(f) => {
@@ -197,7 +233,8 @@ struct Tried<'a> {
 fn one(tried: &Tried<'_>, finding: &Finding, repaired: &Repaired, times: &Times) -> Proved {
     let how = Some(repaired.how.clone());
     if let Some(problem) = &times.problem {
-        return Proved { how, failed: true, ..unproved(finding, &problem.message) };
+        let failed = problem.severity == Severity::Failed;
+        return Proved { how, failed, ..unproved(finding, &with_hint(problem)) };
     }
     let Tried { facts, as_was, was_ns, faithful, seed } = *tried;
     // More in flight spares no call.
