@@ -266,10 +266,16 @@ impl Pump<'_> {
     }
 }
 
+/// Smaller files that no call was seen on are rarely what a program reads through a ring.
+const LEAST_UNSEEN_BYTES: u64 = 1 << 20;
+
 /// Adds to the files of a pattern what they are now, so that a replay can tell whether they are still the same. Files that
-/// were mapped before any burst join them.
+/// were mapped before any burst join them, and large ones that were open without a call on them: a ring's.
 fn identified(mut pattern: CallPattern, files: &[FileUse]) -> CallPattern {
-    for file in files.iter().filter(|f| f.mapped && f.kind == "regular") {
+    let unseen = |f: &FileUse| {
+        f.reads.calls + f.writes.calls == 0 && f.size_bytes.is_some_and(|bytes| bytes >= LEAST_UNSEEN_BYTES)
+    };
+    for file in files.iter().filter(|f| f.kind == "regular" && (f.mapped || unseen(f))) {
         if !pattern.files.iter().any(|known| known.path == file.path) {
             pattern.file(&file.path, &file.kind, None);
         }
