@@ -41,24 +41,22 @@ pub(super) fn place(facts: &Facts<'_>, as_was: &mut AsWas) {
 /// nobody looked meanwhile. Each jump would throw away what was read ahead, and under a limit on bytes that is time.
 fn join(plan: &mut Plan) {
     for (at, file) in plan.files.iter_mut().enumerate() {
-        let of = |a: &&mut Action| a.file as usize == at && order::has_place(a.what);
-        let mut users = plan.threads.iter_mut().filter(|t| t.iter_mut().any(|a| of(&a)));
+        let of = |a: &Action| a.file as usize == at && order::has_place(a.what);
+        let mut users = plan.threads.iter_mut().filter(|thread| thread.iter().any(of));
         let (Some(thread), None) = (users.next(), users.next()) else { continue };
-        let all: Vec<&Action> =
-            thread.iter().filter(|a| a.file as usize == at && order::has_place(a.what)).collect();
+        let all: Vec<&Action> = thread.iter().filter(|a| of(a)).collect();
         if file.role != Role::Own || file.direct || order::order(&all) != Order::Sequential {
             continue;
         }
         let mut end = None;
-        for action in thread.iter_mut().filter(of) {
+        for action in thread.iter_mut().filter(|a| of(a)) {
             let length = action.bytes.saturating_mul(u64::from(action.count.max(1)));
             if action.count < 2 || i64::try_from(action.bytes) == Ok(action.stride) {
                 action.place = end.unwrap_or(action.place);
                 end = Some(action.place.saturating_add(length));
             }
         }
-        let all: Vec<&Action> =
-            thread.iter().filter(|a| a.file as usize == at && order::has_place(a.what)).collect();
+        let all: Vec<&Action> = thread.iter().filter(|a| of(a)).collect();
         file.shift_bytes = order::shift(&all, file.size_bytes).0;
     }
 }

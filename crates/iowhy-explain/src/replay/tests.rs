@@ -1,5 +1,8 @@
 //! Known answers for plans, repairs and words.
 
+#[path = "shape_tests.rs"]
+mod shape;
+
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
