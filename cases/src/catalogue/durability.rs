@@ -10,7 +10,7 @@ const UNALIGNED: Case =
     Case { cause: Some(FindingId::UnalignedWrite), accept: &[FindingId::QueueDepthOne], ..Case::EMPTY };
 const DIRTY: Case = Case {
     cause: Some(FindingId::DirtyThrottle),
-    place: Place::DirtyLimit(448 << 20),
+    place: Place::DirtyLimit(1 << 30),
     needs: &[Need::Root],
     ..Case::EMPTY
 };

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::profile::FileIdentity;
+use crate::profile::{FileIdentity, GroupLimit};
 
 /// A plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,6 +19,36 @@ pub struct Plan {
     pub passes: u32,
     /// Direct reads that one thread keeps in flight on a ring; below 2: one after the other.
     pub depth: u32,
+    /// Where its threads run; `None`: where we do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placed: Option<Placed>,
+}
+
+/// Control groups in which a plan is carried out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// Groups to be in, at most one of each hierarchy, with what is limited there.
+    pub inside: Vec<PlacedGroup>,
+    /// Groups not to be in, nor in any below them: the plan is to run without their limits.
+    pub outside: Vec<String>,
+}
+
+/// What a file system has free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Which file system, by its device number.
+    pub file_system: u64,
+    /// Bytes that may still be written.
+    pub free_bytes: u64,
+}
+
+/// One of the groups of [`Placed::inside`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacedGroup {
+    /// Its directory.
+    pub directory: String,
+    /// Its limits, those that groups above it set included.
+    pub limits: Vec<GroupLimit>,
 }
 
 /// How a file takes part.
@@ -108,6 +138,8 @@ pub enum Do {
     Forget,
     /// POSIX_FADV_WILLNEED for a range: the kernel is told what comes next.
     Announce,
+    /// sync_file_range(SYNC_FILE_RANGE_WRITE) for a range: its write-back begins, and is not waited for.
+    WriteBack,
     /// The range is mapped, read a byte a page, and unmapped. `populate`: MAP_POPULATE.
     Window {
         /// See above.

@@ -108,6 +108,24 @@ pub fn fetch(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<Option<Res
     fetch_unless(file, offset, bytes, &interrupt::requested)
 }
 
+/// Reads a range once from its front to its end, as [`fetch`] does, whether it is there or not.
+///
+/// # Errors
+/// A read failed.
+pub fn pass(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<(), Problem> {
+    let end = offset.saturating_add(bytes);
+    let mut buffer = vec![0u8; FETCH_BYTES.min(usize::try_from(bytes).unwrap_or(FETCH_BYTES))];
+    let mut at = offset;
+    while at < end && !interrupt::requested() {
+        let length = (end - at).min(FETCH_BYTES as u64);
+        if !read_exactly(file, at, &mut buffer[..length as usize])? {
+            break;
+        }
+        at += length;
+    }
+    Ok(())
+}
+
 fn fetch_unless(
     file: BorrowedFd<'_>,
     offset: u64,

@@ -10,6 +10,16 @@ use iowhy::output::{complain, complain_hint};
 use iowhy_core::problem::Problem;
 
 fn main() -> ExitCode {
+    // Before all else: a replay inside a control group is to carry nothing there but itself.
+    if let Some(served) = command::prove::serve() {
+        return served.map_or_else(
+            |problem| {
+                complain(&problem);
+                ExitCode::from(problem.exit_code())
+            },
+            |()| ExitCode::SUCCESS,
+        );
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),

@@ -51,6 +51,12 @@ pub fn v1_limit(text: &str, number: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(number)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
+/// The devices (`major:minor`) that a throttle file of either version names.
+pub fn devices(text: &str) -> impl Iterator<Item = &str> {
+    let number = |word: &&str| word.split_once(':').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty());
+    text.lines().filter_map(|line| line.split(' ').next()).filter(number)
+}
+
 /// Reads `/proc/PID/cgroup`; lines of an unknown shape are left out.
 pub fn parse(text: &str) -> Vec<Membership> {
     text.lines()
@@ -160,6 +166,8 @@ mod tests {
         assert!(v2_limits(text, "sdb", "8:16").is_empty());
         assert_eq!(v1_limit("8:0 100\n254:0 2097152\n", "254:0"), Some(2_097_152));
         assert_eq!(v1_limit("254:01 5\n", "254:0"), None);
+        assert_eq!(devices(text).collect::<Vec<_>>(), ["8:0", "254:01", "254:0"]);
+        assert_eq!(devices("Total 7\n\n254:0 9").collect::<Vec<_>>(), ["254:0"]);
     }
 
     #[test]

@@ -7,11 +7,13 @@
 //! and the wall shares of all stacks with [`Profile::idle_wall_ns`] sum to [`Profile::wall_ns`].
 
 mod calls;
+mod group;
 mod pattern;
 mod sight;
 mod storage;
 
 pub use calls::{Access, CallCount, CallSample, FileUse, SIZE_CLASSES, SampledShare, size_class};
+pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch};
 pub use sight::{Lack, Observer, Sight, Tier};
 pub use storage::{BlockSample, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure};
@@ -57,6 +59,9 @@ pub struct Profile {
     pub block: Option<BlockSample>,
     /// Memory and control groups under pressure, others at work.
     pub pressure: Pressure,
+    /// Control groups with limits that the program was in for most of the time; one for each hierarchy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<LimitedGroup>,
 }
 
 /// How the program ended.

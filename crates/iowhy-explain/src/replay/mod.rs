@@ -8,7 +8,10 @@
 mod calls;
 mod faults;
 mod order;
+mod placed;
 pub mod repair;
+pub mod room;
+mod shape;
 #[cfg(test)]
 mod tests;
 pub mod verdict;
@@ -47,11 +50,17 @@ pub struct AsWas {
 /// # Errors
 /// Why there can be none, in words that end a sentence.
 pub fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
+    let mut found = calls_as_they_were(facts)?;
+    placed::place(facts, &mut found);
+    Ok(found)
+}
+
+fn calls_as_they_were(facts: &Facts<'_>) -> Result<AsWas, String> {
     let wall = |operations: &[Operation]| wall_ns(facts, operations);
     let mapped = wall(&[Operation::Fault, Operation::Map]);
     let calls = wall(&[Operation::Read, Operation::Write, Operation::Sync]);
     if wall(&[Operation::Ring, Operation::Aio]) > calls + mapped {
-        return Err("requests through io_uring or Linux AIO are not seen one by one".to_owned());
+        return shape::as_was(facts);
     }
     if mapped > calls
         && let Some(found) = faults::as_was(facts)?

@@ -1,5 +1,8 @@
 //! Known answers for plans, repairs and words.
 
+#[path = "shape_tests.rs"]
+mod shape;
+
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
@@ -35,7 +38,7 @@ fn action(what: Do, place: u64, bytes: u64, count: u32, stride: i64) -> Action {
 }
 
 fn plan(role: Role, actions: Vec<Action>) -> Plan {
-    Plan { files: vec![file(role)], threads: vec![actions], passes: 1, depth: 1 }
+    Plan { files: vec![file(role)], threads: vec![actions], passes: 1, depth: 1, ..Plan::default() }
 }
 
 fn repair(id: FindingId, plan: &Plan) -> Plan {

@@ -34,6 +34,11 @@ impl<'a> Groups<'a> {
         [None, Some("memory"), Some("blkio"), Some("cpu")].into_iter().any(|c| !self.dirs(c).is_empty())
     }
 
+    /// The directories of this process in each hierarchy, innermost first.
+    pub(crate) fn hierarchies(&self) -> Vec<Vec<PathBuf>> {
+        [None, Some("memory"), Some("blkio"), Some("cpu")].into_iter().map(|c| self.dirs(c)).collect()
+    }
+
     /// The smallest memory limit; `None` when there is none below `memory_bytes`.
     pub(crate) fn memory_limit_bytes(&self, memory_bytes: u64) -> Option<u64> {
         let v1 = self.smallest(Some("memory"), "memory.limit_in_bytes");

@@ -123,6 +123,29 @@ impl Opened {
             .hint("watch the program anew: `iowhy --prove -- CMD`"))
     }
 
+    /// As [`Opened::prepare`], for a file of the user's in control groups: page cache counts for the group that touched it
+    /// first, so all of it is dropped, and what is to be there is read anew. It is read from `first` on and around, so
+    /// that where memory does not hold all of it the part that is needed first is the oldest, as after a whole pass.
+    pub(super) fn prepare_anew(&self, planned: &PlanFile, first: u64) -> Result<(), Problem> {
+        let (file, bytes) = (self.plain.as_fd(), planned.size_bytes);
+        if planned.state == State::Cold || bytes == 0 {
+            return self.prepare(planned);
+        }
+        residency::evict(file, 0, bytes)?;
+        let first = first % bytes / 4096 * 4096;
+        let most = bytes.min(MOST_WARMED_BYTES);
+        let behind = most.min(bytes - first);
+        residency::pass(file, first, behind)?;
+        residency::pass(file, 0, most - behind)
+    }
+
+    /// Gives back what a run wrote. A file that cannot be cut is gone with its descriptor.
+    pub(super) fn clear(&self, planned: &PlanFile) {
+        if planned.role == Role::ScratchEmpty {
+            let _ = rustix::fs::ftruncate(&self.plain, 0);
+        }
+    }
+
     /// Sets the state that a run begins with.
     pub(super) fn prepare(&self, planned: &PlanFile) -> Result<(), Problem> {
         let failed = |what: &str, errno: Errno| {

@@ -2,7 +2,7 @@
 //!
 //! What may not enter: allocation between the start and the end of its time, but where the plan itself takes memory anew.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::{Action, Advice, Do, Plan, Role};
@@ -202,6 +202,7 @@ impl<'a> Hands<'a> {
             Do::SyncAfter { .. } => call::sync(fd, false),
             Do::Forget => advise_range(fd, place, bytes, rustix::fs::Advice::DontNeed),
             Do::Announce => advise_range(fd, place, bytes, rustix::fs::Advice::WillNeed),
+            Do::WriteBack => begin_write_back(fd, place, bytes),
             Do::Window { populate } => self.window(fd, place, bytes, populate, file.advice),
             Do::Look | Do::Scan => return self.look(action, fd, place, bytes),
             // Done above: it has no file.
@@ -227,7 +228,9 @@ impl<'a> Hands<'a> {
     fn failed(&self, action: &Action, place: u64, errno: Errno) -> Problem {
         let path = self.plan.files.get(action.file as usize).map_or("?", |f| f.path.as_str());
         let (what, whose) = match action.what {
-            Do::Write | Do::Sync { .. } | Do::SyncAfter { .. } => ("writing", "the scratch file beside "),
+            Do::Write | Do::Sync { .. } | Do::SyncAfter { .. } | Do::WriteBack => {
+                ("writing", "the scratch file beside ")
+            }
             Do::Window { .. } | Do::Look | Do::Scan => ("mapping", ""),
             _ => ("reading", ""),
         };
@@ -306,6 +309,20 @@ fn advise(mapping: &Mapping, advice: Advice) {
     };
     // SAFETY: the range is this mapping, and neither advice changes its content.
     let _ = unsafe { rustix::mm::madvise(mapping.start().cast(), mapping.bytes(), advice) };
+}
+
+/// Lets the kernel begin to write a range back.
+fn begin_write_back(fd: &OwnedFd, place: u64, bytes: usize) -> Result<usize, Errno> {
+    let (Ok(from), Ok(length)) = (i64::try_from(place), i64::try_from(bytes)) else {
+        return Err(Errno::INVAL);
+    };
+    // SAFETY: sync_file_range(2) takes numbers, and touches no memory of ours.
+    let done = unsafe { libc::sync_file_range(fd.as_raw_fd(), from, length, libc::SYNC_FILE_RANGE_WRITE) };
+    if done == 0 {
+        Ok(0)
+    } else {
+        Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+    }
 }
 
 /// Reads into memory that is taken from the kernel for this call and given back after it.

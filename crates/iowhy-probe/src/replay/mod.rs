@@ -9,21 +9,27 @@
 mod call;
 mod files;
 mod hands;
+mod inside;
 mod ring;
+mod room;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Barrier;
 
 use iowhy_core::problem::Problem;
-use iowhy_core::replay::Plan;
+use iowhy_core::replay::{Plan, Role};
+use serde::{Deserialize, Serialize};
 
 use self::files::Opened;
 use self::hands::{Done, Hands};
 use crate::interrupt;
 
+pub use inside::{Carrier, Ground, Inside, serve};
+pub use room::room;
+
 /// What one run of a plan took.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Round {
     /// From the start of the first thread to the end of the last.
     pub elapsed_ns: f64,
@@ -72,9 +78,25 @@ impl Stage {
     /// A call failed (a full disk, say), a file was changed meanwhile, the cache cannot be brought into its state, or a
     /// signal asked to stop.
     pub fn run(&self) -> Result<Round, Problem> {
-        for (file, planned) in self.files.iter().zip(&self.plan.files) {
-            file.prepare(planned)?;
+        for (at, (file, planned)) in self.files.iter().zip(&self.plan.files).enumerate() {
+            match self.plan.placed {
+                Some(_) if planned.role == Role::Own => file.prepare_anew(planned, self.first_place(at))?,
+                _ => file.prepare(planned)?,
+            }
         }
+        let round = self.carry_out();
+        // What was written makes room for the other arms, and is not written back while they run.
+        self.files.iter().zip(&self.plan.files).for_each(|(file, planned)| file.clear(planned));
+        round
+    }
+
+    /// Where the plan begins in a file.
+    fn first_place(&self, file: usize) -> u64 {
+        let first = self.plan.actions().find(|action| action.file as usize == file);
+        first.map_or(0, |action| action.place)
+    }
+
+    fn carry_out(&self) -> Result<Round, Problem> {
         let threads = self.plan.threads.len();
         let barrier = Barrier::new(threads.max(1));
         let work = |thread: usize| {

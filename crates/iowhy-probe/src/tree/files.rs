@@ -353,7 +353,7 @@ mod tests {
     fn an_empty_tree_has_empty_lists() {
         let files = Files::default();
         assert!(files.is_empty() && files.largest().is_none() && files.quantiles(&[0.5]).is_empty());
-        assert_eq!(files.lists(2, None, Order::Random, 1), [vec![], vec![]]);
+        assert_eq!(files.lists(2, None, Order::Random, 1), [Vec::<u32>::new(), Vec::new()]);
         assert!(files.path(0, false).is_err() && files.directory(0).is_err());
     }
 }

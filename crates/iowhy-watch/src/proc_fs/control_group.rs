@@ -6,12 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use iowhy_core::kernel_text::control_group::{
-    V1_THROTTLES, cpu_throttled_ns, groups, parse, sentence, v1_cpu_limit, v1_limit, v2_cpu_limit, v2_limits,
+    V1_THROTTLES, cpu_throttled_ns, devices, groups, parse, sentence, v1_cpu_limit, v1_limit, v2_cpu_limit,
+    v2_limits,
 };
 use iowhy_core::kernel_text::mountinfo::{self, Mount};
+use iowhy_core::profile::{GroupLimit, Limited, LimitedGroup};
 
-/// Directories of the groups, innermost first. They stay readable when the process has ended; a process that moves to
-/// another group later is not followed.
+/// Directories of the groups, innermost first. They stay readable when the process has ended, as long as nobody removes
+/// them; a process that moves to another group later is not followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControlGroups {
     unified: Vec<PathBuf>,
@@ -24,8 +26,12 @@ impl ControlGroups {
     /// Those of a process (`None`: of this one); none when it is gone or no control groups are mounted here.
     pub fn of(pid: Option<u32>) -> ControlGroups {
         let of_process = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
-        let text = fs::read_to_string(format!("/proc/{of_process}/cgroup")).unwrap_or_default();
-        ControlGroups::from(&text, &mounts())
+        ControlGroups::named(&fs::read_to_string(format!("/proc/{of_process}/cgroup")).unwrap_or_default())
+    }
+
+    /// Those that a text of `/proc/PID/cgroup` names.
+    pub fn named(memberships: &str) -> ControlGroups {
+        ControlGroups::from(memberships, &mounts())
     }
 
     fn from(memberships: &str, mounts: &[Mount]) -> ControlGroups {
@@ -79,6 +85,79 @@ impl ControlGroups {
         }
         (!found.is_empty()).then(|| found.join("; "))
     }
+
+    /// The groups that something limits, one for each hierarchy. `memory_bytes`: what the machine has; `name` finds the
+    /// kernel name of a device (`major:minor`).
+    pub fn limited(&self, memory_bytes: u64, name: &dyn Fn(&str) -> Option<String>) -> Vec<LimitedGroup> {
+        let both = |file| move |dir: &Path| memory_limit(dir, file, memory_bytes);
+        let (memory2, memory1) = (both("memory.max"), both("memory.limit_in_bytes"));
+        let cpu2 = |dir: &Path| cpu_words(v2_cpu_limit(&text(&dir.join("cpu.max"))?)?, "cpu.max");
+        let cpu1 = |dir: &Path| {
+            let of = |file| text(&dir.join(file));
+            cpu_words(v1_cpu_limit(&of("cpu.cfs_quota_us")?, &of("cpu.cfs_period_us")?)?, "cpu.cfs_quota_us")
+        };
+        let disk2 = |dir: &Path| throttles(dir, &["io.max"], name);
+        let disk1 = |dir: &Path| throttles(dir, &V1_THROTTLES.map(|(file, ..)| file), name);
+        let mut found: Vec<LimitedGroup> = Vec::new();
+        for dirs in [&self.unified, &self.cpu, &self.memory, &self.block] {
+            let Some(own) = dirs.first() else { continue };
+            let mut limits = Vec::new();
+            for dir in dirs {
+                let mut note = |of, words: String| {
+                    limits.push(GroupLimit { of, set_by: shown(dir), words });
+                };
+                [disk2(dir), disk1(dir)].into_iter().flatten().for_each(|words| note(Limited::Disk, words));
+                [cpu2(dir), cpu1(dir)].into_iter().flatten().for_each(|words| note(Limited::Cpu, words));
+                let memory = [memory2(dir), memory1(dir)];
+                memory.into_iter().flatten().for_each(|words| note(Limited::Memory, words));
+            }
+            // Controllers of version 1 may share a hierarchy.
+            if !limits.is_empty() && found.iter().all(|group| group.directory != shown(own)) {
+                found.push(LimitedGroup { directory: shown(own), limits });
+            }
+        }
+        found
+    }
+}
+
+/// A directory in words; the top of a hierarchy is joined with nothing, which leaves a slash behind.
+fn shown(dir: &Path) -> String {
+    dir.display().to_string().trim_end_matches('/').to_owned()
+}
+
+/// Where version 1 sets none it is a number beyond any memory.
+fn memory_limit(dir: &Path, file: &str, memory_bytes: u64) -> Option<String> {
+    let limit: u64 = text(&dir.join(file))?.trim().parse().ok()?;
+    (limit < memory_bytes).then(|| format!("memory is limited to {limit} bytes ({file})"))
+}
+
+fn cpu_words(cpus: f64, file: &str) -> Option<String> {
+    Some(format!("time on CPUs is limited to {cpus:.2} CPUs ({file})"))
+}
+
+/// Limits on any device, in words; a device that is not known by name keeps its number.
+fn throttles(dir: &Path, files: &[&str], name: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in files {
+        let limits = text(&dir.join(file)).unwrap_or_default();
+        for number in devices(&limits) {
+            let name = name(number).unwrap_or_else(|| number.to_owned());
+            match V1_THROTTLES.iter().find(|(v1, ..)| v1 == file) {
+                Some((_, meaning, unit)) => {
+                    let limit = v1_limit(&limits, number);
+                    found.extend(limit.map(|limit| sentence(&name, meaning, limit, unit, file)));
+                }
+                None => found.extend(v2_limits(&limits, &name, number)),
+            }
+        }
+    }
+    found
+}
+
+/// Kernel name of a block device by its number, from sysfs.
+pub fn device_name(number: &str) -> Option<String> {
+    let link = fs::read_link(Path::new("/sys/dev/block").join(number)).ok()?;
+    Some(link.file_name()?.to_string_lossy().into_owned())
 }
 
 fn mounts() -> Vec<Mount> {
@@ -133,6 +212,39 @@ mod tests {
         assert!(words.contains("reads on sda are limited to 7 bytes/s"), "{words}");
         assert!(words.contains("reads on sda are limited to 9 requests/s"), "{words}");
         assert_eq!(groups.device_throttle(&[("sdb".into(), "8:16".into())]), None);
+    }
+
+    #[test]
+    fn groups_with_limits_are_told_with_who_sets_them() {
+        let (folder, groups) = made_up();
+        let found = groups.limited(1 << 30, &|number| (number == "8:0").then(|| "sda".to_owned()));
+        let at = |path: &str| folder.path().join(path).display().to_string();
+        let told: Vec<(String, Vec<(Limited, String)>)> = found
+            .iter()
+            .map(|g| {
+                (g.directory.clone(), g.limits.iter().map(|l| (l.of, l.set_by.clone())).collect::<Vec<_>>())
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (
+                    at("two/top/job"),
+                    vec![
+                        (Limited::Disk, at("two/top/job")),
+                        (Limited::Memory, at("two/top/job")),
+                        (Limited::Cpu, at("two/top")),
+                    ]
+                ),
+                (at("cpu/job"), vec![(Limited::Cpu, at("cpu/job"))]),
+                (at("blkio"), vec![(Limited::Disk, at("blkio"))]),
+            ],
+            "a number beyond all memory is no limit"
+        );
+        assert_eq!(found[0].limits[0].words, "reads on sda are limited to 7 bytes/s (io.max)");
+        assert_eq!(found[0].limits[1].words, "memory is limited to 4096 bytes (memory.max)");
+        assert_eq!(found[0].limits[2].words, "time on CPUs is limited to 2.00 CPUs (cpu.max)");
+        assert_eq!(ControlGroups::default().limited(1, &|_| None), []);
     }
 
     #[test]

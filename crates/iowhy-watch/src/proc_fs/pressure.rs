@@ -17,6 +17,7 @@ pub struct Before {
     groups: ControlGroups,
     throttled_ns: Option<u64>,
     cpus: u64,
+    physical_bytes: Option<u64>,
     memory_bytes: Option<u64>,
 }
 
@@ -44,13 +45,23 @@ impl Before {
         let groups = ControlGroups::of(pid);
         let physical =
             reader.text(format_args!("/proc/meminfo")).and_then(|text| meminfo::bytes(text, "MemTotal"));
-        let limit = groups.memory_limit_bytes();
         Before {
             cpu: cpu_time(reader),
             throttled_ns: groups.cpu_throttled_ns(),
-            groups,
             cpus: cpus(pid),
-            memory_bytes: [physical, limit].into_iter().flatten().min(),
+            physical_bytes: physical,
+            memory_bytes: memory_bytes(physical, &groups),
+            groups,
+        }
+    }
+
+    /// The process was in other groups than at the start: those count. `throttled_ns`: their count when it was first seen
+    /// there.
+    pub fn inside(&mut self, groups: ControlGroups, throttled_ns: Option<u64>) {
+        if groups != self.groups {
+            self.throttled_ns = throttled_ns;
+            self.memory_bytes = memory_bytes(self.physical_bytes, &groups);
+            self.groups = groups;
         }
     }
 
@@ -83,6 +94,11 @@ impl Before {
             stolen_ns: passed.map(|passed| passed.stolen.saturating_mul(tick_ns())),
         }
     }
+}
+
+/// Memory that the groups leave a process.
+fn memory_bytes(physical: Option<u64>, groups: &ControlGroups) -> Option<u64> {
+    [physical, groups.memory_limit_bytes()].into_iter().flatten().min()
 }
 
 impl CpuTime {

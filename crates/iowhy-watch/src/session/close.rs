@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use iowhy_core::profile::{
-    CallPattern, End, FileUse, IoCounters, Lack, Observer, OtherOnCpu, Profile, Sight,
+    CallPattern, End, FileUse, IoCounters, Lack, LimitedGroup, Observer, OtherOnCpu, Profile, Sight,
 };
 
 use super::bursts::Finished;
@@ -54,6 +54,8 @@ struct Last {
     own_cpu_ns: u64,
     /// Devices, and pressure from outside.
     machine: Option<(Snapshot, pressure::AtEnd)>,
+    /// Control groups with limits.
+    limited: Vec<LimitedGroup>,
 }
 
 impl Pump<'_> {
@@ -71,6 +73,11 @@ impl Pump<'_> {
         }
         self.read_times();
         // What the machine did after this moment is not the program's: neither our own end nor our self-test.
+        let groups = std::mem::take(&mut self.state.groups).most_seen();
+        let limited = groups.as_ref().map(|known| known.limited.clone()).unwrap_or_default();
+        if let (Some(before), Some(known)) = (&mut self.before, groups) {
+            before.pressure.inside(known.groups, known.throttled_ns);
+        }
         let machine = self.before.as_ref().map(|before| {
             let reader = &mut self.state.reader;
             (Snapshot::take(reader), before.pressure.end(reader))
@@ -91,7 +98,7 @@ impl Pump<'_> {
         if self.command {
             self.measure_costs();
         }
-        self.profile(Last { end, end_ns, io, finished, counts, own_cpu_ns, machine })
+        self.profile(Last { end, end_ns, io, finished, counts, own_cpu_ns, machine, limited })
     }
 
     /// Closes the recording; what it counted stays. To close a tracepoint takes the kernel tens of milliseconds: that is
@@ -183,7 +190,7 @@ impl Pump<'_> {
     }
 
     fn profile(mut self, last: Last) -> Profile {
-        let Last { end, end_ns, io, finished, counts, own_cpu_ns, machine } = last;
+        let Last { end, end_ns, io, finished, counts, own_cpu_ns, machine, limited } = last;
         let recorded = counts.is_some();
         let counts = counts.unwrap_or_default();
         let lost = counts.lost + finished.lost;
@@ -252,16 +259,23 @@ impl Pump<'_> {
             devices,
             block: block.map(|b| b.finish()),
             pressure,
+            groups: limited,
         };
         debug_assert_eq!(profile.check(1e-6), Ok(()));
         profile
     }
 }
 
+/// Smaller files that no call was seen on are rarely what a program reads through a ring.
+const LEAST_UNSEEN_BYTES: u64 = 1 << 20;
+
 /// Adds to the files of a pattern what they are now, so that a replay can tell whether they are still the same. Files that
-/// were mapped before any burst join them.
+/// were mapped before any burst join them, and large ones that were open without a call on them: a ring's.
 fn identified(mut pattern: CallPattern, files: &[FileUse]) -> CallPattern {
-    for file in files.iter().filter(|f| f.mapped && f.kind == "regular") {
+    let unseen = |f: &FileUse| {
+        f.reads.calls + f.writes.calls == 0 && f.size_bytes.is_some_and(|bytes| bytes >= LEAST_UNSEEN_BYTES)
+    };
+    for file in files.iter().filter(|f| f.kind == "regular" && (f.mapped || unseen(f))) {
         if !pattern.files.iter().any(|known| known.path == file.path) {
             pattern.file(&file.path, &file.kind, None);
         }

@@ -1,7 +1,7 @@
 //! One watch from start to end: starts or finds the program, keeps the sources going, and closes the profile.
 //!
 //! What may not enter: how a source works. Rooms below: `pump` (the loop), `state` (what events change), `duty`, `roster`,
-//! `requests`, `counted` (pure decisions and sums), `bursts`, `files`, `close` (the end), `observer` (threads of
+//! `requests`, `counted` (pure decisions and sums), `bursts`, `files`, `groups`, `close` (the end), `observer` (threads of
 //! our own process).
 //!
 //! Invariant: whatever is refused on the way (descriptors, memory for rings, rights, entries of `/proc`) makes the
@@ -12,6 +12,7 @@ mod close;
 mod counted;
 mod duty;
 mod files;
+mod groups;
 mod observer;
 mod pump;
 mod requests;

@@ -495,9 +495,11 @@ impl<'a> Pump<'a> {
     }
 
     pub(super) fn file_round(&mut self, now: u64) {
-        let State { roster, files, reader, .. } = &mut self.state;
+        let State { roster, files, groups, reader, .. } = &mut self.state;
         if now >= files.deadline_ns() {
-            files.round(now, &roster.processes(), reader);
+            let processes = roster.processes();
+            files.round(now, &processes, reader);
+            groups.round(now, &processes, reader);
         }
     }
 }

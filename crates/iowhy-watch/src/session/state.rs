@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::counted::Counted;
 use super::files::Files;
+use super::groups::GroupsSeen;
 use super::roster::Roster;
 use crate::block::{BlockTracer, Owner};
 use crate::event::{Event, Kind, Trace};
@@ -67,6 +68,7 @@ pub(super) struct State<'a> {
     pub(super) block: Option<BlockTracer>,
     pub(super) counted: Counted,
     pub(super) files: Files,
+    pub(super) groups: GroupsSeen,
     pub(super) reader: Reader,
     pub(super) start_ns: u64,
     /// Switches that were recorded, those of other programs included where all are recorded.
@@ -112,6 +114,7 @@ impl<'a> State<'a> {
             block: None,
             counted: Counted::default(),
             files: Files::default(),
+            groups: GroupsSeen::default(),
             reader: Reader::new(),
             start_ns: now,
             switches: 0,

@@ -34,6 +34,9 @@ pub struct Proof {
     pub replay: Option<Replayed>,
     /// Why nothing could be replayed, or why what was is not believed.
     pub reason: Option<String>,
+    /// What to do about the reason, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
     /// Each finding, those that are not contradicted first.
     pub findings: Vec<Proved>,
     /// All that have a mechanical repair, repaired in one run; absent where there are fewer than two.

@@ -6,6 +6,7 @@
 mod cache_thrash;
 mod coalesce;
 mod copy_bound;
+mod dirty_throttle;
 mod fresh_buffers;
 mod inode_lock;
 mod kept_mapping;
@@ -14,6 +15,7 @@ mod queue_depth_one;
 mod readahead_waste;
 mod stdio_seek;
 mod sync_per_write;
+mod throttled;
 mod unaligned_write;
 
 use iowhy_core::finding::FindingId;
@@ -86,12 +88,12 @@ pub fn repaired(id: FindingId, plan: &Plan, beside: &Beside) -> Result<Repaired,
         FindingId::StdioSeek => stdio_seek::repaired(plan),
         FindingId::ManySmallFiles => none("the paths of files that are open for a moment are not seen"),
         FindingId::CopyBound => copy_bound::repaired(plan),
-        FindingId::DirtyThrottle => none("the limit is the machine's, and is not changed for a proof"),
+        FindingId::DirtyThrottle => dirty_throttle::repaired(plan),
         FindingId::DeviceSaturated => {
             none("only asking for less helps, and what can be left out is not seen")
         }
         FindingId::NoisyNeighbour => none("the neighbour is not ours to stop"),
-        FindingId::Throttled => none("the limit is not ours to lift"),
+        FindingId::Throttled => throttled::repaired(plan),
         FindingId::CpuBound | FindingId::WaitingElsewhere | FindingId::Healthy => {
             none("it names no fault in the I/O path")
         }
@@ -134,6 +136,15 @@ pub fn together(ids: &[FindingId], plan: &Plan, beside: &Beside) -> Option<(Vec<
     }
     all.how = hows.join("; ");
     (done.len() > 1).then_some((done, all))
+}
+
+/// The part of the repaired run that comes for the first time and cannot be spared (`kept`), where it too is another than in
+/// the run as it was. It is measured beside the repaired plan, and takes its part of the time.
+pub fn first_time(id: FindingId, plan: &Plan) -> Option<Plan> {
+    match id {
+        FindingId::CacheThrash => cache_thrash::first_time(plan),
+        _ => None,
+    }
 }
 
 /// Each call of a plan's thread by itself.

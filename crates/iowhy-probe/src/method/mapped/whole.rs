@@ -172,7 +172,7 @@ mod tests {
         let (file, content) = file();
         for advice in [None, Some(Advice::Random), Some(Advice::Sequential)] {
             let mut whole = whole(&file, advice);
-            assert_eq!(whole.data().unwrap(), []);
+            assert!(whole.data().unwrap().is_empty());
             for block in [0, 3, 1] {
                 assert_eq!(whole.perform(request(block)), Ok(BLOCK));
                 let start = block as usize * BLOCK;

@@ -7,7 +7,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::replay::Plan;
 use iowhy_core::rng::Rng;
 use iowhy_probe::interrupt;
-use iowhy_probe::replay::Stage;
+use iowhy_probe::replay::{Carrier, Ground};
 
 use crate::progress::Progress;
 
@@ -35,14 +35,29 @@ pub(super) struct Times {
     pub(super) problem: Option<Problem>,
 }
 
+impl Times {
+    /// The times of a run of which the part `kept` takes what `first` took.
+    pub(super) fn with_first_time(self, first: Times, kept: f64) -> Times {
+        let both = self.io_ns.iter().zip(&first.io_ns);
+        let io_ns = both.map(|(rest, first)| kept * first + (1.0 - kept) * rest).collect();
+        Times { io_ns, calls: self.calls, problem: self.problem.or(first.problem) }
+    }
+}
+
 /// Runs all arms.
-pub(super) fn measure(arms: Vec<Arm>, rounds: usize, seed: u64, quiet: bool) -> Vec<Times> {
+pub(super) fn measure(
+    arms: Vec<Arm>,
+    carrier: Carrier<'_>,
+    rounds: usize,
+    seed: u64,
+    quiet: bool,
+) -> Vec<Times> {
     let mut times = vec![Times::default(); arms.len()];
-    let mut stages: Vec<Option<Stage>> = Vec::new();
+    let mut stages: Vec<Option<Ground>> = Vec::new();
     let mut names = Vec::new();
     for (arm, times) in arms.into_iter().zip(&mut times) {
         names.push(arm.name);
-        stages.push(Stage::set(arm.plan).map_err(|problem| times.problem = Some(problem)).ok());
+        stages.push(Ground::set(arm.plan, carrier).map_err(|problem| times.problem = Some(problem)).ok());
     }
     let progress = Progress::new(quiet);
     let begun = Instant::now();
@@ -60,7 +75,7 @@ pub(super) fn measure(arms: Vec<Arm>, rounds: usize, seed: u64, quiet: bool) -> 
             let left =
                 if share > 0.0 { begun.elapsed().mul_f64((1.0 - share) / share) } else { Duration::ZERO };
             progress.at(share, left, &names[at]);
-            let Some(stage) = &stages[at] else { continue };
+            let Some(stage) = &mut stages[at] else { continue };
             match stage.run() {
                 Ok(run) if round > 0 => times[at].io_ns.push(run.io_ns()),
                 Ok(run) => times[at].calls = run.calls,
@@ -73,4 +88,18 @@ pub(super) fn measure(arms: Vec<Arm>, rounds: usize, seed: u64, quiet: bool) -> 
         }
     }
     times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_time_takes_its_part_of_the_run() {
+        let times = |io_ns: &[f64]| Times { io_ns: io_ns.to_vec(), calls: 3, problem: None };
+        let both = times(&[10.0, 20.0]).with_first_time(times(&[110.0, 120.0]), 0.25);
+        assert_eq!((both.io_ns, both.calls), (vec![35.0, 45.0], 3));
+        let failed = Times { problem: Some(Problem::failed("it broke")), ..Times::default() };
+        assert!(times(&[1.0]).with_first_time(failed, 0.5).problem.is_some());
+    }
 }

@@ -2,17 +2,19 @@
 //! whether it is right. Reads the user's own files and never changes them; what is written goes to nameless scratch files.
 
 mod arms;
+mod carrier;
 mod load;
 mod sizes;
 
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::problem::Problem;
+use iowhy_core::problem::{Problem, Severity};
 use iowhy_core::profile::Profile;
+use iowhy_core::replay::Plan;
 use iowhy_explain::finding::Facts;
 use iowhy_explain::replay::repair::{self, Beside, Repaired, Sizes};
 use iowhy_explain::replay::{self, AsWas, verdict};
-use iowhy_probe::interrupt;
+use iowhy_probe::{interrupt, replay as carried};
 
 use self::arms::{Arm, Times};
 use crate::cli::{OutputArgs, ProveArgs};
@@ -25,6 +27,8 @@ use crate::record::prove::{Other, Proof, ProveRecord, Proved, Replayed, Together
 use crate::render;
 
 use iowhy_explain::replay::verdict::Word;
+
+pub use carrier::serve;
 
 /// Findings that are tried: the most valuable.
 const MOST_FINDINGS: usize = 4;
@@ -46,8 +50,10 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         && let Some(reason) = &proof.reason
         && proof.findings.iter().all(|f| !f.failed)
     {
+        const ANEW: &str =
+            "watch the program anew as root, for a second or more: `sudo iowhy --prove -- CMD`";
         return Err(Problem::refused(format!("`{}` cannot be replayed: {reason}", args.record.display()))
-            .hint("watch the program anew as root, for a second or more: `sudo iowhy --prove -- CMD`"));
+            .hint(proof.hint.as_deref().unwrap_or(ANEW)));
     }
     let failed = interrupt::requested() || proof.findings.iter().any(|f| f.failed);
     let record = ProveRecord {
@@ -86,6 +92,16 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, sizes: Sizes, seed: u64, q
             return proof;
         }
     };
+    // What is written must not fill the disk of the user.
+    let as_was = match replay::room::within(as_was, carried::room) {
+        Ok(as_was) => as_was,
+        Err(reason) => {
+            proof.findings =
+                findings.iter().map(|f| Proved { failed: true, ..unproved(f, &reason) }).collect();
+            proof.reason = Some(reason);
+            return proof;
+        }
+    };
     let beside = Beside {
         fetched_bytes: profile.io.device_read_bytes.unwrap_or(0) as f64,
         distinct_bytes: distinct_bytes(profile, &as_was),
@@ -115,12 +131,21 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, sizes: Sizes, seed: u64, q
     if let Some((_, repaired)) = &together {
         arms.push(Arm::new("all together", repaired.plan.clone()));
     }
-    let times = arms::measure(arms, rounds, seed, quiet);
+    // What comes for the first time in a repaired run is measured apart, behind all others.
+    let first_times: Vec<Option<Plan>> = repairs
+        .iter()
+        .map(|(f, repaired)| repaired.as_ref().ok().and(repair::first_time(f.id, &as_was.plan)))
+        .collect();
+    arms.extend(first_times.iter().flatten().map(|plan| Arm::new("first time", plan.clone())));
+    let mut times = arms::measure(arms, &carrier::command, rounds, seed, quiet);
+    let mut apart = times.split_off(times.len() - first_times.iter().flatten().count()).into_iter();
     let Some((unrepaired, mut times)) = times.split_first() else { return proof };
     if let Some(problem) = &unrepaired.problem {
-        let reason = problem.message.clone();
-        proof.findings = findings.iter().map(|f| Proved { failed: true, ..unproved(f, &reason) }).collect();
-        proof.reason = Some(reason);
+        let failed = problem.severity == Severity::Failed;
+        let reason = with_hint(problem);
+        proof.findings = findings.iter().map(|f| Proved { failed, ..unproved(f, &reason) }).collect();
+        proof.reason = Some(problem.message.clone());
+        proof.hint.clone_from(&problem.hint);
         return proof;
     }
     let was_ns = unrepaired.io_ns.clone();
@@ -136,10 +161,18 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, sizes: Sizes, seed: u64, q
         times = rest;
         mine
     };
-    for (finding, repaired) in repairs {
+    for ((finding, repaired), first_time) in repairs.into_iter().zip(first_times) {
         let proved = match repaired {
             Err(why) => unproved(finding, &format!("no mechanical repair: {why}")),
-            Ok(repaired) => best(&against, finding, &repaired, next(repaired.len())),
+            Ok(mut repaired) => {
+                let mut times = next(repaired.len()).to_vec();
+                if let (Some(first), Some(mine), Some(repaired)) =
+                    (first_time.and_then(|_| apart.next()), times.first_mut(), repaired.first_mut())
+                {
+                    *mine = mine.clone().with_first_time(first, std::mem::take(&mut repaired.kept));
+                }
+                best(&against, finding, &repaired, &times)
+            }
         };
         proof.findings.push(proved);
     }
@@ -195,6 +228,14 @@ fn unproved(finding: &Finding, reason: &str) -> Proved {
     }
 }
 
+/// A problem in one line, with what to do about it.
+fn with_hint(problem: &Problem) -> String {
+    match &problem.hint {
+        Some(hint) => format!("{}; {hint}", problem.message),
+        None => problem.message.clone(),
+    }
+}
+
 fn unfaithful(fidelity: &Option<Estimate>, noisy: bool) -> String {
     match fidelity {
         Some(f) => {
@@ -239,7 +280,7 @@ fn tried(against: &Against<'_>, spares: bool, repaired: &Repaired, times: &Times
         io_ns: Vec::new(),
     };
     if let Some(problem) = &times.problem {
-        return none(&problem.message, true);
+        return none(&with_hint(problem), problem.severity == Severity::Failed);
     }
     let left = repaired.plan.calls() as f64 / (as_was.plan.calls() as f64).max(1.0);
     let spared = if spares { (1.0 - left).max(0.0) } else { 0.0 };

@@ -1,0 +1,45 @@
+//! `dirty-throttle`: write-back begins early (sync_file_range) while the program goes on, so that fewer pages are dirty when
+//! the kernel looks. The same bytes are written in the same order. The limits themselves are the machine's, and stay.
+
+use iowhy_core::replay::{Action, Do, Plan};
+
+use super::{Repaired, done, each, with_threads};
+
+/// Write-back begins for so many bytes at a time.
+const PIECE_BYTES: u64 = 1 << 20;
+
+pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
+    if !plan.any(|a| a.what == Do::Write) {
+        return Err("no write was seen in the stretches that were traced".to_owned());
+    }
+    let repaired = with_threads(plan, |actions| {
+        let mut now: Vec<Action> = Vec::new();
+        // Bytes one behind the other that were written and not yet handed over.
+        let mut waiting: Option<(u32, u64, u64)> = None;
+        let hand_over = |now: &mut Vec<Action>, waiting: &mut Option<(u32, u64, u64)>| {
+            if let Some((file, from, to)) = waiting.take() {
+                now.push(Action::one(Do::WriteBack, file, from, to - from, 0.0));
+            }
+        };
+        for action in each(actions) {
+            now.push(action);
+            if action.what != Do::Write {
+                continue;
+            }
+            let end = action.place.saturating_add(action.bytes);
+            match &mut waiting {
+                Some((file, _, to)) if *file == action.file && *to == action.place => *to = end,
+                _ => {
+                    hand_over(&mut now, &mut waiting);
+                    waiting = Some((action.file, action.place, end));
+                }
+            }
+            if waiting.is_some_and(|(_, from, to)| to - from >= PIECE_BYTES) {
+                hand_over(&mut now, &mut waiting);
+            }
+        }
+        hand_over(&mut now, &mut waiting);
+        now
+    });
+    done(repaired, "write-back begins after each MiB (sync_file_range)")
+}

@@ -1,0 +1,15 @@
+//! What a replay may write: how much the file system beside a file of the user's has free.
+
+use std::path::Path;
+
+use iowhy_core::replay::Room;
+
+/// The room for scratch files beside this file; `None` where the file system sets no bound or cannot be asked.
+pub fn room(beside: &str) -> Option<Room> {
+    let dir = Path::new(beside).parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file_system = rustix::fs::stat(dir).ok()?.st_dev;
+    let space = rustix::fs::statvfs(dir).ok()?;
+    // ramfs and unlimited tmpfs report nothing at all.
+    (space.f_blocks > 0)
+        .then(|| Room { file_system, free_bytes: space.f_bavail.saturating_mul(space.f_frsize) })
+}

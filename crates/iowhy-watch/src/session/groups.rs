@@ -1,0 +1,123 @@
+//! The control groups of the program's processes, looked at while it runs: a program may move itself or be moved, and a group
+//! may be gone when the program has ended.
+//!
+//! Goal: the groups that most looks found, with the limits that held there at the first look. Non-goal: which process was in
+//! which group when.
+
+use iowhy_core::kernel_text::meminfo;
+use iowhy_core::profile::LimitedGroup;
+
+use crate::proc_fs::control_group::{ControlGroups, device_name};
+use crate::proc_fs::reader::Reader;
+
+/// Looks come so often at the beginning, and later.
+const EARLY_NS: u64 = 5_000_000;
+const LATE_NS: u64 = 100_000_000;
+const BEGINNING_NS: u64 = 60_000_000;
+/// Processes that are looked at each time.
+const MOST_PROCESSES: usize = 8;
+/// Different memberships that are remembered.
+const MOST_KNOWN: usize = 16;
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct GroupsSeen {
+    known: Vec<Known>,
+    first_ns: Option<u64>,
+    next_ns: u64,
+    turn: usize,
+}
+
+/// One membership.
+#[derive(Debug)]
+pub(super) struct Known {
+    text: String,
+    looks: u64,
+    /// Its groups.
+    pub(super) groups: ControlGroups,
+    /// Its groups with limits.
+    pub(super) limited: Vec<LimitedGroup>,
+    /// Time since their making for which they had been throttled at the first look.
+    pub(super) throttled_ns: Option<u64>,
+}
+
+impl GroupsSeen {
+    /// Looks when it is time again.
+    pub(super) fn round(&mut self, now: u64, processes: &[u32], reader: &mut Reader) {
+        if now < self.next_ns || processes.is_empty() {
+            return;
+        }
+        let first = *self.first_ns.get_or_insert(now);
+        self.next_ns = now + if now - first < BEGINNING_NS { EARLY_NS } else { LATE_NS };
+        for n in 0..processes.len().min(MOST_PROCESSES) {
+            let pid = processes[(self.turn.wrapping_mul(MOST_PROCESSES).wrapping_add(n)) % processes.len()];
+            self.look(pid, reader);
+        }
+        self.turn = self.turn.wrapping_add(1);
+    }
+
+    fn look(&mut self, pid: u32, reader: &mut Reader) {
+        // A process that is ending has left its groups of version 1, but says so only here.
+        let Some(text) = reader.text(format_args!("/proc/{pid}/cgroup")) else { return };
+        if let Some(known) = self.known.iter_mut().find(|known| known.text == text) {
+            known.looks += 1;
+            return;
+        }
+        if self.known.len() >= MOST_KNOWN {
+            return;
+        }
+        let text = text.to_owned();
+        let groups = ControlGroups::named(&text);
+        let memory = reader
+            .text(format_args!("/proc/meminfo"))
+            .and_then(|text| meminfo::bytes(text, "MemTotal"))
+            .unwrap_or(u64::MAX);
+        self.known.push(Known {
+            looks: 1,
+            limited: groups.limited(memory, &device_name),
+            throttled_ns: groups.cpu_throttled_ns(),
+            groups,
+            text,
+        });
+    }
+
+    /// The membership that most looks found; of those found as often, one with limits, and the latest.
+    pub(super) fn most_seen(self) -> Option<Known> {
+        self.known.into_iter().max_by_key(|known| (known.looks, !known.limited.is_empty()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_groups_that_most_looks_found_are_told() {
+        let mut reader = Reader::new();
+        let mut seen = GroupsSeen::default();
+        let ours = std::process::id();
+        seen.round(1, &[ours], &mut reader);
+        seen.round(2, &[ours], &mut reader);
+        if seen.known.is_empty() {
+            eprintln!("skipped: this kernel has no control groups");
+            return;
+        }
+        assert_eq!(seen.known[0].looks, 1, "the second look came too early");
+        seen.round(EARLY_NS + 1, &[ours, u32::MAX], &mut reader);
+        assert_eq!((seen.known.len(), seen.known[0].looks), (1, 2), "a process that is gone has no groups");
+        let other = |looks| Known {
+            text: "elsewhere".to_owned(),
+            looks,
+            groups: ControlGroups::default(),
+            limited: Vec::new(),
+            throttled_ns: None,
+        };
+        seen.known.push(other(1));
+        assert_eq!(seen.most_seen().map(|known| known.groups), Some(ControlGroups::of(None)));
+        let tie = GroupsSeen {
+            known: vec![Known { text: "first".to_owned(), ..other(2) }, other(2)],
+            ..GroupsSeen::default()
+        };
+        assert_eq!(tie.most_seen().map(|known| known.text).as_deref(), Some("elsewhere"));
+    }
+}
