@@ -170,7 +170,7 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
         }
         (faults, actions, "pages are taken to be touched at random, one for each fault")
     };
-    let plan = Plan { files: vec![planned], threads: vec![actions], passes: 1, depth: 1 };
+    let plan = Plan { files: vec![planned], threads: vec![actions], passes: 1, depth: 1, tree: None };
     let scale = (all as f64 / plan.calls().max(1) as f64).max(1.0);
     Ok(Some(AsWas { plan, scale, program_io_ns, notes: vec![note.to_owned()] }))
 }

@@ -35,7 +35,7 @@ fn action(what: Do, place: u64, bytes: u64, count: u32, stride: i64) -> Action {
 }
 
 fn plan(role: Role, actions: Vec<Action>) -> Plan {
-    Plan { files: vec![file(role)], threads: vec![actions], passes: 1, depth: 1 }
+    Plan { files: vec![file(role)], threads: vec![actions], passes: 1, depth: 1, tree: None }
 }
 
 fn repair(id: FindingId, plan: &Plan) -> Plan {

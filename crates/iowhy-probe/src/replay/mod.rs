@@ -4,13 +4,18 @@
 //! state of the page cache. Non-goal: saying what a difference means. What may not enter: changes of a plan.
 //!
 //! Invariants: the user's files are opened read-only and are what they were when the plan was made; what is written goes to
-//! files of ours that have no name; state of the cache is looked at before a run, not assumed.
+//! files of ours that have no name, or, where names are the matter, to a tree of ours that is removed (`small_files`); state
+//! of the cache is looked at before a run, not assumed.
 
 mod files;
+mod handling;
 mod hands;
 mod ring;
+mod small_files;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tree_tests;
 
 use std::sync::Barrier;
 
@@ -19,6 +24,7 @@ use iowhy_core::replay::Plan;
 
 use self::files::Opened;
 use self::hands::{Done, Hands};
+use self::small_files::SmallFiles;
 use crate::interrupt;
 
 /// What one run of a plan took.
@@ -48,6 +54,7 @@ impl Round {
 pub struct Stage {
     plan: Plan,
     files: Vec<Opened>,
+    small: Option<SmallFiles>,
 }
 
 impl Stage {
@@ -57,7 +64,8 @@ impl Stage {
     /// A file is gone, may not be read, or was changed since the plan was made; no room for a file of ours.
     pub fn set(plan: Plan) -> Result<Stage, Problem> {
         let files = plan.files.iter().map(files::open).collect::<Result<_, _>>()?;
-        Ok(Stage { plan, files })
+        let small = plan.tree.as_ref().map(SmallFiles::set).transpose()?;
+        Ok(Stage { plan, files, small })
     }
 
     /// The plan.
@@ -74,10 +82,11 @@ impl Stage {
         for (file, planned) in self.files.iter().zip(&self.plan.files) {
             file.prepare(planned)?;
         }
+        let ready = self.small.as_ref().map(SmallFiles::prepare).transpose()?;
         let threads = self.plan.threads.len();
         let barrier = Barrier::new(threads.max(1));
         let work = |thread: usize| {
-            let hands = Hands::new(&self.plan, thread, &self.files);
+            let hands = Hands::new(&self.plan, thread, &self.files, ready.as_ref());
             // Also one that cannot work lets the others begin.
             barrier.wait();
             hands?.work()

@@ -39,7 +39,7 @@ fn own(file: &tempfile::NamedTempFile, state: State) -> PlanFile {
 }
 
 fn plan(files: Vec<PlanFile>, threads: Vec<Vec<Action>>) -> Plan {
-    Plan { files, threads, passes: 1, depth: 1 }
+    Plan { files, threads, passes: 1, depth: 1, tree: None }
 }
 
 fn reads(place: u64, bytes: u64, count: u32, stride: i64) -> Action {
