@@ -47,7 +47,8 @@ impl Row {
             Some(m) => format!("{:.2} [{:.2}, {:.2}] ", m.value, m.low, m.high),
             None => String::new(),
         };
-        let replay = self.proof.as_ref().and_then(|p| p.replay.as_ref()).and_then(|r| r.fidelity);
+        let run = self.proof.as_ref().and_then(|p| p.replay.as_ref());
+        let replay = proved.replay.as_ref().or(run).and_then(|r| r.fidelity);
         let fidelity = replay.map_or(String::new(), |f| format!(" ({:.2})", f.value));
         let why = proved.reason.as_deref().map_or(String::new(), |why| format!(": {why}"));
         format!("  {gain}{}{fidelity}{why}", proved.verdict.words())

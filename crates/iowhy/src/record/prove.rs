@@ -79,4 +79,7 @@ pub struct Proved {
     pub failed: bool,
     /// Time in the calls of the repaired run, round by round.
     pub io_ns: Vec<f64>,
+    /// What it was held against, where that is not [`Proof::replay`]: the shape of many small files beside other calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replayed>,
 }

@@ -1,7 +1,9 @@
 //! `iowhy prove RECORD`: replays a watched run as it was and repaired, in interleaved rounds, and says of each advice
-//! whether it is right. Reads the user's own files and never changes them; what is written goes to nameless scratch files.
+//! whether it is right. Reads the user's own files and never changes them; what is written goes to nameless scratch files, and
+//! where many small files are the matter to a tree of ours that is removed.
 
 mod arms;
+mod bases;
 mod load;
 
 use iowhy_core::estimate::Estimate;
@@ -10,17 +12,18 @@ use iowhy_core::problem::Problem;
 use iowhy_core::profile::Profile;
 use iowhy_explain::finding::Facts;
 use iowhy_explain::replay::repair::{self, Beside, Repaired};
-use iowhy_explain::replay::{self, AsWas, verdict};
+use iowhy_explain::replay::{AsWas, verdict};
 use iowhy_probe::interrupt;
 
 use self::arms::{Arm, Times};
+use self::bases::Bases;
 use crate::cli::{OutputArgs, ProveArgs};
 use crate::command::Ending;
 use crate::command::observation::command_line;
 use crate::meaning::Meaning;
 use crate::output::{self, Outputs};
 use crate::record::SCHEMA;
-use crate::record::prove::{Proof, ProveRecord, Proved, Replayed};
+use crate::record::prove::{Proof, ProveRecord, Proved};
 use crate::render;
 
 use iowhy_explain::replay::verdict::Word;
@@ -76,59 +79,77 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, seed: u64, quiet: bool) ->
     let facts = Facts { profile, account: &explained.account, model: None };
     let findings: Vec<&Finding> = explained.findings.iter().filter(|f| f.id.is_repairable()).collect();
     let mut proof = Proof { seed, ..Proof::default() };
-    let as_was = match replay::as_was(&facts) {
-        Ok(as_was) => as_was,
+    let mut arms = Vec::new();
+    let bases = Bases::of(&facts, &findings, &mut arms);
+    let main = match bases.main() {
+        Ok(main) => main,
         Err(reason) => {
-            proof.findings = findings.iter().map(|f| unproved(f, &reason)).collect();
-            proof.reason = Some(reason);
+            let why = |id| bases.of_finding(id).err().unwrap_or(reason);
+            proof.findings = findings.iter().map(|f| unproved(f, why(f.id))).collect();
+            proof.reason = Some(reason.clone());
             return proof;
         }
     };
-    let beside = Beside {
-        fetched_bytes: profile.io.device_read_bytes.unwrap_or(0) as f64,
-        distinct_bytes: distinct_bytes(profile, &as_was),
-    };
-    let repairs: Vec<(&Finding, Result<Repaired, String>)> = findings
-        .iter()
-        .take(MOST_FINDINGS)
-        .map(|f| (*f, repair::repaired(f.id, &as_was.plan, &beside)))
-        .collect();
-    let mut arms = vec![Arm::new("as it was", as_was.plan.clone())];
-    for (finding, repaired) in &repairs {
-        if let Ok(repaired) = repaired {
-            arms.push(Arm::new(finding.id.id(), repaired.plan.clone()));
-        }
+    let mut repairs: Vec<(&Finding, Result<(Repaired, usize), String>)> = Vec::new();
+    for finding in findings.iter().take(MOST_FINDINGS) {
+        let repaired = bases.of_finding(finding.id).map_err(Clone::clone).and_then(|base| {
+            let beside = Beside {
+                fetched_bytes: profile.io.device_read_bytes.unwrap_or(0) as f64,
+                distinct_bytes: distinct_bytes(profile, &base.as_was),
+            };
+            let repaired = repair::repaired(finding.id, &base.as_was.plan, &beside)
+                .map_err(|why| format!("no mechanical repair: {why}"))?;
+            arms.push(Arm::new(finding.id.id(), repaired.plan.clone(), base.arm));
+            Ok((repaired, arms.len() - 1))
+        });
+        repairs.push((finding, repaired));
     }
     let times = arms::measure(arms, rounds, seed, quiet);
-    let Some(unrepaired) = times.first() else { return proof };
-    if let Some(problem) = &unrepaired.problem {
+    if let Some(problem) = &times[main.arm].problem {
         let reason = problem.message.clone();
         proof.findings = findings.iter().map(|f| Proved { failed: true, ..unproved(f, &reason) }).collect();
         proof.reason = Some(reason);
         return proof;
     }
-    let was_ns = unrepaired.io_ns.clone();
-    let fidelity = verdict::fidelity(&as_was, &was_ns, seed);
-    let faithful = fidelity.as_ref().is_some_and(verdict::is_faithful);
-    if !faithful {
-        let noisy = explained.findings.iter().any(|f| f.id == FindingId::NoisyNeighbour);
-        proof.reason = Some(unfaithful(&fidelity, noisy));
+    let likeness = main.likeness(&times, seed);
+    let noisy = explained.findings.iter().any(|f| f.id == FindingId::NoisyNeighbour);
+    if !likeness.faithful {
+        proof.reason = Some(unfaithful(&likeness.fidelity, noisy));
     }
-    let mut next = 1;
     for (finding, repaired) in repairs {
-        let proved = match repaired {
-            Err(why) => unproved(finding, &format!("no mechanical repair: {why}")),
-            Ok(repaired) => {
-                let times = &times[next];
-                next += 1;
-                one(
-                    &Tried { facts: &facts, as_was: &as_was, was_ns: &was_ns, faithful, seed },
-                    finding,
-                    &repaired,
-                    times,
-                )
+        let (repaired, base) = match (repaired, bases.of_finding(finding.id)) {
+            (Err(why), _) => {
+                proof.findings.push(unproved(finding, &why));
+                continue;
+            }
+            (Ok(_), Err(why)) => {
+                proof.findings.push(unproved(finding, why));
+                continue;
+            }
+            (Ok(repaired), Ok(base)) => (repaired, base),
+        };
+        let (repaired, arm) = repaired;
+        let likeness = base.likeness(&times, seed);
+        let was = &times[base.arm];
+        let mut proved = match &was.problem {
+            Some(problem) => Proved { failed: true, ..unproved(finding, &problem.message) },
+            None => {
+                let tried = Tried {
+                    facts: &facts,
+                    as_was: &base.as_was,
+                    was_ns: &was.io_ns,
+                    faithful: likeness.faithful,
+                    seed,
+                };
+                one(&tried, finding, &repaired, &times[arm])
             }
         };
+        if base.arm != main.arm && was.problem.is_none() {
+            proved.replay = Some(base.replayed(&times, likeness));
+            if !likeness.faithful {
+                proved.reason = Some(unfaithful(&likeness.fidelity, noisy));
+            }
+        }
         proof.findings.push(proved);
     }
     for finding in findings.iter().skip(MOST_FINDINGS) {
@@ -136,17 +157,7 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, seed: u64, quiet: bool) ->
     }
     // A contradicted advice loses its place; the others keep theirs.
     proof.findings.sort_by_key(|f| f.verdict == Word::Contradicted);
-    let Times { io_ns, calls, .. } = unrepaired;
-    proof.replay = Some(Replayed {
-        fidelity,
-        faithful,
-        program_io_s: as_was.program_io_ns / 1e9,
-        scale: as_was.scale,
-        calls: *calls,
-        io_ns: io_ns.clone(),
-        notes: as_was.notes.clone(),
-        plan: as_was.plan,
-    });
+    proof.replay = Some(main.replayed(&times, likeness));
     proof
 }
 
@@ -167,6 +178,7 @@ fn unproved(finding: &Finding, reason: &str) -> Proved {
         reason: Some(reason.to_owned()),
         failed: false,
         io_ns: Vec::new(),
+        replay: None,
     }
 }
 
@@ -220,6 +232,7 @@ fn one(tried: &Tried<'_>, finding: &Finding, repaired: &Repaired, times: &Times)
         reason,
         failed: false,
         io_ns: times.io_ns.clone(),
+        replay: None,
     }
 }
 

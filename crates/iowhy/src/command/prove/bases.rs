@@ -1,0 +1,90 @@
+//! What repairs are held against: the run as it was, and, for many small files, their shape. Each has an arm of its own, and
+//! its own word on how like the program it is.
+
+use iowhy_core::estimate::Estimate;
+use iowhy_core::finding::{Finding, FindingId};
+use iowhy_explain::finding::Facts;
+use iowhy_explain::replay::{self, AsWas, small_files, verdict};
+
+use super::arms::{Arm, Times};
+use crate::record::prove::Replayed;
+
+/// The bases of a proof.
+pub(super) struct Bases {
+    calls: Result<Base, String>,
+    /// Only where many small files were found.
+    files: Option<Result<Base, String>>,
+}
+
+/// One of them.
+pub(super) struct Base {
+    pub(super) as_was: AsWas,
+    /// Index of its arm.
+    pub(super) arm: usize,
+}
+
+/// How like the program its replay is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Likeness {
+    pub(super) fidelity: Option<Estimate>,
+    pub(super) faithful: bool,
+}
+
+impl Bases {
+    /// Makes their plans, and adds their arms.
+    pub(super) fn of(facts: &Facts<'_>, findings: &[&Finding], arms: &mut Vec<Arm>) -> Bases {
+        let mut base = |name: &str, as_was: Result<AsWas, String>| {
+            let as_was = as_was?;
+            let arm = arms.len();
+            arms.push(Arm::new(name, as_was.plan.clone(), arm));
+            Ok(Base { as_was, arm })
+        };
+        let many = findings.iter().any(|f| f.id == FindingId::ManySmallFiles);
+        Bases {
+            calls: base("as it was", replay::as_was(facts)),
+            files: many.then(|| base("the files as they were", small_files::as_was(facts))),
+        }
+    }
+
+    /// What a finding is held against, or why there is nothing.
+    pub(super) fn of_finding(&self, id: FindingId) -> Result<&Base, &String> {
+        match &self.files {
+            Some(files) if id == FindingId::ManySmallFiles => files.as_ref(),
+            _ => self.calls.as_ref(),
+        }
+    }
+
+    /// The one that stands for the run: the calls, or where they cannot be replayed the files.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn main(&self) -> Result<&Base, &String> {
+        match (&self.calls, &self.files) {
+            (Err(_), Some(files)) => files.as_ref(),
+            _ => self.calls.as_ref(),
+        }
+    }
+}
+
+impl Base {
+    pub(super) fn likeness(&self, times: &[Times], seed: u64) -> Likeness {
+        let io_ns = times.get(self.arm).map_or(&[][..], |t| &t.io_ns);
+        let fidelity = verdict::fidelity(&self.as_was, io_ns, seed);
+        Likeness { fidelity, faithful: fidelity.as_ref().is_some_and(verdict::is_faithful) }
+    }
+
+    /// What goes into the record.
+    pub(super) fn replayed(&self, times: &[Times], likeness: Likeness) -> Replayed {
+        let of = times.get(self.arm);
+        Replayed {
+            fidelity: likeness.fidelity,
+            faithful: likeness.faithful,
+            program_io_s: self.as_was.program_io_ns / 1e9,
+            scale: self.as_was.scale,
+            calls: of.map_or(0, |t| t.calls),
+            io_ns: of.map_or_else(Vec::new, |t| t.io_ns.clone()),
+            notes: self.as_was.notes.clone(),
+            plan: self.as_was.plan.clone(),
+        }
+    }
+}
