@@ -28,6 +28,8 @@ const SMALL_BYTES: u64 = 65_536;
 /// nothing was.
 const COLD: f64 = 0.5;
 const LITTLE: f64 = 0.05;
+/// A part of the run that is worth a note.
+const MUCH: f64 = 0.1;
 /// What a file takes at the least, read from a device.
 const PAGE: f64 = 4096.0;
 /// Threads that handle files.
@@ -71,12 +73,11 @@ pub fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
         life: life.touches.clone(),
     };
     let mut notes = vec![format!(
-        "a tree of {} files of {} each of ours in `{parent}` ({}), removed afterwards, stands for the {} of the program: \
-         their names are not seen, nor whether each is another file",
+        "a tree of {} files of {} each of ours in `{parent}` ({}), removed afterwards, stands for the files of the program: \
+         their names are not seen, nor whether each is another one",
         count(tree.files),
         Bytes(tree.bytes),
-        folders_in_words(tree.folders),
-        count(all.round() as u64)
+        folders_in_words(tree.folders)
     )];
     if reads && makes {
         notes.push("what is read and what is made lie in the same directory here".to_owned());
@@ -94,6 +95,13 @@ pub fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
         State::Warm => {}
     }
     notes.extend(life.left_out.clone());
+    if makes && much_in(facts, "recently_deleted") {
+        notes.push(
+            "much of the run was ext4 without a journal passing over inodes of files that were removed minutes before: \
+             a replay seldom meets as many"
+                .to_owned(),
+        );
+    }
     let plan = Plan {
         threads: shared_out(tree.files, threads, own / all),
         tree: Some(tree),
@@ -102,6 +110,14 @@ pub fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
         ..Plan::default()
     };
     Ok(AsWas { plan, scale, program_io_ns, notes })
+}
+
+/// Whether much of the run was in this function of the kernel.
+fn much_in(facts: &Facts<'_>, function: &str) -> bool {
+    let profile = facts.profile;
+    let there = |s: &&iowhy_core::profile::StackTime| profile.kernel_names(s).any(|name| name == function);
+    let wall: f64 = profile.stacks.iter().filter(there).map(|s| s.wall_ns).sum();
+    wall > MUCH * facts.account.wall_ns
 }
 
 fn folders_in_words(folders: u64) -> String {

@@ -8,11 +8,13 @@ use iowhy_core::profile::FileUse;
 use super::SMALL_BYTES;
 use crate::finding::Facts;
 
-/// Nothing is made below these.
+/// Nothing is made below these, but for the one that holds users' files.
 const SYSTEM: [&str; 14] = [
     "/proc", "/sys", "/dev", "/run", "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc",
     "/boot", "/nix",
 ];
+
+const SHARED: &str = "/dev/shm";
 
 /// The directory.
 pub(super) fn parent(facts: &Facts<'_>) -> Result<String, String> {
@@ -53,10 +55,11 @@ fn may_be_written(folder: &str) -> bool {
     let below = |system: &&str| {
         folder.strip_prefix(*system).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
+    let users = folder == SHARED || folder.strip_prefix(SHARED).is_some_and(|rest| rest.starts_with('/'));
     folder.starts_with('/')
         && folder.len() > 1
         && !folder.ends_with(" (deleted)")
-        && !SYSTEM.iter().any(|s| below(&s))
+        && (users || !SYSTEM.iter().any(below))
 }
 
 /// The directory above all of these; `None` where that is the root.
@@ -106,6 +109,7 @@ mod tests {
             assert!(parent_of(&nothing, Some(directory)).unwrap_err().contains(directory));
         }
         assert_eq!(parent_of(&nothing, Some("/usrdata")).as_deref(), Ok("/usrdata"));
+        assert_eq!(parent_of(&nothing, Some("/dev/shm/x")).as_deref(), Ok("/dev/shm/x"));
         assert!(parent_of(&nothing, None).unwrap_err().contains("not known"));
     }
 }

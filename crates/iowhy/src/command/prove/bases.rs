@@ -31,19 +31,30 @@ pub(super) struct Likeness {
 }
 
 impl Bases {
-    /// Makes their plans, and adds their arms.
-    pub(super) fn of(facts: &Facts<'_>, findings: &[&Finding], arms: &mut Vec<Arm>) -> Bases {
-        let mut base = |name: &str, as_was: Result<AsWas, String>| {
-            let as_was = as_was?;
-            let arm = arms.len();
-            arms.push(Arm::new(name, as_was.plan.clone(), arm));
-            Ok(Base { as_was, arm })
-        };
+    /// Makes the plans that these findings need.
+    pub(super) fn of(facts: &Facts<'_>, findings: &[&Finding]) -> Bases {
+        let base = |as_was: Result<AsWas, String>| as_was.map(|as_was| Base { as_was, arm: 0 });
         let many = findings.iter().any(|f| f.id == FindingId::ManySmallFiles);
-        Bases {
-            calls: base("as it was", replay::as_was(facts)),
-            files: many.then(|| base("the files as they were", small_files::as_was(facts))),
+        Bases { calls: base(replay::as_was(facts)), files: many.then(|| base(small_files::as_was(facts))) }
+    }
+
+    /// Their arms. A base that nothing is held against has none where there is another.
+    pub(super) fn arms(&mut self, repaired: &[FindingId]) -> Vec<Arm> {
+        let of_files = |id: &FindingId| self.files.is_some() && *id == FindingId::ManySmallFiles;
+        let (files, calls) = (repaired.iter().any(of_files), repaired.iter().any(|id| !of_files(id)));
+        if files && !calls {
+            self.calls = Err("no finding was held against the calls".to_owned());
+        } else if !files && self.calls.is_ok() {
+            self.files = None;
         }
+        let mut arms = Vec::new();
+        let calls = self.calls.as_mut().ok().map(|base| ("as it was", base));
+        let files = self.files.as_mut().and_then(|base| base.as_mut().ok());
+        for (name, base) in calls.into_iter().chain(files.map(|base| ("the files as they were", base))) {
+            base.arm = arms.len();
+            arms.push(Arm::new(name, base.as_was.plan.clone(), base.arm));
+        }
+        arms
     }
 
     /// What a finding is held against, or why there is nothing.
@@ -74,15 +85,14 @@ impl Base {
     }
 
     /// What goes into the record.
-    pub(super) fn replayed(&self, times: &[Times], likeness: Likeness) -> Replayed {
-        let of = times.get(self.arm);
+    pub(super) fn replayed(&self, times: &Times, likeness: Likeness) -> Replayed {
         Replayed {
             fidelity: likeness.fidelity,
             faithful: likeness.faithful,
             program_io_s: self.as_was.program_io_ns / 1e9,
             scale: self.as_was.scale,
-            calls: of.map_or(0, |t| t.calls),
-            io_ns: of.map_or_else(Vec::new, |t| t.io_ns.clone()),
+            calls: times.calls,
+            io_ns: times.io_ns.clone(),
             notes: self.as_was.notes.clone(),
             plan: self.as_was.plan.clone(),
         }

@@ -45,7 +45,7 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let proof = prove(&record.profile, rounds, args.seed, outputs.quiet());
     if proof.replay.is_none()
         && let Some(reason) = &proof.reason
-        && proof.findings.iter().all(|f| !f.failed)
+        && proof.findings.iter().all(|f| !f.failed && f.measured.is_none())
     {
         return Err(Problem::refused(format!("`{}` cannot be replayed: {reason}", args.record.display()))
             .hint("watch the program anew as root, for a second or more: `sudo iowhy --prove -- CMD`"));
@@ -79,74 +79,67 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, seed: u64, quiet: bool) ->
     let facts = Facts { profile, account: &explained.account, model: None };
     let findings: Vec<&Finding> = explained.findings.iter().filter(|f| f.id.is_repairable()).collect();
     let mut proof = Proof { seed, ..Proof::default() };
-    let mut arms = Vec::new();
-    let bases = Bases::of(&facts, &findings, &mut arms);
+    let tried = &findings[..findings.len().min(MOST_FINDINGS)];
+    let mut bases = Bases::of(&facts, tried);
+    let repairs: Vec<(&Finding, Result<Repaired, String>)> =
+        tried.iter().map(|f| (*f, repaired(profile, f.id, &bases))).collect();
+    let repairable: Vec<FindingId> = repairs.iter().filter(|(_, r)| r.is_ok()).map(|(f, _)| f.id).collect();
+    let mut arms = bases.arms(&repairable);
     let main = match bases.main() {
         Ok(main) => main,
         Err(reason) => {
-            let why = |id| bases.of_finding(id).err().unwrap_or(reason);
-            proof.findings = findings.iter().map(|f| unproved(f, why(f.id))).collect();
+            let why = |f: &Finding| bases.of_finding(f.id).err().unwrap_or(reason);
+            proof.findings = findings.iter().map(|f| unproved(f, why(f))).collect();
             proof.reason = Some(reason.clone());
             return proof;
         }
     };
-    let mut repairs: Vec<(&Finding, Result<(Repaired, usize), String>)> = Vec::new();
-    for finding in findings.iter().take(MOST_FINDINGS) {
-        let repaired = bases.of_finding(finding.id).map_err(Clone::clone).and_then(|base| {
-            let beside = Beside {
-                fetched_bytes: profile.io.device_read_bytes.unwrap_or(0) as f64,
-                distinct_bytes: distinct_bytes(profile, &base.as_was),
-            };
-            let repaired = repair::repaired(finding.id, &base.as_was.plan, &beside)
-                .map_err(|why| format!("no mechanical repair: {why}"))?;
-            arms.push(Arm::new(finding.id.id(), repaired.plan.clone(), base.arm));
-            Ok((repaired, arms.len() - 1))
-        });
-        repairs.push((finding, repaired));
+    // Each repair with its base and the index of its arm, or why there is none.
+    let mut held = Vec::new();
+    for (finding, repaired) in repairs {
+        let held_against =
+            repaired.and_then(|r| Ok((r, bases.of_finding(finding.id).map_err(Clone::clone)?)));
+        held.push((
+            finding,
+            held_against.map(|(repaired, base)| {
+                arms.push(Arm::new(finding.id.id(), repaired.plan.clone(), base.arm));
+                (repaired, base, arms.len() - 1)
+            }),
+        ));
     }
     let times = arms::measure(arms, rounds, seed, quiet);
-    if let Some(problem) = &times[main.arm].problem {
-        let reason = problem.message.clone();
-        proof.findings = findings.iter().map(|f| Proved { failed: true, ..unproved(f, &reason) }).collect();
-        proof.reason = Some(reason);
-        return proof;
-    }
     let likeness = main.likeness(&times, seed);
     let noisy = explained.findings.iter().any(|f| f.id == FindingId::NoisyNeighbour);
-    if !likeness.faithful {
-        proof.reason = Some(unfaithful(&likeness.fidelity, noisy));
+    let problem = times[main.arm].problem.as_ref();
+    match problem {
+        Some(problem) => proof.reason = Some(problem.message.clone()),
+        None if !likeness.faithful => proof.reason = Some(unfaithful(&likeness.fidelity, noisy)),
+        None => {}
     }
-    for (finding, repaired) in repairs {
-        let (repaired, base) = match (repaired, bases.of_finding(finding.id)) {
-            (Err(why), _) => {
+    for (finding, repaired) in held {
+        let (repaired, base, arm) = match (repaired, problem) {
+            (Ok(held), _) => held,
+            (Err(_), Some(problem)) => {
+                proof.findings.push(Proved { failed: true, ..unproved(finding, &problem.message) });
+                continue;
+            }
+            (Err(why), None) => {
                 proof.findings.push(unproved(finding, &why));
                 continue;
             }
-            (Ok(_), Err(why)) => {
-                proof.findings.push(unproved(finding, why));
-                continue;
-            }
-            (Ok(repaired), Ok(base)) => (repaired, base),
         };
-        let (repaired, arm) = repaired;
-        let likeness = base.likeness(&times, seed);
         let was = &times[base.arm];
-        let mut proved = match &was.problem {
-            Some(problem) => Proved { failed: true, ..unproved(finding, &problem.message) },
-            None => {
-                let tried = Tried {
-                    facts: &facts,
-                    as_was: &base.as_was,
-                    was_ns: &was.io_ns,
-                    faithful: likeness.faithful,
-                    seed,
-                };
-                one(&tried, finding, &repaired, &times[arm])
-            }
-        };
-        if base.arm != main.arm && was.problem.is_none() {
-            proved.replay = Some(base.replayed(&times, likeness));
-            if !likeness.faithful {
+        if let Some(problem) = &was.problem {
+            proof.findings.push(Proved { failed: true, ..unproved(finding, &problem.message) });
+            continue;
+        }
+        let likeness = base.likeness(&times, seed);
+        let faithful = likeness.faithful;
+        let tried = Tried { facts: &facts, as_was: &base.as_was, was_ns: &was.io_ns, faithful, seed };
+        let mut proved = one(&tried, finding, &repaired, &times[arm]);
+        if base.arm != main.arm {
+            proved.replay = Some(base.replayed(was, likeness));
+            if !faithful && proved.measured.is_some() {
                 proved.reason = Some(unfaithful(&likeness.fidelity, noisy));
             }
         }
@@ -157,8 +150,20 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, seed: u64, quiet: bool) ->
     }
     // A contradicted advice loses its place; the others keep theirs.
     proof.findings.sort_by_key(|f| f.verdict == Word::Contradicted);
-    proof.replay = Some(main.replayed(&times, likeness));
+    if problem.is_none() {
+        proof.replay = Some(main.replayed(&times[main.arm], likeness));
+    }
     proof
+}
+
+/// The plan of what a finding is held against, with its cause repaired.
+fn repaired(profile: &Profile, id: FindingId, bases: &Bases) -> Result<Repaired, String> {
+    let as_was = &bases.of_finding(id).map_err(Clone::clone)?.as_was;
+    let beside = Beside {
+        fetched_bytes: profile.io.device_read_bytes.unwrap_or(0) as f64,
+        distinct_bytes: distinct_bytes(profile, as_was),
+    };
+    repair::repaired(id, &as_was.plan, &beside).map_err(|why| format!("no mechanical repair: {why}"))
 }
 
 /// Bytes of the files that are read, each once.
