@@ -77,7 +77,9 @@ impl<'a> Handling<'a> {
         let none = Errno::NOENT;
         match what {
             OnFile::List => {
-                let folders = &self.ready.read.folders;
+                let there =
+                    if self.ready.read.folders.is_empty() { &self.ready.made } else { &*self.ready.read };
+                let folders = &there.folders;
                 let per_folder = (self.tree.files / (folders.len().max(1) as u64)).max(1);
                 let at = (number / per_folder) as usize % folders.len().max(1);
                 list(folders.get(at).ok_or(none)?, &mut self.listing)

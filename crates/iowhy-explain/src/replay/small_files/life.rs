@@ -154,6 +154,7 @@ impl Life {
         if opens < ENOUGH_OPENS {
             return Err("too few opens were traced to know what is done with each file".to_owned());
         }
+        let folders_made = counts.done(&["mkdir", "mkdirat"]);
         let copies = counts.done(&["copy_file_range"]);
         let [reads, writes] = ours.map(|sum| near_whole((sum.calls - copies).max(0.0) / opens));
         let copied = near_whole(copies / opens) > 0.0;
@@ -164,10 +165,12 @@ impl Life {
         let opens_each = if reading && making { 2.0 } else { 1.0 };
         let files = opens / opens_each;
         let each = |calls: f64| near_whole(calls / files);
-        let moved = if reading { ours[0].bytes } else { ours[1].bytes };
+        // Bytes of a call times calls of a file: bursts cut lives, but no call.
+        let moved = if reading { ours[0] } else { ours[1] };
+        let moved = moved.bytes / moved.calls.max(1.0) * near_whole(moved.calls / files);
         let mut life = Life {
-            bytes: (moved / files).round() as u64,
-            folders_each: listings.max(named_folders) / files,
+            bytes: moved.round() as u64,
+            folders_each: if reading || !making { listings.max(named_folders) } else { folders_made } / files,
             statx: counts.done(&["statx"]) > counts.done(&["newfstatat", "fstat", "stat", "lstat"]),
             part_of_reads: part(ours[0].time_ns, all[0].time_ns),
             part_of_writes: part(ours[1].time_ns, all[1].time_ns),
@@ -188,7 +191,8 @@ impl Life {
         let (sought, part_of_seeks) = seeks(facts);
         let sought = near_whole(sought * opens_each);
         let removed = if making { near_whole(counts.done(&REMOVE) / files).min(1.0) } else { 0.0 };
-        let listed = listings / files;
+        // Who only makes files lists no folder of theirs: that was the start of the program.
+        let listed = if reading || !making { listings / files } else { 0.0 };
         let bytes = life.bytes.max(1);
         // The last read of a file finds no more.
         let [reads, writes] = ours.map(|sum| near_whole((sum.calls - copies).max(0.0) / files));
