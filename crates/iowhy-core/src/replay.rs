@@ -4,8 +4,11 @@
 //! so that the page cache and the device see new places as they did from the program. What may not enter: I/O, a clock,
 //! causes.
 
+mod tree;
+
 use serde::{Deserialize, Serialize};
 
+pub use self::tree::{OnFile, PlanTree, Touch};
 use crate::profile::{FileIdentity, GroupLimit};
 
 /// A plan.
@@ -22,6 +25,9 @@ pub struct Plan {
     /// Where its threads run; `None`: where we do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placed: Option<Placed>,
+    /// Many small files, where they are what is replayed ([`Do::Handle`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<PlanTree>,
 }
 
 /// Control groups in which a plan is carried out.
@@ -155,6 +161,9 @@ pub enum Do {
         /// See above.
         populate: bool,
     },
+    /// All that is done with one file of [`Plan::tree`]; the place is the number of the file, and no file of
+    /// [`Plan::files`] takes part.
+    Handle,
 }
 
 /// Calls of one thread on one file, evenly spaced.
@@ -191,7 +200,12 @@ impl Action {
 impl Plan {
     /// Calls of one pass.
     pub fn calls(&self) -> u64 {
-        self.actions().map(|a| u64::from(a.count)).sum()
+        let each = self.tree.as_ref().map_or(1.0, PlanTree::calls_each);
+        let of = |a: &Action| match a.what {
+            Do::Handle => (f64::from(a.count) * each).round() as u64,
+            _ => u64::from(a.count),
+        };
+        self.actions().map(of).sum()
     }
 
     /// Bytes that one pass moves in calls that `pick` picks.

@@ -87,7 +87,8 @@ impl Row {
         };
         let gain =
             measured.map_or(String::new(), |m| format!("{:.2} [{:.2}, {:.2}] ", m.value, m.low, m.high));
-        let replay = self.proof.as_ref().and_then(|p| p.replay.as_ref()).and_then(|r| r.fidelity);
+        let run = self.proof.as_ref().and_then(|p| p.replay.as_ref());
+        let replay = first.replay.as_ref().or(run).and_then(|r| r.fidelity);
         let fidelity = replay.map_or(String::new(), |f| format!(" ({:.2})", f.value));
         let why = first.reason.as_deref().map_or(String::new(), |why| format!(": {why}"));
         let all = self.proof_of_all().map_or("", |_| " together");

@@ -32,6 +32,9 @@ pub struct Profile {
     pub sight: Sight,
     /// What watching cost, and what it lost.
     pub observer: Observer,
+    /// The directory that the first process was in when watching began, where that could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// The processes, the first one first.
     pub processes: Vec<Process>,
     /// The threads. Those beyond a number that memory allows are pooled by name: see [`Thread::count`].

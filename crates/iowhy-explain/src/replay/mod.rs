@@ -1,7 +1,7 @@
 //! Plans that prove or refute an advice: the run as it was, the run with one finding repaired, and what the times of both say.
 //!
 //! The plan of the run as it was is made from the calls that bursts saw in their order ([`as_was`]), or from the faults on
-//! mapped files where those are the run. Each repair is a function from a plan to a plan ([`repair`], one a file). Whether
+//! mapped files where those are the run; many small files have a plan of their own ([`small_files`]). Each repair is a function from a plan to a plan ([`repair`], one a file). Whether
 //! the replay is like the run at all is judged before any repair is believed ([`verdict`]). Pure functions; what may not
 //! enter: I/O, a clock, the carrying out.
 
@@ -12,6 +12,7 @@ mod placed;
 pub mod repair;
 pub mod room;
 mod shape;
+pub mod small_files;
 #[cfg(test)]
 mod tests;
 pub mod verdict;

@@ -11,7 +11,9 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use super::call;
 use super::files::Opened;
+use super::handling::Handling;
 use super::ring::Ring;
+use super::small_files::Ready;
 use crate::buffer::Buffer;
 use crate::clock::Clock;
 use crate::interrupt;
@@ -56,6 +58,7 @@ pub(super) struct Hands<'a> {
     buffer: Buffer,
     kept: Vec<Kept>,
     guard: Option<Guard>,
+    small: Option<Handling<'a>>,
     clock: Clock,
     /// Own time that is still to be spun.
     owed_ns: f64,
@@ -65,15 +68,21 @@ pub(super) struct Hands<'a> {
 }
 
 impl<'a> Hands<'a> {
-    pub(super) fn new(plan: &'a Plan, thread: usize, files: &'a [Opened]) -> Result<Self, Problem> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        thread: usize,
+        files: &'a [Opened],
+        ready: Option<&'a Ready>,
+    ) -> Result<Self, Problem> {
         let actions: &[Action] = plan.threads.get(thread).map_or(&[], Vec::as_slice);
         let moves = |a: &&Action| matches!(a.what, Do::Read { .. } | Do::Write);
         let most = actions.iter().filter(moves).map(|a| a.bytes).max().unwrap_or(0);
+        let most = most.max(plan.tree.as_ref().map_or(0, Handling::buffer_bytes));
         let slots = plan.depth.max(1) as usize;
         let slot = usize::try_from(most).unwrap_or(usize::MAX).max(1).next_multiple_of(4096);
         let bytes = slot.checked_mul(slots).ok_or_else(|| Problem::failed("a request is too large"))?;
         let mut buffer = Buffer::new(bytes)?;
-        if actions.iter().any(|a| a.what == Do::Write) {
+        if actions.iter().any(|a| matches!(a.what, Do::Write | Do::Handle)) {
             buffer.fill(CONTENT_SEED);
         }
         let maps = actions.iter().any(|a| matches!(a.what, Do::Window { .. }));
@@ -85,6 +94,7 @@ impl<'a> Hands<'a> {
             kept: Vec::new(),
             guard: if maps { Some(Guard::new()?) } else { None },
             ring: if plan.depth > 1 { Some(Ring::new(plan.depth, slot)?) } else { None },
+            small: plan.tree.as_ref().zip(ready).map(|(tree, ready)| Handling::new(tree, ready)),
             clock: Clock::real(),
             owed_ns: 0.0,
             since_look: 0,
@@ -156,6 +166,9 @@ impl<'a> Hands<'a> {
 
     #[inline]
     fn call(&mut self, action: &Action, pass: u64, i: u32) -> Result<(), Problem> {
+        if action.what == Do::Handle {
+            return self.handle(action.at(i));
+        }
         let (files, plan) = (self.files, self.plan);
         let at = action.file as usize;
         if let Do::Take { populate } = action.what {
@@ -205,8 +218,8 @@ impl<'a> Hands<'a> {
             Do::WriteBack => begin_write_back(fd, place, bytes),
             Do::Window { populate } => self.window(fd, place, bytes, populate, file.advice),
             Do::Look | Do::Scan => return self.look(action, fd, place, bytes),
-            // Done above: it has no file.
-            Do::Take { .. } => Ok(0),
+            // Done above: they have no file.
+            Do::Take { .. } | Do::Handle => return Ok(()),
         };
         match result {
             Ok(moved) => {
@@ -222,6 +235,16 @@ impl<'a> Hands<'a> {
     fn ends(&self, pass: u64, passes: u32) -> bool {
         let done = pass + 1;
         done.is_multiple_of(u64::from(passes.max(1))) || done == u64::from(self.plan.passes.max(1))
+    }
+
+    fn handle(&mut self, number: u64) -> Result<(), Problem> {
+        let Some(small) = &mut self.small else {
+            return Err(Problem::failed("a plan names files of a tree that it does not have"));
+        };
+        let handled = small.file(number, &mut self.buffer)?;
+        self.done.calls += handled.calls;
+        self.done.bytes += handled.bytes;
+        Ok(())
     }
 
     #[cold]

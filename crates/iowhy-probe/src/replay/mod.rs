@@ -4,16 +4,21 @@
 //! state of the page cache. Non-goal: saying what a difference means. What may not enter: changes of a plan.
 //!
 //! Invariants: the user's files are opened read-only and are what they were when the plan was made; what is written goes to
-//! files of ours that have no name; state of the cache is looked at before a run, not assumed.
+//! files of ours that have no name, or, where names are the matter, to a tree of ours that is removed (`small_files`); state
+//! of the cache is looked at before a run, not assumed.
 
 mod call;
 mod files;
+mod handling;
 mod hands;
 mod inside;
 mod ring;
 mod room;
+mod small_files;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tree_tests;
 
 use std::sync::Barrier;
 
@@ -23,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use self::files::Opened;
 use self::hands::{Done, Hands};
+use self::small_files::{Ready, SmallFiles};
 use crate::interrupt;
 
 pub use inside::{Carrier, Ground, Inside, serve};
@@ -55,6 +61,7 @@ impl Round {
 pub struct Stage {
     plan: Plan,
     files: Vec<Opened>,
+    small: Option<SmallFiles>,
 }
 
 impl Stage {
@@ -64,7 +71,8 @@ impl Stage {
     /// A file is gone, may not be read, or was changed since the plan was made; no room for a file of ours.
     pub fn set(plan: Plan) -> Result<Stage, Problem> {
         let files = plan.files.iter().map(files::open).collect::<Result<_, _>>()?;
-        Ok(Stage { plan, files })
+        let small = plan.tree.as_ref().map(SmallFiles::set).transpose()?;
+        Ok(Stage { plan, files, small })
     }
 
     /// The plan.
@@ -84,7 +92,8 @@ impl Stage {
                 _ => file.prepare(planned)?,
             }
         }
-        let round = self.carry_out();
+        let ready = self.small.as_ref().map(SmallFiles::prepare).transpose()?;
+        let round = self.carry_out(ready);
         // What was written makes room for the other arms, and is not written back while they run.
         self.files.iter().zip(&self.plan.files).for_each(|(file, planned)| file.clear(planned));
         round
@@ -96,11 +105,11 @@ impl Stage {
         first.map_or(0, |action| action.place)
     }
 
-    fn carry_out(&self) -> Result<Round, Problem> {
+    fn carry_out(&self, ready: Option<Ready>) -> Result<Round, Problem> {
         let threads = self.plan.threads.len();
         let barrier = Barrier::new(threads.max(1));
         let work = |thread: usize| {
-            let hands = Hands::new(&self.plan, thread, &self.files);
+            let hands = Hands::new(&self.plan, thread, &self.files, ready.as_ref());
             // Also one that cannot work lets the others begin.
             barrier.wait();
             hands?.work()

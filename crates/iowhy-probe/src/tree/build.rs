@@ -2,7 +2,7 @@
 //!
 //! Invariants: only names that we made are written or removed; a tree that is not kept is removed when it is dropped, also
 //! after an interrupt; a directory with other things in it is refused. Every tree bears a mark, so that one that a killed run
-//! has left can be told and removed.
+//! has left can be told: the mark is locked as long as its run lives, and the next tree beside it removes the one that is not.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
 use iowhy_core::units::Bytes;
+use rustix::fs::{FlockOperation, flock};
 
 use super::files::{Files, MOVED};
 use crate::interrupt;
@@ -55,12 +56,18 @@ pub struct Tree {
     shape: Shape,
     keep: bool,
     made: u64,
+    /// The mark of a new tree, locked as long as we live.
+    _lock: Option<File>,
 }
 
 /// Marks a directory as a tree of ours.
 pub(super) const MARK: &str = ".iowhy-tree";
+/// What stands in the mark of a tree that goes with its run.
+const NOT_KEPT: &str = "removed when the run ends\n";
 /// How often an interrupt is looked for.
 const LOOK_EVERY: u64 = 64;
+/// Trees that one process has in one directory.
+const MOST_TREES: u32 = 1000;
 
 impl Tree {
     /// Makes the directories of a tree below `parent`, or takes up the tree in `keep`, which stays.
@@ -70,18 +77,21 @@ impl Tree {
     /// system refuses. What was made is removed again, unless it is to be kept.
     pub fn lay_out(parent: &Path, keep: Option<&Path>, shape: Shape) -> Result<Tree, Problem> {
         let root = match keep {
-            Some(kept) => kept.to_owned(),
-            None => parent.join(format!("{MARK}-{}", std::process::id())),
+            Some(kept) => {
+                // What a kept tree has is not needed once more.
+                if !kept.join(MARK).exists() {
+                    check_room(place_of(kept, parent), &shape)?;
+                }
+                kept.to_owned()
+            }
+            None => {
+                remove_left(parent);
+                check_room(parent, &shape)?;
+                new_root(parent)?
+            }
         };
-        // What a kept tree has is not needed once more.
-        if !root.join(MARK).exists() {
-            check_room(place_of(&root, parent), &shape)?;
-        }
-        if keep.is_none() {
-            fs::create_dir(&root).map_err(|error| cannot("make", &root, &error))?;
-        }
-        let tree = Tree { root, shape, keep: keep.is_some(), made: 0 };
-        take_up(&tree.root, &tree.shape)?;
+        let mut tree = Tree { root, shape, keep: keep.is_some(), made: 0, _lock: None };
+        tree._lock = take_up(&tree.root, &tree.shape, tree.keep)?;
         for number in 0..tree.shape.used() {
             let path = tree.directory(number);
             match fs::create_dir(&path) {
@@ -281,6 +291,45 @@ pub fn remove(root: &Path, progress: &mut dyn FnMut(u64)) -> Result<u64, Problem
     Ok(gone)
 }
 
+/// Makes a directory for a tree that is not kept.
+fn new_root(parent: &Path) -> Result<PathBuf, Problem> {
+    let first = format!("{MARK}-{}", std::process::id());
+    let more = (1..MOST_TREES).map(|number| format!("{first}-{number}"));
+    for name in std::iter::once(first.clone()).chain(more) {
+        let root = parent.join(name);
+        match fs::create_dir(&root) {
+            Ok(()) => return Ok(root),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(cannot("make", &root, &error)),
+        }
+    }
+    Err(Problem::failed(format!("`{}` holds {MOST_TREES} trees of ours already", parent.display()))
+        .hint("remove what is not needed: `iowhy tree --remove DIR`"))
+}
+
+/// Removes trees that killed runs have left in a directory: those that are not kept and whose mark nobody holds. What cannot
+/// be removed stays; its name says whose it was. How many are gone.
+pub(super) fn remove_left(parent: &Path) -> u64 {
+    let mut gone = 0;
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(MARK)?.strip_prefix('-'));
+        let ours =
+            number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
+        if !ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        // One that is being made has nothing in its mark yet.
+        let mark = entry.path().join(MARK);
+        let not_kept = fs::read_to_string(&mark).is_ok_and(|content| content.ends_with(NOT_KEPT));
+        let nobodys = |mark: File| flock(&mark, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if not_kept && File::open(&mark).is_ok_and(nobodys) && remove(&entry.path(), &mut |_| {}).is_ok() {
+            gone += 1;
+        }
+    }
+    gone
+}
+
 /// The directory whose file system the tree will lie on.
 fn place_of<'p>(root: &'p Path, parent: &'p Path) -> &'p Path {
     root.ancestors().find(|path| !path.as_os_str().is_empty() && path.exists()).unwrap_or(parent)
@@ -314,13 +363,17 @@ fn check_room(place: &Path, shape: &Shape) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Marks a new directory as a tree of ours, or makes sure that it is one with the same shape.
-fn take_up(root: &Path, shape: &Shape) -> Result<(), Problem> {
+/// Marks a new directory as a tree of ours, or makes sure that it is one with the same shape. Returns the mark of a new one,
+/// locked.
+fn take_up(root: &Path, shape: &Shape, keep: bool) -> Result<Option<File>, Problem> {
     let mark = root.join(MARK);
-    let content =
+    let mut content =
         format!("{} files, {} directories, sizes {:?}\n", shape.files, shape.directories, shape.sizes);
+    if !keep {
+        content.push_str(NOT_KEPT);
+    }
     match fs::read_to_string(&mark) {
-        Ok(found) if found == content => return Ok(()),
+        Ok(found) if found == content => return Ok(None),
         Ok(found) => {
             return Err(Problem::refused(format!(
                 "`{}` holds another tree: {}",
@@ -342,7 +395,13 @@ fn take_up(root: &Path, shape: &Shape) -> Result<(), Problem> {
         return Err(Problem::refused(format!("`{}` is not empty, and no tree of ours", root.display()))
             .hint("name a new or an empty directory"));
     }
-    fs::write(&mark, content).map_err(|error| cannot("write", &mark, &error))
+    let made = OpenOptions::new().write(true).create_new(true).open(&mark).and_then(|mut file| {
+        // Where the file system knows no locks nobody takes it for left behind.
+        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        file.write_all(content.as_bytes())?;
+        Ok(file)
+    });
+    made.map(Some).map_err(|error| cannot("write", &mark, &error))
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Problem {
@@ -423,6 +482,31 @@ mod tests {
             Tree::make(full.path(), None, huge, &mut |_, _| {}).unwrap_err().message.contains("not enough")
         );
         assert_eq!(fs::read_dir(full.path()).unwrap().count(), 1, "refused before anything was made");
+    }
+
+    #[test]
+    fn a_tree_that_a_killed_run_has_left_goes_with_the_next_and_one_in_use_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let used = Tree::make(dir.path(), None, shape(), &mut |_, _| {}).unwrap();
+        // As a killed process leaves it: the kernel has taken its lock.
+        let mut left = Tree::make(dir.path(), None, shape(), &mut |_, _| {}).unwrap();
+        left._lock = None;
+        let left = std::mem::ManuallyDrop::new(left);
+        let others = [format!("{MARK}-"), format!("{MARK}-x"), "own".to_owned()].map(|n| dir.path().join(n));
+        for other in &others {
+            fs::create_dir(other).unwrap();
+            fs::write(other.join(MARK), NOT_KEPT).unwrap();
+        }
+        let kept = dir.path().join(format!("{MARK}-1"));
+        drop(Tree::make(dir.path(), Some(&kept), shape(), &mut |_, _| {}).unwrap());
+        assert_ne!(used.root(), left.root());
+        let next = Tree::lay_out(dir.path(), None, shape()).unwrap();
+        assert!(used.path(59).is_file() && next.directory(0).is_dir() && others.iter().all(|o| o.is_dir()));
+        assert!(!left.path(0).exists(), "it is gone");
+        assert_eq!(remove_left(dir.path()), 0, "nothing else is left behind");
+        drop((used, next));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), others.len() + 1);
+        assert!(kept.join("d5/59").is_file(), "what is kept stays whatever its name");
     }
 
     #[test]

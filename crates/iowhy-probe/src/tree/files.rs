@@ -227,7 +227,7 @@ impl Files {
     }
 
     /// The path of a file under its first or second name.
-    pub(super) fn path(&self, file: u32, moved: bool) -> Result<CString, Problem> {
+    pub(crate) fn path(&self, file: u32, moved: bool) -> Result<CString, Problem> {
         let found = self.entries.get(file as usize).and_then(|entry| {
             let directory = self.directories.get(entry.directory as usize)?;
             let mut path = directory.as_os_str().as_bytes().to_vec();
@@ -242,7 +242,7 @@ impl Files {
     }
 
     /// The path of a directory.
-    pub(super) fn directory(&self, directory: u32) -> Result<CString, Problem> {
+    pub(crate) fn directory(&self, directory: u32) -> Result<CString, Problem> {
         let path = self.directories.get(directory as usize).map(|path| path.as_os_str().as_bytes().to_vec());
         path.and_then(|path| CString::new(path).ok())
             .ok_or_else(|| Problem::failed(format!("there is no directory {directory} in the tree")))

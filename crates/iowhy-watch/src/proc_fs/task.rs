@@ -1,6 +1,8 @@
 //! One thread: its state and its exact times.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use iowhy_core::kernel_text::schedstat::{self, Schedstat};
 
@@ -103,6 +105,15 @@ pub fn name(reader: &mut Reader, pid: u32, tid: u32) -> Option<String> {
 /// The file may be gone: the kernel then adds ` (deleted)`.
 pub fn program(pid: u32) -> Option<String> {
     Some(std::fs::read_link(format!("/proc/{pid}/exe")).ok()?.to_string_lossy().into_owned())
+}
+
+/// The directory that a process is in, where that path leads us to the same one: in another name space it may not.
+pub fn directory(pid: u32) -> Option<String> {
+    let link = format!("/proc/{pid}/cwd");
+    let path = std::fs::read_link(&link).ok()?;
+    let identity = |path: &Path| std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+    let same = identity(&path)? == identity(Path::new(&link))?;
+    if same { path.into_os_string().into_string().ok() } else { None }
 }
 
 /// A thread whose files are held open for repeated reading: 0.4 us for the times of a thread where opening, reading and
@@ -221,6 +232,13 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(2));
         let after = held.schedstat(&mut reader).unwrap();
         assert!(after.slices > before.slices && after.running_ns > before.running_ns, "{before:?} {after:?}");
+    }
+
+    #[test]
+    fn the_directory_of_this_process_is_known_and_of_none_it_is_not() {
+        let here = std::env::current_dir().unwrap().canonicalize().unwrap();
+        assert_eq!(directory(std::process::id()).map(std::path::PathBuf::from), Some(here));
+        assert_eq!(directory(u32::MAX), None);
     }
 
     #[test]

@@ -247,6 +247,7 @@ impl Pump<'_> {
                 peak_memory_bytes: peak_memory(),
                 switch_cost_ns: switch_cost,
             },
+            directory: self.directory,
             processes: parts.processes,
             threads: parts.threads,
             stacks: parts.stacks,

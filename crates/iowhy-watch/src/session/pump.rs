@@ -90,6 +90,8 @@ pub(super) struct Pump<'a> {
     drained_ns: u64,
     deadline_ns: Option<u64>,
     root: u32,
+    /// The directory that the first process began in.
+    pub(super) directory: Option<String>,
 }
 
 impl<'a> Pump<'a> {
@@ -121,6 +123,7 @@ impl<'a> Pump<'a> {
             drained_ns: 0,
             deadline_ns: None,
             root: 0,
+            directory: None,
         }
     }
 
@@ -231,6 +234,7 @@ impl<'a> Pump<'a> {
             // already is left alone meanwhile, and what is read beside our own threads would disturb them.
             if self.command { self.state.expect_names() } else { self.state.prepare_names() }
         }
+        self.directory = task::directory(self.root).filter(|_| !self.own);
         // What comes before the program runs takes nothing from it.
         self.own_cpu_before_ns = own_cpu_ns();
         self.before = Some(Before::read(&mut self.state.reader, running));

@@ -118,4 +118,7 @@ pub struct Proved {
     /// Other repairs that were tried and did less.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Other>,
+    /// What it was held against, where that is not [`Proof::replay`]: the shape of many small files beside other calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replayed>,
 }

@@ -24,7 +24,7 @@ pub fn screen(subject: &str, proof: &Proof, width: usize) -> String {
     let width = width.clamp(WIDTHS.0, WIDTHS.1);
     let mut text = format!("{BOLD}{}{BOLD:#}\n", cut(&format!("replayed: {subject}"), width));
     if let Some(replay) = &proof.replay {
-        text.push_str(&wrap(&like_the_program(replay), width, "  ", "  "));
+        text.push_str(&wrap(&like_the_program("the run as it was", replay), width, "  ", "  "));
         for note in &replay.notes {
             text.push_str(&wrap(note, width, "  - ", "    "));
         }
@@ -42,6 +42,13 @@ pub fn screen(subject: &str, proof: &Proof, width: usize) -> String {
         if let Some(line) = remark(finding, proof) {
             text.push_str(&wrap(&line, width, "", "  "));
         }
+        if let Some(replay) = &finding.replay {
+            let words = like_the_program("held against the files alone", replay);
+            text.push_str(&wrap(&words, width, "  ", "  "));
+            for note in &replay.notes {
+                text.push_str(&wrap(note, width, "  - ", "    "));
+            }
+        }
         for other in &finding.others {
             text.push_str(&wrap(&tried_too(other), width, "  ", "    "));
         }
@@ -54,7 +61,7 @@ pub fn screen(subject: &str, proof: &Proof, width: usize) -> String {
     text
 }
 
-fn like_the_program(replay: &Replayed) -> String {
+fn like_the_program(what: &str, replay: &Replayed) -> String {
     let run = replay.io_ns.len();
     let part = match replay.scale {
         s if s < 1.05 => "all of the run".to_owned(),
@@ -71,7 +78,7 @@ fn like_the_program(replay: &Replayed) -> String {
         ),
         None => format!("made {run} rounds"),
     };
-    format!("the run as it was, {} calls, {part}: {fidelity}", count(replay.calls))
+    format!("{what}, {} calls, {part}: {fidelity}", count(replay.calls))
 }
 
 fn table(proof: &Proof) -> String {
@@ -124,7 +131,8 @@ fn word(word: Word) -> String {
 /// What was done, or why nothing was; a reason that stands at the top already is not repeated.
 fn remark(finding: &Proved, proof: &Proof) -> Option<String> {
     let reason = finding.reason.as_deref().filter(|r| {
-        Some(*r) != proof.reason.as_deref() && (finding.measured.is_none() || proof.reason.is_none())
+        Some(*r) != proof.reason.as_deref()
+            && (finding.measured.is_none() || proof.reason.is_none() || finding.replay.is_some())
     });
     match (&finding.how, reason) {
         (None, None) => None,
@@ -154,6 +162,7 @@ mod tests {
             failed: false,
             io_ns: vec![],
             others: vec![],
+            replay: None,
         }
     }
 
@@ -189,6 +198,31 @@ mod tests {
         assert!(text.contains("also tried: by the megabyte: 9.0x [8.0, 10], n = 9, proven"), "{text}");
         assert!(text.contains("all together    -               9.0x [8.0, 10], n = 9   proven"), "{text}");
         assert!(text.contains("all together: small-requests, sync-per-write"), "{text}");
+    }
+
+    #[test]
+    fn what_is_held_against_something_else_says_against_what_and_why_it_is_not_believed() {
+        let replay = Replayed {
+            fidelity: None,
+            faithful: false,
+            program_io_s: 1.0,
+            scale: 40.0,
+            calls: 24_000,
+            io_ns: vec![1.0; 9],
+            notes: vec!["a tree of 4,000 files".to_owned()],
+            plan: iowhy_core::replay::Plan::default(),
+        };
+        let finding = Proved {
+            replay: Some(replay),
+            reason: Some("it is another run".to_owned()),
+            ..proved(Word::CannotTell, 9.0)
+        };
+        let proof =
+            Proof { findings: vec![finding], reason: Some("no reads".to_owned()), ..Proof::default() };
+        let text = anstream::adapter::strip_str(&screen("prog", &proof, 100)).to_string();
+        assert!(text.contains("small-requests: merged; it is another run"), "{text}");
+        assert!(text.contains("held against the files alone, 24,000 calls, 1 in 40 of the run"), "{text}");
+        assert!(text.contains("- a tree of 4,000 files"), "{text}");
     }
 
     #[test]

@@ -137,6 +137,15 @@ pub(super) fn proof(proof: &Proof) -> Section {
             units::counted(replay.calls, "call", "calls")
         )));
     }
+    for one in &proof.findings {
+        let Some(replay) = &one.replay else { continue };
+        let fidelity = replay.fidelity.as_ref().map_or_else(|| "cannot tell".to_owned(), written);
+        parts.push(Part::Text(format!(
+            "{} was held against the files alone: {}, {fidelity} of the program's own time in them.",
+            one.id.id(),
+            units::counted(replay.calls, "call", "calls")
+        )));
+    }
     if let Some(reason) = &proof.reason {
         parts.push(Part::Text(format!("Not believed, or not replayed: {reason}.")));
     }

@@ -19,6 +19,7 @@ mod export;
 mod history;
 mod mrc;
 mod prove;
+mod prove_files;
 mod prove_groups;
 mod record;
 mod report;

@@ -11,6 +11,7 @@ mod fresh_buffers;
 mod inode_lock;
 mod kept_mapping;
 mod no_readahead;
+mod packed;
 mod queue_depth_one;
 mod readahead_waste;
 mod stdio_seek;
@@ -74,6 +75,9 @@ impl Default for Sizes {
 /// Why there is no mechanical repair, in words that end a sentence.
 pub fn repaired(id: FindingId, plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
     let none = |why: &str| Err(why.to_owned());
+    if plan.tree.is_some() && id != FindingId::ManySmallFiles && id.is_repairable() {
+        return none("a tree of ours stands for the files of the program, and it shows this cause to nobody");
+    }
     match id {
         FindingId::SmallRequests => coalesce::repaired(plan, &beside.sizes),
         FindingId::SyncPerWrite => sync_per_write::repaired(plan, &beside.sizes),
@@ -86,7 +90,7 @@ pub fn repaired(id: FindingId, plan: &Plan, beside: &Beside) -> Result<Repaired,
         FindingId::CacheThrash => cache_thrash::repaired(plan, beside),
         FindingId::UnalignedWrite => unaligned_write::repaired(plan),
         FindingId::StdioSeek => stdio_seek::repaired(plan),
-        FindingId::ManySmallFiles => none("the paths of files that are open for a moment are not seen"),
+        FindingId::ManySmallFiles => packed::repaired(plan),
         FindingId::CopyBound => copy_bound::repaired(plan),
         FindingId::DirtyThrottle => dirty_throttle::repaired(plan),
         FindingId::DeviceSaturated => {

@@ -16,11 +16,13 @@ use crate::progress::Progress;
 pub(super) struct Arm {
     name: String,
     plan: Plan,
+    /// Index of the arm that it is held against; of that arm itself, its own.
+    base: usize,
 }
 
 impl Arm {
-    pub(super) fn new(name: &str, plan: Plan) -> Arm {
-        Arm { name: name.to_owned(), plan }
+    pub(super) fn new(name: &str, plan: Plan, base: usize) -> Arm {
+        Arm { name: name.to_owned(), plan, base }
     }
 }
 
@@ -54,9 +56,10 @@ pub(super) fn measure(
 ) -> Vec<Times> {
     let mut times = vec![Times::default(); arms.len()];
     let mut stages: Vec<Option<Ground>> = Vec::new();
-    let mut names = Vec::new();
+    let (mut names, mut bases) = (Vec::new(), Vec::new());
     for (arm, times) in arms.into_iter().zip(&mut times) {
         names.push(arm.name);
+        bases.push(arm.base);
         stages.push(Ground::set(arm.plan, carrier).map_err(|problem| times.problem = Some(problem)).ok());
     }
     let progress = Progress::new(quiet);
@@ -68,8 +71,12 @@ pub(super) fn measure(
         rng.shuffle(&mut order);
         for (done, &at) in order.iter().enumerate() {
             // Without the run as it was there is nothing to hold the others against.
-            if interrupt::requested() || stages.first().is_none_or(Option::is_none) {
+            let without_base = |at: usize| stages.get(bases[at]).is_none_or(Option::is_none);
+            if interrupt::requested() || (0..stages.len()).all(without_base) {
                 return times;
+            }
+            if without_base(at) {
+                continue;
             }
             let share = (round * order.len() + done) as f64 / ((rounds + 1) * order.len()).max(1) as f64;
             let left =

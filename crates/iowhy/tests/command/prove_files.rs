@@ -1,0 +1,113 @@
+//! `iowhy prove` where a program reads many small files: a tree of ours stands for them, and nothing of it is left.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::bad_input::assert_refused;
+use crate::common::{binary, directory, iowhy_alone, is_root, names, skipped, text};
+
+const FILES: usize = 1000;
+
+/// Reads 1000 files of 300 bytes again and again, long enough to be seen; the record lies beside their folder. `None`: calls
+/// cannot be traced here.
+fn watched(dir: &Path) -> Option<PathBuf> {
+    if !is_root() {
+        skipped("system calls are traced by root alone, and a replay is made of them");
+        return None;
+    }
+    let folder = dir.join("small");
+    std::fs::create_dir(&folder).unwrap();
+    for file in 0..FILES {
+        std::fs::write(folder.join(format!("{file}")), [7u8; 300]).unwrap();
+    }
+    let record = dir.join("record.json");
+    // One process reads all, so that few opens are those of a start.
+    let script = format!(
+        "cd {} && set -- * && exec cat \"$@\" \"$@\" \"$@\" \"$@\" \"$@\" \"$@\" \"$@\" \"$@\"",
+        text(&folder)
+    );
+    let ran = iowhy_alone(&["--json", text(&record), "--", "sh", "-c", &format!("{script} > /dev/null")]);
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    Some(record)
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn trees(folder: &Path) -> Vec<String> {
+    names(folder).into_iter().filter(|name| name.starts_with(".iowhy-tree-")).collect()
+}
+
+#[test]
+fn many_small_files_are_held_against_a_tree_of_ours_which_goes() {
+    let dir = directory();
+    let Some(record) = watched(dir.path()) else { return };
+    let folder = dir.path().join("small");
+    let proof = iowhy_alone(&["prove", text(&record), "--rounds", "5", "--json", "-"]).json();
+    let findings = proof["findings"].as_array().unwrap();
+    let found = findings.iter().find(|f| f["id"] == "many-small-files").unwrap_or_else(|| panic!("{proof}"));
+    assert!(found["how"].as_str().is_some_and(|how| how.contains("one packed file")), "{found}");
+    assert_eq!(found["io_ns"].as_array().map(Vec::len), Some(5), "{found}");
+    // 8000 files are opened; packed they are a few calls: on no machine does that gain nothing.
+    assert!(found["measured"]["value"].as_f64().is_some_and(|gain| gain > 1.0), "{found}");
+    let replay = if found["replay"].is_null() { &proof["replay"] } else { &found["replay"] };
+    let tree = &replay["plan"]["tree"];
+    assert_eq!(tree["parent"].as_str(), Some(text(&folder)), "{tree}");
+    assert!(tree["bytes"].as_u64().is_some_and(|bytes| (280..=320).contains(&bytes)), "{tree}");
+    assert!(replay["notes"].to_string().contains(text(&folder)), "{replay}");
+    assert_eq!(names(&folder).len(), FILES, "nothing is left");
+    assert_eq!(names(dir.path()), ["record.json", "small"]);
+}
+
+/// Proves until a tree is there.
+fn proving(record: &Path, folder: &Path) -> Child {
+    let mut command = binary();
+    let rounds = ["prove", text(record), "--rounds", "99"];
+    let child = command.args(rounds).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while trees(folder).is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no tree was made");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child
+}
+
+#[test]
+fn an_interrupt_leaves_no_tree_and_what_a_kill_leaves_goes_with_the_next_start() {
+    let dir = directory();
+    let Some(record) = watched(dir.path()) else { return };
+    let folder = dir.path().join("small");
+    // A job in the background ignores SIGINT, and so would what is tested.
+    let mut child = proving(&record, &folder);
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "it ends by itself");
+    assert_eq!(names(&folder).len(), FILES);
+    let mut child = proving(&record, &folder);
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    assert_eq!(trees(&folder).len(), 1, "that is what the name is for");
+    let ran = iowhy_alone(&["prove", text(&record), "--rounds", "5"]);
+    assert!(ran.stdout.contains("many-small-files"), "{ran:?}");
+    assert_eq!(names(&folder).len(), FILES);
+}
+
+#[test]
+fn where_no_name_is_known_nothing_is_made_and_the_reason_is_said() {
+    let dir = directory();
+    let Some(record) = watched(dir.path()) else { return };
+    let mut value = read(&record);
+    let profile = &mut value["profile"];
+    profile["files"].as_array_mut().unwrap().retain(|file| file["path"] == "?");
+    profile.as_object_mut().unwrap().remove("directory");
+    let nameless = dir.path().join("nameless.json");
+    std::fs::write(&nameless, value.to_string()).unwrap();
+    let ran = iowhy_alone(&["prove", text(&nameless)]);
+    assert_refused(&ran, text(&nameless));
+    assert!(ran.stderr.contains("on which file system they lie is not known"), "{ran:?}");
+    assert_eq!(names(&dir.path().join("small")).len(), FILES);
+}
