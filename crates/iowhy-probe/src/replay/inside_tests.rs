@@ -109,7 +109,7 @@ fn plan(file: &tempfile::NamedTempFile, count: u32, think_ns: f64, placed: Optio
         stride: 4096,
         think_ns,
     };
-    Plan { files: vec![planned], threads: vec![vec![read]], passes: 1, depth: 1, placed }
+    Plan { files: vec![planned], threads: vec![vec![read]], passes: 1, depth: 1, placed, ..Plan::default() }
 }
 
 fn data() -> tempfile::NamedTempFile {

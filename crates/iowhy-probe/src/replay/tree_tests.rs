@@ -28,7 +28,7 @@ fn plan(parent: &Path, life: &[(OnFile, u64, f64)]) -> Plan {
     };
     let half = FILES / 2;
     let threads = vec![vec![action(0, half)], vec![action(half, half)]];
-    Plan { files: Vec::new(), threads, passes: 1, depth: 1, tree: Some(tree) }
+    Plan { files: Vec::new(), threads, passes: 1, depth: 1, tree: Some(tree), ..Plan::default() }
 }
 
 const READ: [(OnFile, u64, f64); 8] = [
