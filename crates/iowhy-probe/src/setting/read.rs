@@ -286,7 +286,11 @@ fn mount(mount: &Mount) -> Vec<Reading> {
         OPTIONS.contains(*option)
             || option.split_once('=').is_some_and(|(name, _)| name.starts_with("compress"))
     };
-    found.extend(options.iter().filter(wanted).map(|option| of(Key::MountOption, option)));
+    let option = |option: &&str| Reading {
+        details: vec![mount.file_system.clone()],
+        ..of(Key::MountOption, option)
+    };
+    found.extend(options.iter().filter(wanted).map(option));
     found
 }
 
