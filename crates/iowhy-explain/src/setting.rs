@@ -335,7 +335,7 @@ fn file_system(reading: &Reading, value: &str) -> Option<Told> {
     match (reading.key, value) {
         (Key::AccessTime, "strictatime") => told(
             Effect::Costs,
-            "\"full atime updates\": every read of a file also changes its inode, which must be written",
+            "every read of a file also changes its inode, which must be written (\"full atime updates\")",
         )
         .cited(MOUNT)
         .tries("relatime"),

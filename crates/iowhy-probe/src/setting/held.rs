@@ -170,7 +170,9 @@ impl Part {
     fn check(&self) -> Result<(), Problem> {
         let now = match &self.place {
             Place::File(file) => present(file),
-            Place::Mount(time, _) => time.found().map(|mount| mount_time::present(time.key, &mount).to_owned()),
+            Place::Mount(time, _) => {
+                time.found().map(|mount| mount_time::present(time.key, &mount).to_owned())
+            }
         };
         if now.as_ref() != Some(&self.was) {
             return Err(Problem::refused(format!(
@@ -208,7 +210,8 @@ impl Part {
     fn put_back(&self) -> Result<(), Problem> {
         self.back.iter().try_for_each(|step| {
             step.put().map_err(|error| {
-                Problem::failed(format!("cannot put `{}` back: {error}", step.place())).hint(by_hand(&self.back))
+                Problem::failed(format!("cannot put `{}` back: {error}", step.place()))
+                    .hint(by_hand(&self.back))
             })
         })
     }
@@ -236,8 +239,11 @@ fn hold_file(reading: &Reading, was: &str, root: &Path) -> Result<(Place, Vec<Ba
 fn hold_mount(key: Key, mount: &Mount, was: &str) -> Result<(Place, Vec<Back>), Problem> {
     let time = MountTime::of(key, mount);
     if !mount_time::can_be_noted(&mount.point) {
-        return Err(Problem::refused(format!("the mount point `{}` holds control characters", time.point.display()))
-            .hint("a note could not name it; mount it elsewhere"));
+        return Err(Problem::refused(format!(
+            "the mount point `{}` holds control characters",
+            time.point.display()
+        ))
+        .hint("a note could not name it; mount it elsewhere"));
     }
     let read_only = mount.super_options.split(',').any(|option| option == "ro");
     if key == Key::LazyTime && read_only {
@@ -273,13 +279,19 @@ fn cannot_remount(time: &MountTime, value: &str, errno: Errno) -> Problem {
     let (key, point) = (time.key.id(), time.point.display());
     let hint = match errno {
         Errno::NOSYS => "it needs mount_setattr(2), which Linux has since 5.12".to_owned(),
-        Errno::STALE => format!("another mount covers `{point}`, or it was unmounted; look at `findmnt {point}`"),
-        Errno::INPROGRESS => "the kernel took something else, or changed other options with it; look at `findmnt -o \
+        Errno::STALE => {
+            format!("another mount covers `{point}`, or it was unmounted; look at `findmnt {point}`")
+        }
+        Errno::INPROGRESS => {
+            "the kernel took something else, or changed other options with it; look at `findmnt -o \
                               TARGET,OPTIONS`"
-            .to_owned(),
-        Errno::PERM | Errno::ACCESS => "the mount belongs to another user namespace, or its options are locked: try it \
+                .to_owned()
+        }
+        Errno::PERM | Errno::ACCESS => {
+            "the mount belongs to another user namespace, or its options are locked: try it \
                                         outside of the container"
-            .to_owned(),
+                .to_owned()
+        }
         _ => format!("by hand: `{}`", time.by_hand(value)),
     };
     Problem::refused(format!("cannot set `{key}` of the mount `{point}` to {value}: {errno}")).hint(hint)

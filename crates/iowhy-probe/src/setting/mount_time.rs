@@ -231,7 +231,11 @@ mod tests {
         let of = |key, options, file_system| present(key, &mount(options, file_system));
         assert_eq!(of(Key::AccessTime, "rw,noatime,nodiratime", "rw,relatime"), "noatime");
         assert_eq!(of(Key::AccessTime, "rw,relatime", "rw"), "relatime");
-        assert_eq!(of(Key::AccessTime, "rw,nodiratime", "rw"), "strictatime", "nodiratime is about directories");
+        assert_eq!(
+            of(Key::AccessTime, "rw,nodiratime", "rw"),
+            "strictatime",
+            "nodiratime is about directories"
+        );
         assert_eq!(of(Key::LazyTime, "rw,relatime", "rw,lazytime,discard"), "on");
         assert_eq!(of(Key::LazyTime, "rw,lazytime", "rw"), "off");
     }
@@ -239,18 +243,40 @@ mod tests {
     #[test]
     fn a_change_of_another_option_is_seen() {
         let before = mount("rw,nosuid,relatime", "rw,discard");
-        assert_eq!(others(Key::AccessTime, &before), others(Key::AccessTime, &mount("rw,nosuid,noatime", "rw,discard")));
-        assert_eq!(others(Key::AccessTime, &before), others(Key::AccessTime, &mount("rw,nosuid", "rw,discard")));
-        assert_ne!(others(Key::AccessTime, &before), others(Key::AccessTime, &mount("rw,noatime", "rw,discard")));
-        assert_ne!(others(Key::LazyTime, &before), others(Key::LazyTime, &mount("rw,nosuid,noatime", "rw,discard")));
-        assert_eq!(others(Key::LazyTime, &before), others(Key::LazyTime, &mount("rw,nosuid,relatime", "rw,lazytime,discard")));
+        assert_eq!(
+            others(Key::AccessTime, &before),
+            others(Key::AccessTime, &mount("rw,nosuid,noatime", "rw,discard"))
+        );
+        assert_eq!(
+            others(Key::AccessTime, &before),
+            others(Key::AccessTime, &mount("rw,nosuid", "rw,discard"))
+        );
+        assert_ne!(
+            others(Key::AccessTime, &before),
+            others(Key::AccessTime, &mount("rw,noatime", "rw,discard"))
+        );
+        assert_ne!(
+            others(Key::LazyTime, &before),
+            others(Key::LazyTime, &mount("rw,nosuid,noatime", "rw,discard"))
+        );
+        assert_eq!(
+            others(Key::LazyTime, &before),
+            others(Key::LazyTime, &mount("rw,nosuid,relatime", "rw,lazytime,discard"))
+        );
     }
 
     #[test]
     fn a_note_brings_the_same_mount_back_and_nonsense_none() {
         let one = MountTime::of(Key::LazyTime, &mount("rw", "rw"));
         assert_eq!(MountTime::from_note(&one.to_note()), Some(one));
-        for text in ["", "mount", "mount a 1 2:3 scheduler /x", "mount a x 2:3 atime /x", "/sys/x", "mount a 1 2:3 atime"] {
+        for text in [
+            "",
+            "mount",
+            "mount a 1 2:3 scheduler /x",
+            "mount a x 2:3 atime /x",
+            "/sys/x",
+            "mount a 1 2:3 atime",
+        ] {
             assert_eq!(MountTime::from_note(text), None, "{text}");
         }
         assert!(can_be_noted(Path::new("/a b=c")) && !can_be_noted(Path::new("/a\nb")));

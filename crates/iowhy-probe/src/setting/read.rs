@@ -146,7 +146,8 @@ fn governor(files: &Files<'_>) -> Reading {
 
 /// The same, a reading for each group of CPUs that share a clock.
 fn governors(files: &Files<'_>) -> Vec<Reading> {
-    let policies = files.names(&format!("{CPUS}/cpufreq")).into_iter().filter(|name| name.starts_with("policy"));
+    let policies =
+        files.names(&format!("{CPUS}/cpufreq")).into_iter().filter(|name| name.starts_with("policy"));
     let readings: Vec<Reading> = policies
         .map(|policy| {
             let directory = format!("{CPUS}/cpufreq/{policy}");
@@ -277,19 +278,15 @@ fn mount(mount: &Mount) -> Vec<Reading> {
         file: Some("/proc/self/mountinfo".to_owned()),
         ..Reading::of(key, value)
     };
-    let time = |key: Key| Reading {
-        offered: mount_time::offered(key),
-        ..of(key, mount_time::present(key, mount))
-    };
+    let time =
+        |key: Key| Reading { offered: mount_time::offered(key), ..of(key, mount_time::present(key, mount)) };
     let mut found = vec![time(Key::AccessTime), time(Key::LazyTime)];
     let wanted = |option: &&&str| {
         OPTIONS.contains(*option)
             || option.split_once('=').is_some_and(|(name, _)| name.starts_with("compress"))
     };
-    let option = |option: &&str| Reading {
-        details: vec![mount.file_system.clone()],
-        ..of(Key::MountOption, option)
-    };
+    let option =
+        |option: &&str| Reading { details: vec![mount.file_system.clone()], ..of(Key::MountOption, option) };
     found.extend(options.iter().filter(wanted).map(option));
     found
 }

@@ -49,7 +49,11 @@ fn back(record: &TrialRecord) -> String {
     if let Some((other, value)) = record.before.split_once('=') {
         return format!("`{other}` is {value} again, and holds instead of `{}`.", key.id());
     }
-    let file = record.setting.file.as_deref().filter(|_| record.members.is_empty() && key.group() != Group::FileSystem);
+    let file = record
+        .setting
+        .file
+        .as_deref()
+        .filter(|_| record.members.is_empty() && key.group() != Group::FileSystem);
     match file {
         Some(file) => format!("`{file}` is {} again.", record.before),
         None if differ(record) => format!("`{}` is as it was again: {}.", key.id(), record.before),
@@ -66,7 +70,9 @@ fn differ(record: &TrialRecord) -> bool {
 /// ` of vda`, ` of sda, sdb`.
 fn of(record: &TrialRecord) -> String {
     let subject = record.setting.subject.as_deref();
-    let names = |subject: &str| if record.members.is_empty() { subject.to_owned() } else { subject.replace(' ', ", ") };
+    let names = |subject: &str| {
+        if record.members.is_empty() { subject.to_owned() } else { subject.replace(' ', ", ") }
+    };
     subject.map(|subject| format!(" of {}", names(subject))).unwrap_or_default()
 }
 

@@ -188,6 +188,23 @@ impl Mount {
         None
     }
 
+    /// What is on this device, with these options; `None`, said aloud, where we may not mount.
+    pub(crate) fn of(device: &str, options: &str) -> Option<Mount> {
+        let point = directory();
+        if is_root() && succeeds("mount", &["-o", options, device, text(point.path())]) {
+            return Some(Mount { point });
+        }
+        skipped(&format!("`{device}` cannot be mounted here with `{options}`"));
+        None
+    }
+
+    /// Its line of the mount table.
+    pub(crate) fn line(&self) -> String {
+        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let point = format!(" {} ", self.path().display());
+        table.lines().find(|line| line.contains(&point)).expect("it is mounted").to_owned()
+    }
+
     /// Where it is mounted.
     pub(crate) fn path(&self) -> &Path {
         self.point.path()

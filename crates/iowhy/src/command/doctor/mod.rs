@@ -71,7 +71,9 @@ fn measure(reading: &Reading, judgement: &Judgement, all: &[Reading], path: &Pat
     let sudo = if rustix::process::geteuid().is_root() { "" } else { "sudo " };
     let alone = all.iter().filter(|other| other.key == reading.key).count() < 2;
     let device = match &reading.subject {
-        Some(name) if reading.key.group() == Group::Queue && !alone && !name.contains(' ') => format!("{name}/"),
+        Some(name) if reading.key.group() == Group::Queue && !alone && !name.contains(' ') => {
+            format!("{name}/")
+        }
         _ => String::new(),
     };
     Some(format!("{sudo}iowhy doctor {} --try {device}{}={value}", quoted(path), reading.key.id()))
@@ -151,7 +153,8 @@ mod tests {
         let both = [reading, Reading { subject: Some("vdb".into()), ..Reading::of(Key::Nomerges, "1") }];
         let record = record_of(&both[1], &both, Path::new("/data"));
         assert!(record.measure.unwrap().ends_with("iowhy doctor /data --try vdb/nomerges=0"));
-        let powersave = Reading { offered: vec!["performance".into()], ..Reading::of(Key::Governor, "powersave") };
+        let powersave =
+            Reading { offered: vec!["performance".into()], ..Reading::of(Key::Governor, "powersave") };
         let governor = record_of(&powersave, &[], Path::new("."));
         assert!(governor.measure.unwrap().ends_with("--try governor=performance"));
         let none = record_of(&Reading::of(Key::DirtyExpire, "1"), &[], Path::new("."));

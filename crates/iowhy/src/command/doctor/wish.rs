@@ -70,8 +70,11 @@ impl Wish {
             .hint("name a directory, a file or a device on a disk"));
         }
         if self.key.group() == Group::FileSystem && place.mount.is_none() {
-            return Err(Problem::refused(format!("`{path}` is a device, and `{}` is of a mount", self.key.id()))
-                .hint("name the directory where it is mounted"));
+            return Err(Problem::refused(format!(
+                "`{path}` is a device, and `{}` is of a mount",
+                self.key.id()
+            ))
+            .hint("name the directory where it is mounted"));
         }
         let root = std::path::Path::new(ROOT);
         let found = match &self.device {
@@ -79,13 +82,15 @@ impl Wish {
                 vec![setting::read_queue(root, device, self.key)]
             }
             Some(device) => {
-                return Err(Problem::refused(format!("`{path}` does not stand on `{device}`")).hint(format!(
-                    "it stands on {}: `--try {}/{}={}`",
-                    leaves.join(", "),
-                    leaves.first().map_or("", String::as_str),
-                    self.key.id(),
-                    self.value
-                )));
+                return Err(Problem::refused(format!("`{path}` does not stand on `{device}`")).hint(
+                    format!(
+                        "it stands on {}: `--try {}/{}={}`",
+                        leaves.join(", "),
+                        leaves.first().map_or("", String::as_str),
+                        self.key.id(),
+                        self.value
+                    ),
+                ));
             }
             None => setting::read_each(root, place, self.key),
         };
@@ -153,7 +158,9 @@ fn not_offered(named: &str, reading: &Reading) -> Problem {
     };
     let (who, hint) = match reading.key {
         Key::Scheduler => ("this kernel offers", "another scheduler may need its module: `modprobe bfq`"),
-        Key::Governor => ("this kernel offers", "another governor may need its module: `modprobe cpufreq_ondemand`"),
+        Key::Governor => {
+            ("this kernel offers", "another governor may need its module: `modprobe cpufreq_ondemand`")
+        }
         Key::Thp => ("this kernel offers", "name one of them"),
         _ => ("a mount knows", "name one of them"),
     };
@@ -243,7 +250,8 @@ mod tests {
             subject: Some("sdb".into()),
             ..Reading::of(Key::Scheduler, "none")
         };
-        let refused = Wish::parse("scheduler=bfq").unwrap().value_for(&[offers(&["none", "bfq"]), offers(&["none"])]);
+        let refused =
+            Wish::parse("scheduler=bfq").unwrap().value_for(&[offers(&["none", "bfq"]), offers(&["none"])]);
         assert!(refused.unwrap_err().message.contains("offers none for sdb"));
     }
 
@@ -257,6 +265,13 @@ mod tests {
         assert!(wish.present(&place, "/data").unwrap_err().message.contains("read_ahead_kb"));
         let other = Wish::parse("no-such-c/read_ahead_kb=0").unwrap().present(&place, "/data").unwrap_err();
         assert!(other.message.contains("no-such-c") && other.hint.unwrap().contains("no-such-a, no-such-b"));
-        assert!(Wish::parse("atime=noatime").unwrap().present(&place, "/dev/x").unwrap_err().message.contains("mount"));
+        assert!(
+            Wish::parse("atime=noatime")
+                .unwrap()
+                .present(&place, "/dev/x")
+                .unwrap_err()
+                .message
+                .contains("mount")
+        );
     }
 }
