@@ -123,7 +123,8 @@ pub fn table(rows: &[(String, &LatencyRecord)], percentiles: bool, width: usize,
         let time = |ns: u64| units::time(ns as f64);
         let mut row = vec![cut(name, room)];
         if percentiles {
-            row.extend([time(latency.p50), time(latency.p99)]);
+            let p99 = if latency.n >= 100 { time(latency.p99) } else { "-".to_owned() };
+            row.extend([time(latency.p50), p99]);
         }
         row.extend([time(spread.low_ns), spread.picture, time(spread.high_ns)]);
         shown.push(row);

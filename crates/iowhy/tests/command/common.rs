@@ -15,14 +15,14 @@ static MACHINE: RwLock<()> = RwLock::new(());
 /// One mebibyte.
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// The binary under test, with no terminal, nothing on stdin and no colour wish in its environment.
+/// The binary under test, with no terminal, nothing on stdin, no colour wish in its environment and a locale of UTF-8.
 pub(crate) fn binary() -> Command {
     let path = std::env::var_os("IOWHY_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_iowhy").into());
     let mut command = Command::new(path);
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM"] {
         command.env_remove(name);
     }
-    command.env("COLUMNS", "100").stdin(Stdio::null());
+    command.env("COLUMNS", "100").env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
     command
 }
 
