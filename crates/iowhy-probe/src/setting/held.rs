@@ -245,10 +245,8 @@ fn hold_mount(key: Key, mount: &Mount, was: &str) -> Result<(Place, Vec<Back>), 
         ))
         .hint("a note could not name it; mount it elsewhere"));
     }
-    let read_only = mount.super_options.split(',').any(|option| option == "ro");
-    if key == Key::LazyTime && read_only {
-        return Err(Problem::refused(format!("the file system at `{}` is read only", time.point.display()))
-            .hint("no time is written there, soon or late"));
+    if key == Key::LazyTime {
+        may_be_reconfigured(mount)?;
     }
     let opened = time.open().and_then(|file| {
         let again = file.try_clone().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
@@ -257,6 +255,31 @@ fn hold_mount(key: Key, mount: &Mount, was: &str) -> Result<(Place, Vec<Back>), 
     let (file, again) = opened.map_err(|errno| cannot_remount(&time, was, errno))?;
     let back = vec![Back::Mount(time.clone(), Some(again), was.to_owned())];
     Ok((Place::Mount(time, file), back))
+}
+
+/// Whether a file system can be told of one flag and keeps all else as it is. Others of a kind may fall back to what they
+/// take when they are not told.
+fn may_be_reconfigured(mount: &Mount) -> Result<(), Problem> {
+    const KNOWN: [&str; 3] = ["ext4", "xfs", "btrfs"];
+    let (point, kind) = (mount.point.display(), mount.file_system.as_str());
+    let has = |option: &str| mount.super_options.split(',').any(|one| one == option);
+    if has("ro") {
+        return Err(Problem::refused(format!("the file system at `{point}` is read only"))
+            .hint("no time is written there, soon or late"));
+    }
+    // XFS that is not told of inode32 takes inode64.
+    if !KNOWN.contains(&kind) || has("inode32") {
+        let with = if has("inode32") { " with inode32" } else { "" };
+        return Err(Problem::refused(format!(
+            "`lazytime` is tried on {} only, and `{point}` is {kind}{with}",
+            KNOWN.join(", ")
+        ))
+        .hint(format!(
+            "by hand: `iowhy --json before.json {point}`, `sudo mount -o remount,lazytime {point}`, `iowhy --json after.json \
+             {point}`, `iowhy compare before.json after.json`"
+        )));
+    }
+    Ok(())
 }
 
 fn set_file(file: &Path, value: &str, was: &str) -> Result<(), Problem> {
