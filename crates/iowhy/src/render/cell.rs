@@ -61,7 +61,7 @@ pub fn drift(name: &str, cell: &CellRecord, marks: Marks) -> String {
         "  {name}: time drifted by {:+.0} % over the run: the interval does not hold; repeat it, or look for another load\n",
         drift * 100.0
     );
-    let rounds = spark::rounds(cell, marks);
+    let rounds = spark::rounds(&cell.samples, marks);
     if !rounds.is_empty() {
         text.push_str(&format!("    {rounds}\n"));
     }

@@ -4,11 +4,12 @@
 //! picture, with their units; where there is nothing to see there is no picture.
 
 use anstyle::Style;
+use iowhy_core::cell::Sample;
 use iowhy_core::histogram::Histogram;
 use iowhy_core::stats;
 use iowhy_core::units;
 
-use crate::record::{CellRecord, LatencyRecord};
+use crate::record::LatencyRecord;
 use crate::render::paragraph::{cut, wrap};
 use crate::render::table::{Align, layout};
 
@@ -157,9 +158,8 @@ pub fn table(rows: &[(String, &LatencyRecord)], percentiles: bool, width: usize,
 const ROUNDS: usize = 40;
 
 /// The time per request from round to round, for a cell whose time drifted; empty where there is nothing to see.
-pub fn rounds(cell: &CellRecord, marks: Marks) -> String {
-    let times: Vec<f64> =
-        cell.samples.iter().filter(|s| s.requests > 0).map(|s| s.ns_per_request()).collect();
+pub fn rounds(samples: &[Sample], marks: Marks) -> String {
+    let times: Vec<f64> = samples.iter().filter(|s| s.requests > 0).map(Sample::ns_per_request).collect();
     let picture = course(&times, ROUNDS, marks);
     let (Some(first), Some(last)) = (times.first(), times.last()) else { return String::new() };
     if picture.is_empty() {
@@ -229,6 +229,15 @@ mod tests {
         );
         assert_eq!(course(&[3.0, 3.0, 3.0], 40, Marks::Blocks), "");
         assert_eq!(course(&[], 40, Marks::Blocks), "");
+    }
+
+    #[test]
+    fn rounds_are_drawn_between_the_first_and_the_last_and_empty_ones_are_left_out() {
+        let round = |thread_ns, requests| Sample { thread_ns, requests, ..Sample::default() };
+        let step = [round(1_000, 10), round(0, 0), round(1_000, 10), round(4_000, 10)];
+        assert_eq!(rounds(&step, Marks::Blocks), "round by round: 100 ns ▁▁█ 400 ns");
+        assert_eq!(rounds(&step[..1], Marks::Blocks), "");
+        assert_eq!(rounds(&[], Marks::Letters), "");
     }
 
     #[test]
