@@ -89,6 +89,8 @@ keys! {
     WriteCache = "write_cache" in Queue;
     /// When a read changes the time of access.
     AccessTime = "atime" in FileSystem;
+    /// Whether new times of a file stay in memory until something else about it is written.
+    LazyTime = "lazytime" in FileSystem;
     /// An option of the mount that costs or hides something.
     MountOption = "mount-option" in FileSystem;
     /// Limits on requests or bytes a second of the device.

@@ -53,7 +53,7 @@ pub struct Judgement {
 }
 
 /// Settings that `--try` takes.
-pub const TRIED: [Key; 11] = [
+pub const TRIED: [Key; 14] = [
     Key::Scheduler,
     Key::ReadAhead,
     Key::Requests,
@@ -65,6 +65,9 @@ pub const TRIED: [Key; 11] = [
     Key::DirtyBytes,
     Key::DirtyBackgroundRatio,
     Key::DirtyBackgroundBytes,
+    Key::Governor,
+    Key::AccessTime,
+    Key::LazyTime,
 ];
 
 const ABI: &str = "Documentation/ABI/stable/sysfs-block";
@@ -72,6 +75,10 @@ const VM: &str = "Documentation for /proc/sys/vm/ (admin-guide/sysctl/vm)";
 const BFQ: &str = "BFQ (Budget Fair Queueing) (block/bfq-iosched)";
 const EXT4: &str = "ext4 General Information (admin-guide/ext4)";
 const MOUNT: &str = "mount(8)";
+const XFS: &str = "xfs(5)";
+const DAX: &str = "Direct Access for files (filesystems/dax)";
+const WBT: &str = "block/blk-wbt.c";
+const WRITEBACK: &str = "mm/page-writeback.c";
 const CGROUP: &str = "Control Group v2 (admin-guide/cgroup-v2)";
 const CPUFREQ: &str = "CPU Performance Scaling (admin-guide/pm/cpufreq)";
 const PARAMETERS: &str = "The kernel's command-line parameters (admin-guide/kernel-parameters), mitigations=";
@@ -85,7 +92,7 @@ pub fn judge(reading: &Reading, all: &[Reading]) -> Option<Judgement> {
         Group::Cpu => cpu(reading, value),
         Group::Memory => memory(reading),
         Group::Queue => queue(reading, value, all),
-        Group::FileSystem => file_system(reading.key, value),
+        Group::FileSystem => file_system(reading, value),
         Group::ControlGroup => control_group(reading, value),
     }?;
     // What is not offered cannot be tried.
@@ -130,10 +137,11 @@ fn cpu(reading: &Reading, value: &str) -> Option<Told> {
     match reading.key {
         Key::Governor if value != "performance" => told(
             Effect::MayCost,
-            "the clock rate follows the load: a CPU that waits for a device most of the time may run slow, and \
-             requests that cost CPU time then take longer",
+            "of the governors only performance always asks for \"the highest frequency\": a CPU that waits for a device \
+             most of the time may run slow, and requests that cost CPU time then take longer",
         )
-        .cited(CPUFREQ),
+        .cited(CPUFREQ)
+        .tries("performance"),
         Key::Mitigations if !reading.details.is_empty() => told(
             Effect::Costs,
             format!(
@@ -155,23 +163,32 @@ fn cpu(reading: &Reading, value: &str) -> Option<Told> {
 
 fn memory(reading: &Reading) -> Option<Told> {
     let number = reading.number()?;
-    let share_or_bytes = |what: &str| format!("{what} at {}", amount(reading.key, number));
+    let at = |what: &str| format!("{what} at {}", amount(reading.key, number));
     match (reading.key, number) {
         (Key::DirtyRatio, 20) | (Key::DirtyBackgroundRatio, 10) => None,
-        (Key::DirtyRatio | Key::DirtyBytes, _) => told(
+        (Key::DirtyRatio, _) => told(
             Effect::Limits,
-            share_or_bytes("\"a process which is generating disk writes will itself start writing out dirty data\""),
+            at("\"a process which is generating disk writes will itself start writing out dirty data\""),
         )
         .cited(VM),
-        (Key::DirtyBackgroundRatio | Key::DirtyBackgroundBytes, _) => told(
+        (Key::DirtyBytes, _) => {
+            told(Effect::Limits, at("\"a process generating disk writes will itself start writeback\"")).cited(VM)
+        }
+        (Key::DirtyBackgroundRatio, _) => told(
             Effect::MayCost,
-            share_or_bytes("\"the background kernel flusher threads will start writing out dirty data\""),
+            at("\"the background kernel flusher threads will start writing out dirty data\""),
         )
         .cited(VM),
+        (Key::DirtyBackgroundBytes, _) => {
+            told(Effect::MayCost, at("\"the background kernel flusher threads will start writeback\"")).cited(VM)
+        }
         (Key::DirtyExpire, 3000) | (Key::DirtyWriteback, 500) | (Key::Swappiness, 60) => None,
         (Key::DirtyExpire, _) => told(
             Effect::MayCost,
-            format!("data is \"old enough to be eligible for writeout\" after {} s (kernel: 30 s)", number as f64 / 100.0),
+            format!(
+                "data is \"old enough to be eligible for writeout\" after {} s ({WRITEBACK}: 30 s)",
+                number as f64 / 100.0
+            ),
         )
         .cited(VM),
         (Key::DirtyWriteback, 0) => told(
@@ -181,13 +198,16 @@ fn memory(reading: &Reading) -> Option<Told> {
         .cited(VM),
         (Key::DirtyWriteback, _) => told(
             Effect::MayCost,
-            format!("the flusher threads wake up every {} s (kernel: 5 s)", number as f64 / 100.0),
+            format!(
+                "\"flusher threads will periodically wake up\" every {} s ({WRITEBACK}: 5 s)",
+                number as f64 / 100.0
+            ),
         )
         .cited(VM),
         (Key::Swappiness, _) => told(
             Effect::MayCost,
             format!(
-                "{number} of 0 to 200 (kernel: 60): \"the rough relative IO cost of swapping and filesystem paging\"; \
+                "{number} of 0 to 200 (by default 60): \"the rough relative IO cost of swapping and filesystem paging\"; \
                  it acts when memory is short"
             ),
         )
@@ -227,11 +247,20 @@ fn queue(reading: &Reading, value: &str, all: &[Reading]) -> Option<Told> {
             told(Effect::MayCost, "nobody orders requests for a disk that turns").tries("mq-deadline")
         }
         (Key::ReadAhead, "0") => {
-            told(Effect::Costs, "no read-ahead: a sequential reader waits for each of its requests").cited(ABI).tries("128")
+            told(
+                Effect::Costs,
+                "no read-ahead (\"maximum number of kilobytes to read-ahead\"): a sequential reader waits for each of its \
+                 requests",
+            )
+            .cited(ABI)
+            .tries("128")
         }
         (Key::ReadAhead, other) if other != "128" => told(
             Effect::MayCost,
-            format!("up to {other} KiB are read ahead (kernel: 128 KiB, or twice the device's optimal_io_size)"),
+            format!(
+                "\"maximum number of kilobytes to read-ahead\": {other} (block/blk-settings.c: 128, or twice the device's \
+                 optimal_io_size)"
+            ),
         )
         .cited(ABI)
         .tries("128"),
@@ -243,18 +272,22 @@ fn queue(reading: &Reading, value: &str, all: &[Reading]) -> Option<Told> {
         .tries("64"),
         (Key::WritebackThrottle, "0") => told(
             Effect::MayCost,
-            "writes in the background are not held back when reads get slow",
+            "throttling of writes in the background is switched off: they are not held back when reads get slow",
         )
         .cited(ABI)
         .tries(if turns { "75000" } else { "2000" }),
         (Key::WritebackThrottle, other) if !["2000", "75000"].contains(&other) => told(
             Effect::MayCost,
-            format!("writes in the background are scaled back once a read takes {other} µs (kernel: 2000, or 75000 where the disk turns)"),
+            format!(
+                "\"writeback throttling will start scaling back writes\" once reads take {other} µs ({WBT}: 2000, or 75000 \
+                 where the disk turns)"
+            ),
         )
         .cited(ABI),
         (Key::Iostats, "0") => told(
             Effect::Hides,
-            "the device counts nothing: iostat and sar read zeros, and iowhy cannot hold bytes against the device",
+            "\"iostats accounting of the disk\" is off: iostat and sar see nothing move, and iowhy cannot hold bytes against \
+             the device",
         )
         .cited(ABI)
         .tries("1"),
@@ -288,11 +321,30 @@ fn beside<'a>(all: &'a [Reading], reading: &Reading, key: Key) -> Option<&'a str
     same.filter_map(|other| other.value.as_deref()).next()
 }
 
-fn file_system(key: Key, value: &str) -> Option<Told> {
-    match (key, value) {
-        (Key::AccessTime, "strictatime") => {
-            told(Effect::Costs, "every read of a file also changes its inode, which must be written").cited(MOUNT)
-        }
+/// The manual of a file system's own options.
+fn manual(reading: &Reading) -> &'static str {
+    match reading.details.first().map(String::as_str) {
+        Some("ext4") => EXT4,
+        Some("btrfs") => BTRFS,
+        Some("xfs") => XFS,
+        _ => MOUNT,
+    }
+}
+
+fn file_system(reading: &Reading, value: &str) -> Option<Told> {
+    match (reading.key, value) {
+        (Key::AccessTime, "strictatime") => told(
+            Effect::Costs,
+            "every read of a file also changes its inode, which must be written (\"full atime updates\")",
+        )
+        .cited(MOUNT)
+        .tries("relatime"),
+        (Key::LazyTime, "on") => told(
+            Effect::Unsafe,
+            "times are kept \"on the in-memory version of the file inode\", for up to 24 hours: after a crash they may be old",
+        )
+        .cited(MOUNT)
+        .tries("off"),
         (Key::MountOption, "sync") => {
             told(Effect::Costs, "\"all I/O to the filesystem should be done synchronously\": every write waits").cited(MOUNT)
         }
@@ -311,26 +363,31 @@ fn file_system(key: Key, value: &str) -> Option<Told> {
             Effect::Unsafe,
             "no barriers: fsync is fast because it does not empty the device's volatile cache",
         )
-        .cited(EXT4),
-        (Key::MountOption, "nodelalloc") => {
-            told(Effect::MayCost, "blocks are allocated at each write, not when data is written out").cited(EXT4)
-        }
-        (Key::MountOption, "discard" | "discard=async") => told(
+        .cited(manual(reading)),
+        (Key::MountOption, "nodelalloc") => told(
             Effect::MayCost,
-            "\"discard/TRIM commands to the underlying block device when blocks are freed\": removing files has a cost of its own",
+            "\"blocks are allocated when the data is copied\" into the page cache, not when it is written out",
         )
         .cited(EXT4),
+        (Key::MountOption, "discard" | "discard=async") => told(
+            Effect::MayCost,
+            "the device is told of blocks that are freed: removing files has a cost of its own",
+        )
+        .cited(manual(reading)),
         (Key::MountOption, "dax" | "dax=always") => {
-            told(Effect::Hides, "no page cache: cold and warm mean nothing here").cited(EXT4)
+            told(Effect::Hides, "no page cache: cold and warm mean nothing here").cited(DAX)
         }
-        (Key::MountOption, "nodatacow") => {
-            told(Effect::Unsafe, "data is written over in place; this \"implies nodatasum\": no checksums").cited(BTRFS)
-        }
+        (Key::MountOption, "nodatacow") => told(
+            Effect::Unsafe,
+            "data is written over in place, \"at the cost of potential partial writes\" in a crash; it \"implies nodatasum\": \
+             no checksums",
+        )
+        .cited(BTRFS),
         (Key::MountOption, option) if option.starts_with("compress") => told(
             Effect::Hides,
             "the device moves fewer bytes than programs do, and CPU time is paid for it",
         )
-        .cited(BTRFS),
+        .cited(manual(reading)),
         _ => None,
     }
 }
@@ -388,6 +445,7 @@ mod tests {
             (Key::Iostats, "1"),
             (Key::Nomerges, "0"),
             (Key::AccessTime, "relatime"),
+            (Key::LazyTime, "off"),
             (Key::MemoryLimit, "none"),
         ] {
             assert_eq!(effect(key, value), None, "{}={value}", key.id());
@@ -410,6 +468,8 @@ mod tests {
             (Key::Iostats, "0", Effect::Hides),
             (Key::Nomerges, "2", Effect::MayCost),
             (Key::AccessTime, "strictatime", Effect::Costs),
+            (Key::LazyTime, "on", Effect::Unsafe),
+            (Key::MountOption, "discard", Effect::MayCost),
             (Key::MountOption, "data=journal", Effect::Costs),
             (Key::MountOption, "nobarrier", Effect::Unsafe),
             (Key::MountOption, "compress=zstd:3", Effect::Hides),
@@ -443,6 +503,16 @@ mod tests {
         let both = Reading { offered: vec!["bfq".into(), "none".into()], ..bfq };
         assert_eq!(judge(&both, &[]).unwrap().try_value.as_deref(), Some("none"));
         assert_eq!(judge(&Reading::lacking(Key::Iostats, "no such file"), &[]), None);
+    }
+
+    #[test]
+    fn an_option_is_cited_from_the_manual_of_its_own_file_system() {
+        let cited = |file_system: &str| {
+            let details = vec![file_system.to_owned()];
+            judge(&Reading { details, ..of(Key::MountOption, "discard") }, &[]).unwrap().cited.unwrap()
+        };
+        assert_eq!((cited("ext4"), cited("btrfs"), cited("xfs")), (EXT4, BTRFS, XFS));
+        assert_eq!(cited("jfs"), MOUNT);
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //! signal ends the process at once.
 //!
 //! Non-goal: the exit code (the binary's). Invariants: a signal that was ignored when we started (`nohup`) stays
-//! ignored; what was armed with [`put_back_at_the_end`] is written before a second signal ends the process; sleeping system calls end with EINTR, because SA_RESTART is off; a signal that arrives twice in one
+//! ignored; what was armed with [`put_back_at_the_end`] is done before a second signal ends the process; sleeping system calls end with EINTR, because SA_RESTART is off; a signal that arrives twice in one
 //! breath is one request, because timeout(1) signals both the process and its group.
 
 use std::ffi::CString;
+use std::os::fd::RawFd;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -41,45 +42,63 @@ pub fn clear() {
 }
 
 /// One thing to do before a second signal ends the process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastWrite {
-    /// The file.
-    pub file: CString,
-    /// What belongs into it; `None` removes the file.
-    pub content: Option<Vec<u8>>,
+#[derive(Clone, Debug)]
+pub enum LastAct {
+    /// This is written into a file.
+    Write {
+        /// The file.
+        file: CString,
+        /// What belongs into it.
+        content: Vec<u8>,
+    },
+    /// The file goes.
+    Remove {
+        /// The file.
+        file: CString,
+    },
+    /// This is called with a descriptor that is open as long as the act is armed; whether it succeeded. Only system calls
+    /// may stand in it: a signal handler may neither allocate nor take a lock.
+    Call {
+        /// What is called.
+        act: fn(RawFd, u64) -> bool,
+        /// With what.
+        descriptor: RawFd,
+        /// And how.
+        argument: u64,
+    },
 }
 
-/// What a second signal writes; null is nothing.
-static LAST_WRITES: AtomicPtr<Vec<LastWrite>> = AtomicPtr::new(std::ptr::null_mut());
+/// What a second signal does; null is nothing.
+static LAST_ACTS: AtomicPtr<Vec<LastAct>> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Arms what a second signal writes before it ends the process, in this order, up to the first that fails; an empty
+/// Arms what a second signal does before it ends the process, in this order, up to the first that fails; an empty
 /// list disarms. It replaces what was armed before.
-pub fn put_back_at_the_end(writes: Vec<LastWrite>) {
-    let new = if writes.is_empty() { std::ptr::null_mut() } else { Box::into_raw(Box::new(writes)) };
+pub fn put_back_at_the_end(acts: Vec<LastAct>) {
+    let new = if acts.is_empty() { std::ptr::null_mut() } else { Box::into_raw(Box::new(acts)) };
     // The old list stays in memory: a handler on another thread may be reading it. It is a few paths, once a run.
-    LAST_WRITES.store(new, Ordering::Release);
+    LAST_ACTS.store(new, Ordering::Release);
 }
 
-/// Writes what is armed. open(2), write(2), close(2) and unlink(2) are async-signal-safe.
-fn write_last() {
-    let armed = LAST_WRITES.load(Ordering::Acquire);
+/// Does what is armed. open(2), write(2), close(2) and unlink(2) are async-signal-safe, and so is what is called.
+fn act_last() {
+    let armed = LAST_ACTS.load(Ordering::Acquire);
     // SAFETY: null, or a list that is never changed or freed once it was stored.
-    let Some(writes) = (unsafe { armed.as_ref() }) else { return };
-    for LastWrite { file, content } in writes {
-        // SAFETY: `file` ends in a nul byte, and the content is as long as is said; both live for ever.
-        let done = unsafe {
-            match content {
-                None => libc::unlink(file.as_ptr()) == 0,
-                Some(bytes) => {
-                    let fd = libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-                    let written = fd >= 0
-                        && libc::write(fd, bytes.as_ptr().cast(), bytes.len()) == bytes.len() as isize;
-                    if fd >= 0 {
-                        libc::close(fd);
-                    }
-                    written
+    let Some(acts) = (unsafe { armed.as_ref() }) else { return };
+    for act in acts {
+        let done = match act {
+            // SAFETY: `file` ends in a nul byte, and lives for ever.
+            LastAct::Remove { file } => unsafe { libc::unlink(file.as_ptr()) == 0 },
+            // SAFETY: `file` ends in a nul byte, and the content is as long as is said; both live for ever.
+            LastAct::Write { file, content } => unsafe {
+                let fd = libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                let written = fd >= 0
+                    && libc::write(fd, content.as_ptr().cast(), content.len()) == content.len() as isize;
+                if fd >= 0 {
+                    libc::close(fd);
                 }
-            }
+                written
+            },
+            LastAct::Call { act, descriptor, argument } => act(*descriptor, *argument),
         };
         if !done {
             return;
@@ -93,7 +112,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
     let now_ns = monotonic_ns().max(1);
     match REQUESTED_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed) {
         Err(first_ns) if now_ns.saturating_sub(first_ns) > ECHO_NS => {
-            write_last();
+            act_last();
             dispose(signal, libc::SIG_DFL);
             // SAFETY: raise(3) takes any number; the signal is delivered when the handler returns.
             unsafe { libc::raise(signal) };
@@ -143,8 +162,13 @@ mod tests {
         install();
         if let Ok(directory) = std::env::var(LAST) {
             let path = |name: &str| CString::new(format!("{directory}/{name}")).unwrap();
-            let write = LastWrite { file: path("setting"), content: Some(b"128".to_vec()) };
-            put_back_at_the_end(vec![write, LastWrite { file: path("note"), content: None }]);
+            put_back_at_the_end(vec![
+                LastAct::Write { file: path("setting"), content: b"128".to_vec() },
+                LastAct::Call { act: |_, argument| argument == 7, descriptor: -1, argument: 7 },
+                LastAct::Remove { file: path("note") },
+                LastAct::Call { act: |_, _| false, descriptor: -1, argument: 0 },
+                LastAct::Remove { file: path("kept") },
+            ]);
         }
         for pause_ms in pauses_ms.split_whitespace() {
             std::thread::sleep(std::time::Duration::from_millis(pause_ms.parse().unwrap()));
@@ -182,6 +206,7 @@ mod tests {
         let ends = |pauses_ms: &str| {
             std::fs::write(at("setting"), "0").unwrap();
             std::fs::write(at("note"), "setting=128").unwrap();
+            std::fs::write(at("kept"), "behind an act that fails").unwrap();
             let mut command = Command::new(std::env::current_exe().unwrap());
             command.args(["--exact", "interrupt::tests::child_that_raises_signals", "--nocapture"]);
             command.env(ROLE, pauses_ms).env(LAST, dir.path()).stdout(std::process::Stdio::null());
@@ -189,6 +214,7 @@ mod tests {
         };
         assert_eq!(ends("0"), (None, b"0".to_vec(), true));
         assert_eq!(ends("0 250"), (Some(libc::SIGTERM), b"128".to_vec(), false));
+        assert!(at("kept").exists(), "nothing is done behind an act that failed");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use iowhy_probe::target::Target;
 use serde::Serialize;
 
 use crate::cli::{ColorWhen, OutputArgs};
+use crate::render::spark::Marks;
 use crate::store;
 
 /// A file that will be written at the end. If it did not exist before and nothing was written, it is removed again.
@@ -388,6 +389,12 @@ pub fn width() -> usize {
         Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
         _ => WHEN_NO_TERMINAL,
     }
+}
+
+/// What pictures are drawn with on this terminal.
+pub fn marks() -> Marks {
+    let values = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());
+    Marks::of_locale(values.each_ref().map(Option::as_deref))
 }
 
 fn to_json(record: &impl Serialize) -> Result<String, Problem> {

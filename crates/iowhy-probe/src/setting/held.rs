@@ -1,67 +1,65 @@
-//! A setting of the machine, changed for a while and put back: for every program, so only where the user asks for it.
+//! A setting of the machine, on one device or on several at once, changed for a while and put back: for every program, so only
+//! where the user asks for it.
 //!
 //! Invariants: what was there is put back when the change is dropped, also after an interrupt or a panic, and by the signal
-//! that ends the process at once; before anything is changed a note says what is to be put back, so that the next start can
-//! undo what a killed run has left. Whether a run still lives is told by the lock on its note, which the kernel takes
+//! that ends the process at once; before anything is changed a note for each device says what is to be put back, so that
+//! the next start can undo what a killed run has left. Whether a run still lives is told by the lock on its note, which the kernel takes
 //! from a dead one.
 
-use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use iowhy_core::kernel_text::choice;
+use iowhy_core::kernel_text::mountinfo::Mount;
 use iowhy_core::problem::Problem;
-use iowhy_core::setting::{Key, Reading};
+use iowhy_core::setting::{Group, Key, Reading};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
-use crate::interrupt;
+use super::back::{self, Back, by_hand, c_path, present};
+use super::mount_time::{self, MountTime};
+use crate::interrupt::{self, LastAct};
 
 /// Where notes are left: it is gone after the next start of the machine, as the settings are.
 const NOTES: &str = "/run";
 /// Begin of a note's name; the device and the setting follow.
 const NOTE: &str = "iowhy-setting-";
-/// What a note may put back, below these directories only.
-const BELOW: [(&str, &[&str]); 3] = [
-    ("/sys/devices/", &["scheduler", "read_ahead_kb", "nr_requests", "wbt_lat_usec", "iostats", "nomerges"]),
-    ("/sys/kernel/mm/transparent_hugepage/", &["enabled"]),
-    (
-        "/proc/sys/vm/",
-        &[
-            "dirty_bytes",
-            "dirty_ratio",
-            "dirty_background_bytes",
-            "dirty_background_ratio",
-            "dirty_expire_centisecs",
-            "dirty_writeback_centisecs",
-            "swappiness",
-        ],
-    ),
-];
-
-/// A file and what belongs into it.
-type Content = (PathBuf, String);
 
 /// A setting that is held: changed, or about to be.
 #[derive(Debug)]
 pub struct Held {
-    file: PathBuf,
+    parts: Vec<Part>,
+}
+
+/// The setting on one device, mount or CPU.
+#[derive(Debug)]
+struct Part {
+    subject: Option<String>,
+    place: Place,
     was: String,
     /// What puts the old state back, in this order: the setting, or its other half, and what changes along with it.
-    back: Vec<Content>,
+    back: Vec<Back>,
     note: PathBuf,
     /// Locked as long as we live.
     _lock: File,
 }
 
+/// Where a setting is.
+#[derive(Debug)]
+enum Place {
+    File(PathBuf),
+    Mount(MountTime, OwnedFd),
+}
+
 impl Held {
-    /// Takes hold of a setting that was read, without changing it yet.
+    /// Takes hold of a setting that was read, on each device that it was read of, without changing it yet.
     ///
     /// # Errors
     /// A refusal where it may not be written, or where another run has it.
-    pub fn hold(reading: &Reading) -> Result<Held, Problem> {
-        Held::hold_in(reading, Path::new("/"), Path::new(NOTES))
+    pub fn hold(readings: &[Reading], place: &super::Place) -> Result<Held, Problem> {
+        Held::hold_in(readings, place.mount.as_ref(), Path::new("/"), Path::new(NOTES))
     }
 
     /// The same for a device's read-ahead, by its kernel name.
@@ -72,142 +70,254 @@ impl Held {
         let devices =
             crate::target::devices::Devices { leaves: vec![device.to_owned()], ..Default::default() };
         let place = super::Place { devices, mount: None };
-        let all = super::read(Path::new("/"), &place);
-        let found = all.iter().find(|reading| reading.key == Key::ReadAhead && reading.value.is_some());
-        let found = found.ok_or_else(|| Problem::refused(format!("`{device}` has no read-ahead here")))?;
-        Held::hold(found)
+        let all = super::read_each(Path::new("/"), &place, Key::ReadAhead);
+        let found: Vec<Reading> = all.into_iter().filter(|reading| reading.value.is_some()).collect();
+        if found.is_empty() {
+            return Err(Problem::refused(format!("`{device}` has no read-ahead here")));
+        }
+        Held::hold(&found, &place)
     }
 
-    fn hold_in(reading: &Reading, root: &Path, notes: &Path) -> Result<Held, Problem> {
-        let at = |file: &str| root.join(file.trim_start_matches('/'));
-        let (Some(file), Some(was)) = (&reading.file, &reading.value) else {
+    fn hold_in(
+        readings: &[Reading],
+        mount: Option<&Mount>,
+        root: &Path,
+        notes: &Path,
+    ) -> Result<Held, Problem> {
+        // What is held when a later one is refused was not changed yet, and goes as it came.
+        let mut held = Held { parts: Vec::new() };
+        for reading in readings {
+            held.parts.push(Part::hold(reading, mount, root, notes)?);
+        }
+        if let Err(problem) = held.parts.iter().try_for_each(Part::check) {
+            // What somebody else has set stays.
+            held.parts.iter_mut().for_each(|part| part.back.clear());
+            return Err(problem);
+        }
+        let back = held.parts.iter().flat_map(|part| part.back.iter().filter_map(Back::at_the_end));
+        let notes = held.parts.iter().filter_map(|part| Some(LastAct::Remove { file: c_path(&part.note)? }));
+        interrupt::put_back_at_the_end(back.chain(notes).collect());
+        Ok(held)
+    }
+
+    /// What was there, in the kernel's words: on the first device, where there are several.
+    pub fn was(&self) -> &str {
+        self.parts.first().map_or("", |part| &part.was)
+    }
+
+    /// The old state in words: the value, or `KEY=VALUE` of the setting that holds instead of this one; `DEVICE VALUE` for
+    /// each where they differ.
+    pub fn old_state(&self) -> String {
+        let states: Vec<String> = self.parts.iter().map(Part::old_state).collect();
+        match states.first() {
+            Some(first) if states.iter().all(|state| state == first) => first.clone(),
+            _ => {
+                let names = self.parts.iter().map(|part| part.subject.as_deref().unwrap_or("machine"));
+                let both = names.zip(&states).map(|(name, state)| format!("{name} {state}"));
+                both.collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    /// Changes it, on every device. A file that is opened from now on has a new read-ahead.
+    ///
+    /// # Errors
+    /// What the system refuses, also by taking another value than the one given. What was changed already stays so until it
+    /// is put back.
+    pub fn set(&self, value: &str) -> Result<(), Problem> {
+        self.parts.iter().try_for_each(|part| part.set(value))
+    }
+
+    /// Puts the old state back, on every device; it is still held.
+    ///
+    /// # Errors
+    /// What the system refuses first; then the note stays, and the next start tries again. The others are put back.
+    pub fn put_back(&self) -> Result<(), Problem> {
+        let tried: Vec<Result<(), Problem>> = self.parts.iter().map(Part::put_back).collect();
+        tried.into_iter().collect()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Armed until all is put back.
+        let done: Vec<bool> = self.parts.iter().map(|part| part.put_back().is_ok()).collect();
+        for (part, done) in self.parts.iter().zip(done) {
+            part.let_go(done);
+        }
+        interrupt::put_back_at_the_end(Vec::new());
+        self.parts.clear();
+    }
+}
+
+impl Part {
+    fn hold(reading: &Reading, mount: Option<&Mount>, root: &Path, notes: &Path) -> Result<Part, Problem> {
+        let Some(was) = &reading.value else {
             return Err(Problem::refused(format!("`{}` cannot be read here", reading.key.id())));
         };
-        // Where links lead to: only such paths are put back from a note.
-        let file = fs::canonicalize(at(file)).unwrap_or_else(|_| at(file));
-        OpenOptions::new().write(true).open(&file).map_err(|error| cannot_change(&file, &error))?;
-        let back = back(reading.key, &file, was);
+        let (place, back) = match (reading.key.group(), mount) {
+            // Whether that may be changed is seen by setting what is set already; see `check`.
+            (Group::FileSystem, Some(mount)) => hold_mount(reading.key, mount, was)?,
+            _ => hold_file(reading, was, root)?,
+        };
         let name = reading.subject.as_deref().unwrap_or("machine").replace(['/', ' '], "-");
         let note = notes.join(format!("{NOTE}{name}-{}", reading.key.id()));
         let lock = write_note(&note, &back)?;
-        interrupt::put_back_at_the_end(arm(&back, &note));
-        Ok(Held { file, was: was.clone(), back, note, _lock: lock })
+        Ok(Part { subject: reading.subject.clone(), place, was: was.clone(), back, note, _lock: lock })
     }
 
-    /// What was there, in the kernel's words.
-    pub fn was(&self) -> &str {
-        &self.was
+    /// Whether it can be changed, once nobody else can: another run may have put its own back since it was read.
+    fn check(&self) -> Result<(), Problem> {
+        let now = match &self.place {
+            Place::File(file) => present(file),
+            Place::Mount(time, _) => {
+                time.found().map(|mount| mount_time::present(time.key, &mount).to_owned())
+            }
+        };
+        if now.as_ref() != Some(&self.was) {
+            return Err(Problem::refused(format!(
+                "somebody else has just changed it from {} to {}",
+                self.was,
+                now.as_deref().unwrap_or("nothing")
+            ))
+            .hint("repeat the command when nobody changes it"));
+        }
+        match &self.place {
+            // That it may be written was seen when it was opened.
+            Place::File(_) => Ok(()),
+            Place::Mount(..) => self.set(&self.was),
+        }
     }
 
-    /// The old state in words: the value, or `KEY=VALUE` of the setting that holds instead of this one.
-    pub fn old_state(&self) -> String {
-        match self.back.first() {
-            Some((file, value)) if *file != self.file => {
+    fn old_state(&self) -> String {
+        match (&self.place, self.back.first()) {
+            (Place::File(own), Some(Back::File(file, value))) if file != own => {
                 format!("{}={value}", file.file_name().unwrap_or_default().to_string_lossy())
             }
             _ => self.was.clone(),
         }
     }
 
-    /// Changes it. A file that is opened from now on has a new read-ahead.
-    ///
-    /// # Errors
-    /// What the system refuses, also by taking another value than the one given.
-    pub fn set(&self, value: &str) -> Result<(), Problem> {
-        fs::write(&self.file, value).map_err(|error| {
-            Problem::refused(format!(
-                "the kernel does not take `{value}` for `{}`: {error}",
-                self.file.display()
-            ))
-            .hint(format!("it is `{}`; name a value that this device and kernel can take", self.was))
-        })?;
-        match present(&self.file) {
-            Some(taken) if taken == value => Ok(()),
-            taken => Err(Problem::refused(format!(
-                "the kernel made `{}` of `{value}` for `{}`",
-                taken.as_deref().unwrap_or("nothing"),
-                self.file.display()
-            ))
-            .hint("name a value within the range that this device and kernel can take")),
+    fn set(&self, value: &str) -> Result<(), Problem> {
+        match &self.place {
+            Place::File(file) => set_file(file, value, &self.was),
+            Place::Mount(time, mount) => {
+                time.set(mount.as_fd(), value).map_err(|errno| cannot_remount(time, value, errno))
+            }
         }
     }
 
-    /// Puts the old state back; it is still held.
-    ///
-    /// # Errors
-    /// What the system refuses; then the note stays, and the next start tries again.
-    pub fn put_back(&self) -> Result<(), Problem> {
-        put_back(&self.back).map_err(|(file, error)| {
-            Problem::failed(format!("cannot put `{}` back: {error}", file.display()))
-                .hint(by_hand(&self.back))
+    fn put_back(&self) -> Result<(), Problem> {
+        self.back.iter().try_for_each(|step| {
+            step.put().map_err(|error| {
+                Problem::failed(format!("cannot put `{}` back: {error}", step.place()))
+                    .hint(by_hand(&self.back))
+            })
         })
     }
-}
 
-impl Drop for Held {
-    fn drop(&mut self) {
-        // The note stays where the setting could not be put back: the next start tries again.
-        if self.put_back().is_ok() {
+    /// The note stays where the setting could not be put back: the next start tries again.
+    fn let_go(&self, is_back: bool) {
+        if is_back {
             let _ = fs::remove_file(&self.note);
         }
-        interrupt::put_back_at_the_end(Vec::new());
     }
 }
 
-/// What is to be written to have the old state again. Of a ratio and a number of bytes the kernel clears the one when
-/// the other is set; another scheduler brings another number of requests and another throttle of writes.
-fn back(key: Key, file: &Path, was: &str) -> Vec<Content> {
-    let beside = |name: &str| file.with_file_name(name);
-    let also = |names: &[&str]| -> Vec<Content> {
-        names.iter().filter_map(|name| Some((beside(name), present(&beside(name))?))).collect()
+fn hold_file(reading: &Reading, was: &str, root: &Path) -> Result<(Place, Vec<Back>), Problem> {
+    let Some(file) = &reading.file else {
+        return Err(Problem::refused(format!("`{}` is in no file that could be written", reading.key.id())));
     };
-    let other = match key {
-        Key::DirtyBytes => "dirty_ratio",
-        Key::DirtyRatio => "dirty_bytes",
-        Key::DirtyBackgroundBytes => "dirty_background_ratio",
-        Key::DirtyBackgroundRatio => "dirty_background_bytes",
-        _ => "",
-    };
-    let mut back = vec![(file.to_owned(), was.to_owned())];
-    match key {
-        Key::Scheduler => back.extend(also(&["nr_requests", "wbt_lat_usec"])),
-        _ if was == "0" && !other.is_empty() => back = also(&[other]),
-        _ => {}
+    let file = root.join(file.trim_start_matches('/'));
+    // Where links lead to: only such paths are put back from a note.
+    let file = fs::canonicalize(&file).unwrap_or(file);
+    OpenOptions::new().write(true).open(&file).map_err(|error| cannot_change(&file, &error))?;
+    let back = back::of_file(reading.key, &file, was);
+    Ok((Place::File(file), back))
+}
+
+fn hold_mount(key: Key, mount: &Mount, was: &str) -> Result<(Place, Vec<Back>), Problem> {
+    let time = MountTime::of(key, mount);
+    if !mount_time::can_be_noted(&mount.point) {
+        return Err(Problem::refused(format!(
+            "the mount point `{}` holds control characters",
+            time.point.display()
+        ))
+        .hint("a note could not name it; mount it elsewhere"));
     }
-    back
+    if key == Key::LazyTime {
+        may_be_reconfigured(mount)?;
+    }
+    let opened = time.open().and_then(|file| {
+        let again = file.try_clone().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
+        Ok((file, again))
+    });
+    let (file, again) = opened.map_err(|errno| cannot_remount(&time, was, errno))?;
+    let back = vec![Back::Mount(time.clone(), Some(again), was.to_owned())];
+    Ok((Place::Mount(time, file), back))
 }
 
-/// What is in the file; of several choices the chosen one.
-fn present(file: &Path) -> Option<String> {
-    let text = fs::read_to_string(file).ok()?;
-    if text.contains('[') { Some(choice::parse(&text)?.0) } else { Some(text.trim().to_owned()) }
-}
-
-/// Writes what is not there already: a value that is written counts as chosen by hand, even where it is the same.
-fn put_back(back: &[Content]) -> Result<(), (PathBuf, std::io::Error)> {
-    for (file, value) in back {
-        if present(file).as_ref() != Some(value) {
-            fs::write(file, value).map_err(|error| (file.clone(), error))?;
-        }
+/// Whether a file system can be told of one flag and keeps all else as it is. Others of a kind may fall back to what they
+/// take when they are not told.
+fn may_be_reconfigured(mount: &Mount) -> Result<(), Problem> {
+    const KNOWN: [&str; 3] = ["ext4", "xfs", "btrfs"];
+    let (point, kind) = (mount.point.display(), mount.file_system.as_str());
+    let has = |option: &str| mount.super_options.split(',').any(|one| one == option);
+    if has("ro") {
+        return Err(Problem::refused(format!("the file system at `{point}` is read only"))
+            .hint("no time is written there, soon or late"));
+    }
+    // XFS that is not told of inode32 takes inode64.
+    if !KNOWN.contains(&kind) || has("inode32") {
+        let with = if has("inode32") { " with inode32" } else { "" };
+        return Err(Problem::refused(format!(
+            "`lazytime` is tried on {} only, and `{point}` is {kind}{with}",
+            KNOWN.join(", ")
+        ))
+        .hint(format!(
+            "by hand: `iowhy --json before.json {point}`, `sudo mount -o remount,lazytime {point}`, `iowhy --json after.json \
+             {point}`, `iowhy compare before.json after.json`"
+        )));
     }
     Ok(())
 }
 
-/// The commands that put it back.
-fn by_hand(back: &[Content]) -> String {
-    let one = |(file, value): &Content| format!("echo {value} | sudo tee {}", file.display());
-    format!("by hand: {}", back.iter().map(one).collect::<Vec<_>>().join("; "))
+fn set_file(file: &Path, value: &str, was: &str) -> Result<(), Problem> {
+    fs::write(file, value).map_err(|error| {
+        Problem::refused(format!("the kernel does not take `{value}` for `{}`: {error}", file.display()))
+            .hint(format!("it is `{was}`; name a value that this device and kernel can take"))
+    })?;
+    match present(file) {
+        Some(taken) if taken == value => Ok(()),
+        taken => Err(Problem::refused(format!(
+            "the kernel made `{}` of `{value}` for `{}`",
+            taken.as_deref().unwrap_or("nothing"),
+            file.display()
+        ))
+        .hint("name a value within the range that this device and kernel can take")),
+    }
 }
 
-/// What the last signal has to do, ready made, because nothing may be allocated there.
-fn arm(back: &[Content], note: &Path) -> Vec<interrupt::LastWrite> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
-    let writes = back.iter().filter_map(|(file, value)| {
-        Some(interrupt::LastWrite { file: path(file)?, content: Some(value.clone().into_bytes()) })
-    });
-    let removal = path(note).map(|file| interrupt::LastWrite { file, content: None });
-    writes.chain(removal).collect()
+fn cannot_remount(time: &MountTime, value: &str, errno: Errno) -> Problem {
+    let (key, point) = (time.key.id(), time.point.display());
+    let hint = match errno {
+        Errno::NOSYS => "it needs mount_setattr(2), which Linux has since 5.12".to_owned(),
+        Errno::STALE => {
+            format!("another mount covers `{point}`, or it was unmounted; look at `findmnt {point}`")
+        }
+        Errno::INPROGRESS => {
+            "the kernel took something else, or changed other options with it; look at `findmnt -o \
+                              TARGET,OPTIONS`"
+                .to_owned()
+        }
+        Errno::PERM | Errno::ACCESS => {
+            "the mount belongs to another user namespace, or its options are locked: try it \
+                                        outside of the container"
+                .to_owned()
+        }
+        _ => format!("by hand: `{}`", time.by_hand(value)),
+    };
+    Problem::refused(format!("cannot set `{key}` of the mount `{point}` to {value}: {errno}")).hint(hint)
 }
 
 fn cannot_change(file: &Path, error: &std::io::Error) -> Problem {
@@ -222,7 +332,7 @@ fn cannot_change(file: &Path, error: &std::io::Error) -> Problem {
 }
 
 /// Writes and locks the note. Of two runs only one gets it; what a killed one has left is undone first.
-fn write_note(note: &Path, back: &[Content]) -> Result<File, Problem> {
+fn write_note(note: &Path, back: &[Back]) -> Result<File, Problem> {
     let refused = |error: std::io::Error| {
         Problem::refused(format!("cannot write the note `{}`: {error}", note.display()))
             .hint("without it a run that is killed could not be undone")
@@ -254,7 +364,7 @@ fn write_note(note: &Path, back: &[Content]) -> Result<File, Problem> {
             }
             Lock::Ours => {}
         }
-        let text: String = back.iter().map(|(file, value)| format!("{}={value}\n", file.display())).collect();
+        let text: String = back.iter().map(Back::to_note).collect();
         file.write_all(text.as_bytes()).and_then(|()| file.flush()).map_err(refused)?;
         return Ok(file);
     }
@@ -298,39 +408,25 @@ fn undo_one(note: &Path, root: &Path) -> Option<String> {
         return None;
     }
     let text = fs::read_to_string(note).ok()?;
-    let back: Vec<Content> = text
-        .lines()
-        .filter_map(|line| line.split_once('='))
-        .map(|(file, value)| (PathBuf::from(file), value.to_owned()))
-        .collect();
-    if !back.iter().all(|(file, _)| may_be_put_back(file, root)) {
+    let back: Vec<Back> = text.lines().filter_map(Back::from_note).collect();
+    if !back.iter().all(|step| step.may_be_put(root)) {
         return None;
     }
     let words: Vec<String> =
-        back.iter().map(|(file, value)| format!("`{}` is {value}", file.display())).collect();
-    match put_back(&back) {
+        back.iter().map(|step| format!("`{}` is {}", step.place(), step.value())).collect();
+    match back.iter().try_for_each(|step| step.put().map_err(|error| (step, error))) {
         Ok(()) => {
             fs::remove_file(note).ok()?;
             // Nothing was changed yet when it was killed.
             (!words.is_empty())
                 .then(|| format!("{} again: a run that was killed had left it changed", words.join(", ")))
         }
-        Err((file, error)) => Some(format!(
+        Err((step, error)) => Some(format!(
             "a run that was killed has left `{}` changed, and it cannot be put back now ({error}); {}",
-            file.display(),
+            step.place(),
             by_hand(&back)
         )),
     }
-}
-
-/// Whether it is a file that only we put into notes: one of the settings, and nothing else of the machine.
-fn may_be_put_back(file: &Path, root: &Path) -> bool {
-    let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-    let Ok(below) = file.strip_prefix(&root) else { return false };
-    let plain = below.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-    let text = format!("/{}", below.display());
-    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    plain && BELOW.iter().any(|(directory, names)| text.starts_with(directory) && names.contains(&name))
 }
 
 #[cfg(test)]

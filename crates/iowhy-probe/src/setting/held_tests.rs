@@ -40,10 +40,28 @@ impl Machine {
         fs::read_dir(self.at("run")).unwrap().count()
     }
 
+    /// A second disk, and a hold of the read-ahead of both.
+    fn both(&self, other: &str) -> Result<Held, Problem> {
+        let second = "sys/devices/vdy/queue/read_ahead_kb";
+        fs::create_dir_all(self.at(second).parent().unwrap()).unwrap();
+        fs::write(self.at(second), format!("{other}\n")).unwrap();
+        let reading = |disk: &str, value: &str| Reading {
+            file: Some(format!("/sys/devices/{disk}/queue/read_ahead_kb")),
+            subject: Some(disk.into()),
+            ..Reading::of(Key::ReadAhead, value)
+        };
+        let readings = [reading("vdx", "128"), reading("vdy", other)];
+        Held::hold_in(&readings, None, self.dir.path(), &self.at("run"))
+    }
+
+    fn values(&self) -> (String, String) {
+        (self.now(), self.text("sys/devices/vdy/queue/read_ahead_kb"))
+    }
+
     fn hold(&self, key: Key, directory: &str, value: &str) -> Result<Held, Problem> {
         let file = Some(format!("/{directory}/{}", key.id()));
         let reading = Reading { file, subject: Some("vdx".into()), ..Reading::of(key, value) };
-        Held::hold_in(&reading, self.dir.path(), &self.at("run"))
+        Held::hold_in(&[reading], None, self.dir.path(), &self.at("run"))
     }
 
     fn read_ahead(&self) -> Result<Held, Problem> {
@@ -61,8 +79,9 @@ impl Machine {
 
 /// Ends a hold as SIGKILL does: the lock goes, nothing else happens.
 fn kill(held: Held) {
-    let lock = held._lock.try_clone().unwrap();
-    flock(&lock, FlockOperation::Unlock).unwrap();
+    for part in &held.parts {
+        flock(part._lock.try_clone().unwrap(), FlockOperation::Unlock).unwrap();
+    }
     std::mem::forget(held);
 }
 
@@ -159,6 +178,84 @@ fn a_setting_that_is_not_there_is_refused_and_leaves_no_note() {
     assert!(missing.message.contains("iostats") && missing.hint.is_some(), "{missing}");
     assert_eq!(machine.notes(), 0);
     assert!(Held::read_ahead("no-such-device").is_err());
+}
+
+fn two(a: &str, b: &str) -> (String, String) {
+    (a.to_owned(), b.to_owned())
+}
+
+#[test]
+fn several_devices_are_changed_together_and_each_gets_its_own_back() {
+    let machine = Machine::new();
+    let held = machine.both("512").unwrap();
+    assert_eq!((held.old_state().as_str(), machine.notes()), ("vdx 128, vdy 512", 2));
+    held.set("64").unwrap();
+    assert_eq!(machine.values(), two("64", "64"));
+    held.put_back().unwrap();
+    assert_eq!(machine.values(), two("128", "512"));
+    held.set("64").unwrap();
+    drop(held);
+    assert_eq!((machine.values(), machine.notes()), (two("128", "512"), 0));
+    assert_eq!(machine.both("128").unwrap().old_state(), "128");
+}
+
+#[test]
+fn of_several_devices_one_that_is_held_already_leaves_the_others_free() {
+    let machine = Machine::new();
+    let first = machine.read_ahead().unwrap();
+    assert!(machine.both("512").is_err());
+    assert_eq!(machine.notes(), 1, "that of the first alone");
+    drop(first);
+    let both = machine.both("512").unwrap();
+    assert!(machine.read_ahead().is_err());
+    both.set("64").unwrap();
+    kill(both);
+    assert_eq!(machine.undo().len(), 2);
+    assert_eq!((machine.values(), machine.notes()), (two("128", "512"), 0));
+}
+
+#[test]
+fn a_setting_that_changed_since_it_was_read_is_let_be() {
+    let machine = Machine::new();
+    fs::write(machine.at(QUEUE).join("read_ahead_kb"), "4096\n").unwrap();
+    let refused = machine.read_ahead().unwrap_err();
+    assert!(refused.message.contains("from 128 to 4096"), "{refused}");
+    assert_eq!((machine.now().as_str(), machine.notes()), ("4096", 0));
+}
+
+#[test]
+fn governors_come_back_with_what_hangs_on_them() {
+    let machine = Machine::new();
+    let policy = "sys/devices/system/cpu/cpufreq/policy0";
+    fs::create_dir_all(machine.at(policy)).unwrap();
+    let write = |file: &str, text: &str| fs::write(machine.at(policy).join(file), text).unwrap();
+    write("scaling_governor", "powersave\n");
+    write("energy_performance_preference", "balance_power\n");
+    let reading = Reading {
+        file: Some(format!("/{policy}/scaling_governor")),
+        subject: Some("policy0".into()),
+        ..Reading::of(Key::Governor, "powersave")
+    };
+    let held = Held::hold_in(&[reading], None, machine.dir.path(), &machine.at("run")).unwrap();
+    held.set("performance").unwrap();
+    // What intel_pstate does then.
+    write("energy_performance_preference", "performance");
+    kill(held);
+    assert_eq!(machine.undo().len(), 1);
+    assert_eq!(machine.text(&format!("{policy}/scaling_governor")), "powersave");
+    assert_eq!(machine.text(&format!("{policy}/energy_performance_preference")), "balance_power");
+}
+
+#[test]
+fn a_file_system_that_would_forget_other_options_is_not_told_of_one() {
+    let of = |kind: &str, options: &str| {
+        let line = format!("27 1 254:0 / /mnt rw - {kind} /dev/vda {options}");
+        may_be_reconfigured(&iowhy_core::kernel_text::mountinfo::parse(&line)[0]).map_err(|p| p.message)
+    };
+    assert!(of("ext4", "rw,discard").is_ok() && of("xfs", "rw,inode64").is_ok());
+    assert!(of("xfs", "rw,inode32").unwrap_err().contains("inode32"));
+    assert!(of("vfat", "rw").unwrap_err().contains("vfat"));
+    assert!(of("ext4", "ro,discard").unwrap_err().contains("read only"));
 }
 
 /// A machine for tests that cannot write a note: the setting is not touched.

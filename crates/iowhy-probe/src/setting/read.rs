@@ -11,6 +11,7 @@ use iowhy_core::kernel_text::mountinfo::{self, Mount};
 use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Group, Key, Reading};
 
+use super::mount_time;
 use crate::environment::control_group::Groups;
 use crate::environment::numbered;
 use crate::target::devices::{self, Devices, whole_disk};
@@ -47,13 +48,22 @@ pub fn read(root: &Path, place: &Place) -> Vec<Reading> {
     found
 }
 
-/// One setting: a reading for each device on which it differs; none where the path has none of that kind.
-pub fn read_one(root: &Path, place: &Place, key: Key) -> Vec<Reading> {
-    if key.group() == Group::Memory {
+/// One setting, a reading for each device, mount or group of CPUs that has one of its own; none where the path has none of
+/// that kind.
+pub fn read_each(root: &Path, place: &Place, key: Key) -> Vec<Reading> {
+    let files = Files { root };
+    match key.group() {
         // Of a pair also the one that does not count.
-        return vec![Files { root }.reading(key, &format!("/proc/sys/vm/{}", key.id()))];
+        Group::Memory => vec![files.reading(key, &format!("/proc/sys/vm/{}", key.id()))],
+        Group::Queue if !place.devices.leaves.is_empty() => queues_of(&files, place, key),
+        _ if key == Key::Governor => governors(&files),
+        _ => read(root, place).into_iter().filter(|reading| reading.key == key).collect(),
     }
-    read(root, place).into_iter().filter(|reading| reading.key == key).collect()
+}
+
+/// A setting of the queue of one device, by its kernel name.
+pub fn read_queue(root: &Path, device: &str, key: Key) -> Reading {
+    queue(&Files { root }, key, device)
 }
 
 /// Files below the root, named as if the root were `/`.
@@ -104,9 +114,11 @@ impl Files<'_> {
     }
 }
 
+/// Where CPUs are.
+const CPUS: &str = "/sys/devices/system/cpu";
+
 /// How clock rates are chosen, by all CPUs, with the driver that carries it out.
 fn governor(files: &Files<'_>) -> Reading {
-    const CPUS: &str = "/sys/devices/system/cpu";
     let is_cpu = |name: &String| name.strip_prefix("cpu").is_some_and(|n| n.parse::<u32>().is_ok());
     let of = |file: &str| {
         let cpus = files.names(CPUS).into_iter().filter(is_cpu);
@@ -126,9 +138,26 @@ fn governor(files: &Files<'_>) -> Reading {
     let details = if driver.is_empty() { Vec::new() } else { vec![format!("driver {driver}")] };
     Reading {
         file: Some(format!("{CPUS}/cpu*/cpufreq/scaling_governor")),
+        offered: of("scaling_available_governors").split_whitespace().map(str::to_owned).collect(),
         details,
         ..Reading::of(Key::Governor, governor)
     }
+}
+
+/// The same, a reading for each group of CPUs that share a clock.
+fn governors(files: &Files<'_>) -> Vec<Reading> {
+    let policies =
+        files.names(&format!("{CPUS}/cpufreq")).into_iter().filter(|name| name.starts_with("policy"));
+    let readings: Vec<Reading> = policies
+        .map(|policy| {
+            let directory = format!("{CPUS}/cpufreq/{policy}");
+            let reading = files.reading(Key::Governor, &format!("{directory}/scaling_governor"));
+            let offered = files.text(&format!("{directory}/scaling_available_governors")).unwrap_or_default();
+            let offered = offered.split_whitespace().map(str::to_owned).collect();
+            Reading { subject: Some(policy), offered, ..reading }
+        })
+        .collect();
+    if readings.is_empty() { vec![governor(files)] } else { readings }
 }
 
 /// Workarounds that are active; details name them.
@@ -172,20 +201,13 @@ fn memory(files: &Files<'_>) -> Vec<Reading> {
 
 /// The queues of the devices under the path. Devices on which a setting is the same share a reading.
 fn queues(files: &Files<'_>, place: &Place) -> Vec<Reading> {
-    let devices = &place.devices;
     let mut found: Vec<Reading> = Vec::new();
-    if devices.leaves.is_empty() {
+    if place.devices.leaves.is_empty() {
         return found;
     }
     for key in Key::ALL.iter().copied().filter(|key| key.group() == Group::Queue) {
-        let of_key: Vec<Reading> = match (key, own_window(files, place), &devices.stack) {
-            // The window that counts is that of the file system, or of the topmost device.
-            (Key::ReadAhead, Some(own), _) => vec![own],
-            (Key::ReadAhead, None, Some(stack)) => vec![queue(files, key, stack)],
-            _ => devices.leaves.iter().map(|leaf| queue(files, key, leaf)).collect(),
-        };
         let begin = found.len();
-        for reading in of_key {
+        for reading in queues_of(files, place, key) {
             let same = |one: &&mut Reading| one.value.is_some() && one.value == reading.value;
             match found[begin..].iter_mut().find(same) {
                 Some(one) => {
@@ -197,6 +219,17 @@ fn queues(files: &Files<'_>, place: &Place) -> Vec<Reading> {
         }
     }
     found
+}
+
+/// A setting of the queues, device by device.
+fn queues_of(files: &Files<'_>, place: &Place, key: Key) -> Vec<Reading> {
+    let devices = &place.devices;
+    match (key, own_window(files, place), &devices.stack) {
+        // The window that counts is that of the file system, or of the topmost device.
+        (Key::ReadAhead, Some(own), _) => vec![own],
+        (Key::ReadAhead, None, Some(stack)) => vec![queue(files, key, stack)],
+        _ => devices.leaves.iter().map(|leaf| queue(files, key, leaf)).collect(),
+    }
 }
 
 fn queue(files: &Files<'_>, key: Key, device: &str) -> Reading {
@@ -245,13 +278,16 @@ fn mount(mount: &Mount) -> Vec<Reading> {
         file: Some("/proc/self/mountinfo".to_owned()),
         ..Reading::of(key, value)
     };
-    let time = ["noatime", "relatime"].into_iter().find(|time| options.contains(time));
-    let mut found = vec![of(Key::AccessTime, time.unwrap_or("strictatime"))];
+    let time =
+        |key: Key| Reading { offered: mount_time::offered(key), ..of(key, mount_time::present(key, mount)) };
+    let mut found = vec![time(Key::AccessTime), time(Key::LazyTime)];
     let wanted = |option: &&&str| {
         OPTIONS.contains(*option)
             || option.split_once('=').is_some_and(|(name, _)| name.starts_with("compress"))
     };
-    found.extend(options.iter().filter(wanted).map(|option| of(Key::MountOption, option)));
+    let option =
+        |option: &&str| Reading { details: vec![mount.file_system.clone()], ..of(Key::MountOption, option) };
+    found.extend(options.iter().filter(wanted).map(option));
     found
 }
 

@@ -90,6 +90,10 @@ fn devices_that_agree_share_a_reading_and_others_stand_apart() {
     assert_eq!(of(Key::Scheduler), [pair("sda sdb", "bfq")]);
     assert_eq!(of(Key::ReadAhead), [pair("sda", "128"), pair("sdb", "4096")]);
     assert_eq!(of(Key::Nomerges), [pair("sda sdb", "2")]);
+    // To be changed each is one.
+    let devices = Devices { leaves: vec!["sda".into(), "sdb".into()], ..Devices::default() };
+    let each = read_each(root.dir.path(), &Place { devices, mount: None }, Key::Scheduler);
+    assert_eq!(each.iter().map(|r| r.subject.as_deref()).collect::<Vec<_>>(), [Some("sda"), Some("sdb")]);
     // Two that could not be read are two: nobody knows whether they are the same.
     assert_eq!(of(Key::Iostats), [pair("sda", ""), pair("sdb", "")]);
 }
@@ -144,6 +148,10 @@ fn processors_say_governor_driver_and_active_mitigations() {
     let root = Root::new(&[
         (&format!("{cpu}/cpu0/cpufreq/scaling_governor"), "powersave"),
         (&format!("{cpu}/cpu0/cpufreq/scaling_driver"), "intel_pstate"),
+        (&format!("{cpu}/cpu0/cpufreq/scaling_available_governors"), "performance powersave"),
+        (&format!("{cpu}/cpufreq/policy0/scaling_governor"), "powersave"),
+        (&format!("{cpu}/cpufreq/policy0/scaling_available_governors"), "performance powersave"),
+        (&format!("{cpu}/cpufreq/policy1/scaling_governor"), "performance"),
         (&format!("{cpu}/cpu1/cpufreq/scaling_governor"), "performance"),
         (&format!("{cpu}/cpufreq/ondemand"), "no processor"),
         (&format!("{cpu}/vulnerabilities/meltdown"), "Mitigation: PTI"),
@@ -155,6 +163,12 @@ fn processors_say_governor_driver_and_active_mitigations() {
     let of = |key: Key| all.iter().find(|reading| reading.key == key).unwrap();
     assert_eq!(of(Key::Governor).value.as_deref(), Some("performance powersave"));
     assert_eq!(of(Key::Governor).details, ["driver intel_pstate"]);
+    assert_eq!(of(Key::Governor).offered, ["performance", "powersave"]);
+    // To change it each group of CPUs is one.
+    let each = read_each(root.dir.path(), &Place::default(), Key::Governor);
+    let file = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor";
+    assert_eq!((each[0].file.as_deref(), each[0].offered.len()), (Some(file), 2));
+    assert_eq!(values(&each, Key::Governor), ["powersave", "performance"]);
     assert_eq!(of(Key::Mitigations).value.as_deref(), Some("1 of 3"));
     assert_eq!(of(Key::Mitigations).details, ["meltdown"]);
     assert_eq!((of(Key::Thp).value.as_deref(), of(Key::Thp).offered.len()), (Some("madvise"), 3));
@@ -167,6 +181,7 @@ fn options_of_a_mount_that_matter_are_picked_out() {
         "27 1 254:0 / /data rw,nosuid,sync - ext4 /dev/vda rw,data=journal,discard,resuid=1,nobarrier";
     let all = root.read(&[], mounted);
     assert_eq!(values(&all, Key::AccessTime), ["strictatime"], "neither relatime nor noatime is said");
+    assert_eq!(values(&all, Key::LazyTime), ["off"]);
     assert_eq!(values(&all, Key::MountOption), ["sync", "data=journal", "discard", "nobarrier"]);
     assert_eq!(all.iter().find(|r| r.key == Key::AccessTime).unwrap().subject.as_deref(), Some("/data"));
 }

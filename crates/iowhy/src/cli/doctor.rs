@@ -13,8 +13,9 @@ pub struct DoctorArgs {
 
     /// Change one setting for a while, measure canonical requests with the old and the new value in turn, and put the
     /// old one back: scheduler, read_ahead_kb, nr_requests, wbt_lat_usec, iostats, nomerges, thp, dirty_ratio,
-    /// dirty_bytes, dirty_background_ratio, dirty_background_bytes. Needs root, and holds for every program meanwhile
-    #[arg(long = "try", value_name = "KEY=VALUE", allow_hyphen_values = true)]
+    /// dirty_bytes, dirty_background_ratio, dirty_background_bytes, governor, atime, lazytime. Of a path on several
+    /// devices it changes all of them, or one: `--try sda/nomerges=0`. Needs root, and holds for every program meanwhile
+    #[arg(long = "try", value_name = "[DEVICE/]KEY=VALUE", allow_hyphen_values = true)]
     pub trial: Option<String>,
 
     /// --try: time to spend, set-up included [default: 20s]

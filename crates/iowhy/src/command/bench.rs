@@ -85,7 +85,8 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
-    outputs.finish(&render::bench::screen(&record, args.layers), &record)?;
+    let screen = render::bench::screen(&record, args.layers, output::width(), output::marks());
+    outputs.finish(&screen, &record)?;
     if let Some(exported) = exported {
         exported.write(fio::job_of(&record).as_bytes())?;
     }

@@ -110,8 +110,9 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
-    outputs
-        .finish(&render::path::screen(&record, &canonical(&plan), args.verbose, output::width()), &record)?;
+    let screen =
+        render::path::screen(&record, &canonical(&plan), args.verbose, output::width(), output::marks());
+    outputs.finish(&screen, &record)?;
     Ok(ending)
 }
 

@@ -94,12 +94,17 @@ pub struct TrialRecord {
     pub environment: Environment,
     /// What a reader must know.
     pub warnings: Vec<Warning>,
-    /// The setting as it was found.
+    /// The setting as it was found; of several devices as one.
     pub setting: Reading,
-    /// The old value; where another setting holds instead, that one, as `KEY=VALUE`.
+    /// The same device by device, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Reading>,
+    /// The old value; where another setting holds instead, that one, as `KEY=VALUE`; where devices differ `DEVICE VALUE` of each.
     pub before: String,
     /// The value that was tried.
     pub after: String,
+    /// The command that makes the new value stay until the next start.
+    pub keep: String,
     /// Whether the old value is back. A record is only written when it is.
     pub put_back: bool,
     /// Rounds, each with both values.

@@ -11,13 +11,14 @@ use crate::render::bar;
 use crate::render::cell::{self, shown};
 use crate::render::heading::heading;
 use crate::render::members;
+use crate::render::spark::{self, Marks};
 use crate::render::table::{Align, layout};
 use crate::render::witness;
 
 const DIM: Style = Style::new().dimmed();
 
 /// The whole result; with the layers of each cell when its ladder was measured.
-pub fn screen(record: &Record, layers: bool) -> String {
+pub fn screen(record: &Record, layers: bool, width: usize, marks: Marks) -> String {
     let mut text = String::new();
     for (index, facts) in record.targets.iter().enumerate() {
         text.push_str(&heading(facts, record.environments.get(index).unwrap_or(&record.environment)));
@@ -65,9 +66,10 @@ pub fn screen(record: &Record, layers: bool) -> String {
     }
     let members: Vec<_> = record.cells.iter().map(|c| (name(c, several), c.members.as_slice())).collect();
     text.push_str(&members::table(&members));
+    text.push_str(&spreads(record, several, width, marks));
     text.push_str(&cell::interrupted(record));
     for cell in &record.cells {
-        text.push_str(&remarks(cell, several, record.ruler.clock_source == "virtual"));
+        text.push_str(&remarks(cell, several, record.ruler.clock_source == "virtual", marks));
     }
     if let Some(harness) = &record.ruler.harness_per_request {
         let _ = writeln!(
@@ -111,6 +113,24 @@ fn row(cell: &CellRecord, several: bool) -> Vec<String> {
         row.insert(0, cell.target.clone());
     }
     row
+}
+
+/// Cells whose spread is drawn; a sweep has more than anybody looks at.
+const MOST_SPREADS: usize = 12;
+
+/// How requests of one cell differ from each other.
+fn spreads(record: &Record, several: bool, width: usize, marks: Marks) -> String {
+    if record.cells.len() > MOST_SPREADS {
+        return String::new();
+    }
+    let patterns = record.cells.iter().any(|cell| cell.pattern != record.cells[0].pattern);
+    let row = |cell: &CellRecord| {
+        let name = name(cell, several);
+        if patterns { format!("{name} {}", cell.pattern) } else { name }
+    };
+    let rows: Vec<_> = record.cells.iter().map(|cell| (row(cell), &cell.latency_ns)).collect();
+    let table = spark::table(&rows, false, width, marks);
+    if table.is_empty() { table } else { format!("\n{table}") }
 }
 
 /// Where each cell's time goes.
@@ -158,8 +178,7 @@ fn name(cell: &CellRecord, several: bool) -> String {
     name
 }
 
-/// Drift and noise beyond these shares are said.
-const NOTABLE_DRIFT: f64 = 0.05;
+/// Noise beyond this share is said.
 const NOTABLE_NOISE: f64 = 0.10;
 /// CPU time of kernel threads beyond this share of ours is said.
 const NOTABLE_KERNEL_SHARE: f64 = 0.10;
@@ -175,7 +194,7 @@ fn from_device(cell: &CellRecord) -> String {
 }
 
 /// What is worth saying about one cell; nothing when all is as claimed.
-fn remarks(cell: &CellRecord, several: bool, virtual_time: bool) -> String {
+fn remarks(cell: &CellRecord, several: bool, virtual_time: bool, marks: Marks) -> String {
     let mut text = String::new();
     let name = name(cell, several);
     if let StateCheck::Violated { reason } | StateCheck::CannotTell { reason } = &cell.state_check {
@@ -191,15 +210,7 @@ fn remarks(cell: &CellRecord, several: bool, virtual_time: bool) -> String {
     if cell.verdict != "ok" && cell.failure.is_none() && cell.claimed_bytes > 0 && !state_explains {
         let _ = writeln!(text, "  {name}: {}: {}", cell.verdict, cell.bytes_verdict);
     }
-    if let Some(drift) = cell.drift_share.filter(|d| d.abs() > NOTABLE_DRIFT) {
-        // Beyond the whole a share of the median says nothing but "much".
-        let drift = drift.clamp(-1.0, 1.0);
-        let _ = writeln!(
-            text,
-            "  {name}: time drifted by {:+.0} % over the run: the interval does not hold; repeat it, or look for another load",
-            drift * 100.0
-        );
-    }
+    text.push_str(&cell::drift(&name, cell, marks));
     if let Some(noise) = cell.noise_share.filter(|n| *n > NOTABLE_NOISE) {
         let _ = writeln!(
             text,

@@ -5,6 +5,7 @@ use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::units;
 
 use crate::record::{CellRecord, Record};
+use crate::render::spark::{self, Marks};
 
 /// An estimate for a table, or that there is none.
 pub fn shown(estimate: Option<&Estimate>) -> String {
@@ -46,6 +47,25 @@ pub fn unexplained(ledger: &Ledger) -> String {
     // Adding 0 turns -0 into 0.
     let percent = (ledger.get(Layer::Unexplained).total_ns() / total * 100.0).round() + 0.0;
     format!("{percent:.0} %")
+}
+
+/// A drift beyond this share is said.
+const NOTABLE_DRIFT: f64 = 0.05;
+
+/// That the time of a cell drifted while it was measured, and how; empty where it did not.
+pub fn drift(name: &str, cell: &CellRecord, marks: Marks) -> String {
+    let Some(drift) = cell.drift_share.filter(|d| d.abs() > NOTABLE_DRIFT) else { return String::new() };
+    // Beyond the whole a share of the median says nothing but "much".
+    let drift = drift.clamp(-1.0, 1.0);
+    let mut text = format!(
+        "  {name}: time drifted by {:+.0} % over the run: the interval does not hold; repeat it, or look for another load\n",
+        drift * 100.0
+    );
+    let rounds = spark::rounds(&cell.samples, marks);
+    if !rounds.is_empty() {
+        text.push_str(&format!("    {rounds}\n"));
+    }
+    text
 }
 
 /// What an interrupt means for the figures; empty when there was none.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
-use iowhy_core::setting::Group;
+use iowhy_core::setting::{Group, Key};
 
 use crate::record::doctor::{DoctorRecord, RightsRecord, SettingRecord};
 use crate::render::heading;
@@ -32,7 +32,7 @@ pub fn screen(record: &DoctorRecord, width: usize) -> String {
         (Group::FileSystem, "file system"),
         (Group::ControlGroup, "control group"),
     ] {
-        text.push_str(&title_line(title));
+        text.push_str(&title_line(&devices(group, title, &record.settings)));
         let of_group: Vec<&SettingRecord> = record.settings.iter().filter(|s| s.group == group).collect();
         for setting in &of_group {
             text.push_str(&row(setting, &of_group, width));
@@ -63,8 +63,22 @@ fn headline(settings: &[SettingRecord]) -> String {
     }
 }
 
+/// The title of the queues names their devices where they are several; rows name them where they differ.
+fn devices(group: Group, title: &str, settings: &[SettingRecord]) -> String {
+    // Read-ahead may be that of a file system or of a stack; schedulers are of every device.
+    let of = settings.iter().filter(|setting| group == Group::Queue && setting.reading.key == Key::Scheduler);
+    let subjects: Vec<&str> = of.filter_map(|setting| setting.reading.subject.as_deref()).collect();
+    let mut names: Vec<&str> = subjects.iter().flat_map(|subject| subject.split(' ')).collect();
+    names.sort_unstable();
+    if names.len() < 2 { title.to_owned() } else { format!("{title} of {}", names.join(", ")) }
+}
+
 fn title_line(title: &str) -> String {
-    let line = format!("{title:<NAME$}  {:<VALUE$}  what it means here", "value");
+    let line = if title.chars().count() > NAME {
+        cut(title, NAME + VALUE + 20)
+    } else {
+        format!("{title:<NAME$}  {:<VALUE$}  what it means here", "value")
+    };
     format!("\n{BOLD}{}{BOLD:#}\n", line.trim_end())
 }
 
@@ -135,7 +149,7 @@ fn footnote(settings: &[SettingRecord], width: usize) -> String {
 mod tests {
     use iowhy_core::environment::Environment;
     use iowhy_core::profile::Tier;
-    use iowhy_core::setting::{Key, Reading};
+    use iowhy_core::setting::Reading;
     use iowhy_explain::setting::judge;
 
     use super::*;
@@ -186,6 +200,25 @@ mod tests {
         assert!(plain.contains("not measured: `iowhy doctor . --try nomerges=0`\n"), "{plain}");
         assert!(plain.contains("not read") && plain.contains("no cpufreq"), "{plain}");
         assert!(plain.contains("costs: every read") && plain.contains("compare before.json"), "{plain}");
+    }
+
+    #[test]
+    fn several_devices_are_named_and_a_row_names_its_own_where_they_differ() {
+        let of = |subject: &str, key, value: &str| Reading {
+            subject: Some(subject.into()),
+            ..Reading::of(key, value)
+        };
+        let told = record(vec![
+            of("sdb sda", Key::Scheduler, "none"),
+            of("sda", Key::Iostats, "1"),
+            of("sdb", Key::Iostats, "0"),
+        ]);
+        let plain = anstream::adapter::strip_str(&screen(&told, 80)).to_string();
+        assert!(plain.contains("\ndevice queue of sda, sdb  ") && plain.contains("  iostats sdb"), "{plain}");
+        assert!(
+            plain.contains("  scheduler   ") && plain.lines().all(|l| l.chars().count() <= 80),
+            "{plain}"
+        );
     }
 
     #[test]

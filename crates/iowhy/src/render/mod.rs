@@ -14,6 +14,7 @@ pub mod paragraph;
 pub mod path;
 pub mod prove;
 pub mod sim;
+pub mod spark;
 pub mod stripe;
 pub mod table;
 pub mod trace;

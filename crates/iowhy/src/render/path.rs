@@ -11,6 +11,7 @@ use crate::render::bar;
 use crate::render::cell::{self, shown};
 use crate::render::heading::heading;
 use crate::render::members;
+use crate::render::spark::{self, Marks};
 use crate::render::table::{Align, layout, visible_width};
 use crate::render::witness;
 
@@ -18,13 +19,19 @@ const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
 /// The whole screen for a terminal of `width` columns. `canonical` names the cells to show, in order: key and label.
-pub fn screen(record: &Record, canonical: &[(String, &'static str)], verbose: bool, width: usize) -> String {
+pub fn screen(
+    record: &Record,
+    canonical: &[(String, &'static str)],
+    verbose: bool,
+    width: usize,
+    marks: Marks,
+) -> String {
     let mut text = String::new();
     if let Some(facts) = record.targets.first() {
         text.push_str(&heading(facts, &record.environment));
     }
     text.push('\n');
-    text.push_str(&requests(record, canonical, width));
+    text.push_str(&requests(record, canonical, width, marks));
     text.push_str(&limits(record, verbose));
     text.push_str(&ways(record));
     if verbose {
@@ -37,7 +44,7 @@ pub fn screen(record: &Record, canonical: &[(String, &'static str)], verbose: bo
 
 /// The canonical requests, a line each. On a narrow terminal columns give way: first the width of the bar, then CPU,
 /// then throughput; the time and where it goes stay.
-fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize) -> String {
+fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize, marks: Marks) -> String {
     let cells: Vec<(String, &CellRecord)> = canonical
         .iter()
         .filter_map(|(key, label)| {
@@ -61,7 +68,9 @@ fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize)
     );
     for (label, cell) in &cells {
         text.push_str(&remarks(label, cell));
+        text.push_str(&cell::drift(label, cell, marks));
     }
+    text.push_str(&spreads(&cells, width, marks));
     let members: Vec<_> = cells
         .iter()
         .filter(|(_, cell)| cell.state != "warm")
@@ -71,6 +80,13 @@ fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize)
     text.push_str(&cell::interrupted(record));
     text.push_str(&failures(record, canonical));
     text
+}
+
+/// How requests of one kind differ from each other.
+fn spreads(cells: &[(String, &CellRecord)], width: usize, marks: Marks) -> String {
+    let rows: Vec<_> = cells.iter().map(|(label, cell)| (label.clone(), &cell.latency_ns)).collect();
+    let table = spark::table(&rows, true, width, marks);
+    if table.is_empty() { table } else { format!("\n{table}") }
 }
 
 /// The table with or without the columns that may give way.

@@ -1,6 +1,7 @@
 //! The screen of `iowhy doctor --try`: the verdict in one line, each request before and after, and that all is as it was.
 
 use anstyle::Style;
+use iowhy_core::setting::Group;
 use iowhy_core::stats::Verdict;
 use iowhy_core::units;
 
@@ -30,13 +31,7 @@ pub fn screen(record: &TrialRecord, width: usize) -> String {
             text.push_str(&wrap(&format!("{}: {doubt}", request.label), width, "  ", "    "));
         }
     }
-    let back = match record.before.split_once('=') {
-        Some((other, value)) => {
-            format!("`{other}` is {value} again, and holds instead of `{}`.", record.setting.key.id())
-        }
-        None => format!("`{}` is {} again.", place(record), record.before),
-    };
-    text.push_str(&wrap(&back, width, "", "  "));
+    text.push_str(&wrap(&back(record), width, "", "  "));
     text.push_str(&wrap(&next(record), width, "", "  "));
     let how = format!(
         "time per request: medians of {} in which both values took turns, 95 % intervals; after / before is the median of \
@@ -48,14 +43,41 @@ pub fn screen(record: &TrialRecord, width: usize) -> String {
     text
 }
 
-/// The file of the setting, or its name.
-fn place(record: &TrialRecord) -> &str {
-    record.setting.file.as_deref().unwrap_or(record.setting.key.id())
+/// That all is as it was.
+fn back(record: &TrialRecord) -> String {
+    let key = record.setting.key;
+    if let Some((other, value)) = record.before.split_once('=') {
+        return format!("`{other}` is {value} again, and holds instead of `{}`.", key.id());
+    }
+    let file = record
+        .setting
+        .file
+        .as_deref()
+        .filter(|_| record.members.is_empty() && key.group() != Group::FileSystem);
+    match file {
+        Some(file) => format!("`{file}` is {} again.", record.before),
+        None if differ(record) => format!("`{}` is as it was again: {}.", key.id(), record.before),
+        None => format!("`{}`{} is {} again.", key.id(), of(record), record.before),
+    }
+}
+
+/// Whether devices had different values; then they are named with them.
+fn differ(record: &TrialRecord) -> bool {
+    record.members.iter().any(|member| member.value.as_ref() != Some(&record.before))
+        && record.members.len() > 1
+}
+
+/// ` of vda`, ` of sda, sdb`.
+fn of(record: &TrialRecord) -> String {
+    let subject = record.setting.subject.as_deref();
+    let names = |subject: &str| {
+        if record.members.is_empty() { subject.to_owned() } else { subject.replace(' ', ", ") }
+    };
+    subject.map(|subject| format!(" of {}", names(subject))).unwrap_or_default()
 }
 
 /// `read_ahead_kb of vda, 128 -> 0: 1 regressed, 1 within noise`
 fn headline(record: &TrialRecord) -> String {
-    let of = record.setting.subject.as_ref().map(|subject| format!(" of {subject}")).unwrap_or_default();
     let count = |verdict: Verdict| {
         let touched = record.requests.iter().filter(|request| !request.control);
         touched.filter(|request| request.change.verdict == verdict).count()
@@ -77,7 +99,9 @@ fn headline(record: &TrialRecord) -> String {
     if record.before.contains('=') {
         return format!("{} -> {key}={}: {parts}{stopped}", record.before, record.after);
     }
-    format!("{key}{of}, {} -> {}: {parts}{stopped}", record.before, record.after)
+    // Devices that differ are named with their values.
+    let of = if differ(record) { " of".to_owned() } else { of(record) + "," };
+    format!("{key}{of} {} -> {}: {parts}{stopped}", record.before, record.after)
 }
 
 fn table(record: &TrialRecord) -> String {
@@ -113,7 +137,7 @@ fn next(record: &TrialRecord) -> String {
     let any = |verdict: Verdict| {
         record.requests.iter().any(|request| !request.control && request.change.verdict == verdict)
     };
-    let keep = format!("`echo {} | sudo tee {}`", record.after, place(record));
+    let keep = format!("`{}`", record.keep);
     match (any(Verdict::Improved), any(Verdict::Regressed)) {
         (true, false) => format!("to have it until the next boot: {keep}"),
         (true, true) => format!("it helps some and harms others; if those that it helps are yours: {keep}"),
@@ -165,6 +189,8 @@ mod tests {
             setting: Reading { subject: Some("vda".into()), file, ..Reading::of(Key::ReadAhead, "128") },
             before: "128".into(),
             after: "0".into(),
+            keep: "echo 0 | sudo tee /sys/block/vda/queue/read_ahead_kb".into(),
+            members: Vec::new(),
             put_back: true,
             rounds: 9,
             interrupted: false,
@@ -200,6 +226,22 @@ mod tests {
         let unsure = plain(vec![request("cold sequential", false, 1.0, Verdict::CannotTell)]);
         assert!(unsure.contains("cannot be told") && !unsure.contains("sudo"), "{unsure}");
         assert!(plain(Vec::new()).contains("nothing was measured"));
+        // Several devices are named, with their values where these differ.
+        let member = |name: &str, value: &str| Reading {
+            subject: Some(name.into()),
+            ..Reading::of(Key::ReadAhead, value)
+        };
+        let mut several = trial(Vec::new());
+        several.setting.subject = Some("sda sdb".into());
+        several.members = vec![member("sda", "128"), member("sdb", "128")];
+        let text = anstream::adapter::strip_str(&screen(&several, 110)).to_string();
+        assert!(text.starts_with("read_ahead_kb of sda, sdb, 128 -> 0: "), "{text}");
+        assert!(text.contains("`read_ahead_kb` of sda, sdb is 128 again."), "{text}");
+        several.members = vec![member("sda", "128"), member("sdb", "64")];
+        several.before = "sda 128, sdb 64".into();
+        let text = anstream::adapter::strip_str(&screen(&several, 110)).to_string();
+        assert!(text.starts_with("read_ahead_kb of sda 128, sdb 64 -> 0: "), "{text}");
+        assert!(text.contains("is as it was again: sda 128, sdb 64."), "{text}");
         // Of a pair the other half held before.
         let mut pair = trial(Vec::new());
         (pair.setting, pair.before, pair.after) =

@@ -15,14 +15,14 @@ static MACHINE: RwLock<()> = RwLock::new(());
 /// One mebibyte.
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// The binary under test, with no terminal, nothing on stdin and no colour wish in its environment.
+/// The binary under test, with no terminal, nothing on stdin, no colour wish in its environment and a locale of UTF-8.
 pub(crate) fn binary() -> Command {
     let path = std::env::var_os("IOWHY_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_iowhy").into());
     let mut command = Command::new(path);
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM"] {
         command.env_remove(name);
     }
-    command.env("COLUMNS", "100").stdin(Stdio::null());
+    command.env("COLUMNS", "100").env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
     command
 }
 
@@ -186,6 +186,23 @@ impl Mount {
         }
         skipped("a small file system cannot be mounted here (needs root)");
         None
+    }
+
+    /// What is on this device, with these options; `None`, said aloud, where we may not mount.
+    pub(crate) fn of(device: &str, options: &str) -> Option<Mount> {
+        let point = directory();
+        if is_root() && succeeds("mount", &["-o", options, device, text(point.path())]) {
+            return Some(Mount { point });
+        }
+        skipped(&format!("`{device}` cannot be mounted here with `{options}`"));
+        None
+    }
+
+    /// Its line of the mount table.
+    pub(crate) fn line(&self) -> String {
+        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let point = format!(" {} ", self.path().display());
+        table.lines().find(|line| line.contains(&point)).expect("it is mounted").to_owned()
     }
 
     /// Where it is mounted.

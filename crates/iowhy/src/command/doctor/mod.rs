@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::Tier;
-use iowhy_core::setting::Reading;
+use iowhy_core::setting::{Group, Reading};
 use iowhy_explain::setting::{Judgement, judge};
 use iowhy_probe::environment;
 use iowhy_probe::setting::{self, Place};
@@ -56,7 +56,7 @@ pub fn run(args: &DoctorArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 
 fn record_of(reading: &Reading, all: &[Reading], path: &Path) -> SettingRecord {
     let judgement = judge(reading, all);
-    let measure = judgement.as_ref().map(|judgement| measure(reading, judgement, path));
+    let measure = judgement.as_ref().map(|judgement| measure(reading, judgement, all, path));
     SettingRecord {
         group: reading.key.group(),
         reading: reading.clone(),
@@ -65,13 +65,18 @@ fn record_of(reading: &Reading, all: &[Reading], path: &Path) -> SettingRecord {
     }
 }
 
-/// The command that measures another value; one device at a time.
-fn measure(reading: &Reading, judgement: &Judgement, path: &Path) -> Option<String> {
+/// The command that measures another value: on the device that has this one, or on all that have it.
+fn measure(reading: &Reading, judgement: &Judgement, all: &[Reading], path: &Path) -> Option<String> {
     let value = judgement.try_value.as_ref().filter(|_| judgement.can_try)?;
-    let several = reading.subject.as_deref().is_some_and(|names| names.contains(' '));
-    let path = if several { "/dev/...".to_owned() } else { quoted(path) };
     let sudo = if rustix::process::geteuid().is_root() { "" } else { "sudo " };
-    Some(format!("{sudo}iowhy doctor {path} --try {}={value}", reading.key.id()))
+    let alone = all.iter().filter(|other| other.key == reading.key).count() < 2;
+    let device = match &reading.subject {
+        Some(name) if reading.key.group() == Group::Queue && !alone && !name.contains(' ') => {
+            format!("{name}/")
+        }
+        _ => String::new(),
+    };
+    Some(format!("{sudo}iowhy doctor {} --try {device}{}={value}", quoted(path), reading.key.id()))
 }
 
 /// A path as a word of a shell.
@@ -141,10 +146,18 @@ mod tests {
         let record = record_of(&reading, std::slice::from_ref(&reading), Path::new("/a b/it's"));
         let measure = record.measure.unwrap();
         assert!(measure.ends_with("iowhy doctor '/a b/it'\\''s' --try nomerges=0"), "{measure}");
-        let several = Reading { subject: Some("sda sdb".into()), ..reading };
-        let record = record_of(&several, &[], Path::new("/data"));
-        assert!(record.measure.unwrap().contains("/dev/..."));
-        let none = record_of(&Reading::of(Key::Governor, "powersave"), &[], Path::new("."));
+        // Devices that agree are changed together; where they differ each is named.
+        let several = Reading { subject: Some("sda sdb".into()), ..reading.clone() };
+        let record = record_of(&several, std::slice::from_ref(&several), Path::new("/data"));
+        assert!(record.measure.unwrap().ends_with("iowhy doctor /data --try nomerges=0"));
+        let both = [reading, Reading { subject: Some("vdb".into()), ..Reading::of(Key::Nomerges, "1") }];
+        let record = record_of(&both[1], &both, Path::new("/data"));
+        assert!(record.measure.unwrap().ends_with("iowhy doctor /data --try vdb/nomerges=0"));
+        let powersave =
+            Reading { offered: vec!["performance".into()], ..Reading::of(Key::Governor, "powersave") };
+        let governor = record_of(&powersave, &[], Path::new("."));
+        assert!(governor.measure.unwrap().ends_with("--try governor=performance"));
+        let none = record_of(&Reading::of(Key::DirtyExpire, "1"), &[], Path::new("."));
         assert!(none.judgement.is_some() && none.measure.is_none());
     }
 }

@@ -88,8 +88,10 @@ pub(super) fn run(
     let wish = Wish::parse(text)?;
     let how = How::of(args)?;
     let name = path.display().to_string();
-    let reading = wish.present(place, &name)?;
-    let value = wish.value_for(&reading)?;
+    let mut readings = wish.present(place, &name)?;
+    let value = wish.value_for(&readings)?;
+    // Nothing is to be changed where it is so already.
+    readings.retain(|reading| reading.value.as_ref() != Some(&value));
     if !rustix::process::geteuid().is_root() {
         return Err(Problem::refused(format!(
             "`--try {text}` changes a setting of the machine, which needs root"
@@ -99,7 +101,7 @@ pub(super) fn run(
     let outputs = Outputs::open(options)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
-    let held = Held::hold(&reading)?;
+    let held = Held::hold(&readings, place)?;
     let needs = Needs { scratch_bytes: how.size, write: false, destroy_data: None };
     let target = shared::resolve(&name, &needs, &progress)?;
     outputs.spare(&[&target])?;
@@ -123,7 +125,8 @@ pub(super) fn run(
     let was = held.old_state();
     drop(held);
 
-    let changes = compared(&requests, &sides, &target, &reading, &value, &how);
+    let setting = as_one(&readings, &was);
+    let changes = compared(&requests, &sides, &target, &setting, &value, &how);
     let record = TrialRecord {
         schema: SCHEMA,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
@@ -131,7 +134,9 @@ pub(super) fn run(
         path: name,
         environment: environment::environment_of(path, place),
         warnings: warnings(&changes, wish.key),
-        setting: reading,
+        keep: keep(&readings, &value),
+        setting,
+        members: if readings.len() > 1 { readings } else { Vec::new() },
         before: was,
         after: value,
         put_back: true,
@@ -147,6 +152,35 @@ pub(super) fn run(
     let failed = record.interrupted || record.requests.iter().any(|request| request.change.doubt.is_some());
     outputs.finish(&render::trial::screen(&record, output::width()), &record)?;
     Ok(if failed { Ending::SomethingFailed } else { Ending::Done })
+}
+
+/// The readings of several devices as one; `was` is what they were.
+fn as_one(readings: &[Reading], was: &str) -> Reading {
+    let Some(first) = readings.first() else { return Reading::lacking(Key::Iostats, "nothing was tried") };
+    let subjects: Vec<&str> = readings.iter().filter_map(|reading| reading.subject.as_deref()).collect();
+    let same = readings.iter().all(|reading| reading.value == first.value);
+    Reading {
+        subject: (!subjects.is_empty()).then(|| subjects.join(" ")),
+        value: if same { first.value.clone() } else { Some(was.to_owned()) },
+        ..first.clone()
+    }
+}
+
+/// The command that makes the new value stay until the next start.
+fn keep(readings: &[Reading], value: &str) -> String {
+    let of_mount = |option: &str| {
+        let point = readings.first().and_then(|reading| reading.subject.clone()).unwrap_or_default();
+        format!("sudo mount -o remount,{option} {}", super::quoted(Path::new(&point)))
+    };
+    match (readings.first().map(|reading| reading.key), value) {
+        (Some(Key::AccessTime), option) => of_mount(option),
+        (Some(Key::LazyTime), "on") => of_mount("lazytime"),
+        (Some(Key::LazyTime), _) => of_mount("nolazytime"),
+        _ => {
+            let files: Vec<&str> = readings.iter().filter_map(|reading| reading.file.as_deref()).collect();
+            format!("echo {value} | sudo tee {}", files.join(" "))
+        }
+    }
 }
 
 /// The cells of the requests, their slices as long as the time allows. Preparing a slice takes about as long as the slice.
@@ -183,7 +217,7 @@ fn in_turn(
         let mut outcomes: [Option<Outcome>; 2] = [None, None];
         for side in order {
             let share = f64::from(rounds) / f64::from(ROUNDS);
-            let doing = if side == OLD { held.was() } else { value };
+            let doing = if side == OLD { held.old_state() } else { value.to_owned() };
             progress.at(share, left.saturating_sub(begun.elapsed()), &format!("measuring with {doing}"));
             if side == OLD {
                 held.put_back()?;
@@ -289,4 +323,32 @@ fn warnings(changes: &Compared, key: Key) -> Vec<Warning> {
         .next("repeat it when the machine is idle, with a longer `--budget`")
     });
     control.into_iter().chain(shared::busy_machine(&changes.before)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(device: &str, value: &str) -> Reading {
+        let file = Some(format!("/sys/class/block/{device}/queue/nomerges"));
+        Reading { file, subject: Some(device.into()), ..Reading::of(Key::Nomerges, value) }
+    }
+
+    #[test]
+    fn several_devices_are_one_setting_with_all_their_names() {
+        let same = as_one(&[reading("sda", "0"), reading("sdb", "0")], "0");
+        assert_eq!((same.subject.as_deref(), same.value.as_deref()), (Some("sda sdb"), Some("0")));
+        let other = as_one(&[reading("sda", "0"), reading("sdb", "1")], "sda 0, sdb 1");
+        assert_eq!(other.value.as_deref(), Some("sda 0, sdb 1"));
+    }
+
+    #[test]
+    fn what_keeps_a_value_can_be_typed() {
+        let of = [reading("sda", "0"), reading("sdb", "0")];
+        let files = "/sys/class/block/sda/queue/nomerges /sys/class/block/sdb/queue/nomerges";
+        assert_eq!(keep(&of, "2"), format!("echo 2 | sudo tee {files}"));
+        let mount = |key| [Reading { subject: Some("/a b".into()), ..Reading::of(key, "relatime") }];
+        assert_eq!(keep(&mount(Key::AccessTime), "noatime"), "sudo mount -o remount,noatime '/a b'");
+        assert_eq!(keep(&mount(Key::LazyTime), "off"), "sudo mount -o remount,nolazytime '/a b'");
+    }
 }
