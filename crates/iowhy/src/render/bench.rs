@@ -17,7 +17,7 @@ use crate::render::witness;
 const DIM: Style = Style::new().dimmed();
 
 /// The whole result; with the layers of each cell when its ladder was measured.
-pub fn screen(record: &Record, layers: bool) -> String {
+pub fn screen(record: &Record, layers: bool, width: usize) -> String {
     let mut text = String::new();
     for (index, facts) in record.targets.iter().enumerate() {
         text.push_str(&heading(facts, record.environments.get(index).unwrap_or(&record.environment)));
@@ -59,6 +59,8 @@ pub fn screen(record: &Record, layers: bool) -> String {
     );
     if layers {
         text.push_str(&split(record, several));
+        let named: Vec<_> = record.cells.iter().map(|cell| (name(cell, several), cell)).collect();
+        text.push_str(&cell::layers(&named, width));
         let labels = witness::all_labels(record, |cell| name(cell, several));
         text.push_str(&witness::lines(record, &labels));
         text.push('\n');
@@ -125,7 +127,7 @@ fn split(record: &Record, several: bool) -> String {
                 name(cell, several),
                 cell::time(cell),
                 bar::bar(ledger, BAR_WIDTH),
-                cell::unexplained(ledger),
+                cell::unexplained(cell),
             ]
         })
         .collect();
