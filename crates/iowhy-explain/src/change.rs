@@ -318,8 +318,7 @@ mod tests {
 
     #[test]
     fn a_wide_interval_cannot_tell_and_its_layer_is_not_named() {
-        let (before, after) =
-            (split(&[(Layer::Device, 100.0)], 0.4), split(&[(Layer::Device, 120.0)], 0.4));
+        let (before, after) = (split(&[(Layer::Device, 100.0)], 0.4), split(&[(Layer::Device, 120.0)], 0.4));
         let told = change(&with(100.0, &before), &with(120.0, &after), 0.05, 1);
         assert_eq!((told.verdict, told.layers[0].verdict), (Verdict::Regressed, Verdict::CannotTell));
         assert_eq!(told.layer, None);
@@ -335,7 +334,9 @@ mod tests {
         let told = change(&old, &with(130.0, &after), 0.05, 1);
         assert_eq!(told.verdict, Verdict::Regressed, "the cell itself can be told");
         assert!(told.layers.iter().all(|l| l.verdict == Verdict::CannotTell));
-        assert!(told.layers[0].doubt.as_deref().unwrap().starts_with("before: the record keeps no intervals"));
+        assert!(
+            told.layers[0].doubt.as_deref().unwrap().starts_with("before: the record keeps no intervals")
+        );
         let doubtful = Side { doubt: Some("cached".into()), ..with(130.0, &after) };
         let told = change(&with(100.0, &before), &doubtful, 0.05, 1);
         assert!(told.layers.iter().all(|l| l.doubt.as_deref() == Some("after: cached")));

@@ -268,7 +268,10 @@ mod tests {
 
     #[test]
     fn names_cannot_lead_elsewhere() {
-        for name in ["+2", "a+", "a+x", "a+0", "../a+2", "a+-1", "a+2+3", "", ".", "..", "../x", "a/b", "-rf", ".hidden", "a b", "ä", "x\n"] {
+        for name in [
+            "+2", "a+", "a+x", "a+0", "../a+2", "a+-1", "a+2+3", "", ".", "..", "../x", "a/b", "-rf",
+            ".hidden", "a b", "ä", "x\n",
+        ] {
             assert!(path_of(name).is_err(), "{name:?}");
         }
     }

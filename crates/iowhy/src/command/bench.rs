@@ -14,8 +14,8 @@ use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target};
 
 use crate::cli::{BenchArgs, OutputArgs};
-use crate::command::witness::{Appointment, Watched};
 use crate::command::costs::Costs;
+use crate::command::witness::{Appointment, Watched};
 use crate::command::{Ending, analysis, shared};
 use crate::fio::{self, Imported};
 use crate::output::{self, Outputs, Pending};
@@ -188,8 +188,7 @@ fn measure(
     let watched = appointment.keep(&cells, sweep.seed, progress);
     let rungs = Outcome { cells: outcome.cells.split_off(below), ..outcome };
     let own: Vec<CellRun> = outcome.cells.split_off(swept).into_iter().flatten().collect();
-    let costs =
-        analysis::costs_of(&ladder, &rungs, targets[0], (&outcome.cells, own.first()), sweep.seed);
+    let costs = analysis::costs_of(&ladder, &rungs, targets[0], (&outcome.cells, own.first()), sweep.seed);
     Ok(Measured { costs, outcome, watched })
 }
 

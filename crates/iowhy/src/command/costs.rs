@@ -77,11 +77,7 @@ impl Costs {
                 let mut draw = || -> Vec<u32> {
                     rounds.iter().map(|_| rounds[rng.below(rounds.len() as u64) as usize]).collect()
                 };
-                let one = |rounds: Vec<u32>| Draw {
-                    harness_ns: own_in(&rounds),
-                    model: nothing(),
-                    rounds,
-                };
+                let one = |rounds: Vec<u32>| Draw { harness_ns: own_in(&rounds), model: nothing(), rounds };
                 (0..DRAWS).map(|_| one(draw())).collect()
             }
         };

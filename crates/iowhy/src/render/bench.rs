@@ -123,12 +123,7 @@ fn split(record: &Record, several: bool) -> String {
         .iter()
         .filter_map(|cell| Some((cell, cell.layers.as_ref()?)))
         .map(|(cell, ledger)| {
-            vec![
-                name(cell, several),
-                cell::time(cell),
-                bar::bar(ledger, BAR_WIDTH),
-                cell::unexplained(cell),
-            ]
+            vec![name(cell, several), cell::time(cell), bar::bar(ledger, BAR_WIDTH), cell::unexplained(cell)]
         })
         .collect();
     let align = [Align::Left, Align::Right, Align::Left, Align::Right];

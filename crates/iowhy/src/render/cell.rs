@@ -59,6 +59,21 @@ pub fn unexplained(cell: &CellRecord) -> String {
     }
 }
 
+/// A time with its interval where it may be nothing, or nearly so beside its interval: then each end has its own unit.
+pub fn small_time(e: &Estimate) -> String {
+    // What arithmetic leaves of a difference of nothing.
+    const NOTHING_NS: f64 = 1e-3;
+    let greatest = e.low.abs().max(e.high.abs());
+    if greatest < NOTHING_NS {
+        "0 ns".to_owned()
+    } else if e.value.abs() < 0.1 * greatest {
+        let [value, low, high] = [e.value, e.low, e.high].map(|ns| units::time(ns + 0.0));
+        format!("{value} [{low}, {high}]")
+    } else {
+        units::estimate_narrow(e)
+    }
+}
+
 /// The layers of each cell in figures, with their intervals; empty where none is known.
 pub fn layers(named: &[(String, &CellRecord)], width: usize) -> String {
     let split: Vec<&(String, &CellRecord)> =
@@ -71,8 +86,7 @@ pub fn layers(named: &[(String, &CellRecord)], width: usize) -> String {
     );
     for (name, cell) in split {
         text.push_str(&format!("  {name}\n"));
-        let figure =
-            |layer: &LayerEstimate| format!("{} {}", bar::key(layer.id), units::estimate_narrow(&layer.time));
+        let figure = |layer: &LayerEstimate| format!("{} {}", bar::key(layer.id), small_time(&layer.time));
         let figures: Vec<String> = cell.layer_estimates.iter().map(figure).collect();
         text.push_str(&flow(&figures, width.clamp(LEAST_WIDTH, MOST_WIDTH), "    "));
     }

@@ -38,7 +38,7 @@ pub(super) fn side(side: &Side) -> Result<Loaded, Problem> {
             let record: WatchRecord =
                 serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
             runs.push(Watched::new(path, record, &meaning));
-        } else if value.get("cells").is_some() && value.get("before").is_none() {
+        } else if value.get("cells").is_some() && value.get("ruler").is_some() {
             let record: Record =
                 serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
             cells.push(record);

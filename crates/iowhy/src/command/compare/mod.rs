@@ -7,6 +7,7 @@ mod programs;
 mod sides;
 
 pub(super) use self::cells::doubt;
+pub(super) use self::differences::machine as other_machine;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::stats::Verdict;

@@ -195,11 +195,7 @@ fn warnings(before: &[Watched], after: &[Watched]) -> Vec<Warning> {
         warnings.push(
             Warning::new(
                 "endings",
-                format!(
-                    "the runs did not all end alike: before {}; after {}",
-                    told(&one),
-                    told(&two)
-                ),
+                format!("the runs did not all end alike: before {}; after {}", told(&one), told(&two)),
             )
             .next("a run that fails early is not faster: leave it out"),
         );

@@ -1,10 +1,10 @@
 //! The layers of compared cells: those that changed or cannot be told in a row each, the others by name.
 
 use iowhy_core::stats::Verdict;
-use iowhy_core::units;
 
 use super::{effect, verdict_word};
 use crate::record::compare::{ChangedLayer, Comparison};
+use crate::render::cell::small_time;
 use crate::render::paragraph::{cut, wrap};
 use crate::render::table::{Align, layout, visible_width};
 
@@ -46,9 +46,8 @@ pub(super) fn section(comparison: &Comparison, width: usize) -> String {
 
 /// A row for each layer; without its times where there is no room for them.
 fn table(comparison: &Comparison, shown: &[&ChangedLayer], times: bool) -> String {
-    let time = |e: Option<iowhy_core::estimate::Estimate>| {
-        e.map_or_else(|| "-".to_owned(), |e| units::estimate_narrow(&e))
-    };
+    let time =
+        |e: Option<iowhy_core::estimate::Estimate>| e.map_or_else(|| "-".to_owned(), |e| small_time(&e));
     let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|layer| {

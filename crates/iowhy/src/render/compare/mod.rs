@@ -107,9 +107,7 @@ fn fitting(cells: &[ChangedCell], width: usize) -> String {
 }
 
 fn table(cells: &[ChangedCell], times: bool) -> String {
-    let time = |e: Option<Estimate>| {
-        e.map_or_else(|| "-".to_owned(), |e| units::estimate_narrow(&e))
-    };
+    let time = |e: Option<Estimate>| e.map_or_else(|| "-".to_owned(), |e| units::estimate_narrow(&e));
     let many = cells.iter().any(|cell| cell.target != cells[0].target);
     let rows: Vec<Vec<String>> = cells
         .iter()

@@ -8,6 +8,7 @@ use iowhy_core::units;
 
 use super::{WIDTHS, differences, effect, units_percent, verdict_word};
 use crate::record::compare::{ChangedFinding, ChangedPart, ChangedTime, ProgramComparison, RunsOf};
+use crate::render::cell::small_time;
 use crate::render::paragraph::{cut, wrap};
 use crate::render::table::{Align, layout, visible_width};
 
@@ -35,20 +36,21 @@ pub fn screen(comparison: &ProgramComparison, width: usize) -> String {
     text
 }
 
-/// `wall time improved: 1.61 s ±2 % -> 142 ms ±3 %, after / before 0.088 [0.085, 0.092], 5 and 6 runs`.
+/// `wall time improved: 1.61 s ±2 % -> 142 ms ±3 %, after / before 0.088 [0.085, 0.092], n = 5 and 6 runs`.
 fn headline(comparison: &ProgramComparison) -> String {
     let wall = &comparison.wall;
     let word = anstream::adapter::strip_str(&verdict_word(wall.verdict)).to_string();
-    let ratio = wall.ratio.as_ref().map_or_else(String::new, |ratio| {
-        format!(", after / before {}", units::factor(ratio))
-    });
-    let because = comparison.doubt.as_ref().map_or_else(String::new, |doubt| format!(" ({doubt})"));
-    let (before, after) = (comparison.before.files.len(), comparison.after.files.len());
+    let because = comparison.doubt.as_ref().map_or_else(String::new, |doubt| format!(": {doubt}"));
+    let ratio = wall
+        .ratio
+        .as_ref()
+        .map_or_else(String::new, |ratio| format!(", after / before {}", units::factor(ratio)));
     format!(
-        "wall time {word}{because}: {} -> {}{ratio}, n = {before} and {after} (a difference matters from {} on)",
+        "wall time {word}{because}; {} -> {}{ratio}, n = {} and {}",
         time(wall.before_ns, wall.before.as_ref()),
         time(wall.after_ns, wall.after.as_ref()),
-        units_percent(comparison.threshold_share)
+        comparison.before.files.len(),
+        comparison.after.files.len()
     )
 }
 
@@ -59,7 +61,7 @@ fn side_in_words(side: &RunsOf) -> String {
 
 /// A median with its interval, where it has one.
 fn time(ns: f64, estimate: Option<&iowhy_core::estimate::Estimate>) -> String {
-    estimate.map_or_else(|| units::time(ns), units::estimate_narrow)
+    estimate.map_or_else(|| units::time(ns), small_time)
 }
 
 fn parts(comparison: &ProgramComparison, width: usize) -> String {
@@ -69,12 +71,15 @@ fn parts(comparison: &ProgramComparison, width: usize) -> String {
         large || matches!(part.time.verdict, Verdict::Improved | Verdict::Regressed)
     };
     let rows: Vec<&ChangedPart> = comparison.parts.iter().filter(shown).take(MOST_PARTS).collect();
-    let tables = [(true, true), (true, false), (false, false)].map(|(times, ratio)| table(&rows, times, ratio));
+    let ratios = rows.iter().any(|part| part.time.ratio.is_some());
+    let tables =
+        [(true, ratios), (true, false), (false, false)].map(|(times, ratio)| table(&rows, times, ratio));
     let fits = |text: &&String| text.lines().all(|line| visible_width(line) <= width);
     let mut text = tables.iter().find(fits).unwrap_or(&tables[2]).clone();
     let left = comparison.parts.len() - rows.len();
     if left > 0 {
-        let line = format!("{} in the record alone", units::counted(left as u64, "smaller part", "smaller parts"));
+        let line =
+            format!("{} in the record alone", units::counted(left as u64, "smaller part", "smaller parts"));
         let _ = writeln!(text, "{DIM}{line}{DIM:#}");
     }
     text
@@ -121,7 +126,8 @@ fn name(part: &ChangedPart) -> String {
 fn of_the_whole(time: &ChangedTime) -> String {
     match &time.effect {
         Some(e) => effect(e),
-        None => format!("{:+.1} %", (time.effect_value - 1.0) * 100.0 + 0.0),
+        // Adding 0 turns -0 into 0.
+        None => format!("{:+.1} %", ((time.effect_value - 1.0) * 1000.0).round() / 10.0 + 0.0),
     }
 }
 
@@ -145,7 +151,11 @@ fn findings(comparison: &ProgramComparison, width: usize) -> String {
                 ]
             })
             .collect();
-        text.push_str(&layout(&["finding", "before", "after", "what became of it"], &[Align::Left; 4], &rows));
+        text.push_str(&layout(
+            &["finding", "before", "after", "what became of it"],
+            &[Align::Left; 4],
+            &rows,
+        ));
     }
     if !stay.is_empty() {
         let names: Vec<&str> = stay.iter().map(|finding| finding.id.id()).collect();
@@ -179,8 +189,12 @@ fn remarks(comparison: &ProgramComparison, width: usize) -> String {
                     would decide";
         text.push_str(&wrap(line, width, "  ", "    "));
     }
-    let line = "medians over runs, 95 % intervals; parts are of the wall clock, shared among the threads that are active \
-                at each instant; of the whole: what the part's change alone makes of the wall time; p: Fisher's exact test";
-    let _ = write!(text, "{DIM}{}{DIM:#}", wrap(line, width, "", "  "));
+    let line = format!(
+        "medians over runs, 95 % intervals; parts are of the wall clock, shared among the threads that are active at each \
+         instant; of the whole: what the part's change alone makes of the wall time, which matters from {} on; p: Fisher's \
+         exact test",
+        units_percent(comparison.threshold_share)
+    );
+    let _ = write!(text, "{DIM}{}{DIM:#}", wrap(&line, width, "", "  "));
     text
 }
