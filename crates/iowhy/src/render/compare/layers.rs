@@ -5,7 +5,7 @@ use iowhy_core::stats::Verdict;
 use super::{effect, verdict_word};
 use crate::record::compare::{ChangedLayer, Comparison};
 use crate::render::cell::small_time;
-use crate::render::paragraph::{cut, wrap};
+use crate::render::paragraph::{cut, cut_path, wrap};
 use crate::render::table::{Align, layout, visible_width};
 
 /// The section; nothing where no cell was split.
@@ -17,9 +17,10 @@ pub(super) fn section(comparison: &Comparison, width: usize) -> String {
     let told = |layer: &&ChangedLayer| layer.doubt.is_none() && layer.verdict != Verdict::WithinNoise;
     let shown: Vec<&ChangedLayer> = comparison.layers.iter().filter(told).collect();
     if !shown.is_empty() {
-        let tables = [true, false].map(|times| table(comparison, &shown, times));
+        let shapes = [(40, true), (24, true), (40, false), (24, false)];
+        let tables = shapes.map(|(room, times)| table(comparison, &shown, room, times));
         let fits = |text: &&String| text.lines().all(|line| visible_width(line) <= width);
-        text.push_str(tables.iter().find(fits).unwrap_or(&tables[1]));
+        text.push_str(tables.iter().find(fits).unwrap_or(&tables[3]));
     }
     for cell in &comparison.cells {
         let of_cell = |layer: &&ChangedLayer| layer.key == cell.key && layer.target == cell.target;
@@ -45,14 +46,14 @@ pub(super) fn section(comparison: &Comparison, width: usize) -> String {
 }
 
 /// A row for each layer; without its times where there is no room for them.
-fn table(comparison: &Comparison, shown: &[&ChangedLayer], times: bool) -> String {
+fn table(comparison: &Comparison, shown: &[&ChangedLayer], room: usize, times: bool) -> String {
     let time =
         |e: Option<iowhy_core::estimate::Estimate>| e.map_or_else(|| "-".to_owned(), |e| small_time(&e));
     let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|layer| {
             let name = name(comparison, &layer.target, &layer.key);
-            let mut row = vec![cut(&name, 34), layer.layer.id().to_owned()];
+            let mut row = vec![cut_path(&name, room), layer.layer.id().to_owned()];
             if times {
                 row.extend([time(layer.before), time(layer.after)]);
             }

@@ -11,7 +11,7 @@ use iowhy_core::stats::Verdict;
 use iowhy_core::units;
 
 use crate::record::compare::{ChangedCell, Comparison, Difference};
-use crate::render::paragraph::{cut, wrap};
+use crate::render::paragraph::{cut, cut_path, wrap};
 use crate::render::table::{Align, layout, visible_width};
 
 const BOLD: Style = Style::new().bold();
@@ -19,7 +19,7 @@ const DIM: Style = Style::new().dimmed();
 const GREEN: Style = AnsiColor::Green.on_default();
 const RED: Style = AnsiColor::Red.on_default();
 /// A screen is at least and at most so wide.
-const WIDTHS: (usize, usize) = (60, 100);
+const WIDTHS: (usize, usize) = (60, 120);
 
 /// Lays the comparison out.
 pub fn screen(comparison: &Comparison, width: usize) -> String {
@@ -99,14 +99,14 @@ pub(crate) fn units_percent(share: f64) -> String {
     format!("{percent} %")
 }
 
-/// The table; on a narrow terminal the times give way.
+/// The table; on a narrow terminal the beginnings of keys give way, then the times.
 fn fitting(cells: &[ChangedCell], width: usize) -> String {
-    let tables = [true, false].map(|times| table(cells, times));
+    let tables = [(40, true), (24, true), (40, false)].map(|(key, times)| table(cells, key, times));
     let fits = |text: &&String| text.lines().all(|line| visible_width(line) <= width);
-    tables.iter().find(fits).unwrap_or(&tables[1]).clone()
+    tables.iter().find(fits).unwrap_or(&tables[2]).clone()
 }
 
-fn table(cells: &[ChangedCell], times: bool) -> String {
+fn table(cells: &[ChangedCell], room: usize, times: bool) -> String {
     let time = |e: Option<Estimate>| e.map_or_else(|| "-".to_owned(), |e| units::estimate_narrow(&e));
     let many = cells.iter().any(|cell| cell.target != cells[0].target);
     let rows: Vec<Vec<String>> = cells
@@ -119,7 +119,8 @@ fn table(cells: &[ChangedCell], times: bool) -> String {
                 _ => String::new(),
             };
             let key = if many { format!("{} {}", cut(&cell.target, 16), cell.key) } else { cell.key.clone() };
-            let mut row = vec![cut(&key, 34)];
+            // The end of a key tells more than its beginning.
+            let mut row = vec![cut_path(&key, room)];
             if times {
                 row.extend([time(cell.before), time(cell.after)]);
             }
