@@ -76,8 +76,15 @@ pub(super) fn cells(record: &Value) -> Chapter {
     }
     let svg = dots::chart(&rows, 1.0, &|v| format!("{v}"), WIDE, &verdict);
     let title = "Time after over time before, with 95 % intervals; left of the line is faster".to_owned();
-    let mut layers =
-        Table::new(&["cell", "layer", "#before", "#after", "#of the cell's time", "verdict", "doubt"]);
+    let mut layers = Table::new(&[
+        "cell",
+        "layer",
+        "#before",
+        "#after",
+        "#effect on the cell (1: none)",
+        "verdict",
+        "doubt",
+    ]);
     for layer in list(record, "layers") {
         layers.row([
             text(layer, "key").to_owned(),
@@ -114,7 +121,7 @@ pub(super) fn programs(record: &Value) -> Chapter {
     let runs = |key: &str| units::counted(list(side(key), "files").len() as u64, "run", "runs");
     // Below three runs there is a time, and no interval.
     let time = |of: &Value, key: &str, ns: &str| {
-        let alone = || number(of, ns).map_or_else(|| "-".to_owned(), |ns| units::time(ns));
+        let alone = || number(of, ns).map_or_else(|| "-".to_owned(), units::time);
         estimate(of, key).as_ref().map_or_else(alone, written)
     };
     let because = match text(record, "doubt") {
@@ -133,7 +140,7 @@ pub(super) fn programs(record: &Value) -> Chapter {
         "#before",
         "#after",
         "#after over before",
-        "#of the whole",
+        "#effect on the whole (1: none)",
         "verdict",
     ]);
     table.row([

@@ -82,7 +82,7 @@ mod tests {
         let odd = folder.path().join("a,b.json");
         assert_eq!(words(&odd).len(), 2);
         std::fs::write(&odd, "").unwrap();
-        assert_eq!(words(&odd), [odd.clone()]);
+        assert_eq!(words(&odd), vec![odd]);
         assert_eq!(words(Path::new("a,,b,")), [Path::new("a"), Path::new("b")]);
     }
 }
