@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::estimate::Estimate;
+
 /// A storey of the path between a program's request and the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -91,6 +93,20 @@ impl LayerTime {
     pub fn total_ns(&self) -> f64 {
         self.busy_ns + self.wait_ns
     }
+}
+
+/// Time of one layer for one request, with intervals: of each part alone, so that those of the parts do not add up to that
+/// of the sum.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LayerEstimate {
+    /// Which layer.
+    pub id: Layer,
+    /// CPU time spent in it.
+    pub busy: Estimate,
+    /// Time spent off the CPU, waiting in it.
+    pub wait: Estimate,
+    /// Both together.
+    pub time: Estimate,
 }
 
 /// Time split over layers, in the order of [`Layer::ALL`]; layers that no time was added to are absent.

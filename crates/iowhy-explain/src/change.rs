@@ -1,13 +1,16 @@
 //! Two runs of the same cells, before and after a change: what became of each cell's time.
 //!
-//! Goal: a verdict for each cell that both runs measured, by interval and by a threshold that matters, and the layer that
-//! the change sits in. Non-goal: reading records, and deciding whether two machines may be compared. Invariant: a cell
+//! Goal: a verdict for each cell that both runs measured, by interval and by a threshold that matters, one for each of its
+//! layers, and the layer that the change sits in. A layer is judged by what its change is of the cell's whole time, with the
+//! threshold of the whole: one of 1 % of the time that doubles matters by 1 %. Non-goal: reading records, and deciding whether two machines may be compared. Invariant: a cell
 //! that is not what it claims, that failed, or that was paced by a plan gets no verdict of change.
 
 use iowhy_core::cell::CellRun;
 use iowhy_core::estimate::{Estimate, Unit};
-use iowhy_core::layer::{Layer, Ledger};
-use iowhy_core::stats::{Verdict, bootstrap_median, ratio_of_medians, verdict_of_ratio};
+use iowhy_core::layer::{Layer, LayerEstimate, Ledger};
+use iowhy_core::stats::{
+    self, Verdict, bootstrap_median, effect_of_estimates, ratio_of_medians, verdict_of_ratio,
+};
 
 use crate::per_request::paired;
 
@@ -18,6 +21,8 @@ pub struct Side<'a> {
     pub ns_per_request: Vec<f64>,
     /// The time split over layers, where that was done.
     pub layers: Option<&'a Ledger>,
+    /// The same with intervals; empty where none were kept.
+    pub estimates: &'a [LayerEstimate],
     /// Why this cell proves nothing, in words; `None` when it does.
     pub doubt: Option<String>,
 }
@@ -29,9 +34,28 @@ pub struct Change {
     pub ratio: Option<Estimate>,
     /// The word for it.
     pub verdict: Verdict,
-    /// The layer that most of the difference sits in, where one does: its share of it, 0.5 or more. Layers come from fits
-    /// without intervals of their own, so that it is named only where the whole cell surely changed.
+    /// The layer that most of the difference sits in, where one does: its share of it, 0.5 or more. It is named only where
+    /// the whole cell surely changed, and where the layer, if it has intervals, surely did so too.
     pub layer: Option<(Layer, f64)>,
+    /// Each layer that either side has, top to bottom; empty where neither was split.
+    pub layers: Vec<LayerChange>,
+    /// Why there is no verdict, where that is known.
+    pub doubt: Option<String>,
+}
+
+/// What became of a layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerChange {
+    /// Which.
+    pub id: Layer,
+    /// Its time for one request before; 0 where the layer was not there, `None` where no interval was kept.
+    pub before: Option<Estimate>,
+    /// The same after.
+    pub after: Option<Estimate>,
+    /// What the cell's time would have become of itself had only this layer changed: 1.05 is 5 % more.
+    pub effect: Option<Estimate>,
+    /// The word for it, by the effect.
+    pub verdict: Verdict,
     /// Why there is no verdict, where that is known.
     pub doubt: Option<String>,
 }
@@ -54,8 +78,54 @@ pub fn change(before: &Side<'_>, after: &Side<'_>, threshold: f64, seed: u64) ->
         _ => Verdict::CannotTell,
     };
     let changed = matches!(verdict, Verdict::Improved | Verdict::Regressed);
-    let layer = before.layers.zip(after.layers).filter(|_| changed).and_then(|(b, a)| main_layer(b, a));
-    Change { ratio, verdict, layer, doubt }
+    let layers = layer_changes(before, after, doubt.as_deref(), threshold);
+    let sure = |id: Layer| layers.iter().all(|l| l.id != id || l.effect.is_none() || l.verdict == verdict);
+    let layer = before
+        .layers
+        .zip(after.layers)
+        .filter(|_| changed)
+        .and_then(|(b, a)| main_layer(b, a))
+        .filter(|(id, _)| sure(*id));
+    Change { ratio, verdict, layer, layers, doubt }
+}
+
+/// Each layer of a cell before and after. `doubt` is why the cell itself proves nothing.
+fn layer_changes(
+    before: &Side<'_>,
+    after: &Side<'_>,
+    doubt: Option<&str>,
+    threshold: f64,
+) -> Vec<LayerChange> {
+    let has = |side: &Side<'_>, id: Layer| {
+        side.layers.is_some_and(|ledger| ledger.entries().iter().any(|entry| entry.id == id))
+    };
+    let Some(whole) = stats::median(&before.ns_per_request) else { return Vec::new() };
+    let doubt = doubt.map(str::to_owned).or_else(|| match (before, after) {
+        (side, _) if side.layers.is_none() => Some("before: the cell was not split".to_owned()),
+        (_, side) if side.layers.is_none() => Some("after: the cell was not split".to_owned()),
+        (side, _) if side.estimates.is_empty() => Some(format!("before: {NO_INTERVALS}")),
+        (_, side) if side.estimates.is_empty() => Some(format!("after: {NO_INTERVALS}")),
+        _ => None,
+    });
+    let one = |id: Layer| {
+        let (b, a) = (time_of(before, id), time_of(after, id));
+        let effect = b.zip(a).and_then(|(b, a)| effect_of_estimates(&b, &a, whole));
+        let verdict = match (&effect, &doubt) {
+            (Some(effect), None) => verdict_of_ratio(effect, threshold),
+            _ => Verdict::CannotTell,
+        };
+        LayerChange { id, before: b, after: a, effect, verdict, doubt: doubt.clone() }
+    };
+    Layer::ALL.into_iter().filter(|id| has(before, *id) || has(after, *id)).map(one).collect()
+}
+
+const NO_INTERVALS: &str = "the record keeps no intervals of layers, as those of older versions";
+
+/// The time of a layer with its interval; a layer that a split cell does not have takes none.
+fn time_of(side: &Side<'_>, id: Layer) -> Option<Estimate> {
+    let none = |like: &LayerEstimate| Estimate { value: 0.0, low: 0.0, high: 0.0, ..like.time };
+    let own = side.estimates.iter().find(|layer| layer.id == id).map(|layer| layer.time);
+    own.or_else(|| side.estimates.first().map(none))
 }
 
 /// Compares a cell before and after where both were measured in the same rounds: the ratio is the median of those within
@@ -77,7 +147,7 @@ pub fn change_in_rounds(
         (Some(ratio), None) => verdict_of_ratio(ratio, threshold),
         _ => Verdict::CannotTell,
     };
-    Change { ratio, verdict, layer: None, doubt }
+    Change { ratio, verdict, layer: None, layers: Vec::new(), doubt }
 }
 
 /// Fewer rounds than [`verdict_of_ratio`] decides on.
@@ -193,5 +263,83 @@ mod tests {
         assert_eq!(layer, Layer::Device);
         assert!((part - 25.0 / 30.0).abs() < 1e-9);
         assert_eq!(change(&of(100.0, &before), &of(101.0, &after), 0.05, 1).layer, None);
+    }
+
+    fn split(layers: &[(Layer, f64)], arm: f64) -> (Ledger, Vec<LayerEstimate>) {
+        let mut ledger = Ledger::default();
+        layers.iter().for_each(|(layer, ns)| ledger.add(*layer, *ns, 0.0));
+        let around = |ns: f64| Estimate {
+            value: ns,
+            low: ns * (1.0 - arm),
+            high: ns * (1.0 + arm),
+            unit: Unit::Nanoseconds,
+            n: 9,
+        };
+        let of = |(id, ns): &(Layer, f64)| LayerEstimate {
+            id: *id,
+            busy: around(*ns),
+            wait: around(0.0),
+            time: around(*ns),
+        };
+        (ledger, layers.iter().map(of).collect())
+    }
+
+    fn with<'a>(ns: f64, (ledger, estimates): &'a (Ledger, Vec<LayerEstimate>)) -> Side<'a> {
+        Side { layers: Some(ledger), estimates, ..side(ns) }
+    }
+
+    #[test]
+    fn a_layer_twice_as_long_regressed_and_one_of_no_weight_did_not() {
+        use Layer::{Call, Copy, Device};
+        let before = split(&[(Call, 1.0), (Copy, 49.0), (Device, 50.0)], 0.02);
+        let after = split(&[(Call, 2.0), (Copy, 49.0), (Device, 100.0)], 0.02);
+        let told = change(&with(100.0, &before), &with(151.0, &after), 0.05, 1);
+        let words: Vec<_> = told.layers.iter().map(|l| (l.id, l.verdict)).collect();
+        use Verdict::{Improved, Regressed, WithinNoise};
+        assert_eq!(words, [(Call, WithinNoise), (Copy, WithinNoise), (Device, Regressed)]);
+        assert!((told.layers[2].effect.unwrap().value - 1.5).abs() < 0.01);
+        assert_eq!(told.layer.unwrap().0, Device);
+        let back = change(&with(151.0, &after), &with(100.0, &before), 0.05, 1);
+        assert_eq!(back.layers[2].verdict, Improved);
+        // Another threshold is another opinion: the call is 1 % of the time.
+        let strict = change(&with(100.0, &before), &with(151.0, &after), 0.005, 1);
+        assert_eq!(strict.layers[0].verdict, Regressed);
+    }
+
+    #[test]
+    fn layers_that_change_places_are_seen_where_the_whole_is_the_same() {
+        use Layer::{Copy, Device};
+        let (before, after) =
+            (split(&[(Copy, 60.0), (Device, 40.0)], 0.02), split(&[(Copy, 40.0), (Device, 60.0)], 0.02));
+        let told = change(&with(100.0, &before), &with(100.0, &after), 0.05, 1);
+        assert_eq!(told.verdict, Verdict::WithinNoise);
+        assert_eq!((told.layers[0].verdict, told.layers[1].verdict), (Verdict::Improved, Verdict::Regressed));
+    }
+
+    #[test]
+    fn a_wide_interval_cannot_tell_and_its_layer_is_not_named() {
+        let (before, after) = (split(&[(Layer::Device, 100.0)], 0.4), split(&[(Layer::Device, 120.0)], 0.4));
+        let told = change(&with(100.0, &before), &with(120.0, &after), 0.05, 1);
+        assert_eq!((told.verdict, told.layers[0].verdict), (Verdict::Regressed, Verdict::CannotTell));
+        assert_eq!(told.layer, None);
+    }
+
+    #[test]
+    fn a_layer_that_came_is_held_against_nothing_and_old_records_say_why_they_cannot() {
+        use Layer::{Copy, Lock};
+        let (before, after) = (split(&[(Copy, 100.0)], 0.01), split(&[(Copy, 100.0), (Lock, 30.0)], 0.01));
+        let told = change(&with(100.0, &before), &with(130.0, &after), 0.05, 1);
+        assert_eq!((told.layers[1].id, told.layers[1].verdict), (Lock, Verdict::Regressed));
+        let old = Side { estimates: &[], ..with(100.0, &before) };
+        let told = change(&old, &with(130.0, &after), 0.05, 1);
+        assert_eq!(told.verdict, Verdict::Regressed, "the cell itself can be told");
+        assert!(told.layers.iter().all(|l| l.verdict == Verdict::CannotTell));
+        assert!(
+            told.layers[0].doubt.as_deref().unwrap().starts_with("before: the record keeps no intervals")
+        );
+        let doubtful = Side { doubt: Some("cached".into()), ..with(130.0, &after) };
+        let told = change(&with(100.0, &before), &doubtful, 0.05, 1);
+        assert!(told.layers.iter().all(|l| l.doubt.as_deref() == Some("after: cached")));
+        assert!(change(&side(100.0), &side(130.0), 0.05, 1).layers.is_empty());
     }
 }

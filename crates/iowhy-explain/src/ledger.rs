@@ -20,6 +20,7 @@
 //! 4. What a write waits beyond that (journal commit, flush, dirty throttling, the inode lock) no counter of ours
 //!    tells apart. It stays unexplained, with a note.
 
+mod interval;
 mod path;
 mod queue;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::model::{Cost, Part, StackModel};
 use iowhy_core::workload::{CacheState, Method, Workload};
 
+pub use self::interval::{Draw, estimates};
 pub use self::queue::MANY_IN_FLIGHT;
 
 use self::path::path;
@@ -78,7 +80,11 @@ impl RequestLedger {
 /// Splits the median round of a cell; of an even number of rounds the mean of the two in the middle, so that the split
 /// sums to the median that is printed beside it. `None` when no request was completed.
 pub fn ledger(run: &CellRun, context: &LedgerContext<'_>) -> Option<RequestLedger> {
-    let middle = median_rounds(run);
+    of_middle(run, &median_rounds(run), context)
+}
+
+/// The mean split of these rounds.
+fn of_middle(run: &CellRun, middle: &[&Sample], context: &LedgerContext<'_>) -> Option<RequestLedger> {
     let rounds: Vec<RequestLedger> = middle.iter().map(|sample| of_round(run, sample, context)).collect();
     let share = 1.0 / rounds.len() as f64;
     let mut mean =

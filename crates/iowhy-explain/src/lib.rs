@@ -6,7 +6,7 @@
 //! [`ladder`] subtracts neighbours, [`fit`] turns all rungs into one `StackModel`, [`ledger`] splits a measured
 //! cell by that model, [`limit`] says what holds the path back, [`reconcile`] holds claimed bytes against the
 //! device's counters, and [`compare`] sets methods side by side. [`account`] and [`finding`] explain a watched program,
-//! [`witness`] holds such an account against the fit, [`replay`] plans the proof of an advice, [`striping`] knows the rules of stripes.
+//! [`change`] and [`runs`] hold two records against each other, [`witness`] holds such an account against the fit, [`replay`] plans the proof of an advice, [`striping`] knows the rules of stripes.
 #![forbid(unsafe_code)]
 
 pub mod account;
@@ -25,6 +25,7 @@ pub mod per_request;
 pub mod reconcile;
 pub mod replay;
 mod rows;
+pub mod runs;
 pub mod setting;
 pub mod striping;
 pub mod summary;

@@ -77,7 +77,11 @@ pub fn median(run: &CellRun, quantity: impl Fn(&Sample) -> f64) -> Option<f64> {
 /// The rounds whose thread time per request is the median: one, or the two in the middle of an even number. Real
 /// rounds, so that the parts of each add up.
 pub fn median_rounds(run: &CellRun) -> Vec<&Sample> {
-    let mut samples: Vec<&Sample> = rounds(run).collect();
+    median_of_rounds(rounds(run).collect())
+}
+
+/// The same of some rounds, which may stand there more than once.
+pub(crate) fn median_of_rounds(mut samples: Vec<&Sample>) -> Vec<&Sample> {
     samples.sort_by(|a, b| a.ns_per_request().total_cmp(&b.ns_per_request()));
     let (lower, upper) = (samples.len().saturating_sub(1) / 2, samples.len() / 2);
     samples.get(lower..=upper).unwrap_or_default().to_vec()

@@ -128,7 +128,7 @@ pub struct OutputArgs {
     pub json: Option<PathBuf>,
 
     /// Keep the result as JSON under NAME too: `iowhy history` lists what is kept, `@NAME` stands for it wherever a
-    /// record is read
+    /// record is read. Runs of one program are kept beside each other under one NAME
     #[arg(long, global = true, value_name = "NAME")]
     pub keep_as: Option<String>,
 

@@ -14,8 +14,18 @@ pub fn lists(record: &Value) -> Vec<(String, usize)> {
 }
 
 /// What a reader most likely wants of each kind of record.
-const FIRST: [&str; 9] =
-    ["cells", "points", "curves", "rows", "phases", "operations", "layers", "findings", "experiments"];
+const FIRST: [&str; 10] = [
+    "cells",
+    "points",
+    "curves",
+    "rows",
+    "phases",
+    "operations",
+    "parts",
+    "layers",
+    "findings",
+    "experiments",
+];
 
 fn look(value: &Value, path: String, found: &mut Vec<(String, usize)>) {
     let Some(map) = value.as_object() else { return };

@@ -92,7 +92,7 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Tree(_) => ("tree", "iowhy tree [OPTIONS] [DIR]"),
         Command::Prove(_) => ("prove", "iowhy prove [OPTIONS] RECORD"),
         Command::Compare(_) => ("compare", "iowhy compare [OPTIONS] BEFORE AFTER"),
-        Command::History(_) => ("history", "iowhy history [OPTIONS]"),
+        Command::History(_) => ("history", "iowhy history [OPTIONS] [PATH]..."),
         Command::Export(_) => ("export", "iowhy export [OPTIONS] RECORD"),
         Command::Doctor(_) => ("doctor", "iowhy doctor [OPTIONS] [PATH]"),
         Command::Report(_) => ("report", "iowhy report RECORD... -o FILE.html"),

@@ -191,11 +191,17 @@ pub struct Report {
 }
 
 impl Report {
-    /// Opens what the options ask for. `folded` is only held against the others.
+    /// Opens what the options ask for. `folded` is only held against the others; `subject` is the program, whose runs are
+    /// kept under one name.
     ///
     /// # Errors
     /// A refusal when an output cannot be written, is stdout, or is named twice.
-    pub fn open(text: Option<&Path>, folded: Option<&Path>, options: &OutputArgs) -> Result<Report, Problem> {
+    pub fn open(
+        text: Option<&Path>,
+        folded: Option<&Path>,
+        options: &OutputArgs,
+        subject: &str,
+    ) -> Result<Report, Problem> {
         let json = options.json.as_deref();
         for (option, path) in [("--json", json), ("--output", text)] {
             if path.is_some_and(|path| path.as_os_str() == "-") {
@@ -208,7 +214,7 @@ impl Report {
         all_different(&[("--json", json), ("--output", text), ("--folded", folded)])?;
         Ok(Report {
             json: json.map(|path| Pending::open("--json", path)).transpose()?,
-            kept: options.keep_as.as_deref().map(store::keep).transpose()?,
+            kept: options.keep_as.as_deref().map(|name| store::keep_run(name, subject)).transpose()?,
             text: text.map(|path| Pending::open("--output", path)).transpose()?,
             quiet: options.quiet,
             color: options.color,

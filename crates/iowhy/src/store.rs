@@ -1,12 +1,15 @@
 //! Records that the user kept by name (`--keep-as NAME`), in `$XDG_STATE_HOME/iowhy/records` or `~/.local/state/iowhy/records`.
 //! Wherever a record is read, `@NAME` is the one kept under that name.
 //!
-//! Nothing is kept unasked, and a kept record is never overwritten.
+//! Nothing is kept unasked, and a kept record is never overwritten. Runs of one program are kept beside each other under one
+//! name: `NAME.json`, `NAME+2.json`, and so on; `@NAME+2` is the second.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use iowhy_core::problem::Problem;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::output::Pending;
 
@@ -38,17 +41,88 @@ pub fn folder() -> Result<PathBuf, Problem> {
         })
 }
 
-/// The file of a name.
+/// The file of a name, or of a run under it (`NAME+2`).
 ///
 /// # Errors
 /// A refusal of names that could lead elsewhere, or that are hidden.
 fn path_of(name: &str) -> Result<PathBuf, Problem> {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if name.is_empty() || name.len() > 100 || name.starts_with(['.', '-']) || !name.chars().all(letter) {
+    let (base, run) = match name.rsplit_once('+') {
+        Some((base, digits)) => (base, digits.parse::<u64>().ok().filter(|run| *run > 0)),
+        None => (name, Some(1)),
+    };
+    let plain = !base.starts_with(['.', '-']) && base.chars().all(letter);
+    let Some(run) = run.filter(|_| !base.is_empty() && base.len() <= 100 && plain) else {
         return Err(Problem::refused(format!("`{name}` is no name for a record"))
             .hint("use letters, digits, `-`, `_` and `.`, as in `before-upgrade`"));
+    };
+    // The first run has the plain name, as the only one has.
+    let file = if run == 1 { format!("{base}.json") } else { format!("{base}+{run}.json") };
+    Ok(folder()?.join(file))
+}
+
+/// All records kept under a name, in the order of their numbers; of `NAME+2` that one.
+///
+/// # Errors
+/// A refusal of names that are none.
+fn runs(name: &str) -> Result<Vec<(u64, PathBuf)>, Problem> {
+    let path = path_of(name)?;
+    if name.contains('+') {
+        return Ok(path.exists().then_some((1, path)).into_iter().collect());
     }
-    Ok(folder()?.join(format!("{name}.json")))
+    let mut runs: Vec<(u64, PathBuf)> = all()?
+        .into_iter()
+        .filter_map(|kept| {
+            let (base, run) = run_of(&kept.name);
+            (base == name).then_some((run, kept.path))
+        })
+        .collect();
+    runs.sort();
+    Ok(runs)
+}
+
+/// A kept record's name and the number of its run.
+pub fn run_of(name: &str) -> (&str, u64) {
+    match name.rsplit_once('+').map(|(base, run)| (base, run.parse())) {
+        Some((base, Ok(run))) => (base, run),
+        _ => (name, 1),
+    }
+}
+
+/// What is read of a kept record before another run joins it.
+#[derive(Deserialize)]
+struct Head {
+    subject: Option<String>,
+    profile: Option<IgnoredAny>,
+}
+
+/// Opens the file for a run of this program: the first under the name, or one more beside those that are kept.
+///
+/// # Errors
+/// Those of [`keep`]; a refusal where something else is kept under the name.
+pub fn keep_run(name: &str, subject: &str) -> Result<Pending, Problem> {
+    let kept = if name.contains('+') { Vec::new() } else { runs(name)? };
+    let Some((last, path)) = kept.last() else { return keep(name) };
+    let head: Option<Head> =
+        std::fs::read(path).ok().and_then(|text| serde_json::from_slice::<Head>(&text).ok());
+    match head {
+        Some(Head { subject: Some(other), profile: Some(_) }) if other == subject => {
+            Pending::open("--keep-as", &folder()?.join(format!("{name}+{}.json", last + 1)))
+        }
+        Some(Head { subject: Some(other), profile: Some(_) }) => Err(Problem::refused(format!(
+            "`--keep-as {name}`: runs of another program are kept under that name: `{other}`"
+        ))
+        .hint(taken(name))),
+        _ => Err(is_there(name)),
+    }
+}
+
+fn taken(name: &str) -> String {
+    format!("choose another name, or `iowhy history --remove {name}` first")
+}
+
+fn is_there(name: &str) -> Problem {
+    Problem::refused(format!("`--keep-as {name}`: a record of that name is there already")).hint(taken(name))
 }
 
 /// Opens a record's file for the end of a run.
@@ -56,10 +130,13 @@ fn path_of(name: &str) -> Result<PathBuf, Problem> {
 /// # Errors
 /// A refusal where the name is taken, or the place cannot be written.
 pub fn keep(name: &str) -> Result<Pending, Problem> {
+    if name.contains('+') {
+        return Err(Problem::refused(format!("`{name}` is no name for a record"))
+            .hint("`+` numbers the runs that are kept under one name: leave it out, and runs of one program get theirs"));
+    }
     let path = path_of(name)?;
-    if path.exists() {
-        return Err(Problem::refused(format!("`--keep-as {name}`: a record of that name is there already"))
-            .hint(format!("choose another name, or `iowhy history --remove {name}` first")));
+    if !runs(name)?.is_empty() {
+        return Err(is_there(name));
     }
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| {
@@ -73,15 +150,33 @@ pub fn keep(name: &str) -> Result<Pending, Problem> {
 /// The file that is meant: itself, or the record kept under the name behind `@`.
 ///
 /// # Errors
-/// A refusal that lists the names there are.
+/// A refusal that lists the names there are; one where several runs are kept under the name.
 pub fn resolve(path: &Path) -> Result<PathBuf, Problem> {
-    let name = path.to_str().and_then(|text| text.strip_prefix('@'));
-    let Some(name) = name.filter(|_| !path.exists()) else { return Ok(path.to_owned()) };
-    let kept = path_of(name)?;
-    if kept.exists() {
-        return Ok(kept);
+    let mut all = resolve_all(path)?;
+    match (all.pop(), all.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (last, _) => {
+            let name = path.display();
+            let n = all.len() + usize::from(last.is_some());
+            Err(Problem::refused(format!("`{name}` stands for {n} runs, and one is wanted"))
+                .hint(format!("name one of them: `{name}+1`, `{name}+2`; `iowhy history` lists them")))
+        }
     }
-    let names: Vec<String> = all()?.into_iter().map(|kept| kept.name).collect();
+}
+
+/// As [`resolve`], but of several runs under a name all.
+///
+/// # Errors
+/// A refusal that lists the names there are.
+pub fn resolve_all(path: &Path) -> Result<Vec<PathBuf>, Problem> {
+    let name = path.to_str().and_then(|text| text.strip_prefix('@'));
+    let Some(name) = name.filter(|_| !path.exists()) else { return Ok(vec![path.to_owned()]) };
+    let found: Vec<PathBuf> = runs(name)?.into_iter().map(|(_, path)| path).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let mut names: Vec<String> = all()?.into_iter().map(|kept| run_of(&kept.name).0.to_owned()).collect();
+    names.dedup();
     let hint = if names.is_empty() {
         "none is kept; `--keep-as NAME` keeps the record of a run".to_owned()
     } else {
@@ -117,14 +212,16 @@ pub fn all() -> Result<Vec<Kept>, Problem> {
     Ok(kept)
 }
 
-/// Removes a kept record.
+/// Removes what is kept under a name: all runs of it, or the one that is named by its number.
 ///
 /// # Errors
 /// A refusal where there is none of that name.
 pub fn remove(name: &str) -> Result<(), Problem> {
-    let path = resolve(Path::new(&format!("@{name}")))?;
-    std::fs::remove_file(&path)
-        .map_err(|error| Problem::failed(format!("cannot remove `{}`: {error}", path.display())))
+    for path in resolve_all(Path::new(&format!("@{name}")))? {
+        std::fs::remove_file(&path)
+            .map_err(|error| Problem::failed(format!("cannot remove `{}`: {error}", path.display())))?;
+    }
+    Ok(())
 }
 
 /// An instant as people write it, in UTC: `2026-01-31 08:15`. The calendar is Howard Hinnant's `civil_from_days`.
@@ -161,8 +258,20 @@ mod tests {
     }
 
     #[test]
+    fn runs_are_numbered_from_one() {
+        for (name, told) in
+            [("a", ("a", 1)), ("a+2", ("a", 2)), ("a.2", ("a.2", 1)), ("a+b", ("a+b", 1)), ("a+", ("a+", 1))]
+        {
+            assert_eq!(run_of(name), told);
+        }
+    }
+
+    #[test]
     fn names_cannot_lead_elsewhere() {
-        for name in ["", ".", "..", "../x", "a/b", "-rf", ".hidden", "a b", "ä", "x\n"] {
+        for name in [
+            "+2", "a+", "a+x", "a+0", "../a+2", "a+-1", "a+2+3", "", ".", "..", "../x", "a/b", "-rf",
+            ".hidden", "a b", "ä", "x\n",
+        ] {
             assert!(path_of(name).is_err(), "{name:?}");
         }
     }

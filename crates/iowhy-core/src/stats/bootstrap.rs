@@ -18,7 +18,7 @@ pub const RESAMPLES: usize = 2000;
 pub const MIN_SAMPLES: usize = 3;
 
 /// Rounds from which the bootstrap takes over from the full range.
-const MIN_BOOTSTRAP: usize = 5;
+pub(super) const MIN_BOOTSTRAP: usize = 5;
 
 /// Draws `n` of `n` rounds with replacement, [`RESAMPLES`] times; hands each list of round indices to `statistic` and
 /// returns what it gave, in ascending order, without values that are not finite.
@@ -93,8 +93,15 @@ pub fn ratio_of_medians(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
     interval(value, resampled, n, Unit::Ratio)
 }
 
-/// The estimate with the interval that the resampled values span: all of it below [`MIN_BOOTSTRAP`] rounds.
-fn interval(value: f64, mut resampled: Vec<f64>, n: usize, unit: Unit) -> Option<Estimate> {
+/// As many values as there are, drawn with replacement.
+pub(super) fn redraw<T: Copy>(values: &[T], rng: &mut Rng) -> Vec<T> {
+    (0..values.len()).map(|_| values[rng.below(values.len() as u64) as usize]).collect()
+}
+
+/// The estimate with the interval that the resampled values span: all of it below [`MIN_BOOTSTRAP`] rounds, else the
+/// percentiles that leave 2.5 % on each side. `n` is the number of rounds behind `value`. `None` without a finite value
+/// among the resampled.
+pub fn interval(value: f64, mut resampled: Vec<f64>, n: usize, unit: Unit) -> Option<Estimate> {
     resampled.retain(|v| v.is_finite());
     resampled.sort_unstable_by(f64::total_cmp);
     let tail = if n < MIN_BOOTSTRAP { 0.0 } else { 0.025 };

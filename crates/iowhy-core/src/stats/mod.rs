@@ -8,13 +8,15 @@
 
 mod bootstrap;
 mod drift;
+mod effect;
 mod stop;
 mod verdict;
 
 pub use self::bootstrap::{
-    MIN_SAMPLES, RESAMPLES, bootstrap_median, paired_ratio, ratio_of_medians, resample,
+    MIN_SAMPLES, RESAMPLES, bootstrap_median, interval, paired_ratio, ratio_of_medians, resample,
 };
 pub use self::drift::{Drift, drift};
+pub use self::effect::{chance_of_counts, effect_of_estimates, effect_of_part};
 pub use self::stop::{Stop, StopRule};
 pub use self::verdict::{Verdict, verdict, verdict_of_ratio};
 

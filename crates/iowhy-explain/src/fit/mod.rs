@@ -48,6 +48,8 @@ pub struct FitOptions {
     pub memory_backed: bool,
     /// Bootstrap replicates.
     pub replicates: usize,
+    /// Rounds of cells beside the ladder that are explained with the model: they are drawn along with the ladder's.
+    pub other_rounds: Vec<u32>,
 }
 
 impl FitOptions {
@@ -63,6 +65,7 @@ impl FitOptions {
             read_ahead_bytes: 131_072,
             memory_backed: false,
             replicates: 400,
+            other_rounds: Vec::new(),
         }
     }
 }
@@ -94,6 +97,17 @@ pub struct Fit {
     pub residual_percent: f64,
     /// What could not be separated, was left out, or was booked elsewhere, one sentence each.
     pub notes: Vec<String>,
+    /// The model that each draw of rounds gives: what a cell is split with to know how sure its split is.
+    pub replicates: Vec<Replicate>,
+}
+
+/// The model of one draw of rounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replicate {
+    /// The rounds that were drawn, some more than once.
+    pub rounds: Vec<u32>,
+    /// The model; its costs have no intervals of their own.
+    pub model: StackModel,
 }
 
 /// Fits the model to the rungs. Works with any subset of them; what a missing rung costs in knowledge is noted.
@@ -114,12 +128,14 @@ pub fn fit(runs: &[RungRun<'_>], options: &FitOptions) -> Fit {
     let (stages, solution) = data.best_variant(stages, &mut notes);
     let mut point = data.model_costs(&solution.solved, None, options);
     let mut replicates: Vec<BTreeMap<Home, Cost>> = Vec::with_capacity(options.replicates);
+    let mut drawn_rounds: Vec<Vec<u32>> = Vec::with_capacity(options.replicates);
     let mut rng = Rng::new(options.seed);
     for _ in 0..options.replicates {
         let drawn: Vec<usize> =
             data.rounds.iter().map(|_| rng.below(data.rounds.len() as u64) as usize).collect();
         let solved = data.solve(&stages, Some(&drawn)).solved;
         replicates.push(data.model_costs(&solved, Some(&drawn), options));
+        drawn_rounds.push(drawn.iter().map(|&i| data.rounds[i]).collect());
     }
     if let Some(ns) = data.ring_deficit_ns(&solution.solved) {
         notes.push(format!(
@@ -150,10 +166,27 @@ pub fn fit(runs: &[RungRun<'_>], options: &FitOptions) -> Fit {
             Home::Part(part) => model.parts.insert(part, cost),
         };
     }
+    let replicates = drawn_rounds
+        .into_iter()
+        .zip(replicates)
+        .map(|(rounds, costs)| Replicate { rounds, model: with_exact(&model, costs) })
+        .collect();
     let mut held_out: Vec<HeldOut> =
         held_out.iter().filter_map(|r| predict(r, table, &solution.solved, options)).collect();
     held_out.sort_by_key(|h| (h.rung, h.block_bytes));
-    Fit { model, held_out, residual_percent: solution.residual * 100.0, notes }
+    Fit { model, held_out, residual_percent: solution.residual * 100.0, notes, replicates }
+}
+
+/// The model with other costs.
+fn with_exact(model: &StackModel, costs: BTreeMap<Home, Cost>) -> StackModel {
+    let mut other = StackModel { layers: BTreeMap::new(), parts: BTreeMap::new(), ..model.clone() };
+    for (home, cost) in costs {
+        match home {
+            Home::Layer(layer) => other.layers.insert(layer, LayerCost::exact(cost)),
+            Home::Part(part) => other.parts.insert(part, LayerCost::exact(cost)),
+        };
+    }
+    other
 }
 
 /// The rungs whose cells may be believed, with a note for each one left out. Where no file was read, the memory file

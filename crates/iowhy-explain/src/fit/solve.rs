@@ -51,7 +51,8 @@ pub(super) struct Solved {
 
 impl Data {
     pub(super) fn gather(runs: &[&RungRun<'_>], table: Table, options: &FitOptions) -> Data {
-        let ids: BTreeSet<u32> = runs.iter().flat_map(|r| rounds(r.run)).map(|s| s.round).collect();
+        let own = runs.iter().flat_map(|r| rounds(r.run)).map(|s| s.round);
+        let ids: BTreeSet<u32> = own.chain(options.other_rounds.iter().copied()).collect();
         let ids: Vec<u32> = ids.into_iter().collect();
         let by_round = |run: &CellRun, quantity: &dyn Fn(&Sample) -> f64| -> Vec<Option<f64>> {
             ids.iter().map(|&id| rounds(run).find(|s| s.round == id).map(quantity)).collect()

@@ -56,7 +56,9 @@ fn passes(groups: Vec<LimitedGroup>) -> Run {
         })
 }
 
-const BESIDE: Beside = Beside { fetched_bytes: 8e6, distinct_bytes: 1e6 };
+fn beside() -> Beside {
+    Beside { fetched_bytes: 8e6, distinct_bytes: 1e6, ..Beside::default() }
+}
 
 #[test]
 fn a_run_without_limits_is_replayed_where_we_are() {
@@ -73,7 +75,7 @@ fn what_memory_did_not_hold_is_as_warm_as_memory_allows_inside_and_repaired_outs
     assert_eq!(found.plan.placed, Some(Placed { inside: vec![inside], outside: Vec::new() }));
     assert_eq!(found.plan.files[0].state, State::Warm);
     assert!(found.notes.iter().any(|n| n == "replayed inside `/cg/memory/top/job`: Memory is limited"));
-    let now = repaired(FindingId::CacheThrash, &found.plan, &BESIDE).unwrap();
+    let now = repaired(FindingId::CacheThrash, &found.plan, &beside()).unwrap();
     let outside = Placed { inside: Vec::new(), outside: vec!["/cg/memory/top".to_owned()] };
     assert_eq!((now.plan.placed.as_ref(), now.kept), (Some(&outside), 0.125));
     assert_eq!((now.plan.files[0].state, &now.plan.threads), (State::Warm, &found.plan.threads));
@@ -91,7 +93,7 @@ fn a_limit_of_a_disk_is_left_and_the_others_stay() {
     ];
     let plan = passes(groups).facts(as_was).unwrap().plan;
     assert_eq!(plan.files[0].state, State::Cold, "no limit of memory");
-    let now = repaired(FindingId::Throttled, &plan, &BESIDE).unwrap();
+    let now = repaired(FindingId::Throttled, &plan, &beside()).unwrap();
     let placed = now.plan.placed.unwrap();
     assert_eq!((placed.inside.len(), placed.inside[0].directory.as_str()), (1, "/cg/cpu/a"));
     assert_eq!(placed.outside, ["/cg/blkio/a"]);
@@ -100,7 +102,7 @@ fn a_limit_of_a_disk_is_left_and_the_others_stay() {
     // Version 2: one group for all; its other limits go with it, and that is said.
     let both = vec![limit(Limited::Disk, "/cg/a"), limit(Limited::Memory, "/cg")];
     let plan = passes(vec![group("/cg/a", both)]).facts(as_was).unwrap().plan;
-    let now = repaired(FindingId::Throttled, &plan, &BESIDE).unwrap();
+    let now = repaired(FindingId::Throttled, &plan, &beside()).unwrap();
     assert_eq!(now.plan.placed.unwrap().outside, ["/cg/a"]);
     assert!(now.how.starts_with("without the limits of `/cg/a`"), "{}", now.how);
 }
@@ -138,7 +140,7 @@ fn a_limit_of_cpu_time_and_one_that_was_not_seen_have_no_repair() {
     let cpu = vec![group("/cg/cpu/a", vec![limit(Limited::Cpu, "/cg/cpu/a")])];
     for (groups, word) in [(cpu, "CPU time"), (Vec::new(), "no control group")] {
         let plan = passes(groups).facts(as_was).unwrap().plan;
-        let why = repaired(FindingId::Throttled, &plan, &BESIDE).unwrap_err();
+        let why = repaired(FindingId::Throttled, &plan, &beside()).unwrap_err();
         assert!(why.contains(word), "{why}");
     }
 }
@@ -156,7 +158,7 @@ fn write_back_begins_for_all_that_is_written_in_order_and_in_pieces() {
     };
     let plan =
         Plan { threads: vec![vec![write(0, 9), write(64 * MIB, 1)]], passes: 2, depth: 1, ..Plan::default() };
-    let now = repaired(FindingId::DirtyThrottle, &plan, &BESIDE).unwrap().plan;
+    let now = repaired(FindingId::DirtyThrottle, &plan, &beside()).unwrap().plan;
     let begun: Vec<(u64, u64)> =
         now.actions().filter(|a| a.what == Do::WriteBack).map(|a| (a.place, a.bytes)).collect();
     assert_eq!(begun, [(0, MIB), (MIB, MIB), (2 * MIB, MIB / 4), (64 * MIB, MIB / 4)]);
@@ -166,5 +168,5 @@ fn write_back_begins_for_all_that_is_written_in_order_and_in_pieces() {
     assert_eq!(places(&now), places(&plan));
     assert!((now.think_ns() - plan.think_ns()).abs() < 1e-9);
     let reads = Plan { threads: vec![vec![Action { what: READ, ..write(0, 1) }]], ..Plan::default() };
-    assert!(repaired(FindingId::DirtyThrottle, &reads, &BESIDE).is_err());
+    assert!(repaired(FindingId::DirtyThrottle, &reads, &beside()).is_err());
 }

@@ -145,7 +145,8 @@ mod tests {
             stride: MIB as i64,
             think_ns: 1.0,
         };
-        let plan = Plan { files: vec![file], threads: vec![vec![write]], passes, depth: 1, placed: None };
+        let plan =
+            Plan { files: vec![file], threads: vec![vec![write]], passes, depth: 1, ..Plan::default() };
         AsWas { plan, scale: 2.0, program_io_ns: 1e9, notes: Vec::new() }
     }
 

@@ -7,12 +7,13 @@ use clap::{Args, ValueEnum};
 /// Options of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// A record made with `iowhy --json FILE` or `iowhy bench --json FILE`, or `@NAME` for a kept one; with `--baseline`
-    /// the record after the change
+    /// A record made with `iowhy --json FILE` or `iowhy bench --json FILE`, or `@NAME` for a kept one. Of a watched program
+    /// (`iowhy --json FILE -- CMD`) several runs: `A.json,B.json,C.json`, or all that are kept under `@NAME`. With
+    /// `--baseline` the record after the change
     #[arg(value_name = "BEFORE")]
     pub before: PathBuf,
 
-    /// A record of the same cells, after the change
+    /// A record of the same cells, or runs of the same program, after the change
     #[arg(value_name = "AFTER")]
     pub after: Option<PathBuf>,
 
@@ -20,11 +21,12 @@ pub struct CompareArgs {
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
 
-    /// A difference matters from this share on
+    /// A difference matters from this share on; of a layer or a part this share of the whole
     #[arg(long, value_name = "SHARE", default_value = "5%", allow_hyphen_values = true)]
     pub threshold: String,
 
-    /// Exit with 1 where a cell regressed, or where it cannot be told either
+    /// Exit with 1 where a cell or a program's wall time regressed, or where it cannot be told either. Layers and parts do
+    /// not count: one that grew where the whole did not makes nothing slower
     #[arg(long, value_name = "VERDICT", value_enum)]
     pub fail_on: Option<FailOn>,
 
@@ -36,7 +38,15 @@ pub struct CompareArgs {
 /// Options of `history`.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// Remove the record kept as NAME; may be given again
+    /// Files, and folders whose files are looked at: the records among them are listed instead of those kept by name
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// Records of other machines too
+    #[arg(long)]
+    pub all: bool,
+
+    /// Remove what is kept as NAME, all runs of it; of `NAME+2` the second. May be given again
     #[arg(long, value_name = "NAME")]
     pub remove: Vec<String>,
 }
@@ -91,8 +101,8 @@ pub struct ReportArgs {
 /// What makes `compare` fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
-    /// A cell regressed.
+    /// A cell, or the wall time, regressed.
     Regressed,
-    /// A cell regressed, or it cannot be told.
+    /// It regressed, or that cannot be told.
     CannotTell,
 }

@@ -10,7 +10,6 @@ use iowhy_core::workload::{CacheState, Method};
 use iowhy_explain::compare;
 use iowhy_explain::fit::{self, Fit, FitOptions, HeldOut};
 use iowhy_explain::ladder::RungRun;
-use iowhy_explain::ledger::{self, LedgerContext};
 use iowhy_explain::limit::{self, Evidence};
 use iowhy_explain::per_request;
 use iowhy_explain::reconcile::{self, ReconcileContext};
@@ -19,7 +18,7 @@ use iowhy_probe::campaign::Outcome;
 use iowhy_probe::environment;
 use iowhy_probe::target::Target;
 
-use crate::command::shared::Layers;
+use crate::command::costs::{Costs, Layers, all_rounds};
 use crate::plan::path::{HELD_OUT_BLOCK_BYTES, LimitCell, PathPlan, Role};
 use crate::record::{QuestionLimit, RulerRecord, WayRecord};
 
@@ -60,13 +59,14 @@ pub(super) fn analyse(
     let harness_ns = harness.map_or(0.0, |e| e.value);
     let mut analysis = Analysis { harness, ..Analysis::default() };
 
-    if let Some(fitted) = cells.fit(target, &environment, harness_ns, seed) {
+    let fitted = cells.fit(target, &environment, harness_ns, &[], seed);
+    analysis.layers = cells.layers(fitted.as_ref(), seed);
+    if let Some(fitted) = fitted {
         analysis.residual_percent = Some(fitted.residual_percent);
         analysis.notes = fitted.notes;
         analysis.held_out = fitted.held_out;
         analysis.model = Some(fitted.model);
     }
-    analysis.layers = cells.layers(analysis.model.as_ref(), harness_ns);
     if !matches!(target.facts.kind, TargetKind::CharDevice | TargetKind::Null) {
         let limits = limit::limits(&cells.evidence(target, &environment, ruler, analysis.model.as_ref()));
         let question = |name: &str, limit: Limit| QuestionLimit { question: name.to_owned(), limit };
@@ -81,16 +81,18 @@ pub(super) fn analyse(
     analysis
 }
 
-/// The model that a ladder gives, for cells of another plan, and our own cost per request.
-pub(super) fn model_of(
+/// What a ladder gives for splitting cells of another plan; `own` is the cell that measured our own cost.
+pub(super) fn costs_of(
     plan: &PathPlan<'_>,
     outcome: &Outcome,
     target: &Target,
+    (swept, own): (&[Vec<CellRun>], Option<&CellRun>),
     seed: u64,
-) -> Option<StackModel> {
+) -> Costs {
     let cells = Cells { plan, outcome };
-    let harness = cells.harness(seed).map_or(0.0, |e| e.value);
-    Some(cells.fit(target, &environment::environment(target), harness, seed)?.model)
+    let harness_ns = cells.harness(seed).map_or(0.0, |e| e.value);
+    let fit = cells.fit(target, &environment::environment(target), harness_ns, swept, seed);
+    Costs::new(fit.as_ref(), own, swept.iter().flatten(), seed)
 }
 
 fn fit_options(
@@ -138,10 +140,18 @@ impl<'a> Cells<'a> {
         summary::summarize(run, seed).time_per_request
     }
 
-    /// The fit over the rungs; `None` without any.
-    fn fit(&self, target: &Target, environment: &Environment, harness_ns: f64, seed: u64) -> Option<Fit> {
+    /// The fit over the rungs; `None` without any. `others` are cells of another plan that it will explain.
+    fn fit(
+        &self,
+        target: &Target,
+        environment: &Environment,
+        harness_ns: f64,
+        others: &[Vec<CellRun>],
+        seed: u64,
+    ) -> Option<Fit> {
         let rungs = self.rungs();
-        let options = fit_options(target, environment, harness_ns, self.parallelism(), seed);
+        let mut options = fit_options(target, environment, harness_ns, self.parallelism(), seed);
+        options.other_rounds = all_rounds(self.outcome.cells.iter().chain(others).flatten());
         (!rungs.is_empty()).then(|| fit::fit(&rungs, &options))
     }
 
@@ -171,21 +181,16 @@ impl<'a> Cells<'a> {
             .collect()
     }
 
-    /// One ledger per cell, in the order of the plan.
-    fn layers(&self, model: Option<&StackModel>, harness_ns: f64) -> Vec<Layers> {
-        self.plan
-            .cells
-            .iter()
-            .zip(&self.outcome.cells)
-            .map(|(cell, runs)| {
-                let split =
-                    model.zip(runs.first()).zip(cell.arms.first()).and_then(|((model, run), (_, target))| {
-                        ledger::ledger(run, &LedgerContext { model, facts: Some(&target.facts), harness_ns })
-                    });
-                split.map_or_else(Layers::default, |split| Layers {
-                    ledger: Some(split.layers),
-                    notes: split.notes,
-                })
+    /// One split per cell, in the order of the plan; none without a model.
+    fn layers(&self, fit: Option<&Fit>, seed: u64) -> Vec<Layers> {
+        let harness = self.with(|role| *role == Role::Harness).next();
+        let costs = Costs::new(fit, harness, self.outcome.cells.iter().flatten(), seed);
+        let split = |run: &CellRun, target: &Target| costs.layers(run, target);
+        let cells = self.plan.cells.iter().zip(&self.outcome.cells);
+        cells
+            .map(|(cell, runs)| match (fit, runs.first(), cell.arms.first()) {
+                (Some(_), Some(run), Some((_, target))) => split(run, target),
+                _ => Layers::default(),
             })
             .collect()
     }

@@ -4,8 +4,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use iowhy_core::cell::CellRun;
-use iowhy_core::estimate::Estimate;
-use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
@@ -16,6 +14,7 @@ use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target};
 
 use crate::cli::{BenchArgs, OutputArgs};
+use crate::command::costs::Costs;
 use crate::command::witness::{Appointment, Watched};
 use crate::command::{Ending, analysis, shared};
 use crate::fio::{self, Imported};
@@ -78,7 +77,8 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     let notes = imported.iter().flat_map(|imported| &imported.notes);
     record.warnings.extend(notes.map(|note| Warning::new("fio", note.clone())));
     fill(&mut record, &measured, &targets);
-    let Measured { outcome, harness, model, watched } = measured;
+    let Measured { outcome, costs, watched } = measured;
+    let (model, harness) = (costs.model, costs.harness);
     let alone: Vec<(&CellRun, &Target)> =
         outcome.cells.iter().filter_map(|runs| Some((runs.first()?, *targets.first()?))).collect();
     watched.tell(&mut record, model.as_ref(), harness, &alone);
@@ -147,11 +147,11 @@ fn scratch_bytes(sweep: &Sweep) -> u64 {
     sweep.size_bytes.unwrap_or(DEFAULT_REGION_BYTES)
 }
 
-/// What the campaign brought: the sweep's cells, our own cost, and the model of the ladder when it was asked for.
+/// What the campaign brought: the sweep's cells, and what they are split with: our own cost, and the model of the ladder
+/// when it was asked for.
 struct Measured {
     outcome: Outcome,
-    harness: Option<Estimate>,
-    model: Option<StackModel>,
+    costs: Costs,
     watched: Watched,
 }
 
@@ -189,24 +189,21 @@ fn measure(
     let watched = appointment.keep(&cells, sweep.seed, progress);
     let rungs = Outcome { cells: outcome.cells.split_off(below), ..outcome };
     let own: Vec<CellRun> = outcome.cells.split_off(swept).into_iter().flatten().collect();
-    Ok(Measured {
-        harness: shared::harness_cost(&own, sweep.seed),
-        model: analysis::model_of(&ladder, &rungs, targets[0], sweep.seed),
-        outcome,
-        watched,
-    })
+    let costs = analysis::costs_of(&ladder, &rungs, targets[0], (&outcome.cells, own.first()), sweep.seed);
+    Ok(Measured { costs, outcome, watched })
 }
 
 /// Puts the cells into the record. The ladder's model is that of the first target alone.
 fn fill(record: &mut Record, measured: &Measured, targets: &[&Target]) {
-    record.ruler.harness_per_request = measured.harness;
-    let harness_ns = measured.harness.map_or(0.0, |e| e.value);
+    let costs = &measured.costs;
+    record.ruler.harness_per_request = costs.harness;
     let read_ahead_bytes = record.environment.read_ahead_bytes;
+    let plain = costs.without_model();
     for runs in &measured.outcome.cells {
         for (index, (run, target)) in runs.iter().zip(targets).enumerate() {
-            let model = measured.model.as_ref().filter(|_| index == 0);
-            let mut layers = shared::layers(run, target, model, harness_ns);
-            if model.is_some() {
+            let own_model = index == 0 && costs.model.is_some();
+            let mut layers = if index == 0 { costs.layers(run, target) } else { plain.layers(run, target) };
+            if own_model {
                 layers.notes.extend(larger_than_the_ladder(run, target));
             }
             record.cells.push(shared::cell_record(run, target, read_ahead_bytes, record.seed, layers));

@@ -5,6 +5,7 @@ pub mod attach;
 pub mod bench;
 pub mod classic;
 pub mod compare;
+mod costs;
 pub mod doctor;
 pub mod explain;
 pub mod export;

@@ -29,8 +29,12 @@ pub fn run(args: &ReportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         return Err(Problem::refused("a page is nothing to read on a terminal")
             .hint("write it to a file: `-o report.html`; or read it here: `--markdown`"));
     }
-    let records =
-        args.records.iter().map(|path| store::resolve(path)).collect::<Result<Vec<_>, Problem>>()?;
+    let records = args
+        .records
+        .iter()
+        .map(|path| store::resolve_all(path))
+        .collect::<Result<Vec<_>, Problem>>()?
+        .concat();
     let inputs: Vec<&Path> = records.iter().map(AsRef::as_ref).collect();
     if inputs.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(Problem::refused("`-` stands twice: stdin can be read once").hint("name files"));
@@ -93,6 +97,7 @@ fn known(path: &Path) -> Result<Vec<Known>, Problem> {
         "stripe advise" => other(Kind::Stripe, value),
         _ if has("rows") && has("name") => other(Kind::Classic, value),
         _ if has("before") && has("after") && has("cells") => other(Kind::Compare, value),
+        _ if has("before") && has("wall") && has("parts") => other(Kind::ComparePrograms, value),
         _ if has("phases") && has("tree") => other(Kind::Tree, value),
         _ => Err(Problem::refused(format!("`{}` holds nothing that a report shows", path.display())).hint(
             "a report shows records of `iowhy`, `iowhy -- CMD`, `attach`, `prove`, `bench`, `sim`, `mrc`, `classic`, `compare`, \

@@ -1,17 +1,14 @@
 //! What every measuring command does alike: targets, ruler, record, ending.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use iowhy_core::cell::CellRun;
 use iowhy_core::environment::TargetKind;
 use iowhy_core::estimate::Estimate;
-use iowhy_core::model::{MODEL_SCHEMA, StackModel};
 use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
-use iowhy_explain::ledger::{self, LedgerContext};
 use iowhy_explain::reconcile::{self, ReconcileContext};
 use iowhy_explain::{facts, summary};
 use iowhy_probe::campaign::{Cell, Outcome};
@@ -20,6 +17,7 @@ use iowhy_probe::target::{self, Needs, Target};
 use iowhy_probe::{counters, environment, ruler};
 
 use crate::command::Ending;
+use crate::command::costs::Layers;
 use crate::plan::path::RungTargets;
 use crate::progress::Progress;
 use crate::record::{CellRecord, Record, RulerRecord, SCHEMA, Seen};
@@ -144,38 +142,11 @@ pub(super) fn cell_record(
         verdict: reconcile::verdict(run, &context).id().to_owned(),
         // A split of a time that has no interval would look surer than the time.
         layers: layers.ledger.filter(|_| summary.time_per_request.is_some()),
+        layer_estimates: layers.estimates,
         layer_notes: layers.notes,
         members: target.member_names(),
     };
     CellRecord::new(run, &target.facts.name, summary, seen)
-}
-
-/// A cell's layers. Without a model: our own cost, the wait for a CPU, and the device as far as its counters cover it;
-/// the rest is unexplained.
-pub(super) fn layers(run: &CellRun, target: &Target, model: Option<&StackModel>, harness_ns: f64) -> Layers {
-    let nothing = StackModel {
-        schema: MODEL_SCHEMA,
-        name: String::new(),
-        page_bytes: rustix::param::page_size() as u64,
-        device_parallelism: 1.0,
-        read_ahead_bytes: 0,
-        layers: BTreeMap::new(),
-        parts: BTreeMap::new(),
-    };
-    let context = LedgerContext { model: model.unwrap_or(&nothing), facts: Some(&target.facts), harness_ns };
-    let Some(split) = ledger::ledger(run, &context) else { return Layers::default() };
-    // Without a model its notes would speak of fitted costs, and there are none.
-    let notes = if model.is_some() { split.notes } else { Vec::new() };
-    Layers { ledger: Some(split.layers), notes }
-}
-
-/// A ledger and what is to be said about it.
-#[derive(Debug, Default)]
-pub(super) struct Layers {
-    /// The split, where the model has an opinion.
-    pub(super) ledger: Option<iowhy_core::layer::Ledger>,
-    /// What could not be checked.
-    pub(super) notes: Vec<String>,
 }
 
 /// Says when the machine was not idle: then every number here is of a busy machine.

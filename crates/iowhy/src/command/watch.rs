@@ -45,7 +45,8 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
             path.map_or(Ok(()), |path| output::spare_inputs(option, path, &[machine]))?;
         }
     }
-    let report = Report::open(args.output.as_deref(), args.sight.folded.as_deref(), options)?;
+    let named = command_line(args.program.iter().cloned());
+    let report = Report::open(args.output.as_deref(), args.sight.folded.as_deref(), options, &named)?;
     let observation = Observation::prepare(&args.sight)?;
     let subject = Subject::Command { program: program.clone(), arguments: arguments.to_vec() };
     let profile = match observation.watch(&subject) {
@@ -57,7 +58,7 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
         }
     };
     let code = exit_code(profile.end);
-    let (mut record, folded) = observation.finish(profile, command_line(args.program.iter().cloned()));
+    let (mut record, folded) = observation.finish(profile, named);
     report.warn(&record.warnings);
     let mut screen = render::watch::screen(&record, report.width());
     if args.prove {

@@ -1,6 +1,8 @@
-//! The record of `iowhy compare`: what became of every cell, and what differs around them.
+//! The records of `iowhy compare`: what became of every cell and its layers, or of the runs of a watched program, and what
+//! differs around them.
 
 use iowhy_core::estimate::Estimate;
+use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
 use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
@@ -27,6 +29,8 @@ pub struct Comparison {
     pub warnings: Vec<Warning>,
     /// Cells that both records hold, in the order of the second.
     pub cells: Vec<ChangedCell>,
+    /// The layers of those cells, top to bottom, cell by cell.
+    pub layers: Vec<ChangedLayer>,
     /// Keys of cells that only the first record holds.
     pub only_before: Vec<String>,
     /// Keys of cells that only the second record holds.
@@ -75,10 +79,128 @@ pub struct ChangedCell {
     /// The layer that half or more of the change sits in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Layer>,
-    /// Its part of the change, from the two fits.
+    /// Its part of the change, from the two splits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer_share: Option<f64>,
     /// Why there is no verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
+}
+
+/// One layer of a cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChangedLayer {
+    /// Key of its cell.
+    pub key: String,
+    /// The target, as the second record names it.
+    pub target: String,
+    /// Which.
+    pub layer: Layer,
+    /// Its time for one request, first record; `null` where no interval was kept.
+    pub before: Option<Estimate>,
+    /// The same, second record.
+    pub after: Option<Estimate>,
+    /// What the cell's time would have become of itself had only this layer changed; 1.05 is 5 % more.
+    pub effect: Option<Estimate>,
+    /// One of the four words, by the effect.
+    pub verdict: Verdict,
+    /// Why there is no verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
+}
+
+/// Runs of watched programs, held against each other.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProgramComparison {
+    /// Version of the record format.
+    pub schema: u32,
+    /// Version of iowhy.
+    pub iowhy: String,
+    /// The command as it was typed.
+    pub command: String,
+    /// The runs before.
+    pub before: RunsOf,
+    /// The runs after.
+    pub after: RunsOf,
+    /// The share of the wall time from which a difference matters.
+    pub threshold_share: f64,
+    /// Seed of the resampling.
+    pub seed: u64,
+    /// What differs between the two machines, and whether the programs do.
+    pub differences: Vec<Difference>,
+    /// What a reader must know.
+    pub warnings: Vec<Warning>,
+    /// What became of the wall time.
+    pub wall: ChangedTime,
+    /// The same of its parts, greatest change first; with the idle time they sum to it.
+    pub parts: Vec<ChangedPart>,
+    /// Why no part has a verdict, where the wall time may have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts_doubt: Option<String>,
+    /// Every finding of any run.
+    pub findings: Vec<ChangedFinding>,
+    /// Why there is no verdict at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
+}
+
+/// The runs of one side.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunsOf {
+    /// As the side was named.
+    pub named: String,
+    /// The files.
+    pub files: Vec<String>,
+    /// The program; of several, the first.
+    pub subject: String,
+    /// The version that made the first of them.
+    pub iowhy: String,
+}
+
+/// A time over runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChangedTime {
+    /// Median before.
+    pub before_ns: f64,
+    /// The same with its interval; `null` below three runs.
+    pub before: Option<Estimate>,
+    /// Median after.
+    pub after_ns: f64,
+    /// The same with its interval.
+    pub after: Option<Estimate>,
+    /// After over before; `null` below three runs on a side, and where it was nothing before.
+    pub ratio: Option<Estimate>,
+    /// What the wall time would have become of itself had only this changed; of the wall time its ratio.
+    pub effect: Option<Estimate>,
+    /// The same of the medians alone.
+    pub effect_value: f64,
+    /// One of the four words, by the effect.
+    pub verdict: Verdict,
+}
+
+/// A part of the wall time.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChangedPart {
+    /// What the program asked for; `idle` where nothing of it was active.
+    pub operation: String,
+    /// In which layer; `null` where nothing was active.
+    pub layer: Option<Layer>,
+    /// Its time.
+    #[serde(flatten)]
+    pub time: ChangedTime,
+}
+
+/// A finding.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChangedFinding {
+    /// Which.
+    pub id: FindingId,
+    /// Runs before in which it was found.
+    pub before_runs: u64,
+    /// Runs after.
+    pub after_runs: u64,
+    /// `appeared`, `went`, `stays` or `cannot-tell`.
+    pub fate: String,
+    /// How likely counts differ at least so much by chance.
+    pub chance: f64,
 }

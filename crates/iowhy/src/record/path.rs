@@ -6,7 +6,7 @@ use iowhy_core::cell::{CellRun, Sample, StateCheck};
 use iowhy_core::environment::{Environment, TargetFacts};
 use iowhy_core::estimate::Estimate;
 use iowhy_core::histogram::Histogram;
-use iowhy_core::layer::Ledger;
+use iowhy_core::layer::{Layer, LayerEstimate, Ledger};
 use iowhy_core::limit::Limit;
 use iowhy_core::model::{LayerCost, StackModel};
 use iowhy_core::stats;
@@ -189,6 +189,9 @@ pub struct CellRecord {
     /// Time per request, split over the layers; sums to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layers: Option<Ledger>,
+    /// The same layers with intervals, from a bootstrap over the rounds; empty in records of older versions.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub layer_estimates: Vec<LayerEstimate>,
     /// Remarks on the split (what could not be checked).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub layer_notes: Vec<String>,
@@ -266,6 +269,11 @@ pub struct WayRecord {
 }
 
 impl CellRecord {
+    /// The interval of a layer; `None` where it was not kept.
+    pub fn layer(&self, id: Layer) -> Option<&LayerEstimate> {
+        self.layer_estimates.iter().find(|layer| layer.id == id)
+    }
+
     /// The median time per request of the rounds there are, for a run that was cut short before an interval could be
     /// had; with the number of rounds.
     pub fn provisional_ns(&self) -> Option<(f64, usize)> {
@@ -317,6 +325,7 @@ impl CellRecord {
             failure: run.failure.clone(),
             dropped: run.dropped.clone(),
             layers: seen.layers,
+            layer_estimates: seen.layer_estimates,
             layer_notes: seen.layer_notes,
             witness: None,
             members: MemberRecord::all_of(run, &seen.members),
@@ -334,6 +343,8 @@ pub struct Seen {
     pub verdict: String,
     /// See [`CellRecord::layers`].
     pub layers: Option<Ledger>,
+    /// See [`CellRecord::layer_estimates`].
+    pub layer_estimates: Vec<LayerEstimate>,
     /// See [`CellRecord::layer_notes`].
     pub layer_notes: Vec<String>,
     /// Names of the members of the target.

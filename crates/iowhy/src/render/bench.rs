@@ -60,6 +60,8 @@ pub fn screen(record: &Record, layers: bool, width: usize, marks: Marks) -> Stri
     );
     if layers {
         text.push_str(&split(record, several));
+        let named: Vec<_> = record.cells.iter().map(|cell| (name(cell, several), cell)).collect();
+        text.push_str(&cell::layers(&named, width));
         let labels = witness::all_labels(record, |cell| name(cell, several));
         text.push_str(&witness::lines(record, &labels));
         text.push('\n');
@@ -141,12 +143,7 @@ fn split(record: &Record, several: bool) -> String {
         .iter()
         .filter_map(|cell| Some((cell, cell.layers.as_ref()?)))
         .map(|(cell, ledger)| {
-            vec![
-                name(cell, several),
-                cell::time(cell),
-                bar::bar(ledger, BAR_WIDTH),
-                cell::unexplained(ledger),
-            ]
+            vec![name(cell, several), cell::time(cell), bar::bar(ledger, BAR_WIDTH), cell::unexplained(cell)]
         })
         .collect();
     let align = [Align::Left, Align::Right, Align::Left, Align::Right];

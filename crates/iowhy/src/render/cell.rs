@@ -1,11 +1,16 @@
 //! How one cell's figures are written, the same on every screen.
 
+use anstyle::Style;
 use iowhy_core::estimate::Estimate;
-use iowhy_core::layer::{Layer, Ledger};
+use iowhy_core::layer::{Layer, LayerEstimate, Ledger};
 use iowhy_core::units;
 
 use crate::record::{CellRecord, Record};
+use crate::render::bar;
+use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, flow};
 use crate::render::spark::{self, Marks};
+
+const BOLD: Style = Style::new().bold();
 
 /// An estimate for a table, or that there is none.
 pub fn shown(estimate: Option<&Estimate>) -> String {
@@ -38,15 +43,55 @@ pub fn cpu_per_byte(cell: &CellRecord) -> String {
     }
 }
 
-/// The share that no layer explains, with its sign.
-pub fn unexplained(ledger: &Ledger) -> String {
-    let total = ledger.total_ns();
+/// The share that no layer explains, with its sign and, where it has one, its interval.
+pub fn unexplained(cell: &CellRecord) -> String {
+    let total = cell.layers.as_ref().map_or(0.0, Ledger::total_ns);
     if total <= 0.0 {
         return String::new();
     }
     // Adding 0 turns -0 into 0.
-    let percent = (ledger.get(Layer::Unexplained).total_ns() / total * 100.0).round() + 0.0;
-    format!("{percent:.0} %")
+    let percent = |ns: f64| (ns / total * 100.0).round() + 0.0;
+    let value = cell.layers.as_ref().map_or(0.0, |layers| layers.get(Layer::Unexplained).total_ns());
+    match cell.layer(Layer::Unexplained).map(|layer| layer.time) {
+        Some(time) if percent(time.low) < percent(time.high) => {
+            format!("{:.0} % [{:.0}, {:.0}]", percent(value), percent(time.low), percent(time.high))
+        }
+        _ => format!("{:.0} %", percent(value)),
+    }
+}
+
+/// A time with its interval where it may be nothing, or nearly so beside its interval: then each end has its own unit.
+pub fn small_time(e: &Estimate) -> String {
+    // What arithmetic leaves of a difference of nothing.
+    const NOTHING_NS: f64 = 1e-3;
+    let greatest = e.low.abs().max(e.high.abs());
+    if greatest < NOTHING_NS {
+        "0 ns".to_owned()
+    } else if e.value.abs() < 0.1 * greatest {
+        let [value, low, high] = [e.value, e.low, e.high].map(|ns| units::time(ns + 0.0));
+        format!("{value} [{low}, {high}]")
+    } else {
+        units::estimate_narrow(e)
+    }
+}
+
+/// The layers of each cell in figures, with their intervals; empty where none is known.
+pub fn layers(named: &[(String, &CellRecord)], width: usize) -> String {
+    let split: Vec<&(String, &CellRecord)> =
+        named.iter().filter(|(_, cell)| !cell.layer_estimates.is_empty()).collect();
+    let n = || split.iter().flat_map(|(_, cell)| cell.layer_estimates.iter().map(|layer| layer.time.n));
+    let (Some(least), Some(most)) = (n().min(), n().max()) else { return String::new() };
+    let rounds = if least == most { format!("{least}") } else { format!("{least} to {most}") };
+    let mut text = format!(
+        "\n{BOLD}layers of a request{BOLD:#} (n = {rounds} rounds; 95 % intervals of rungs and cells drawn together)\n"
+    );
+    for (name, cell) in split {
+        text.push_str(&format!("  {name}\n"));
+        let figure = |layer: &LayerEstimate| format!("{} {}", bar::key(layer.id), small_time(&layer.time));
+        let figures: Vec<String> = cell.layer_estimates.iter().map(figure).collect();
+        text.push_str(&flow(&figures, width.clamp(LEAST_WIDTH, MOST_WIDTH), "    "));
+    }
+    text
 }
 
 /// A drift beyond this share is said.

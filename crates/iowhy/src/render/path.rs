@@ -35,6 +35,13 @@ pub fn screen(
     text.push_str(&limits(record, verbose));
     text.push_str(&ways(record));
     if verbose {
+        let named: Vec<(String, &CellRecord)> = canonical
+            .iter()
+            .filter_map(|(key, label)| {
+                Some(((*label).to_owned(), record.cells.iter().find(|cell| cell.key == *key)?))
+            })
+            .collect();
+        text.push_str(&cell::layers(&named, width));
         text.push_str(&model(record));
         text.push_str(&witness::table(record, &witness::labels(record, canonical)));
     }
@@ -102,7 +109,7 @@ fn table(cells: &[(String, &CellRecord)], throughput: bool, cpu: bool, bar_width
             row.extend(throughput.then(|| cell::throughput(cell)));
             row.extend(cpu.then(|| cell::cpu_per_byte(cell)));
             row.push(cell.layers.as_ref().map_or_else(|| " ".repeat(bar_width), |l| bar::bar(l, bar_width)));
-            row.push(cell.layers.as_ref().map_or_else(String::new, cell::unexplained));
+            row.push(cell::unexplained(cell));
             row
         })
         .collect();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::units;
-use iowhy_explain::witness::{Agreement, PartWitness, Verdict, Witness};
+use iowhy_explain::witness::{Agreement, Fitted, PartWitness, Verdict, Witness};
 
 use crate::record::{CellRecord, Record};
 use crate::render::table::{Align, layout};
@@ -60,10 +60,15 @@ pub fn lines(record: &Record, labels: &Labels<'_>) -> String {
     text
 }
 
-/// `cache 120 ns fitted, 260 ns [230, 290] seen`.
+/// `cache 120 ns [110 ns, 130 ns] fitted, 260 ns [230 ns, 290 ns] seen`.
 fn difference(part: &PartWitness) -> String {
-    let fitted = part.fitted.map_or_else(|| "nothing".to_owned(), |f| units::time(f.value_ns));
+    let fitted = part.fitted.as_ref().map_or_else(|| "nothing".to_owned(), fitted);
     format!("{} {fitted} fitted, {} seen", part.id, seen(part))
+}
+
+fn fitted(fit: &Fitted) -> String {
+    let (low, high) = (units::time(fit.low_ns), units::time(fit.high_ns));
+    format!("{} [{low}, {high}]", units::time(fit.value_ns))
 }
 
 fn seen(part: &PartWitness) -> String {
@@ -93,13 +98,7 @@ pub fn table(record: &Record, labels: &Labels<'_>) -> String {
             witness.verdict.id().to_owned(),
         ]);
         for part in &witness.layers {
-            let fitted = part.fitted.map_or_else(
-                || "-".to_owned(),
-                |f| {
-                    let (low, high) = (units::time(f.low_ns), units::time(f.high_ns));
-                    format!("{} [{low}, {high}]", units::time(f.value_ns))
-                },
-            );
+            let fitted = part.fitted.as_ref().map_or_else(|| "-".to_owned(), fitted);
             let result = match part.result {
                 Agreement::Agrees => "agrees",
                 Agreement::Disagrees => "disagrees",

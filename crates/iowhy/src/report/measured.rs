@@ -140,7 +140,10 @@ fn layers(shown: &[(String, &CellRecord)]) -> Section {
             cell::throughput(cell),
             cell::cpu_per_byte(cell),
         ];
-        row.extend(used.iter().map(|layer| units::time(ledger.get(*layer).total_ns())));
+        row.extend(used.iter().map(|id| match cell.layer(*id) {
+            Some(layer) => units::estimate(&layer.time),
+            None => units::time(ledger.get(*id).total_ns()),
+        }));
         table.row(row);
     }
     let alt = split

@@ -3,6 +3,7 @@
 //!
 //! What may not enter: options, files, figures that are not in a record.
 
+mod compared;
 pub mod document;
 pub mod html;
 mod look;
@@ -43,8 +44,10 @@ pub enum Kind {
     Mrc,
     /// One experiment of `classic`.
     Classic,
-    /// `compare`.
+    /// `compare` of measured cells.
     Compare,
+    /// `compare` of watched programs.
+    ComparePrograms,
     /// `tree`.
     Tree,
     /// `stripe advise`.
@@ -69,7 +72,8 @@ fn chapter(record: &Known) -> Chapter {
         Known::Other(Kind::Sim, value) => simulated::sim(value),
         Known::Other(Kind::Mrc, value) => simulated::curves(value),
         Known::Other(Kind::Classic, value) => told::classic(value),
-        Known::Other(Kind::Compare, value) => told::comparison(value),
+        Known::Other(Kind::Compare, value) => compared::cells(value),
+        Known::Other(Kind::ComparePrograms, value) => compared::programs(value),
         Known::Other(Kind::Tree, value) => told::tree(value),
         Known::Other(Kind::Stripe, value) => told::stripe(value),
     }

@@ -1,4 +1,4 @@
-//! Chapters of records that are mostly tables: `classic`, `compare`, `tree`, `stripe advise`.
+//! Chapters of records that are mostly tables: `classic`, `tree`, `stripe advise`.
 
 use iowhy_core::environment::Environment;
 use iowhy_core::estimate::Unit;
@@ -9,7 +9,6 @@ use super::document::{Chapter, Chart, Part, Section, Table};
 use super::look::{any, estimate, in_unit, list, number, text, texts, written};
 use super::simulated::warnings;
 use super::surroundings;
-use super::svg::dots::{self, Row};
 use super::svg::lines::{self, Dot, Frame, Series};
 use super::svg::{Scale, WIDE};
 
@@ -93,73 +92,6 @@ pub(super) fn classic(record: &Value) -> Chapter {
         ],
         sections,
     }
-}
-
-/// The chapter of a comparison.
-pub(super) fn comparison(record: &Value) -> Chapter {
-    let cells = list(record, "cells");
-    let count = |verdict: &str| cells.iter().filter(|cell| text(cell, "verdict") == verdict).count();
-    let verdict = format!(
-        "Of {}: {} improved, {} regressed, {} within noise, {} cannot tell",
-        units::counted(cells.len() as u64, "cell", "cells"),
-        count("improved"),
-        count("regressed"),
-        count("within-noise"),
-        count("cannot-tell")
-    );
-    let colour = |cell: &Value| match text(cell, "verdict") {
-        "improved" => 2,
-        "regressed" => 1,
-        _ => 7,
-    };
-    let rows: Vec<Row> = cells
-        .iter()
-        .map(|cell| {
-            let ratio = estimate(cell, "ratio");
-            let words = text(cell, "verdict").replace('-', " ");
-            Row {
-                label: text(cell, "key").to_owned(),
-                value: ratio.map(|r| (r.value, r.low, r.high)),
-                tip: format!("{}: {words}\n{}", text(cell, "key"), or_dash(ratio.as_ref().map(written))),
-                words,
-                colour: colour(cell),
-            }
-        })
-        .collect();
-    let mut table =
-        Table::new(&["cell", "#before", "#after", "#after over before", "verdict", "layer", "doubt"]);
-    for cell in cells {
-        let shown = |key: &str| or_dash(estimate(cell, key).as_ref().map(written));
-        table.row([
-            text(cell, "key").to_owned(),
-            shown("before"),
-            shown("after"),
-            shown("ratio"),
-            text(cell, "verdict").to_owned(),
-            text(cell, "layer").to_owned(),
-            text(cell, "doubt").to_owned(),
-        ]);
-    }
-    let svg = dots::chart(&rows, 1.0, &|v| format!("{v}"), WIDE, &verdict);
-    let title = "Time after over time before, with 95 % intervals; left of the line is faster".to_owned();
-    let mut differences = Table::new(&["what differs", "before", "after"]);
-    for difference in list(record, "differences") {
-        differences.row(["fact", "before", "after"].map(|key| text(difference, key).to_owned()));
-    }
-    let side = |key: &str| {
-        record
-            .get(key)
-            .map_or_else(String::new, |s| format!("{key}: {} ({})", text(s, "file"), text(s, "command")))
-    };
-    let mut sections = vec![Section::new(
-        "",
-        vec![Part::Verdict(verdict.clone()), Part::Chart(Chart { title, alt: verdict, svg, table })],
-    )];
-    if !differences.rows.is_empty() {
-        sections.push(Section::new("What else differs", vec![Part::Table(differences)]));
-    }
-    sections.push(warnings(record));
-    Chapter { title: "Did the change help?".to_owned(), facts: vec![side("before"), side("after")], sections }
 }
 
 /// The chapter of `tree`.

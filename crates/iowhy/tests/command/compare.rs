@@ -60,6 +60,15 @@ fn a_slower_device_regresses_what_uses_it_and_nothing_else() {
             assert!(number(&cell["ratio"]["low"]) > 1.0);
         }
     }
+    // Layer by layer: the device of the direct cells alone, and each other layer is within noise.
+    let layers = comparison["layers"].as_array().unwrap();
+    assert!(layers.len() >= 4 * 4, "{layers:?}");
+    for layer in layers {
+        let hit = words(&layer["key"]).contains("direct") && layer["layer"] == "device";
+        assert_eq!(layer["verdict"], if hit { "regressed" } else { "within-noise" }, "{layer}");
+        let [low, value, high] = ["low", "value", "high"].map(|end| number(&layer["effect"][end]));
+        assert!(low <= value && value <= high && layer["effect"]["n"].as_u64().unwrap() >= 5, "{layer}");
+    }
     // The other way round it is an improvement, and the same records are all within noise.
     let back = verdicts(&compared(&[after, before]));
     assert!(
@@ -78,6 +87,54 @@ fn a_slower_device_regresses_what_uses_it_and_nothing_else() {
     assert!(screen.contains(&format!("medians of {rounds} ")), "{rounds}: {screen}");
     assert!(screen.starts_with("4 cells compared: 2 regressed, 2 within noise"), "{screen}");
     assert!(screen.contains("REGRESSED, mostly device") || screen.contains("REGRESSED, device"), "{screen}");
+    assert!(screen.contains("of the cell's time") && screen.contains("within noise: call,"), "{screen}");
+}
+
+#[test]
+fn a_layer_that_grows_is_seen_where_it_hides_in_the_whole_and_one_of_no_weight_does_not_matter() {
+    let folder = directory();
+    let usual = machine(folder.path(), "usual.toml", |_| {});
+    let changed = machine(folder.path(), "changed.toml", |model| {
+        use iowhy_core::layer::Layer;
+        let mut cost = |layer: Layer, by: f64| {
+            model.layers.entry(layer).or_default().cost.per_call_ns *= by;
+        };
+        // A cached read of 4 KiB: the call takes more, and the cache so much less that the whole hardly changes.
+        cost(Layer::Call, 1.4);
+        cost(Layer::Cache, 0.25);
+    });
+    let before = measured(folder.path(), "before.json", &usual);
+    let after = measured(folder.path(), "after.json", &changed);
+    let comparison = compared(&[text(&before), text(&after)]);
+    let word = |key: &str, layer: &str| {
+        let layers = comparison["layers"].as_array().unwrap();
+        let of = |l: &&Value| l["layer"] == layer && words(&l["key"]).contains(key);
+        words(&layers.iter().find(of).unwrap()["verdict"]).to_owned()
+    };
+    let small = "warm-4096";
+    let cell = comparison["cells"].as_array().unwrap().iter().find(|c| words(&c["key"]).contains(small));
+    assert_eq!(cell.unwrap()["verdict"], "within-noise", "{comparison}");
+    assert_eq!((word(small, "call"), word(small, "cache")), ("regressed".into(), "improved".into()));
+    // 60 ns of 70 us are no news, however sure they are.
+    assert_eq!(word("direct-4096", "call"), "within-noise");
+    // A layer that grew makes no pipeline fail where the whole did not.
+    assert_eq!(iowhy(&["compare", text(&before), text(&after), "--fail-on", "regressed"]).code(), 0);
+}
+
+#[test]
+fn screens_fit_their_terminals_and_hold_no_colour_unasked() {
+    let folder = directory();
+    let usual = machine(folder.path(), "usual.toml", |_| {});
+    let slow = machine(folder.path(), "slow.toml", |model| {
+        model.layers.entry(iowhy_core::layer::Layer::Device).or_default().cost.per_call_ns *= 2.0;
+    });
+    let before = measured(folder.path(), "before.json", &usual);
+    let after = measured(folder.path(), "after.json", &slow);
+    let args = ["compare", text(&before), text(&after)];
+    let plain = iowhy(&args).done().stdout;
+    assert!(!plain.contains('\u{1b}') && plain.lines().all(|l| l.chars().count() <= 120), "{plain}");
+    let coloured = iowhy(&[&args[..], &["--color", "always"]].concat()).done().stdout;
+    assert!(coloured.contains('\u{1b}'), "{coloured}");
 }
 
 #[test]
@@ -100,7 +157,7 @@ fn what_cannot_be_compared_is_refused_by_name() {
     refused("text.json", "hello", "is no JSON");
     refused("other.json", "{\"a\": 1}", "no record of iowhy");
     refused("newer.json", &whole.replacen("\"schema\":1", "\"schema\":99", 1), "format 99");
-    refused("run.json", "{\"schema\": 1, \"profile\": {}}", "one run of a watched program");
+    refused("run.json", "{\"schema\": 1, \"profile\": {}}", "damaged record");
     refused("sim.json", "{\"schema\": 1, \"points\": []}", "nothing that was measured in rounds");
     refused("damaged.json", &whole.replacen("\"rounds\"", "\"runds\"", 1), "damaged record");
     let missing = iowhy(&["compare", text(&record), "/nowhere/at-all.json"]);

@@ -92,6 +92,20 @@ fn layers(cell: &Value) {
     let total: f64 = layers.iter().map(|l| number(&l["busy_ns"]) + number(&l["wait_ns"])).sum();
     let whole = number(&cell["time_per_request"]["value"]);
     assert!(same(total, whole, 1e-6), "{}: layers sum to {total}, a request takes {whole}", cell["key"]);
+    // Each has its interval, over the rounds of the cell.
+    let estimates = cell["layer_estimates"].as_array().expect("layer_estimates[]");
+    assert_eq!(estimates.len(), layers.len(), "{}", cell["key"]);
+    let rounds = cell["samples"].as_array().unwrap().iter().filter(|s| s["requests"] != 0).count();
+    for (layer, estimate) in layers.iter().zip(estimates) {
+        assert_eq!(layer["id"], estimate["id"]);
+        for (part, value) in [("busy", "busy_ns"), ("wait", "wait_ns")] {
+            assert!(
+                same(number(&estimate[part]["value"]), number(&layer[value]), 1e-9),
+                "{estimate} {layer}"
+            );
+        }
+        assert_eq!(estimate["time"]["n"], rounds, "{estimate}");
+    }
 }
 
 /// Verdict, failure and the check of the state tell one story.

@@ -13,7 +13,8 @@ use iowhy_probe::environment;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target};
 
-use crate::command::shared::{self, Layers};
+use crate::command::costs::Layers;
+use crate::command::shared;
 use crate::output::Outputs;
 use crate::progress::Progress;
 use crate::record::classic::{ClassicRecord, Grid, RowRecord, Section};

@@ -1,6 +1,9 @@
 //! What differs around two records. Another machine makes times incomparable; another setting is what one compares for.
 
+use std::path::Path;
+
 use iowhy_core::environment::{Environment, TargetFacts};
+use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
 
 use crate::record::Record;
@@ -11,8 +14,7 @@ const SAME_MEMORY: f64 = 0.02;
 
 /// All facts that differ, those that make another machine first.
 pub(super) fn between(before: &Record, after: &Record) -> Vec<Difference> {
-    let mut all = machine(&before.environment, &after.environment);
-    all.extend(settings(&before.environment, &after.environment));
+    let mut all = around(&before.environment, &after.environment);
     for (number, (one, two)) in before.targets.iter().zip(&after.targets).enumerate() {
         let name = if before.targets.len() > 1 { format!("target {}: ", number + 1) } else { String::new() };
         all.extend(target(&name, one, two));
@@ -20,11 +22,42 @@ pub(super) fn between(before: &Record, after: &Record) -> Vec<Difference> {
     all
 }
 
+/// What differs between two environments, what makes another machine first.
+pub(super) fn around(before: &Environment, after: &Environment) -> Vec<Difference> {
+    let mut all = machine(before, after);
+    all.extend(settings(before, after));
+    all
+}
+
+/// Refuses records of two machines.
+///
+/// # Errors
+/// A refusal that names the fact, unless forced.
+pub(super) fn same_machine(
+    differences: &[Difference],
+    (before, after): (&Path, &Path),
+    force: bool,
+) -> Result<(), Problem> {
+    match differences.iter().find(|d| d.other_machine).filter(|_| !force) {
+        Some(other) => Err(Problem::refused(format!(
+            "`{}` and `{}` are of two machines: {} {} and {}",
+            before.display(),
+            after.display(),
+            other.fact,
+            other.before,
+            other.after
+        ))
+        .hint("measure both on one machine, or add `--force` to compare the machines themselves")),
+        None => Ok(()),
+    }
+}
+
 fn differ(fact: &str, before: String, after: String, other_machine: bool) -> Option<Difference> {
     (before != after).then(|| Difference { fact: fact.to_owned(), before, after, other_machine })
 }
 
-fn machine(before: &Environment, after: &Environment) -> Vec<Difference> {
+/// What tells two machines apart.
+pub(in crate::command) fn machine(before: &Environment, after: &Environment) -> Vec<Difference> {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
     let (one, two) = (before.memory_bytes as f64, after.memory_bytes as f64);
     let memory = ((one - two).abs() > SAME_MEMORY * one.max(two))

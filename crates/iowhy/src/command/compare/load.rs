@@ -1,39 +1,79 @@
-//! The two records of a comparison: they must hold what was measured in rounds.
+//! The records of one side: measured cells, or runs of a watched program.
 
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
 use serde_json::Value;
 
+use super::programs::Watched;
+use super::sides::Side;
 use crate::command::load;
+use crate::meaning::Meaning;
 use crate::record::Record;
+use crate::record::watch::WatchRecord;
 
-/// Reads the record of a measuring command.
+/// What a side holds.
+#[derive(Debug)]
+pub(super) enum Loaded {
+    /// One record of measured cells.
+    Cells(Box<Record>),
+    /// Runs of a watched program.
+    Runs(Vec<Watched>),
+}
+
+/// Reads the records of a side.
 ///
 /// # Errors
-/// Those of [`load::any`]; a record that holds nothing that was measured in rounds.
-pub(super) fn record(path: &Path) -> Result<Record, Problem> {
-    let value = load::any(path, "make a record with `iowhy --json FILE` or `iowhy bench --json FILE`")?;
-    if value.get("cells").is_none() {
-        return Err(other_record(path, &value));
+/// Those of [`load::any`]; a record that holds nothing that was measured in rounds or watched; records of two kinds; several
+/// of measured cells.
+pub(super) fn side(side: &Side) -> Result<Loaded, Problem> {
+    let meaning = Meaning::new();
+    let (mut cells, mut runs) = (Vec::new(), Vec::new());
+    for path in &side.files {
+        let value = load::any(
+            path,
+            "make a record with `iowhy --json FILE`, `iowhy bench --json FILE` or `iowhy --json FILE -- CMD`",
+        )?;
+        if value.get("profile").is_some() {
+            let record: WatchRecord =
+                serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
+            runs.push(Watched::new(path, record, &meaning));
+        } else if value.get("cells").is_some() && value.get("ruler").is_some() {
+            let record: Record =
+                serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
+            cells.push(record);
+        } else {
+            return Err(other_record(path, &value));
+        }
     }
-    serde_json::from_value(value).map_err(|error| load::damaged(path, &error))
+    match (cells.pop(), cells.is_empty(), runs.is_empty()) {
+        (Some(only), true, true) => Ok(Loaded::Cells(Box::new(only))),
+        (None, _, false) => Ok(Loaded::Runs(runs)),
+        (Some(_), _, false) => Err(Problem::refused(format!(
+            "`{}` holds measured cells and watched programs",
+            side.named
+        ))
+        .hint("name records of one kind")),
+        _ => Err(Problem::refused(format!(
+            "`{}` names {} records of measured cells",
+            side.named,
+            side.files.len()
+        ))
+        .hint(
+            "one holds its rounds: compare two of them at a time; several are for watched programs, of which each is one run",
+        )),
+    }
 }
 
 /// A record of another command.
 fn other_record(path: &Path, value: &Value) -> Problem {
-    let problem = |what: &str, hint: &str| {
-        Problem::refused(format!("`{}` {what}", path.display())).hint(hint.to_owned())
-    };
-    if value.get("profile").is_some() {
-        problem(
-            "is one run of a watched program: one run has no interval, so that no difference could be told from chance",
-            "run the program several times before and after (hyperfine does that), and read the two reports for the cause",
-        )
+    let name = path.display();
+    let what = if value.get("before").is_some() && value.get("after").is_some() {
+        "is a comparison itself"
     } else {
-        problem(
-            "holds nothing that was measured in rounds",
-            "compare records of `iowhy --json FILE` or `iowhy bench --json FILE`",
-        )
-    }
+        "holds nothing that was measured in rounds"
+    };
+    Problem::refused(format!("`{name}` {what}")).hint(
+        "compare records of `iowhy --json FILE` or `iowhy bench --json FILE`, or runs of `iowhy --json FILE -- CMD`",
+    )
 }

@@ -18,8 +18,9 @@ use iowhy_probe::{environment, interrupt};
 
 use super::wish::Wish;
 use crate::cli::{DoctorArgs, OutputArgs};
+use crate::command::costs::Layers;
 use crate::command::observation::command_line;
-use crate::command::shared::{self, Layers};
+use crate::command::shared;
 use crate::command::{Ending, compare};
 use crate::output::{self, Outputs};
 use crate::plan::path::plan;

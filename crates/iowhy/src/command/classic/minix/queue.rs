@@ -13,7 +13,8 @@ use iowhy_probe::target::Target;
 
 use super::super::lab::{Lab, cell, reads};
 use super::{BLOCKS, POSTED_BYTES};
-use crate::command::shared::{self, Layers};
+use crate::command::costs::Layers;
+use crate::command::shared;
 use crate::record::classic::{ClassicRecord, RowRecord};
 
 /// Rounds: the fewest that give an interval by resampling.

@@ -25,7 +25,8 @@ use iowhy_sim::workload::Workload as Simulated;
 use super::super::lab::Lab;
 use super::members::Members;
 use super::model::{self, Point, REFERENCE, Share};
-use crate::command::shared::{self, Layers};
+use crate::command::costs::Layers;
+use crate::command::shared;
 use crate::record::classic::{ClassicRecord, RowRecord};
 
 /// Rounds at least and at most.

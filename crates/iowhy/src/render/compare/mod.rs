@@ -1,21 +1,25 @@
-//! The screen of `iowhy compare`: the verdict in one line, what differs around the two runs, then each cell.
+//! The screen of `iowhy compare`: the verdict in one line, what differs around the two records, each cell, and its layers.
+
+mod layers;
+pub mod runs;
 
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
+use iowhy_core::estimate::Estimate;
 use iowhy_core::stats::Verdict;
 use iowhy_core::units;
 
-use crate::record::compare::{ChangedCell, Comparison};
-use crate::render::paragraph::{cut, wrap};
-use crate::render::table::{Align, layout};
+use crate::record::compare::{ChangedCell, Comparison, Difference};
+use crate::render::paragraph::{cut, cut_path, wrap};
+use crate::render::table::{Align, layout, visible_width};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const GREEN: Style = AnsiColor::Green.on_default();
 const RED: Style = AnsiColor::Red.on_default();
 /// A screen is at least and at most so wide.
-const WIDTHS: (usize, usize) = (60, 100);
+const WIDTHS: (usize, usize) = (60, 120);
 
 /// Lays the comparison out.
 pub fn screen(comparison: &Comparison, width: usize) -> String {
@@ -26,14 +30,28 @@ pub fn screen(comparison: &Comparison, width: usize) -> String {
         let line = cut(&format!("{which}  {}: {}", source.file, source.command), width);
         let _ = writeln!(text, "{DIM}{line}{DIM:#}");
     }
-    for difference in &comparison.differences {
-        let line = format!("{}: {} -> {}", difference.fact, difference.before, difference.after);
-        text.push_str(&wrap(&line, width, "differs  ", "    "));
-    }
+    text.push_str(&differences(&comparison.differences, width));
     text.push('\n');
-    text.push_str(&table(&comparison.cells));
+    text.push_str(&fitting(&comparison.cells, width));
+    text.push_str(&layers::section(comparison, width));
     text.push_str(&remarks(comparison, width));
     text
+}
+
+/// What differs, a line each.
+fn differences(differences: &[Difference], width: usize) -> String {
+    let line = |d: &Difference| format!("{}: {} -> {}", d.fact, d.before, d.after);
+    differences.iter().map(|difference| wrap(&line(difference), width, "differs  ", "    ")).collect()
+}
+
+/// An effect as per cent of the whole, with both ends: `+42 % [+40, +44]`; tenths where whole per cents would hide them.
+fn effect(e: &Estimate) -> String {
+    let percent = [e.value, e.low, e.high].map(|v| (v - 1.0) * 100.0);
+    let decimals = usize::from(percent.iter().all(|p| p.abs() < 10.0));
+    // Adding 0 turns -0 into 0.
+    let scale = 10f64.powi(decimals as i32);
+    let [value, low, high] = percent.map(|p| format!("{:+.decimals$}", (p * scale).round() / scale + 0.0));
+    if e.low == e.high { format!("{value} %") } else { format!("{value} % [{low}, {high}]") }
 }
 
 fn count(comparison: &Comparison, verdict: Verdict) -> usize {
@@ -81,10 +99,15 @@ pub(crate) fn units_percent(share: f64) -> String {
     format!("{percent} %")
 }
 
-fn table(cells: &[ChangedCell]) -> String {
-    let time = |e: Option<iowhy_core::estimate::Estimate>| {
-        e.map_or_else(|| "-".to_owned(), |e| units::estimate_narrow(&e))
-    };
+/// The table; on a narrow terminal the beginnings of keys give way, then the times.
+fn fitting(cells: &[ChangedCell], width: usize) -> String {
+    let tables = [(40, true), (24, true), (40, false)].map(|(key, times)| table(cells, key, times));
+    let fits = |text: &&String| text.lines().all(|line| visible_width(line) <= width);
+    tables.iter().find(fits).unwrap_or(&tables[2]).clone()
+}
+
+fn table(cells: &[ChangedCell], room: usize, times: bool) -> String {
+    let time = |e: Option<Estimate>| e.map_or_else(|| "-".to_owned(), |e| units::estimate_narrow(&e));
     let many = cells.iter().any(|cell| cell.target != cells[0].target);
     let rows: Vec<Vec<String>> = cells
         .iter()
@@ -96,20 +119,23 @@ fn table(cells: &[ChangedCell]) -> String {
                 _ => String::new(),
             };
             let key = if many { format!("{} {}", cut(&cell.target, 16), cell.key) } else { cell.key.clone() };
-            vec![
-                cut(&key, 34),
-                time(cell.before),
-                time(cell.after),
-                cell.ratio.as_ref().map_or_else(|| "-".to_owned(), units::factor),
-                format!("{word}{layer}"),
-            ]
+            // The end of a key tells more than its beginning.
+            let mut row = vec![cut_path(&key, room)];
+            if times {
+                row.extend([time(cell.before), time(cell.after)]);
+            }
+            row.push(cell.ratio.as_ref().map_or_else(|| "-".to_owned(), units::factor));
+            row.push(format!("{word}{layer}"));
+            row
         })
         .collect();
-    layout(
-        &["cell", "before", "after", "after / before", "verdict"],
-        &[Align::Left, Align::Right, Align::Right, Align::Right, Align::Left],
-        &rows,
-    )
+    let mut columns = vec![("cell", Align::Left)];
+    if times {
+        columns.extend([("before", Align::Right), ("after", Align::Right)]);
+    }
+    columns.extend([("after / before", Align::Right), ("verdict", Align::Left)]);
+    let (header, align): (Vec<&str>, Vec<Align>) = columns.into_iter().unzip();
+    layout(&header, &align, &rows)
 }
 
 fn remarks(comparison: &Comparison, width: usize) -> String {
@@ -131,8 +157,14 @@ fn remarks(comparison: &Comparison, width: usize) -> String {
         text.push_str(&wrap(line, width, "  ", "    "));
     }
     let line = format!(
-        "time per request: medians{}, 95 % intervals; the layer is where half or more of the change sits by the two fits",
-        rounds(&comparison.cells)
+        "time per request: medians{}, 95 % intervals{}",
+        rounds(&comparison.cells),
+        if comparison.layers.is_empty() {
+            ""
+        } else {
+            "; layers: what the change of this layer alone makes of the cell's time; `mostly`: the layer that half or more \
+             of the change sits in"
+        }
     );
     let _ = write!(text, "{DIM}{}{DIM:#}", wrap(&line, width, "", "  "));
     text

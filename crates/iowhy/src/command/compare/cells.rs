@@ -1,0 +1,201 @@
+//! Two records of measured cells: each cell and each of its layers gets a word.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use iowhy_core::problem::Problem;
+use iowhy_core::stats::Verdict;
+use iowhy_core::warning::Warning;
+use iowhy_explain::change::{Change, LayerChange, Side, change};
+
+use super::differences;
+use crate::command::observation::command_line;
+use crate::record::compare::{ChangedCell, ChangedLayer, Comparison, Source};
+use crate::record::{CellRecord, Record, SCHEMA};
+
+/// Compares two records.
+///
+/// # Errors
+/// Records of two machines, unless forced; records that have no cell in common.
+pub(super) fn compare(
+    (before_path, before): (&Path, &Record),
+    (after_path, after): (&Path, &Record),
+    threshold: f64,
+    force: bool,
+) -> Result<Comparison, Problem> {
+    let differences = differences::between(before, after);
+    differences::same_machine(&differences, (before_path, after_path), force)?;
+    let pairs = Pairs::new(before, after);
+    if pairs.both.is_empty() {
+        return Err(nothing_in_common(before, after));
+    }
+    let (mut cells, mut layers) = (Vec::new(), Vec::new());
+    for (b, a) in &pairs.both {
+        let told = change(&side(b), &side(a), threshold, after.seed);
+        layers.extend(told.layers.iter().map(|layer| changed_layer(a, layer)));
+        cells.push(changed(b, a, told));
+    }
+    Ok(Comparison {
+        schema: SCHEMA,
+        iowhy: env!("CARGO_PKG_VERSION").to_owned(),
+        command: command_line(std::env::args_os()),
+        before: source(before_path, before),
+        after: source(after_path, after),
+        threshold_share: threshold,
+        differences,
+        warnings: warnings(before, after, &cells, &layers, threshold),
+        cells,
+        layers,
+        only_before: pairs.only_before,
+        only_after: pairs.only_after,
+    })
+}
+
+fn source(path: &Path, record: &Record) -> Source {
+    Source { file: path.display().to_string(), command: record.command.clone(), iowhy: record.iowhy.clone() }
+}
+
+/// Cells by whom they stand opposite.
+struct Pairs<'a> {
+    both: Vec<(&'a CellRecord, &'a CellRecord)>,
+    only_before: Vec<String>,
+    only_after: Vec<String>,
+}
+
+impl<'a> Pairs<'a> {
+    /// Cells of the same key. Targets are told apart by their place in the list: a scratch file, or a directory that was
+    /// moved to another disk, may have another name.
+    fn new(before: &'a Record, after: &'a Record) -> Pairs<'a> {
+        let place = |record: &Record, cell: &CellRecord| {
+            record.targets.iter().position(|target| target.name == cell.target).unwrap_or(0)
+        };
+        let mut old: HashMap<(usize, &str), &CellRecord> =
+            before.cells.iter().map(|cell| ((place(before, cell), cell.key.as_str()), cell)).collect();
+        let (mut both, mut only_after) = (Vec::new(), Vec::new());
+        for cell in &after.cells {
+            match old.remove(&(place(after, cell), cell.key.as_str())) {
+                Some(before) => both.push((before, cell)),
+                None => only_after.push(cell.key.clone()),
+            }
+        }
+        let left = |cell: &&CellRecord| old.contains_key(&(place(before, cell), cell.key.as_str()));
+        let only_before = before.cells.iter().filter(left).map(|cell| cell.key.clone()).collect();
+        Pairs { both, only_before, only_after }
+    }
+}
+
+fn changed(before: &CellRecord, after: &CellRecord, told: Change) -> ChangedCell {
+    let Change { ratio, verdict, layer, doubt, .. } = told;
+    ChangedCell {
+        key: after.key.clone(),
+        target: after.target.clone(),
+        before: before.time_per_request,
+        after: after.time_per_request,
+        ratio,
+        verdict,
+        layer: layer.map(|(layer, _)| layer),
+        layer_share: layer.map(|(_, share)| share),
+        doubt,
+    }
+}
+
+fn changed_layer(cell: &CellRecord, change: &LayerChange) -> ChangedLayer {
+    ChangedLayer {
+        key: cell.key.clone(),
+        target: cell.target.clone(),
+        layer: change.id,
+        before: change.before,
+        after: change.after,
+        effect: change.effect,
+        verdict: change.verdict,
+        doubt: change.doubt.clone(),
+    }
+}
+
+fn side(cell: &CellRecord) -> Side<'_> {
+    Side {
+        ns_per_request: cell.samples.iter().map(|sample| sample.ns_per_request()).collect(),
+        layers: cell.layers.as_ref(),
+        estimates: &cell.layer_estimates,
+        doubt: doubt(cell),
+    }
+}
+
+/// Why a cell proves nothing, in words; `None` when it does.
+pub(in crate::command) fn doubt(cell: &CellRecord) -> Option<String> {
+    if let Some(failure) = &cell.failure {
+        Some(failure.clone())
+    } else if cell.planned_per_second.is_some() {
+        Some("paced by a plan: its time per request is the plan's".to_owned())
+    } else if cell.verdict == "not-what-it-claims" {
+        Some("it was not what it claims".to_owned())
+    } else {
+        None
+    }
+}
+
+fn nothing_in_common(before: &Record, after: &Record) -> Problem {
+    let first = |record: &Record| record.cells.first().map_or("none".to_owned(), |cell| cell.key.clone());
+    Problem::refused(format!(
+        "the two records have no cell in common: the first begins with {}, the second with {}",
+        first(before),
+        first(after)
+    ))
+    .hint(format!("measure the same again: `{}`", before.command))
+}
+
+fn warnings(
+    before: &Record,
+    after: &Record,
+    cells: &[ChangedCell],
+    layers: &[ChangedLayer],
+    threshold: f64,
+) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if before.iowhy != after.iowhy {
+        warnings.push(
+            Warning::new(
+                "versions",
+                format!("the records were made by iowhy {} and {}", before.iowhy, after.iowhy),
+            )
+            .next("if they disagree where nothing changed, measure both with one version"),
+        );
+    }
+    for (record, which) in [(before, "first"), (after, "second")] {
+        if record.interrupted {
+            warnings.push(
+                Warning::new(
+                    "interrupted",
+                    format!("the {which} record was interrupted after {} rounds", record.rounds),
+                )
+                .next(format!("measure again: `{}`", record.command)),
+            );
+        }
+    }
+    let changed = |verdict: Verdict| matches!(verdict, Verdict::Improved | Verdict::Regressed);
+    let sure = cells.iter().any(|c| changed(c.verdict)) || layers.iter().any(|l| changed(l.verdict));
+    // A layer that is too small to change the whole by so much cannot seem to do so.
+    let compared = cells.len() + layers.iter().filter(|layer| could_matter(layer, cells, threshold)).count();
+    // At 95 % each, one of twenty seems changed where nothing is.
+    if sure && compared >= 20 {
+        warnings.push(
+            Warning::new(
+                "many-comparisons",
+                format!(
+                    "of {compared} cells and layers compared at 95 % each, up to {} may seem changed by chance",
+                    compared.div_ceil(20)
+                ),
+            )
+            .next("a larger `--threshold` leaves out small changes"),
+        );
+    }
+    warnings
+}
+
+/// Whether a layer takes so much of its cell that it could change the whole by the threshold.
+fn could_matter(layer: &ChangedLayer, cells: &[ChangedCell], threshold: f64) -> bool {
+    let cell = cells.iter().find(|cell| cell.key == layer.key && cell.target == layer.target);
+    let whole = cell.and_then(|cell| cell.before).map_or(f64::INFINITY, |time| time.value);
+    let time = |side: &Option<iowhy_core::estimate::Estimate>| side.map_or(0.0, |e| e.value.abs());
+    time(&layer.before).max(time(&layer.after)) >= threshold * whole
+}

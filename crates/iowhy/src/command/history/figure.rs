@@ -1,0 +1,160 @@
+//! The one figure that tells most of a record, with its interval.
+
+use iowhy_core::estimate::{Estimate, Unit};
+use iowhy_core::stats::bootstrap_median;
+use iowhy_core::units;
+use serde_json::{Value, json};
+
+use super::entry::Entry;
+
+/// What a record found out.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Figure {
+    /// What it is a figure of.
+    what: String,
+    value: Told,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Told {
+    /// A measured figure.
+    Estimate(Estimate),
+    /// A time that was taken once: exact, and without an interval.
+    Once(f64),
+    /// A figure that was measured too seldom.
+    CannotTell,
+    /// What is counted, not measured.
+    Words(String),
+}
+
+/// Seed of the interval over runs.
+const SEED: u64 = 1;
+
+impl Figure {
+    pub(super) fn json(&self) -> Value {
+        let (estimate, once_ns) = match &self.value {
+            Told::Estimate(estimate) => (Some(estimate), None),
+            Told::Once(ns) => (None, Some(ns)),
+            Told::CannotTell | Told::Words(_) => (None, None),
+        };
+        json!({ "what": self.what, "estimate": estimate, "once_ns": once_ns, "words": self.words() })
+    }
+
+    /// For people.
+    pub(super) fn words(&self) -> String {
+        let value = match &self.value {
+            Told::Estimate(e) => format!("{}, n = {}", units::estimate(e), e.n),
+            Told::Once(ns) => format!("{}, n = 1", units::time(*ns)),
+            Told::CannotTell => "cannot tell".to_owned(),
+            Told::Words(words) => words.clone(),
+        };
+        if self.what.is_empty() { value } else { format!("{}: {value}", self.what) }
+    }
+}
+
+/// The figure of a row: of several runs of one program their median.
+pub(super) fn of_runs(runs: &[&Entry]) -> String {
+    let once = |entry: &&Entry| match entry.figure.as_ref()?.value {
+        Told::Once(ns) => Some(ns),
+        _ => None,
+    };
+    let times: Vec<f64> = runs.iter().filter_map(once).collect();
+    let last = runs.last().and_then(|entry| entry.figure.as_ref());
+    match (times.len(), last) {
+        (2.., Some(last)) if times.len() == runs.len() => {
+            let value = bootstrap_median(&times, SEED, Unit::Nanoseconds)
+                .map_or_else(|| Told::Words(format!("cannot tell, n = {}", times.len())), Told::Estimate);
+            Figure { what: last.what.clone(), value }.words()
+        }
+        (_, Some(last)) => last.words(),
+        (_, None) => String::new(),
+    }
+}
+
+/// The figure of a record of this kind.
+pub(super) fn of(kind: &str, value: &Value) -> Option<Figure> {
+    let words = |what: &str, words: String| Some(Figure { what: what.to_owned(), value: Told::Words(words) });
+    let counted = |list: &str, one: &str, many: &str| {
+        let n = list_of(value, list).len() as u64;
+        words("", units::counted(n, one, many))
+    };
+    match kind {
+        "measurement" => measured(value),
+        "watched program" => Some(Figure {
+            what: "wall time".to_owned(),
+            value: Told::Once(value.get("wall_s")?.as_f64()? * 1e9),
+        }),
+        "comparison" => words("", verdicts(list_of(value, "cells"))),
+        "comparison of programs" => {
+            let wall = value.get("wall")?;
+            let ratio: Option<Estimate> = estimate(wall, "ratio");
+            let told = Told::Estimate;
+            Some(Figure {
+                what: format!("wall time {}, after / before", text(wall, "verdict").replace('-', " ")),
+                value: ratio.map_or(Told::CannotTell, told),
+            })
+        }
+        "proof" => {
+            let word = |f: &Value| format!("{} {}", text(f, "id"), text(f, "verdict").replace('-', " "));
+            let all: Vec<String> = list_of(value, "findings").iter().map(word).collect();
+            words("", if all.is_empty() { "nothing to prove".to_owned() } else { all.join(", ") })
+        }
+        "small files" => {
+            let phase =
+                list_of(value, "phases").iter().find(|p| estimate(p, "files_per_second").is_some())?;
+            Some(Figure {
+                what: format!("{}, files", text(phase, "phase")),
+                value: estimate(phase, "files_per_second").map_or(Told::CannotTell, Told::Estimate),
+            })
+        }
+        "classic" => {
+            let rows = list_of(value, "rows");
+            let here = rows.iter().filter(|row| estimate(row, "measured").is_some()).count();
+            words("", format!("{}, {here} measured here", units::counted(rows.len() as u64, "row", "rows")))
+        }
+        "simulation" | "stripe advice" => counted("points", "point", "points"),
+        "miss ratios" => counted("curves", "curve", "curves"),
+        "trial of a setting" => words("", verdicts(list_of(value, "requests"))),
+        "doctor" => counted("settings", "setting", "settings"),
+        _ => None,
+    }
+}
+
+/// The first request that the main job shows; of `bench` the first cell.
+fn measured(value: &Value) -> Option<Figure> {
+    let cells = list_of(value, "cells");
+    let request = list_of(value, "requests").first();
+    let (key, label) = match request {
+        Some(request) => (text(request, "key"), text(request, "label")),
+        None => cells.first().map(|cell| (text(cell, "key"), text(cell, "key")))?,
+    };
+    let cell = cells.iter().find(|cell| text(cell, "key") == key)?;
+    Some(Figure {
+        what: label.to_owned(),
+        value: estimate(cell, "time_per_request").map_or(Told::CannotTell, Told::Estimate),
+    })
+}
+
+/// `1 regressed, 3 within noise`.
+fn verdicts(cells: &[Value]) -> String {
+    let count = |verdict: &str| cells.iter().filter(|cell| text(cell, "verdict") == verdict).count();
+    ["regressed", "improved", "within-noise", "cannot-tell"]
+        .into_iter()
+        .map(|verdict| (count(verdict), verdict.replace('-', " ")))
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, words)| format!("{n} {words}"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn list_of<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn estimate(value: &Value, key: &str) -> Option<Estimate> {
+    serde_json::from_value(value.get(key)?.clone()).ok()
+}

@@ -1,0 +1,107 @@
+//! Records that earlier versions made, as they made them: each is still read by everything that read it then.
+//!
+//! `records/N` holds those of schema N, one of each kind; of the largest only some cells are kept. The machine in them is
+//! made up.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::{Ran, binary, finish, iowhy, text};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/records/1")
+}
+
+fn record(name: &str) -> String {
+    text(&folder().join(format!("{name}.json"))).to_owned()
+}
+
+/// Each record: its kind, a word of its report, the first column of its table.
+const RECORDS: [(&str, &str, Option<&str>, Option<&str>); 16] = [
+    ("measured", "measurement", Some("pread"), Some("key")),
+    ("measured-layers", "measurement", Some("pread"), Some("key")),
+    ("path", "measurement", Some("depth"), Some("key")),
+    ("watched", "watched program", Some("sync-per-write"), Some("id")),
+    ("compared", "comparison", Some("within noise"), Some("key")),
+    ("compared-layers", "comparison", Some("regressed"), Some("key")),
+    ("compared-programs", "comparison of programs", Some("Wall time"), Some("operation")),
+    ("proof", "proof", Some("sync-per-write"), Some("id")),
+    ("simulated", "simulation", Some("nvme"), Some("requests")),
+    ("ratios", "miss ratios", Some("sieve"), Some("policy")),
+    ("classic", "classic", Some("minix-1989"), None),
+    ("tree", "small files", Some("files/s"), Some("phase")),
+    ("advice", "stripe advice", Some("interleave"), None),
+    ("doctor", "doctor", None, None),
+    ("lint", "stripe check", None, None),
+    ("trace", "trace", None, None),
+];
+
+#[test]
+fn every_kind_is_reported_exported_and_listed() {
+    let folder = folder();
+    let listed = iowhy(&["history", text(&folder), "--all", "--json", "-"]).done().json();
+    let listed = listed["records"].as_array().unwrap();
+    assert_eq!(listed.len(), RECORDS.len(), "every sample is in the table above: {listed:?}");
+    for (name, kind, shown, column) in RECORDS {
+        let path = record(name);
+        let entry = listed.iter().find(|entry| entry["path"] == path.as_str()).unwrap();
+        assert_eq!((entry["kind"].as_str(), entry["remark"].as_str()), (Some(kind), remark(name)), "{entry}");
+        let report = iowhy(&["report", &path, "--markdown"]);
+        match shown {
+            Some(word) => assert!(report.done().stdout.contains(word), "{name}"),
+            None => assert!(report.code() == 2 && report.stderr.contains("nothing that a report shows")),
+        }
+        if let Some(column) = column {
+            let table = iowhy(&["export", &path]).done().stdout;
+            assert!(table.lines().next().unwrap().split(',').any(|c| c == column), "{name}: {table}");
+            assert!(table.lines().count() > 1, "{name}");
+        }
+    }
+}
+
+/// What `history` says beside a record of the made-up machine; some kinds name no machine.
+fn remark(name: &str) -> Option<&'static str> {
+    match name {
+        "compared" | "compared-layers" | "compared-programs" | "proof" | "simulated" | "ratios"
+        | "advice" | "lint" | "trace" => Some(""),
+        _ => Some("another machine: Example CPU"),
+    }
+}
+
+#[test]
+fn measured_cells_of_before_layers_had_intervals_are_compared_and_say_what_cannot_be_told() {
+    for name in ["measured", "path"] {
+        let told = iowhy(&["compare", &record(name), &record(name), "--json", "-"]).done().json();
+        assert!(told["cells"].as_array().unwrap().iter().all(|c| c["verdict"] == "within-noise"), "{told}");
+        let layers = told["layers"].as_array().unwrap();
+        assert!(!layers.is_empty() && layers.iter().all(|l| l["verdict"] == "cannot-tell"), "{layers:?}");
+        assert!(layers.iter().all(|l| l["doubt"].as_str().unwrap().contains("no intervals of layers")));
+    }
+    // Against one with intervals: the same cells, and still only one side of each layer.
+    let told = iowhy(&["compare", &record("measured"), &record("measured-layers"), "--json", "-"]);
+    let told = told.done().json();
+    assert!(told["layers"].as_array().unwrap().iter().all(|l| l["verdict"] == "cannot-tell"), "{told}");
+    let told = iowhy(&["compare", &record("measured-layers"), &record("measured-layers"), "--json", "-"]);
+    let told = told.done().json();
+    assert!(told["layers"].as_array().unwrap().iter().all(|l| l["verdict"] == "within-noise"), "{told}");
+    for format in ["fio-json", "fio-job"] {
+        iowhy(&["export", &record("measured"), "--format", format]).done();
+    }
+}
+
+#[test]
+fn a_run_of_a_program_is_compared_with_another() {
+    let told = iowhy(&["compare", &record("watched"), &record("watched"), "--json", "-"]).done().json();
+    assert_eq!(told["doubt"], "one run each");
+    assert!(!told["parts"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn other_kinds_are_refused_by_name() {
+    for (name, ..) in
+        RECORDS.iter().filter(|(_, kind, ..)| !["measurement", "watched program"].contains(kind))
+    {
+        let path = record(name);
+        let ran: Ran = finish(binary().args(["compare", &path, &path]));
+        assert!(ran.code() == 2 && ran.stderr.contains(&path) && ran.stderr.contains("hint:"), "{ran:?}");
+    }
+}
