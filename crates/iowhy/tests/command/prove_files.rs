@@ -11,6 +11,8 @@ use crate::bad_input::assert_refused;
 use crate::common::{binary, directory, iowhy_alone, is_root, names, skipped, text};
 
 const FILES: usize = 1000;
+/// The program is watched so often for a run that others do not hide.
+const ATTEMPTS: usize = 5;
 
 /// Reads 1000 files of 300 bytes again and again, long enough to be seen; the record lies beside their folder. `None`: calls
 /// cannot be traced here.
@@ -30,9 +32,18 @@ fn watched(dir: &Path) -> Option<PathBuf> {
         "cd {} && set -- * && exec cat \"$@\" \"$@\" \"$@\" \"$@\" \"$@\" \"$@\" \"$@\" \"$@\"",
         text(&folder)
     );
-    let ran = iowhy_alone(&["--json", text(&record), "--", "sh", "-c", &format!("{script} > /dev/null")]);
-    assert_eq!(ran.code(), 0, "{ran:?}");
-    Some(record)
+    let script = format!("{script} > /dev/null");
+    for _ in 0..ATTEMPTS {
+        let ran = iowhy_alone(&["--json", text(&record), "--", "sh", "-c", &script]);
+        assert_eq!(ran.code(), 0, "{ran:?}");
+        let named = |id: &str| read(&record)["findings"].as_array().unwrap().iter().any(|f| f["id"] == id);
+        if named("many-small-files") {
+            return Some(record);
+        }
+        assert!(named("noisy-neighbour"), "{}", read(&record)["findings"]);
+    }
+    skipped("others use this machine so much that no cause of the program's own is named");
+    None
 }
 
 fn read(path: &Path) -> Value {
