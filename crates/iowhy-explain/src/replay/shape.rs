@@ -17,8 +17,8 @@ const PAGE: u64 = 4096;
 const FEWEST: u64 = 32;
 /// Places that are drawn, and requests that are replayed, at the most.
 const MOST: u64 = 20_000;
-/// Of direct reads so little stays in the page cache.
-const CACHED: f64 = 0.05;
+/// Of direct reads so little stays in the page cache, and so little may be written by tasks that happen to issue for others.
+const LITTLE: f64 = 0.05;
 /// From this share of requests on that begin where the one before ended, the order is sequential.
 const IN_ORDER: f64 = 0.7;
 /// More in flight than this, and the ring itself is the limit.
@@ -32,12 +32,13 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
         |why: &str| format!("requests through io_uring or Linux AIO are not seen one by one, and {why}");
     let profile = facts.profile;
     let Some(block) = &profile.block else { return Err(none("what reached the device was not seen")) };
-    if block.own_reads < FEWEST || block.own_written_bytes > 0 {
+    if block.own_reads < FEWEST || block.own_written_bytes as f64 > LITTLE * block.own_read_bytes as f64 {
         return Err(none("only reads that reached the device have a shape that can be replayed"));
     }
     let (used, identity) = the_file(facts).ok_or_else(|| none("which file they went to is not known"))?;
-    let cached = used.cached_after.unwrap_or(1.0).min(1.0 - used.cached_before.unwrap_or(0.0));
-    if block.own_read_ahead_bytes > 0 || cached > CACHED {
+    let grown = used.cached_after.unwrap_or(1.0) - used.cached_before.unwrap_or(0.0);
+    let kept = grown * identity.size_bytes as f64;
+    if block.own_read_ahead_bytes > 0 || kept > LITTLE * block.own_read_bytes as f64 {
         return Err(none("they went through the page cache"));
     }
     let bytes = (block.own_read_bytes / block.own_reads).div_ceil(PAGE) * PAGE;

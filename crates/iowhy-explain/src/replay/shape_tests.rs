@@ -66,6 +66,17 @@ fn size_depth_and_order_are_those_at_the_device() {
 }
 
 #[test]
+fn what_was_in_the_cache_before_and_a_stray_write_do_not_matter() {
+    let run = ring(50).with(|p| {
+        (p.files[0].cached_before, p.files[0].cached_after) = (Some(0.4), Some(0.4));
+        if let Some(block) = &mut p.block {
+            block.own_written_bytes = 4096;
+        }
+    });
+    assert_eq!(plan(run).map(|found| found.plan.depth), Ok(16));
+}
+
+#[test]
 fn what_has_no_such_shape_says_why() {
     let block = |change: fn(&mut BlockSample)| {
         ring(50).with(|p| {
@@ -76,7 +87,7 @@ fn what_has_no_such_shape_says_why() {
     };
     for (run, word) in [
         (ring(50).with(|p| p.block = None), "not seen"),
-        (block(|b| b.own_written_bytes = 4096), "only reads"),
+        (block(|b| b.own_written_bytes = b.own_read_bytes / 10), "only reads"),
         (block(|b| b.own_reads = 3), "only reads"),
         (block(|b| b.own_read_ahead_bytes = 1), "page cache"),
         (ring(50).with(|p| p.files[0].cached_after = Some(0.5)), "page cache"),
