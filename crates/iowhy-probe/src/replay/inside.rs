@@ -42,7 +42,7 @@ const RUN: &str = "run";
 #[derive(Debug)]
 pub enum Ground {
     /// In this process.
-    Here(Stage),
+    Here(Box<Stage>),
     /// In a process of ours inside other control groups.
     Inside(Inside),
 }
@@ -53,12 +53,14 @@ impl Ground {
     /// # Errors
     /// As [`Stage::set`]; a group is gone or may not be entered; we are inside a group that the plan must be outside of.
     pub fn set(plan: Plan, carrier: Carrier<'_>) -> Result<Ground, Problem> {
-        let Some(placed) = &plan.placed else { return Stage::set(plan).map(Ground::Here) };
+        let Some(placed) = &plan.placed else {
+            return Stage::set(plan).map(|stage| Ground::Here(Box::new(stage)));
+        };
         let table = mounts::read();
         let ours = Groups::here(&table).hierarchies();
         let missing = missing(placed, &ours)?;
         if missing.is_empty() {
-            return Stage::set(plan).map(Ground::Here);
+            return Stage::set(plan).map(|stage| Ground::Here(Box::new(stage)));
         }
         Inside::start(&missing, &plan, carrier).map(Ground::Inside)
     }
