@@ -98,7 +98,7 @@ pub(super) fn redraw<T: Copy>(values: &[T], rng: &mut Rng) -> Vec<T> {
     (0..values.len()).map(|_| values[rng.below(values.len() as u64) as usize]).collect()
 }
 
-/// The estimate with the interval that the resampled values span: all of it below [`MIN_BOOTSTRAP`] rounds, else the
+/// The estimate with the interval that the resampled values span: all of it below `MIN_BOOTSTRAP` rounds, else the
 /// percentiles that leave 2.5 % on each side. `n` is the number of rounds behind `value`. `None` without a finite value
 /// among the resampled.
 pub fn interval(value: f64, mut resampled: Vec<f64>, n: usize, unit: Unit) -> Option<Estimate> {

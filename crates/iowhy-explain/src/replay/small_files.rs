@@ -1,7 +1,7 @@
 //! The run as it was, where its time is in many small files: their shape, for a tree of ours.
 //!
 //! Of files that are open for a moment nobody sees the names. Seen is how many there are, how large, and what is done with
-//! each ([`life`]); where they lie is told by those that were met by chance ([`place`]). Whether each is another file is not
+//! each (`life`); where they lie is told by those that were met by chance (`place`). Whether each is another file is not
 //! seen, and is taken for granted. What may not enter: the carrying out.
 
 mod life;
@@ -40,12 +40,12 @@ const MOST_THREADS: usize = 64;
 /// # Errors
 /// Why there can be none, in words that end a sentence.
 pub fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
+    let parent = place::parent(facts)?;
     let life = Life::of(facts)?;
     let all = life.files_of_run(facts)?;
     if all < FEWEST_FILES {
         return Err("hardly a file was opened".to_owned());
     }
-    let parent = place::parent(facts)?;
     let program_io_ns = program_io_ns(facts, &life);
     if program_io_ns <= 0.0 {
         return Err("no time was seen in calls on files".to_owned());

@@ -196,7 +196,7 @@ mod tests {
         let proof = Proof { findings: vec![finding], together: Some(together), ..Proof::default() };
         let text = anstream::adapter::strip_str(&screen("prog", &proof, 100)).to_string();
         assert!(text.contains("also tried: by the megabyte: 9.0x [8.0, 10], n = 9, proven"), "{text}");
-        assert!(text.contains("all together    -               9.0x [8.0, 10], n = 9   proven"), "{text}");
+        assert!(text.contains("all together    -                9.0x [8.0, 10], n = 9   proven"), "{text}");
         assert!(text.contains("all together: small-requests, sync-per-write"), "{text}");
     }
 

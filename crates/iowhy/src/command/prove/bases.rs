@@ -15,6 +15,8 @@ pub(super) struct Bases {
     calls: Result<Base, String>,
     /// Only where many small files were found.
     files: Option<Result<Base, String>>,
+    /// Whether the calls would be replayed, were there room for what they write.
+    pub(super) without_room: bool,
 }
 
 /// One of them.
@@ -37,10 +39,12 @@ impl Bases {
         let base = |as_was: Result<AsWas, String>| as_was.map(|as_was| Base { as_was, arm: 0 });
         let many = findings.iter().any(|f| f.id == FindingId::ManySmallFiles);
         // What is written must not fill the disk of the user.
-        let within = |as_was| room::within(as_was, carried::room);
+        let calls = replay::as_was(facts).map(|as_was| room::within(as_was, carried::room));
+        let without_room = matches!(calls, Ok(Err(_)));
         Bases {
-            calls: base(replay::as_was(facts).and_then(within)),
+            calls: base(calls.and_then(|within| within)),
             files: many.then(|| base(small_files::as_was(facts))),
+            without_room,
         }
     }
 

@@ -98,7 +98,8 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, sizes: Sizes, seed: u64, q
         Ok(main) => main,
         Err(reason) => {
             let why = |f: &Finding| bases.of_finding(f.id).err().unwrap_or(reason);
-            proof.findings = findings.iter().map(|f| unproved(f, why(f))).collect();
+            let failed = bases.without_room;
+            proof.findings = findings.iter().map(|f| Proved { failed, ..unproved(f, why(f)) }).collect();
             proof.reason = Some(reason.clone());
             return proof;
         }
