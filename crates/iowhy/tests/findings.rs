@@ -3,29 +3,14 @@
 //!
 //! `IOWHY_BIN` names another binary to test. What the machine cannot show is skipped aloud.
 
-use std::path::{Path, PathBuf};
+mod patients;
+
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use iowhy_cases::{Case, Skip, Stage, Variant, catalogue};
 use serde_json::Value;
-
-/// The binary of the patients: cargo offers the binaries of its own package alone.
-fn patients() -> PathBuf {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
-        .args(["build", "--package", "iowhy-cases", "--message-format", "json"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stderr(Stdio::inherit())
-        .output()
-        .expect("cargo runs");
-    assert!(built.status.success(), "the patients do not build");
-    String::from_utf8_lossy(&built.stdout)
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .expect("cargo names the binary")
-}
 
 /// Others on this machine may cost a watched program this part of its time; beyond it, its own causes drown.
 const MUCH_NOISE: f64 = 0.15;
@@ -147,7 +132,7 @@ fn causes_are_named_and_repairs_are_seen() {
         .prefix("findings-")
         .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
         .expect("the build folder is writable");
-    let patients = patients();
+    let patients = patients::build();
     let start = Instant::now();
     let mut complaints = Vec::new();
     for case in catalogue::all().filter(|case| case.quick) {

@@ -16,6 +16,7 @@ pub mod small_files;
 #[cfg(test)]
 mod tests;
 pub mod verdict;
+pub mod what_if;
 
 use iowhy_core::layer::Layer;
 use iowhy_core::replay::Plan;

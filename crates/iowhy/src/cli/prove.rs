@@ -27,6 +27,11 @@ pub struct ProveArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub depth: Option<String>,
 
+    /// Try these changes too, advised or not: direct, deeper, larger, mapped, windows (a mapping for each read), random
+    /// (the hint that the order is random)
+    #[arg(long, value_name = "CHANGE,...")]
+    pub what_if: Option<String>,
+
     /// Seed of the order of the arms and of the intervals
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

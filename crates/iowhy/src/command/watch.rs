@@ -7,7 +7,6 @@ use std::path::Path;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::End;
-use iowhy_explain::replay::repair::Sizes;
 use iowhy_probe::interrupt;
 use iowhy_watch::child;
 use iowhy_watch::session::Subject;
@@ -63,8 +62,7 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     let mut screen = render::watch::screen(&record, report.width());
     if args.prove {
         interrupt::install();
-        let proof =
-            prove::prove(&record.profile, prove::ROUNDS, Sizes::default(), PROOF_SEED, report.quiet());
+        let proof = prove::prove(&record.profile, &prove::Wanted::default(), PROOF_SEED, report.quiet());
         screen.push('\n');
         screen.push_str(&render::prove::screen(&record.subject, &proof, report.width()));
         record.proof = Some(proof);

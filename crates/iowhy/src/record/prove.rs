@@ -42,6 +42,19 @@ pub struct Proof {
     /// All that have a mechanical repair, repaired in one run; absent where there are fewer than two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<Together>,
+    /// Changes that were asked for beside the findings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub what_if: Vec<WhatIf>,
+}
+
+/// A change that was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WhatIf {
+    /// Its word on the command line.
+    pub id: String,
+    /// What became of it; `how` is empty where it could not be made.
+    #[serde(flatten)]
+    pub tried: Other,
 }
 
 /// Several findings repaired in one run.

@@ -7,7 +7,7 @@ use iowhy_core::finding::Gain;
 use iowhy_core::units::{count, time};
 use iowhy_explain::replay::verdict::Word;
 
-use crate::record::prove::{Other, Proof, Proved, Replayed};
+use crate::record::prove::{Other, Proof, Proved, Replayed, WhatIf};
 use crate::render::paragraph::{cut, wrap};
 use crate::render::table::{Align, layout};
 use crate::render::watch::words::factor;
@@ -32,7 +32,7 @@ pub fn screen(subject: &str, proof: &Proof, width: usize) -> String {
     if let Some(reason) = &proof.reason {
         text.push_str(&wrap(&format!("cannot tell: {reason}"), width, "  ", "    "));
     }
-    if proof.findings.is_empty() {
+    if proof.findings.is_empty() && proof.what_if.is_empty() {
         text.push_str("  no finding has an advice to prove\n");
         return text;
     }
@@ -56,6 +56,12 @@ pub fn screen(subject: &str, proof: &Proof, width: usize) -> String {
     if let Some(together) = &proof.together {
         let ids: Vec<&str> = together.ids.iter().map(|id| id.id()).collect();
         text.push_str(&wrap(&format!("all together: {}", ids.join(", ")), width, "", "  "));
+    }
+    for WhatIf { id, tried } in &proof.what_if {
+        let reason = tried.reason.as_deref().filter(|_| tried.measured.is_none());
+        let parts: Vec<&str> =
+            [tried.how.as_str()].into_iter().filter(|how| !how.is_empty()).chain(reason).collect();
+        text.push_str(&wrap(&format!("what if {id}: {}", parts.join("; ")), width, "", "  "));
     }
     text.push_str(&format!("{DIM}gain: old wall time over new, of the whole run{DIM:#}\n"));
     text
@@ -95,7 +101,11 @@ fn table(proof: &Proof) -> String {
         .together
         .iter()
         .map(|t| vec!["all together".to_owned(), "-".to_owned(), gain(&t.measured), word(t.verdict)]);
-    let rows: Vec<Vec<String>> = proof.findings.iter().map(row).chain(together).collect();
+    let what_if = proof.what_if.iter().map(|w| {
+        let (measured, word) = (gain(&w.tried.measured), word(w.tried.verdict));
+        vec![format!("what if {}", w.id), "-".to_owned(), measured, word]
+    });
+    let rows: Vec<Vec<String>> = proof.findings.iter().map(row).chain(together).chain(what_if).collect();
     layout(&["finding", "predicted gain", "measured gain", "verdict"], &[Align::Left; 4], &rows)
 }
 

@@ -14,7 +14,7 @@ use super::svg::WIDE;
 use super::svg::bars::{self, Bar, Piece};
 use super::svg::flame::{self, Node};
 use crate::meaning::Meaning;
-use crate::record::prove::{Proof, ProveRecord};
+use crate::record::prove::{Proof, ProveRecord, WhatIf};
 use crate::record::watch::{LayerShare, WatchRecord};
 use crate::render::watch::words::{bytes, factor, percent_of, share};
 
@@ -127,6 +127,16 @@ pub(super) fn proof(proof: &Proof) -> Section {
             together.verdict.words().to_owned(),
             together.how.clone(),
             together.reason.clone().unwrap_or_default(),
+        ]);
+    }
+    for WhatIf { id, tried } in &proof.what_if {
+        table.row([
+            format!("what if {id}"),
+            "-".to_owned(),
+            gained(&tried.measured),
+            tried.verdict.words().to_owned(),
+            tried.how.clone(),
+            tried.reason.clone().unwrap_or_default(),
         ]);
     }
     let mut parts = Vec::new();

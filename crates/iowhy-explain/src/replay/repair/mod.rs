@@ -20,7 +20,7 @@ mod throttled;
 mod unaligned_write;
 
 use iowhy_core::finding::FindingId;
-use iowhy_core::replay::{Action, Do, Plan, Role};
+use iowhy_core::replay::{Action, Advice, Do, Plan, Role};
 
 /// A request that no device answers much faster for each byte when it is longer.
 const LONG_BYTES: u64 = 1 << 20;
@@ -149,6 +149,28 @@ pub fn first_time(id: FindingId, plan: &Plan) -> Option<Plan> {
         FindingId::CacheThrash => cache_thrash::first_time(plan),
         _ => None,
     }
+}
+
+/// Requests that follow each other, merged: the repair of `small-requests`.
+pub(super) fn coalesced(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
+    coalesce::repaired(plan, sizes)
+}
+
+/// More requests in flight: the repair of `queue-depth-one`.
+pub(super) fn several_in_flight(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
+    queue_depth_one::repaired(plan, sizes)
+}
+
+/// A mapping instead of copies: the repair of `copy-bound`.
+pub(super) fn copied_less(plan: &Plan) -> Result<Repaired, String> {
+    copy_bound::repaired(plan)
+}
+
+/// The hint that the order is random, and nothing else.
+pub(super) fn hinted_random(plan: &Plan) -> Repaired {
+    let mut plan = plan.clone();
+    plan.files.iter_mut().filter(|f| f.role == Role::Own).for_each(|f| f.advice = Advice::Random);
+    Repaired { plan, how: "the hint that the order is random".to_owned(), kept: 0.0 }
 }
 
 /// Each call of a plan's thread by itself.

@@ -16,9 +16,10 @@ use iowhy_core::profile::Profile;
 use iowhy_explain::finding::Facts;
 use iowhy_explain::replay::AsWas;
 use iowhy_explain::replay::repair::{self, Beside, Repaired, Sizes};
+use iowhy_explain::replay::what_if::{self, Change};
 use iowhy_probe::interrupt;
 
-use self::arms::Arm;
+use self::arms::{Arm, Times};
 use self::bases::Bases;
 use self::trial::{Against, Held, without};
 use crate::cli::{OutputArgs, ProveArgs};
@@ -27,7 +28,7 @@ use crate::command::observation::command_line;
 use crate::meaning::Meaning;
 use crate::output::{self, Outputs};
 use crate::record::SCHEMA;
-use crate::record::prove::{Proof, ProveRecord, Proved, Together};
+use crate::record::prove::{Other, Proof, ProveRecord, Proved, Together, WhatIf};
 use crate::render;
 
 use iowhy_explain::replay::verdict::Word;
@@ -37,19 +38,19 @@ pub use carrier::serve;
 /// Findings that are tried: the most valuable.
 const MOST_FINDINGS: usize = 4;
 /// Rounds where nobody says otherwise.
-pub(super) const ROUNDS: usize = 9;
+const ROUNDS: usize = 9;
 /// Runs the command.
 ///
 /// # Errors
 /// Refusals: a bad option; a file that is no record of a watched program, is cut off, of a later version or of another
 /// machine; a record without calls in their order.
 pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
-    let rounds = rounds(&args.rounds)?;
-    let sizes = sizes::asked(args)?;
+    let wanted =
+        Wanted { rounds: rounds(&args.rounds)?, sizes: sizes::asked(args)?, changes: sizes::changes(args)? };
     let outputs = Outputs::open_apart(options, &[&args.record])?;
     let (record, warnings) = load::record(&args.record, args.force)?;
     interrupt::install();
-    let proof = prove(&record.profile, rounds, sizes, args.seed, outputs.quiet());
+    let proof = prove(&record.profile, &wanted, args.seed, outputs.quiet());
     if proof.replay.is_none()
         && let Some(reason) = &proof.reason
         && proof.findings.iter().all(|f| !f.failed && f.measured.is_none())
@@ -81,8 +82,22 @@ fn rounds(text: &str) -> Result<usize, Problem> {
     })
 }
 
+/// What is to be tried, and how often.
+pub(crate) struct Wanted {
+    rounds: usize,
+    sizes: Sizes,
+    changes: Vec<Change>,
+}
+
+impl Default for Wanted {
+    fn default() -> Wanted {
+        Wanted { rounds: ROUNDS, sizes: Sizes::default(), changes: Vec::new() }
+    }
+}
+
 /// Proves the findings of a profile.
-pub(crate) fn prove(profile: &Profile, rounds: usize, sizes: Sizes, seed: u64, quiet: bool) -> Proof {
+pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) -> Proof {
+    let Wanted { rounds, sizes, ref changes } = *wanted;
     let meaning = Meaning::new();
     let explained = meaning.explain(profile, None);
     let facts = Facts { profile, account: &explained.account, model: None };
@@ -113,6 +128,18 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, sizes: Sizes, seed: u64, q
     if let Some((_, repaired)) = &together {
         arms.push(Arm::new("all together", repaired.plan.clone(), main.arm));
     }
+    let together_arm = arms.len() - 1;
+    let changes: Vec<(Change, Result<(Repaired, usize), String>)> = changes
+        .iter()
+        .map(|change| {
+            let changed = what_if::changed(*change, &main.as_was.plan, &sizes);
+            let with_arm = changed.map(|changed| {
+                arms.push(Arm::new(change.id(), changed.plan.clone(), main.arm));
+                (changed, arms.len() - 1)
+            });
+            (*change, with_arm)
+        })
+        .collect();
     let times = arms::measure(arms, &carrier::command, rounds, seed, quiet);
     let likeness = main.likeness(&times, seed);
     let noisy = explained.findings.iter().any(|f| f.id == FindingId::NoisyNeighbour);
@@ -143,24 +170,23 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, sizes: Sizes, seed: u64, q
         };
         proof.findings.push(proved);
     }
-    if let (Some((ids, repaired)), None, Some(arm)) = (together, problem, times.last()) {
-        let spares = !ids.iter().all(|id| *id == FindingId::QueueDepthOne);
-        let against = Against {
-            facts: &facts,
-            as_was: &main.as_was,
-            was_ns: &times[main.arm].io_ns,
-            faithful: likeness.faithful,
-            seed,
-        };
-        let t = against.tried(spares, &repaired, arm);
-        proof.together = Some(Together {
-            ids,
-            how: repaired.how,
-            measured: t.measured,
-            verdict: t.verdict,
-            reason: t.reason,
-            io_ns: t.io_ns,
+    if problem.is_none() {
+        let was_ns = &times[main.arm].io_ns;
+        let faithful = likeness.faithful;
+        let against = Against { facts: &facts, as_was: &main.as_was, was_ns, faithful, seed };
+        proof.together = together.map(|(ids, repaired)| {
+            let spares = !ids.iter().all(|id| *id == FindingId::QueueDepthOne);
+            let t = against.tried(spares, &repaired, &times[together_arm]);
+            Together {
+                ids,
+                how: repaired.how,
+                measured: t.measured,
+                verdict: t.verdict,
+                reason: t.reason,
+                io_ns: t.io_ns,
+            }
         });
+        proof.what_if = changes.into_iter().map(|c| what_became(&against, c, &times)).collect();
     }
     for finding in findings.iter().skip(MOST_FINDINGS) {
         proof.findings.push(unproved(finding, "only the most valuable findings are tried"));
@@ -171,6 +197,27 @@ pub(crate) fn prove(profile: &Profile, rounds: usize, sizes: Sizes, seed: u64, q
         proof.replay = Some(main.replayed(&times[main.arm], likeness));
     }
     proof
+}
+
+/// What became of a change that was asked for.
+fn what_became(
+    against: &Against<'_>,
+    (change, changed): (Change, Result<(Repaired, usize), String>),
+    times: &[Times],
+) -> WhatIf {
+    let tried = match changed {
+        Ok((changed, arm)) => {
+            let t = against.tried(change.spares_calls(), &changed, &times[arm]);
+            Other { how: changed.how, measured: t.measured, verdict: t.verdict, reason: t.reason }
+        }
+        Err(why) => Other {
+            how: String::new(),
+            measured: None,
+            verdict: Word::CannotTell,
+            reason: Some(format!("it cannot be made: {why}")),
+        },
+    };
+    WhatIf { id: change.id().to_owned(), tried }
 }
 
 /// The plan of what a finding is held against with its cause repaired, the repair that is advised first.

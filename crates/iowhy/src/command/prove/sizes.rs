@@ -1,7 +1,8 @@
-//! How large a repair is made: what the user has in mind, where it is not the usual.
+//! How large a repair is made, and which changes are tried beside: what the user has in mind, where it is not the usual.
 
 use iowhy_core::problem::Problem;
 use iowhy_explain::replay::repair::Sizes;
+use iowhy_explain::replay::what_if::Change;
 
 use crate::cli::ProveArgs;
 use crate::plan::sweep::size;
@@ -39,6 +40,22 @@ pub(super) fn asked(args: &ProveArgs) -> Result<Sizes, Problem> {
     Ok(sizes)
 }
 
+/// The changes that `--what-if` names, each once.
+pub(super) fn changes(args: &ProveArgs) -> Result<Vec<Change>, Problem> {
+    let mut changes = Vec::new();
+    for word in args.what_if.iter().flat_map(|text| text.split(',')) {
+        let Some(change) = Change::ALL.into_iter().find(|c| c.id() == word.trim()) else {
+            let all: Vec<&str> = Change::ALL.iter().map(|c| c.id()).collect();
+            return Err(Problem::refused(format!("`--what-if {word}` is no change that can be tried"))
+                .hint(format!("these can: {}", all.join(", "))));
+        };
+        if !changes.contains(&change) {
+            changes.push(change);
+        }
+    }
+    Ok(changes)
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -53,6 +70,7 @@ mod tests {
             batch: owned(batch),
             request: owned(request),
             depth: owned(depth),
+            what_if: None,
             seed: 1,
             force: false,
         }
@@ -64,6 +82,18 @@ mod tests {
         let sizes = asked(&args(Some("300"), Some("1m"), Some("8"))).unwrap();
         assert_eq!((sizes.batch, sizes.request_bytes, sizes.depth), (300, 1 << 20, Some(8)));
         assert_eq!(asked(&args(Some("all"), None, None)).unwrap().batch, Sizes::ALL);
+    }
+
+    #[test]
+    fn changes_are_named_once_each_and_others_refused() {
+        let of =
+            |text: &str| changes(&ProveArgs { what_if: Some(text.to_owned()), ..args(None, None, None) });
+        assert_eq!(of("direct, windows,direct"), Ok(vec![Change::Direct, Change::Windows]));
+        assert_eq!(changes(&args(None, None, None)), Ok(vec![]));
+        for bad in ["", "fast", "direct,"] {
+            let problem = of(bad).unwrap_err();
+            assert!(problem.hint.is_some_and(|hint| hint.contains("larger")), "{bad}");
+        }
     }
 
     #[test]

@@ -1,0 +1,167 @@
+//! Changes that people are tempted to make, whether a finding advises them or not: tried on request, so that a replay says
+//! what they would do to this run.
+//!
+//! A change keeps the bytes that the program gets, and their order where it can. What may not enter: whether it helps.
+
+use iowhy_core::replay::{Action, Do, Plan, Role};
+
+use super::repair::{Repaired, Sizes, coalesced, copied_less, hinted_random, several_in_flight};
+
+/// Places and sizes of direct requests are multiples of this on nearly every device.
+const ALIGNMENT: u64 = 4096;
+
+/// A change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// O_DIRECT for what is read through the page cache.
+    Direct,
+    /// More requests in flight.
+    Deeper,
+    /// Requests that follow each other merged.
+    Larger,
+    /// One mapping that stays instead of reads.
+    Mapped,
+    /// A mapping for each read.
+    Windows,
+    /// The hint that the order is random.
+    Random,
+}
+
+impl Change {
+    /// All of them.
+    pub const ALL: [Change; 6] =
+        [Change::Direct, Change::Deeper, Change::Larger, Change::Mapped, Change::Windows, Change::Random];
+
+    /// Its word on the command line.
+    pub fn id(self) -> &'static str {
+        match self {
+            Change::Direct => "direct",
+            Change::Deeper => "deeper",
+            Change::Larger => "larger",
+            Change::Mapped => "mapped",
+            Change::Windows => "windows",
+            Change::Random => "random",
+        }
+    }
+
+    /// Whether it makes fewer calls, and spares the program's own time around them.
+    pub fn spares_calls(self) -> bool {
+        self == Change::Larger
+    }
+}
+
+/// The plan with a change made.
+///
+/// # Errors
+/// Why it cannot be made, in words that end a sentence.
+pub fn changed(change: Change, plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
+    if plan.tree.is_some() {
+        return Err("a tree of ours stands for the files of the program".to_owned());
+    }
+    match change {
+        Change::Direct => direct(plan),
+        Change::Deeper => several_in_flight(plan, sizes),
+        Change::Larger => coalesced(plan, sizes),
+        Change::Mapped => copied_less(plan),
+        Change::Windows => windows(plan),
+        Change::Random => Ok(hinted_random(plan)),
+    }
+}
+
+fn reads(action: &Action) -> bool {
+    matches!(action.what, Do::Read { .. })
+}
+
+fn own(plan: &Plan, action: &Action) -> bool {
+    plan.files.get(action.file as usize).is_some_and(|f| f.role == Role::Own)
+}
+
+fn direct(plan: &Plan) -> Result<Repaired, String> {
+    let cached =
+        |a: &Action| reads(a) && own(plan, a) && plan.files.get(a.file as usize).is_some_and(|f| !f.direct);
+    if !plan.any(cached) {
+        return Err("no read through the page cache was seen".to_owned());
+    }
+    let aligned = |n: u64| n.is_multiple_of(ALIGNMENT);
+    let whole = |a: &Action| aligned(a.place) && aligned(a.bytes) && aligned(a.stride.unsigned_abs());
+    if !plan.actions().filter(|a| cached(a)).all(whole) {
+        return Err(format!(
+            "direct reads begin and end at multiples of {ALIGNMENT} bytes, and these do not"
+        ));
+    }
+    let mut changed = plan.clone();
+    for file in changed.files.iter_mut().filter(|f| f.role == Role::Own) {
+        file.direct = true;
+        file.shift_bytes = file.shift_bytes.next_multiple_of(ALIGNMENT);
+    }
+    Ok(Repaired { plan: changed, how: "the same reads with O_DIRECT".to_owned(), kept: 0.0 })
+}
+
+fn windows(plan: &Plan) -> Result<Repaired, String> {
+    let mut changed = plan.clone();
+    let mut found = false;
+    for action in changed.threads.iter_mut().flatten() {
+        if reads(action) && own(plan, action) && !plan.files[action.file as usize].direct {
+            action.what = Do::Window { populate: false };
+            found = true;
+        }
+    }
+    if !found {
+        return Err("no read through the page cache was seen".to_owned());
+    }
+    Ok(Repaired { plan: changed, how: "a mapping for each read, given back after it".to_owned(), kept: 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::replay::{Advice, PlanFile, State};
+
+    use super::*;
+
+    fn plan(what: Do, bytes: u64) -> Plan {
+        let file = PlanFile {
+            path: "/data".to_owned(),
+            role: Role::Own,
+            identity: None,
+            size_bytes: 1 << 30,
+            direct: false,
+            durable: false,
+            state: State::Warm,
+            advice: Advice::Normal,
+            shift_bytes: 100 * bytes,
+        };
+        let action = Action { count: 100, stride: bytes as i64, ..Action::one(what, 0, 0, bytes, 1.0) };
+        Plan { files: vec![file], threads: vec![vec![action]], passes: 1, depth: 1, ..Plan::default() }
+    }
+
+    const READ: Do = Do::Read { fresh: false };
+
+    fn of(change: Change, plan: &Plan) -> Result<Plan, String> {
+        changed(change, plan, &Sizes::default()).map(|r| r.plan)
+    }
+
+    #[test]
+    fn each_change_moves_the_same_bytes_another_way() {
+        let was = plan(READ, 4096);
+        assert!(of(Change::Direct, &was).unwrap().files[0].direct);
+        assert_eq!(of(Change::Windows, &was).unwrap().threads[0][0].what, Do::Window { populate: false });
+        assert_eq!(of(Change::Mapped, &was).unwrap().threads[0][0].what, Do::Look);
+        assert_eq!(of(Change::Deeper, &was).unwrap().threads.len(), 16);
+        assert_eq!(of(Change::Larger, &was).unwrap().calls(), 7);
+        assert_eq!(of(Change::Random, &was).unwrap().files[0].advice, Advice::Random);
+        for change in Change::ALL {
+            let moved = |p: &Plan| p.bytes(|_| true);
+            assert_eq!(moved(&of(change, &was).unwrap()), moved(&was), "{}", change.id());
+        }
+    }
+
+    #[test]
+    fn a_change_that_cannot_be_made_says_why() {
+        let small = plan(READ, 100);
+        assert!(of(Change::Direct, &small).unwrap_err().contains("multiples of 4096"));
+        let writes = plan(Do::Write, 4096);
+        for change in [Change::Direct, Change::Windows, Change::Mapped, Change::Deeper] {
+            assert!(of(change, &writes).is_err(), "{}", change.id());
+        }
+    }
+}
