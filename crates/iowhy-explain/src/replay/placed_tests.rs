@@ -135,8 +135,8 @@ fn stretches_in_order_are_joined_under_a_limit_of_a_disk_and_others_stay() {
     assert_eq!(joined[..2], [128 * MIB, 128 * MIB + step]);
     assert!(joined.windows(2).all(|pair| pair[1] == pair[0] + step), "{joined:?}");
     assert_eq!(shift, joined.len() as u64 * step);
-    assert_eq!(places(Vec::new(), 65_536).0, [128 * MIB, 8 * MIB]);
-    assert_eq!(places(disk(), 131_072).0, [128 * MIB, 8 * MIB], "gaps of the program's own are kept");
+    assert_eq!(places(Vec::new(), 65_536).0[..2], [128 * MIB, 8 * MIB]);
+    assert_eq!(places(disk(), 131_072).0[..2], [128 * MIB, 8 * MIB], "gaps of the program's own are kept");
 }
 
 #[test]

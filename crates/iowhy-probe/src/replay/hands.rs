@@ -52,6 +52,8 @@ struct Kept {
 pub(super) struct Hands<'a> {
     plan: &'a Plan,
     actions: &'a [Action],
+    /// Passes of earlier runs, for places in the user's files.
+    first_pass: u64,
     files: &'a [Opened],
     /// Before the buffer, so that it is dropped first: it may still write there.
     ring: Option<Ring>,
@@ -71,6 +73,7 @@ impl<'a> Hands<'a> {
     pub(super) fn new(
         plan: &'a Plan,
         thread: usize,
+        first_pass: u64,
         files: &'a [Opened],
         ready: Option<&'a Ready>,
     ) -> Result<Self, Problem> {
@@ -89,6 +92,7 @@ impl<'a> Hands<'a> {
         Ok(Hands {
             plan,
             actions,
+            first_pass,
             files,
             buffer,
             kept: Vec::new(),
@@ -185,7 +189,8 @@ impl<'a> Hands<'a> {
         let (Some(opened), Some(file)) = (files.get(at), plan.files.get(at)) else {
             return Err(Problem::failed("a plan names a file that it does not have"));
         };
-        let mut place = action.at(i).wrapping_add(pass.wrapping_mul(file.shift_bytes));
+        let onwards = if file.role == Role::Own { self.first_pass + pass } else { pass };
+        let mut place = action.at(i).wrapping_add(onwards.wrapping_mul(file.shift_bytes));
         if file.role != Role::ScratchEmpty && place.saturating_add(action.bytes) > file.size_bytes {
             // Whole blocks, so that direct requests stay aligned.
             let whole = (file.size_bytes / 4096 * 4096).max(1);

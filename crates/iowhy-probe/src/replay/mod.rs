@@ -21,6 +21,7 @@ mod tests;
 mod tree_tests;
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::{Plan, Role};
@@ -62,6 +63,9 @@ pub struct Stage {
     plan: Plan,
     files: Vec<Opened>,
     small: Option<SmallFiles>,
+    /// Passes of the runs before: the next run goes on behind them in the user's files, as the program did. The same places
+    /// again would be in the caches of the CPU, and of a host.
+    passed: AtomicU64,
 }
 
 impl Stage {
@@ -72,7 +76,7 @@ impl Stage {
     pub fn set(plan: Plan) -> Result<Stage, Problem> {
         let files = plan.files.iter().map(files::open).collect::<Result<_, _>>()?;
         let small = plan.tree.as_ref().map(SmallFiles::set).transpose()?;
-        Ok(Stage { plan, files, small })
+        Ok(Stage { plan, files, small, passed: AtomicU64::new(0) })
     }
 
     /// The plan.
@@ -107,9 +111,14 @@ impl Stage {
 
     fn carry_out(&self, ready: Option<Ready>) -> Result<Round, Problem> {
         let threads = self.plan.threads.len();
+        // Inside a control group a run begins where the plan does: what it finds there was cached for that.
+        let first = match self.plan.placed {
+            Some(_) => 0,
+            None => self.passed.fetch_add(u64::from(self.plan.passes.max(1)), Ordering::Relaxed),
+        };
         let barrier = Barrier::new(threads.max(1));
         let work = |thread: usize| {
-            let hands = Hands::new(&self.plan, thread, &self.files, ready.as_ref());
+            let hands = Hands::new(&self.plan, thread, first, &self.files, ready.as_ref());
             // Also one that cannot work lets the others begin.
             barrier.wait();
             hands?.work()

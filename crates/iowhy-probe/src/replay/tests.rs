@@ -251,3 +251,24 @@ fn a_replay_leaves_the_access_time_as_it_is() {
     stage.run().unwrap();
     assert_eq!(times(&file), read);
 }
+
+/// The next run reads what comes next, as the program did: nothing of it is in any cache.
+#[test]
+fn runs_go_on_where_the_run_before_ended() {
+    let file = data(4 * MIB);
+    let fd = std::os::fd::AsFd::as_fd(file.as_file());
+    residency::evict(fd, 0, 4 * MIB).unwrap();
+    if residency::look(fd, 0, 4 * MIB).is_ok_and(|seen| seen.resident > 0) {
+        eprintln!("skipped: nothing can be evicted in the temporary directory");
+        return;
+    }
+    let mut planned = own(&file, State::Cold);
+    (planned.advice, planned.shift_bytes) = (Advice::Random, MIB);
+    let stage = Stage::set(plan(vec![planned], vec![vec![reads(0, 4096, 4, 4096)]])).unwrap();
+    for run in [0, 1, 2, 3, 0] {
+        stage.run().unwrap();
+        let of = |mib: u64| residency::look(fd, mib * MIB, MIB).unwrap().resident;
+        let there: Vec<u64> = (0..4).map(of).collect();
+        assert_eq!(there, (0..4).map(|mib| if mib == run { 4 } else { 0 }).collect::<Vec<u64>>());
+    }
+}

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 /// The binary of the patients: cargo offers the binaries of its own package alone.
-pub fn build() -> PathBuf {
+pub(crate) fn build() -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
         .args(["build", "--package", "iowhy-cases", "--message-format", "json"])
