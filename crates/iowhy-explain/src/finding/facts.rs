@@ -4,7 +4,7 @@
 //! What was not seen is `None`. What may not enter: causes, thresholds, words.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{Access, CallCount, DeviceUse, FileUse, SampledShare, StepKind, Tier};
+use iowhy_core::profile::{Access, CallCount, DeviceUse, FileUse, SampledShare, Step, StepKind, Tier};
 
 use super::range::Range;
 use super::{Facts, say};
@@ -383,10 +383,12 @@ impl Facts<'_> {
     /// Whether reads of a file go from its end to its front, by the stretches in which the order of calls was seen.
     pub(super) fn backward_reads(&self) -> Option<Range> {
         let steps = self.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
+        // Two reads at random are a run of two, and every other one goes back.
+        let back = |s: &Step| s.count > 2 && s.stride < 0 && s.stride.unsigned_abs() <= 2 * s.bytes;
         let (mut hits, mut n) = (0, 0);
         for step in steps.filter(|s| s.kind == StepKind::Read && s.place.is_some()) {
             n += u64::from(step.count);
-            hits += if step.stride < 0 { u64::from(step.count) } else { 0 };
+            hits += if back(step) { u64::from(step.count) } else { 0 };
         }
         share_of(SampledShare { hits, n })
     }

@@ -122,6 +122,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 mod tests {
     use iowhy_core::finding::FindingId;
     use iowhy_core::layer::Layer;
+    use iowhy_core::profile::{Step, StepKind, Stretch};
 
     use super::*;
     use crate::finding::synthetic::{Run, access, slow_and_repaired};
@@ -149,6 +150,41 @@ mod tests {
         // By hand: 1/32 of the requests, each 1.3 times as long, 1000 of 1000 in order.
         let saved = 8.0 * (1.0 - 1.3 / 32.0);
         assert!((found.gain.unwrap().predicted - 10.0 / (10.0 - saved)).abs() < 0.01, "{:?}", found.gain);
+    }
+
+    /// Reads in the order in which a burst saw them: places and how many follow each by the same stride.
+    fn in_this_order(run: Run, runs: &[(u64, i64, u32)]) -> Run {
+        let steps = runs.iter().map(|&(place, stride, count)| Step {
+            kind: StepKind::Read,
+            file: Some(0),
+            place: Some(place),
+            bytes: 4096,
+            count,
+            stride,
+            ..Step::default()
+        });
+        let stretch = Stretch { length_ns: 1_000_000, steps: steps.collect() };
+        run.with(|p| {
+            p.pattern.stretches = vec![stretch];
+            p.files[0].reads = access(1000, 4_096_000, 0);
+            if let Some(block) = &mut p.block {
+                block.own_reads_adjacent = 0;
+            }
+        })
+    }
+
+    #[test]
+    fn reads_from_the_end_to_the_front_are_named_and_random_ones_are_not() {
+        let back = in_this_order(pass(4096, 0.8, 0, 131_072), &[(1 << 27, -4096, 1000)]);
+        let found = back.findings();
+        let found = found.iter().find(|f| f.id == FindingId::NoReadahead).expect("it is named");
+        assert!(found.sentence.starts_with("Backward reads") && found.advice.contains("front to end"));
+        // Pairs of reads at random places: each second pair goes back.
+        let pairs: Vec<_> = (0..500u64)
+            .map(|i| (i * 7919 * 4096 % (1 << 27), if i % 2 == 0 { -9_000_000 } else { 5_000_000 }, 2))
+            .collect();
+        let random = in_this_order(pass(4096, 0.8, 0, 131_072), &pairs);
+        assert!(!random.ids().contains(&FindingId::NoReadahead), "{:?}", random.ids());
     }
 
     #[test]

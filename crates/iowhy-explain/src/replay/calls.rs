@@ -384,10 +384,11 @@ impl<'a> Builder<'a> {
         // Parts of blocks that were there before are read before they are written.
         let fetched_alone =
             !reads && cached < WARM && fetched > MOSTLY * io.written_bytes.unwrap_or(0) as f64;
-        let gapless = (requests * mean) as f64 >= MOSTLY * high.saturating_sub(low) as f64;
+        // Stretches show a part of what was written: whether it was all of the file, the sums tell.
+        let all_of_it = io.written_bytes.unwrap_or(0) as f64 >= MOSTLY * file.size_bytes as f64;
         let appended = match order {
             Order::Sequential => !reads,
-            Order::Forward => !reads && gapless && !fetched_alone,
+            Order::Forward => !reads && all_of_it && !fetched_alone,
             _ => false,
         };
         let role = match written {

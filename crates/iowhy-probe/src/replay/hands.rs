@@ -189,7 +189,12 @@ impl<'a> Hands<'a> {
         let (Some(opened), Some(file)) = (files.get(at), plan.files.get(at)) else {
             return Err(Problem::failed("a plan names a file that it does not have"));
         };
-        let onwards = if file.role == Role::Own { self.first_pass + pass } else { pass };
+        let onwards = match file.role {
+            // What is said of a whole file has no place.
+            _ if action.bytes == 0 => 0,
+            Role::Own => self.first_pass + pass,
+            _ => pass,
+        };
         let mut place = action.at(i).wrapping_add(onwards.wrapping_mul(file.shift_bytes));
         if file.role != Role::ScratchEmpty && place.saturating_add(action.bytes) > file.size_bytes {
             // Whole blocks, so that direct requests stay aligned.

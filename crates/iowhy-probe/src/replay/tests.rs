@@ -272,3 +272,24 @@ fn runs_go_on_where_the_run_before_ended() {
         assert_eq!(there, (0..4).map(|mib| if mib == run { 4 } else { 0 }).collect::<Vec<u64>>());
     }
 }
+
+/// What is said of a whole file is said of all of it, however far the passes have moved on.
+#[test]
+fn a_whole_file_is_forgotten_whole() {
+    let file = data(4 * MIB);
+    let fd = std::os::fd::AsFd::as_fd(file.as_file());
+    residency::evict(fd, 0, 4 * MIB).unwrap();
+    if residency::look(fd, 0, 4 * MIB).is_ok_and(|seen| seen.resident > 0) {
+        eprintln!("skipped: nothing can be evicted in the temporary directory");
+        return;
+    }
+    let mut planned = own(&file, State::Warm);
+    planned.shift_bytes = MIB;
+    let forget = Action::one(Do::Forget, 0, 0, 0, 0.0);
+    let mut p = plan(vec![planned], vec![vec![reads(0, 4096, 4, 4096), forget]]);
+    p.passes = 3;
+    Stage::set(p).unwrap().run().unwrap();
+    // Pages that a CPU still holds in its lists stay; most of three quarters would, were a part forgotten only.
+    let seen = residency::look(fd, 0, 4 * MIB).unwrap();
+    assert!(seen.resident * 10 < seen.pages, "{seen:?}");
+}

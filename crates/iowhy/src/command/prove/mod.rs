@@ -129,7 +129,7 @@ pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) 
         arms.push(Arm::new("all together", repaired.plan.clone(), main.arm));
     }
     let together_arm = arms.len() - 1;
-    let changes: Vec<(Change, Result<(Repaired, usize), String>)> = changes
+    let changes: Vec<(Change, Changed)> = changes
         .iter()
         .map(|change| {
             let changed = what_if::changed(*change, &main.as_was.plan, &sizes);
@@ -199,12 +199,11 @@ pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) 
     proof
 }
 
+/// A change that was made, with its arm, or why it cannot be made.
+type Changed = Result<(Repaired, usize), String>;
+
 /// What became of a change that was asked for.
-fn what_became(
-    against: &Against<'_>,
-    (change, changed): (Change, Result<(Repaired, usize), String>),
-    times: &[Times],
-) -> WhatIf {
+fn what_became(against: &Against<'_>, (change, changed): (Change, Changed), times: &[Times]) -> WhatIf {
     let tried = match changed {
         Ok((changed, arm)) => {
             let t = against.tried(change.spares_calls(), &changed, &times[arm]);
