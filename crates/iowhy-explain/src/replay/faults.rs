@@ -123,6 +123,10 @@ fn memory(facts: &Facts<'_>) -> Option<AsWas> {
     }
     let maps = facts.scaled_calls(&["mmap"])?.likely;
     let program_io_ns = wall_ns(facts, &[Operation::Fault, Operation::Map]);
+    // A buffer for each file is beside the matter.
+    if program_io_ns < MOSTLY * (facts.account.wall_ns - facts.account.idle_wall_ns) {
+        return None;
+    }
     let scale = (maps / seen).max(1.0);
     let mut plan = Plan { threads: threads.into_values().collect(), passes: 1, depth: 1, ..Plan::default() };
     plan.passes = passes(program_io_ns / scale, scale);

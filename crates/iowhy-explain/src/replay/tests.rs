@@ -380,7 +380,11 @@ fn reads_between_writes_are_announced_and_none_is_made_earlier() {
 fn memory_that_comes_and_goes_is_replayed_and_kept_once() {
     let take = Step { kind: StepKind::Take, bytes: 1 << 23, argument: 0x8022, ..Step::default() };
     let steps: Vec<Step> = (0..40).map(|i| Step { thread: i % 4, count: 1, ..take.clone() }).collect();
-    let run = Run::new(1.0).busy(Operation::Map, Layer::Memory, 0.9).calls(&[("mmap", 400)]).with(|p| {
+    let of = |part: f64| {
+        let run = Run::new(1.0).busy(Operation::Map, Layer::Memory, part);
+        run.busy(Operation::User, Layer::Program, 1.0 - part).calls(&[("mmap", 400)])
+    };
+    let run = of(0.9).with(|p| {
         p.pattern = CallPattern { files: vec![], stretches: vec![Stretch { length_ns: 100_000_000, steps }] };
     });
     let found = run.facts(as_was).unwrap();
