@@ -20,8 +20,8 @@ const TRAPS: &[(Case, &[&str])] = &[
     (
         Case {
             name: "data-read-twice",
-            what: "reads a cached file forty times; tempting: O_DIRECT, which fetches it forty times",
-            slow: &["{patient}", "read", "{dir}/data-16m", "65536", "40", "normal"],
+            what: "reads a cached file 300 times; tempting: O_DIRECT, which fetches it 300 times",
+            slow: &["{patient}", "read", "{dir}/data-16m", "65536", "300", "normal"],
             ..TRAP
         },
         &["--what-if", "direct"],
@@ -30,7 +30,7 @@ const TRAPS: &[(Case, &[&str])] = &[
         Case {
             name: "beyond-the-cache-of-the-cpu",
             what: "reads a cached file by 64 KiB; tempting: 16 MiB, which leave the CPU's cache before they are used",
-            slow: &["{patient}", "read", "{dir}/data-16m", "65536", "40", "normal"],
+            slow: &["{patient}", "read", "{dir}/data-16m", "65536", "300", "normal"],
             ..TRAP
         },
         &["--what-if", "larger", "--request", "16m"],

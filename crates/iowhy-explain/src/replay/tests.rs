@@ -112,6 +112,20 @@ fn more_in_flight_reads_the_same_from_a_ring_or_from_threads() {
 }
 
 #[test]
+fn what_goes_nowhere_does_not_forbid_several_reads_in_flight() {
+    // dd to /dev/null.
+    let pairs = (0..100).flat_map(|i| {
+        [action(READ, i * 4096, 4096, 1, 0), Action { file: 1, ..action(Do::Write, i * 4096, 4096, 1, 0) }]
+    });
+    let mut was = Plan { files: vec![file(Role::Own), file(Role::Sink)], ..plan(Role::Own, pairs.collect()) };
+    assert_eq!(moved(&repair(FindingId::QueueDepthOne, &was), READ), moved(&was, READ));
+    was.files[0].direct = true;
+    assert_eq!(repair(FindingId::QueueDepthOne, &was).depth, 32);
+    was.files[1].role = Role::ScratchEmpty;
+    assert!(repaired(FindingId::QueueDepthOne, &was, &Beside::default()).is_err(), "their order matters");
+}
+
+#[test]
 fn against_no_read_ahead_the_hint_goes_and_the_order_is_turned() {
     let mut was = plan(Role::Own, vec![action(READ, 0, 4096, 100, 4096)]);
     assert!(repaired(FindingId::NoReadahead, &was, &Beside::default()).is_err(), "nothing hinders it");

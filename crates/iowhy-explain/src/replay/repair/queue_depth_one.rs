@@ -22,7 +22,8 @@ pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
         return Err("only reads are replayed with several requests in flight".to_owned());
     }
     // Other threads would change the order of reads and writes.
-    if plan.any(|a| a.what == Do::Write || syncs(a.what)) {
+    let kept = |a: &Action| plan.files.get(a.file as usize).is_some_and(|f| f.role != Role::Sink);
+    if plan.any(|a| (a.what == Do::Write && kept(a)) || syncs(a.what)) {
         return announced(plan, sizes).ok_or_else(|| {
             "reads between writes can only be announced where they go through the \
                                                       page cache, and none does"
