@@ -14,6 +14,8 @@ use iowhy_core::stats::{
     self, Verdict, bootstrap_median, chance_of_counts, effect_of_part, ratio_of_medians, verdict_of_ratio,
 };
 
+use serde::Serialize;
+
 use crate::account::Account;
 use crate::classify::Operation;
 
@@ -56,8 +58,8 @@ impl Run {
     }
 }
 
-/// A time before and after.
-#[derive(Clone, Debug, PartialEq)]
+/// A time before and after, as records hold it too.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Changed {
     /// Median over the runs before.
     pub before_ns: f64,

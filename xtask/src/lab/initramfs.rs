@@ -11,7 +11,7 @@ use super::cpio::Archive;
 use super::modules::Modules;
 use super::{lean_elf, packages, tool};
 
-const FOLDERS: [&str; 9] = ["dev", "proc", "sys", "tmp", "mnt", "bin", "m", "images", "root"];
+const FOLDERS: [&str; 8] = ["dev", "proc", "sys", "tmp", "mnt", "bin", "m", "images"];
 const MAKING_LIMIT: Duration = Duration::from_secs(30);
 /// Grain at which an image's empty parts are found.
 const GRAIN: usize = 4096;

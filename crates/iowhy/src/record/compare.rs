@@ -6,6 +6,7 @@ use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
 use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
+use iowhy_explain::runs::Changed;
 use serde::Serialize;
 
 /// One comparison.
@@ -131,7 +132,7 @@ pub struct ProgramComparison {
     /// What a reader must know.
     pub warnings: Vec<Warning>,
     /// What became of the wall time.
-    pub wall: ChangedTime,
+    pub wall: Changed,
     /// The same of its parts, greatest change first; with the idle time they sum to it.
     pub parts: Vec<ChangedPart>,
     /// Why no part has a verdict, where the wall time may have one.
@@ -157,27 +158,6 @@ pub struct RunsOf {
     pub iowhy: String,
 }
 
-/// A time over runs.
-#[derive(Clone, Debug, Serialize)]
-pub struct ChangedTime {
-    /// Median before.
-    pub before_ns: f64,
-    /// The same with its interval; `null` below three runs.
-    pub before: Option<Estimate>,
-    /// Median after.
-    pub after_ns: f64,
-    /// The same with its interval.
-    pub after: Option<Estimate>,
-    /// After over before; `null` below three runs on a side, and where it was nothing before.
-    pub ratio: Option<Estimate>,
-    /// What the wall time would have become of itself had only this changed; of the wall time its ratio.
-    pub effect: Option<Estimate>,
-    /// The same of the medians alone.
-    pub effect_value: f64,
-    /// One of the four words, by the effect.
-    pub verdict: Verdict,
-}
-
 /// A part of the wall time.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChangedPart {
@@ -187,7 +167,7 @@ pub struct ChangedPart {
     pub layer: Option<Layer>,
     /// Its time.
     #[serde(flatten)]
-    pub time: ChangedTime,
+    pub time: Changed,
 }
 
 /// A finding.

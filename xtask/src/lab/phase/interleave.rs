@@ -22,7 +22,7 @@ const DISKS: [&str; 3] = ["a", "b", "c"];
 const DISK_SECTORS: u64 = 64 << 11;
 /// Sectors of one turn.
 const INTERLEAVES: [u64; 8] = [8, 32, 126, 128, 2048, 8192, 16_384, 65_536];
-const MACHINE: &str = "/root/machine.toml";
+const MACHINE: &str = "/tmp/machine.toml";
 /// The disks in the simulator's words.
 const DESCRIPTION: &str = r#"
 name = "stripe"
@@ -38,8 +38,8 @@ bytes = "64m"
 read_ns = 2000000
 units = 1
 "#;
-const LOAD: &str = "/root/load.iolog";
-const REPLAY: &str = "--trace /root/load.iolog --closed 16";
+const LOAD: &str = "/tmp/load.iolog";
+const REPLAY: &str = "--trace /tmp/load.iolog --closed 16";
 const SEED: u64 = 7;
 const BLOCK_BYTES: u64 = 16 << 10;
 const BLOCKS: u64 = (12 << 20) / BLOCK_BYTES;

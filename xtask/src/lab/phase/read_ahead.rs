@@ -14,7 +14,7 @@ const TOLERANCE: f64 = 0.05;
 /// Windows, KiB, and the pages that are read: without read-ahead each takes a request of its own.
 const PASSES: [(u64, u64); 3] = [(0, 64), (128, 4096), (1024, 4096)];
 const REQUEST_NS: f64 = 500e6;
-const MACHINE: &str = "/root/machine.toml";
+const MACHINE: &str = "/tmp/machine.toml";
 /// The same disk in the simulator's words: any number of requests at once, each of the same time.
 const DESCRIPTION: &str = r#"
 name = "slow"

@@ -15,9 +15,7 @@ use super::sides::Side;
 use crate::command::observation::command_line;
 use crate::meaning::Meaning;
 use crate::record::SCHEMA;
-use crate::record::compare::{
-    ChangedFinding, ChangedPart, ChangedTime, Difference, ProgramComparison, RunsOf,
-};
+use crate::record::compare::{ChangedFinding, ChangedPart, Difference, ProgramComparison, RunsOf};
 use crate::record::watch::{Exit, WatchRecord};
 
 /// Seed of the resampling: a record of a run has none, as nothing in it is resampled.
@@ -81,11 +79,7 @@ pub(super) fn compare(
             Part::Active(operation, layer) => (operation.id(), Some(layer)),
             Part::Idle => ("idle", None),
         };
-        ChangedPart {
-            operation: operation.to_owned(),
-            layer,
-            time: ChangedTime { verdict, ..time(&changed) },
-        }
+        ChangedPart { operation: operation.to_owned(), layer, time: Changed { verdict, ..changed } }
     };
     Ok(ProgramComparison {
         schema: SCHEMA,
@@ -97,7 +91,7 @@ pub(super) fn compare(
         seed: SEED,
         differences: all_differences(first, second),
         warnings: warnings(before, after),
-        wall: time(&told.wall),
+        wall: told.wall,
         parts: told.parts.into_iter().map(part).collect(),
         parts_doubt,
         findings: told.findings.iter().map(finding).collect(),
@@ -123,19 +117,6 @@ fn runs_of(side: &Side, first: &Watched, runs: &[Watched]) -> RunsOf {
         files: runs.iter().map(|run| run.file.display().to_string()).collect(),
         subject: first.subject.clone(),
         iowhy: first.iowhy.clone(),
-    }
-}
-
-fn time(changed: &Changed) -> ChangedTime {
-    ChangedTime {
-        before_ns: changed.before_ns,
-        before: changed.before,
-        after_ns: changed.after_ns,
-        after: changed.after,
-        ratio: changed.ratio,
-        effect: changed.effect,
-        effect_value: changed.effect_value,
-        verdict: changed.verdict,
     }
 }
 

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use iowhy_core::stats::Verdict;
 use iowhy_core::units;
+use iowhy_explain::runs::Changed;
 
 use super::{WIDTHS, differences, effect, units_percent, verdict_word};
-use crate::record::compare::{ChangedFinding, ChangedPart, ChangedTime, ProgramComparison, RunsOf};
+use crate::record::compare::{ChangedFinding, ChangedPart, ProgramComparison, RunsOf};
 use crate::render::cell::small_time;
 use crate::render::paragraph::{cut, wrap};
 use crate::render::table::{Align, layout, visible_width};
@@ -123,7 +124,7 @@ fn name(part: &ChangedPart) -> String {
 }
 
 /// What the part's change is of the whole; without an interval where runs are too few for one.
-fn of_the_whole(time: &ChangedTime) -> String {
+fn of_the_whole(time: &Changed) -> String {
     match &time.effect {
         Some(e) => effect(e),
         // Adding 0 turns -0 into 0.
