@@ -115,6 +115,10 @@ pub struct PlanFile {
     pub advice: Advice,
     /// Places of each pass lie so far from those of the pass before.
     pub shift_bytes: u64,
+    /// Memory that its bytes come into or go from begins so many bytes into a page. Requests on a ring begin
+    /// where their page does.
+    #[serde(default)]
+    pub buffer_offset: u16,
 }
 
 /// What to do.

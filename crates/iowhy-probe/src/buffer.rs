@@ -105,6 +105,21 @@ impl Buffer {
         let bytes = bytes.min(self.bytes);
         &mut self.as_mut_slice()[..bytes]
     }
+
+    /// So many bytes from `from` on, or fewer where it ends before.
+    #[inline]
+    pub fn part(&self, from: usize, bytes: usize) -> &[u8] {
+        let from = from.min(self.bytes);
+        &self.as_slice()[from..][..bytes.min(self.bytes - from)]
+    }
+
+    /// As [`Buffer::part`], to write into.
+    #[inline]
+    pub fn part_mut(&mut self, from: usize, bytes: usize) -> &mut [u8] {
+        let from = from.min(self.bytes);
+        let bytes = bytes.min(self.bytes - from);
+        &mut self.as_mut_slice()[from..][..bytes]
+    }
 }
 
 impl Drop for Buffer {
@@ -171,5 +186,12 @@ mod tests {
         let mut buffer = Buffer::new(100).unwrap();
         assert_eq!((buffer.front(10).len(), buffer.front(1000).len()), (10, 100));
         assert_eq!(buffer.front_mut(1000).len(), 100);
+        assert_eq!(
+            (buffer.part(60, 10).len(), buffer.part(60, 1000).len(), buffer.part(101, 5).len()),
+            (10, 40, 0)
+        );
+        assert_eq!((buffer.part_mut(60, 1000).len(), buffer.part_mut(usize::MAX, 5).len()), (40, 0));
+        let first = buffer.as_ptr();
+        assert_eq!(buffer.part_mut(16, 20).as_ptr(), first.wrapping_add(16));
     }
 }

@@ -14,7 +14,7 @@ mod storage;
 
 pub use calls::{Access, CallCount, CallSample, FileUse, SIZE_CLASSES, SampledShare, size_class};
 pub use group::{GroupLimit, Limited, LimitedGroup};
-pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch};
+pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch, buffer_offset};
 pub use sight::{Lack, Observer, Sight, Tier};
 pub use storage::{BlockSample, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure};
 

@@ -4,6 +4,8 @@
 //! the order, with places, sizes and the time between. What may not enter: what the calls mean for the run, and anything
 //! that grows with the length of a run ([`CallPattern::MOST_STEPS`]).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// What was seen, in order.
@@ -112,6 +114,10 @@ pub struct Step {
     /// Whether the bytes went to or came from memory that was taken for this call alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fresh: bool,
+    /// Where in its page the memory begins that the bytes went to or came from, 0 to 4,095; absent where calls of the run
+    /// differ, and in kinds of calls without such memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_offset: Option<u16>,
     /// Equal calls in a row, at least 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u32,
@@ -168,11 +174,29 @@ impl Step {
         };
         let Some(count) = self.count.checked_add(next.count) else { return false };
         self.stride = stride;
+        self.buffer_offset = self.buffer_offset.filter(|offset| next.buffer_offset == Some(*offset));
         self.count = count;
         self.gap_ns = self.gap_ns.saturating_add(next.gap_ns);
         self.time_ns = self.time_ns.saturating_add(next.time_ns);
         true
     }
+}
+
+/// Where in its page the memory begins that most bytes of these steps went to or came from; `None` where it is not known of
+/// half of them.
+pub fn buffer_offset<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<u16> {
+    let mut by_offset: BTreeMap<u16, u64> = BTreeMap::new();
+    let mut all = 0u64;
+    for step in steps {
+        let bytes = step.bytes.saturating_mul(u64::from(step.count.max(1)));
+        all = all.saturating_add(bytes);
+        if let Some(offset) = step.buffer_offset {
+            let sum = by_offset.entry(offset).or_default();
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+    let (offset, bytes) = by_offset.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+    (bytes.saturating_mul(2) >= all).then_some(offset)
 }
 
 impl CallPattern {
@@ -234,6 +258,26 @@ mod tests {
             assert!(!step.absorb(&Step { bytes: 11, ..read(at(50)) }));
             assert!(!step.absorb(&Step { kind: StepKind::Write, ..read(at(50)) }));
         }
+    }
+
+    #[test]
+    fn the_place_of_the_memory_is_kept_while_it_is_the_same() {
+        let from = |place: u64, offset: u16| Step { buffer_offset: Some(offset), ..read(place) };
+        let mut step = from(0, 16);
+        assert!(step.absorb(&from(10, 16)));
+        assert_eq!(step.buffer_offset, Some(16));
+        assert!(step.absorb(&from(20, 48)) && step.absorb(&from(30, 48)), "the run goes on");
+        assert_eq!((step.buffer_offset, step.count), (None, 4));
+    }
+
+    #[test]
+    fn the_place_of_most_bytes_counts_if_it_is_that_of_half_of_them() {
+        let step = |buffer_offset, bytes, count| Step { buffer_offset, bytes, count, ..Step::default() };
+        let of = |steps: &[Step]| buffer_offset(steps.iter());
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[step(Some(16), 100, 3), step(Some(0), 200, 1)]), Some(16));
+        assert_eq!(of(&[step(Some(16), 100, 3), step(None, 301, 1)]), None);
+        assert_eq!(of(&[step(Some(16), 100, 3), step(Some(48), 300, 1), step(Some(0), 90, 1)]), None);
     }
 
     #[test]

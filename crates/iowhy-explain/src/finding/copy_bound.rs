@@ -3,6 +3,7 @@
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
+use iowhy_core::profile::{Step, StepKind, buffer_offset};
 
 use super::facts::{Side, share_of};
 use super::range::Range;
@@ -17,6 +18,9 @@ pub(super) const RULE: Rule = Rule { id: FindingId::CopyBound, manual: include_s
 const BOUND: f64 = 0.5;
 /// With smaller requests the call counts more than the copy.
 const LARGE_BYTES: f64 = 32_768.0;
+/// Memory that begins so few bytes behind the beginning of a page is slow to copy into on some CPUs
+/// (`replay/buffers.rs`).
+const NEAR_BYTES: u16 = 32;
 /// A buffer of more than this leaves the second-level cache of most CPUs between copying and use.
 const BUFFER_BYTES: f64 = 524_288.0;
 
@@ -83,6 +87,15 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     if mean > BUFFER_BYTES {
         advice.push_str(" A buffer of 128 to 256 KiB stays in the CPU's cache until its bytes are used.");
     }
+    let moves = |s: &&Step| matches!(s.kind, StepKind::Read | StepKind::Write);
+    let steps = facts.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
+    if let Some(offset) = buffer_offset(steps.filter(moves)).filter(|at| (1..NEAR_BYTES).contains(at)) {
+        evidence.push(format!("most bytes go to or come from memory that begins {offset} bytes into a page"));
+        advice.push_str(
+            " Some CPUs copy several times faster where the program's memory begins at a page (posix_memalign) instead of \
+             a few bytes behind, where malloc puts large buffers: `--prove` tries it.",
+        );
+    }
     let seeks = share_of(facts.tally(Side::Read).after_seek).filter(|s| s.likely >= BOUND);
     if let Some(seeks) = seeks {
         evidence.push(format!("{} of the reads came right after an lseek", say::share(seeks)));
@@ -107,6 +120,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::profile::Stretch;
+
     use super::*;
     use crate::classify::Operation;
     use crate::finding::synthetic::{Run, model, slow_and_repaired};
@@ -123,6 +138,24 @@ mod tests {
     fn a_reader_that_only_copies_is_named_and_one_that_computes_not() {
         let found = slow_and_repaired(FindingId::CopyBound, &reader(0.75), &reader(0.1));
         assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.3)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn memory_a_few_bytes_behind_the_beginning_of_a_page_is_said() {
+        let said = |offset: Option<u16>| {
+            let step = Step { bytes: 1 << 20, count: 9, buffer_offset: offset, ..Step::default() };
+            let stretch = Stretch { length_ns: 1, steps: vec![step] };
+            let run = reader(0.75).with(|p| p.pattern.stretches = vec![stretch]);
+            let found = run.findings().into_iter().find(|f| f.id == FindingId::CopyBound).unwrap();
+            (
+                found.evidence.iter().any(|e| e.contains("16 bytes into a page")),
+                found.advice.contains("posix_memalign"),
+            )
+        };
+        assert_eq!(said(Some(16)), (true, true));
+        for other in [None, Some(0), Some(48)] {
+            assert_eq!(said(other), (false, false), "{other:?}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The run as it was, from the system calls that bursts saw in their order.
 
-use iowhy_core::profile::{FileUse, PatternFile, Step, StepKind, Stretch};
+use iowhy_core::profile::{FileUse, PatternFile, Step, StepKind, Stretch, buffer_offset};
 use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
 
+use super::buffers;
 use super::order::{self, Order};
 use super::{AsWas, LONGEST_ARM_NS, MOST_WRITTEN_BYTES, passes, wall_ns};
 use crate::classify::Operation;
@@ -222,6 +223,7 @@ impl<'a> Builder<'a> {
             state: State::Warm,
             advice: Advice::Normal,
             shift_bytes: 0,
+            buffer_offset: 0,
         })
     }
 
@@ -231,6 +233,7 @@ impl<'a> Builder<'a> {
             return Err("no call of the stretches that were traced works on a regular file".to_owned());
         }
         let stretched = self.balance(steps);
+        self.place_buffers(steps);
         let mut most_passes = f64::INFINITY;
         for at in 0..self.plan.files.len() {
             most_passes = most_passes.min(self.settle(at)?);
@@ -283,6 +286,22 @@ impl<'a> Builder<'a> {
                 .push(format!("{:.0} % of the time in calls is of files that take no part", 100.0 * unknown));
         }
         Ok(AsWas { plan: self.plan, scale, program_io_ns, notes })
+    }
+
+    /// Puts the memory of each file's calls where the program has it.
+    fn place_buffers(&mut self, steps: &[&Step]) {
+        for (pattern, taken) in self.taken.iter().enumerate() {
+            let Some(Some(at)) = *taken else { continue };
+            let moves = |s: &&&Step| {
+                s.file == Some(pattern as u32) && matches!(s.kind, StepKind::Read | StepKind::Write)
+            };
+            let most = steps.iter().filter(moves).map(|s| s.bytes).max().unwrap_or(0);
+            let seen = buffer_offset(steps.iter().filter(moves).copied());
+            let file = &mut self.plan.files[at as usize];
+            // What is not known of direct requests begins at a page: elsewhere they would be refused.
+            let unknown = if file.direct { 0 } else { buffers::usual(most) };
+            file.buffer_offset = seen.unwrap_or(unknown);
+        }
     }
 
     /// A program that reads in one part of its run and writes in another is not seen equally long in both: runs of calls

@@ -52,6 +52,7 @@ fn mapped_file(path: &str, identity: Option<iowhy_core::profile::FileIdentity>) 
         state: State::Warm,
         advice: Advice::Normal,
         shift_bytes: 0,
+        buffer_offset: 0,
     })
 }
 

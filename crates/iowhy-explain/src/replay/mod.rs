@@ -5,6 +5,7 @@
 //! the replay is like the run at all is judged before any repair is believed ([`verdict`]). Pure functions; what may not
 //! enter: I/O, a clock, the carrying out.
 
+mod buffers;
 mod calls;
 mod faults;
 mod order;

@@ -135,6 +135,7 @@ mod tests {
             state: State::Warm,
             advice: Advice::Normal,
             shift_bytes: u64::from(count) * MIB,
+            buffer_offset: 0,
         };
         let write = Action {
             what: Do::Write,

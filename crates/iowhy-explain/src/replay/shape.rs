@@ -79,6 +79,7 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
         state: State::Cold,
         advice: Advice::Normal,
         shift_bytes: 0,
+        buffer_offset: 0,
     };
     let plan = Plan { files: vec![file], threads: vec![actions], passes: 1, depth, ..Plan::default() };
     let note = format!(

@@ -30,6 +30,7 @@ fn file(role: Role) -> PlanFile {
         state: State::Warm,
         advice: Advice::Normal,
         shift_bytes: 0,
+        buffer_offset: 0,
     }
 }
 

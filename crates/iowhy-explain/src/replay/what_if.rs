@@ -5,7 +5,9 @@
 
 use iowhy_core::replay::{Action, Do, Plan, Role};
 
-use super::repair::{Repaired, Sizes, coalesced, copied_less, hinted_random, several_in_flight};
+use super::repair::{
+    Repaired, Sizes, coalesced, copied_less, hinted_random, several_in_flight, with_aligned_buffers,
+};
 
 /// Places and sizes of direct requests are multiples of this on nearly every device.
 const ALIGNMENT: u64 = 4096;
@@ -25,12 +27,21 @@ pub enum Change {
     Windows,
     /// The hint that the order is random.
     Random,
+    /// Buffers that begin where a page does.
+    Aligned,
 }
 
 impl Change {
     /// All of them.
-    pub const ALL: [Change; 6] =
-        [Change::Direct, Change::Deeper, Change::Larger, Change::Mapped, Change::Windows, Change::Random];
+    pub const ALL: [Change; 7] = [
+        Change::Direct,
+        Change::Deeper,
+        Change::Larger,
+        Change::Mapped,
+        Change::Windows,
+        Change::Random,
+        Change::Aligned,
+    ];
 
     /// Its word on the command line.
     pub fn id(self) -> &'static str {
@@ -41,6 +52,7 @@ impl Change {
             Change::Mapped => "mapped",
             Change::Windows => "windows",
             Change::Random => "random",
+            Change::Aligned => "aligned",
         }
     }
 
@@ -65,6 +77,8 @@ pub fn changed(change: Change, plan: &Plan, sizes: &Sizes) -> Result<Repaired, S
         Change::Mapped => copied_less(plan),
         Change::Windows => windows(plan),
         Change::Random => Ok(hinted_random(plan)),
+        Change::Aligned => with_aligned_buffers(plan)
+            .ok_or_else(|| "all buffers begin where a page does, or nothing is copied".to_owned()),
     }
 }
 
@@ -92,6 +106,7 @@ fn direct(plan: &Plan) -> Result<Repaired, String> {
     let mut changed = plan.clone();
     for file in changed.files.iter_mut().filter(|f| f.role == Role::Own) {
         file.direct = true;
+        file.buffer_offset = 0;
         file.shift_bytes = file.shift_bytes.next_multiple_of(ALIGNMENT);
     }
     Ok(Repaired { plan: changed, how: "the same reads with O_DIRECT".to_owned(), kept: 0.0 })
@@ -129,6 +144,7 @@ mod tests {
             state: State::Warm,
             advice: Advice::Normal,
             shift_bytes: 100 * bytes,
+            buffer_offset: 48,
         };
         let action = Action { count: 100, stride: bytes as i64, ..Action::one(what, 0, 0, bytes, 1.0) };
         Plan { files: vec![file], threads: vec![vec![action]], passes: 1, depth: 1, ..Plan::default() }
@@ -149,6 +165,11 @@ mod tests {
         assert_eq!(of(Change::Deeper, &was).unwrap().threads.len(), 16);
         assert_eq!(of(Change::Larger, &was).unwrap().calls(), 7);
         assert_eq!(of(Change::Random, &was).unwrap().files[0].advice, Advice::Random);
+        let offset = |change| of(change, &was).unwrap().files[0].buffer_offset;
+        assert_eq!((offset(Change::Aligned), offset(Change::Direct), offset(Change::Larger)), (0, 0, 48));
+        let long = Sizes { request_bytes: 1 << 18, ..Sizes::default() };
+        let larger = changed(Change::Larger, &was, &long).unwrap().plan;
+        assert_eq!(larger.files[0].buffer_offset, 16, "malloc maps so much");
         for change in Change::ALL {
             let moved = |p: &Plan| p.bytes(|_| true);
             assert_eq!(moved(&of(change, &was).unwrap()), moved(&was), "{}", change.id());
@@ -158,6 +179,8 @@ mod tests {
     #[test]
     fn a_change_that_cannot_be_made_says_why() {
         let small = plan(READ, 100);
+        let aligned = of(Change::Aligned, &small).unwrap();
+        assert!(of(Change::Aligned, &aligned).unwrap_err().contains("begin where a page does"));
         assert!(of(Change::Direct, &small).unwrap_err().contains("multiples of 4096"));
         let writes = plan(Do::Write, 4096);
         for change in [Change::Direct, Change::Windows, Change::Mapped, Change::Deeper] {

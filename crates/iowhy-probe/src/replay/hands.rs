@@ -26,6 +26,8 @@ const LEAST_SPIN_NS: f64 = 2000.0;
 const LOOK_EVERY: u32 = 256;
 /// A run ends here, whatever its plan says.
 const LONGEST_NS: u64 = 20_000_000_000;
+/// Memory begins somewhere within one.
+const PAGE: usize = 4096;
 /// Seed of what is written.
 const CONTENT_SEED: u64 = 0x0070_726f_7665;
 
@@ -83,7 +85,11 @@ impl<'a> Hands<'a> {
         let most = most.max(plan.tree.as_ref().map_or(0, Handling::buffer_bytes));
         let slots = plan.depth.max(1) as usize;
         let slot = usize::try_from(most).unwrap_or(usize::MAX).max(1).next_multiple_of(4096);
-        let bytes = slot.checked_mul(slots).ok_or_else(|| Problem::failed("a request is too large"))?;
+        // The first slot may begin anywhere in its page.
+        let bytes = slot
+            .checked_mul(slots)
+            .and_then(|bytes| bytes.checked_add(PAGE))
+            .ok_or_else(|| Problem::failed("a request is too large"))?;
         let mut buffer = Buffer::new(bytes)?;
         if actions.iter().any(|a| matches!(a.what, Do::Write | Do::Handle)) {
             buffer.fill(CONTENT_SEED);
@@ -207,15 +213,16 @@ impl<'a> Hands<'a> {
         self.done.calls += 1;
         let (fd, bytes) = (&opened.fd, action.bytes as usize);
         let sink = file.role == Role::Sink;
+        let from = usize::from(file.buffer_offset) % PAGE;
         let result = match action.what {
-            Do::Read { fresh: true } => read_into_fresh(fd, bytes, place),
-            Do::Read { fresh: false } if sink => call::read(fd, self.buffer.front_mut(bytes)),
+            Do::Read { fresh: true } => read_into_fresh(fd, bytes, place, from),
+            Do::Read { fresh: false } if sink => call::read(fd, self.buffer.part_mut(from, bytes)),
             Do::Read { fresh: false } => match &mut self.ring {
                 Some(ring) => ring.read(fd, &mut self.buffer, bytes, place),
-                None => call::read_at(fd, self.buffer.front_mut(bytes), place),
+                None => call::read_at(fd, self.buffer.part_mut(from, bytes), place),
             },
-            Do::Write if sink => call::write(fd, self.buffer.front(bytes)),
-            Do::Write => call::write_at(fd, self.buffer.front(bytes), place),
+            Do::Write if sink => call::write(fd, self.buffer.part(from, bytes)),
+            Do::Write => call::write_at(fd, self.buffer.part(from, bytes), place),
             Do::Seek => call::seek(fd, place),
             Do::Sync { whole } => call::sync(fd, whole),
             Do::SyncAfter { passes } if !self.ends(pass, passes) => {
@@ -358,9 +365,11 @@ fn begin_write_back(fd: &OwnedFd, place: u64, bytes: usize) -> Result<usize, Err
     }
 }
 
-/// Reads into memory that is taken from the kernel for this call and given back after it.
-fn read_into_fresh(fd: &OwnedFd, bytes: usize, place: u64) -> Result<usize, Errno> {
-    with_fresh(bytes, MapFlags::PRIVATE, |memory| call::read_at(fd, memory, place))?
+/// Reads into memory that is taken from the kernel for this call and given back after it; `from` its beginning.
+fn read_into_fresh(fd: &OwnedFd, bytes: usize, place: u64, from: usize) -> Result<usize, Errno> {
+    with_fresh(bytes + from, MapFlags::PRIVATE, |memory| {
+        call::read_at(fd, memory.get_mut(from..).unwrap_or_default(), place)
+    })?
 }
 
 /// Takes memory and gives it back; every page of it is there in between.

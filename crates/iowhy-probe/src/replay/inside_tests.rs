@@ -99,6 +99,7 @@ fn plan(file: &tempfile::NamedTempFile, count: u32, think_ns: f64, placed: Optio
         state: State::Warm,
         advice: Advice::Normal,
         shift_bytes: 0,
+        buffer_offset: 0,
     };
     let read = Action {
         what: Do::Read { fresh: false },

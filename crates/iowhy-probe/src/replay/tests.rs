@@ -35,6 +35,7 @@ fn own(file: &tempfile::NamedTempFile, state: State) -> PlanFile {
         state,
         advice: Advice::Normal,
         shift_bytes: 0,
+        buffer_offset: 0,
     }
 }
 
@@ -118,6 +119,7 @@ fn what_is_written_has_no_name_and_is_gone_afterwards() {
         state: State::Warm,
         advice: Advice::Normal,
         shift_bytes: 0,
+        buffer_offset: 0,
     };
     let files = vec![file(Role::ScratchEmpty, 0), file(Role::ScratchFull, MIB)];
     let write = |file, count| Action { what: Do::Write, file, stride: 4096, count, ..reads(0, 4096, 1, 0) };
@@ -210,6 +212,7 @@ fn a_batch_of_several_passes_is_synced_once() {
         state: State::Warm,
         advice: Advice::Normal,
         shift_bytes: 40960,
+        buffer_offset: 0,
     };
     let write = Action { what: Do::Write, ..reads(0, 4096, 10, 4096) };
     for (passes, syncs) in [(1, 7), (3, 3), (u32::MAX, 1)] {

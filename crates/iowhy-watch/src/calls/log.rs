@@ -11,6 +11,8 @@ use super::descriptors::Ended;
 
 /// Less anonymous memory than this is the small change of an allocator.
 const LEAST_TAKEN_BYTES: u64 = 64 << 10;
+/// Places of buffers are told within a page.
+const PAGE: u64 = 4096;
 /// Pieces of memory that are remembered of one process.
 const MOST_PIECES: usize = 1024;
 
@@ -81,6 +83,10 @@ impl StepLog {
             bytes: seen.bytes,
             argument: seen.argument,
             fresh,
+            buffer_offset: match seen.kind {
+                StepKind::Read | StepKind::Write => seen.memory.map(|at| (at % PAGE) as u16),
+                _ => None,
+            },
             count: 1,
             stride: 0,
             gap_ns: seen.entered_ns.saturating_sub(returned),
@@ -209,6 +215,8 @@ mod tests {
             (StepKind::Give, false),
         ];
         assert_eq!(kinds, expected);
+        let offsets: Vec<Option<u16>> = steps.iter().map(|s| s.buffer_offset).collect();
+        assert_eq!(offsets, [None, Some(5000 - 4096), Some(5000 - 4096), None]);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct ProveArgs {
     pub depth: Option<String>,
 
     /// Try these changes too, advised or not: direct, deeper, larger, mapped, windows (a mapping for each read), random
-    /// (the hint that the order is random)
+    /// (the hint that the order is random), aligned (buffers that begin where a page does)
     #[arg(long, value_name = "CHANGE,...")]
     pub what_if: Option<String>,
 

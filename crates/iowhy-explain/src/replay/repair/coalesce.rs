@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use iowhy_core::replay::{Action, Do, Plan};
 use iowhy_core::units::Bytes;
 
+use super::super::buffers;
 use super::{Repaired, Sizes, done, each, moves, with_threads};
 
 /// One call of the repaired program.
@@ -13,7 +14,8 @@ pub(super) const BYTES: u64 = 65_536;
 
 pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
     let most = sizes.request_bytes.max(1);
-    let merged = with_threads(plan, |actions| merge(actions, most));
+    let mut merged = with_threads(plan, |actions| merge(actions, most));
+    buffers::taken_anew(&mut merged);
     let (before, after) = (plan.calls(), merged.calls());
     if after as f64 > 0.9 * before as f64 {
         return Err("the calls do not follow each other: there is nothing to merge".to_owned());

@@ -53,6 +53,7 @@ fn file(tree: &PlanTree, role: Role) -> PlanFile {
         state: tree.state,
         advice: Advice::Normal,
         shift_bytes: 0,
+        buffer_offset: 0,
     }
 }
 
