@@ -150,6 +150,8 @@ pub enum Do {
     Announce,
     /// sync_file_range(SYNC_FILE_RANGE_WRITE) for a range: its write-back begins, and is not waited for.
     WriteBack,
+    /// A scratch file that was written is emptied, so that nothing in it is dirty; this takes no part in the time.
+    ThrowAway,
     /// The range is mapped, read a byte a page, and unmapped. `populate`: MAP_POPULATE.
     Window {
         /// See above.

@@ -202,7 +202,10 @@ impl Run {
     }
 
     fn said(&self) -> String {
-        self.stderr.lines().next().unwrap_or("").to_owned()
+        let first = self.stderr.lines().next().unwrap_or("");
+        let cells = self.record["cells"].as_array().into_iter().flatten();
+        let words: Vec<&str> = cells.filter_map(|cell| cell["verdict"].as_str()).collect();
+        format!("exit code {:?} {first} {}", self.exit, words.join(" "))
     }
 
     fn cell(&self, key: &str) -> Option<f64> {

@@ -2,8 +2,8 @@
 #![doc = include_str!("dirty-throttle.md")]
 
 use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::profile::Profile;
 
-use super::facts::Side;
 use super::gain::Savings;
 use super::range::Range;
 use super::report::Draft;
@@ -16,15 +16,27 @@ pub(super) const RULE: Rule =
 /// Bytes up to this part of memory can stay dirty where the limits are raised.
 const CAN_STAY: f64 = 0.4;
 
+fn written(profile: &Profile) -> Option<f64> {
+    let io = &profile.io;
+    io.device_written_bytes.or(io.written_bytes).map(|bytes| bytes as f64)
+}
+
+fn memory(profile: &Profile) -> Option<f64> {
+    profile.pressure.memory_bytes.map(|bytes| bytes as f64)
+}
+
+/// Whether all that was written could stay dirty in memory, were the limits raised.
+pub(crate) fn can_stay(profile: &Profile) -> bool {
+    written(profile).zip(memory(profile)).is_some_and(|(w, m)| w <= CAN_STAY * m)
+}
+
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let pauses = facts.account.wait(Wait::DirtyThrottle);
     if pauses.wall_ns <= 0.0 {
         return None;
     }
-    let written =
-        facts.profile.io.device_written_bytes.map(|b| b as f64).or_else(|| facts.bytes(Side::Write));
-    let memory = facts.profile.pressure.memory_bytes.map(|b| b as f64);
-    let fits = written.zip(memory).is_some_and(|(w, m)| w <= CAN_STAY * m);
+    let (written, memory) = (written(facts.profile), memory(facts.profile));
+    let fits = can_stay(facts.profile);
     let removed = facts.saved_without(|e| f64::from(e.class.wait == Some(Wait::DirtyThrottle)));
     // Where the bytes do not fit in memory the device's write rate is the limit, and waiting elsewhere gains nothing
     // that could be foretold.

@@ -44,8 +44,9 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::Profile;
 
+pub(crate) use self::dirty_throttle::can_stay;
 pub use self::gain::Savings;
-pub(crate) use self::loops::{around, own_ns};
+pub(crate) use self::loops::{around, interpreted, own_ns};
 pub use self::range::Range;
 use crate::account::Account;
 

@@ -20,8 +20,8 @@ pub(super) fn usual(bytes: u64) -> u16 {
     if bytes >= MAPPED_BYTES { BEHIND_MALLOC } else { ON_THE_HEAP }
 }
 
-/// Buffers of a plan whose requests were made larger: new ones from the library, but where the program puts them at the
-/// beginning of a page it goes on to.
+/// Buffers of a plan whose requests were made larger, or whose memory is kept: new ones from the library, but where the
+/// program puts them at the beginning of a page it goes on to.
 pub(super) fn taken_anew(plan: &mut Plan) {
     for at in 0..plan.files.len() {
         let moved = plan.actions().filter(|a| a.file as usize == at && moves(a.what));

@@ -5,7 +5,7 @@ use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
 
 use super::buffers;
 use super::order::{self, Order};
-use super::{AsWas, LONGEST_ARM_NS, MOST_WRITTEN_BYTES, passes, wall_ns};
+use super::{ARM_NS, AsWas, LONGEST_ARM_NS, MOST_WRITTEN_BYTES, passes_of, wall_ns};
 use crate::classify::Operation;
 use crate::finding::Facts;
 use crate::finding::own_ns;
@@ -32,6 +32,8 @@ const LONG_PASS_BYTES: u64 = 8 << 20;
 const MOST_JOINED: usize = 32_768;
 /// A call through the page cache costs about as much as copying so many bytes.
 const CALL_BYTES: f64 = 4096.0;
+/// From this part of the files on, what was fetched is found again.
+const FILLED: f64 = 0.25;
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
 /// A stretch is not replayed where files of more than this part of its time are not known.
@@ -277,7 +279,8 @@ impl<'a> Builder<'a> {
         let pass_ns = program_io_ns / scale + own / threads;
         let written = self.plan.bytes(|d| d == Do::Write).max(1);
         let most = most_passes.min(scale).min((MOST_WRITTEN_BYTES / written) as f64);
-        self.plan.passes = passes(pass_ns, most);
+        self.plan.passes =
+            passes_of(if self.fills_the_cache() { LONGEST_ARM_NS } else { ARM_NS }, pass_ns, most);
         let times = self.lengthen();
         let scale = scale / (times * f64::from(self.plan.passes));
         let mut notes = Vec::new();
@@ -344,6 +347,15 @@ impl<'a> Builder<'a> {
             action.count = longer(action);
         }
         if reads > writes { (ratio, 1.0) } else { (1.0, ratio) }
+    }
+
+    /// Whether so much was fetched of files that were not cached that the program's later calls find what came with earlier
+    /// ones: the beginning of a run is then no picture of all of it.
+    fn fills_the_cache(&self) -> bool {
+        let fetched = self.facts.profile.io.device_read_bytes.unwrap_or(0) as f64;
+        let cold = |f: &&PlanFile| f.role == Role::Own && f.state == State::Cold && !f.direct;
+        let hold: u64 = self.plan.files.iter().filter(cold).map(|f| f.size_bytes).sum();
+        hold > 0 && fetched > FILLED * hold as f64
     }
 
     /// Makes one long pass of several that continue each other, so that a repair finds enough to merge. Returns how many.

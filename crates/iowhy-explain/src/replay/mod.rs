@@ -8,6 +8,7 @@
 mod buffers;
 mod calls;
 mod faults;
+pub mod length;
 mod order;
 mod placed;
 pub mod repair;
@@ -90,6 +91,11 @@ fn with_queueing(facts: &Facts<'_>) -> f64 {
 
 /// Passes that make a plan take about [`ARM_NS`] where one takes `pass_ns`.
 fn passes(pass_ns: f64, most: f64) -> u32 {
-    let wanted = (ARM_NS / pass_ns.max(1.0)).ceil();
+    passes_of(ARM_NS, pass_ns, most)
+}
+
+/// Passes that make a plan take about `arm_ns`.
+fn passes_of(arm_ns: f64, pass_ns: f64, most: f64) -> u32 {
+    let wanted = (arm_ns / pass_ns.max(1.0)).ceil();
     wanted.clamp(1.0, most.clamp(1.0, f64::from(MOST_PASSES))) as u32
 }

@@ -6,6 +6,8 @@ use iowhy_core::replay::{Action, Do};
 const MOSTLY: f64 = 0.8;
 /// The golden section: passes of a random order fall on places that are far from all before.
 const GOLDEN: f64 = 0.381_966;
+/// Calls that follow each other, but span so many times what they move, are records at random places.
+const SCATTERED: u64 = 4;
 const PAGE: u64 = 4096;
 
 /// The order of the calls on one file.
@@ -78,7 +80,13 @@ pub(super) fn shift(actions: &[&Action], size: u64) -> (u64, f64) {
     let Some((low, high)) = extent(actions) else { return (0, f64::INFINITY) };
     let span = high.saturating_sub(low).max(1);
     let fit = size as f64 / span as f64;
-    match order(actions) {
+    let bytes: u64 = actions.iter().map(|a| a.bytes.saturating_mul(u64::from(a.count))).sum();
+    let order = match order(actions) {
+        // Records in order, one here and one there.
+        Order::Sequential if span > SCATTERED * bytes => Order::Random,
+        order => order,
+    };
+    match order {
         Order::Sequential => (span, fit),
         // The last call's own bytes are gone through again by the first of the next pass, as by the calls before.
         Order::Forward => {

@@ -5,10 +5,10 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{
     CallPattern, FileIdentity, GroupLimit, Limited, LimitedGroup, PatternFile, Step, StepKind, Stretch,
 };
-use iowhy_core::replay::{Action, Do, Placed, Plan};
+use iowhy_core::replay::{Action, Advice, Do, Placed, Plan, PlanFile, Role, State};
 
 use super::super::as_was;
-use super::super::repair::{Beside, first_time, repaired};
+use super::super::repair::{Beside, first_time, others, repaired};
 use super::*;
 use crate::classify::{Operation, Wait};
 use crate::finding::synthetic::Run;
@@ -171,6 +171,31 @@ fn write_back_begins_for_all_that_is_written_in_order_and_in_pieces() {
     };
     assert_eq!(places(&now), places(&plan));
     assert!((now.think_ns() - plan.think_ns()).abs() < 1e-9);
+    // Where memory could hold all of it, what is dirty is thrown away beside it, unless somebody waits for it.
+    let raised = |plan: &Plan, can_stay_dirty| {
+        others(FindingId::DirtyThrottle, plan, &Beside { can_stay_dirty, ..beside() })
+    };
+    assert!(raised(&plan, true).is_empty(), "the plan has no file of ours");
+    let file = PlanFile {
+        path: "/out".to_owned(),
+        role: Role::ScratchEmpty,
+        identity: None,
+        size_bytes: 0,
+        direct: false,
+        durable: false,
+        state: State::Warm,
+        advice: Advice::Normal,
+        shift_bytes: 0,
+        buffer_offset: 0,
+    };
+    let plan = Plan { files: vec![file], ..plan };
+    assert!(raised(&plan, false).is_empty());
+    let unlimited = raised(&plan, true).remove(0).plan;
+    let thrown = unlimited.actions().filter(|a| a.what == Do::ThrowAway).count();
+    assert_eq!((thrown, places(&unlimited)), (1, places(&plan)), "after each 2 MiB");
+    let mut synced = plan.clone();
+    synced.threads[0].push(Action::one(Do::Sync { whole: false }, 0, 0, 0, 0.0));
+    assert!(raised(&synced, true).is_empty());
     let reads = Plan { threads: vec![vec![Action { what: READ, ..write(0, 1) }]], ..Plan::default() };
     assert!(repaired(FindingId::DirtyThrottle, &reads, &beside()).is_err());
 }

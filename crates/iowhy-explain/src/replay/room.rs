@@ -17,22 +17,8 @@ const BLOCK: u64 = 4096;
 /// # Errors
 /// There is too little, in words that end a sentence.
 pub fn within(as_was: AsWas, room: impl Fn(&str) -> Option<Room>) -> Result<AsWas, String> {
-    // Files of ours, by file system.
-    let mut systems: Vec<(Room, Vec<u32>)> = Vec::new();
-    for (at, file) in as_was.plan.files.iter().enumerate() {
-        if !matches!(file.role, Role::ScratchEmpty | Role::ScratchFull) {
-            continue;
-        }
-        let Some(room) = room(&file.path) else { continue };
-        match systems.iter_mut().find(|(known, _)| known.file_system == room.file_system) {
-            Some((_, files)) => files.push(at as u32),
-            None => systems.push((room, vec![at as u32])),
-        }
-    }
-    let fits = |plan: &Plan| {
-        let needed = |files: &[u32]| files.iter().fold(0u64, |sum, f| sum.saturating_add(written(plan, *f)));
-        systems.iter().all(|(room, files)| needed(files) <= room.free_bytes / PART)
-    };
+    let systems = systems(&as_was.plan, room);
+    let fits = |plan: &Plan| fits(plan, &systems);
     if fits(&as_was.plan) {
         return Ok(as_was);
     }
@@ -65,6 +51,32 @@ pub fn within(as_was: AsWas, room: impl Fn(&str) -> Option<Room>) -> Result<AsWa
     let mut notes = as_was.notes;
     notes.push("the replay writes less than the program, for want of room on the file system".to_owned());
     Ok(AsWas { plan, scale, notes, ..as_was })
+}
+
+/// Whether a plan stays within the room that there is.
+pub(super) fn allows(plan: &Plan, room: impl Fn(&str) -> Option<Room>) -> bool {
+    fits(plan, &systems(plan, room))
+}
+
+/// Files of ours, by file system.
+fn systems(plan: &Plan, room: impl Fn(&str) -> Option<Room>) -> Vec<(Room, Vec<u32>)> {
+    let mut systems: Vec<(Room, Vec<u32>)> = Vec::new();
+    for (at, file) in plan.files.iter().enumerate() {
+        if !matches!(file.role, Role::ScratchEmpty | Role::ScratchFull) {
+            continue;
+        }
+        let Some(room) = room(&file.path) else { continue };
+        match systems.iter_mut().find(|(known, _)| known.file_system == room.file_system) {
+            Some((_, files)) => files.push(at as u32),
+            None => systems.push((room, vec![at as u32])),
+        }
+    }
+    systems
+}
+
+fn fits(plan: &Plan, systems: &[(Room, Vec<u32>)]) -> bool {
+    let needed = |files: &[u32]| files.iter().fold(0u64, |sum, f| sum.saturating_add(written(plan, *f)));
+    systems.iter().all(|(room, files)| needed(files) <= room.free_bytes / PART)
 }
 
 fn too_little(as_was: &AsWas, systems: &[(Room, Vec<u32>)]) -> String {

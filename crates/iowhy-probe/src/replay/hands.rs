@@ -195,6 +195,9 @@ impl<'a> Hands<'a> {
         let (Some(opened), Some(file)) = (files.get(at), plan.files.get(at)) else {
             return Err(Problem::failed("a plan names a file that it does not have"));
         };
+        if action.what == Do::ThrowAway {
+            return self.throw_away(opened, file.role);
+        }
         let onwards = match file.role {
             // What is said of a whole file has no place.
             _ if action.bytes == 0 => 0,
@@ -235,8 +238,8 @@ impl<'a> Hands<'a> {
             Do::WriteBack => begin_write_back(fd, place, bytes),
             Do::Window { populate } => self.window(fd, place, bytes, populate, file.advice),
             Do::Look | Do::Scan => return self.look(action, fd, place, bytes),
-            // Done above: they have no file.
-            Do::Take { .. } | Do::Handle => return Ok(()),
+            // Done above.
+            Do::Take { .. } | Do::Handle | Do::ThrowAway => return Ok(()),
         };
         match result {
             Ok(moved) => {
@@ -252,6 +255,19 @@ impl<'a> Hands<'a> {
     fn ends(&self, pass: u64, passes: u32) -> bool {
         let done = pass + 1;
         done.is_multiple_of(u64::from(passes.max(1))) || done == u64::from(self.plan.passes.max(1))
+    }
+
+    /// Only what is ours, and as if no time passed.
+    fn throw_away(&mut self, opened: &Opened, role: Role) -> Result<(), Problem> {
+        if role != Role::ScratchEmpty {
+            return Ok(());
+        }
+        let from = self.clock.now_ns();
+        rustix::fs::ftruncate(&opened.fd, 0).map_err(|errno| {
+            Problem::failed(format!("cannot empty a scratch file: {}", std::io::Error::from(errno)))
+        })?;
+        self.done.think_ns += self.clock.now_ns().saturating_sub(from);
+        Ok(())
     }
 
     fn handle(&mut self, number: u64) -> Result<(), Problem> {

@@ -65,6 +65,22 @@ impl Ground {
         Inside::start(&missing, &plan, carrier).map(Ground::Inside)
     }
 
+    /// As [`Stage::lengthen`]. Inside other groups nothing is lengthened: whether it was done.
+    pub fn lengthen(&mut self, times: u32) -> bool {
+        match self {
+            Ground::Here(stage) => stage.lengthen(times),
+            Ground::Inside(_) => return false,
+        }
+        true
+    }
+
+    /// As [`Stage::go_ahead`]. Inside other groups each run begins where the plan does.
+    pub fn go_ahead(&self, part: f64) {
+        if let Ground::Here(stage) = self {
+            stage.go_ahead(part);
+        }
+    }
+
     /// As [`Stage::run`].
     ///
     /// # Errors

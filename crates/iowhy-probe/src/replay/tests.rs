@@ -130,6 +130,15 @@ fn what_is_written_has_no_name_and_is_gone_afterwards() {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no name is left");
     }
     assert_eq!(std::fs::read(&target).unwrap(), b"the user's");
+    // What is thrown away is a file of ours, and never one of the user's.
+    let own = PlanFile { role: Role::Own, ..file(Role::Own, 10) };
+    let throw = |at| Action::one(Do::ThrowAway, at, 0, 0, 0.0);
+    let files = vec![file(Role::ScratchEmpty, 0), own];
+    let stage = Stage::set(plan(files, vec![vec![write(0, 10), throw(0), write(0, 5), throw(1)]])).unwrap();
+    let round = stage.run().unwrap();
+    assert_eq!((round.bytes, round.calls), (15 * 4096, 15));
+    assert!(round.think_ns > 0.0, "throwing away takes no part in the time");
+    assert_eq!(std::fs::read(&target).unwrap(), b"the user's");
 }
 
 #[test]

@@ -321,6 +321,12 @@ pub(super) fn remove_left(parent: &Path) -> u64 {
         }
         // One that is being made has nothing in its mark yet.
         let mark = entry.path().join(MARK);
+        let maker = number.and_then(|n| n.split('-').next());
+        let maker_lives = maker.is_some_and(|pid| Path::new("/proc").join(pid).exists());
+        if !maker_lives && remove_begun(&entry.path(), &mark) {
+            gone += 1;
+            continue;
+        }
         let not_kept = fs::read_to_string(&mark).is_ok_and(|content| content.ends_with(NOT_KEPT));
         let nobodys = |mark: File| flock(&mark, FlockOperation::NonBlockingLockExclusive).is_ok();
         if not_kept && File::open(&mark).is_ok_and(nobodys) && remove(&entry.path(), &mut |_| {}).is_ok() {
@@ -328,6 +334,16 @@ pub(super) fn remove_left(parent: &Path) -> u64 {
         }
     }
     gone
+}
+
+/// Removes a tree of which there is no more than its directory and an empty mark, if anything: its maker was killed between
+/// the two. Whether it is gone.
+fn remove_begun(root: &Path, mark: &Path) -> bool {
+    if fs::metadata(mark).is_ok_and(|mark| mark.is_file() && mark.len() == 0) {
+        let _ = fs::remove_file(mark);
+    }
+    // Stays where anything is in it.
+    fs::remove_dir(root).is_ok()
 }
 
 /// The directory whose file system the tree will lie on.
@@ -482,6 +498,23 @@ mod tests {
             Tree::make(full.path(), None, huge, &mut |_, _| {}).unwrap_err().message.contains("not enough")
         );
         assert_eq!(fs::read_dir(full.path()).unwrap().count(), 1, "refused before anything was made");
+    }
+
+    #[test]
+    fn what_a_run_that_was_killed_at_once_has_begun_goes_with_the_next_and_not_from_under_one_that_lives() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = |pid: &str| dir.path().join(format!("{MARK}-{pid}"));
+        // No process has so high a number (proc(5): at most 2^22).
+        let (bare, marked, filled, living) =
+            (root("4194305"), root("4194306-2"), root("4194307"), root(&std::process::id().to_string()));
+        for root in [&bare, &marked, &filled, &living] {
+            fs::create_dir(root).unwrap();
+        }
+        fs::write(marked.join(MARK), "").unwrap();
+        fs::write(filled.join("own"), "data").unwrap();
+        assert_eq!(remove_left(dir.path()), 2);
+        assert!(!bare.exists() && !marked.exists() && living.is_dir());
+        assert_eq!(fs::read(filled.join("own")).unwrap(), b"data");
     }
 
     #[test]

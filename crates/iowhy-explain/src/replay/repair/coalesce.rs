@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use iowhy_core::replay::{Action, Do, Plan};
+use iowhy_core::replay::{Action, Do, Plan, Role};
 use iowhy_core::units::Bytes;
 
 use super::super::buffers;
 use super::{Repaired, Sizes, done, each, moves, with_threads};
 
+/// Each pass begins as far into a page as the first.
+const PAGE: u64 = 4096;
 /// One call of the repaired program.
 pub(super) const BYTES: u64 = 65_536;
 
@@ -16,6 +18,9 @@ pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
     let most = sizes.request_bytes.max(1);
     let mut merged = with_threads(plan, |actions| merge(actions, most));
     buffers::taken_anew(&mut merged);
+    for file in merged.files.iter_mut().filter(|f| f.role == Role::Own) {
+        file.shift_bytes = file.shift_bytes.next_multiple_of(PAGE);
+    }
     let (before, after) = (plan.calls(), merged.calls());
     if after as f64 > 0.9 * before as f64 {
         return Err("the calls do not follow each other: there is nothing to merge".to_owned());
@@ -54,12 +59,16 @@ pub(super) fn merge(actions: &[Action], most: u64) -> Vec<Action> {
         }
         // A run may be longer than one call holds.
         if let Some(run) = open.get_mut(&key) {
-            while run.bytes >= most && run.bytes > action.bytes {
-                let part = most as f64 / run.bytes as f64;
-                let think_ns = run.think_ns * part;
-                merged.push(Action { bytes: most, think_ns, ..*run });
-                run.place += most;
-                run.bytes -= most;
+            // A buffer that was filled from the beginning of the file on is filled at multiples of its size.
+            loop {
+                let bytes = most - run.place % most;
+                if run.bytes < bytes || run.bytes <= action.bytes {
+                    break;
+                }
+                let think_ns = run.think_ns * (bytes as f64 / run.bytes as f64);
+                merged.push(Action { bytes, think_ns, ..*run });
+                run.place += bytes;
+                run.bytes -= bytes;
                 run.think_ns -= think_ns;
             }
         }

@@ -1,12 +1,15 @@
 //! `dirty-throttle`: write-back begins early (sync_file_range) while the program goes on, so that fewer pages are dirty when
-//! the kernel looks. The same bytes are written in the same order. The limits themselves are the machine's, and stay.
+//! the kernel looks. The same bytes are written in the same order. The limits themselves are the machine's, and stay; what
+//! the writes would take without them is shown by throwing away what is dirty before it counts ([`unlimited`]).
 
-use iowhy_core::replay::{Action, Do, Plan};
+use iowhy_core::replay::{Action, Do, Plan, Role};
 
 use super::{Repaired, done, each, with_threads};
 
 /// Write-back begins for so many bytes at a time.
 const PIECE_BYTES: u64 = 1 << 20;
+/// So little may be dirty under any limit that is in use.
+const UNCOUNTED_BYTES: u64 = 2 << 20;
 
 pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
     if !plan.any(|a| a.what == Do::Write) {
@@ -42,4 +45,38 @@ pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
         now
     });
     done(repaired, "write-back begins after each MiB (sync_file_range)")
+}
+
+/// As if the limits were out of reach: what no program can do, and a machine whose limits are raised does for it as long as
+/// memory lasts. Only for writes that nobody waits for, to files that grow.
+pub(super) fn unlimited(plan: &Plan) -> Option<Repaired> {
+    let grows = |a: &Action| {
+        plan.files.get(a.file as usize).is_some_and(|f| match f.role {
+            Role::ScratchEmpty => !f.direct && !f.durable,
+            role => role == Role::Sink,
+        })
+    };
+    let waits = |a: &Action| matches!(a.what, Do::Sync { .. } | Do::SyncAfter { .. });
+    let writes = |a: &Action| a.what == Do::Write;
+    if !plan.any(writes) || plan.any(waits) || plan.any(|a| writes(a) && !grows(a)) {
+        return None;
+    }
+    let unlimited = with_threads(plan, |actions| {
+        let mut now: Vec<Action> = Vec::new();
+        let mut dirty = 0;
+        for action in each(actions) {
+            now.push(action);
+            if action.what == Do::Write {
+                dirty += action.bytes;
+            }
+            if action.what == Do::Write && dirty >= UNCOUNTED_BYTES {
+                dirty = 0;
+                now.push(Action::one(Do::ThrowAway, action.file, 0, 0, 0.0));
+            }
+        }
+        now
+    });
+    let how =
+        "as if the limits on dirty data were raised: it is thrown away before it counts, untimed".to_owned();
+    Some(Repaired { plan: unlimited, how, kept: 0.0 })
 }

@@ -3,6 +3,7 @@
 
 use iowhy_core::replay::{Do, Plan};
 
+use super::super::buffers;
 use super::{Repaired, done, kept_mapping};
 
 pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
@@ -20,5 +21,6 @@ pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
     if !found {
         return Err("no read into memory that was taken for it was seen".to_owned());
     }
+    buffers::taken_anew(&mut repaired);
     done(repaired, "one buffer that is kept")
 }

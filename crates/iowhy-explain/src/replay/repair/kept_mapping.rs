@@ -13,6 +13,7 @@ pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
             actions.truncate(1);
             actions.iter_mut().for_each(|a| a.count = 1);
         }
+        repaired.passes = 1;
         return done(repaired, "memory that each thread takes once");
     }
     if plan.any(|a| matches!(a.what, Do::Window { .. })) {

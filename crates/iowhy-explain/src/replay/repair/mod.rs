@@ -20,9 +20,11 @@ mod throttled;
 mod unaligned_write;
 
 use iowhy_core::finding::FindingId;
+use iowhy_core::profile::Profile;
 use iowhy_core::replay::{Action, Advice, Do, Plan, Role};
 
 use super::buffers;
+use crate::finding::can_stay;
 
 /// A request that no device answers much faster for each byte when it is longer.
 const LONG_BYTES: u64 = 1 << 20;
@@ -45,8 +47,24 @@ pub struct Beside {
     pub fetched_bytes: f64,
     /// Bytes of the files that it read.
     pub distinct_bytes: f64,
+    /// Whether memory could hold all that it wrote, were the limits on dirty data raised.
+    pub can_stay_dirty: bool,
     /// What the user has in mind.
     pub sizes: Sizes,
+}
+
+impl Beside {
+    /// What the profile tells beside a plan of its run.
+    pub fn of(profile: &Profile, plan: &Plan, sizes: Sizes) -> Beside {
+        let read = |path: &str| plan.files.iter().any(|f| f.path == path);
+        let bytes = profile.files.iter().filter(|f| read(&f.path)).filter_map(|f| f.size_bytes);
+        Beside {
+            fetched_bytes: profile.io.device_read_bytes.unwrap_or(0) as f64,
+            distinct_bytes: bytes.sum::<u64>() as f64,
+            can_stay_dirty: can_stay(profile),
+            sizes,
+        }
+    }
 }
 
 /// How large a repair is made, where it has a size.
@@ -111,6 +129,9 @@ pub fn others(id: FindingId, plan: &Plan, beside: &Beside) -> Vec<Repaired> {
     let mut others = Vec::new();
     if id == FindingId::CopyBound {
         others.extend(with_aligned_buffers(plan));
+    }
+    if id == FindingId::DirtyThrottle && beside.can_stay_dirty {
+        others.extend(dirty_throttle::unlimited(plan));
     }
     let asked = beside.sizes != Sizes::default();
     if asked || !matches!(id, FindingId::SmallRequests | FindingId::QueueDepthOne) {

@@ -1,5 +1,6 @@
 //! `stdio-seek`: the buffer is not thrown away. Reads that begin within what the buffer holds are not made; of reads at random
-//! places only 512 bytes are read, by pread, because the seek shows that the rest was not wanted.
+//! places, of which the next finds nothing in the buffer either, only 512 bytes are read, by pread, because the seek shows
+//! that the rest was not wanted.
 
 use iowhy_core::replay::{Action, Do, Plan};
 
@@ -18,7 +19,8 @@ pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
         // The last read that was made, and whether a seek came since.
         let mut held: Option<(u32, u64, u64)> = None;
         let mut sought = false;
-        for action in each(actions) {
+        let all: Vec<Action> = each(actions).collect();
+        for (at, action) in all.iter().copied().enumerate() {
             owed_ns += action.think_ns;
             match action.what {
                 Do::Seek => sought = true,
@@ -26,8 +28,14 @@ pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
                     let inside = held.is_some_and(|(file, from, to)| {
                         file == action.file && (from..to).contains(&action.place)
                     });
-                    let near = inside && action.bytes > WANTED;
-                    if near && held.is_some_and(|(_, _, to)| action.place + WANTED <= to) {
+                    // What the next read finds in this buffer is wanted too.
+                    let next = all[at + 1..].iter().find(|a| matches!(a.what, Do::Read { .. }));
+                    let goes_on = next.is_some_and(|next| {
+                        let into = next.place.checked_sub(action.place);
+                        next.file == action.file && into.is_some_and(|into| into + WANTED <= action.bytes)
+                    });
+                    let near = (inside || goes_on) && action.bytes > WANTED;
+                    if inside && near && held.is_some_and(|(_, _, to)| action.place + WANTED <= to) {
                         continue;
                     }
                     let bytes = if near { action.bytes } else { action.bytes.min(WANTED) };

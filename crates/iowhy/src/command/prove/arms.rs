@@ -6,10 +6,14 @@ use std::time::{Duration, Instant};
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::Plan;
 use iowhy_core::rng::Rng;
+use iowhy_explain::replay::length;
 use iowhy_probe::interrupt;
-use iowhy_probe::replay::{Carrier, Ground};
+use iowhy_probe::replay::{Carrier, Ground, room};
 
 use crate::progress::Progress;
+
+/// Arms begin at places of the user's files that are far from those of all others.
+const GOLDEN: f64 = 0.618_034;
 
 /// One plan with its name.
 #[derive(Clone, Debug)]
@@ -18,11 +22,13 @@ pub(super) struct Arm {
     plan: Plan,
     /// Index of the arm that it is held against; of that arm itself, its own.
     base: usize,
+    /// The program did so many times what one run of it does.
+    scale: f64,
 }
 
 impl Arm {
-    pub(super) fn new(name: &str, plan: Plan, base: usize) -> Arm {
-        Arm { name: name.to_owned(), plan, base }
+    pub(super) fn new(name: &str, plan: Plan, base: usize, scale: f64) -> Arm {
+        Arm { name: name.to_owned(), plan, base, scale }
     }
 }
 
@@ -56,18 +62,35 @@ pub(super) fn measure(
 ) -> Vec<Times> {
     let mut times = vec![Times::default(); arms.len()];
     let mut stages: Vec<Option<Ground>> = Vec::new();
-    let (mut names, mut bases) = (Vec::new(), Vec::new());
-    for (arm, times) in arms.into_iter().zip(&mut times) {
-        names.push(arm.name);
-        bases.push(arm.base);
-        stages.push(Ground::set(arm.plan, carrier).map_err(|problem| times.problem = Some(problem)).ok());
+    let bases: Vec<usize> = arms.iter().map(|arm| arm.base).collect();
+    for (at, (arm, times)) in arms.iter().zip(&mut times).enumerate() {
+        let ground = Ground::set(arm.plan.clone(), carrier);
+        if let Ok(ground) = &ground {
+            ground.go_ahead((at as f64 * GOLDEN).fract());
+        }
+        stages.push(ground.map_err(|problem| times.problem = Some(problem)).ok());
     }
+    // What the first run of each took, and how many times as long the others are.
+    let mut first_ns = vec![0.0; stages.len()];
+    let mut lengths = vec![1.0; stages.len()];
     let progress = Progress::new(quiet);
     let begun = Instant::now();
     let mut rng = Rng::new(seed);
     let mut order: Vec<usize> = (0..stages.len()).collect();
     // The first round does not count: it fills caches, finds what fails, and tells how long the others will take.
     for round in 0..=rounds {
+        if round == 1 {
+            for (at, arm) in arms.iter().enumerate() {
+                let (was_ns, now_ns) = (first_ns[arm.base], first_ns[at]);
+                let times = match arm.base == at {
+                    true => 1,
+                    false => length::times(&arm.plan, arm.scale, was_ns, now_ns, room),
+                };
+                if times > 1 && stages[at].as_mut().is_some_and(|stage| stage.lengthen(times)) {
+                    lengths[at] = f64::from(times);
+                }
+            }
+        }
         rng.shuffle(&mut order);
         for (done, &at) in order.iter().enumerate() {
             // Without the run as it was there is nothing to hold the others against.
@@ -81,11 +104,14 @@ pub(super) fn measure(
             let share = (round * order.len() + done) as f64 / ((rounds + 1) * order.len()).max(1) as f64;
             let left =
                 if share > 0.0 { begun.elapsed().mul_f64((1.0 - share) / share) } else { Duration::ZERO };
-            progress.at(share, left, &names[at]);
+            progress.at(share, left, &arms[at].name);
             let Some(stage) = &mut stages[at] else { continue };
             match stage.run() {
-                Ok(run) if round > 0 => times[at].io_ns.push(run.io_ns()),
-                Ok(run) => times[at].calls = run.calls,
+                Ok(run) if round > 0 => times[at].io_ns.push(run.io_ns() / lengths[at]),
+                Ok(run) => {
+                    times[at].calls = run.calls;
+                    first_ns[at] = run.elapsed_ns;
+                }
                 Err(_) if interrupt::requested() => {}
                 Err(problem) => {
                     times[at].problem = Some(problem);

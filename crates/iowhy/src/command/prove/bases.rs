@@ -3,6 +3,7 @@
 
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::replay::Plan;
 use iowhy_explain::finding::Facts;
 use iowhy_explain::replay::{self, AsWas, room, small_files, verdict};
 use iowhy_probe::replay as carried;
@@ -62,7 +63,7 @@ impl Bases {
         let files = self.files.as_mut().and_then(|base| base.as_mut().ok());
         for (name, base) in calls.into_iter().chain(files.map(|base| ("the files as they were", base))) {
             base.arm = arms.len();
-            arms.push(Arm::new(name, base.as_was.plan.clone(), base.arm));
+            arms.push(base.arm_of(name, base.as_was.plan.clone()));
         }
         arms
     }
@@ -88,6 +89,11 @@ impl Bases {
 }
 
 impl Base {
+    /// An arm that is held against this.
+    pub(super) fn arm_of(&self, name: &str, plan: Plan) -> Arm {
+        Arm::new(name, plan, self.arm, self.as_was.scale)
+    }
+
     pub(super) fn likeness(&self, times: &[Times], seed: u64) -> Likeness {
         let io_ns = times.get(self.arm).map_or(&[][..], |t| &t.io_ns);
         let fidelity = verdict::fidelity(&self.as_was, io_ns, seed);

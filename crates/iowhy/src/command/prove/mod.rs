@@ -124,9 +124,10 @@ pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) 
         let base = bases.of_finding(finding.id).map_err(Clone::clone);
         held.push((finding, repaired.and_then(|r| Ok(Held::new(finding.id, r, base?, &mut arms)))));
     }
-    let together = repair::together(&repairable, &main.as_was.plan, &beside(profile, &main.as_was, sizes));
+    let together =
+        repair::together(&repairable, &main.as_was.plan, &Beside::of(profile, &main.as_was.plan, sizes));
     if let Some((_, repaired)) = &together {
-        arms.push(Arm::new("all together", repaired.plan.clone(), main.arm));
+        arms.push(main.arm_of("all together", repaired.plan.clone()));
     }
     let together_arm = arms.len() - 1;
     let changes: Vec<(Change, Changed)> = changes
@@ -134,7 +135,7 @@ pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) 
         .map(|change| {
             let changed = what_if::changed(*change, &main.as_was.plan, &sizes);
             let with_arm = changed.map(|changed| {
-                arms.push(Arm::new(change.id(), changed.plan.clone(), main.arm));
+                arms.push(main.arm_of(change.id(), changed.plan.clone()));
                 (changed, arms.len() - 1)
             });
             (*change, with_arm)
@@ -222,25 +223,10 @@ fn what_became(against: &Against<'_>, (change, changed): (Change, Changed), time
 /// The plan of what a finding is held against with its cause repaired, the repair that is advised first.
 fn repaired(profile: &Profile, id: FindingId, bases: &Bases, sizes: Sizes) -> Result<Vec<Repaired>, String> {
     let as_was = &bases.of_finding(id).map_err(Clone::clone)?.as_was;
-    let beside = beside(profile, as_was, sizes);
+    let beside = Beside::of(profile, &as_was.plan, sizes);
     let first =
         repair::repaired(id, &as_was.plan, &beside).map_err(|why| format!("no mechanical repair: {why}"))?;
     Ok(std::iter::once(first).chain(repair::others(id, &as_was.plan, &beside)).collect())
-}
-
-fn beside(profile: &Profile, as_was: &AsWas, sizes: Sizes) -> Beside {
-    Beside {
-        fetched_bytes: profile.io.device_read_bytes.unwrap_or(0) as f64,
-        distinct_bytes: distinct_bytes(profile, as_was),
-        sizes,
-    }
-}
-
-/// Bytes of the files that are read, each once.
-fn distinct_bytes(profile: &Profile, as_was: &AsWas) -> f64 {
-    let read = |path: &str| as_was.plan.files.iter().any(|f| f.path == path);
-    let sizes = profile.files.iter().filter(|f| read(&f.path)).filter_map(|f| f.size_bytes);
-    sizes.sum::<u64>() as f64
 }
 
 fn unproved(finding: &Finding, reason: &str) -> Proved {

@@ -29,10 +29,10 @@ impl<'a> Held<'a> {
     /// Adds the arms that are needed.
     pub(super) fn new(id: FindingId, repaired: Vec<Repaired>, base: &'a Base, arms: &mut Vec<Arm>) -> Self {
         let from = arms.len();
-        arms.extend(repaired.iter().map(|r| Arm::new(id.id(), r.plan.clone(), base.arm)));
+        arms.extend(repaired.iter().map(|r| base.arm_of(id.id(), r.plan.clone())));
         let to = arms.len();
         let first_time = repair::first_time(id, &base.as_was.plan).map(|plan| {
-            arms.push(Arm::new("first time", plan, base.arm));
+            arms.push(base.arm_of("first time", plan));
             to
         });
         Held { base, repaired, arms: from..to, first_time }
