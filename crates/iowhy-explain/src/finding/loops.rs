@@ -21,7 +21,7 @@ const HALF_LOOP_NS: f64 = 400.0;
 const INTERPRETED: f64 = 5.0;
 /// CPU time of its own that an interpreter takes until it begins with the program (CPython 3.11 with its usual libraries:
 /// 10 to 40 ms),
-const START_NS: f64 = 20e6;
+pub(crate) const START_NS: f64 = 20e6;
 /// and no more than this part of its own time is taken for that.
 const MOST_START: f64 = 0.5;
 /// Names of interpreters, as the names of processes begin.

@@ -288,7 +288,7 @@ impl<'a> Builder<'a> {
             notes
                 .push(format!("{:.0} % of the time in calls is of files that take no part", 100.0 * unknown));
         }
-        Ok(AsWas { plan: self.plan, scale, program_io_ns, notes })
+        Ok(AsWas { plan: self.plan, scale, program_io_ns, recording: 0.0, notes })
     }
 
     /// Puts the memory of each file's calls where the program has it.

@@ -13,7 +13,7 @@ use iowhy_core::rng::Rng;
 use super::calls::POPULATE;
 use super::{AsWas, LONGEST_ARM_NS, passes, wall_ns};
 use crate::classify::Operation;
-use crate::finding::{Facts, interpreted, own_ns};
+use crate::finding::{Facts, START_NS, interpreted, own_ns};
 
 const PAGE: u64 = 4096;
 /// So many windows are a habit.
@@ -103,10 +103,10 @@ fn windows(facts: &Facts<'_>) -> Option<AsWas> {
     // Touching the pages is the program's own time, and it is in the replay of a window.
     let program_io_ns = wall_ns(facts, &[Operation::Fault, Operation::Map, Operation::User]);
     let scale = (maps / seen as f64).max(1.0);
-    // But what an interpreter does with each page is not.
+    // But the start of an interpreter, and what it does with each page, is not.
     let pages = plan.bytes(|_| true) as f64 / PAGE as f64 * scale;
     let turns = if interpreted(facts) {
-        (pages * INTERPRETED_PAGE_NS).min(wall_ns(facts, &[Operation::User]))
+        (START_NS + pages * INTERPRETED_PAGE_NS).min(wall_ns(facts, &[Operation::User]))
     } else {
         0.0
     };
@@ -115,7 +115,7 @@ fn windows(facts: &Facts<'_>) -> Option<AsWas> {
     let scale = scale / f64::from(plan.passes);
     let notes =
         vec!["each window is taken to be touched page by page, and no more is done with it".to_owned()];
-    Some(AsWas { plan, scale, program_io_ns, notes })
+    Some(AsWas { plan, scale, program_io_ns, recording: 0.0, notes })
 }
 
 /// Memory that threads take and give back over and over.
@@ -145,7 +145,7 @@ fn memory(facts: &Facts<'_>) -> Option<AsWas> {
     plan.passes = passes(program_io_ns / scale, scale);
     let scale = scale / f64::from(plan.passes);
     let notes = vec!["memory is taken and given back as the program did; nothing is done with it".to_owned()];
-    Some(AsWas { plan, scale, program_io_ns, notes })
+    Some(AsWas { plan, scale, program_io_ns, recording: 0.0, notes })
 }
 
 fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
@@ -216,5 +216,5 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
     };
     let plan = Plan { files: vec![planned], threads: vec![actions], passes: 1, depth: 1, ..Plan::default() };
     let scale = (all as f64 / plan.calls().max(1) as f64).max(1.0);
-    Ok(Some(AsWas { plan, scale, program_io_ns, notes: vec![note.to_owned()] }))
+    Ok(Some(AsWas { plan, scale, program_io_ns, recording: 0.0, notes: vec![note.to_owned()] }))
 }

@@ -45,8 +45,22 @@ pub struct AsWas {
     pub scale: f64,
     /// Wall time of the program in what the plan replays, in all of the run.
     pub program_io_ns: f64,
+    /// Part of the program's time that recording took, 0 to 1, by the watcher's own estimate.
+    pub recording: f64,
     /// What is not in the plan though the program did it, in words.
     pub notes: Vec<String>,
+}
+
+/// Less of it is not worth a word.
+const LEAST_SAID: f64 = 0.02;
+/// No more than this part of a run is taken for what watching cost: the cost of each record is an estimate.
+const MOST_RECORDING: f64 = 0.15;
+
+impl AsWas {
+    /// What the program took in the calls without being watched, as a replay does not have that either.
+    pub fn unwatched_io_ns(&self) -> f64 {
+        self.program_io_ns * (1.0 - self.recording.clamp(0.0, MOST_RECORDING))
+    }
 }
 
 /// The plan of the run as it was.
@@ -56,7 +70,21 @@ pub struct AsWas {
 pub fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
     let mut found = calls_as_they_were(facts)?;
     placed::place(facts, &mut found);
+    found.recording = recording(facts);
+    if found.recording >= LEAST_SAID {
+        found.notes.push(format!(
+            "of the program's time about {:.0} % is left out, which watching took by its own estimate",
+            100.0 * found.recording.min(MOST_RECORDING)
+        ));
+    }
     Ok(found)
+}
+
+/// Part of the run that recording took: it is CPU time of whichever threads ran.
+pub(crate) fn recording(facts: &Facts<'_>) -> f64 {
+    let ran: u64 = facts.profile.threads.iter().map(|t| t.running_ns).sum();
+    let ran = (ran as f64).max(facts.account.wall_ns);
+    if ran > 0.0 { (facts.profile.observer.in_program_ns / ran).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 fn calls_as_they_were(facts: &Facts<'_>) -> Result<AsWas, String> {

@@ -160,7 +160,7 @@ mod tests {
         };
         let plan =
             Plan { files: vec![file], threads: vec![vec![write]], passes, depth: 1, ..Plan::default() };
-        AsWas { plan, scale: 2.0, program_io_ns: 1e9, notes: Vec::new() }
+        AsWas { plan, scale: 2.0, program_io_ns: 1e9, recording: 0.0, notes: Vec::new() }
     }
 
     fn bound(as_was: AsWas, free_mib: u64) -> Result<AsWas, String> {

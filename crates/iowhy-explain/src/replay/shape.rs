@@ -90,7 +90,7 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
     // Requests that a limit held back are issued by the kernel's threads: the account of the tasks knows them all.
     let read = profile.io.device_read_bytes.map_or(0.0, |all| all as f64 / bytes as f64);
     let scale = read.max(block.own_reads as f64) / count as f64;
-    Ok(AsWas { plan, scale, program_io_ns, notes: vec![note] })
+    Ok(AsWas { plan, scale, program_io_ns, recording: 0.0, notes: vec![note] })
 }
 
 /// The one file that they can have gone to: of those whose calls were not seen, the largest, if it is much larger than all

@@ -109,7 +109,7 @@ pub fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
         depth: 1,
         ..Plan::default()
     };
-    Ok(AsWas { plan, scale, program_io_ns, notes })
+    Ok(AsWas { plan, scale, program_io_ns, recording: super::recording(facts), notes })
 }
 
 /// Whether much of the run was in this function of the kernel.

@@ -475,6 +475,7 @@ fn replayed(io_s: f64) -> AsWas {
         plan: plan(Role::Own, vec![action(READ, 0, 128, 1000, 128)]),
         scale: 100.0,
         program_io_ns: io_s * 1e9,
+        recording: 0.0,
         notes: vec![],
     }
 }
@@ -494,6 +495,13 @@ fn half_of_the_io_time_gone_is_half_of_the_io_time_gone_from_the_run() {
     assert!((part - 10.0 / 8.0).abs() < 1e-9, "half of the run stays as it was");
     let slower = run.facts(|f| measured(f, &replayed(8.0), (&now, &was), 0.0, 0.0, 1)).unwrap();
     assert!((slower.gain.value - 10.0 / 18.0).abs() < 1e-9 && slower.word == Word::Contradicted);
+    // Interrupts come with time: a run that is half as long has half of them.
+    let often = Run::new(10.0)
+        .busy(Operation::Read, Layer::Call, 0.8)
+        .busy(Operation::User, Layer::Program, 0.1)
+        .busy(Operation::Interrupt, Layer::Elsewhere, 0.1);
+    let with = often.facts(|f| measured(f, &replayed(8.0), (&was, &now), 0.0, 0.0, 1)).unwrap();
+    assert!((with.gain.value - 10.0 / (10.0 - 4.0 - 4.0 / 9.0)).abs() < 1e-9, "{}", with.gain.value);
     let few = run.facts(|f| measured(f, &replayed(8.0), (&was[..2], &now[..2]), 0.0, 0.0, 1));
     assert_eq!(few, None);
 }
@@ -516,4 +524,7 @@ fn a_replay_that_is_another_run_is_not_believed() {
     let wide = fidelity(&replayed(8.0), &[2e7, 3e7, 4e7, 9e7, 3e8], 1).unwrap();
     assert!(wide.high > 1.0 && !is_faithful(&wide), "half of the time, however wide: {wide:?}");
     assert_eq!(fidelity(&replayed(0.0), &[1.0; 9], 1), None);
+    // What watching cost is no time of the program's, but for more than it can be known.
+    let watched = |recording| fidelity(&AsWas { recording, ..replayed(8.0) }, &[8e7; 9], 1).unwrap().value;
+    assert!((watched(0.1) - 1.0 / 0.9).abs() < 1e-9 && (watched(0.9) - 1.0 / 0.85).abs() < 1e-9);
 }

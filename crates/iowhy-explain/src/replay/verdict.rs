@@ -11,6 +11,7 @@ use iowhy_core::stats::{self, Verdict, verdict_of_ratio};
 use serde::{Deserialize, Serialize};
 
 use super::AsWas;
+use crate::classify::Operation;
 use crate::finding::{Facts, Range, around};
 
 /// A gain of less than this is not worth anybody's attention.
@@ -48,11 +49,11 @@ impl Word {
 /// Time of the replay of the unchanged run over that of the program, in the calls that are replayed; 1 is the same.
 /// `io_ns` holds the times of the rounds.
 pub fn fidelity(as_was: &AsWas, io_ns: &[f64], seed: u64) -> Option<Estimate> {
-    let program = as_was.program_io_ns;
-    if program <= 0.0 {
+    let unwatched = as_was.unwatched_io_ns();
+    if unwatched <= 0.0 {
         return None;
     }
-    let scaled: Vec<f64> = io_ns.iter().map(|ns| ns * as_was.scale / program).collect();
+    let scaled: Vec<f64> = io_ns.iter().map(|ns| ns * as_was.scale / unwatched).collect();
     stats::bootstrap_median(&scaled, seed, Unit::Ratio)
 }
 
@@ -94,8 +95,12 @@ pub fn measured(
     } else {
         Range::default()
     };
+    // Interrupts come with time, whatever runs; where calls are spared they are counted there.
+    let interrupts = facts.account.sum(|e| e.busy && e.class.operation == Operation::Interrupt).wall_ns;
+    let shrinking = if spared > 0.0 { 0.0 } else { interrupts.min(0.5 * wall) };
+    let with_interrupts = |saved: f64| saved + shrinking * (saved / (wall - shrinking)).clamp(0.0, 1.0);
     let least = wall / Gain::GREATEST;
-    let gain = |saved: f64| wall / (wall - saved).max(least);
+    let gain = |saved: f64| wall / (wall - with_interrupts(saved)).max(least);
     let value = gain(saved_io(ratio.value) + own.likely);
     let gain = Estimate {
         value,

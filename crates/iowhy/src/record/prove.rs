@@ -94,7 +94,7 @@ pub struct Replayed {
     pub fidelity: Option<Estimate>,
     /// Whether that is near enough to believe the rest.
     pub faithful: bool,
-    /// Wall time of the program in the calls that are replayed.
+    /// Wall time of the program in the calls that are replayed, without what recording them took.
     pub program_io_s: f64,
     /// The program made so many calls for each that was replayed in a run.
     pub scale: f64,

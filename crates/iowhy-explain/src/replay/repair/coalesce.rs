@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use iowhy_core::replay::{Action, Do, Plan, Role};
+use iowhy_core::replay::{Action, Do, Plan};
 use iowhy_core::units::Bytes;
 
 use super::super::buffers;
 use super::{Repaired, Sizes, done, each, moves, with_threads};
 
-/// Each pass begins as far into a page as the first.
 const PAGE: u64 = 4096;
+/// A pass of so many buffers may leave a part of one out.
+const MANY: u64 = 4;
 /// One call of the repaired program.
 pub(super) const BYTES: u64 = 65_536;
 
@@ -18,8 +19,10 @@ pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
     let most = sizes.request_bytes.max(1);
     let mut merged = with_threads(plan, |actions| merge(actions, most));
     buffers::taken_anew(&mut merged);
-    for file in merged.files.iter_mut().filter(|f| f.role == Role::Own) {
-        file.shift_bytes = file.shift_bytes.next_multiple_of(PAGE);
+    // Each pass begins where the first does in a buffer, or at least in a page.
+    for file in merged.files.iter_mut().filter(|f| f.shift_bytes > 0) {
+        let whole = if file.shift_bytes >= MANY * most { most } else { PAGE };
+        file.shift_bytes = file.shift_bytes.next_multiple_of(whole);
     }
     let (before, after) = (plan.calls(), merged.calls());
     if after as f64 > 0.9 * before as f64 {

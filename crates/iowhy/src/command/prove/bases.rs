@@ -105,7 +105,7 @@ impl Base {
         Replayed {
             fidelity: likeness.fidelity,
             faithful: likeness.faithful,
-            program_io_s: self.as_was.program_io_ns / 1e9,
+            program_io_s: self.as_was.unwatched_io_ns() / 1e9,
             scale: self.as_was.scale,
             calls: times.calls,
             io_ns: times.io_ns.clone(),

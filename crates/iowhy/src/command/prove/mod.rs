@@ -14,12 +14,11 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::Profile;
 use iowhy_explain::finding::Facts;
-use iowhy_explain::replay::AsWas;
 use iowhy_explain::replay::repair::{self, Beside, Repaired, Sizes};
 use iowhy_explain::replay::what_if::{self, Change};
 use iowhy_probe::interrupt;
 
-use self::arms::{Arm, Times};
+use self::arms::Times;
 use self::bases::Bases;
 use self::trial::{Against, Held, without};
 use crate::cli::{OutputArgs, ProveArgs};
