@@ -46,7 +46,7 @@ use iowhy_core::profile::Profile;
 
 pub(crate) use self::dirty_throttle::can_stay;
 pub use self::gain::Savings;
-pub(crate) use self::loops::{START_NS, around, interpreted, own_ns};
+pub(crate) use self::loops::{around, interpreted, own_ns, start_ns};
 pub use self::range::Range;
 use crate::account::Account;
 
