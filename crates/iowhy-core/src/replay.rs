@@ -121,6 +121,24 @@ pub struct PlanFile {
     pub buffer_offset: u16,
 }
 
+impl PlanFile {
+    /// A file of no bytes, through the page cache and in it, of which nothing is said and every pass is at the same places.
+    pub fn new(path: impl Into<String>, role: Role) -> PlanFile {
+        PlanFile {
+            path: path.into(),
+            role,
+            identity: None,
+            size_bytes: 0,
+            direct: false,
+            durable: false,
+            state: State::Warm,
+            advice: Advice::Normal,
+            shift_bytes: 0,
+            buffer_offset: 0,
+        }
+    }
+}
+
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

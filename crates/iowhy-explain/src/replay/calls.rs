@@ -216,16 +216,11 @@ impl<'a> Builder<'a> {
         let regular =
             file.kind == "regular" && file.path.starts_with('/') && !file.path.ends_with(" (deleted)");
         (sink || regular).then(|| PlanFile {
-            path: file.path.clone(),
-            role: if sink { Role::Sink } else { Role::Own },
             identity: file.identity,
             size_bytes: file.identity.map_or(0, |i| i.size_bytes),
             direct: flags & O_DIRECT != 0,
             durable: flags & O_DSYNC != 0,
-            state: State::Warm,
-            advice: Advice::Normal,
-            shift_bytes: 0,
-            buffer_offset: 0,
+            ..PlanFile::new(file.path.clone(), if sink { Role::Sink } else { Role::Own })
         })
     }
 

@@ -48,16 +48,9 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
 fn mapped_file(path: &str, identity: Option<iowhy_core::profile::FileIdentity>) -> Option<PlanFile> {
     let identity = identity?;
     Some(PlanFile {
-        path: path.to_owned(),
-        role: Role::Own,
         identity: Some(identity),
         size_bytes: identity.size_bytes,
-        direct: false,
-        durable: false,
-        state: State::Warm,
-        advice: Advice::Normal,
-        shift_bytes: 0,
-        buffer_offset: 0,
+        ..PlanFile::new(path, Role::Own)
     })
 }
 

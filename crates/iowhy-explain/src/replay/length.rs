@@ -39,23 +39,13 @@ fn lengthened(plan: &Plan, times: u32) -> Plan {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::replay::{Action, Advice, Placed, PlanFile};
+    use iowhy_core::replay::{Action, Placed, PlanFile};
 
     use super::*;
 
     fn plan(role: Role, state: State, what: Do) -> Plan {
-        let file = PlanFile {
-            path: "/data".to_owned(),
-            role,
-            identity: None,
-            size_bytes: 64 << 20,
-            direct: false,
-            durable: false,
-            state,
-            advice: Advice::Normal,
-            shift_bytes: 1 << 20,
-            buffer_offset: 0,
-        };
+        let file =
+            PlanFile { size_bytes: 64 << 20, state, shift_bytes: 1 << 20, ..PlanFile::new("/data", role) };
         let action = Action { count: 16, stride: 65_536, ..Action::one(what, 0, 0, 65_536, 0.0) };
         Plan { files: vec![file], threads: vec![vec![action]], passes: 8, depth: 1, ..Plan::default() }
     }

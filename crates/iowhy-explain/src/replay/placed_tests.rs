@@ -5,7 +5,7 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{
     CallPattern, FileIdentity, GroupLimit, Limited, LimitedGroup, PatternFile, Step, StepKind, Stretch,
 };
-use iowhy_core::replay::{Action, Advice, Do, Placed, Plan, PlanFile, Role, State};
+use iowhy_core::replay::{Action, Do, Placed, Plan, PlanFile, Role, State};
 
 use super::super::as_was;
 use super::super::repair::{Beside, first_time, others, repaired};
@@ -176,18 +176,7 @@ fn write_back_begins_for_all_that_is_written_in_order_and_in_pieces() {
         others(FindingId::DirtyThrottle, plan, &Beside { can_stay_dirty, ..beside() })
     };
     assert!(raised(&plan, true).is_empty(), "the plan has no file of ours");
-    let file = PlanFile {
-        path: "/out".to_owned(),
-        role: Role::ScratchEmpty,
-        identity: None,
-        size_bytes: 0,
-        direct: false,
-        durable: false,
-        state: State::Warm,
-        advice: Advice::Normal,
-        shift_bytes: 0,
-        buffer_offset: 0,
-    };
+    let file = PlanFile::new("/out", Role::ScratchEmpty);
     let plan = Plan { files: vec![file], ..plan };
     assert!(raised(&plan, false).is_empty());
     let unlimited = raised(&plan, true).remove(0).plan;

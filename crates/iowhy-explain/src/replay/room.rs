@@ -130,7 +130,7 @@ fn beginning(plan: &Plan, part: f64) -> Plan {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::replay::{Advice, PlanFile, State};
+    use iowhy_core::replay::PlanFile;
 
     use super::*;
 
@@ -138,16 +138,9 @@ mod tests {
 
     fn as_was(role: Role, count: u32, passes: u32) -> AsWas {
         let file = PlanFile {
-            path: "/small/out".to_owned(),
-            role,
-            identity: None,
             size_bytes: if role == Role::ScratchFull { 8 * MIB } else { 0 },
-            direct: false,
-            durable: false,
-            state: State::Warm,
-            advice: Advice::Normal,
             shift_bytes: u64::from(count) * MIB,
-            buffer_offset: 0,
+            ..PlanFile::new("/small/out", role)
         };
         let write = Action {
             what: Do::Write,

@@ -5,7 +5,7 @@
 //! replay is believed only where it takes the program's time.
 
 use iowhy_core::profile::{FileIdentity, FileUse};
-use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
+use iowhy_core::replay::{Action, Do, Plan, PlanFile, Role, State};
 use iowhy_core::rng::Rng;
 
 use super::{AsWas, LONGEST_ARM_NS, wall_ns};
@@ -70,16 +70,11 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
         (0..count).map(|_| read(rng.below(last) * PAGE, 1)).collect()
     };
     let file = PlanFile {
-        path: used.path.clone(),
-        role: Role::Own,
         identity: Some(identity),
         size_bytes: identity.size_bytes,
         direct: true,
-        durable: false,
         state: State::Cold,
-        advice: Advice::Normal,
-        shift_bytes: 0,
-        buffer_offset: 0,
+        ..PlanFile::new(used.path.clone(), Role::Own)
     };
     let plan = Plan { files: vec![file], threads: vec![actions], passes: 1, depth, ..Plan::default() };
     let note = format!(

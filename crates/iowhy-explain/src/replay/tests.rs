@@ -20,18 +20,7 @@ const READ: Do = Do::Read { fresh: false };
 const SYNC: Do = Do::Sync { whole: false };
 
 fn file(role: Role) -> PlanFile {
-    PlanFile {
-        path: "/data".to_owned(),
-        role,
-        identity: None,
-        size_bytes: 1 << 30,
-        direct: false,
-        durable: false,
-        state: State::Warm,
-        advice: Advice::Normal,
-        shift_bytes: 0,
-        buffer_offset: 0,
-    }
+    PlanFile { size_bytes: 1 << 30, ..PlanFile::new("/data", role) }
 }
 
 fn action(what: Do, place: u64, bytes: u64, count: u32, stride: i64) -> Action {

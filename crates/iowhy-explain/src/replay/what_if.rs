@@ -129,22 +129,16 @@ fn windows(plan: &Plan) -> Result<Repaired, String> {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::replay::{Advice, PlanFile, State};
+    use iowhy_core::replay::{Advice, PlanFile};
 
     use super::*;
 
     fn plan(what: Do, bytes: u64) -> Plan {
         let file = PlanFile {
-            path: "/data".to_owned(),
-            role: Role::Own,
-            identity: None,
             size_bytes: 1 << 30,
-            direct: false,
-            durable: false,
-            state: State::Warm,
-            advice: Advice::Normal,
             shift_bytes: 100 * bytes,
             buffer_offset: 48,
+            ..PlanFile::new("/data", Role::Own)
         };
         let action = Action { count: 100, stride: bytes as i64, ..Action::one(what, 0, 0, bytes, 1.0) };
         Plan { files: vec![file], threads: vec![vec![action]], passes: 1, depth: 1, ..Plan::default() }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Seek;
 
 use iowhy_core::profile::{GroupLimit, Limited};
-use iowhy_core::replay::{Action, Advice, Do, PlanFile, Role, State};
+use iowhy_core::replay::{Action, Do, PlanFile, Role};
 
 use super::*;
 
@@ -89,18 +89,7 @@ fn placed(directory: &Path) -> Placed {
 
 /// Reads of 4 KiB over a file of 1 MiB, so many, with this time of the program before each.
 fn plan(file: &tempfile::NamedTempFile, count: u32, think_ns: f64, placed: Option<Placed>) -> Plan {
-    let planned = PlanFile {
-        path: file.path().display().to_string(),
-        role: Role::Own,
-        identity: None,
-        size_bytes: MIB,
-        direct: false,
-        durable: false,
-        state: State::Warm,
-        advice: Advice::Normal,
-        shift_bytes: 0,
-        buffer_offset: 0,
-    };
+    let planned = PlanFile { size_bytes: MIB, ..PlanFile::new(file.path().display().to_string(), Role::Own) };
     let read = Action {
         what: Do::Read { fresh: false },
         file: 0,

@@ -1,6 +1,7 @@
 //! Replays on files whose content and calls are known: counts and laws, never times.
 
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
 use iowhy_core::profile::FileIdentity;
@@ -18,11 +19,21 @@ fn data(bytes: u64) -> tempfile::NamedTempFile {
     file
 }
 
+/// As [`data`], and not in the cache; nothing where the file system keeps it there.
+fn evictable(bytes: u64) -> Option<tempfile::NamedTempFile> {
+    let file = data(bytes);
+    let fd = file.as_file().as_fd();
+    residency::evict(fd, 0, bytes).unwrap();
+    if residency::look(fd, 0, bytes).is_ok_and(|seen| seen.resident > 0) {
+        eprintln!("skipped: nothing can be evicted in the temporary directory");
+        return None;
+    }
+    Some(file)
+}
+
 fn own(file: &tempfile::NamedTempFile, state: State) -> PlanFile {
     let m = file.as_file().metadata().unwrap();
     PlanFile {
-        path: file.path().display().to_string(),
-        role: Role::Own,
         identity: Some(FileIdentity {
             device: m.dev(),
             inode: m.ino(),
@@ -30,12 +41,8 @@ fn own(file: &tempfile::NamedTempFile, state: State) -> PlanFile {
             modified_ns: m.mtime() * 1_000_000_000 + m.mtime_nsec(),
         }),
         size_bytes: m.len(),
-        direct: false,
-        durable: false,
         state,
-        advice: Advice::Normal,
-        shift_bytes: 0,
-        buffer_offset: 0,
+        ..PlanFile::new(file.path().display().to_string(), Role::Own)
     }
 }
 
@@ -109,18 +116,8 @@ fn what_is_written_has_no_name_and_is_gone_afterwards() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("log");
     std::fs::write(&target, b"the user's").unwrap();
-    let file = |role, size_bytes| PlanFile {
-        path: target.display().to_string(),
-        role,
-        identity: None,
-        size_bytes,
-        direct: false,
-        durable: false,
-        state: State::Warm,
-        advice: Advice::Normal,
-        shift_bytes: 0,
-        buffer_offset: 0,
-    };
+    let file =
+        |role, size_bytes| PlanFile { size_bytes, ..PlanFile::new(target.display().to_string(), role) };
     let files = vec![file(Role::ScratchEmpty, 0), file(Role::ScratchFull, MIB)];
     let write = |file, count| Action { what: Do::Write, file, stride: 4096, count, ..reads(0, 4096, 1, 0) };
     let sync = |file| Action::one(Do::Sync { whole: false }, file, 0, 0, 0.0);
@@ -143,32 +140,20 @@ fn what_is_written_has_no_name_and_is_gone_afterwards() {
 
 #[test]
 fn a_plan_begins_cold_where_it_says_so() {
-    let file = data(4 * MIB);
-    let fd = std::os::fd::AsFd::as_fd(file.as_file());
-    residency::evict(fd, 0, 4 * MIB).unwrap();
-    if residency::look(fd, 0, 4 * MIB).is_ok_and(|seen| seen.resident > 0) {
-        eprintln!("skipped: nothing can be evicted in the temporary directory");
-        return;
-    }
+    let Some(file) = evictable(4 * MIB) else { return };
     let mut planned = own(&file, State::Cold);
     planned.advice = Advice::Random;
     let stage = Stage::set(plan(vec![planned], vec![vec![reads(0, 4096, 4, MIB as i64)]])).unwrap();
-    residency::fetch(fd, 0, 4 * MIB).unwrap();
+    residency::fetch(file.as_file().as_fd(), 0, 4 * MIB).unwrap();
     stage.run().unwrap();
-    let seen = residency::look(fd, 0, 4 * MIB).unwrap();
+    let seen = residency::look(file.as_file().as_fd(), 0, 4 * MIB).unwrap();
     assert_eq!(seen.resident, 4, "only what was asked for came back");
 }
 
 /// MADV_RANDOM on a file that fits in memory takes the read-around away, which was a prefetch: more faults wait.
 #[test]
 fn against_read_around_every_page_of_a_mapping_is_waited_for() {
-    let file = data(8 * MIB);
-    let fd = std::os::fd::AsFd::as_fd(file.as_file());
-    residency::evict(fd, 0, 8 * MIB).unwrap();
-    if residency::look(fd, 0, 8 * MIB).is_ok_and(|seen| seen.resident > 0) {
-        eprintln!("skipped: nothing can be evicted in the temporary directory");
-        return;
-    }
+    let Some(file) = evictable(8 * MIB) else { return };
     // 1500 pages in an order that jumps: 997 is prime to 2048.
     let touch = |i: u64| Action::one(Do::Look, 0, i * 997 % 2048 * 4096, 1, 0.0);
     let run = |advice| {
@@ -212,16 +197,8 @@ fn a_ring_moves_the_same_bytes_and_leaves_nothing_in_flight() {
 fn a_batch_of_several_passes_is_synced_once() {
     let dir = tempfile::tempdir().unwrap();
     let file = PlanFile {
-        path: dir.path().join("log").display().to_string(),
-        role: Role::ScratchEmpty,
-        identity: None,
-        size_bytes: 0,
-        direct: false,
-        durable: false,
-        state: State::Warm,
-        advice: Advice::Normal,
         shift_bytes: 40960,
-        buffer_offset: 0,
+        ..PlanFile::new(dir.path().join("log").display().to_string(), Role::ScratchEmpty)
     };
     let write = Action { what: Do::Write, ..reads(0, 4096, 10, 4096) };
     for (passes, syncs) in [(1, 7), (3, 3), (u32::MAX, 1)] {
@@ -267,19 +244,13 @@ fn a_replay_leaves_the_access_time_as_it_is() {
 /// The next run reads what comes next, as the program did: nothing of it is in any cache.
 #[test]
 fn runs_go_on_where_the_run_before_ended() {
-    let file = data(4 * MIB);
-    let fd = std::os::fd::AsFd::as_fd(file.as_file());
-    residency::evict(fd, 0, 4 * MIB).unwrap();
-    if residency::look(fd, 0, 4 * MIB).is_ok_and(|seen| seen.resident > 0) {
-        eprintln!("skipped: nothing can be evicted in the temporary directory");
-        return;
-    }
+    let Some(file) = evictable(4 * MIB) else { return };
     let mut planned = own(&file, State::Cold);
     (planned.advice, planned.shift_bytes) = (Advice::Random, MIB);
     let stage = Stage::set(plan(vec![planned], vec![vec![reads(0, 4096, 4, 4096)]])).unwrap();
     for run in [0, 1, 2, 3, 0] {
         stage.run().unwrap();
-        let of = |mib: u64| residency::look(fd, mib * MIB, MIB).unwrap().resident;
+        let of = |mib: u64| residency::look(file.as_file().as_fd(), mib * MIB, MIB).unwrap().resident;
         let there: Vec<u64> = (0..4).map(of).collect();
         assert_eq!(there, (0..4).map(|mib| if mib == run { 4 } else { 0 }).collect::<Vec<u64>>());
     }
@@ -288,13 +259,7 @@ fn runs_go_on_where_the_run_before_ended() {
 /// What is said of a whole file is said of all of it, however far the passes have moved on.
 #[test]
 fn a_whole_file_is_forgotten_whole() {
-    let file = data(4 * MIB);
-    let fd = std::os::fd::AsFd::as_fd(file.as_file());
-    residency::evict(fd, 0, 4 * MIB).unwrap();
-    if residency::look(fd, 0, 4 * MIB).is_ok_and(|seen| seen.resident > 0) {
-        eprintln!("skipped: nothing can be evicted in the temporary directory");
-        return;
-    }
+    let Some(file) = evictable(4 * MIB) else { return };
     let mut planned = own(&file, State::Warm);
     planned.shift_bytes = MIB;
     let forget = Action::one(Do::Forget, 0, 0, 0, 0.0);
@@ -302,6 +267,6 @@ fn a_whole_file_is_forgotten_whole() {
     p.passes = 3;
     Stage::set(p).unwrap().run().unwrap();
     // Pages that a CPU still holds in its lists stay; most of three quarters would, were a part forgotten only.
-    let seen = residency::look(fd, 0, 4 * MIB).unwrap();
+    let seen = residency::look(file.as_file().as_fd(), 0, 4 * MIB).unwrap();
     assert!(seen.resident * 10 < seen.pages, "{seen:?}");
 }

@@ -1,7 +1,7 @@
 //! `many-small-files`: one packed file of the same bytes, read or written in calls of 64 KiB. The program finds each former
 //! file in what it read before, as with an archive; who wants one of them alone reads more than it.
 
-use iowhy_core::replay::{Action, Advice, Do, OnFile, Plan, PlanFile, PlanTree, Role};
+use iowhy_core::replay::{Action, Do, OnFile, Plan, PlanFile, PlanTree, Role};
 use iowhy_core::units::count;
 
 use super::{Repaired, coalesce, done};
@@ -44,16 +44,9 @@ pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
 
 fn file(tree: &PlanTree, role: Role) -> PlanFile {
     PlanFile {
-        path: format!("{}/packed", tree.parent),
-        role,
-        identity: None,
         size_bytes: tree.all_bytes(),
-        direct: false,
-        durable: false,
         state: tree.state,
-        advice: Advice::Normal,
-        shift_bytes: 0,
-        buffer_offset: 0,
+        ..PlanFile::new(format!("{}/packed", tree.parent), role)
     }
 }
 
