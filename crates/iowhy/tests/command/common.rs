@@ -81,8 +81,13 @@ pub(crate) fn iowhy(args: &[&str]) -> Ran {
 
 /// Runs with arguments while no other test of this program runs the binary.
 pub(crate) fn iowhy_alone(args: &[&str]) -> Ran {
+    alone(binary().args(args))
+}
+
+/// Runs a command while no other test works.
+pub(crate) fn alone(command: &mut Command) -> Ran {
     let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-    wait_for(binary().args(args))
+    wait_for(command)
 }
 
 /// Runs with arguments and reads the JSON that comes to stdout; the record must hold together.

@@ -3,6 +3,7 @@
 
 use iowhy_core::replay::{Advice, Do, Plan};
 
+use super::super::buffers;
 use super::{Repaired, done};
 
 pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
@@ -30,4 +31,19 @@ pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
     }
     repaired.files.iter_mut().for_each(|f| f.advice = Advice::Sequential);
     done(repaired, "MADV_SEQUENTIAL")
+}
+
+/// Reads into one buffer instead of windows that come and go: a copy in place of faults.
+pub(super) fn read_instead(plan: &Plan) -> Option<Repaired> {
+    let window = |what: Do| matches!(what, Do::Window { .. });
+    if !plan.any(|a| window(a.what)) {
+        return None;
+    }
+    let mut repaired = plan.clone();
+    for action in repaired.threads.iter_mut().flatten().filter(|a| window(a.what)) {
+        action.what = Do::Read { fresh: false };
+        // A window has no buffer yet.
+        repaired.files[action.file as usize].buffer_offset = buffers::usual(action.bytes);
+    }
+    Some(Repaired { plan: repaired, how: "each window read into one buffer instead".to_owned(), kept: 0.0 })
 }

@@ -130,6 +130,9 @@ pub fn others(id: FindingId, plan: &Plan, beside: &Beside) -> Vec<Repaired> {
     if id == FindingId::CopyBound {
         others.extend(with_aligned_buffers(plan));
     }
+    if matches!(id, FindingId::MmapFaults | FindingId::MmapLock) {
+        others.extend(kept_mapping::read_instead(plan));
+    }
     if id == FindingId::DirtyThrottle && beside.can_stay_dirty {
         others.extend(dirty_throttle::unlimited(plan));
     }
