@@ -175,6 +175,14 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
     let adjacent = facts.adjacent_reads().is_some_and(|s| s.likely >= MOSTLY);
     let in_order = adjacent && (page_by_page || faults * FAULT_AROUND_BYTES >= fetched);
     let size = planned.size_bytes;
+    // A fault maps its neighbours too: where most neighbourhoods had one, a page that was touched most often had none.
+    let neighbourhoods = (size / FAULT_AROUND_BYTES).max(1);
+    if !in_order && !page_by_page && faults as f64 > MOSTLY * neighbourhoods as f64 {
+        return Err(format!(
+            "most parts of the mapping of `{}` had a fault, which maps all of a part: how many pages were touched is not seen",
+            file.path
+        ));
+    }
     let (all, actions, note) = if in_order {
         let all = (fetched.min(size) / PAGE).max(1);
         let part = (LONGEST_ARM_NS / (program_io_ns + own).max(1.0)).min(1.0);

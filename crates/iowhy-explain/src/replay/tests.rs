@@ -177,6 +177,30 @@ fn windows_become_one_mapping_and_fresh_memory_one_buffer() {
     assert_eq!(count(&repair(FindingId::FreshBuffers, &was), READ), 10);
 }
 
+/// A program that touches a cold mapping at random, and is read ahead: 5 faults waited, 420 did not.
+fn toucher(size_bytes: u64) -> Run {
+    let identity = FileIdentity { size_bytes, inode: 7, ..FileIdentity::default() };
+    Run::new(1.0)
+        .wait(Operation::Fault, Wait::DeviceRead, 0.9)
+        .busy(Operation::User, Layer::Program, 0.1)
+        .file(size_bytes, |f| (f.mapped, f.cached_before) = (true, Some(0.0)))
+        .with(|p| {
+            let path = p.files[0].path.clone();
+            let of = PatternFile { path, kind: "regular".into(), flags: Some(0), identity: Some(identity) };
+            p.pattern.files = vec![of];
+            (p.io.major_faults, p.io.minor_faults) = (Some(5), Some(420));
+            p.io.device_read_bytes = Some(16 << 20);
+        })
+}
+
+#[test]
+fn touches_of_a_mapping_are_counted_by_faults_unless_a_fault_hides_most_of_them() {
+    let many = toucher(1 << 30).facts(as_was).unwrap().plan;
+    assert_eq!((many.calls(), many.files[0].state), (305, State::Cold), "120 are of the start");
+    let hidden = toucher(16 << 20).facts(as_was).unwrap_err();
+    assert!(hidden.contains("how many pages were touched is not seen"), "{hidden}");
+}
+
 #[test]
 fn threads_that_share_a_file_get_one_each() {
     let of = |thread: u64| vec![action(Do::Write, thread * 4096, 4096, 10, 8 * 4096)];
