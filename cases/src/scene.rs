@@ -4,8 +4,10 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
@@ -201,17 +203,73 @@ fn warm_tree(path: &Path) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Folders that a run made lie here afterwards. They are not removed between runs: ext4 without a journal does not use
+/// inodes again that were freed within the last minutes, and looks at each of them, so that the next run would take up to five
+/// times as long for what was removed before it (Linux 6.18; `recently_deleted` in fs/ext4/ialloc.c).
+const ASIDE: &str = "aside";
+/// What lies there longer goes when the next scene is set.
+const KEPT_ASIDE: Duration = Duration::from_secs(3600);
+
 fn remove(path: &Path) -> Result<(), Problem> {
     let folder = path.is_dir();
-    let gone = if folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    let gone = if folder { set_aside(path) } else { fs::remove_file(path) };
     match gone {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed("remove", path)(e)),
         _ => {}
     }
-    // Removing many files leaves the journal with work that the next run would wait for.
+    // Many files leave the journal with work that the next run would wait for.
     if let (true, Some(parent)) = (folder, path.parent()) {
         let parent = File::open(parent).map_err(failed("open", parent))?;
         rustix::fs::syncfs(parent).map_err(|e| failed("sync", path)(e.into()))?;
     }
     Ok(())
+}
+
+fn set_aside(path: &Path) -> std::io::Result<()> {
+    let aside = path.with_file_name(ASIDE);
+    fs::create_dir_all(&aside)?;
+    let free = (0u32..).map(|n| aside.join(n.to_string())).find(|place| !place.exists());
+    free.map_or(Ok(()), |place| fs::rename(path, place))
+}
+
+/// Removes what was set aside by runs that are long over.
+pub(crate) fn clear_aside(dir: &Path) {
+    let entries = fs::read_dir(dir.join(ASIDE)).into_iter().flatten().flatten();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    for entry in entries {
+        // A change of name is a change of the inode, and not of its content.
+        let moved = entry.metadata().map_or(0, |m| m.ctime());
+        if now.saturating_sub(Duration::from_secs(u64::try_from(moved).unwrap_or(0))) > KEPT_ASIDE {
+            // What cannot be removed is tried again by the next.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_earlier_runs_lie_aside_and_files_are_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = dir.path().join("results");
+        for run in 1..=3 {
+            before(Before::Folder("results"), dir.path()).unwrap();
+            assert_eq!(fs::read_dir(&made).unwrap().count(), 0, "it is empty when a run begins");
+            fs::write(made.join("one"), "x").unwrap();
+            let aside = fs::read_dir(dir.path().join(ASIDE)).map_or(0, Iterator::count);
+            assert_eq!(aside, run - 1);
+        }
+        before(Before::Remove("results"), dir.path()).unwrap();
+        assert!(!made.exists());
+        // Too young to go.
+        clear_aside(dir.path());
+        assert_eq!(fs::read_dir(dir.path().join(ASIDE)).unwrap().count(), 3);
+        fs::write(&made, "a file").unwrap();
+        before(Before::Remove("results"), dir.path()).unwrap();
+        before(Before::Remove("results"), dir.path()).unwrap();
+        assert!(!made.exists());
+        assert_eq!(fs::read_dir(dir.path().join(ASIDE)).unwrap().count(), 3, "files are removed");
+    }
 }

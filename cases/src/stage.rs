@@ -53,6 +53,7 @@ impl Stage {
                 return Err(Skip::Lacking(lack));
             }
         }
+        scene::clear_aside(&dir);
         for setup in case.setup {
             scene::set_up(*setup, &dir)?;
         }

@@ -61,6 +61,7 @@ fn plain(words: &[&str]) -> Result<(), String> {
         ["mkdir", path] => std::fs::create_dir_all(path).map_err(|e| format!("cannot make {path}: {e}")),
         ["write", path, text] => fixture::write(path, text),
         ["wait", path] => fixture::wait_for(path),
+        ["limit-reads", group, disk, bytes_s] => fixture::limit_reads(group, disk, bytes_s),
         ["remove", path] => std::fs::remove_file(path).map_err(|e| format!("cannot remove {path}: {e}")),
         ["mount", kind, source, at, options] => fixture::mount(kind, source, at, options),
         ["umount", at] => fixture::unmount(at),

@@ -21,7 +21,6 @@ use iowhy_core::finding::{Finding, FindingId, Gain};
 use iowhy_core::profile::Profile;
 use iowhy_core::rng::Rng;
 use iowhy_core::stats;
-use iowhy_explain::replay::verdict::Word;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -172,7 +171,7 @@ fn failed(words: String) -> Skip {
 }
 
 impl Runs {
-    /// The slow variant watched, the repaired one watched, then both unwatched in interleaved rounds.
+    /// Both variants watched, then both unwatched in interleaved rounds, half of them before the proof.
     fn made(
         case: &'static Case,
         dir: &Path,
@@ -189,29 +188,40 @@ impl Runs {
             same_output: true,
             proof: None,
         };
+        if case.cause.is_some() {
+            runs.repaired = Some(quietest(&mut stage, case, Variant::Repaired, binaries).map_err(failed)?);
+        }
+        let mut rng = Rng::new(SEED);
+        // A machine is slower in one minute than in the next: rounds before and after a proof tell of the time of the proof.
+        let before = if prove { rounds / 2 } else { 0 };
+        runs.time(&mut stage, case, before, &mut rng)?;
         if prove {
             runs.proof = Some(proof::proved(&mut stage, case, binaries).map_err(failed)?);
         }
+        runs.time(&mut stage, case, rounds - before, &mut rng)?;
+        Ok(runs)
+    }
+
+    /// Times both variants, unwatched, in interleaved rounds.
+    fn time(&mut self, stage: &mut Stage, case: &Case, rounds: usize, rng: &mut Rng) -> Result<(), Skip> {
         if case.cause.is_none() {
-            return Ok(runs);
+            return Ok(());
         }
-        runs.repaired = Some(quietest(&mut stage, case, Variant::Repaired, binaries).map_err(failed)?);
-        let mut rng = Rng::new(SEED);
         let mut order = [Variant::Slow, Variant::Repaired];
         for _ in 0..rounds {
             rng.shuffle(&mut order);
             let mut said = Vec::new();
             for variant in order {
-                let (seconds, output) = timed(&mut stage, variant).map_err(failed)?;
+                let (seconds, output) = timed(stage, variant).map_err(failed)?;
                 said.push(output);
                 match variant {
-                    Variant::Slow => runs.slow_s.push(seconds),
-                    Variant::Repaired => runs.repaired_s.push(seconds),
+                    Variant::Slow => self.slow_s.push(seconds),
+                    Variant::Repaired => self.repaired_s.push(seconds),
                 }
             }
-            runs.same_output &= said.windows(2).all(|pair| pair[0] == pair[1]);
+            self.same_output &= said.windows(2).all(|pair| pair[0] == pair[1]);
         }
-        Ok(runs)
+        Ok(())
     }
 
     fn keep(&self, kept: &Path, case: &Case) -> Outcome<()> {
@@ -513,8 +523,8 @@ struct Counts {
     open_above: usize,
     still_named: usize,
     missed: usize,
-    /// Cases whose first finding was tried by a replay: word, and measured gain of the really repaired over proven gain.
-    proofs: Vec<(Word, Option<f64>)>,
+    /// Cases whose first finding was tried by a replay.
+    proofs: Vec<proof::Compared>,
     /// Measured gain over predicted gain, of each case that has both.
     over_predicted: Vec<f64>,
     innocent: usize,
@@ -535,7 +545,7 @@ impl Counts {
             self.first_right += usize::from(right);
             self.still_named += usize::from(!clean);
             self.missed += row.missed().len();
-            self.proofs.extend(row.proof_word().map(|(word, _)| (word, row.real_over_proven())));
+            self.proofs.extend(row.compared());
             self.predicted += usize::from(row.inside().is_some());
             self.inside += usize::from(row.inside() == Some(true));
             self.open_above += usize::from(row.predicted().is_some_and(|gain| gain.open_above));

@@ -170,6 +170,9 @@ pub enum Do {
     WriteBack,
     /// A scratch file that was written is emptied, so that nothing in it is dirty; this takes no part in the time.
     ThrowAway,
+    /// A file of ours is made anew under a name, and the one before is removed: what programs do with their journals. Only
+    /// for [`Role::ScratchEmpty`]; from then on calls on the file go to the new one.
+    Renew,
     /// The range is mapped, read a byte a page, and unmapped. `populate`: MAP_POPULATE.
     Window {
         /// See above.

@@ -79,15 +79,27 @@ impl Row {
     }
 
     /// The word on what the repaired variant does, and the gain that was measured.
-    pub(super) fn proof_word(&self) -> Option<(Word, Option<Estimate>)> {
+    fn proof_word(&self) -> Option<(Word, Option<Estimate>)> {
         let all = self.proof_of_all().map(|t| (t.verdict, t.measured));
         all.or_else(|| self.proof_of_first().map(|p| (p.verdict, p.measured)))
     }
 
     /// Gain of the really repaired program over the proven one.
-    pub(super) fn real_over_proven(&self) -> Option<f64> {
+    fn real_over_proven(&self) -> Option<f64> {
         let (real, proven) = (self.measured.as_ref()?, self.proof_word()?.1?);
         (proven.value > 0.0).then(|| real.value / proven.value)
+    }
+
+    /// Whether the intervals of the two gains meet: then their difference may be nothing but noise.
+    fn real_meets_proven(&self) -> bool {
+        let proven = self.proof_word().and_then(|(_, measured)| measured);
+        self.measured.as_ref().zip(proven).is_some_and(|(real, p)| real.low <= p.high && p.low <= real.high)
+    }
+
+    /// How the proof compares with the real gain.
+    pub(super) fn compared(&self) -> Option<Compared> {
+        let (word, _) = self.proof_word()?;
+        Some(Compared { word, over_proven: self.real_over_proven(), meets: self.real_meets_proven() })
     }
 
     /// The column.
@@ -109,22 +121,35 @@ impl Row {
     }
 }
 
+/// A proof beside the really repaired program.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compared {
+    word: Word,
+    /// Gain of the really repaired program over the proven one.
+    over_proven: Option<f64>,
+    /// Whether the intervals of the two meet.
+    meets: bool,
+}
+
 /// How many were proven, and how near to what the repair really gains.
-pub(super) fn sentence(proofs: &[(Word, Option<f64>)]) -> String {
+pub(super) fn sentence(proofs: &[Compared]) -> String {
     if proofs.is_empty() {
         return String::new();
     }
-    let count = |word| proofs.iter().filter(|(w, _)| *w == word).count();
-    let near = |(word, ratio): &&(Word, Option<f64>)| {
-        *word == Word::Proven && ratio.is_some_and(|r| (1.0 / (1.0 + NEAR)..=1.0 + NEAR).contains(&r))
-    };
+    let count = |word| proofs.iter().filter(|p| p.word == word).count();
+    let proven = || proofs.iter().filter(|p| p.word == Word::Proven);
+    let near = |p: &&Compared| p.over_proven.is_some_and(|r| (1.0 / (1.0 + NEAR)..=1.0 + NEAR).contains(&r));
+    let mut ratios: Vec<f64> = proven().filter_map(|p| p.over_proven).collect();
+    ratios.sort_by(f64::total_cmp);
+    let median = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
     format!(
-        "first finding proven: {} of {}, {} of them within {:.0} % of the real gain; not confirmed: {}, contradicted: {}, \
-         cannot tell: {}\n",
+        "first finding proven: {} of {}, {} of them within {:.0} % of the real gain, and of {} more the intervals meet; real \
+         over proven gain: median {median:.2}\nnot confirmed: {}, contradicted: {}, cannot tell: {}\n",
         count(Word::Proven),
         proofs.len(),
-        proofs.iter().filter(near).count(),
+        proven().filter(near).count(),
         100.0 * NEAR,
+        proven().filter(|p| p.meets && !near(p)).count(),
         count(Word::NotConfirmed),
         count(Word::Contradicted),
         count(Word::CannotTell)
@@ -138,14 +163,19 @@ mod tests {
     #[test]
     fn only_proven_gains_near_the_real_one_count_as_near() {
         assert_eq!(sentence(&[]), "");
+        let compared = |word, over_proven, meets| Compared { word, over_proven, meets };
         let said = sentence(&[
-            (Word::Proven, Some(1.1)),
-            (Word::Proven, Some(1.3)),
-            (Word::Proven, Some(0.7)),
-            (Word::CannotTell, Some(1.0)),
-            (Word::Contradicted, None),
+            compared(Word::Proven, Some(1.1), true),
+            compared(Word::Proven, Some(1.3), true),
+            compared(Word::Proven, Some(0.7), false),
+            compared(Word::CannotTell, Some(1.0), true),
+            compared(Word::Contradicted, None, false),
         ]);
-        assert!(said.contains("proven: 3 of 5, 1 of them within 20 %"), "{said}");
+        assert!(
+            said.contains("proven: 3 of 5, 1 of them within 20 % of the real gain, and of 1 more"),
+            "{said}"
+        );
+        assert!(said.contains("median 1.10"), "{said}");
         assert!(said.contains("contradicted: 1, cannot tell: 1"), "{said}");
     }
 }

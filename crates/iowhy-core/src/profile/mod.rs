@@ -16,7 +16,7 @@ pub use calls::{Access, CallCount, CallSample, FileUse, SIZE_CLASSES, SampledSha
 pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch, buffer_offset};
 pub use sight::{Lack, Observer, Sight, Tier};
-pub use storage::{BlockSample, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure};
+pub use storage::{BlockSample, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure, RingUse};
 
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,9 @@ pub struct Profile {
     /// Requests between the block layer and the devices; absent where the tracepoints could not be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockSample>,
+    /// What was in flight on rings of io_uring; absent where none was seen with a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rings: Option<RingUse>,
     /// Memory and control groups under pressure, others at work.
     pub pressure: Pressure,
     /// Control groups with limits that the program was in for most of the time; one for each hierarchy.

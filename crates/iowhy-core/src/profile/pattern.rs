@@ -85,7 +85,7 @@ pub enum StepKind {
     Advise,
     /// madvise: `argument` is the advice.
     AdviseMap,
-    /// A file was opened (in this stretch; the open itself).
+    /// A file was opened (in this stretch; the open itself); `file` is what was opened.
     Open,
     /// A file is closed.
     Close,

@@ -98,6 +98,16 @@ pub struct BlockSample {
     pub completions_seen: bool,
 }
 
+/// Requests on rings of io_uring, by looks at `/proc/PID/fdinfo`: also those that a limit holds back before they reach a
+/// device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RingUse {
+    /// Looks at which a ring had requests in flight.
+    pub looks: u64,
+    /// Requests that the kernel had taken and not completed: the median of these looks.
+    pub in_flight: f64,
+}
+
 /// Another program that used the same devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherUser {

@@ -226,9 +226,13 @@ impl Facts<'_> {
 
     /// What bursts saw of reads or writes of regular files and block devices.
     pub(super) fn tally(&self, side: Side) -> Tally {
+        self.tally_of(side, |_| true)
+    }
+
+    /// As [`Facts::tally`], of the files that are picked by what was done to them.
+    pub(super) fn tally_of(&self, side: Side, picked: impl Fn(&Access) -> bool) -> Tally {
         let mut tally = Tally::default();
-        for file in self.storage_files() {
-            let access = access(file, side);
+        for access in self.storage_files().map(|file| access(file, side)).filter(|access| picked(access)) {
             tally.calls += access.calls;
             tally.bytes += access.bytes;
             tally.distinct_bytes += access.distinct_bytes;

@@ -1,9 +1,12 @@
 //! The run as it was, from the system calls that bursts saw in their order.
 
+use std::collections::HashMap;
+
 use iowhy_core::profile::{FileUse, PatternFile, Step, StepKind, Stretch, buffer_offset};
 use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
 
 use super::buffers;
+use super::joined::{self, Way};
 use super::order::{self, Order};
 use super::{ARM_NS, AsWas, LONGEST_ARM_NS, MOST_WRITTEN_BYTES, passes_of, wall_ns};
 use crate::classify::Operation;
@@ -13,6 +16,7 @@ use crate::finding::own_ns;
 const PAGE: u64 = 4096;
 /// Flags of open(2) on every architecture that Linux runs on today but MIPS, SPARC, Alpha and PA-RISC; O_DIRECT differs.
 const O_DSYNC: u32 = 0o10000;
+const O_CREAT: u32 = 0o100;
 #[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
 const O_DIRECT: u32 = 0o200000;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
@@ -51,7 +55,7 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
     }
     let stretches = chosen(&pattern.stretches);
     let steps: Vec<&Step> = stretches.iter().flat_map(|s| &s.steps).collect();
-    let mut builder = Builder::new(facts, &pattern.files);
+    let mut builder = Builder::new(facts, &pattern.files, joined::ways(&stretches, &pattern.files));
     for step in &steps {
         builder.step(step);
     }
@@ -65,20 +69,22 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
     builder.finish(&steps, unknown)
 }
 
-/// Stretches that are replayed: all, as far as an arm may be long.
+/// Stretches that are replayed, in order of time: all, as far as an arm may be long.
 fn chosen(all: &[Stretch]) -> Vec<&Stretch> {
     let mut left = LONGEST_ARM_NS;
-    let mut chosen: Vec<&Stretch> = Vec::new();
+    let mut chosen: Vec<usize> = Vec::new();
     // The longest first: those at the start of a run are short and see the program load.
-    let mut by_calls: Vec<&Stretch> = all.iter().collect();
-    by_calls.sort_by_key(|s| std::cmp::Reverse(s.calls()));
-    for stretch in by_calls {
-        if chosen.is_empty() || stretch.length_ns as f64 <= left {
-            left -= stretch.length_ns as f64;
-            chosen.push(stretch);
+    let mut by_calls: Vec<usize> = (0..all.len()).collect();
+    by_calls.sort_by_key(|at| std::cmp::Reverse(all[*at].calls()));
+    for at in by_calls {
+        let length_ns = all[at].length_ns as f64;
+        if chosen.is_empty() || length_ns <= left {
+            left -= length_ns;
+            chosen.push(at);
         }
     }
-    chosen
+    chosen.sort_unstable();
+    chosen.into_iter().map(|at| &all[at]).collect()
 }
 
 /// Whether the second goes on where the first ends, in every respect.
@@ -106,19 +112,25 @@ struct Builder<'a> {
     taken: Vec<Option<Option<u32>>>,
     /// Where the last transfer on each file of the plan ended.
     ends: Vec<u64>,
+    /// Where it began, of files that had one.
+    begins: Vec<Option<u64>>,
+    /// Files, by their paths, of which pieces were seen that follow each other.
+    ways: HashMap<&'a str, Way>,
     threads: Vec<u32>,
     known_ns: u64,
     unknown_ns: u64,
 }
 
 impl<'a> Builder<'a> {
-    fn new(facts: &'a Facts<'a>, files: &'a [PatternFile]) -> Builder<'a> {
+    fn new(facts: &'a Facts<'a>, files: &'a [PatternFile], ways: HashMap<&'a str, Way>) -> Builder<'a> {
         Builder {
             facts,
             files,
             plan: Plan { passes: 1, depth: 1, ..Plan::default() },
             taken: vec![None; files.len()],
             ends: Vec::new(),
+            begins: Vec::new(),
+            ways,
             threads: Vec::new(),
             known_ns: 0,
             unknown_ns: 0,
@@ -132,6 +144,16 @@ impl<'a> Builder<'a> {
             StepKind::Write => Do::Write,
             StepKind::Seek => Do::Seek,
             StepKind::Sync => Do::Sync { whole: step.argument == 1 },
+            StepKind::Open => {
+                if self.is_made_for_a_moment(step.file)
+                    && let Some(file) = self.file(step.file)
+                {
+                    self.push(step.thread, Action::one(Do::Renew, file, 0, 0, step.gap_ns as f64));
+                    self.ends[file as usize] = 0;
+                    self.known_ns += step.time_ns;
+                }
+                return;
+            }
             StepKind::Advise if step.argument == FADV[2] => Do::Forget,
             StepKind::Advise => {
                 if let Some(file) = self.file(step.file) {
@@ -151,11 +173,11 @@ impl<'a> Builder<'a> {
         };
         self.known_ns += step.time_ns;
         let transfer = order::has_place(what);
-        let end = &mut self.ends[file as usize];
+        let end = self.ends[file as usize];
         let count = step.count.max(1);
         let place = match step.place {
             Some(place) => place,
-            None if transfer => *end,
+            None if transfer => end,
             None => 0,
         };
         let stride = match step.place {
@@ -163,19 +185,54 @@ impl<'a> Builder<'a> {
             _ => step.stride,
         };
         let think_ns = step.gap_ns as f64 / f64::from(count);
+        let place = if transfer { self.joined(step, file).unwrap_or(place) } else { place };
         let action = Action { what, file, place, bytes: step.bytes, count, stride, think_ns };
         if transfer {
-            *end = action.at(count - 1).saturating_add(step.bytes);
+            let last = action.at(count - 1);
+            self.begins[file as usize] = Some(last);
+            self.ends[file as usize] = last.saturating_add(step.bytes);
         }
-        let at = match self.threads.iter().position(|t| *t == step.thread) {
+        self.push(step.thread, action);
+    }
+
+    /// Where the next piece of a file begins that is gone through in one way; `None` of others, and of the first piece.
+    fn joined(&self, step: &Step, file: u32) -> Option<u64> {
+        let path = self.files.get(step.file? as usize)?.path.as_str();
+        let begin = self.begins[file as usize]?;
+        match self.ways.get(path)? {
+            Way::On => Some(self.ends[file as usize]),
+            // Not beyond the front.
+            Way::Back => {
+                let whole = step.bytes.saturating_mul(u64::from(step.count.max(1)));
+                begin.checked_sub(whole).map(|front| front + whole - step.bytes)
+            }
+        }
+    }
+
+    fn push(&mut self, thread: u32, action: Action) {
+        let at = match self.threads.iter().position(|t| *t == thread) {
             Some(at) => at,
             None => {
-                self.threads.push(step.thread);
+                self.threads.push(thread);
                 self.plan.threads.push(Vec::new());
                 self.threads.len() - 1
             }
         };
         self.plan.threads[at].push(action);
+    }
+
+    /// Whether a file was made when it was opened, written, and is there no more under its name: a journal, most often.
+    fn is_made_for_a_moment(&self, index: Option<u32>) -> bool {
+        let Some(file) = index.and_then(|index| self.files.get(index as usize)) else { return false };
+        let made = file.flags.is_some_and(|flags| flags & O_CREAT != 0);
+        let path = &file.path;
+        let gone = file.kind == "unknown" || path.ends_with(" (deleted)") || path.starts_with('/');
+        made && gone && file.identity.is_none() && self.is_written(index)
+    }
+
+    fn is_written(&self, index: Option<u32>) -> bool {
+        let mut steps = self.facts.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
+        steps.any(|s| s.file == index && matches!(s.kind, StepKind::Write | StepKind::Sync))
     }
 
     /// The file of the plan; `None` where it cannot take part.
@@ -185,9 +242,23 @@ impl<'a> Builder<'a> {
             return known;
         }
         let planned = self.planned(&self.files[index]).or_else(|| self.in_place_of(index));
+        // What a program opens again, with its flags seen once and once not, is one file.
+        let same = |file: &PlanFile| {
+            let alike = |known: &PlanFile| {
+                known.path == file.path
+                    && known.identity == file.identity
+                    && (known.direct, known.durable) == (file.direct, file.durable)
+            };
+            self.plan.files.iter().position(alike).filter(|_| file.identity.is_some())
+        };
+        if let Some(known) = planned.as_ref().and_then(same) {
+            self.taken[index] = Some(Some(known as u32));
+            return Some(known as u32);
+        }
         let made = planned.map(|file| {
             self.plan.files.push(file);
             self.ends.push(0);
+            self.begins.push(None);
             self.plan.files.len() as u32 - 1
         });
         self.taken[index] = Some(made);
@@ -196,12 +267,10 @@ impl<'a> Builder<'a> {
 
     /// A file that was there for a moment only, and was written: one of ours beside a file that is known.
     fn in_place_of(&self, index: usize) -> Option<PlanFile> {
-        let steps = || self.facts.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
-        let written = |index: usize| {
-            let writes = |s: &Step| matches!(s.kind, StepKind::Write | StepKind::Sync);
-            steps().any(|s| s.file == Some(index as u32) && writes(s))
-        };
-        if self.files[index].kind != "unknown" || !written(index) {
+        let written = |index: usize| self.is_written(Some(index as u32));
+        let file = &self.files[index];
+        let nameless = file.kind == "unknown" || file.path.ends_with(" (deleted)");
+        if !nameless || !written(index) {
             return None;
         }
         let known = |at: &usize| self.planned(&self.files[*at]).is_some_and(|f| f.role == Role::Own);
@@ -257,6 +326,9 @@ impl<'a> Builder<'a> {
         if self.plan.any(|a| matches!(a.what, Do::Sync { .. })) {
             operations.push(Operation::Sync);
         }
+        if self.plan.any(|a| a.what == Do::Renew) {
+            operations.extend([Operation::Open, Operation::Close, Operation::Names]);
+        }
         if self.plan.any(|a| matches!(a.what, Do::Seek | Do::Forget)) {
             operations.push(Operation::Descriptor);
         }
@@ -288,14 +360,14 @@ impl<'a> Builder<'a> {
 
     /// Puts the memory of each file's calls where the program has it.
     fn place_buffers(&mut self, steps: &[&Step]) {
-        for (pattern, taken) in self.taken.iter().enumerate() {
-            let Some(Some(at)) = *taken else { continue };
-            let moves = |s: &&&Step| {
-                s.file == Some(pattern as u32) && matches!(s.kind, StepKind::Read | StepKind::Write)
+        for at in 0..self.plan.files.len() {
+            let of = |s: &Step| {
+                s.file.and_then(|file| *self.taken.get(file as usize)?).flatten() == Some(at as u32)
             };
+            let moves = |s: &&&Step| of(s) && matches!(s.kind, StepKind::Read | StepKind::Write);
             let most = steps.iter().filter(moves).map(|s| s.bytes).max().unwrap_or(0);
             let seen = buffer_offset(steps.iter().filter(moves).copied());
-            let file = &mut self.plan.files[at as usize];
+            let file = &mut self.plan.files[at];
             // What is not known of direct requests begins at a page: elsewhere they would be refused.
             let unknown = if file.direct { 0 } else { buffers::usual(most) };
             file.buffer_offset = seen.unwrap_or(unknown);
@@ -391,6 +463,13 @@ impl<'a> Builder<'a> {
         let index = at as u32;
         let actions: Vec<&Action> =
             self.plan.actions().filter(|a| a.file == index && order::has_place(a.what)).collect();
+        if self.plan.any(|a| a.file == index && a.what == Do::Renew) {
+            // Each of them begins empty, and goes with the next.
+            let file = &mut self.plan.files[at];
+            (file.role, file.state, file.size_bytes, file.shift_bytes) =
+                (Role::ScratchEmpty, State::Warm, 0, 0);
+            return Ok(f64::INFINITY);
+        }
         let written = self.plan.any(|a| a.file == index && matches!(a.what, Do::Write | Do::Sync { .. }));
         let order = order::order(&actions);
         let (low, high) = order::extent(&actions).unwrap_or((0, 0));
@@ -458,3 +537,7 @@ impl<'a> Builder<'a> {
         Ok(fit)
     }
 }
+
+#[cfg(test)]
+#[path = "journal_tests.rs"]
+mod journal_tests;

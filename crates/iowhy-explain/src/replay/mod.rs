@@ -8,6 +8,7 @@
 mod buffers;
 mod calls;
 mod faults;
+mod joined;
 pub mod length;
 mod order;
 mod placed;

@@ -2,10 +2,9 @@
 //! may run outside one of them.
 
 use iowhy_core::profile::Limited;
-use iowhy_core::replay::{Action, Placed, PlacedGroup, Plan, Role, State};
+use iowhy_core::replay::{Placed, PlacedGroup, Plan, Role, State};
 
 use super::AsWas;
-use super::order::{self, Order};
 use crate::finding::Facts;
 
 /// The device must have read so many times what the files hold: then memory did not keep them, and a replay begins with
@@ -28,36 +27,9 @@ pub(super) fn place(facts: &Facts<'_>, as_was: &mut AsWas) {
         let limits: Vec<&str> = group.limits.iter().map(|limit| limit.words.as_str()).collect();
         as_was.notes.push(format!("replayed inside `{}`: {}", group.directory, limits.join("; ")));
     }
-    if groups.iter().any(|group| group.limits(Limited::Disk)) {
-        join(plan);
-    }
     if groups.iter().any(|group| group.limits(Limited::Memory)) && came_again(facts, plan) {
         let cached = plan.files.iter_mut().filter(|f| f.role == Role::Own && !f.direct);
         cached.for_each(|file| file.state = State::Warm);
-    }
-}
-
-/// Lets stretches of a file that is read in order begin where the one before ended. The program did not jump between them:
-/// nobody looked meanwhile. Each jump would throw away what was read ahead, and under a limit on bytes that is time.
-fn join(plan: &mut Plan) {
-    for (at, file) in plan.files.iter_mut().enumerate() {
-        let of = |a: &Action| a.file as usize == at && order::has_place(a.what);
-        let mut users = plan.threads.iter_mut().filter(|thread| thread.iter().any(of));
-        let (Some(thread), None) = (users.next(), users.next()) else { continue };
-        let all: Vec<&Action> = thread.iter().filter(|a| of(a)).collect();
-        if file.role != Role::Own || file.direct || order::order(&all) != Order::Sequential {
-            continue;
-        }
-        let mut end = None;
-        for action in thread.iter_mut().filter(|a| of(a)) {
-            let length = action.bytes.saturating_mul(u64::from(action.count.max(1)));
-            if action.count < 2 || i64::try_from(action.bytes) == Ok(action.stride) {
-                action.place = end.unwrap_or(action.place);
-                end = Some(action.place.saturating_add(length));
-            }
-        }
-        let all: Vec<&Action> = thread.iter().filter(|a| of(a)).collect();
-        file.shift_bytes = order::shift(&all, file.size_bytes).0;
     }
 }
 

@@ -108,7 +108,7 @@ fn a_limit_of_a_disk_is_left_and_the_others_stay() {
 }
 
 #[test]
-fn stretches_in_order_are_joined_under_a_limit_of_a_disk_and_others_stay() {
+fn stretches_in_order_are_joined_and_others_stay() {
     let disk = || vec![group("/cg/blkio/a", vec![limit(Limited::Disk, "/cg/blkio/a")])];
     let stretch = |place: u64, stride: i64| Stretch {
         length_ns: 11_000_000,
@@ -123,20 +123,23 @@ fn stretches_in_order_are_joined_under_a_limit_of_a_disk_and_others_stay() {
             ..Step::default()
         }],
     };
-    let places = |groups, stride| -> (Vec<u64>, u64) {
+    let places = |groups, stride| -> Vec<u64> {
         let run = passes(groups)
             .with(|p| p.pattern.stretches = vec![stretch(128 * MIB, stride), stretch(8 * MIB, stride)]);
-        let plan = run.facts(as_was).unwrap().plan;
-        (plan.actions().map(|a| a.place).collect(), plan.files[0].shift_bytes)
+        run.facts(as_was).unwrap().plan.actions().map(|a| a.place).collect()
     };
     let step = 40 * 65_536;
-    // Joined, and then lengthened by passes that go on.
-    let (joined, shift) = places(disk(), 65_536);
-    assert_eq!(joined[..2], [128 * MIB, 128 * MIB + step]);
-    assert!(joined.windows(2).all(|pair| pair[1] == pair[0] + step), "{joined:?}");
-    assert_eq!(shift, joined.len() as u64 * step);
-    assert_eq!(places(Vec::new(), 65_536).0[..2], [128 * MIB, 8 * MIB]);
-    assert_eq!(places(disk(), 131_072).0[..2], [128 * MIB, 8 * MIB], "gaps of the program's own are kept");
+    // Joined, and then lengthened by passes that go on: one run of calls.
+    for groups in [disk(), Vec::new()] {
+        let run = passes(groups)
+            .with(|p| p.pattern.stretches = vec![stretch(128 * MIB, 65_536), stretch(8 * MIB, 65_536)]);
+        let plan = run.facts(as_was).unwrap().plan;
+        let [all] = plan.threads[0].as_slice() else { panic!("{:?}", plan.threads) };
+        assert_eq!((all.place, all.stride), (128 * MIB, 65_536));
+        assert_eq!(plan.files[0].shift_bytes, u64::from(all.count) * 65_536);
+        assert_eq!(u64::from(all.count) * 65_536 % (2 * step), 0);
+    }
+    assert_eq!(places(disk(), 131_072)[..2], [128 * MIB, 8 * MIB], "gaps of the program's own are kept");
 }
 
 #[test]

@@ -23,6 +23,8 @@ const LITTLE: f64 = 0.05;
 const IN_ORDER: f64 = 0.7;
 /// More in flight than this, and the ring itself is the limit.
 const DEEPEST: f64 = 128.0;
+/// So many looks at a ring tell what is in flight there.
+const FEWEST_LOOKS: u64 = 5;
 /// Seed of the places.
 const SEED: u64 = 1999;
 
@@ -38,7 +40,9 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
     let (used, identity) = the_file(facts).ok_or_else(|| none("which file they went to is not known"))?;
     let grown = used.cached_after.unwrap_or(1.0) - used.cached_before.unwrap_or(0.0);
     let kept = grown * identity.size_bytes as f64;
-    if block.own_read_ahead_bytes > 0 || kept > LITTLE * block.own_read_bytes as f64 {
+    // The program itself is read ahead while it starts.
+    let little = LITTLE * block.own_read_bytes as f64;
+    if block.own_read_ahead_bytes as f64 > little || kept > little {
         return Err(none("they went through the page cache"));
     }
     let bytes = (block.own_read_bytes / block.own_reads).div_ceil(PAGE) * PAGE;
@@ -47,7 +51,9 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
         return Err(none("their size is not known"));
     }
     let in_order = block.own_reads_adjacent as f64 >= IN_ORDER * block.own_reads as f64;
-    let depth = block.in_flight.unwrap_or(1.0).round().clamp(1.0, DEEPEST) as u32;
+    // A limit holds requests back before the device sees them: the ring knows of all.
+    let on_rings = profile.rings.as_ref().filter(|r| r.looks >= FEWEST_LOOKS).map(|r| r.in_flight);
+    let depth = on_rings.or(block.in_flight).unwrap_or(1.0).round().clamp(1.0, DEEPEST) as u32;
     let program_io_ns = wall_ns(facts, &[Operation::Ring, Operation::Aio]) + facts.entering_wall_ns();
     let own = own_ns(facts);
     let part = (LONGEST_ARM_NS / (program_io_ns + own).max(1.0)).min(1.0);

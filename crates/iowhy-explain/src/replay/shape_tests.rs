@@ -1,7 +1,7 @@
 //! Known answers for plans that are made of the shape of requests at the device.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{BlockSample, FileIdentity, FileUse, PatternFile};
+use iowhy_core::profile::{BlockSample, FileIdentity, FileUse, PatternFile, RingUse};
 use iowhy_core::replay::Role;
 
 use super::super::{AsWas, as_was};
@@ -71,9 +71,25 @@ fn what_was_in_the_cache_before_and_a_stray_write_do_not_matter() {
         (p.files[0].cached_before, p.files[0].cached_after) = (Some(0.4), Some(0.4));
         if let Some(block) = &mut p.block {
             block.own_written_bytes = 4096;
+            // The program itself, as it was started.
+            block.own_read_ahead_bytes = 4 << 20;
         }
     });
     assert_eq!(plan(run).map(|found| found.plan.depth), Ok(16));
+}
+
+#[test]
+fn requests_that_a_limit_holds_back_are_in_flight_on_the_ring() {
+    let run = |looks| {
+        ring(50).with(|p| {
+            p.rings = Some(RingUse { looks, in_flight: 32.0 });
+            if let Some(block) = &mut p.block {
+                block.in_flight = Some(1.2);
+            }
+        })
+    };
+    assert_eq!(plan(run(20)).map(|found| found.plan.depth), Ok(32));
+    assert_eq!(plan(run(2)).map(|found| found.plan.depth), Ok(1), "two looks tell little");
 }
 
 #[test]
@@ -89,7 +105,7 @@ fn what_has_no_such_shape_says_why() {
         (ring(50).with(|p| p.block = None), "not seen"),
         (block(|b| b.own_written_bytes = b.own_read_bytes / 10), "only reads"),
         (block(|b| b.own_reads = 3), "only reads"),
-        (block(|b| b.own_read_ahead_bytes = 1), "page cache"),
+        (block(|b| b.own_read_ahead_bytes = b.own_read_bytes / 10), "page cache"),
         (ring(50).with(|p| p.files[0].cached_after = Some(0.5)), "page cache"),
         (ring(50).with(|p| p.files.clear()), "which file"),
         (ring(50).with(|p| p.pattern.files.clear()), "which file"),

@@ -1,16 +1,19 @@
 //! Files of a replay: opened, made, and brought into their state before each run.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::FileIdentity;
 use iowhy_core::replay::{Advice, PlanFile, Role, State};
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::residency;
 use crate::target::{open_quietly, reopen, scratch_in};
+use crate::tree::{Shape, Tree};
 
 /// A cold file may keep one page of so many in the cache.
 const COLD_PART: u64 = 20;
@@ -24,10 +27,20 @@ pub(super) struct Opened {
     pub(super) fd: OwnedFd,
     /// Through the page cache, to set its state.
     plain: OwnedFd,
+    renewed: Option<Renewed>,
 }
 
-/// Opens a file, or makes it.
-pub(super) fn open(planned: &PlanFile) -> Result<Opened, Problem> {
+/// Where a file of ours is made anew, under a name.
+#[derive(Debug)]
+struct Renewed {
+    path: CString,
+    flags: OFlags,
+    /// Holds it, and is removed with it.
+    _tree: Tree,
+}
+
+/// Opens a file, or makes it. `renewed`: it will be made anew ([`Opened::renew`]).
+pub(super) fn open(planned: &PlanFile, renewed: bool) -> Result<Opened, Problem> {
     let path = Path::new(&planned.path);
     let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY;
     if planned.direct {
@@ -39,7 +52,7 @@ pub(super) fn open(planned: &PlanFile) -> Result<Opened, Problem> {
     let cannot = |errno: Errno| {
         Problem::failed(format!("cannot open `{}`: {}", planned.path, std::io::Error::from(errno)))
     };
-    let opened = match planned.role {
+    let mut opened = match planned.role {
         Role::Own => {
             let mut plain = open_quietly(path, OFlags::RDONLY | OFlags::CLOEXEC).map_err(cannot)?;
             let flags = flags | OFlags::RDONLY;
@@ -51,11 +64,10 @@ pub(super) fn open(planned: &PlanFile) -> Result<Opened, Problem> {
             } else {
                 rustix::io::fcntl_dupfd_cloexec(&plain, 0).map_err(cannot)?
             };
-            Opened { fd, plain }
+            Opened { fd, plain, renewed: None }
         }
         Role::Sink => {
-            let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, rustix::fs::Mode::empty())
-                .map_err(cannot)?;
+            let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(cannot)?;
             let character = rustix::fs::fstat(&fd).is_ok_and(|s| {
                 rustix::fs::FileType::from_raw_mode(s.st_mode) == rustix::fs::FileType::CharacterDevice
             });
@@ -63,16 +75,19 @@ pub(super) fn open(planned: &PlanFile) -> Result<Opened, Problem> {
                 return Err(Problem::failed(format!("`{}` is no device that keeps nothing", planned.path)));
             }
             let plain = rustix::io::fcntl_dupfd_cloexec(&fd, 0).map_err(cannot)?;
-            Opened { fd, plain }
+            Opened { fd, plain, renewed: None }
         }
         Role::ScratchEmpty | Role::ScratchFull => {
-            let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let dir = beside(path);
             let full = planned.role == Role::ScratchFull;
             let plain = scratch_in(dir, if full { planned.size_bytes } else { 0 })?;
             let fd = reopen(plain.as_fd(), OFlags::RDWR | flags).map_err(cannot)?;
-            Opened { fd, plain }
+            Opened { fd, plain, renewed: None }
         }
     };
+    if renewed && planned.role == Role::ScratchEmpty {
+        opened.renewed = Some(Renewed::beside(path, flags)?);
+    }
     opened.still(planned)?;
     if planned.role != Role::Sink && !planned.direct {
         let advice = match planned.advice {
@@ -83,6 +98,19 @@ pub(super) fn open(planned: &PlanFile) -> Result<Opened, Problem> {
         rustix::fs::fadvise(&opened.fd, 0, None, advice).map_err(cannot)?;
     }
     Ok(opened)
+}
+
+fn beside(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+impl Renewed {
+    fn beside(path: &Path, flags: OFlags) -> Result<Renewed, Problem> {
+        let tree = Tree::lay_out(beside(path), None, Shape { files: 0, directories: 1, sizes: Vec::new() })?;
+        let path = CString::new(tree.root().join("renewed").as_os_str().as_bytes())
+            .map_err(|_| Problem::failed("a name has a zero byte in it"))?;
+        Ok(Renewed { path, flags: flags | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, _tree: tree })
+    }
 }
 
 /// Whether reading leaves the access time of a file as it is, by the rule of `relatime` (mount(8)). Then it is opened as a
@@ -144,6 +172,26 @@ impl Opened {
         if planned.role == Role::ScratchEmpty {
             let _ = rustix::fs::ftruncate(&self.plain, 0);
         }
+        if let Some(renewed) = &self.renewed {
+            let _ = rustix::fs::unlink(&renewed.path);
+            let _ = rustix::fs::ftruncate(&self.fd, 0);
+        }
+    }
+
+    /// Removes the file that was made last and makes another under its name; the descriptor is that of the new one.
+    pub(super) fn renew(&self) -> Result<usize, Errno> {
+        let Some(renewed) = &self.renewed else { return Err(Errno::INVAL) };
+        match rustix::fs::unlink(&renewed.path) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno),
+        }
+        let new = rustix::fs::open(&renewed.path, renewed.flags, Mode::from_raw_mode(0o600))?;
+        // SAFETY: both descriptors are ours and open; the number of ours stays, and so does its owner.
+        let done = unsafe { libc::dup3(new.as_raw_fd(), self.fd.as_raw_fd(), libc::O_CLOEXEC) };
+        if done < 0 {
+            return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
+        }
+        Ok(0)
     }
 
     /// Sets the state that a run begins with.

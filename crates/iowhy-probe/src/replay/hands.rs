@@ -28,6 +28,8 @@ const LOOK_EVERY: u32 = 256;
 const LONGEST_NS: u64 = 20_000_000_000;
 /// Memory begins somewhere within one.
 const PAGE: usize = 4096;
+/// More than the caches of a CPU hold.
+const ELSEWHERE_BYTES: usize = 64 << 20;
 /// Seed of what is written.
 const CONTENT_SEED: u64 = 0x0070_726f_7665;
 
@@ -63,6 +65,8 @@ pub(super) struct Hands<'a> {
     kept: Vec<Kept>,
     guard: Option<Guard>,
     small: Option<Handling<'a>>,
+    /// Other memory, larger than the caches of a CPU; empty where nothing is thrown away.
+    elsewhere: Vec<u8>,
     clock: Clock,
     /// Own time that is still to be spun.
     owed_ns: f64,
@@ -105,6 +109,10 @@ impl<'a> Hands<'a> {
             guard: if maps { Some(Guard::new()?) } else { None },
             ring: if plan.depth > 1 { Some(Ring::new(plan.depth, slot)?) } else { None },
             small: plan.tree.as_ref().zip(ready).map(|(tree, ready)| Handling::new(tree, ready)),
+            elsewhere: vec![
+                1;
+                if actions.iter().any(|a| a.what == Do::ThrowAway) { ELSEWHERE_BYTES } else { 0 }
+            ],
             clock: Clock::real(),
             owed_ns: 0.0,
             since_look: 0,
@@ -236,6 +244,7 @@ impl<'a> Hands<'a> {
             Do::Forget => advise_range(fd, place, bytes, rustix::fs::Advice::DontNeed),
             Do::Announce => advise_range(fd, place, bytes, rustix::fs::Advice::WillNeed),
             Do::WriteBack => begin_write_back(fd, place, bytes),
+            Do::Renew => opened.renew(),
             Do::Window { populate } => self.window(fd, place, bytes, populate, file.advice),
             Do::Look | Do::Scan => return self.look(action, fd, place, bytes),
             // Done above.
@@ -266,6 +275,11 @@ impl<'a> Hands<'a> {
         rustix::fs::ftruncate(&opened.fd, 0).map_err(|errno| {
             Problem::failed(format!("cannot empty a scratch file: {}", std::io::Error::from(errno)))
         })?;
+        // The pages come back to the next writes, still in the caches of the CPU; those of a program that writes on and on
+        // are not there.
+        let sum =
+            self.elsewhere.iter().step_by(64).fold(0u64, |sum, byte| sum.wrapping_add(u64::from(*byte)));
+        std::hint::black_box(sum);
         self.done.think_ns += self.clock.now_ns().saturating_sub(from);
         Ok(())
     }
@@ -284,7 +298,7 @@ impl<'a> Hands<'a> {
     fn failed(&self, action: &Action, place: u64, errno: Errno) -> Problem {
         let path = self.plan.files.get(action.file as usize).map_or("?", |f| f.path.as_str());
         let (what, whose) = match action.what {
-            Do::Write | Do::Sync { .. } | Do::SyncAfter { .. } | Do::WriteBack => {
+            Do::Write | Do::Sync { .. } | Do::SyncAfter { .. } | Do::WriteBack | Do::Renew => {
                 ("writing", "the scratch file beside ")
             }
             Do::Window { .. } | Do::Look | Do::Scan => ("mapping", ""),

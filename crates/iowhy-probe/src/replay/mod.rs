@@ -24,7 +24,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::replay::{Plan, Role};
+use iowhy_core::replay::{Do, Plan, Role};
 use serde::{Deserialize, Serialize};
 
 use self::files::Opened;
@@ -74,7 +74,9 @@ impl Stage {
     /// # Errors
     /// A file is gone, may not be read, or was changed since the plan was made; no room for a file of ours.
     pub fn set(plan: Plan) -> Result<Stage, Problem> {
-        let files = plan.files.iter().map(files::open).collect::<Result<_, _>>()?;
+        let renewed = |at: usize| plan.any(|a| a.what == Do::Renew && a.file as usize == at);
+        let open = |(at, file)| files::open(file, renewed(at));
+        let files = plan.files.iter().enumerate().map(open).collect::<Result<_, _>>()?;
         let small = plan.tree.as_ref().map(SmallFiles::set).transpose()?;
         Ok(Stage { plan, files, small, passed: AtomicU64::new(0) })
     }

@@ -139,6 +139,33 @@ fn what_is_written_has_no_name_and_is_gone_afterwards() {
 }
 
 #[test]
+fn a_journal_is_made_anew_under_a_name_of_ours_and_goes_with_the_replay() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("base");
+    std::fs::write(&target, b"the user's").unwrap();
+    let journal = PlanFile::new(target.display().to_string(), Role::ScratchEmpty);
+    let renew = Action::one(Do::Renew, 0, 0, 0, 0.0);
+    let write = |place| Action { what: Do::Write, ..reads(place, 4096, 1, 0) };
+    let sync = Action::one(Do::Sync { whole: true }, 0, 0, 0, 0.0);
+    // Each is empty when it is made: what is read behind the first block is not there.
+    let actions = vec![renew, write(0), write(4096), sync, renew, write(0), reads(4096, 4096, 1, 0)];
+    let stage = Stage::set(Plan { passes: 3, ..plan(vec![journal.clone()], vec![actions]) }).unwrap();
+    let names = || std::fs::read_dir(dir.path()).unwrap().count();
+    assert_eq!(names(), 2, "a folder of ours beside the file");
+    for _ in 0..2 {
+        let round = stage.run().unwrap();
+        assert_eq!((round.calls, round.bytes), (3 * 7, 3 * 3 * 4096));
+    }
+    drop(stage);
+    assert_eq!((names(), std::fs::read(&target).unwrap().as_slice()), (1, b"the user's".as_slice()));
+    // Only where a plan says of a file of ours that it is made anew.
+    let own = PlanFile { size_bytes: 10, ..PlanFile::new(journal.path, Role::Own) };
+    let error = Stage::set(plan(vec![own], vec![vec![renew]])).unwrap().run().unwrap_err();
+    assert!(error.message.contains("base"), "{error}");
+    assert_eq!(std::fs::read(&target).unwrap(), b"the user's");
+}
+
+#[test]
 fn a_plan_begins_cold_where_it_says_so() {
     let Some(file) = evictable(4 * MIB) else { return };
     let mut planned = own(&file, State::Cold);

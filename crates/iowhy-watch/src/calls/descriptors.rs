@@ -184,6 +184,11 @@ impl Tables {
         }
     }
 
+    /// The description behind a descriptor, if one was seen there.
+    pub(super) fn opened(&self, pid: u32, descriptor: i32) -> Option<DescriptionId> {
+        self.slot(pid, descriptor).map(|slot| slot.description)
+    }
+
     fn slot(&self, pid: u32, descriptor: i32) -> Option<Slot> {
         self.tables.get(&self.owner(pid)).and_then(|table| table.get(&descriptor)).copied()
     }

@@ -20,6 +20,9 @@ const FIRST_NS: f64 = 20e6;
 /// Shortest and longest burst.
 const SHORTEST_NS: f64 = 1e6;
 const LONGEST_NS: f64 = 200e6;
+/// The first burst lasts so long unless it is full before: in 1 ms of a program that syncs each record, one sync or none
+/// was seen, and short runs have no second burst.
+const FIRST_LENGTH_NS: f64 = 4e6;
 /// Between the end of a burst and the start of the next lies at least this: opening tracepoints is work for the kernel.
 const GAP_NS: f64 = 50e6;
 /// Calls that a burst should see: about this many make its shares exact to a few per cent.
@@ -137,14 +140,13 @@ impl Planner {
         self.costs.per_burst_ns + rate * self.costs.tail_ns * self.costs.per_tail_call_ns
     }
 
-    /// The first burst, while nothing is known of the program: as short as a burst may be, and cut where the advance
-    /// is used up. It waits where opening alone costs more than the advance.
+    /// The first burst, while nothing is known of the program: short, and cut where the advance is used up. It waits where opening alone costs more than the advance.
     fn first(&mut self) -> Plan {
         let earliest = ((self.costs.per_burst_ns - ADVANCE_NS / 2.0) / SHARE).max(FIRST_NS);
         let start = earliest * (1.0 + 0.2 * self.rng.unit());
         let left = SHARE * start + ADVANCE_NS - self.costs.per_burst_ns;
         let calls = (left / self.costs.per_call_ns.max(1.0)).clamp(1.0, MOST_CALLS);
-        Plan { start_ns: start as u64, length_ns: SHORTEST_NS as u64, calls: calls as u64 }
+        Plan { start_ns: start as u64, length_ns: FIRST_LENGTH_NS as u64, calls: calls as u64 }
     }
 
     fn following(&mut self) -> Plan {

@@ -1,6 +1,6 @@
 //! Known answers and laws for bursts of system calls.
 
-use iowhy_core::profile::{CallSample, FileUse, SampledShare};
+use iowhy_core::profile::{CallSample, FileUse, SampledShare, StepKind};
 use proptest::prelude::*;
 
 use super::*;
@@ -143,6 +143,27 @@ fn a_file_opened_in_the_burst_gets_its_path_later_and_shares_its_bytes() {
     assert_eq!(files.len(), 1);
     assert_eq!((files[0].opens, files[0].reads.bytes, files[0].reads.distinct_bytes), (1, 12_288, 8192));
     assert_eq!((files[0].reads.repeated, files[0].reads.direct), (share(1, 2), share(1, 2)));
+}
+
+#[test]
+fn an_open_tells_what_it_opened_also_of_a_file_that_is_gone_before_anybody_looks() {
+    let mut b = Bench::new(&[(PID, vec![])]);
+    let made = libc::O_RDWR | libc::O_CREAT | libc::O_CLOEXEC;
+    for flags in [made, libc::O_RDONLY] {
+        b.call(libc::SYS_openat, &[0, 0, flags as u64], 4);
+        b.call(libc::SYS_fdatasync, &[4], 0);
+        b.call(libc::SYS_close, &[4], 0);
+    }
+    // One that fails opens nothing.
+    b.call(libc::SYS_openat, &[0, 0, 0], -2);
+    b.tracer.end(b.now);
+    let pattern = b.tracer.take_pattern();
+    let seen: Vec<(StepKind, Option<u32>)> =
+        pattern.stretches[0].steps.iter().map(|s| (s.kind, s.file)).collect();
+    let (open, sync, close) = (StepKind::Open, StepKind::Sync, (StepKind::Close, None));
+    assert_eq!(seen, [(open, Some(0)), (sync, Some(0)), close, (open, Some(1)), (sync, Some(1)), close]);
+    let flags: Vec<Option<u32>> = pattern.files.iter().map(|f| f.flags).collect();
+    assert_eq!(flags, [Some((libc::O_RDWR | libc::O_CREAT) as u32), Some(0)]);
 }
 
 #[test]

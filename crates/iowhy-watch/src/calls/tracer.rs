@@ -494,7 +494,9 @@ impl CallTracer {
             Shape::Close => (StepKind::Close, None, 0, 0, None),
             _ => return,
         };
-        let file = call.descriptions[0].and_then(|id| tables.get(id)).map(|d| d.serial);
+        let opened = || tables.opened(call.pid, i32::try_from(value).ok()?);
+        let id = if kind == StepKind::Open { opened() } else { call.descriptions[0] };
+        let file = id.and_then(|id| tables.get(id)).map(|d| d.serial);
         let seen = Seen { kind, file, place, bytes, argument, memory, ..seen(call, now) };
         self.log.note(seen);
     }

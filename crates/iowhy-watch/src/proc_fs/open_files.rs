@@ -23,6 +23,8 @@ pub struct OpenFile {
     pub flags: OpenFlags,
     /// Where the next read or write goes.
     pub position: u64,
+    /// Of a ring of io_uring: requests that the kernel has taken and not completed; absent while it is being filled.
+    pub in_flight: Option<u32>,
     /// The mount it was opened through, as in `/proc/PID/mountinfo`; absent before Linux 3.15.
     pub mount_id: Option<u64>,
 }
@@ -57,6 +59,10 @@ impl OpenFlags {
     }
 }
 
+/// A ring has no more entries (io_uring_setup(2)); where more complete than were taken (several answers to one request),
+/// the difference says nothing.
+const MOST_IN_FLIGHT: u32 = 32_768;
+
 /// All open files, by number; empty when the process is gone or not ours to look into.
 pub fn open_files(reader: &mut Reader, pid: u32) -> Vec<OpenFile> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
@@ -78,7 +84,11 @@ pub fn open_file(reader: &mut Reader, pid: u32, descriptor: u32) -> Option<OpenF
 /// The first lines of `fdinfo` (proc_pid_fdinfo(5)); what follows belongs to special files.
 fn parse_info(text: &str) -> Option<OpenFile> {
     let value = |key: &str| text.lines().find_map(|line| Some(line.strip_prefix(key)?.trim()));
+    let ring = |key: &str| value(key)?.parse::<u32>().ok();
+    // Both count all requests since the ring was made, and begin anew behind the greatest number.
+    let in_flight = ring("SqHead:").zip(ring("CqTail:")).map(|(taken, done)| taken.wrapping_sub(done));
     Some(OpenFile {
+        in_flight: in_flight.filter(|n| *n <= MOST_IN_FLIGHT),
         // A position that the kernel prints as negative is of a device that lets it be.
         position: value("pos:")?.parse::<i64>().ok()?.max(0) as u64,
         flags: OpenFlags(u32::from_str_radix(value("flags:")?, 8).ok()?),
@@ -115,6 +125,11 @@ mod tests {
         let old = parse_info("pos:\t0\nflags:\t02\n").unwrap();
         assert_eq!((old.mount_id, old.flags.direct()), (None, false));
         assert_eq!(parse_info("pos:\t-1\nflags:\t0\n").unwrap().position, 0);
+        let ring = "pos:\t0\nflags:\t02000002\nmnt_id:\t16\nino:\t2061\nSqMask:\t0xf\nSqHead:\t4294967290\nSqTail:\t3\n\
+                    CachedSqHead:\t4294967290\nCqMask:\t0x1f\nCqHead:\t4294967270\nCqTail:\t4294967274\n";
+        assert_eq!(parse_info(ring).unwrap().in_flight, Some(16));
+        let more_answers = ring.replace("CqTail:\t4294967274", "CqTail:\t1");
+        assert_eq!((parse_info(&more_answers).unwrap().in_flight, file.in_flight), (None, None));
         for broken in ["", "pos:\t1\n", "flags:\t0\n", "pos:\tx\nflags:\t0\n", "pos:\t1\nflags:\t9\n"] {
             assert_eq!(parse_info(broken), None, "{broken:?}");
         }

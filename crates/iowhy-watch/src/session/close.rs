@@ -215,7 +215,8 @@ impl Pump<'_> {
             + finished.cost_ns;
         let parts = self.state.finish_line(end_ns);
         let others = others_on_cpu(&parts.ticks, &mut self.state.reader);
-        let State { mut reader, files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
+        let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
+        let rings = files.rings();
         let (files, wanted) = files.finish(finished.files, &mut reader);
         let (devices, mut pressure) = match (&self.before, &machine) {
             (Some(before), Some((devices, pressure))) => (
@@ -259,6 +260,7 @@ impl Pump<'_> {
             files,
             devices,
             block: block.map(|b| b.finish()),
+            rings,
             pressure,
             groups: limited,
         };

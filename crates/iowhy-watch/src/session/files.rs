@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use iowhy_core::kernel_text::mountinfo::Mount;
-use iowhy_core::profile::FileUse;
+use iowhy_core::profile::{FileUse, RingUse};
 
 use crate::calls;
 use crate::proc_fs::cache;
@@ -31,6 +31,8 @@ const MOST_TOLD: usize = 200;
 /// Pages are counted for this many new files at one look: large files take long.
 const MOST_COUNTED: usize = 4;
 
+/// Looks at rings that are remembered: the first half an hour.
+const MOST_LOOKS: usize = 20_000;
 /// Mapped files that are remembered.
 const MOST_MAPPED: usize = 1024;
 /// Less than this in all is what libraries map of their own accord (locales, character sets).
@@ -47,6 +49,8 @@ pub(super) struct Files {
     next_ns: u64,
     turn: usize,
     counted: usize,
+    /// Requests in flight on a ring, one number for each look that saw any.
+    in_flight: Vec<u32>,
 }
 
 /// What was mapped of a file.
@@ -96,6 +100,14 @@ impl Files {
         }
     }
 
+    /// What was in flight on rings.
+    pub(super) fn rings(&mut self) -> Option<RingUse> {
+        let mut seen = std::mem::take(&mut self.in_flight);
+        seen.sort_unstable();
+        let middle = *seen.get(seen.len() / 2)?;
+        Some(RingUse { looks: seen.len() as u64, in_flight: f64::from(middle) })
+    }
+
     /// When [`Files::round`] wants to be called again.
     pub(super) fn deadline_ns(&self) -> u64 {
         self.next_ns
@@ -131,6 +143,11 @@ impl Files {
 
     /// Remembers a file when it is seen first. Returns its kind.
     fn meet(&mut self, pid: u32, file: &OpenFile, reader: &mut Reader) -> &'static str {
+        if let Some(n) = file.in_flight.filter(|n| *n > 0)
+            && self.in_flight.len() < MOST_LOOKS
+        {
+            self.in_flight.push(n);
+        }
         if let Some(kind) = nameless(&file.path) {
             return kind;
         }

@@ -55,7 +55,8 @@ pub fn screen(subject: &str, proof: &Proof, width: usize) -> String {
     }
     if let Some(together) = &proof.together {
         let ids: Vec<&str> = together.ids.iter().map(|id| id.id()).collect();
-        text.push_str(&wrap(&format!("all together: {}", ids.join(", ")), width, "", "  "));
+        let why = together.reason.as_deref().map_or(String::new(), |why| format!("; {why}"));
+        text.push_str(&wrap(&format!("all together: {}{why}", ids.join(", ")), width, "", "  "));
     }
     for WhatIf { id, tried } in &proof.what_if {
         let reason = tried.reason.as_deref().filter(|_| tried.measured.is_none());

@@ -10,7 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::bad_input::fingerprint;
 use crate::common::{
-    MIB, Ran, binary, directory, finish, full_file, iowhy, lives_in_memory, names, skipped, succeeds, text,
+    MIB, Ran, binary, binary_that_listens, directory, finish, full_file, iowhy, lives_in_memory, names,
+    skipped, succeeds, text,
 };
 use crate::record::{holds_together, only_cell, whole, words};
 
@@ -23,7 +24,8 @@ struct Running(Child);
 impl Running {
     /// Starts it and waits until a measuring thread is at work.
     fn measuring(args: &[&str]) -> Running {
-        let child = binary().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child =
+            binary_that_listens().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut running = Running(child);
         let tasks = format!("/proc/{}/task", running.0.id());
         let begun = Instant::now();

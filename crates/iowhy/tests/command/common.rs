@@ -26,6 +26,22 @@ pub(crate) fn binary() -> Command {
     command
 }
 
+/// [`binary`] with signals as a terminal gives them: a test that was started in the background may have interrupts ignored,
+/// and what is ignored at the start stays so. `env` puts the binary in its own place.
+pub(crate) fn binary_that_listens() -> Command {
+    let program = binary();
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT,TERM,HUP", "--"]).arg(program.get_program());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
 /// What a run ended with.
 #[derive(Debug)]
 pub(crate) struct Ran {

@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 use crate::bad_input::assert_refused;
 use crate::common::{
-    Loop, MIB, Mount, binary, directory, finish, full_file, iowhy, is_root, names, skipped, succeeds, text,
+    Loop, MIB, Mount, binary, binary_that_listens, directory, finish, full_file, iowhy, is_root, names,
+    skipped, succeeds, text,
 };
 
 /// A loop device over a full file. Fields are dropped in order: the device goes before its file.
@@ -55,18 +56,9 @@ impl Disk {
     }
 }
 
-/// A run that goes on for a while, seen with what it changes changed. A test that was started in the background may have
-/// interrupts ignored; the run has them as a terminal gives them.
+/// A run that goes on for a while, seen with what it changes changed.
 fn begun(path: &str, wish: &str, changed: impl Fn() -> bool) -> Child {
-    let program = binary();
-    let mut command = Command::new("env");
-    command.arg("--default-signal=INT").arg(program.get_program());
-    for (name, value) in program.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    let mut command = binary_that_listens();
     command.args(["doctor", path, "--try", wish, "--budget", "60s", "--size", "16m"]);
     let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut run = silent.spawn().unwrap();

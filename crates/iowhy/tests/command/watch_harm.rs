@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Ran, binary, directory, finish, iowhy, skipped, text};
+use crate::common::{Ran, binary, binary_that_listens, directory, finish, iowhy, skipped, text};
 
 /// A shell that gets the binary's path as `$0`, where the environment is to be odd.
 fn in_shell(script: &str) -> Ran {
@@ -124,7 +124,7 @@ fn an_interrupt_of_the_group_does_not_end_the_watch_of_a_program_that_lives_on()
         log.display()
     );
     // A group of its own, which is signalled as a whole.
-    let mut watch = binary();
+    let mut watch = binary_that_listens();
     watch.args(["--tier", "T0", "--", "sh", "-c", &script]).process_group(0);
     let mut watch = watch.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);

@@ -9,6 +9,7 @@ mod layers;
 mod read_ahead;
 mod repeat;
 mod scsi;
+mod settings;
 mod stacked;
 mod stripe;
 mod targets;
@@ -37,6 +38,7 @@ pub(super) const ALL: &[Phase] = &[
     interleave::PHASE,
     stacked::PHASE,
     scsi::PHASE,
+    settings::PHASE,
     stripe::PHASE,
     disks::PHASE,
     read_ahead::PHASE,

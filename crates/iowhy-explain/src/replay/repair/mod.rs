@@ -6,6 +6,7 @@
 mod cache_thrash;
 mod coalesce;
 mod copy_bound;
+mod device_saturated;
 mod dirty_throttle;
 mod fresh_buffers;
 mod inode_lock;
@@ -76,6 +77,8 @@ pub struct Sizes {
     pub request_bytes: u64,
     /// Requests in flight; absent: 32 on a ring, 16 threads.
     pub depth: Option<u32>,
+    /// Where only asking for less helps, one call in so many stays.
+    pub one_in: u32,
 }
 
 impl Sizes {
@@ -85,7 +88,12 @@ impl Sizes {
 
 impl Default for Sizes {
     fn default() -> Sizes {
-        Sizes { batch: sync_per_write::BATCH, request_bytes: coalesce::BYTES, depth: None }
+        Sizes {
+            batch: sync_per_write::BATCH,
+            request_bytes: coalesce::BYTES,
+            depth: None,
+            one_in: device_saturated::ONE_IN,
+        }
     }
 }
 
@@ -113,9 +121,7 @@ pub fn repaired(id: FindingId, plan: &Plan, beside: &Beside) -> Result<Repaired,
         FindingId::ManySmallFiles => packed::repaired(plan),
         FindingId::CopyBound => copy_bound::repaired(plan),
         FindingId::DirtyThrottle => dirty_throttle::repaired(plan),
-        FindingId::DeviceSaturated => {
-            none("only asking for less helps, and what can be left out is not seen")
-        }
+        FindingId::DeviceSaturated => device_saturated::repaired(plan, &beside.sizes),
         FindingId::NoisyNeighbour => none("the neighbour is not ours to stop"),
         FindingId::Throttled => throttled::repaired(plan),
         FindingId::CpuBound | FindingId::WaitingElsewhere | FindingId::Healthy => {

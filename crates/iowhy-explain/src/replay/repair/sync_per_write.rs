@@ -33,10 +33,16 @@ pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
             passes => Do::SyncAfter { passes },
         };
         let mut pending = 0;
+        let mut renewed = Vec::new();
         let mut owed_ns = 0.0;
         actions.clear();
         for action in each(of) {
-            if !matches!(action.what, Do::Sync { .. }) {
+            // A batch has one journal. One for several passes is left out: it is less than a call a pass.
+            let again = action.what == Do::Renew && (passes > 1 || renewed.contains(&action.file));
+            if action.what == Do::Renew {
+                renewed.push(action.file);
+            }
+            if !again && !matches!(action.what, Do::Sync { .. }) {
                 actions.push(Action { think_ns: action.think_ns + std::mem::take(&mut owed_ns), ..action });
             } else {
                 owed_ns += action.think_ns;
@@ -45,6 +51,7 @@ pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
                 pending += 1;
                 if pending >= batch {
                     pending = 0;
+                    renewed.clear();
                     actions.push(Action::one(sync, action.file, 0, 0, std::mem::take(&mut owed_ns)));
                 }
             }

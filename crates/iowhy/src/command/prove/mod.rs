@@ -7,6 +7,7 @@ mod bases;
 mod carrier;
 mod load;
 mod sizes;
+mod together;
 mod trial;
 
 use iowhy_core::estimate::Estimate;
@@ -186,6 +187,7 @@ pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) 
                 io_ns: t.io_ns,
             }
         });
+        proof.together = together::with_files(proof.together.take(), &proof.findings);
         proof.what_if = changes.into_iter().map(|c| what_became(&against, c, &times)).collect();
     }
     for finding in findings.iter().skip(MOST_FINDINGS) {

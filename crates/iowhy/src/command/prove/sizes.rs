@@ -9,6 +9,8 @@ use crate::plan::sweep::size;
 
 /// More in flight than this is no repair of a program.
 const MOST_DEPTH: u32 = 1024;
+/// Fewer requests than one in so many are no run any more.
+const MOST_ONE_IN: u32 = 1000;
 /// Requests up to here are merged.
 const MOST_REQUEST_BYTES: u64 = 64 << 20;
 
@@ -36,6 +38,12 @@ pub(super) fn asked(args: &ProveArgs) -> Result<Sizes, Problem> {
             Problem::refused(format!("`--depth {text}` is no number from 2 to {MOST_DEPTH}"))
                 .hint("`--depth 32` keeps 32 requests in flight")
         })?);
+    }
+    if let Some(text) = &args.one_in {
+        sizes.one_in = text.parse().ok().filter(|n| (2..=MOST_ONE_IN).contains(n)).ok_or_else(|| {
+            Problem::refused(format!("`--one-in {text}` is no number from 2 to {MOST_ONE_IN}"))
+                .hint("`--one-in 4` asks for a quarter of the bytes")
+        })?;
     }
     Ok(sizes)
 }
@@ -70,6 +78,7 @@ mod tests {
             batch: owned(batch),
             request: owned(request),
             depth: owned(depth),
+            one_in: None,
             what_if: None,
             seed: 1,
             force: false,
@@ -93,6 +102,16 @@ mod tests {
         for bad in ["", "fast", "direct,"] {
             let problem = of(bad).unwrap_err();
             assert!(problem.hint.is_some_and(|hint| hint.contains("larger")), "{bad}");
+        }
+    }
+
+    #[test]
+    fn one_request_in_so_many_is_a_number_above_one() {
+        let of = |text: &str| asked(&ProveArgs { one_in: Some(text.to_owned()), ..args(None, None, None) });
+        assert_eq!(of("16").map(|sizes| sizes.one_in), Ok(16));
+        for bad in ["1", "half", "-2", "1001"] {
+            let problem = of(bad).unwrap_err();
+            assert!(problem.exit_code() == 2 && problem.message.contains("--one-in"), "{problem:?}");
         }
     }
 
