@@ -40,8 +40,9 @@ const CALL_BYTES: f64 = 4096.0;
 const FILLED: f64 = 0.25;
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
-/// A stretch is not replayed where files of more than this part of its time are not known.
-const MOST_UNKNOWN: f64 = 0.4;
+/// A stretch is not replayed where files of more than this part of its time are not known. The rest is held against its own
+/// part of the program's time, and must take it.
+const MOST_UNKNOWN: f64 = 0.6;
 
 /// The plan.
 pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {

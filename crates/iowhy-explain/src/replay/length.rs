@@ -18,8 +18,10 @@ pub fn times(plan: &Plan, scale: f64, was_ns: f64, now_ns: f64, free: impl Fn(&s
     }
     let passes = u64::from(plan.passes.max(1));
     let new_places = |file: &iowhy_core::replay::PlanFile| match (file.role, file.state) {
-        (Role::Own, State::Cold) if file.shift_bytes == 0 => 1,
-        (Role::Own, State::Cold) => file.size_bytes / file.shift_bytes.saturating_mul(passes).max(1),
+        (Role::Own | Role::ScratchFull, State::Cold) if file.shift_bytes == 0 => 1,
+        (Role::Own | Role::ScratchFull, State::Cold) => {
+            file.size_bytes / file.shift_bytes.saturating_mul(passes).max(1)
+        }
         _ => u64::MAX,
     };
     let places = plan.files.iter().map(new_places).min().unwrap_or(u64::MAX).max(1);
@@ -67,6 +69,8 @@ mod tests {
     fn it_finds_new_places_and_room() {
         let cold = plan(Role::Own, State::Cold, READ);
         assert_eq!(of(&cold, 50.0, 3e6), 8, "64 MiB hold 8 times 8 passes of 1 MiB");
+        let updated = plan(Role::ScratchFull, State::Cold, READ);
+        assert_eq!(of(&updated, 50.0, 3e6), 8, "as much as one of the user's");
         let written = plan(Role::ScratchEmpty, State::Warm, Do::Write);
         assert_eq!(of(&written, 1e9, 1e3), 64, "8 MiB each, 512 MiB at the most");
         let little = |free_bytes| move |_: &str| Some(Room { file_system: 1, free_bytes });
