@@ -12,6 +12,7 @@ mod files;
 mod handling;
 mod hands;
 mod inside;
+mod memory;
 mod ring;
 mod room;
 mod small_files;
@@ -114,6 +115,7 @@ impl Stage {
             }
         }
         let ready = self.small.as_ref().map(SmallFiles::prepare).transpose()?;
+        memory::take(&self.plan);
         let round = self.carry_out(ready);
         // What was written makes room for the other arms, and is not written back while they run.
         self.files.iter().zip(&self.plan.files).for_each(|(file, planned)| file.clear(planned));
