@@ -183,6 +183,9 @@ pub struct FileUse {
     pub syncs: u64,
     /// Whether it was mapped (by mmap, other than as the program's own code).
     pub mapped: bool,
+    /// How often it was mapped, each mapping counted; 0 where mappings were not counted.
+    #[serde(default)]
+    pub mappings: u64,
     /// Part of it in the page cache when it was first seen, 0 to 1.
     pub cached_before: Option<f64>,
     /// Part of it in the page cache at the end.

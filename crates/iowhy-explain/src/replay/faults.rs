@@ -93,7 +93,10 @@ fn windows(facts: &Facts<'_>) -> Option<AsWas> {
     if seen < MANY_WINDOWS {
         return None;
     }
-    let maps = facts.scaled_calls(&["mmap"])?.likely;
+    let maps = match mappings(facts, &plan.files) {
+        0 => facts.scaled_calls(&["mmap"])?.likely,
+        counted => counted as f64,
+    };
     // Touching the pages is the program's own time, and it is in the replay of a window.
     let program_io_ns = wall_ns(facts, &[Operation::Fault, Operation::Map, Operation::User]);
     let scale = (maps / seen as f64).max(1.0);
@@ -110,6 +113,15 @@ fn windows(facts: &Facts<'_>) -> Option<AsWas> {
     let notes =
         vec!["each window is taken to be touched page by page, and no more is done with it".to_owned()];
     Some(AsWas { plan, scale, program_io_ns, recording: 0.0, notes })
+}
+
+/// How often these files were mapped in the whole run, each mapping counted; 0 where they were not counted. Counts that are
+/// scaled from bursts are too small: a program that is traced does less in the same time.
+fn mappings(facts: &Facts<'_>, files: &[PlanFile]) -> u64 {
+    let counted = |planned: &PlanFile| {
+        facts.profile.files.iter().find(|f| f.path == planned.path).map_or(0, |f| f.mappings)
+    };
+    if files.iter().all(|f| counted(f) > 0) { files.iter().map(counted).sum() } else { 0 }
 }
 
 /// Memory that threads take and give back over and over.

@@ -201,6 +201,41 @@ fn touches_of_a_mapping_are_counted_by_faults_unless_a_fault_hides_most_of_them(
     assert!(hidden.contains("how many pages were touched is not seen"), "{hidden}");
 }
 
+/// Bursts saw 20 of the windows that a program mapped.
+#[test]
+fn windows_are_as_many_as_were_mapped_and_by_bursts_where_nobody_counted() {
+    let identity = FileIdentity { size_bytes: 1 << 30, inode: 7, ..FileIdentity::default() };
+    let run = |mappings| {
+        Run::new(1.0)
+            .busy(Operation::Fault, Layer::Memory, 0.9)
+            .calls(&[("mmap", 20)])
+            .file(1 << 30, |f| (f.mapped, f.mappings) = (true, mappings))
+            .with(|p| {
+                let sample = p.calls.as_mut().expect("just given");
+                (sample.complete, sample.observed_ns) = (false, p.wall_ns / 10);
+                let path = p.files[0].path.clone();
+                let of =
+                    PatternFile { path, kind: "regular".into(), flags: Some(0), identity: Some(identity) };
+                p.pattern.files = vec![of];
+                let map = |n: u64| Step {
+                    kind: StepKind::Map,
+                    file: Some(0),
+                    place: Some(n * 65_536),
+                    bytes: 65_536,
+                    ..Step::default()
+                };
+                p.pattern.stretches =
+                    vec![Stretch { length_ns: 100_000_000, steps: (0..20u64).map(map).collect() }];
+            })
+    };
+    let windows = |mappings| {
+        let found = run(mappings).facts(as_was).unwrap();
+        (found.scale * found.plan.calls() as f64 * f64::from(found.plan.passes)).round()
+    };
+    assert_eq!(windows(260), 260.0);
+    assert_eq!(windows(0), 200.0, "a tenth of the run was seen");
+}
+
 #[test]
 fn threads_that_share_a_file_get_one_each() {
     let of = |thread: u64| vec![action(Do::Write, thread * 4096, 4096, 10, 8 * 4096)];

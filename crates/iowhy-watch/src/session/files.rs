@@ -57,6 +57,7 @@ pub(super) struct Files {
 #[derive(Default)]
 struct Mapped {
     bytes: u64,
+    times: u64,
     /// Also as code: a library, or the program itself.
     code: bool,
 }
@@ -94,9 +95,10 @@ impl Files {
         }
         if let Some(mapped) = self.mapped.get_mut(Path::new(path)) {
             mapped.bytes = mapped.bytes.saturating_add(bytes);
+            mapped.times += 1;
             mapped.code |= code;
         } else if self.mapped.len() < MOST_MAPPED {
-            self.mapped.insert(PathBuf::from(path), Mapped { bytes, code });
+            self.mapped.insert(PathBuf::from(path), Mapped { bytes, times: 1, code });
         }
     }
 
@@ -188,12 +190,12 @@ impl Files {
             complete(file, &path, known, &mounts, &tree, &mut devices);
         }
         self.mapped.retain(|_, m| !m.code && m.bytes >= LEAST_MAPPED_BYTES);
-        for (path, _) in self.mapped {
+        for (path, Mapped { times, .. }) in self.mapped {
             if let Some(file) = seen.iter_mut().find(|file| Path::new(&file.path) == path) {
-                file.mapped = true;
+                (file.mapped, file.mappings) = (true, times);
             } else if seen.len() < MOST_TOLD {
                 let text = path.to_string_lossy().into_owned();
-                let mut file = FileUse { path: text, mapped: true, ..FileUse::default() };
+                let mut file = FileUse { path: text, mapped: true, mappings: times, ..FileUse::default() };
                 let known = self.known.remove(&path);
                 complete(&mut file, &path, known, &mounts, &tree, &mut devices);
                 if file.kind == "regular" || file.kind == "block-device" {

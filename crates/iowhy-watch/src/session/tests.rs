@@ -128,6 +128,43 @@ fn bytes_are_those_that_were_moved() {
     }
 }
 
+/// Names the file that [`role_of_one_who_maps`] maps.
+const MAPPED: &str = "IOWHY_TEST_MAPPED";
+const TIMES: u64 = 300;
+
+#[test]
+fn role_of_one_who_maps() {
+    let Ok(path) = std::env::var(MAPPED) else { return };
+    let file = std::fs::File::open(path).unwrap();
+    let (bytes, flags) = (65_536, rustix::mm::MapFlags::SHARED);
+    for _ in 0..TIMES {
+        // SAFETY: a new mapping, of which nothing is read, and which is given back whole.
+        unsafe {
+            let at =
+                rustix::mm::mmap(std::ptr::null_mut(), bytes, rustix::mm::ProtFlags::READ, flags, &file, 0);
+            rustix::mm::munmap(at.unwrap(), bytes).unwrap();
+        }
+    }
+}
+
+#[test]
+fn each_mapping_of_a_file_is_counted() {
+    let _alone = alone();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(65_536).unwrap();
+    let path = file.path().to_str().unwrap();
+    let exe = std::env::current_exe().unwrap();
+    let role = "session::tests::role_of_one_who_maps";
+    let maps = format!("{MAPPED}={path}");
+    for tier in TIERS {
+        let p = profile(&["env", &maps, exe.to_str().unwrap(), "--exact", role], tier);
+        assert_eq!(p.end, End::Code(0));
+        let found =
+            p.files.iter().find(|f| f.path == path).unwrap_or_else(|| panic!("{tier:?} {:#?}", p.files));
+        assert_eq!((found.mapped, found.mappings), (true, TIMES), "{tier:?}");
+    }
+}
+
 #[test]
 fn pipes_that_switch_all_the_time_keep_the_laws() {
     let _alone = alone();
