@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use iowhy_core::kernel_text::block_stat::DeviceCounters;
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::Plan;
 use iowhy_core::rng::Rng;
@@ -10,6 +11,7 @@ use iowhy_explain::replay::length;
 use iowhy_probe::interrupt;
 use iowhy_probe::replay::{Carrier, Ground, room};
 
+use super::pace::Pace;
 use crate::progress::Progress;
 
 /// Arms begin at places of the user's files that are far from those of all others.
@@ -39,6 +41,8 @@ pub(super) struct Times {
     pub(super) io_ns: Vec<f64>,
     /// Calls of one run.
     pub(super) calls: u64,
+    /// What the device did meanwhile, in all of these rounds.
+    pub(super) device: DeviceCounters,
     /// Why it takes no further part.
     pub(super) problem: Option<Problem>,
 }
@@ -48,7 +52,7 @@ impl Times {
     pub(super) fn with_first_time(self, first: Times, kept: f64) -> Times {
         let both = self.io_ns.iter().zip(&first.io_ns);
         let io_ns = both.map(|(rest, first)| kept * first + (1.0 - kept) * rest).collect();
-        Times { io_ns, calls: self.calls, problem: self.problem.or(first.problem) }
+        Times { io_ns, problem: self.problem.or(first.problem), ..self }
     }
 }
 
@@ -56,6 +60,7 @@ impl Times {
 pub(super) fn measure(
     arms: Vec<Arm>,
     carrier: Carrier<'_>,
+    pace: Option<&Pace>,
     rounds: usize,
     seed: u64,
     quiet: bool,
@@ -106,8 +111,15 @@ pub(super) fn measure(
                 if share > 0.0 { begun.elapsed().mul_f64((1.0 - share) / share) } else { Duration::ZERO };
             progress.at(share, left, &arms[at].name);
             let Some(stage) = &mut stages[at] else { continue };
+            let counters = || pace.and_then(Pace::counters);
+            let before = counters();
             match stage.run() {
-                Ok(run) if round > 0 => times[at].io_ns.push(run.io_ns() / lengths[at]),
+                Ok(run) if round > 0 => {
+                    times[at].io_ns.push(run.io_ns() / lengths[at]);
+                    if let (Some(before), Some(after)) = (before, counters()) {
+                        times[at].device = times[at].device + after.since(&before);
+                    }
+                }
                 Ok(run) => {
                     times[at].calls = run.calls;
                     first_ns[at] = run.elapsed_ns;
@@ -129,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_first_time_takes_its_part_of_the_run() {
-        let times = |io_ns: &[f64]| Times { io_ns: io_ns.to_vec(), calls: 3, problem: None };
+        let times = |io_ns: &[f64]| Times { io_ns: io_ns.to_vec(), calls: 3, ..Times::default() };
         let both = times(&[10.0, 20.0]).with_first_time(times(&[110.0, 120.0]), 0.25);
         assert_eq!((both.io_ns, both.calls), (vec![35.0, 45.0], 3));
         let failed = Times { problem: Some(Problem::failed("it broke")), ..Times::default() };

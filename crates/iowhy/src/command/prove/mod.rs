@@ -6,6 +6,7 @@ mod arms;
 mod bases;
 mod carrier;
 mod load;
+mod pace;
 mod sizes;
 mod together;
 mod trial;
@@ -20,7 +21,8 @@ use iowhy_explain::replay::what_if::{self, Change};
 use iowhy_probe::interrupt;
 
 use self::arms::Times;
-use self::bases::Bases;
+use self::bases::{Base, Bases, Likeness};
+use self::pace::Pace;
 use self::trial::{Against, Held, without};
 use crate::cli::{OutputArgs, ProveArgs};
 use crate::command::Ending;
@@ -141,16 +143,21 @@ pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) 
             (*change, with_arm)
         })
         .collect();
-    let times = arms::measure(arms, &carrier::command, rounds, seed, quiet);
+    let pace = Pace::of(profile);
+    let times = arms::measure(arms, &carrier::command, pace.as_ref(), rounds, seed, quiet);
     let likeness = main.likeness(&times, seed);
     let noisy = explained.findings.iter().any(|f| f.id == FindingId::NoisyNeighbour);
+    let unlike = |base: &Base, likeness: &Likeness| {
+        let changed = pace.as_ref().and_then(|pace| pace.otherwise(&times[base.arm].device));
+        unfaithful(&likeness.fidelity, noisy, changed)
+    };
     let problem = times[main.arm].problem.as_ref();
     match problem {
         Some(problem) => {
             proof.reason = Some(problem.message.clone());
             proof.hint.clone_from(&problem.hint);
         }
-        None if !likeness.faithful => proof.reason = Some(unfaithful(&likeness.fidelity, noisy)),
+        None if !likeness.faithful => proof.reason = Some(unlike(main, &likeness)),
         None => {}
     }
     for (finding, held) in held {
@@ -161,7 +168,7 @@ pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) 
                 if held.base.arm != main.arm && times[held.base.arm].problem.is_none() {
                     proved.replay = Some(held.base.replayed(&times[held.base.arm], likeness));
                     if !likeness.faithful && proved.measured.is_some() {
-                        proved.reason = Some(unfaithful(&likeness.fidelity, noisy));
+                        proved.reason = Some(unlike(held.base, &likeness));
                     }
                 }
                 proved
@@ -253,13 +260,15 @@ fn with_hint(problem: &Problem) -> String {
     }
 }
 
-fn unfaithful(fidelity: &Option<Estimate>, noisy: bool) -> String {
+/// Why a replay is not believed; `changed`: what is known of the machine being another now.
+fn unfaithful(fidelity: &Option<Estimate>, noisy: bool, changed: Option<String>) -> String {
     match fidelity {
         Some(f) => {
             let others = if noisy { "; others used the machine while the program ran" } else { "" };
+            let changed = changed.map_or(String::new(), |changed| format!("; {changed}"));
             format!(
                 "the replay of the run as it was takes {:.2} times the program's time in these calls: it is another \
-                 run{others}",
+                 run{others}{changed}",
                 f.value
             )
         }
