@@ -79,6 +79,12 @@ pub fn memory_available_bytes() -> Option<u64> {
     Some(Groups::here(&mounts::read()).memory_limit_bytes(available).unwrap_or(available))
 }
 
+/// Whether a control group that we are in sets a limit of memory below what is available.
+pub(crate) fn memory_is_limited() -> bool {
+    machine::memory_available_bytes()
+        .is_some_and(|available| Groups::here(&mounts::read()).memory_limit_bytes(available).is_some())
+}
+
 /// The type of the file system that the target's bytes are in; `None` for devices and the false targets.
 pub(crate) fn file_system(target: &Target) -> Option<String> {
     let status = target.status().filter(|s| s.holds_files())?;

@@ -102,9 +102,9 @@ pub struct BlockSample {
 /// device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RingUse {
-    /// Looks at which a ring had requests in flight.
+    /// Rounds of looks at which a ring had requests in flight.
     pub looks: u64,
-    /// Requests that the kernel had taken and not completed: the median of these looks.
+    /// Requests that the kernel had taken and not completed, on all rings together: the median of these rounds.
     pub in_flight: f64,
 }
 

@@ -1,6 +1,6 @@
 //! The run as it was, from the system calls that bursts saw in their order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use iowhy_core::profile::{FileUse, PatternFile, Step, StepKind, Stretch, buffer_offset};
 use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
@@ -111,6 +111,10 @@ struct Builder<'a> {
     plan: Plan,
     /// Index in the plan of each file of the pattern, where it takes part.
     taken: Vec<Option<Option<u32>>>,
+    /// The same of files that are made for a moment, by thread.
+    moments: HashMap<(u32, u32), Option<u32>>,
+    /// Files of the pattern that are written, or made durable.
+    written: HashSet<u32>,
     /// Where the last transfer on each file of the plan ended.
     ends: Vec<u64>,
     /// Where it began, of files that had one.
@@ -124,11 +128,15 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(facts: &'a Facts<'a>, files: &'a [PatternFile], ways: HashMap<&'a str, Way>) -> Builder<'a> {
+        let steps = facts.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
+        let writes = |s: &&Step| matches!(s.kind, StepKind::Write | StepKind::Sync);
         Builder {
             facts,
             files,
             plan: Plan { passes: 1, depth: 1, ..Plan::default() },
             taken: vec![None; files.len()],
+            moments: HashMap::new(),
+            written: steps.filter(writes).filter_map(|s| s.file).collect(),
             ends: Vec::new(),
             begins: Vec::new(),
             ways,
@@ -147,7 +155,7 @@ impl<'a> Builder<'a> {
             StepKind::Sync => Do::Sync { whole: step.argument == 1 },
             StepKind::Open => {
                 if self.is_made_for_a_moment(step.file)
-                    && let Some(file) = self.file(step.file)
+                    && let Some(file) = self.file_of(step)
                 {
                     self.push(step.thread, Action::one(Do::Renew, file, 0, 0, step.gap_ns as f64));
                     self.ends[file as usize] = 0;
@@ -168,7 +176,7 @@ impl<'a> Builder<'a> {
             }
             _ => return,
         };
-        let Some(file) = self.file(step.file) else {
+        let Some(file) = self.file_of(step) else {
             self.unknown_ns += step.time_ns;
             return;
         };
@@ -226,14 +234,44 @@ impl<'a> Builder<'a> {
     fn is_made_for_a_moment(&self, index: Option<u32>) -> bool {
         let Some(file) = index.and_then(|index| self.files.get(index as usize)) else { return false };
         let made = file.flags.is_some_and(|flags| flags & O_CREAT != 0);
-        let path = &file.path;
-        let gone = file.kind == "unknown" || path.ends_with(" (deleted)") || path.starts_with('/');
-        made && gone && file.identity.is_none() && self.is_written(index)
+        let storage = matches!(file.kind.as_str(), "unknown" | "regular");
+        made && storage && file.identity.is_none() && self.is_written(index)
     }
 
     fn is_written(&self, index: Option<u32>) -> bool {
-        let mut steps = self.facts.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
-        steps.any(|s| s.file == index && matches!(s.kind, StepKind::Write | StepKind::Sync))
+        index.is_some_and(|index| self.written.contains(&index))
+    }
+
+    /// The file of the plan that a step works on: of those that are made for a moment, each thread has its own.
+    fn file_of(&mut self, step: &Step) -> Option<u32> {
+        if !self.is_made_for_a_moment(step.file) {
+            return self.file(step.file);
+        }
+        let key = (step.file?, step.thread);
+        if let Some(known) = self.moments.get(&key) {
+            return *known;
+        }
+        let made = self.planned_at(key.0 as usize).map(|file| self.add(file));
+        self.moments.insert(key, made);
+        made
+    }
+
+    /// That file, where it is known already.
+    fn known(&self, step: &Step) -> Option<u32> {
+        let index = step.file?;
+        let of_a_thread = self.moments.get(&(index, step.thread)).copied();
+        of_a_thread.unwrap_or_else(|| self.taken.get(index as usize).copied().flatten().flatten())
+    }
+
+    fn planned_at(&self, index: usize) -> Option<PlanFile> {
+        self.planned(self.files.get(index)?).or_else(|| self.in_place_of(index))
+    }
+
+    fn add(&mut self, file: PlanFile) -> u32 {
+        self.plan.files.push(file);
+        self.ends.push(0);
+        self.begins.push(None);
+        self.plan.files.len() as u32 - 1
     }
 
     /// The file of the plan; `None` where it cannot take part.
@@ -242,7 +280,7 @@ impl<'a> Builder<'a> {
         if let Some(known) = *self.taken.get(index)? {
             return known;
         }
-        let planned = self.planned(&self.files[index]).or_else(|| self.in_place_of(index));
+        let planned = self.planned_at(index);
         // What a program opens again, with its flags seen once and once not, is one file.
         let same = |file: &PlanFile| {
             let alike = |known: &PlanFile| {
@@ -256,12 +294,7 @@ impl<'a> Builder<'a> {
             self.taken[index] = Some(Some(known as u32));
             return Some(known as u32);
         }
-        let made = planned.map(|file| {
-            self.plan.files.push(file);
-            self.ends.push(0);
-            self.begins.push(None);
-            self.plan.files.len() as u32 - 1
-        });
+        let made = planned.map(|file| self.add(file));
         self.taken[index] = Some(made);
         made
     }
@@ -362,9 +395,7 @@ impl<'a> Builder<'a> {
     /// Puts the memory of each file's calls where the program has it.
     fn place_buffers(&mut self, steps: &[&Step]) {
         for at in 0..self.plan.files.len() {
-            let of = |s: &Step| {
-                s.file.and_then(|file| *self.taken.get(file as usize)?).flatten() == Some(at as u32)
-            };
+            let of = |s: &Step| self.known(s) == Some(at as u32);
             let moves = |s: &&&Step| of(s) && matches!(s.kind, StepKind::Read | StepKind::Write);
             let most = steps.iter().filter(moves).map(|s| s.bytes).max().unwrap_or(0);
             let seen = buffer_offset(steps.iter().filter(moves).copied());
@@ -464,6 +495,9 @@ impl<'a> Builder<'a> {
         let index = at as u32;
         let actions: Vec<&Action> =
             self.plan.actions().filter(|a| a.file == index && order::has_place(a.what)).collect();
+        if self.plan.files[at].role == Role::Sink {
+            return Ok(f64::INFINITY);
+        }
         if self.plan.any(|a| a.file == index && a.what == Do::Renew) {
             // Each of them begins empty, and goes with the next.
             let file = &mut self.plan.files[at];
@@ -477,9 +511,6 @@ impl<'a> Builder<'a> {
         let requests: u64 = actions.iter().map(|a| u64::from(a.count)).sum();
         let mean = actions.iter().map(|a| a.bytes * u64::from(a.count)).sum::<u64>() / requests.max(1);
         let file = &self.plan.files[at];
-        if file.role == Role::Sink {
-            return Ok(f64::INFINITY);
-        }
         let facts = self.facts;
         let io = &facts.profile.io;
         let fetched = io.device_read_bytes.unwrap_or(0) as f64;

@@ -4,7 +4,7 @@
 //! Which pages a program touches is not seen. Windows are gone through page by page; of one long mapping the order at the
 //! device tells the order, and its faults how many pages. The replay of it must take the program's time to be believed.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use iowhy_core::profile::{FileUse, StepKind};
 use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
@@ -118,10 +118,11 @@ fn windows(facts: &Facts<'_>) -> Option<AsWas> {
 /// How often these files were mapped in the whole run, each mapping counted; 0 where they were not counted. Counts that are
 /// scaled from bursts are too small: a program that is traced does less in the same time.
 fn mappings(facts: &Facts<'_>, files: &[PlanFile]) -> u64 {
-    let counted = |planned: &PlanFile| {
-        facts.profile.files.iter().find(|f| f.path == planned.path).map_or(0, |f| f.mappings)
-    };
-    if files.iter().all(|f| counted(f) > 0) { files.iter().map(counted).sum() } else { 0 }
+    let counted = |path: &str| facts.profile.files.iter().find(|f| f.path == path).map_or(0, |f| f.mappings);
+    // One that was opened in two ways is there twice.
+    let paths: BTreeSet<&str> = files.iter().map(|f| f.path.as_str()).collect();
+    let all = paths.iter().all(|path| counted(path) > 0);
+    if all { paths.iter().fold(0, |sum, path| sum.saturating_add(counted(path))) } else { 0 }
 }
 
 /// Memory that threads take and give back over and over.

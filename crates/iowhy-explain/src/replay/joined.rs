@@ -26,6 +26,7 @@ struct Seen {
     way: Option<Way>,
     thread: Option<u32>,
     calls: u64,
+    writes: bool,
     strays: bool,
 }
 
@@ -36,7 +37,8 @@ impl Seen {
     }
 }
 
-/// Paths of files that one thread goes through in one way within all of these stretches; it may begin anew at the front.
+/// Paths of files that one thread goes through in one way within all of these stretches; one that is only read may begin
+/// anew at the front, after its end.
 pub(super) fn ways<'a>(stretches: &[&Stretch], files: &'a [PatternFile]) -> HashMap<&'a str, Way> {
     let mut all: HashMap<&str, Seen> = HashMap::new();
     for stretch in stretches {
@@ -49,7 +51,9 @@ pub(super) fn ways<'a>(stretches: &[&Stretch], files: &'a [PatternFile]) -> Hash
             };
             let (path, before) = (file.path.as_str(), last.get(file.path.as_str()).copied());
             let Some(place) = step.place.or(before.map(|(_, end)| end)) else { continue };
+            let size = file.identity.map(|identity| identity.size_bytes);
             let seen = all.entry(path).or_default();
+            seen.writes |= step.kind == StepKind::Write;
             seen.calls += u64::from(step.count.max(1));
             seen.strays |= seen.thread.is_some_and(|thread| thread != step.thread);
             seen.thread = Some(step.thread);
@@ -57,7 +61,11 @@ pub(super) fn ways<'a>(stretches: &[&Stretch], files: &'a [PatternFile]) -> Hash
             match before {
                 Some((_, end)) if place == end => seen.goes(Way::On),
                 Some((begin, _)) if place.saturating_add(step.bytes) == begin => seen.goes(Way::Back),
-                Some(_) => seen.strays |= place != 0,
+                // Read to the end, and again from the front.
+                Some((_, end)) => {
+                    let anew = place == 0 && step.kind == StepKind::Read && Some(end) == size;
+                    seen.strays |= !anew || seen.writes;
+                }
                 None => {}
             }
             let begin =
@@ -95,7 +103,7 @@ mod tests {
     }
 
     fn way(stretches: &[&[Step]]) -> Option<Way> {
-        let identity = Some(FileIdentity::default());
+        let identity = Some(FileIdentity { size_bytes: 11_000, ..FileIdentity::default() });
         let file = PatternFile { path: "/a".into(), kind: "regular".into(), flags: None, identity };
         let stretches: Vec<Stretch> =
             stretches.iter().map(|steps| Stretch { length_ns: 1, steps: steps.to_vec() }).collect();
@@ -109,6 +117,9 @@ mod tests {
         assert_eq!(way(&[&[read(90_000, 20, -100)], &[read(5000, 20, -100)]]), Some(Way::Back));
         // To the end, and again from the front.
         assert_eq!(way(&[&[read(9000, 20, 100), read(0, 20, 100)]]), Some(Way::On));
+        assert_eq!(way(&[&[read(7000, 20, 100), read(0, 20, 100)]]), None, "not from the end");
+        let write = |place| Step { kind: StepKind::Write, ..read(place, 20, 100) };
+        assert_eq!(way(&[&[write(9000), write(0)]]), None, "written again where it was");
         // A place that is not known goes on.
         let unknown = Step { place: None, ..read(0, 1, 0) };
         assert_eq!(way(&[&[read(500, 20, 100), unknown]]), Some(Way::On));

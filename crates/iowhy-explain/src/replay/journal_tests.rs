@@ -106,9 +106,13 @@ fn a_batch_of_transactions_has_one_journal() {
     };
     // 30 syncs are 10 transactions: five of them together.
     let five = of(15);
-    assert_eq!((count(&five, Do::Renew), count(&five, SYNC), count(&five, Do::Write)), (2, 2, 30));
+    assert_eq!((count(&five, Do::Renew), count(&five, SYNC), count(&five, Do::Write)), (2, 6, 30));
     let all = of(Sizes::ALL);
-    assert_eq!((count(&all, Do::Renew), count(&all, Do::SyncAfter { passes: u32::MAX })), (0, 1));
+    assert_eq!(
+        (count(&all, Do::Renew), count(&all, Do::SyncAfter { passes: u32::MAX })),
+        (0, 3),
+        "of the journal, of its directory, of the data"
+    );
     let think = |plan: &Plan| plan.think_ns();
     assert!((think(&five) - think(&was)).abs() < 1.0, "own time is neither lost nor made");
 }
@@ -130,7 +134,32 @@ fn a_device_is_asked_for_one_request_in_so_many() {
     let now = of(16).unwrap();
     assert_eq!((now.plan.calls(), now.plan.passes), (80, 3));
     assert!(now.plan.threads.iter().all(|t| t.iter().all(|a| a.stride == 1 << 20 && a.place == 0)));
-    assert!(now.how.contains("one request in 16"), "{}", now.how);
+    assert!(now.how.contains("one byte in 16"), "{}", now.how);
     assert_eq!(of(Sizes::default().one_in).unwrap().plan.calls(), 640, "half of them");
     assert!(of(1000).unwrap_err().contains("too few calls"));
+}
+
+#[test]
+fn each_thread_has_its_own_journal_and_a_sink_is_none() {
+    let journal = || pattern_file("?", "unknown", O_RDWR | O_CREAT, None);
+    let run = |file: PatternFile| {
+        data_base(file).with(|p| {
+            let steps = &mut p.pattern.stretches[0].steps;
+            let other: Vec<Step> = steps.iter().map(|s| Step { thread: 1, ..s.clone() }).collect();
+            steps.extend(other);
+        })
+    };
+    let plan = run(journal()).facts(as_was).unwrap().plan;
+    assert_eq!((plan.threads.len(), count(&plan, Do::Renew)), (2, 20));
+    let renewed = |at: usize| plan.threads[at].iter().find(|a| a.what == Do::Renew).map(|a| a.file);
+    assert_ne!(renewed(0), renewed(1));
+    for (thread, at) in plan.threads.iter().zip(0..) {
+        // What it writes at 512 goes to its own.
+        assert!(thread.iter().filter(|a| a.place == 512).all(|a| Some(a.file) == renewed(at)));
+    }
+    // A shell opens it with O_CREAT, too.
+    let null = pattern_file("/dev/null", "character-device", O_RDWR | O_CREAT, None);
+    let plan = data_base(null).facts(as_was).unwrap().plan;
+    assert_eq!(count(&plan, Do::Renew), 0);
+    assert!(plan.files.iter().any(|f| f.role == Role::Sink), "{:?}", plan.files);
 }

@@ -110,7 +110,7 @@ fn written(plan: &Plan, file: u32) -> u64 {
 }
 
 /// The first part of the calls of each thread.
-pub(super) fn beginning(plan: &Plan, part: f64) -> Plan {
+fn beginning(plan: &Plan, part: f64) -> Plan {
     let thread = |actions: &Vec<Action>| {
         let calls: u64 = actions.iter().map(|a| u64::from(a.count)).sum();
         let mut left = (calls as f64 * part).ceil() as u64;

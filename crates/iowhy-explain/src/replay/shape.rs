@@ -4,7 +4,7 @@
 //! Places are not known: they are taken in order or drawn. The device sees the requests after they were split and merged; a
 //! replay is believed only where it takes the program's time.
 
-use iowhy_core::profile::{FileIdentity, FileUse};
+use iowhy_core::profile::{FileIdentity, FileUse, Limited};
 use iowhy_core::replay::{Action, Do, Plan, PlanFile, Role, State};
 use iowhy_core::rng::Rng;
 
@@ -51,8 +51,11 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
         return Err(none("their size is not known"));
     }
     let in_order = block.own_reads_adjacent as f64 >= IN_ORDER * block.own_reads as f64;
-    // A limit holds requests back before the device sees them: the ring knows of all.
-    let on_rings = profile.rings.as_ref().filter(|r| r.looks >= FEWEST_LOOKS).map(|r| r.in_flight);
+    // A limit holds requests back before the device sees them: the ring knows of all. Elsewhere the device knows better, for
+    // on a ring may wait what is no request to a device.
+    let held_back = profile.groups.iter().any(|group| group.limits(Limited::Disk));
+    let on_rings =
+        profile.rings.as_ref().filter(|r| held_back && r.looks >= FEWEST_LOOKS).map(|r| r.in_flight);
     let depth = on_rings.or(block.in_flight).unwrap_or(1.0).round().clamp(1.0, DEEPEST) as u32;
     let program_io_ns = wall_ns(facts, &[Operation::Ring, Operation::Aio]) + facts.entering_wall_ns();
     let own = own_ns(facts);

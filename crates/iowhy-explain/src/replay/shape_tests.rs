@@ -1,7 +1,9 @@
 //! Known answers for plans that are made of the shape of requests at the device.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{BlockSample, FileIdentity, FileUse, PatternFile, RingUse};
+use iowhy_core::profile::{
+    BlockSample, FileIdentity, FileUse, GroupLimit, Limited, LimitedGroup, PatternFile, RingUse,
+};
 use iowhy_core::replay::Role;
 
 use super::super::{AsWas, as_was};
@@ -80,16 +82,20 @@ fn what_was_in_the_cache_before_and_a_stray_write_do_not_matter() {
 
 #[test]
 fn requests_that_a_limit_holds_back_are_in_flight_on_the_ring() {
-    let run = |looks| {
+    let run = |looks, limited| {
         ring(50).with(|p| {
+            let limit = GroupLimit { of: limited, set_by: "/cg/a".into(), words: "some".into() };
+            p.groups = vec![LimitedGroup { directory: "/cg/a".into(), limits: vec![limit] }];
             p.rings = Some(RingUse { looks, in_flight: 32.0 });
             if let Some(block) = &mut p.block {
                 block.in_flight = Some(1.2);
             }
         })
     };
-    assert_eq!(plan(run(20)).map(|found| found.plan.depth), Ok(32));
-    assert_eq!(plan(run(2)).map(|found| found.plan.depth), Ok(1), "two looks tell little");
+    let depth = |looks, limited| plan(run(looks, limited)).map(|found| found.plan.depth);
+    assert_eq!(depth(20, Limited::Disk), Ok(32));
+    assert_eq!(depth(2, Limited::Disk), Ok(1), "two looks tell little");
+    assert_eq!(depth(20, Limited::Cpu), Ok(1), "the device saw all of them");
 }
 
 #[test]

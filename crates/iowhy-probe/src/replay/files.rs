@@ -106,8 +106,8 @@ fn beside(path: &Path) -> &Path {
 
 impl Renewed {
     fn beside(path: &Path, flags: OFlags) -> Result<Renewed, Problem> {
-        let tree = Tree::lay_out(beside(path), None, Shape { files: 0, directories: 1, sizes: Vec::new() })?;
-        let path = CString::new(tree.root().join("renewed").as_os_str().as_bytes())
+        let tree = Tree::lay_out(beside(path), None, Shape { files: 1, directories: 1, sizes: Vec::new() })?;
+        let path = CString::new(tree.path(0).as_os_str().as_bytes())
             .map_err(|_| Problem::failed("a name has a zero byte in it"))?;
         Ok(Renewed { path, flags: flags | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, _tree: tree })
     }

@@ -28,8 +28,6 @@ const LOOK_EVERY: u32 = 256;
 const LONGEST_NS: u64 = 20_000_000_000;
 /// Memory begins somewhere within one.
 const PAGE: usize = 4096;
-/// More than the caches of a CPU hold.
-const ELSEWHERE_BYTES: usize = 64 << 20;
 /// Seed of what is written.
 const CONTENT_SEED: u64 = 0x0070_726f_7665;
 
@@ -65,8 +63,8 @@ pub(super) struct Hands<'a> {
     kept: Vec<Kept>,
     guard: Option<Guard>,
     small: Option<Handling<'a>>,
-    /// Other memory, larger than the caches of a CPU; empty where nothing is thrown away.
-    elsewhere: Vec<u8>,
+    /// Other memory, larger than the caches of a CPU; may be empty.
+    elsewhere: &'a [u8],
     clock: Clock,
     /// Own time that is still to be spun.
     owed_ns: f64,
@@ -82,6 +80,7 @@ impl<'a> Hands<'a> {
         first_pass: u64,
         files: &'a [Opened],
         ready: Option<&'a Ready>,
+        elsewhere: &'a [u8],
     ) -> Result<Self, Problem> {
         let actions: &[Action] = plan.threads.get(thread).map_or(&[], Vec::as_slice);
         let moves = |a: &&Action| matches!(a.what, Do::Read { .. } | Do::Write);
@@ -109,10 +108,7 @@ impl<'a> Hands<'a> {
             guard: if maps { Some(Guard::new()?) } else { None },
             ring: if plan.depth > 1 { Some(Ring::new(plan.depth, slot)?) } else { None },
             small: plan.tree.as_ref().zip(ready).map(|(tree, ready)| Handling::new(tree, ready)),
-            elsewhere: vec![
-                1;
-                if actions.iter().any(|a| a.what == Do::ThrowAway) { ELSEWHERE_BYTES } else { 0 }
-            ],
+            elsewhere,
             clock: Clock::real(),
             owed_ns: 0.0,
             since_look: 0,
@@ -144,7 +140,8 @@ impl<'a> Hands<'a> {
                     self.think(action.think_ns);
                     self.call(action, pass, i)?;
                     self.since_look += 1;
-                    if self.since_look >= LOOK_EVERY {
+                    let long = matches!(action.what, Do::Sync { .. } | Do::SyncAfter { .. });
+                    if long || self.since_look >= LOOK_EVERY {
                         self.since_look = 0;
                         if interrupt::requested() {
                             return Ok(());

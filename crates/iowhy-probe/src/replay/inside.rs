@@ -186,7 +186,7 @@ impl Inside {
                 Ok(_) => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                     if interrupt::requested() {
-                        self.end();
+                        self.end_kindly();
                         return Err(Problem::failed("interrupted during a replay"));
                     }
                     if begun.elapsed() > LONGEST {
@@ -220,6 +220,23 @@ impl Inside {
             .hint("a limit of memory there may be too small for it")
     }
 
+    /// Asks the process to end and to remove what it made; one that does not is killed.
+    fn end_kindly(&mut self) {
+        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
+            // It may have ended already.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+        let begun = Instant::now();
+        while begun.elapsed() < TO_END {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.end();
+    }
+
     /// Ends the process, if it still runs, and reaps it.
     fn end(&mut self) -> Option<std::process::ExitStatus> {
         // Nothing is to be done where it has ended already.
@@ -230,16 +247,7 @@ impl Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        // It ends when there is nobody to ask it; one that does not is killed.
-        let _ = self.stream.shutdown(std::net::Shutdown::Both);
-        let begun = Instant::now();
-        while begun.elapsed() < TO_END {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        self.end();
+        self.end_kindly();
     }
 }
 

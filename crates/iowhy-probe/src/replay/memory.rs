@@ -8,7 +8,7 @@
 use iowhy_core::replay::{Do, Plan, Role, State};
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::environment::memory_available_bytes;
+use crate::environment::{memory_available_bytes, memory_is_limited};
 
 /// More is not taken,
 const MOST_BYTES: u64 = 320 << 20;
@@ -17,10 +17,9 @@ const PART: u64 = 4;
 
 /// Takes as much as one run brings into the page cache, and gives it back. Memory that cannot be had is not missed.
 pub(super) fn take(plan: &Plan) {
-    let inside = plan.placed.as_ref().is_some_and(|placed| !placed.inside.is_empty());
     let bytes = filled(plan).min(MOST_BYTES).min(memory_available_bytes().unwrap_or(0) / PART);
     let Ok(bytes) = usize::try_from(bytes) else { return };
-    if inside || bytes == 0 {
+    if bytes == 0 || counts(plan) {
         return;
     }
     // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory that exists.
@@ -36,6 +35,21 @@ pub(super) fn take(plan: &Plan) {
         // SAFETY: the mapping was made above, and nobody else knows it.
         let _ = unsafe { rustix::mm::munmap(start, bytes) };
     }
+}
+
+/// More than the caches of a CPU hold.
+const ELSEWHERE_BYTES: usize = 64 << 20;
+
+/// Memory that threads walk through where data is thrown away, so that its pages come back cold; empty where none is, and where
+/// it would count against a limit.
+pub(super) fn elsewhere(plan: &Plan) -> Vec<u8> {
+    let wanted = plan.any(|a| a.what == Do::ThrowAway) && !counts(plan);
+    vec![1; if wanted { ELSEWHERE_BYTES } else { 0 }]
+}
+
+/// Whether memory that is taken counts against a limit of a control group.
+fn counts(plan: &Plan) -> bool {
+    plan.placed.as_ref().is_some_and(|placed| !placed.inside.is_empty()) || memory_is_limited()
 }
 
 /// Bytes that one run brings into the page cache.

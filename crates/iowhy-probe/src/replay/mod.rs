@@ -64,6 +64,8 @@ pub struct Stage {
     plan: Plan,
     files: Vec<Opened>,
     small: Option<SmallFiles>,
+    /// Other memory, for what is thrown away.
+    elsewhere: Vec<u8>,
     /// Passes of the runs before: the next run goes on behind them in the user's files, as the program did. The same places
     /// again would be in the caches of the CPU, and of a host.
     passed: AtomicU64,
@@ -79,7 +81,8 @@ impl Stage {
         let open = |(at, file)| files::open(file, renewed(at));
         let files = plan.files.iter().enumerate().map(open).collect::<Result<_, _>>()?;
         let small = plan.tree.as_ref().map(SmallFiles::set).transpose()?;
-        Ok(Stage { plan, files, small, passed: AtomicU64::new(0) })
+        let elsewhere = memory::elsewhere(&plan);
+        Ok(Stage { plan, files, small, elsewhere, passed: AtomicU64::new(0) })
     }
 
     /// Makes each run so many times as many passes.
@@ -137,7 +140,7 @@ impl Stage {
         };
         let barrier = Barrier::new(threads.max(1));
         let work = |thread: usize| {
-            let hands = Hands::new(&self.plan, thread, first, &self.files, ready.as_ref());
+            let hands = Hands::new(&self.plan, thread, first, &self.files, ready.as_ref(), &self.elsewhere);
             // Also one that cannot work lets the others begin.
             barrier.wait();
             hands?.work()

@@ -188,7 +188,7 @@ impl Tree {
         Content::new(&self.shape)
     }
 
-    fn path(&self, file: u64) -> PathBuf {
+    pub(crate) fn path(&self, file: u64) -> PathBuf {
         self.directory(file % self.shape.used()).join(file.to_string())
     }
 

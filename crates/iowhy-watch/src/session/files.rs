@@ -49,7 +49,7 @@ pub(super) struct Files {
     next_ns: u64,
     turn: usize,
     counted: usize,
-    /// Requests in flight on a ring, one number for each look that saw any.
+    /// Requests in flight on all rings together, one number for each round of looks that saw any.
     in_flight: Vec<u32>,
 }
 
@@ -78,12 +78,17 @@ impl Files {
         self.next_ns = now + if now - first < BEGINNING_NS { EARLY_NS } else { LATE_NS };
         self.counted = 0;
         let mut left = MOST_AT_ONCE;
+        let mut in_flight = 0u32;
         for n in 0..processes.len().min(MOST_PROCESSES) {
             let pid = processes[(self.turn.wrapping_mul(MOST_PROCESSES).wrapping_add(n)) % processes.len()];
             for file in some_open(pid, self.turn, left, reader) {
                 left -= 1;
+                in_flight = in_flight.saturating_add(file.in_flight.unwrap_or(0));
                 self.meet(pid, &file, reader);
             }
+        }
+        if in_flight > 0 && self.in_flight.len() < MOST_LOOKS {
+            self.in_flight.push(in_flight);
         }
         self.turn = self.turn.wrapping_add(1);
     }
@@ -145,11 +150,6 @@ impl Files {
 
     /// Remembers a file when it is seen first. Returns its kind.
     fn meet(&mut self, pid: u32, file: &OpenFile, reader: &mut Reader) -> &'static str {
-        if let Some(n) = file.in_flight.filter(|n| *n > 0)
-            && self.in_flight.len() < MOST_LOOKS
-        {
-            self.in_flight.push(n);
-        }
         if let Some(kind) = nameless(&file.path) {
             return kind;
         }

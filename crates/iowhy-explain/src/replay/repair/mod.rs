@@ -162,11 +162,12 @@ pub fn others(id: FindingId, plan: &Plan, beside: &Beside) -> Vec<Repaired> {
     others
 }
 
-/// All of these repairs, one after the other, in one plan; `None` where fewer than two go together.
+/// All of these repairs, one after the other, in one plan; `None` where fewer than two go together. To ask for less is not
+/// among them: with all the others the program gets the same bytes.
 pub fn together(ids: &[FindingId], plan: &Plan, beside: &Beside) -> Option<(Vec<FindingId>, Repaired)> {
     let mut all = Repaired { plan: plan.clone(), how: String::new(), kept: 0.0 };
     let (mut done, mut hows) = (Vec::new(), Vec::new());
-    for id in ids {
+    for id in ids.iter().filter(|id| **id != FindingId::DeviceSaturated) {
         let Ok(next) = repaired(*id, &all.plan, beside) else { continue };
         all.plan = next.plan;
         all.kept = all.kept.max(next.kept);

@@ -1,5 +1,7 @@
 //! `sync-per-write`: a batch of records is made durable by one fdatasync (group commit). All bytes are written in the same
-//! order; each record is durable when its batch is.
+//! order; each record is durable when its batch is, and of each file that was made durable there is one fdatasync. What is
+//! written to a journal stays as it was, at the same places of the one journal of a batch: how much of it a larger
+//! transaction needs, nobody saw.
 
 use iowhy_core::replay::{Action, Do, Plan};
 
@@ -20,6 +22,7 @@ pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
     repaired.files.iter_mut().for_each(|f| f.durable = false);
     let wanted = sizes.batch.max(1);
     let mut most = 0;
+    let mut of_several = false;
     for (actions, of) in repaired.threads.iter_mut().zip(&plan.threads) {
         // A pass ends with a sync, so a batch is a whole part of it.
         let records: u64 = of.iter().filter(|a| syncs(a)).map(|a| u64::from(a.count)).sum();
@@ -33,6 +36,8 @@ pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
             passes => Do::SyncAfter { passes },
         };
         let mut pending = 0;
+        // Files that the syncs of this batch were for, in the order of their last ones.
+        let mut owing: Vec<u32> = Vec::new();
         let mut renewed = Vec::new();
         let mut owed_ns = 0.0;
         actions.clear();
@@ -49,21 +54,25 @@ pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
             }
             if syncs(&action) {
                 pending += 1;
+                owing.retain(|file| *file != action.file);
+                owing.push(action.file);
+                of_several |= owing.len() > 1;
                 if pending >= batch {
                     pending = 0;
                     renewed.clear();
-                    actions.push(Action::one(sync, action.file, 0, 0, std::mem::take(&mut owed_ns)));
+                    for file in owing.drain(..) {
+                        actions.push(Action::one(sync, file, 0, 0, std::mem::take(&mut owed_ns)));
+                    }
                 }
             }
         }
-        if pending > 0
-            && let Some(last) = of.iter().rev().find(|a| syncs(a))
-        {
-            actions.push(Action::one(sync, last.file, 0, 0, owed_ns));
+        for file in owing {
+            actions.push(Action::one(sync, file, 0, 0, std::mem::take(&mut owed_ns)));
         }
     }
     let how = match wanted {
         ALL => "one fdatasync at the end".to_owned(),
+        _ if of_several => format!("one fdatasync of each file for {most} syncs"),
         _ => format!("one fdatasync for {most} records"),
     };
     done(repaired, how)

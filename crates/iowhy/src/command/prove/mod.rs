@@ -1,6 +1,6 @@
 //! `iowhy prove RECORD`: replays a watched run as it was and repaired, in interleaved rounds, and says of each advice
 //! whether it is right. Reads the user's own files and never changes them; what is written goes to nameless scratch files, and
-//! where many small files are the matter to a tree of ours that is removed.
+//! where many small files are the matter, or files that the program makes for a moment, to a tree of ours that is removed.
 
 mod arms;
 mod bases;
@@ -194,7 +194,7 @@ pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) 
                 io_ns: t.io_ns,
             }
         });
-        proof.together = together::with_files(proof.together.take(), &proof.findings);
+        proof.together = together::with_files(proof.together.take(), &proof.findings, &main.as_was.plan);
         proof.what_if = changes.into_iter().map(|c| what_became(&against, c, &times)).collect();
     }
     for finding in findings.iter().skip(MOST_FINDINGS) {

@@ -2,21 +2,26 @@
 //! its calls are not among those of the other. What each saves of the run is added up; that is said.
 
 use iowhy_core::estimate::{Estimate, Unit};
-use iowhy_core::finding::Gain;
+use iowhy_core::finding::{FindingId, Gain};
+use iowhy_core::replay::{Do, Plan};
 use iowhy_explain::replay::verdict::{self, Word};
 
 use crate::record::prove::{Proved, Together};
 
 /// Adds what is proven of the files to what is proven of the calls: of all of those in one replay (`of_calls`), or of the
 /// best of them. `None` where there are no two to be added, and nothing was tried together.
-pub(super) fn with_files(of_calls: Option<Together>, findings: &[Proved]) -> Option<Together> {
+pub(super) fn with_files(of_calls: Option<Together>, findings: &[Proved], calls: &Plan) -> Option<Together> {
+    // There opening and removing files are among the calls, and those of the small files with them.
+    if calls.any(|a| a.what == Do::Renew) {
+        return of_calls;
+    }
     let proven = |f: &&Proved| f.verdict == Word::Proven;
     let files = findings.iter().filter(proven).find(|f| f.replay.is_some());
     let gain = |f: &Proved| f.measured.as_ref().map_or(0.0, |m| m.value);
     let best = findings
         .iter()
         .filter(proven)
-        .filter(|f| f.replay.is_none())
+        .filter(|f| f.replay.is_none() && f.id != FindingId::DeviceSaturated)
         .max_by(|a, b| gain(a).total_cmp(&gain(b)))
         .map(|f| (vec![f.id], f.how.clone().unwrap_or_default(), f.measured));
     let all = of_calls.as_ref().filter(|t| t.verdict == Word::Proven);
@@ -50,8 +55,6 @@ fn both(a: &Estimate, b: &Estimate) -> Estimate {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::finding::FindingId;
-
     use super::*;
     use crate::record::prove::Replayed;
 
@@ -88,7 +91,8 @@ mod tests {
     fn what_two_replays_save_is_added() {
         let files = proved(FindingId::ManySmallFiles, 2.0, Word::Proven, true);
         let seek = proved(FindingId::StdioSeek, 1.6, Word::Proven, false);
-        let both = with_files(None, &[files.clone(), seek.clone()]).unwrap();
+        let calls = Plan::default();
+        let both = with_files(None, &[files.clone(), seek.clone()], &calls).unwrap();
         // Half of the run, and three eighths of it: an eighth is left.
         assert!((both.measured.unwrap().value - 8.0).abs() < 1e-9, "{both:?}");
         assert_eq!(both.ids, [FindingId::StdioSeek, FindingId::ManySmallFiles]);
@@ -96,13 +100,19 @@ mod tests {
         assert!(both.reason.is_some_and(|why| why.contains("added")));
         // No two savings take more than the run.
         let much = proved(FindingId::StdioSeek, 3.0, Word::Proven, false);
-        let most = with_files(None, &[files.clone(), much]).unwrap().measured.unwrap();
+        let most = with_files(None, &[files.clone(), much], &calls).unwrap().measured.unwrap();
         assert_eq!((most.value, most.high), (Gain::GREATEST, Gain::GREATEST));
+        // Opening and removing files is in both.
+        let renew = iowhy_core::replay::Action::one(Do::Renew, 0, 0, 0, 0.0);
+        let journals = Plan { threads: vec![vec![renew]], ..Plan::default() };
+        assert_eq!(with_files(None, &[files.clone(), seek.clone()], &journals), None);
+        let less = proved(FindingId::DeviceSaturated, 2.0, Word::Proven, false);
+        assert_eq!(with_files(None, &[files.clone(), less], &calls), None, "other bytes");
         // What is not proven is not added.
         let not = proved(FindingId::StdioSeek, 1.6, Word::CannotTell, false);
-        assert_eq!(with_files(None, &[files.clone(), not]), None);
-        assert_eq!(with_files(None, &[seek]), None);
-        assert_eq!(with_files(None, &[files]), None);
+        assert_eq!(with_files(None, &[files.clone(), not], &calls), None);
+        assert_eq!(with_files(None, &[seek], &calls), None);
+        assert_eq!(with_files(None, &[files], &calls), None);
     }
 
     #[test]
@@ -116,10 +126,11 @@ mod tests {
             io_ns: vec![1.0],
         };
         let files = proved(FindingId::ManySmallFiles, 2.0, Word::Proven, true);
-        let all = with_files(Some(of_calls.clone()), std::slice::from_ref(&files)).unwrap();
+        let calls = Plan::default();
+        let all = with_files(Some(of_calls.clone()), std::slice::from_ref(&files), &calls).unwrap();
         assert_eq!((all.ids.len(), all.how.as_str()), (3, "both; repaired many-small-files"));
         assert!((all.measured.unwrap().value - 1.0 / 0.3).abs() < 1e-9);
-        let alone = with_files(Some(of_calls.clone()), &[]);
+        let alone = with_files(Some(of_calls.clone()), &[], &calls);
         assert_eq!(alone, Some(of_calls));
     }
 }
