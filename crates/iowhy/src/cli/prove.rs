@@ -27,7 +27,7 @@ pub struct ProveArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub depth: Option<String>,
 
-    /// Where only asking the device for less helps, leave out all but one request in so many [default: 2]
+    /// Where only asking the device for less helps, leave out all but one byte in so many [default: 2]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub one_in: Option<String>,
 
