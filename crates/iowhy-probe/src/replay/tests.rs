@@ -166,6 +166,23 @@ fn a_journal_is_made_anew_under_a_name_of_ours_and_goes_with_the_replay() {
 }
 
 #[test]
+fn a_journal_that_a_killed_replay_leaves_is_known_as_ours() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("base");
+    std::fs::write(&target, b"the user's").unwrap();
+    let journal = PlanFile::new(target.display().to_string(), Role::ScratchEmpty);
+    let renew = Action::one(Do::Renew, 0, 0, 0, 0.0);
+    let stage = Stage::set(plan(vec![journal], vec![vec![renew]])).unwrap();
+    // As in the midst of a run.
+    stage.files[0].renew().unwrap();
+    let ours =
+        std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.path()).find(|p| p.is_dir()).unwrap();
+    // As `iowhy tree --remove` does, and the next start after a kill.
+    assert_eq!(crate::tree::remove(&ours, &mut |_| ()), Ok(1));
+    assert!(!ours.exists() && target.exists());
+}
+
+#[test]
 fn a_plan_begins_cold_where_it_says_so() {
     let Some(file) = evictable(4 * MIB) else { return };
     let mut planned = own(&file, State::Cold);
