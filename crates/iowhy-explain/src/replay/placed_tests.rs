@@ -83,6 +83,13 @@ fn what_memory_did_not_hold_is_as_warm_as_memory_allows_inside_and_repaired_outs
     let first = first_time(FindingId::CacheThrash, &found.plan).unwrap();
     assert_eq!((first.placed, first.files[0].state), (Some(outside), State::Cold));
     assert_eq!(first_time(FindingId::Throttled, &found.plan), None);
+    // One run that goes around the file four times: its first time is a fourth of that, and counts four times as much.
+    let mut around = found.plan.clone();
+    around.threads[0].truncate(1);
+    (around.threads[0][0].count, around.passes) = (4096, 1);
+    assert_eq!(repaired(FindingId::CacheThrash, &around, &beside()).unwrap().kept, 0.5);
+    (around.threads[0][0].count, around.passes) = (40, 2);
+    assert_eq!(repaired(FindingId::CacheThrash, &around, &beside()).unwrap().kept, 0.125);
 }
 
 #[test]

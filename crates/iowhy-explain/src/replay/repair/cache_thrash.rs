@@ -3,9 +3,9 @@
 //! the first time.
 
 use iowhy_core::profile::Limited;
-use iowhy_core::replay::{Do, Plan, PlanFile, Role, State};
+use iowhy_core::replay::{Action, Do, Plan, PlanFile, Role, State};
 
-use super::{Beside, Repaired, with_threads};
+use super::{Beside, Repaired, moves, with_threads};
 use crate::replay::placed;
 
 fn cached(file: &PlanFile) -> bool {
@@ -15,7 +15,9 @@ fn cached(file: &PlanFile) -> bool {
 pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
     let outside = placed::without(plan, Limited::Memory);
     if let Some((repaired, how)) = outside.filter(|_| plan.files.iter().any(cached)) {
-        return Ok(Repaired { plan: with_state(&repaired, State::Warm), how, kept: kept(beside)? });
+        // Only the first time around its files is the first time: a run of the plan may go around them more often.
+        let kept = (kept(beside)? * times_around(plan)).min(1.0);
+        return Ok(Repaired { plan: with_state(&repaired, State::Warm), how, kept });
     }
     let cold = |f: &&iowhy_core::replay::PlanFile| f.role == Role::Own && f.state == State::Cold && !f.direct;
     if plan.files.iter().filter(cold).count() == 0 {
@@ -32,6 +34,15 @@ pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String>
 pub(super) fn first_time(plan: &Plan) -> Option<Plan> {
     let (outside, _) = placed::without(plan, Limited::Memory)?;
     plan.files.iter().any(cached).then(|| with_state(&outside, State::Cold))
+}
+
+/// How often one run moves as many bytes as its cached files hold; at least once.
+fn times_around(plan: &Plan) -> f64 {
+    let of_cached = |a: &&Action| plan.files.get(a.file as usize).is_some_and(cached) && moves(a.what);
+    let bytes = |a: &Action| a.bytes as f64 * f64::from(a.count);
+    let moved: f64 = plan.actions().filter(of_cached).map(bytes).sum();
+    let hold: f64 = plan.files.iter().filter(|f| cached(f)).map(|f| f.size_bytes as f64).sum();
+    if hold > 0.0 { (moved * f64::from(plan.passes.max(1)) / hold).max(1.0) } else { 1.0 }
 }
 
 fn with_state(plan: &Plan, state: State) -> Plan {
