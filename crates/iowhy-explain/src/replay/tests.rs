@@ -537,8 +537,8 @@ fn replayed(io_s: f64) -> AsWas {
 fn half_of_the_io_time_gone_is_half_of_the_io_time_gone_from_the_run() {
     let run =
         Run::new(10.0).busy(Operation::Read, Layer::Call, 0.8).busy(Operation::User, Layer::Program, 0.2);
-    let was = [80.0; 9];
-    let now = [40.0; 9];
+    let was = [80e6; 9];
+    let now = [40e6; 9];
     let gain = |kept| {
         run.facts(|f| measured(f, &replayed(8.0), (&was, &now), 0.0, kept, 1)).map(|m| (m.gain.value, m.word))
     };
@@ -546,8 +546,8 @@ fn half_of_the_io_time_gone_is_half_of_the_io_time_gone_from_the_run() {
     assert!((whole - 10.0 / 6.0).abs() < 1e-9 && verdict == Word::Proven);
     let (part, _) = gain(0.5).unwrap();
     assert!((part - 10.0 / 8.0).abs() < 1e-9, "half of the run stays as it was");
-    let slower = run.facts(|f| measured(f, &replayed(8.0), (&now, &was), 0.0, 0.0, 1)).unwrap();
-    assert!((slower.gain.value - 10.0 / 18.0).abs() < 1e-9 && slower.word == Word::Contradicted);
+    let slower = run.facts(|f| measured(f, &replayed(4.0), (&now, &was), 0.0, 0.0, 1)).unwrap();
+    assert!((slower.gain.value - 10.0 / 14.0).abs() < 1e-9 && slower.word == Word::Contradicted);
     // Interrupts come with time: a run that is half as long has half of them.
     let often = Run::new(10.0)
         .busy(Operation::Read, Layer::Call, 0.8)
@@ -557,6 +557,43 @@ fn half_of_the_io_time_gone_is_half_of_the_io_time_gone_from_the_run() {
     assert!((with.gain.value - 10.0 / (10.0 - 4.0 - 4.0 / 9.0)).abs() < 1e-9, "{}", with.gain.value);
     let few = run.facts(|f| measured(f, &replayed(8.0), (&was[..2], &now[..2]), 0.0, 0.0, 1));
     assert_eq!(few, None);
+}
+
+#[test]
+fn the_interval_of_a_gain_holds_how_like_the_replay_is_and_how_often_the_run_was_looked_at() {
+    let run = |looks| {
+        Run::new(10.0).busy_sampled(Operation::Read, Layer::Call, 0.8, 4 * looks).busy_sampled(
+            Operation::User,
+            Layer::Program,
+            0.2,
+            looks,
+        )
+    };
+    let gain = |looks, program_s, now| {
+        let times = (&[80e6; 9][..], &[now; 9][..]);
+        run(looks).facts(|f| measured(f, &replayed(program_s), times, 0.0, 0.0, 1)).unwrap().gain
+    };
+    // Nothing but looks: of 100,000 that saw something else in a fifth.
+    let sure = gain(100_000, 8.0, 8e6);
+    assert!((sure.value - 10.0 / 2.8).abs() < 1e-9 && sure.high / sure.low < 1.02, "{sure:?}");
+    // Of 40 looks eight saw something else: 10.5 to 34.8 % of the run (Wilson), of whose other part nine tenths go.
+    let few = gain(8, 8.0, 8e6);
+    assert!((few.low - 1.0 / (1.0 - 0.72 + 0.9 * 0.148)).abs() < 0.01, "{few:?}");
+    assert!((few.high - 1.0 / (1.0 - 0.72 - 0.9 * 0.095)).abs() < 0.02, "{few:?}");
+    assert_eq!(few.value, sure.value);
+    // The replay took 1.25 of the program's time: repaired it takes 0.8 s or, if the difference is in both arms alike, less.
+    let slower = gain(100_000, 6.4, 8e6);
+    assert!((slower.value - 10.0 / (10.0 - 6.4 * 0.9)).abs() < 1e-9, "{slower:?}");
+    assert!(
+        (slower.low - 10.0 / (10.0 - 6.4 + 0.8)).abs() < 0.02 && slower.high < 1.02 * slower.value,
+        "{slower:?}"
+    );
+    // What recording took is in neither run.
+    let mut watched = replayed(8.0);
+    watched.recording = 0.1;
+    let times = (&[72e6; 9][..], &[7.2e6; 9][..]);
+    let found = run(100_000).facts(|f| measured(f, &watched, times, 0.0, 0.0, 1)).unwrap().gain;
+    assert!((found.value - 9.2 / (2.0 + 0.72)).abs() < 1e-9, "{found:?}");
 }
 
 #[test]
