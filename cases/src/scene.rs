@@ -168,8 +168,7 @@ fn cold(path: &Path) -> Result<(), Problem> {
     let Ok(file) = File::open(path) else { return Ok(()) };
     let bytes = file.metadata().map_err(failed("examine", path))?.len();
     rustix::fs::fdatasync(&file).map_err(|e| failed("sync", path)(e.into()))?;
-    residency::evict(file.as_fd(), 0, bytes)?;
-    match residency::look(file.as_fd(), 0, bytes) {
+    match residency::evict_patiently(file.as_fd(), bytes, COLD_PART)? {
         Ok(seen) if seen.resident * COLD_PART > seen.pages => Err(Problem::failed(format!(
             "`{}` stays in the page cache: {} of {} pages",
             path.display(),

@@ -13,7 +13,7 @@ mod sight;
 
 use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use iowhy_core::problem::Problem;
 use rustix::fs::{Advice, OFlags};
@@ -96,6 +96,31 @@ pub fn evict(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<(), Proble
             .map_err(|errno| failed(file, "cannot drop from the page cache:", errno))?;
     }
     Ok(())
+}
+
+/// As [`evict`] for the first `bytes` of a file, again and again for up to a second while more than one page in `part` is
+/// there: what a limit holds back is still being read ahead when its reader has ended. Returns what is there at the end, or
+/// why it cannot be seen.
+///
+/// # Errors
+/// As [`evict`].
+pub fn evict_patiently(
+    file: BorrowedFd<'_>,
+    bytes: u64,
+    part: u64,
+) -> Result<Result<Residency, String>, Problem> {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let begun = Instant::now();
+    loop {
+        evict(file, 0, bytes)?;
+        let seen = look(file, 0, bytes);
+        let stays = seen.as_ref().is_ok_and(|seen| seen.resident.saturating_mul(part) > seen.pages);
+        let over = begun.elapsed() > PATIENCE || interrupt::requested();
+        if !stays || over || sight::only_in_memory(file) {
+            return Ok(seen);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Brings a range into the cache by reading it in chunks of 1 MiB through `file` (which must be readable and not
@@ -235,6 +260,28 @@ mod tests {
             assert_eq!((there.share(), there.pages), (1.0, 8 * MIB / page_bytes()));
             assert_eq!(share(&file, 0, 8 * MIB), 1.0);
         }
+    }
+
+    #[test]
+    fn what_others_keep_in_the_cache_is_told_and_goes_when_they_let_go() {
+        let Some(file) = evictable(1) else { return };
+        // SAFETY: no address is asked for, and the mapping is given back below.
+        let mapped = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                MIB as usize,
+                rustix::mm::ProtFlags::READ,
+                rustix::mm::MapFlags::SHARED | rustix::mm::MapFlags::POPULATE,
+                &file,
+                0,
+            )
+        }
+        .unwrap();
+        let seen = evict_patiently(file.as_fd(), MIB, 50).unwrap().unwrap();
+        assert!(seen.resident * 50 > seen.pages, "{seen:?}");
+        // SAFETY: the range is that mapping, which nobody else knows.
+        unsafe { rustix::mm::munmap(mapped, MIB as usize) }.unwrap();
+        assert_eq!(evict_patiently(file.as_fd(), MIB, 50).unwrap().unwrap().resident, 0);
     }
 
     #[test]

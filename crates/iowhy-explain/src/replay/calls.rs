@@ -104,6 +104,10 @@ const MANY_CALLS: f64 = 1000.0;
 /// Of reads and writes one may have been seen so many times more often than the other, for its part in the run.
 const UNEVEN: f64 = 2.0;
 
+/// Repairs look at each call of a pass; a record that was changed may hold any number of them. No pass of a second or two
+/// has as many.
+const MOST_CALLS: u64 = 1 << 24;
+
 /// A plan that grows.
 struct Builder<'a> {
     facts: &'a Facts<'a>,
@@ -111,8 +115,10 @@ struct Builder<'a> {
     plan: Plan,
     /// Index in the plan of each file of the pattern, where it takes part.
     taken: Vec<Option<Option<u32>>>,
-    /// The same of files that are made for a moment, by thread.
-    moments: HashMap<(u32, u32), Option<u32>>,
+    /// The same of files that are made for a moment, by the thread that makes them.
+    moments: HashMap<(u32, Option<u32>), Option<u32>>,
+    /// Threads that open a file of the pattern.
+    openers: HashMap<u32, Vec<u32>>,
     /// Files of the pattern that are written, or made durable.
     written: HashSet<u32>,
     /// Where the last transfer on each file of the plan ended.
@@ -129,6 +135,13 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn new(facts: &'a Facts<'a>, files: &'a [PatternFile], ways: HashMap<&'a str, Way>) -> Builder<'a> {
         let steps = facts.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
+        let mut openers: HashMap<u32, Vec<u32>> = HashMap::new();
+        for step in steps.clone().filter(|s| s.kind == StepKind::Open) {
+            let threads = step.file.map(|file| openers.entry(file).or_default());
+            if let Some(threads) = threads.filter(|threads| !threads.contains(&step.thread)) {
+                threads.push(step.thread);
+            }
+        }
         let writes = |s: &&Step| matches!(s.kind, StepKind::Write | StepKind::Sync);
         Builder {
             facts,
@@ -136,6 +149,7 @@ impl<'a> Builder<'a> {
             plan: Plan { passes: 1, depth: 1, ..Plan::default() },
             taken: vec![None; files.len()],
             moments: HashMap::new(),
+            openers,
             written: steps.filter(writes).filter_map(|s| s.file).collect(),
             ends: Vec::new(),
             begins: Vec::new(),
@@ -242,12 +256,20 @@ impl<'a> Builder<'a> {
         index.is_some_and(|index| self.written.contains(&index))
     }
 
-    /// The file of the plan that a step works on: of those that are made for a moment, each thread has its own.
+    /// Whose file of a moment a step works on: the thread's own, if it makes any, else that of the first that does.
+    fn moment(&self, file: u32, thread: u32) -> (u32, Option<u32>) {
+        let openers = self.openers.get(&file);
+        let own = openers.is_some_and(|threads| threads.contains(&thread)).then_some(thread);
+        (file, own.or_else(|| openers.and_then(|threads| threads.first().copied())))
+    }
+
+    /// The file of the plan that a step works on: of those that are made for a moment, each thread that makes them has its
+    /// own.
     fn file_of(&mut self, step: &Step) -> Option<u32> {
         if !self.is_made_for_a_moment(step.file) {
             return self.file(step.file);
         }
-        let key = (step.file?, step.thread);
+        let key = self.moment(step.file?, step.thread);
         if let Some(known) = self.moments.get(&key) {
             return *known;
         }
@@ -259,7 +281,7 @@ impl<'a> Builder<'a> {
     /// That file, where it is known already.
     fn known(&self, step: &Step) -> Option<u32> {
         let index = step.file?;
-        let of_a_thread = self.moments.get(&(index, step.thread)).copied();
+        let of_a_thread = self.moments.get(&self.moment(index, step.thread)).copied();
         of_a_thread.unwrap_or_else(|| self.taken.get(index as usize).copied().flatten().flatten())
     }
 
@@ -371,6 +393,9 @@ impl<'a> Builder<'a> {
         }
         let entering = self.facts.entering_wall_ns();
         let program_io_ns = (wall_ns(self.facts, &operations) + entering) * (1.0 - unknown);
+        if self.plan.calls() > MOST_CALLS {
+            return Err(format!("more than {MOST_CALLS} calls, as the record holds, are not replayed"));
+        }
         // Tracing is in the gaps, and so are calls that are not replayed: the account knows the own time.
         let own = own_ns(self.facts) / scale;
         let gaps = self.plan.think_ns();

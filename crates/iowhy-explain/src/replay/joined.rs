@@ -63,7 +63,8 @@ pub(super) fn ways<'a>(stretches: &[&Stretch], files: &'a [PatternFile]) -> Hash
                 Some((begin, _)) if place.saturating_add(step.bytes) == begin => seen.goes(Way::Back),
                 // Read to the end, and again from the front.
                 Some((_, end)) => {
-                    let anew = place == 0 && step.kind == StepKind::Read && Some(end) == size;
+                    let anew =
+                        place == 0 && step.kind == StepKind::Read && size.is_some_and(|size| end >= size);
                     seen.strays |= !anew || seen.writes;
                 }
                 None => {}
@@ -117,6 +118,12 @@ mod tests {
         assert_eq!(way(&[&[read(90_000, 20, -100)], &[read(5000, 20, -100)]]), Some(Way::Back));
         // To the end, and again from the front.
         assert_eq!(way(&[&[read(9000, 20, 100), read(0, 20, 100)]]), Some(Way::On));
+        let at_the_end = read(11_000, 1, 0);
+        assert_eq!(
+            way(&[&[read(9000, 20, 100), at_the_end, read(0, 20, 100)]]),
+            Some(Way::On),
+            "of no bytes"
+        );
         assert_eq!(way(&[&[read(7000, 20, 100), read(0, 20, 100)]]), None, "not from the end");
         let write = |place| Step { kind: StepKind::Write, ..read(place, 20, 100) };
         assert_eq!(way(&[&[write(9000), write(0)]]), None, "written again where it was");

@@ -157,6 +157,17 @@ fn each_thread_has_its_own_journal_and_a_sink_is_none() {
         // What it writes at 512 goes to its own.
         assert!(thread.iter().filter(|a| a.place == 512).all(|a| Some(a.file) == renewed(at)));
     }
+    // A thread that only works on what another makes has none of its own.
+    let handed = data_base(journal()).with(|p| {
+        for step in &mut p.pattern.stretches[0].steps {
+            step.thread = u32::from(step.kind == StepKind::Sync);
+        }
+    });
+    let plan = handed.facts(as_was).unwrap().plan;
+    assert_eq!((plan.threads.len(), count(&plan, Do::Renew), count(&plan, SYNC)), (2, 10, 30));
+    let renewed = plan.threads[0].iter().find(|a| a.what == Do::Renew).map(|a| a.file).unwrap();
+    assert!(plan.threads[1].iter().filter(|a| a.file == renewed).count() >= 10, "{plan:?}");
+    assert_eq!(plan.files.len(), 3, "the base, one journal, and the directory: {:?}", plan.files);
     // A shell opens it with O_CREAT, too.
     let null = pattern_file("/dev/null", "character-device", O_RDWR | O_CREAT, None);
     let plan = data_base(null).facts(as_was).unwrap().plan;

@@ -81,15 +81,23 @@ fn what_memory_did_not_hold_is_as_warm_as_memory_allows_inside_and_repaired_outs
     assert_eq!((now.plan.files[0].state, &now.plan.threads), (State::Warm, &found.plan.threads));
     assert!(now.how.starts_with("without the limit of `/cg/memory/top`: nothing was changed"), "{}", now.how);
     let first = first_time(FindingId::CacheThrash, &found.plan).unwrap();
-    assert_eq!((first.placed, first.files[0].state), (Some(outside), State::Cold));
+    assert_eq!((first.plan.placed, first.plan.files[0].state), (Some(outside), State::Cold));
     assert_eq!(first_time(FindingId::Throttled, &found.plan), None);
-    // One run that goes around the file four times: its first time is a fourth of that, and counts four times as much.
+    // Of one run that goes around the file four times the first time is a fourth.
     let mut around = found.plan.clone();
     around.threads[0].truncate(1);
     (around.threads[0][0].count, around.passes) = (4096, 1);
-    assert_eq!(repaired(FindingId::CacheThrash, &around, &beside()).unwrap().kept, 0.5);
+    let times = |plan: &Plan| first_time(FindingId::CacheThrash, plan).unwrap().times_around;
+    assert_eq!(times(&around), 4.0);
+    around.threads[0][0].what = Do::Window { populate: false };
+    assert_eq!(times(&around), 4.0, "windows fetch, too");
+    assert_eq!(
+        repaired(FindingId::CacheThrash, &around, &beside()).unwrap().kept,
+        0.125,
+        "of all times around"
+    );
     (around.threads[0][0].count, around.passes) = (40, 2);
-    assert_eq!(repaired(FindingId::CacheThrash, &around, &beside()).unwrap().kept, 0.125);
+    assert_eq!(times(&around), 1.0);
 }
 
 #[test]

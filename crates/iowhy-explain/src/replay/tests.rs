@@ -584,10 +584,21 @@ fn the_interval_of_a_gain_holds_how_like_the_replay_is_and_how_often_the_run_was
     // The replay took 1.25 of the program's time: repaired it takes 0.8 s or, if the difference is in both arms alike, less.
     let slower = gain(100_000, 6.4, 8e6);
     assert!((slower.value - 10.0 / (10.0 - 6.4 * 0.9)).abs() < 1e-9, "{slower:?}");
+    // What it saves, 7.2 s, cannot be more than the program has.
+    let all = 10.0 / (10.0 - 6.4);
     assert!(
-        (slower.low - 10.0 / (10.0 - 6.4 + 0.8)).abs() < 0.02 && slower.high < 1.02 * slower.value,
+        (slower.low - 10.0 / (10.0 - 6.4 + 0.8)).abs() < 0.02 && (slower.high - all).abs() < 0.02,
         "{slower:?}"
     );
+    // It took 0.8 of the program's time, and saved 0.72 of it: the rest is not touched, or less than a tenth is left of all.
+    let faster = gain(100_000, 10.0, 8e6);
+    assert!((faster.value - 10.0).abs() < 1e-9 && (faster.low - 10.0 / 2.8).abs() < 0.02, "{faster:?}");
+    assert!((faster.high - 10.0 / 0.8).abs() < 0.3, "{faster:?}");
+    // A repair that is slower loses more where more of the run is I/O.
+    let worse = |looks: u64| gain(looks, 8.0, 240e6);
+    assert!((worse(8).value - 10.0 / 26.0).abs() < 1e-9, "{:?}", worse(8));
+    let wide = |e: Estimate| e.high - e.low;
+    assert!(wide(worse(8)) > 3.0 * wide(worse(100_000)) && worse(8).low < worse(8).value, "{:?}", worse(8));
     // What recording took is in neither run.
     let mut watched = replayed(8.0);
     watched.recording = 0.1;

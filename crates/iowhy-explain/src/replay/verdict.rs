@@ -76,9 +76,9 @@ pub struct Measured {
 /// does not make. `kept`: the part of the run that it leaves as it was.
 ///
 /// Time that recording took in the calls is in neither run. The interval holds, as errors of their own (added by squares):
-/// the noise of the rounds; that the replay is not quite the program (the repaired arm is taken in relation to the replay of
-/// the run as it was, and as it is: where the two differ, both ends are in); the own code that goes with calls; and the looks
-/// at the run from which it is known what of it is I/O.
+/// the noise of the rounds; that the replay is not quite the program (what is saved is taken in relation to the replay of the run
+/// as it was; as the program's time less that of the repaired replay; and as the difference of the two replays: where these
+/// differ, all are in); the own code that goes with calls; and the looks at the run from which it is known what of it is I/O.
 pub fn measured(
     facts: &Facts<'_>,
     as_was: &AsWas,
@@ -95,8 +95,13 @@ pub fn measured(
     if wall <= 0.0 || io <= 0.0 {
         return None;
     }
-    let now = stats::bootstrap_median(io_ns.1, seed, Unit::Nanoseconds)?.value;
-    let alike = ratio.value.min(now * as_was.scale / io)..=ratio.value.max(now * as_was.scale / io);
+    let fidelity = fidelity(as_was, io_ns.0, seed)?.value;
+    // Saved parts of the I/O, as if the replay differed from the program in equal parts everywhere, in what is repaired
+    // only, and in what is not repaired only.
+    let relative = 1.0 - ratio.value;
+    let readings = [relative, 1.0 - ratio.value * fidelity, (relative * fidelity).min(relative.max(1.0))];
+    let least_read = readings.into_iter().fold(f64::INFINITY, f64::min);
+    let most_read = readings.into_iter().fold(f64::NEG_INFINITY, f64::max);
     let calls = as_was.scale * as_was.plan.calls() as f64 * f64::from(as_was.plan.passes.max(1));
     let saved_io = |ratio: f64| io * (1.0 - ratio) * (1.0 - kept);
     let own = if spared > 0.0 {
@@ -111,19 +116,20 @@ pub fn measured(
     let least = wall / Gain::GREATEST;
     let gain = |saved: f64| wall / (wall - with_interrupts(saved)).max(least);
     let likely = saved_io(ratio.value);
-    let saved_part = (likely / io).clamp(0.0, 1.0);
     let (fewer, more) = looks(facts, wall, io);
+    // A repair that is slower loses more where there is more I/O.
+    let with_looks = [-fewer * likely / io, more * likely / io];
     let less = [
         likely - saved_io(ratio.high),
-        likely - saved_io(*alike.end()),
+        likely - saved_io(1.0 - least_read),
         own.likely - own.low,
-        saved_part * fewer,
+        -with_looks[0].min(with_looks[1]),
     ];
     let more = [
         saved_io(ratio.low) - likely,
-        saved_io(*alike.start()) - likely,
+        saved_io(1.0 - most_read) - likely,
         own.high - own.likely,
-        saved_part * more,
+        with_looks[0].max(with_looks[1]),
     ];
     let by_squares = |parts: [f64; 4]| parts.iter().map(|p| p.max(0.0).powi(2)).sum::<f64>().sqrt();
     let saved = likely + own.likely;

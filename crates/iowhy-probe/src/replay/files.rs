@@ -224,18 +224,15 @@ impl Opened {
                 }
                 residency::fetch(file, 0, most).map(|_| ())
             }
-            State::Cold => {
-                residency::evict(file, 0, bytes)?;
-                match residency::look(file, 0, bytes) {
-                    Ok(seen) if seen.resident * COLD_PART > seen.pages => Err(Problem::failed(format!(
-                        "`{}` stays in the page cache ({} of {} pages): it was cold when the program ran",
-                        planned.path, seen.resident, seen.pages
-                    ))
-                    .hint("end the programs that map it, and try again")),
-                    Ok(_) => Ok(()),
-                    Err(reason) => Err(Problem::failed(format!("cannot see whether it is cold: {reason}"))),
-                }
-            }
+            State::Cold => match residency::evict_patiently(file, bytes, COLD_PART)? {
+                Ok(seen) if seen.resident * COLD_PART > seen.pages => Err(Problem::failed(format!(
+                    "`{}` stays in the page cache ({} of {} pages): it was cold when the program ran",
+                    planned.path, seen.resident, seen.pages
+                ))
+                .hint("end the programs that map it, and try again")),
+                Ok(_) => Ok(()),
+                Err(reason) => Err(Problem::failed(format!("cannot see whether it is cold: {reason}"))),
+            },
         }
     }
 }

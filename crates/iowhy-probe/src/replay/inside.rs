@@ -186,6 +186,7 @@ impl Inside {
                 Ok(_) => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                     if interrupt::requested() {
+                        self.interrupt();
                         self.end_kindly();
                         return Err(Problem::failed("interrupted during a replay"));
                     }
@@ -220,12 +221,18 @@ impl Inside {
             .hint("a limit of memory there may be too small for it")
     }
 
-    /// Asks the process to end and to remove what it made; one that does not is killed.
-    fn end_kindly(&mut self) {
-        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
-            // It may have ended already.
+    /// Ends the run that the process is in the midst of.
+    fn interrupt(&mut self) {
+        // A process that has ended is reaped here, and its number another's.
+        if let (Ok(None), Some(pid)) =
+            (self.child.try_wait(), rustix::process::Pid::from_raw(self.child.id().cast_signed()))
+        {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
+    }
+
+    /// Tells the process that nothing more comes, so that it removes what it made and ends; one that does not is killed.
+    fn end_kindly(&mut self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
         let begun = Instant::now();
         while begun.elapsed() < TO_END {

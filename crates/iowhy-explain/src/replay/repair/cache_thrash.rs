@@ -5,7 +5,7 @@
 use iowhy_core::profile::Limited;
 use iowhy_core::replay::{Action, Do, Plan, PlanFile, Role, State};
 
-use super::{Beside, Repaired, moves, with_threads};
+use super::{Beside, FirstTime, Repaired, moves, with_threads};
 use crate::replay::placed;
 
 fn cached(file: &PlanFile) -> bool {
@@ -15,9 +15,7 @@ fn cached(file: &PlanFile) -> bool {
 pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
     let outside = placed::without(plan, Limited::Memory);
     if let Some((repaired, how)) = outside.filter(|_| plan.files.iter().any(cached)) {
-        // Only the first time around its files is the first time: a run of the plan may go around them more often.
-        let kept = (kept(beside)? * times_around(plan)).min(1.0);
-        return Ok(Repaired { plan: with_state(&repaired, State::Warm), how, kept });
+        return Ok(Repaired { plan: with_state(&repaired, State::Warm), how, kept: kept(beside)? });
     }
     let cold = |f: &&iowhy_core::replay::PlanFile| f.role == Role::Own && f.state == State::Cold && !f.direct;
     if plan.files.iter().filter(cold).count() == 0 {
@@ -31,14 +29,18 @@ pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String>
 }
 
 /// The first time each byte comes, outside of the group: from the device, but nothing has to be pushed out for it.
-pub(super) fn first_time(plan: &Plan) -> Option<Plan> {
+pub(super) fn first_time(plan: &Plan) -> Option<FirstTime> {
     let (outside, _) = placed::without(plan, Limited::Memory)?;
-    plan.files.iter().any(cached).then(|| with_state(&outside, State::Cold))
+    plan.files
+        .iter()
+        .any(cached)
+        .then(|| FirstTime { plan: with_state(&outside, State::Cold), times_around: times_around(plan) })
 }
 
 /// How often one run moves as many bytes as its cached files hold; at least once.
 fn times_around(plan: &Plan) -> f64 {
-    let of_cached = |a: &&Action| plan.files.get(a.file as usize).is_some_and(cached) && moves(a.what);
+    let fetches = |what: Do| moves(what) || matches!(what, Do::Window { .. });
+    let of_cached = |a: &&Action| plan.files.get(a.file as usize).is_some_and(cached) && fetches(a.what);
     let bytes = |a: &Action| a.bytes as f64 * f64::from(a.count);
     let moved: f64 = plan.actions().filter(of_cached).map(bytes).sum();
     let hold: f64 = plan.files.iter().filter(|f| cached(f)).map(|f| f.size_bytes as f64).sum();

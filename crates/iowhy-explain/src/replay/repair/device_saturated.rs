@@ -40,18 +40,26 @@ fn beginning(thread: &[Action], n: u64) -> Vec<Action> {
     let bytes = |a: &Action| a.bytes.saturating_mul(u64::from(a.count));
     let all = thread.iter().filter(|a| moves(a.what)).fold(0u64, |sum, a| sum.saturating_add(bytes(a)));
     let mut left = all.div_ceil(n);
-    let mut pending = false;
+    // Files that were written since they were made durable.
+    let mut pending: Vec<u32> = Vec::new();
     let mut kept = Vec::new();
     for action in thread {
         if moves(action.what) {
             let count = left.div_ceil(action.bytes.max(1)).min(u64::from(action.count)) as u32;
             if count > 0 {
                 left = left.saturating_sub(action.bytes.saturating_mul(u64::from(count)));
-                pending |= action.what == Do::Write;
+                if action.what == Do::Write && !pending.contains(&action.file) {
+                    pending.push(action.file);
+                }
                 kept.push(Action { count, ..*action });
             }
-        } else if left > 0 || (pending && matches!(action.what, Do::Sync { .. })) {
-            pending &= !matches!(action.what, Do::Sync { .. });
+            continue;
+        }
+        let syncs = matches!(action.what, Do::Sync { .. });
+        if left > 0 || (syncs && pending.contains(&action.file)) {
+            if syncs {
+                pending.retain(|file| *file != action.file);
+            }
             kept.push(*action);
         }
     }
@@ -83,6 +91,13 @@ mod tests {
             [(Do::Write, 32), (SYNC, 1)]
         );
         assert_eq!(now.files[0].shift_bytes, 32 * 4096, "the next pass goes on where this one ends");
+        // Each of two files is.
+        let two = [write, Action { file: 1, ..write }, sync, Action { file: 1, ..sync }];
+        let of_two = beginning(&two, 1);
+        assert_eq!(of_two, two);
+        let left: Vec<(Do, u32)> =
+            beginning(&[two, two].concat(), 2).iter().map(|a| (a.what, a.file)).collect();
+        assert_eq!(left, [(Do::Write, 0), (Do::Write, 1), (SYNC, 0), (SYNC, 1)]);
         // Syncs of what is not written go with it.
         let each = |at: u64| [Action::one(Do::Write, 0, at * 100, 100, 0.0), sync];
         assert_eq!(less((0..10u64).flat_map(each).collect(), 5).threads[0].len(), 4);

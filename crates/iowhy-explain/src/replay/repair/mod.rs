@@ -77,7 +77,7 @@ pub struct Sizes {
     pub request_bytes: u64,
     /// Requests in flight; absent: 32 on a ring, 16 threads.
     pub depth: Option<u32>,
-    /// Where only asking for less helps, one call in so many stays.
+    /// Where only asking for less helps, one byte in so many stays.
     pub one_in: u32,
 }
 
@@ -178,9 +178,18 @@ pub fn together(ids: &[FindingId], plan: &Plan, beside: &Beside) -> Option<(Vec<
     (done.len() > 1).then_some((done, all))
 }
 
+/// What comes for the first time in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FirstTime {
+    /// The run, all of which is new.
+    pub plan: Plan,
+    /// How often one run goes around its files, at least once: only once of these it is the first time.
+    pub times_around: f64,
+}
+
 /// The part of the repaired run that comes for the first time and cannot be spared (`kept`), where it too is another than in
 /// the run as it was. It is measured beside the repaired plan, and takes its part of the time.
-pub fn first_time(id: FindingId, plan: &Plan) -> Option<Plan> {
+pub fn first_time(id: FindingId, plan: &Plan) -> Option<FirstTime> {
     match id {
         FindingId::CacheThrash => cache_thrash::first_time(plan),
         _ => None,

@@ -20,7 +20,8 @@ const KINDS: [&str; 3] = ["read", "write", "flush"];
 /// Requests, bytes and time of one kind.
 type Sum = (u64, u64, u64);
 
-/// The device that was busy longest while the program ran, and the kind of its requests that took longest together.
+/// Of the devices that hold files of the program (of all, where that is not known) the one that was busy longest while it
+/// ran, and the kind of its requests that took longest together.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pace {
     device: String,
@@ -38,7 +39,12 @@ impl Pace {
             ]
         };
         let longest = |d: &DeviceUse| sums(d).into_iter().enumerate().max_by_key(|(_, sum)| sum.2);
-        let all = profile.devices.iter().filter_map(|d| longest(d).map(|(kind, was)| (d, kind, was)));
+        let holds = |d: &DeviceUse| {
+            profile.files.iter().filter_map(|f| f.device.as_ref()).any(|of| is_on(of, &d.name))
+        };
+        let known = profile.devices.iter().any(holds);
+        let devices = profile.devices.iter().filter(|d| !known || holds(d));
+        let all = devices.filter_map(|d| longest(d).map(|(kind, was)| (d, kind, was)));
         let (device, kind, was) = all.max_by_key(|(d, ..)| d.busy_ns)?;
         (was.0 >= FEWEST).then(|| Pace { device: device.name.clone(), kind, was })
     }
@@ -80,8 +86,18 @@ impl Pace {
     }
 }
 
+/// Whether a device is another, or a partition of it: `vda1` of `vda`, `nvme0n1p2` of `nvme0n1`.
+fn is_on(device: &str, whole: &str) -> bool {
+    device.strip_prefix(whole).is_some_and(|rest| {
+        let number = rest.strip_prefix('p').unwrap_or(rest);
+        number.bytes().all(|b| b.is_ascii_digit())
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use iowhy_core::profile::FileUse;
+
     use super::*;
 
     #[test]
@@ -113,6 +129,13 @@ mod tests {
         assert_eq!(pace.otherwise(&reads(200, 4096, 44)), None, "about as long");
         assert_eq!(pace.otherwise(&reads(200, 65_536, 66)), None, "of another size");
         assert_eq!(pace.otherwise(&reads(5, 4096, 66)), None, "few");
+        // A backup keeps another device busy.
+        let file = |device: &str| FileUse { device: Some(device.to_owned()), ..FileUse::default() };
+        profile.files = vec![file("vdb1")];
+        assert_eq!(Pace::of(&profile).map(|pace| pace.device), Some("vdb".to_owned()));
+        profile.files = vec![file("vdc")];
+        assert_eq!(Pace::of(&profile).map(|pace| pace.device), Some("vda".to_owned()), "not known");
+        assert!(is_on("nvme0n1p2", "nvme0n1") && !is_on("sdaa1", "sda") && !is_on("vdb", "vda"));
         profile.devices[1].reads = 3;
         assert_eq!(Pace::of(&profile), None, "too few to have a mean");
     }

@@ -21,8 +21,9 @@ pub(super) struct Held<'a> {
     repaired: Vec<Repaired>,
     /// Indices of their arms.
     arms: Range<usize>,
-    /// That of what comes for the first time in the first of them, where it is measured apart.
-    first_time: Option<usize>,
+    /// That of what comes for the first time in the first of them, where it is measured apart, and how often one run goes
+    /// around its files.
+    first_time: Option<(usize, f64)>,
 }
 
 impl<'a> Held<'a> {
@@ -31,9 +32,9 @@ impl<'a> Held<'a> {
         let from = arms.len();
         arms.extend(repaired.iter().map(|r| base.arm_of(id.id(), r.plan.clone())));
         let to = arms.len();
-        let first_time = repair::first_time(id, &base.as_was.plan).map(|plan| {
-            arms.push(base.arm_of("first time", plan));
-            to
+        let first_time = repair::first_time(id, &base.as_was.plan).map(|first| {
+            arms.push(base.arm_of("first time", first.plan));
+            (to, first.times_around)
         });
         Held { base, repaired, arms: from..to, first_time }
     }
@@ -56,10 +57,11 @@ impl<'a> Held<'a> {
         let spares = finding.id != FindingId::QueueDepthOne;
         let mut repaired = self.repaired.clone();
         let mut mine = times[self.arms.clone()].to_vec();
-        if let (Some(first), Some(mine), Some(repaired)) =
+        if let (Some((first, around)), Some(mine), Some(repaired)) =
             (self.first_time, mine.first_mut(), repaired.first_mut())
         {
-            *mine = mine.clone().with_first_time(times[first].clone(), std::mem::take(&mut repaired.kept));
+            let kept = (std::mem::take(&mut repaired.kept) * around).min(1.0);
+            *mine = mine.clone().with_first_time(times[first].clone(), kept);
         }
         let mut all: Vec<(&Repaired, Tried)> =
             repaired.iter().zip(&mine).map(|(r, t)| (r, against.tried(spares, r, t))).collect();
