@@ -115,7 +115,7 @@ pub struct Proved {
     pub id: FindingId,
     /// What was foretold: old wall time over new.
     pub predicted: Option<Gain>,
-    /// What the replay gives for the whole run.
+    /// What the replay gives for the whole run; what its interval holds: [`iowhy_explain::replay::verdict::measured`].
     pub measured: Option<Estimate>,
     /// One word.
     pub verdict: Word,

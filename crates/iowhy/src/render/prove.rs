@@ -64,7 +64,9 @@ pub fn screen(subject: &str, proof: &Proof, width: usize) -> String {
             [tried.how.as_str()].into_iter().filter(|how| !how.is_empty()).chain(reason).collect();
         text.push_str(&wrap(&format!("what if {id}: {}", parts.join("; ")), width, "", "  "));
     }
-    text.push_str(&format!("{DIM}gain: old wall time over new, of the whole run{DIM:#}\n"));
+    let legend = "gain: old wall time over new, of the whole run; the interval holds the noise of rounds, the unlikeness of \
+                  replay and program, and sampling";
+    text.push_str(&format!("{DIM}{}{DIM:#}\n", wrap(legend, width, "", "  ").trim_end()));
     text
 }
 
