@@ -104,6 +104,11 @@ const MANY_CALLS: f64 = 1000.0;
 /// Of reads and writes one may have been seen so many times more often than the other, for its part in the run.
 const UNEVEN: f64 = 2.0;
 
+/// Requests that are no larger are left as they are, however small their file.
+const LARGE_BYTES: u64 = 16 << 20;
+/// No call moves more (MAX_RW_COUNT of Linux, with pages of 4 KiB).
+const MOST_OF_A_CALL: u64 = 0x7fff_f000;
+
 /// Repairs look at each call of a pass; a record that was changed may hold any number of them. No pass of a second or two
 /// has as many.
 const MOST_CALLS: u64 = 1 << 24;
@@ -209,13 +214,20 @@ impl<'a> Builder<'a> {
         };
         let think_ns = step.gap_ns as f64 / f64::from(count);
         let place = if transfer { self.joined(step, file).unwrap_or(place) } else { place };
-        let action = Action { what, file, place, bytes: step.bytes, count, stride, think_ns };
+        let action = Action { what, file, place, bytes: self.bytes(step, file), count, stride, think_ns };
         if transfer {
             let last = action.at(count - 1);
             self.begins[file as usize] = Some(last);
             self.ends[file as usize] = last.saturating_add(step.bytes);
         }
         self.push(step.thread, action);
+    }
+
+    /// What a call moves: who asks for far more than a file has does not get it, and needs no memory for it here.
+    fn bytes(&self, step: &Step, file: u32) -> u64 {
+        let file = &self.plan.files[file as usize];
+        let most = file.size_bytes.clamp(LARGE_BYTES, MOST_OF_A_CALL);
+        if step.kind == StepKind::Read && file.identity.is_some() { step.bytes.min(most) } else { step.bytes }
     }
 
     /// Where the next piece of a file begins that is gone through in one way; `None` of others, and of the first piece.

@@ -140,6 +140,24 @@ fn a_device_is_asked_for_one_request_in_so_many() {
 }
 
 #[test]
+fn who_asks_for_more_than_there_is_needs_no_memory_for_it_and_endless_records_are_refused() {
+    let asked = |bytes, count| {
+        let run = data_base(pattern_file("/base-journal", "regular", O_RDWR | O_CREAT, None)).with(|p| {
+            for step in p.pattern.stretches[0].steps.iter_mut().filter(|s| s.file == Some(0)) {
+                (step.kind, step.bytes, step.count) = (StepKind::Read, bytes, count);
+            }
+        });
+        run.facts(as_was).map(|found| {
+            let read = |a: &&Action| matches!(a.what, Do::Read { .. });
+            found.plan.actions().find(read).map(|a| a.bytes)
+        })
+    };
+    assert_eq!(asked(6 << 30, 1), Ok(Some(16 << 20)), "of a file of 8 KiB");
+    assert_eq!(asked(1 << 20, 1), Ok(Some(1 << 20)), "left as it is");
+    assert!(asked(4096, u32::MAX).is_err_and(|why| why.contains("more than")));
+}
+
+#[test]
 fn each_thread_has_its_own_journal_and_a_sink_is_none() {
     let journal = || pattern_file("?", "unknown", O_RDWR | O_CREAT, None);
     let run = |file: PatternFile| {

@@ -50,7 +50,11 @@ pub(super) fn open(planned: &PlanFile, renewed: bool) -> Result<Opened, Problem>
         flags |= OFlags::DSYNC;
     }
     let cannot = |errno: Errno| {
-        Problem::failed(format!("cannot open `{}`: {}", planned.path, std::io::Error::from(errno)))
+        let words = std::io::Error::from(errno);
+        Problem::failed(format!("cannot open `{}`: {words}", planned.path)).hint(match errno {
+            Errno::ACCESS | Errno::PERM => "prove as a user who may read it",
+            _ => "put it back where it was, or watch the program anew: `iowhy --prove -- CMD`",
+        })
     };
     let mut opened = match planned.role {
         Role::Own => {
@@ -80,7 +84,8 @@ pub(super) fn open(planned: &PlanFile, renewed: bool) -> Result<Opened, Problem>
         Role::ScratchEmpty | Role::ScratchFull => {
             let dir = beside(path);
             let full = planned.role == Role::ScratchFull;
-            let plain = scratch_in(dir, if full { planned.size_bytes } else { 0 })?;
+            let plain = scratch_in(dir, if full { planned.size_bytes } else { 0 })
+                .map_err(|problem| beside_the_program(problem, dir))?;
             let fd = reopen(plain.as_fd(), OFlags::RDWR | flags).map_err(cannot)?;
             Opened { fd, plain, renewed: None }
         }
@@ -98,6 +103,19 @@ pub(super) fn open(planned: &PlanFile, renewed: bool) -> Result<Opened, Problem>
         rustix::fs::fadvise(&opened.fd, 0, None, advice).map_err(cannot)?;
     }
     Ok(opened)
+}
+
+/// What to do where a scratch file cannot be made for want of the directory, or of rights.
+fn beside_the_program(problem: Problem, dir: &Path) -> Problem {
+    use rustix::fs::Access;
+    if !dir.is_dir() {
+        return problem.hint("make that directory again, or watch the program anew: `iowhy --prove -- CMD`");
+    }
+    match rustix::fs::access(dir, Access::WRITE_OK | Access::EXEC_OK) {
+        Err(Errno::ACCESS | Errno::PERM) => problem
+            .hint("a replay makes its scratch files beside those of the program: prove as a user who may write there"),
+        _ => problem,
+    }
 }
 
 fn beside(path: &Path) -> &Path {

@@ -5,7 +5,9 @@
 //! reporting, Linux 6.18). In which order arms are carried out shall not decide. What may not enter: control groups, where
 //! memory that is taken counts against a limit.
 
-use iowhy_core::replay::{Do, Plan, Role, State};
+use iowhy_core::problem::Problem;
+use iowhy_core::replay::{Action, Do, Plan, Role, State};
+use iowhy_core::units;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::environment::{memory_available_bytes, memory_is_limited};
@@ -35,6 +37,35 @@ pub(super) fn take(plan: &Plan) {
         // SAFETY: the mapping was made above, and nobody else knows it.
         let _ = unsafe { rustix::mm::munmap(start, bytes) };
     }
+}
+
+/// Requests may take so much of the memory that is free.
+const MOST_OF_FREE: u64 = 2;
+
+/// Makes sure that the memory of all requests in flight can be had.
+///
+/// # Errors
+/// It is more than half of what is free.
+pub(super) fn enough(plan: &Plan) -> Result<(), Problem> {
+    let free = memory_available_bytes().unwrap_or(u64::MAX);
+    let needed = of_requests(plan);
+    if needed <= free / MOST_OF_FREE {
+        return Ok(());
+    }
+    Err(Problem::failed(format!(
+        "the requests of the replay take {} of memory, and {} are free",
+        units::Bytes(needed),
+        units::Bytes(free)
+    ))
+    .hint("ask for less: a smaller `--depth` or `--request`"))
+}
+
+/// Bytes of the largest request of each thread, so often as it is in flight.
+fn of_requests(plan: &Plan) -> u64 {
+    let moves = |a: &&Action| matches!(a.what, Do::Read { .. } | Do::Write);
+    let largest = |thread: &Vec<Action>| thread.iter().filter(moves).map(|a| a.bytes).max().unwrap_or(0);
+    let one = plan.threads.iter().map(largest).fold(0, u64::saturating_add);
+    one.saturating_mul(u64::from(plan.depth.max(1)))
 }
 
 /// More than the caches of a CPU hold.
@@ -73,9 +104,21 @@ fn filled(plan: &Plan) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::replay::{Action, PlanFile};
+    use iowhy_core::replay::PlanFile;
 
     use super::*;
+
+    #[test]
+    fn requests_that_no_memory_can_hold_are_refused_before_it_is_taken() {
+        let plan = |bytes, depth| {
+            let read = Action::one(Do::Read { fresh: false }, 0, 0, bytes, 0.0);
+            Plan { threads: vec![vec![read]; 2], depth, ..Plan::default() }
+        };
+        assert_eq!(of_requests(&plan(1 << 20, 4)), 8 << 20);
+        assert_eq!(enough(&plan(4096, 1)), Ok(()));
+        let problem = enough(&plan(u64::MAX / 8, 64)).unwrap_err();
+        assert!(problem.message.contains("are free") && problem.hint.is_some(), "{problem}");
+    }
 
     #[test]
     fn what_comes_into_the_cache_is_counted_and_nothing_else() {

@@ -9,6 +9,7 @@
 
 mod call;
 mod files;
+mod gate;
 mod handling;
 mod hands;
 mod inside;
@@ -21,7 +22,6 @@ mod tests;
 #[cfg(test)]
 mod tree_tests;
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iowhy_core::problem::Problem;
@@ -29,12 +29,16 @@ use iowhy_core::replay::{Do, Plan, Role};
 use serde::{Deserialize, Serialize};
 
 use self::files::Opened;
+use self::gate::Gate;
 use self::hands::{Done, Hands};
 use self::small_files::{Ready, SmallFiles};
 use crate::interrupt;
 
 pub use inside::{Carrier, Ground, Inside, serve};
 pub use room::room;
+
+/// More threads are not started: each needs mappings of its own, of which a process has 65,530, and what fails there ends it.
+const MOST_THREADS: usize = 4096;
 
 /// What one run of a plan took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -75,8 +79,16 @@ impl Stage {
     /// Opens the files of a plan, and makes those of ours.
     ///
     /// # Errors
-    /// A file is gone, may not be read, or was changed since the plan was made; no room for a file of ours.
+    /// A file is gone, may not be read, or was changed since the plan was made; no room for a file of ours, or no memory for
+    /// its requests.
     pub fn set(plan: Plan) -> Result<Stage, Problem> {
+        if plan.threads.len() > MOST_THREADS {
+            let threads = plan.threads.len();
+            return Err(Problem::failed(format!(
+                "a replay of {threads} threads is not made, of {MOST_THREADS} at most"
+            )));
+        }
+        memory::enough(&plan)?;
         let renewed = |at: usize| plan.any(|a| a.what == Do::Renew && a.file as usize == at);
         let open = |(at, file)| files::open(file, renewed(at));
         let files = plan.files.iter().enumerate().map(open).collect::<Result<_, _>>()?;
@@ -138,11 +150,13 @@ impl Stage {
             Some(_) => 0,
             None => self.passed.fetch_add(u64::from(self.plan.passes.max(1)), Ordering::Relaxed),
         };
-        let barrier = Barrier::new(threads.max(1));
+        let gate = Gate::new(threads);
         let work = |thread: usize| {
             let hands = Hands::new(&self.plan, thread, first, &self.files, ready.as_ref(), &self.elsewhere);
             // Also one that cannot work lets the others begin.
-            barrier.wait();
+            if !gate.pass() {
+                return Err(Problem::failed("not all threads of the replay could be started"));
+            }
             hands?.work()
         };
         let work = &work;
@@ -150,7 +164,17 @@ impl Stage {
             vec![work(0)]
         } else {
             std::thread::scope(|scope| {
-                let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+                let mut running = Vec::with_capacity(threads);
+                for thread in 0..threads {
+                    let started = std::thread::Builder::new().spawn_scoped(scope, move || work(thread));
+                    match started {
+                        Ok(started) => running.push(started),
+                        Err(error) => {
+                            gate.shut();
+                            return vec![Err(cannot_start(threads, &error))];
+                        }
+                    }
+                }
                 let gone = || Problem::failed("a thread of the replay ended early");
                 running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(gone()))).collect()
             })
@@ -172,4 +196,9 @@ impl Stage {
             major_faults: done.iter().map(|d| d.major_faults).sum(),
         })
     }
+}
+
+fn cannot_start(threads: usize, error: &std::io::Error) -> Problem {
+    Problem::failed(format!("the {threads} threads of the replay cannot be started: {error}"))
+        .hint("allow more of them (`ulimit -u`; `pids.max` of the control group), or prove as root")
 }

@@ -55,6 +55,12 @@ fn reads(place: u64, bytes: u64, count: u32, stride: i64) -> Action {
 }
 
 #[test]
+fn more_threads_than_a_process_can_have_are_refused() {
+    let plan = Plan { threads: vec![Vec::new(); 5000], ..Plan::default() };
+    assert!(Stage::set(plan).is_err_and(|problem| problem.message.contains("5000 threads")));
+}
+
+#[test]
 fn calls_and_bytes_are_those_of_the_plan_over_all_threads_and_passes() {
     let file = data(MIB);
     let mut p = plan(vec![own(&file, State::Warm)], vec![vec![reads(0, 4096, 64, 4096)]; 3]);

@@ -157,6 +157,10 @@ pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) 
             proof.reason = Some(problem.message.clone());
             proof.hint.clone_from(&problem.hint);
         }
+        None if interrupt::requested() => {
+            let made = times[main.arm].io_ns.len();
+            proof.reason = Some(format!("interrupted after {made} of {rounds} rounds"));
+        }
         None if !likeness.faithful => proof.reason = Some(unlike(main, &likeness)),
         None => {}
     }

@@ -27,7 +27,7 @@ pub(super) fn asked(args: &ProveArgs) -> Result<Sizes, Problem> {
         };
     }
     if let Some(text) = &args.request {
-        sizes.request_bytes = size("--request", text)?;
+        sizes.request_bytes = size("--request", text).map_err(|p| p.hint("`--request 64k` is usual"))?;
         if !(512..=MOST_REQUEST_BYTES).contains(&sizes.request_bytes) {
             return Err(Problem::refused(format!("`--request {text}` is not between 512 bytes and 64 MiB"))
                 .hint("`--request 64k` is usual"));
