@@ -118,16 +118,14 @@ fn tests(root: &Path) -> Ending {
         Err(error) => return Ending::Failed(format!("cannot run cargo: {error}")),
     };
     let mut skipped = Vec::new();
-    let mut failures = Failures::default();
+    let mut heard = Heard::default();
     for line in
         child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()).map_while(Result::ok)
     {
         if line.trim_start().starts_with("skipped:") {
             skipped.push(line.trim().to_owned());
         }
-        failures.hear(&line);
-        let noise = line.is_empty() || line.starts_with("---- ") || line == "successes:";
-        if !noise {
+        if heard.is_worth_showing(&line) {
             println!("{line}");
         }
     }
@@ -138,27 +136,52 @@ fn tests(root: &Path) -> Ending {
     if child.wait().is_ok_and(|status| status.success()) {
         Ending::Passed
     } else {
-        Ending::Failed(failures.text)
+        Ending::Failed(heard.failures)
     }
 }
 
-/// What the harness says of tests that failed: what stands in each of its sections `failures:`.
+/// What the harness says: of tests that failed what stands in each of its sections `failures:`, of tests that passed
+/// nothing. What those printed can look like a failure (a panic that a test wants), and would hide a real one.
 #[derive(Default)]
-struct Failures {
-    inside: bool,
-    text: String,
+struct Heard {
+    section: Section,
+    failures: String,
 }
 
-impl Failures {
-    fn hear(&mut self, line: &str) {
-        if line == "failures:" {
-            self.inside = true;
-        } else if line == "successes:" || line.starts_with("test result:") {
-            self.inside = false;
-        } else if self.inside && !line.is_empty() {
-            self.text.push_str(line);
-            self.text.push('\n');
-        }
+/// Which part of the harness's output a line stands in.
+#[derive(Default, PartialEq)]
+enum Section {
+    /// One line for each test, and the sum at the end.
+    #[default]
+    Tests,
+    /// What tests printed that passed, and their names.
+    Successes,
+    /// What tests printed that failed, and their names.
+    Failures,
+}
+
+impl Heard {
+    /// Takes the next line in; whether people should see it.
+    fn is_worth_showing(&mut self, line: &str) -> bool {
+        self.section = match line {
+            "failures:" => Section::Failures,
+            "successes:" => Section::Successes,
+            _ if line.starts_with("test result:") => Section::Tests,
+            _ => match self.section {
+                Section::Tests => {
+                    return !(line.is_empty() || line.starts_with("test ") && line.ends_with(" ... ok"));
+                }
+                Section::Successes => return false,
+                Section::Failures => {
+                    if !line.is_empty() {
+                        self.failures.push_str(line);
+                        self.failures.push('\n');
+                    }
+                    return true;
+                }
+            },
+        };
+        line != "successes:"
     }
 }
 
@@ -220,7 +243,7 @@ fn unprivileged(root: &Path) -> Ending {
     let Ok(folder) = public_copy(&programs, root) else {
         return Ending::Skipped("no folder that an ordinary user can read could be made".to_owned());
     };
-    let mut failures = Failures::default();
+    let mut heard = Heard::default();
     let mut failed = false;
     for (name, binary) in &folder.programs {
         if NEED_THE_BUILD_FOLDER.contains(&name.as_str()) {
@@ -246,8 +269,9 @@ fn unprivileged(root: &Path) -> Ending {
                 .flat_map(|out| BufReader::new(out).lines())
                 .map_while(Result::ok)
             {
-                failures.hear(&line);
-                println!("{line}");
+                if heard.is_worth_showing(&line) {
+                    println!("{line}");
+                }
             }
             child.wait()
         });
@@ -256,7 +280,7 @@ fn unprivileged(root: &Path) -> Ending {
     if let Err(error) = std::fs::remove_dir_all(&folder.root) {
         eprintln!("cannot remove {}: {error}", folder.root.display());
     }
-    if failed { Ending::Failed(failures.text) } else { Ending::Passed }
+    if failed { Ending::Failed(heard.failures) } else { Ending::Passed }
 }
 
 /// Names and paths of the test executables in cargo's messages.
@@ -308,11 +332,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_failed_is_repeated_and_nothing_else() {
-        let said = "test a ... ok\n\nsuccesses:\n\n---- a stdout ----\nfine\n\nfailures:\n\n---- b stdout ----\n\
+    fn what_failed_is_repeated_and_of_what_passed_nothing_is_shown() {
+        let said = "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\nsuccesses:\n\n---- a stdout ----\n\
+                    thread 'a' panicked\n\nsuccesses:\n    a\n\nfailures:\n\n---- b stdout ----\n\
                     thread 'b' panicked\n\nfailures:\n    b\n\ntest result: FAILED. 1 passed\nrunning 2 tests";
-        let mut failures = Failures::default();
-        said.lines().for_each(|line| failures.hear(line));
-        assert_eq!(failures.text, "---- b stdout ----\nthread 'b' panicked\n    b\n");
+        let mut heard = Heard::default();
+        let shown: Vec<&str> = said.lines().filter(|line| heard.is_worth_showing(line)).collect();
+        assert_eq!(heard.failures, "---- b stdout ----\nthread 'b' panicked\n    b\n");
+        assert!(
+            !shown.iter().any(|line| line.contains("'a' panicked") || *line == "test a ... ok"),
+            "{shown:?}"
+        );
+        for line in
+            ["running 2 tests", "test b ... FAILED", "thread 'b' panicked", "test result: FAILED. 1 passed"]
+        {
+            assert!(shown.contains(&line), "{line} is missing in {shown:?}");
+        }
     }
 }

@@ -83,6 +83,20 @@ pub(super) struct Told {
     pub(super) took: Duration,
     /// CPU time of the host that it took: what says more on a busy one.
     pub(super) cpu: Duration,
+    /// The guest's kernel gave up because one of its CPUs no longer came back from it.
+    pub(super) locked_up: bool,
+}
+
+/// What the kernel says when one of its CPUs does nothing but the same kernel code for a minute: [`WATCHDOG`] twice.
+const LOCKED_UP: &str = "soft lockup";
+
+/// Ends a guest that is locked up, after twice these 30 seconds, instead of when its CPU time is used up.
+const WATCHDOG: &str = "softlockup_panic=1 watchdog_thresh=30";
+
+/// The last thing the kernel said.
+fn last_words(console: &str) -> Option<String> {
+    let printable = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
+    console.lines().rev().map(printable).find(|line| !line.trim().is_empty())
 }
 
 /// Settings under which nothing in the guest depends on chance: no address randomisation, no random numbers from the
@@ -97,8 +111,10 @@ impl Machine<'_> {
             Ok(cpu) => Told { cpu, ..read(&self.answers()) },
             Err(why) => Told { failure: Some(why), ..read(&self.answers()) },
         };
+        let console = self.console_text();
+        told.locked_up = told.failure.is_some() && console.contains(LOCKED_UP);
         if let Some(why) = &mut told.failure
-            && let Some(last) = self.last_words()
+            && let Some(last) = last_words(&console)
         {
             why.push_str(&format!("; the console ends with `{last}` ({})", self.console().display()));
         }
@@ -111,15 +127,12 @@ impl Machine<'_> {
     }
 
     fn console(&self) -> PathBuf {
-        self.folder.join("console.log")
+        self.folder.join(CONSOLE)
     }
 
-    /// The last thing the kernel said.
-    fn last_words(&self) -> Option<String> {
-        let bytes = std::fs::read(self.console()).ok()?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let printable = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
-        text.lines().rev().map(printable).find(|line| !line.trim().is_empty())
+    fn console_text(&self) -> String {
+        std::fs::read(self.console())
+            .map_or_else(|_| String::new(), |b| String::from_utf8_lossy(&b).into_owned())
     }
 
     fn start_and_wait(&self, packages: &Packages) -> Result<Duration, String> {
@@ -153,6 +166,7 @@ impl Machine<'_> {
                 command
                     .args(["-accel", "tcg,thread=multi", "-smp", "2", "-cpu"])
                     .arg(format!("max{}", self.cpu));
+                words = format!("{words} {WATCHDOG}");
             }
         }
         for disk in self.disks {
@@ -195,8 +209,11 @@ pub(super) fn kept(folder: &Path) -> Told {
     read(&folder.join(ANSWERS))
 }
 
+/// The file of what the kernel said.
+pub(super) const CONSOLE: &str = "console.log";
+
 /// The file of the answers.
-const ANSWERS: &str = "answers.jsonl";
+pub(super) const ANSWERS: &str = "answers.jsonl";
 
 /// Reads the answers; the last one says how the script ended.
 fn read(path: &Path) -> Told {

@@ -83,7 +83,14 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let on_path = |e: &Entry| e.class.wait.is_some_and(|w| w.on_path());
     let storage = facts.wall_share(account.sum(on_path).wall_ns);
     let unknown = facts.idle_unexplained();
-    if storage > MUCH || unknown > MUCH {
+    let waits_unseen = storage > MUCH && dark >= WORTH_SAYING;
+    if waits_unseen {
+        advice = format!(
+            "Cannot tell what would help: {} of the thread time could not be seen or named. Where rights are missing, the \
+             end of the report names them.",
+            say::percent(dark)
+        );
+    } else if storage > MUCH || unknown > MUCH {
         advice = "No single repair was found that would save much; what the waiting is for stands in the evidence."
             .to_owned();
         if unknown > MUCH {
@@ -93,10 +100,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     evidence.extend(dominant_wait(facts).filter(|_| storage > MUCH));
     let sentence = if storage > MUCH {
         let dominant = dominant_wait(facts).map_or_else(String::new, |words| format!(": {words}"));
-        format!(
-            "No single cause was found; {} of the wall time waits for storage{dominant}",
-            say::percent(storage)
-        )
+        let found = if waits_unseen { "Cannot tell the cause" } else { "No single cause was found" };
+        format!("{found}; {} of the wall time waits for storage{dominant}", say::percent(storage))
     } else if unknown > MUCH {
         format!(
             "No cause was found in what could be seen; {} of the wall time is sleep of which it could not be told what \
@@ -168,6 +173,13 @@ mod tests {
         let found = run.facts(judge).unwrap();
         assert!(found.sentence.starts_with("No single cause was found; 30 % of the wall time"), "{found:?}");
         assert!(!found.advice.contains("Nothing on the path"));
+        // Where half of the time was not seen, that no repair would help is not known either.
+        let dark = run.facts(|f| {
+            let account = crate::account::Account { unseen_share: 0.5, ..f.account.clone() };
+            judge(&Facts { account: &account, ..*f }).unwrap()
+        });
+        assert!(dark.sentence.starts_with("Cannot tell the cause; 30 %"), "{dark:?}");
+        assert!(dark.advice.starts_with("Cannot tell what would help: 50 %"), "{dark:?}");
         let run = Run::new(10.0).wait(Operation::Unknown, Wait::Unknown, 0.4).busy(
             Operation::User,
             Layer::Program,
