@@ -127,6 +127,17 @@ pub struct Finding {
     pub advice: String,
     /// What the change would gain; `None` where nothing can be predicted.
     pub gain: Option<Gain>,
+    /// Whether it says only that no cause was found where there may well be one: of a run that waits for storage, of which
+    /// much was not seen, or that was too short. `healthy` alone would claim more than is known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undecided: bool,
+}
+
+impl Finding {
+    /// What it is called for people: its identifier, where that claims no more than is known.
+    pub fn title(&self) -> &'static str {
+        if self.undecided { "no cause found" } else { self.id.id() }
+    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,8 @@ pub struct Effort {
     pub least_rounds: u32,
     /// Rounds that are never exceeded.
     pub most_rounds: u32,
-    /// Wall time after which no new round is begun.
+    /// Wall time after which no new round is begun; virtual time, where all targets are scripted: how fast the host follows
+    /// a script says nothing, and the same script must give the same rounds.
     pub budget: Duration,
     /// Longer arm of the 95 % interval relative to the value at which a cell is known well enough; 0 uses every round.
     pub precision: f64,
@@ -81,9 +82,17 @@ pub fn run(cells: &[Cell<'_>], effort: Effort, progress: &mut dyn FnMut(Progress
     let mut states: Vec<CellState> = cells.iter().map(CellState::new).collect();
     let mut rounds = 0;
     let mut first_round = Duration::ZERO;
+    let scripted = cells.iter().all(|cell| cell.arms.iter().all(|(_, target)| target.script().is_some()));
+    let spent = |states: &[CellState]| {
+        if scripted {
+            Duration::from_nanos(states.iter().map(CellState::measured_ns).sum())
+        } else {
+            begun.elapsed()
+        }
+    };
     while rounds < effort.most_rounds && !interrupt::requested() {
         let open: Vec<usize> = (0..cells.len()).filter(|&i| states[i].wants_more(rounds, &effort)).collect();
-        if open.is_empty() || (rounds >= effort.least_rounds && begun.elapsed() + first_round > effort.budget)
+        if open.is_empty() || (rounds >= effort.least_rounds && spent(&states) + first_round > effort.budget)
         {
             break;
         }
@@ -98,7 +107,7 @@ pub fn run(cells: &[Cell<'_>], effort: Effort, progress: &mut dyn FnMut(Progress
         }
         rounds += 1;
         if rounds == 1 {
-            first_round = begun.elapsed();
+            first_round = spent(&states);
         }
     }
     Outcome {
@@ -243,6 +252,12 @@ impl CellState {
         }
     }
 
+    /// Time in the slices so far; arms run side by side.
+    fn measured_ns(&self) -> u64 {
+        let of = |run: &CellRun| run.samples.iter().map(|sample| sample.wall_ns).sum();
+        self.runs.iter().map(of).max().unwrap_or(0)
+    }
+
     fn fail(&mut self, problem: &Problem) {
         self.failed = true;
         let text = match &problem.hint {
@@ -357,6 +372,7 @@ fn repeated_share(workload: &Workload, requests: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::method::scripted::Script;
     use iowhy_core::pattern::Pattern;
 
     #[test]
@@ -368,5 +384,21 @@ mod tests {
         w.pattern = Pattern::Random;
         let share = repeated_share(&w, 1000);
         assert!((share - 0.368).abs() < 0.05, "{share}");
+    }
+
+    #[test]
+    fn the_budget_of_a_script_is_virtual_time_and_gives_the_same_rounds_always() {
+        let target = Target::scripted(Script::from_spec("scripted").unwrap());
+        let workload = Workload::reads(Method::Pread, CacheState::Warm, 4096, 1 << 20);
+        let bounds = Bounds { wall: Duration::from_millis(2), requests_per_thread: u64::MAX };
+        let cells = [Cell { key: "a".to_owned(), arms: vec![(workload, &target)], bounds, listed: None }];
+        let rounds = |budget| {
+            let effort = Effort { least_rounds: 1, most_rounds: 50, budget, precision: 0.0, seed: 1 };
+            run(&cells, effort, &mut |_| {}).rounds
+        };
+        // Slices of 2 ms and at most a request more: the fifth would end after 9 ms.
+        assert_eq!(rounds(Duration::from_millis(9)), 4);
+        assert_eq!(rounds(Duration::ZERO), 1, "the least");
+        assert_eq!(rounds(Duration::from_secs(1)), 50, "the most, however long the host takes");
     }
 }

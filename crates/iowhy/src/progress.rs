@@ -25,7 +25,10 @@ impl Progress {
             ProgressDrawTarget::stderr_with_hz(10)
         };
         let bar = ProgressBar::with_draw_target(Some(STEPS), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3} %  {msg}") {
+        // What does not fit is cut off: a line that wraps cannot be taken away again.
+        let bar_width = if narrow() { 8 } else { 24 };
+        let template = format!("{{bar:{bar_width}}} {{percent:>3}} %  {{wide_msg}}");
+        if let Ok(style) = ProgressStyle::with_template(&template) {
             bar.set_style(style.progress_chars("=> "));
         }
         Progress { bar }
@@ -36,6 +39,12 @@ impl Progress {
         self.bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
         self.bar.set_message(format!("{} s left  {doing}", remaining.as_secs_f64().ceil() as u64));
     }
+}
+
+/// Whether the terminal has less room than the long bar and most messages need.
+fn narrow() -> bool {
+    const ENOUGH: u16 = 72;
+    rustix::termios::tcgetwinsize(std::io::stderr()).is_ok_and(|size| (1..ENOUGH).contains(&size.ws_col))
 }
 
 impl Drop for Progress {

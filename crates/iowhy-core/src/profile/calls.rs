@@ -24,8 +24,8 @@ impl CallSample {
     ///
     /// From bursts by the ratio estimator (Cochran, Sampling Techniques, 1977, section 2.11): calls per time of the
     /// bursts together, with the 95 % interval from how far each burst is from that rate, by Student's t, and corrected
-    /// for the part of the run that was seen. From one burst alone, half to twice. The low end is not below what was
-    /// seen.
+    /// for the part of the run that was seen; a burst's count varies by [`EDGES`] at the least. From one burst alone, half
+    /// to twice. The low end is not below what was seen.
     pub fn scaled(&self, calls: &[&CallCount], wall_ns: f64) -> Option<(f64, f64, f64)> {
         let seen: f64 = calls.iter().map(|c| c.calls as f64).sum();
         if self.complete {
@@ -53,13 +53,18 @@ impl CallSample {
         // Relative: the mean count of a burst is rate times mean length.
         let mean = rate * whole / n;
         let arm = if mean > 0.0 {
-            student_95(bursts - 1) * (squares / (n - 1.0) / n * unseen).sqrt() / mean
+            student_95(bursts - 1) * ((squares / (n - 1.0)).max(EDGES) / n * unseen).sqrt() / mean
         } else {
             1.0
         };
         Some(((likely * (1.0 - arm)).max(seen), likely, likely * (1.0 + arm)))
     }
 }
+
+/// Least variance of the count of a burst, in calls squared. A burst begins and ends anywhere between two calls, so that it
+/// counts up to one more or less than its length holds, however regular they are: the variance of rounding, a twelfth, at
+/// each end.
+pub const EDGES: f64 = 1.0 / 6.0;
 
 /// Two-sided 95 % quantile of Student's t. Above four degrees of freedom an approximation, right to 2 %.
 fn student_95(degrees: usize) -> f64 {

@@ -12,7 +12,7 @@ mod pattern;
 mod sight;
 mod storage;
 
-pub use calls::{Access, CallCount, CallSample, FileUse, SIZE_CLASSES, SampledShare, size_class};
+pub use calls::{Access, CallCount, CallSample, EDGES, FileUse, SIZE_CLASSES, SampledShare, size_class};
 pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch, buffer_offset};
 pub use sight::{Lack, Observer, Sight, Tier};

@@ -81,12 +81,14 @@ fn sample(per_burst: &[u32], lengths_ns: &[u64]) -> CallSample {
 }
 
 #[test]
-fn a_steady_rate_in_bursts_of_any_length_is_certain() {
+fn a_steady_rate_in_bursts_of_any_length_is_certain_but_for_their_ends() {
     let scaled = |s: CallSample, wall| s.scaled(&[&s.calls[0]], wall).unwrap();
     // Ten calls a microsecond throughout.
     let (low, likely, high) =
         scaled(sample(&[10, 80, 640, 2000], &[1000, 8000, 64_000, 200_000]), 2_730_000.0);
-    assert!((likely - 27_300.0).abs() < 1e-6 && (high - low) < 1e-6, "{low} {likely} {high}");
+    // Up to one call more or less in each of four bursts that hold 682 on average.
+    assert!((likely - 27_300.0).abs() < 1e-6, "{low} {likely} {high}");
+    assert!((10.0..60.0).contains(&(high - low)), "{low} {likely} {high}");
     // Lengths that are not known are taken as equal: the same counts then look uneven.
     let (low, _, high) =
         scaled(CallSample { observed_ns: 273_000, ..sample(&[10, 80, 640, 2000], &[]) }, 2_730_000.0);

@@ -85,6 +85,7 @@ mod tests {
             evidence: vec![],
             advice: String::new(),
             gain: None,
+            undecided: false,
         };
         let both = vec![finding(F::SyncPerWrite, 0.06), finding(F::DirtyThrottle, 0.8)];
         assert_eq!(resolved(both).len(), 2);

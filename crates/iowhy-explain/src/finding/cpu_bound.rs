@@ -43,6 +43,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         advice: "Look at the code itself with a CPU profiler (perf record -g, samply), or let more threads compute."
             .into(),
         gain: None,
+        undecided: false,
     })
 }
 

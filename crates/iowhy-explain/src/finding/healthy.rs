@@ -47,6 +47,7 @@ pub(super) fn too_short(facts: &Facts<'_>) -> Finding {
         evidence: Vec::new(),
         advice: "Run it longer, or in a loop: iowhy -- sh -c 'for i in $(seq 100); do CMD; done'.".into(),
         gain: None,
+        undecided: true,
     }
 }
 
@@ -122,7 +123,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(share)
         )
     };
-    Some(Finding { id: FindingId::Healthy, share, sentence, evidence, advice, gain: None })
+    let undecided = storage > MUCH || unknown > MUCH || dark >= WORTH_SAYING;
+    Some(Finding { id: FindingId::Healthy, share, sentence, evidence, advice, gain: None, undecided })
 }
 
 /// The wait on the path that takes most of the wall time, in words.
@@ -150,6 +152,7 @@ mod tests {
     #[test]
     fn a_cached_pass_at_the_machines_speed_is_healthy_and_a_paused_writer_not() {
         slow_and_repaired(FindingId::Healthy, &copy(0.0), &copy(0.5));
+        assert_eq!(copy(0.0).findings()[0].title(), "healthy");
     }
 
     #[test]
@@ -158,6 +161,7 @@ mod tests {
         let found = run.findings();
         assert_eq!(found.len(), 1);
         assert!(found[0].sentence.starts_with("Too short to tell: 2.00 ms hold 1 sample"), "{found:?}");
+        assert!(found[0].undecided, "{found:?}");
         assert_eq!((found[0].id, found[0].gain), (FindingId::Healthy, None));
         // As short, but with evidence.
         let run = Run::new(0.019).busy_sampled(Operation::User, Layer::Program, 1.0, 200);
@@ -173,6 +177,7 @@ mod tests {
         let found = run.facts(judge).unwrap();
         assert!(found.sentence.starts_with("No single cause was found; 30 % of the wall time"), "{found:?}");
         assert!(!found.advice.contains("Nothing on the path"));
+        assert_eq!(found.title(), "no cause found");
         // Where half of the time was not seen, that no repair would help is not known either.
         let dark = run.facts(|f| {
             let account = crate::account::Account { unseen_share: 0.5, ..f.account.clone() };

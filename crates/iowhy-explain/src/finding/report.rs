@@ -45,6 +45,7 @@ impl Draft {
             evidence,
             advice: self.advice,
             gain: self.savings.map(|s| s.gain(wall)),
+            undecided: false,
         })
     }
 }

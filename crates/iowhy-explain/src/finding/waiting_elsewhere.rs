@@ -99,6 +99,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         evidence,
         advice: advice.into(),
         gain: None,
+        undecided: false,
     })
 }
 

@@ -81,7 +81,7 @@ fn verdict(record: &WatchRecord) -> Section {
 
 fn headline(finding: &Finding) -> String {
     let gain = finding.gain.map(|gain| format!(", predicted gain {}", self::gain(gain))).unwrap_or_default();
-    format!("`{}`: {} of the wall time{gain}", finding.id.id(), percent_of(finding.share))
+    format!("`{}`: {} of the wall time{gain}", finding.title(), percent_of(finding.share))
 }
 
 fn gain(gain: Gain) -> String {

@@ -217,6 +217,7 @@ pub(crate) fn sync_loop() -> (Profile, Explained) {
                  (group commit)"
             .to_owned(),
         gain: Some(Gain { predicted: 11.3, low: 5.8, high: 20.1, open_above: false }),
+        undecided: false,
     }];
     b.done()
 }
@@ -273,6 +274,7 @@ pub(crate) fn pipeline() -> (Profile, Explained) {
         evidence: vec![],
         advice: "Look at the program at the other end of the pipe".to_owned(),
         gain: None,
+        undecided: false,
     }];
     b.done()
 }

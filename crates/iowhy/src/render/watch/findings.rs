@@ -51,7 +51,7 @@ pub(super) fn findings(record: &WatchRecord, width: usize) -> String {
 /// A finding's name, what its repair would gain, and what it costs.
 fn heading(number: &str, finding: &Finding, width: usize) -> String {
     let gain = finding.gain.map(|gain| format!("  {}", self::gain(gain))).unwrap_or_default();
-    let head = format!("{number}{}{gain}", finding.id.id());
+    let head = format!("{number}{}{gain}", finding.title());
     let cost = format!("{} of the wall time", percent_of(finding.share));
     if head.chars().count() + 2 + cost.len() <= width {
         format!("{BOLD}{head}{BOLD:#}  {cost}\n")
