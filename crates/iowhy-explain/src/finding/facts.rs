@@ -177,13 +177,17 @@ impl Facts<'_> {
 
     /// Calls that make data durable: the kernel's count of writes times the syncs for each write that bursts saw, else
     /// scaled from bursts, else from the sleeps in them (each such call sleeps about once for each thing it waits for, so
-    /// the most frequent thing counts; where sleeps were not counted, no more than the devices were flushed).
+    /// the most frequent thing counts; where not all sleeps were seen, no more than the devices were flushed). `None` where
+    /// threads were only looked at: how often a look finds one asleep says nothing about how often it fell asleep.
     pub(super) fn syncs(&self) -> Option<Range> {
         if let Some(by_writes) = self.syncs_by_writes() {
             return Some(by_writes);
         }
         if let Some(scaled) = self.scaled_calls(&SYNC_CALLS).filter(|r| r.likely > 0.0) {
             return Some(scaled);
+        }
+        if self.profile.sight.tier < Tier::T1 {
+            return None;
         }
         let kinds = [Wait::DataWriteback, Wait::CacheFlush, Wait::Journal, Wait::DeviceWrite];
         let most = kinds.iter().map(|w| self.waiting(Operation::Sync, *w).events).max().unwrap_or(0) as f64;

@@ -3,6 +3,7 @@
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
+use iowhy_core::profile::DeviceUse;
 
 use super::gain::Savings;
 use super::range::Range;
@@ -103,8 +104,15 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
         }
         None => {
             let own = facts.profile.io.device_read_bytes? as f64;
-            let all: u64 = facts.profile.devices.iter().map(|d| d.read_bytes).sum();
-            let part = 1.0 - own / (all as f64).max(1.0);
+            let sum_of = |field: fn(&DeviceUse) -> u64| facts.profile.devices.iter().map(field).sum::<u64>();
+            let all = sum_of(|d| d.read_bytes);
+            if all as f64 <= own {
+                return None;
+            }
+            let part = 1.0 - own / all as f64;
+            // Their reads kept the program waiting no longer than they took.
+            let taken_ns = sum_of(|d| d.read_ns) as f64 * part;
+            let possible = if taken_ns > 0.0 { (taken_ns / sum.wall_ns.max(1.0)).min(1.0) } else { 1.0 };
             evidence.push(format!(
                 "of {} that were read from the devices the program caused {}",
                 say::bytes(all as f64),
@@ -114,7 +122,7 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
                 "Others use the device: {} of the bytes read from it were not fetched for the program",
                 say::percent(part)
             );
-            (Range::new(0.5 * part, part, part), sentence)
+            (Range::new(0.5 * part, part, part).times(Range::exact(possible)), sentence)
         }
     };
     if part.likely < NUISANCE || sum.wall_ns <= 0.0 {
@@ -247,6 +255,22 @@ mod tests {
         };
         assert!(!run(Operation::Sync, Wait::CacheFlush).contains(&FindingId::NoisyNeighbour));
         assert!(run(Operation::Read, Wait::DeviceRead).contains(&FindingId::NoisyNeighbour));
+    }
+
+    #[test]
+    fn reads_that_did_not_happen_or_took_no_time_are_nobodys() {
+        let run = |reads: u64, read_ns: u64| {
+            Run::new(10.0)
+                .wait(Operation::Unknown, Wait::DeviceRead, 0.5)
+                .busy(Operation::User, Layer::Program, 0.5)
+                .device_read(0)
+                .device(0.6, 0.0, |d| (d.reads, d.read_bytes, d.read_ns) = (reads, reads << 12, read_ns))
+                .ids()
+        };
+        assert!(!run(0, 0).contains(&FindingId::NoisyNeighbour));
+        // 3 ms of others' reads cannot be the 5 s that the program waited; 4 s of them can be most of it.
+        assert!(!run(28, 3_000_000).contains(&FindingId::NoisyNeighbour));
+        assert!(run(2800, 4_000_000_000).contains(&FindingId::NoisyNeighbour));
     }
 
     #[test]

@@ -41,21 +41,44 @@ fn flushes_within_writes(facts: &Facts<'_>) -> bool {
     flushing > 0.0 && flushing + wait(Wait::DataWriteback) >= MOSTLY * all
 }
 
-/// Where it was not seen what the program sleeps in: by the devices' own count of flushes against the program's writes.
-/// It is everybody's count, so it must be about one for each write, and no gain is foretold.
+/// Where it was not seen what the program sleeps in, or how often it syncs: by the devices' own count of flushes against
+/// the program's writes. It is everybody's count, so it must be about one for each write, and no gain is foretold.
 fn by_counters(facts: &Facts<'_>) -> Option<Finding> {
     const ENOUGH: f64 = 20.0;
-    if facts.idle_unexplained() < MOSTLY {
+    // A look now and then: the time in syncs may be twice that, with the CPU time of them.
+    const SEEN: f64 = 0.25;
+    let durable = |e: &Entry| match e.class.operation {
+        Operation::Sync => e.wall_ns > 0.0,
+        Operation::Unknown => {
+            matches!(e.class.wait, Some(Wait::DataWriteback | Wait::CacheFlush | Wait::Journal))
+        }
+        _ => false,
+    };
+    let syncing_ns = facts.account.sum(durable).wall_ns;
+    if facts.idle_unexplained() < MOSTLY && facts.wall_share(syncing_ns) < SEEN {
         return None;
     }
     let writes = facts.profile.io.write_calls? as f64;
     let device = facts.profile.devices.iter().max_by_key(|d| d.flushes)?;
     let flushes = device.flushes as f64;
     let part_of_writes = 1.0 / 1.5 <= flushes / writes.max(1.0) && flushes <= 2.5 * writes;
-    if writes < ENOUGH || !part_of_writes {
+    let large = facts.bytes(Side::Write).is_some_and(|bytes| bytes / writes >= BATCHED_BYTES);
+    if writes < ENOUGH || !part_of_writes || large {
         return None;
     }
-    let cost_ns = ((device.flush_ns + device.write_ns) as f64).min(facts.account.idle_wall_ns);
+    let cost_ns =
+        ((device.flush_ns + device.write_ns) as f64).min(facts.account.idle_wall_ns).max(syncing_ns);
+    let known = if syncing_ns > 0.0 {
+        format!(
+            "{} of the wall time was seen to wait for data to be made durable, but not how often",
+            say::percent(facts.wall_share(syncing_ns))
+        )
+    } else {
+        format!(
+            "{} of the wall time is sleep of which it was not seen what for",
+            say::percent(facts.idle_unexplained())
+        )
+    };
     Draft {
         id: FindingId::SyncPerWrite,
         cost_ns,
@@ -72,10 +95,7 @@ fn by_counters(facts: &Facts<'_>) -> Option<Finding> {
                 say::time(device.flush_ns as f64),
                 say::count(writes)
             ),
-            format!(
-                "{} of the wall time is sleep of which it was not seen what for",
-                say::percent(facts.idle_unexplained())
-            ),
+            known,
         ],
         advice: "Make a batch of records durable together: one fdatasync for every 100 records (group commit; in SQLite \
                  one transaction around many statements). To be sure, and for a prediction, let kernel stacks be seen: \
@@ -128,14 +148,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         _ => false,
     };
     let sum = facts.account.sum(cost);
-    if sum.wall_ns < WORTH_SAVING * facts.account.wall_ns
+    let counted = facts.syncs();
+    let number_unknown = counted.is_none() && !within_writes;
+    if (number_unknown || sum.wall_ns < WORTH_SAVING * facts.account.wall_ns)
         && let Some(found) = by_counters(facts)
     {
         return Some(found);
     }
     let counted_writes = facts.calls(Side::Write).map(|w| w.likely);
     let writes = counted_writes.unwrap_or(0.0);
-    let syncs = match facts.syncs() {
+    let syncs = match counted {
         Some(syncs) if !within_writes => syncs,
         other => Range::exact(other.map_or(0.0, |s| s.likely) + synchronous * writes),
     };
@@ -279,6 +301,8 @@ fn many_files(facts: &Facts<'_>, syncs: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::profile::Tier;
+
     use super::*;
     use crate::finding::synthetic::{Run, access, looked, slow_and_repaired};
 
@@ -396,6 +420,30 @@ mod tests {
     }
 
     #[test]
+    fn where_threads_are_only_looked_at_the_flushes_of_the_device_count_the_syncs() {
+        // Eight looks found the program in a sync; that is no number of syncs.
+        let run = |bytes, flushes| {
+            let mut run = Run::new(10.0)
+                .wait(Operation::Sync, Wait::CacheFlush, 0.4)
+                .wait(Operation::Unknown, Wait::DataWriteback, 0.2)
+                .busy(Operation::Unknown, Layer::Unexplained, 0.4)
+                .io((0, 0), (1000, bytes))
+                .device(0.8, 1.0, |d| d.flushes = flushes);
+            run.profile.sight.tier = Tier::T0;
+            run
+        };
+        let found = run(512_000, 1005).findings();
+        assert_eq!((found[0].id, found[0].gain), (FindingId::SyncPerWrite, None));
+        assert!(
+            found[0].evidence[1].starts_with("60 % of the wall time was seen to wait for data"),
+            "{found:?}"
+        );
+        for other in [run(512_000, 20), run(512_000, 0), run(1000 << 24, 1005)] {
+            assert!(!other.ids().contains(&FindingId::SyncPerWrite), "{:?}", other.findings());
+        }
+    }
+
+    #[test]
     fn large_writes_with_a_sync_each_wait_for_their_bytes() {
         let run = Run::new(10.0)
             .wait(Operation::Sync, Wait::DataWriteback, 0.9)
@@ -407,10 +455,11 @@ mod tests {
 
     #[test]
     fn without_traced_calls_the_sleeps_are_counted() {
-        let run = Run::new(10.0)
+        let mut run = Run::new(10.0)
             .wait(Operation::Sync, Wait::CacheFlush, 0.8)
             .busy(Operation::User, Layer::Program, 0.2)
             .io((0, 0), (1000, 4_096_000));
+        run.profile.sight.tier = Tier::T1;
         assert_eq!(run.ids(), [FindingId::SyncPerWrite]);
     }
 }

@@ -67,7 +67,11 @@ fn syncs_are_counted_by_the_writes_whose_number_is_known() {
     });
     let r = of((profile, explained));
     let sync = r.operations.iter().find(|o| o.id == "sync").unwrap();
-    assert_eq!((sync.calls, sync.calls_interval), (Some(1000), Some((1000.0, 1000.0))));
+    let (low, high) = sync.calls_interval.unwrap();
+    assert!(
+        sync.calls == Some(1000) && low > 990.0 && low < 1000.0 && high < 1010.0,
+        "{low} {high}: the bursts' ends"
+    );
 }
 
 #[test]
