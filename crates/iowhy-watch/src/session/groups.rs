@@ -9,6 +9,7 @@ use iowhy_core::profile::LimitedGroup;
 
 use crate::proc_fs::control_group::{ControlGroups, device_name};
 use crate::proc_fs::reader::Reader;
+use crate::proc_fs::task::process_stat;
 
 /// Looks come so often at the beginning, and later.
 const EARLY_NS: u64 = 5_000_000;
@@ -57,8 +58,13 @@ impl GroupsSeen {
     }
 
     fn look(&mut self, pid: u32, reader: &mut Reader) {
-        // A process that is ending has left its groups of version 1, but says so only here.
         let Some(text) = reader.text(format_args!("/proc/{pid}/cgroup")) else { return };
+        let text = text.to_owned();
+        // A process that has ended has left its groups of version 1 and seems to be in none with limits, until it is waited
+        // for. A run of many short processes would be mostly that.
+        if process_stat(reader, pid).is_none_or(|stat| matches!(stat.state, 'Z' | 'X')) {
+            return;
+        }
         if let Some(known) = self.known.iter_mut().find(|known| known.text == text) {
             known.looks += 1;
             return;
@@ -66,7 +72,6 @@ impl GroupsSeen {
         if self.known.len() >= MOST_KNOWN {
             return;
         }
-        let text = text.to_owned();
         let groups = ControlGroups::named(&text);
         let memory = reader
             .text(format_args!("/proc/meminfo"))
@@ -105,6 +110,14 @@ mod tests {
         assert_eq!(seen.known[0].looks, 1, "the second look came too early");
         seen.round(EARLY_NS + 1, &[ours, u32::MAX], &mut reader);
         assert_eq!((seen.known.len(), seen.known[0].looks), (1, 2), "a process that is gone has no groups");
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        let pid = ended.id();
+        while process_stat(&mut reader, pid).is_some_and(|stat| stat.state != 'Z') {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        seen.round(2 * EARLY_NS + 2, &[pid], &mut reader);
+        assert_eq!((seen.known.len(), seen.known[0].looks), (1, 2), "one that has ended is in no group");
+        ended.wait().unwrap();
         let other = |looks| Known {
             text: "elsewhere".to_owned(),
             looks,
