@@ -19,7 +19,9 @@ use crate::proc_fs::under::BlockTree;
 /// Looks come so often at the beginning, and later.
 const EARLY_NS: u64 = 5_000_000;
 const LATE_NS: u64 = 100_000_000;
-const BEGINNING_NS: u64 = 60_000_000;
+/// Looks of the beginning. Counted and not timed: between the first look and the program's start lies our own setting up,
+/// which takes a tenth of a second on a busy machine.
+const EARLY_ROUNDS: usize = 12;
 
 /// Descriptors read at one look, over all processes.
 const MOST_AT_ONCE: usize = 64;
@@ -45,7 +47,6 @@ pub(super) struct Files {
     mapped: HashMap<PathBuf, Mapped>,
     mounts: Option<Vec<Mount>>,
     tree: Option<BlockTree>,
-    first_ns: Option<u64>,
     next_ns: u64,
     turn: usize,
     counted: usize,
@@ -74,8 +75,7 @@ impl Files {
         if now < self.next_ns || processes.is_empty() {
             return;
         }
-        let first = *self.first_ns.get_or_insert(now);
-        self.next_ns = now + if now - first < BEGINNING_NS { EARLY_NS } else { LATE_NS };
+        self.next_ns = now + if self.turn < EARLY_ROUNDS { EARLY_NS } else { LATE_NS };
         self.counted = 0;
         let mut left = MOST_AT_ONCE;
         let mut in_flight = 0u32;

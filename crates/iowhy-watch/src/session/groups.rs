@@ -14,7 +14,9 @@ use crate::proc_fs::task::process_stat;
 /// Looks come so often at the beginning, and later.
 const EARLY_NS: u64 = 5_000_000;
 const LATE_NS: u64 = 100_000_000;
-const BEGINNING_NS: u64 = 60_000_000;
+/// Looks of the beginning. Counted and not timed: between the first look and the program's start lies our own setting up,
+/// which takes a tenth of a second on a busy machine.
+const EARLY_ROUNDS: usize = 12;
 /// Processes that are looked at each time.
 const MOST_PROCESSES: usize = 8;
 /// Different memberships that are remembered.
@@ -24,7 +26,6 @@ const MOST_KNOWN: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct GroupsSeen {
     known: Vec<Known>,
-    first_ns: Option<u64>,
     next_ns: u64,
     turn: usize,
 }
@@ -48,8 +49,7 @@ impl GroupsSeen {
         if now < self.next_ns || processes.is_empty() {
             return;
         }
-        let first = *self.first_ns.get_or_insert(now);
-        self.next_ns = now + if now - first < BEGINNING_NS { EARLY_NS } else { LATE_NS };
+        self.next_ns = now + if self.turn < EARLY_ROUNDS { EARLY_NS } else { LATE_NS };
         for n in 0..processes.len().min(MOST_PROCESSES) {
             let pid = processes[(self.turn.wrapping_mul(MOST_PROCESSES).wrapping_add(n)) % processes.len()];
             self.look(pid, reader);
