@@ -17,11 +17,16 @@ use crate::proc_fs::reader::Reader;
 use crate::proc_fs::under::BlockTree;
 
 /// Looks come so often at the beginning, and later.
-const EARLY_NS: u64 = 5_000_000;
+pub(super) const EARLY_NS: u64 = 5_000_000;
 const LATE_NS: u64 = 100_000_000;
 /// Looks of the beginning. Counted and not timed: between the first look and the program's start lies our own setting up,
 /// which takes a tenth of a second on a busy machine.
 const EARLY_ROUNDS: usize = 12;
+
+/// How long the next look waits after so many.
+pub(super) fn after_looks(looks: usize) -> u64 {
+    if looks < EARLY_ROUNDS { EARLY_NS } else { LATE_NS }
+}
 
 /// Descriptors read at one look, over all processes.
 const MOST_AT_ONCE: usize = 64;
@@ -75,7 +80,7 @@ impl Files {
         if now < self.next_ns || processes.is_empty() {
             return;
         }
-        self.next_ns = now + if self.turn < EARLY_ROUNDS { EARLY_NS } else { LATE_NS };
+        self.next_ns = now + after_looks(self.turn);
         self.counted = 0;
         let mut left = MOST_AT_ONCE;
         let mut in_flight = 0u32;

@@ -7,16 +7,11 @@
 use iowhy_core::kernel_text::meminfo;
 use iowhy_core::profile::LimitedGroup;
 
+use super::files::after_looks;
 use crate::proc_fs::control_group::{ControlGroups, device_name};
 use crate::proc_fs::reader::Reader;
 use crate::proc_fs::task::process_stat;
 
-/// Looks come so often at the beginning, and later.
-const EARLY_NS: u64 = 5_000_000;
-const LATE_NS: u64 = 100_000_000;
-/// Looks of the beginning. Counted and not timed: between the first look and the program's start lies our own setting up,
-/// which takes a tenth of a second on a busy machine.
-const EARLY_ROUNDS: usize = 12;
 /// Processes that are looked at each time.
 const MOST_PROCESSES: usize = 8;
 /// Different memberships that are remembered.
@@ -49,7 +44,7 @@ impl GroupsSeen {
         if now < self.next_ns || processes.is_empty() {
             return;
         }
-        self.next_ns = now + if self.turn < EARLY_ROUNDS { EARLY_NS } else { LATE_NS };
+        self.next_ns = now + after_looks(self.turn);
         for n in 0..processes.len().min(MOST_PROCESSES) {
             let pid = processes[(self.turn.wrapping_mul(MOST_PROCESSES).wrapping_add(n)) % processes.len()];
             self.look(pid, reader);
@@ -95,6 +90,7 @@ impl GroupsSeen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::files::EARLY_NS;
 
     #[test]
     fn the_groups_that_most_looks_found_are_told() {
