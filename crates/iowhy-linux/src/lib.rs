@@ -1,0 +1,3 @@
+//! What every part needs of the kernel, once for everybody.
+//!
+//! Non-goal: measuring, judging, printing.
