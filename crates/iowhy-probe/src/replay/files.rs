@@ -2,12 +2,12 @@
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::FileIdentity;
 use iowhy_core::replay::{Advice, PlanFile, Role, State};
+use iowhy_linux::names::Dir;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -30,13 +30,12 @@ pub(super) struct Opened {
     renewed: Option<Renewed>,
 }
 
-/// Where a file of ours is made anew, under a name.
+/// Where a scratch file is made anew, under a name: the only file of a tree, which is removed with it.
 #[derive(Debug)]
 struct Renewed {
-    path: CString,
+    tree: Tree,
+    name: CString,
     flags: OFlags,
-    /// Holds it, and is removed with it.
-    _tree: Tree,
 }
 
 /// Opens a file, or makes it. `renewed`: it will be made anew ([`Opened::renew`]).
@@ -125,9 +124,23 @@ fn beside(path: &Path) -> &Path {
 impl Renewed {
     fn beside(path: &Path, flags: OFlags) -> Result<Renewed, Problem> {
         let tree = Tree::lay_out(beside(path), None, Shape { files: 1, directories: 1, sizes: Vec::new() })?;
-        let path = CString::new(tree.path(0).as_os_str().as_bytes())
-            .map_err(|_| Problem::failed("a name has a zero byte in it"))?;
-        Ok(Renewed { path, flags: flags | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, _tree: tree })
+        let (_, name) = tree.spot(0)?;
+        Ok(Renewed { tree, name, flags: flags | OFlags::RDWR })
+    }
+
+    fn dir(&self) -> Result<&Dir, Errno> {
+        self.tree.folder_of(0).map_err(|_| Errno::BADF)
+    }
+
+    fn remove(&self) -> Result<(), Errno> {
+        match self.dir()?.remove_file(&self.name) {
+            Err(Errno::NOENT) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn make(&self) -> Result<OwnedFd, Errno> {
+        self.dir()?.create_new(&self.name, self.flags, Mode::RUSR | Mode::WUSR)
     }
 }
 
@@ -191,7 +204,7 @@ impl Opened {
             let _ = rustix::fs::ftruncate(&self.plain, 0);
         }
         if let Some(renewed) = &self.renewed {
-            let _ = rustix::fs::unlink(&renewed.path);
+            let _ = renewed.remove();
             let _ = rustix::fs::ftruncate(&self.fd, 0);
         }
     }
@@ -199,11 +212,8 @@ impl Opened {
     /// Removes the file that was made last and makes another under its name; the descriptor is that of the new one.
     pub(super) fn renew(&self) -> Result<usize, Errno> {
         let Some(renewed) = &self.renewed else { return Err(Errno::INVAL) };
-        match rustix::fs::unlink(&renewed.path) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(errno),
-        }
-        let new = rustix::fs::open(&renewed.path, renewed.flags, Mode::from_raw_mode(0o600))?;
+        renewed.remove()?;
+        let new = renewed.make()?;
         // SAFETY: both descriptors are ours and open; the number of ours stays, and so does its owner.
         let done = unsafe { libc::dup3(new.as_raw_fd(), self.fd.as_raw_fd(), libc::O_CLOEXEC) };
         if done < 0 {

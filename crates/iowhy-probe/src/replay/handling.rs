@@ -2,17 +2,17 @@
 //!
 //! What may not enter: allocation between the start and the end of the time, and names that were not made ready before.
 
-use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::{OnFile, PlanTree};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, StatxFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir, StatxFlags};
 use rustix::io::Errno;
 
-use super::small_files::Ready;
+use super::small_files::{Names, Ready};
 use crate::buffer::Buffer;
+use crate::tree::Spot;
 
 /// Buffer of a listing, as the C library and Rust's have it.
 const LISTING_BYTES: usize = 32 << 10;
@@ -82,27 +82,31 @@ impl<'a> Handling<'a> {
                 let folders = &there.folders;
                 let per_folder = (self.tree.files / (folders.len().max(1) as u64)).max(1);
                 let at = (number / per_folder) as usize % folders.len().max(1);
-                list(folders.get(at).ok_or(none)?, &mut self.listing)
+                list(there, folders.get(at).ok_or(none)?, &mut self.listing)
             }
-            OnFile::Examine => self.examine(name(&self.ready.read.files, number).ok_or(none)?),
+            OnFile::Examine => {
+                self.examine(&self.ready.read, name(&self.ready.read.files, number).ok_or(none)?)
+            }
             OnFile::Miss => {
                 let names = if self.tree.is_made() { &self.ready.made } else { &*self.ready.read };
-                match self.examine(name(&names.missing, number).ok_or(none)?) {
+                match self.examine(names, name(&names.missing, number).ok_or(none)?) {
                     Err(Errno::NOENT) => Ok(0),
                     Ok(_) => Err(Errno::EXIST),
                     Err(errno) => Err(errno),
                 }
             }
             OnFile::Open => {
-                let name = name(&self.ready.read.files, number).ok_or(none)?;
-                self.source = Some(rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
+                let names = &self.ready.read;
+                let spot = name(&names.files, number).ok_or(none)?;
+                self.source = Some(spot.open(&names.anchors, OFlags::empty())?);
                 Ok(0)
             }
             OnFile::Make => {
-                let name = name(&self.ready.made.files, number).ok_or(none)?;
-                // Nothing that is there is ever opened for writing.
-                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-                self.target = Some(rustix::fs::open(name, flags, Mode::from_raw_mode(0o644))?);
+                let names = &self.ready.made;
+                let spot = name(&names.files, number).ok_or(none)?;
+                let dir = spot.dir(&names.anchors)?;
+                let mode = Mode::from_raw_mode(0o644);
+                self.target = Some(dir.create_new(spot.path(), OFlags::WRONLY, mode)?);
                 Ok(0)
             }
             OnFile::ExamineOpen => match (self.last(), self.tree.statx) {
@@ -146,8 +150,9 @@ impl<'a> Handling<'a> {
                 Ok(0)
             }
             OnFile::Remove => {
-                let name = name(&self.ready.made.files, number).ok_or(none)?;
-                rustix::fs::unlinkat(CWD, name, AtFlags::empty()).map(|()| 0)
+                let names = &self.ready.made;
+                let spot = name(&names.files, number).ok_or(none)?;
+                spot.dir(&names.anchors)?.remove_file(spot.path()).map(|()| 0)
             }
         }
     }
@@ -156,11 +161,12 @@ impl<'a> Handling<'a> {
         self.target.as_ref().or(self.source.as_ref())
     }
 
-    fn examine(&self, name: &CString) -> Result<usize, Errno> {
+    fn examine(&self, names: &Names, spot: &Spot) -> Result<usize, Errno> {
+        let dir = spot.dir(&names.anchors)?;
         if self.tree.statx {
-            rustix::fs::statx(CWD, name, AtFlags::empty(), StatxFlags::ALL).map(|_| 0)
+            rustix::fs::statx(dir, spot.path(), AtFlags::empty(), StatxFlags::ALL).map(|_| 0)
         } else {
-            rustix::fs::stat(name).map(|_| 0)
+            rustix::fs::statat(dir, spot.path(), AtFlags::empty()).map(|_| 0)
         }
     }
 
@@ -188,14 +194,13 @@ impl<'a> Handling<'a> {
     }
 }
 
-fn name(names: &[CString], number: u64) -> Option<&CString> {
+fn name(names: &[Spot], number: u64) -> Option<&Spot> {
     names.get(usize::try_from(number).ok()?)
 }
 
 /// All entries of a folder.
-fn list(folder: &CString, buffer: &mut [MaybeUninit<u8>]) -> Result<usize, Errno> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
-    let folder = rustix::fs::open(folder, flags, Mode::empty())?;
+fn list(names: &Names, folder: &Spot, buffer: &mut [MaybeUninit<u8>]) -> Result<usize, Errno> {
+    let folder = folder.open(&names.anchors, OFlags::DIRECTORY)?;
     let mut listing = RawDir::new(&folder, buffer);
     while let Some(entry) = listing.next() {
         entry?;

@@ -7,14 +7,14 @@
 //! Trees of earlier runs stay until they are many: some file systems are slow to make files where others were just removed
 //! (ext4 without a journal does not use their inodes again for minutes, and looks at each of them).
 
-use std::ffi::CString;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::{OnFile, PlanTree, State};
+use iowhy_linux::names::Dir;
 
-use crate::tree::{self, Files, Shape, Tree};
+use crate::tree::{self, Files, Shape, Spot, Tree};
 
 /// Trees of earlier runs go when they hold so many files or bytes.
 const MOST_FILES: u64 = 40_000;
@@ -22,7 +22,7 @@ const MOST_BYTES: u64 = 256 << 20;
 /// A cold tree may keep this part of its pages in the cache.
 const COLD_PART: f64 = 0.05;
 /// Behind a name: what is not there.
-const MISSING: &[u8] = b".none";
+const MISSING: &str = ".none";
 
 /// The trees of one plan.
 #[derive(Debug)]
@@ -36,10 +36,12 @@ pub(super) struct SmallFiles {
 /// Names of the files and folders that are there at the start of a run.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    pub(super) files: Vec<CString>,
-    pub(super) folders: Vec<CString>,
+    /// The directories that are held open.
+    pub(super) anchors: Arc<Vec<Dir>>,
+    pub(super) files: Vec<Spot>,
+    pub(super) folders: Vec<Spot>,
     /// Names that are not there, one for each file.
-    pub(super) missing: Vec<CString>,
+    pub(super) missing: Vec<Spot>,
 }
 
 /// All names of one run.
@@ -67,7 +69,12 @@ impl SmallFiles {
             let tree = Tree::make(parent, None, shape(plan), &mut |_, _| {})?;
             let files = match plan.does(OnFile::List) {
                 // In the order in which the folders list them.
-                true => Files::walk(tree.root(), plan.files, &mut |_| {})?,
+                true => {
+                    let dir = tree.dir().try_clone().map_err(|error| {
+                        Problem::failed(format!("cannot list the tree in `{}`: {error}", plan.parent))
+                    })?;
+                    Files::walk_in(dir, plan.files, &mut |_| {})?
+                }
                 false => tree.files(),
             };
             small.names = Arc::new(Names::of(&files, plan.does(OnFile::Miss))?);
@@ -125,13 +132,13 @@ fn shape(plan: &PlanTree) -> Shape {
 
 impl Names {
     fn of(files: &Files, missing: bool) -> Result<Names, Problem> {
-        let all: Vec<CString> =
-            (0..files.len() as u32).map(|file| files.path(file, false)).collect::<Result<_, _>>()?;
-        let none = |name: &CString| {
-            let bytes = [name.as_bytes(), MISSING].concat();
-            CString::new(bytes).map_err(|_| Problem::failed("a name has a zero byte in it"))
+        let all: Vec<Spot> =
+            (0..files.len() as u32).map(|file| files.spot(file, false)).collect::<Result<_, _>>()?;
+        let none = |spot: &Spot| {
+            spot.with(MISSING).ok_or_else(|| Problem::failed("a name has a zero byte in it"))
         };
         Ok(Names {
+            anchors: files.anchors(),
             missing: if missing { all.iter().map(none).collect::<Result<_, _>>()? } else { Vec::new() },
             files: all,
             folders: (0..files.directories() as u32).map(|n| files.directory(n)).collect::<Result<_, _>>()?,

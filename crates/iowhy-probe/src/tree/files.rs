@@ -2,14 +2,17 @@
 //!
 //! What may not enter: timing. Invariant: a walk stays on one file system, follows no symbolic link and opens no file.
 
-use std::ffi::{CString, OsStr, OsString};
-use std::fs;
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
+use iowhy_linux::names::Dir;
+use rustix::fs::{AtFlags, FileType, OFlags};
+use rustix::io::Errno;
 
 use super::build::MARK;
 use crate::interrupt;
@@ -55,12 +58,27 @@ pub struct PassedOver {
 /// Files of a tree.
 #[derive(Debug, Default)]
 pub struct Files {
-    directories: Vec<PathBuf>,
+    anchors: Arc<Vec<Dir>>,
+    directories: Vec<Folder>,
     entries: Vec<Entry>,
     /// Whether the files bear their second name.
     moved: bool,
     /// What a walk left out.
     pub passed_over: PassedOver,
+}
+
+/// A directory: an anchor, and the way down from it, empty where the anchor is the directory itself.
+#[derive(Debug)]
+struct Folder {
+    anchor: u32,
+    below: PathBuf,
+}
+
+/// A file or directory, as system calls name it: a directory that is held open, and a path from there without links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    anchor: u32,
+    path: CString,
 }
 
 #[derive(Debug)]
@@ -79,9 +97,11 @@ const LOOK_EVERY: usize = 256;
 impl Files {
     /// Files that will be made: directories, and for each file its directory, name and size.
     pub(super) fn planned(
-        directories: Vec<PathBuf>,
+        anchors: Arc<Vec<Dir>>,
         files: impl Iterator<Item = (u32, String, u64)>,
     ) -> Files {
+        let directories =
+            (0..anchors.len() as u32).map(|anchor| Folder { anchor, below: PathBuf::new() }).collect();
         let entries = files
             .map(|(directory, name, bytes)| Entry {
                 directory,
@@ -90,7 +110,7 @@ impl Files {
                 inode: 0,
             })
             .collect();
-        Files { directories, entries, ..Files::default() }
+        Files { anchors, directories, entries, ..Files::default() }
     }
 
     /// All regular files below `root`, `most` of them at most. `progress` is told how many there are so far.
@@ -98,60 +118,97 @@ impl Files {
     /// # Errors
     /// `root` itself cannot be listed; an interrupt.
     pub fn walk(root: &Path, most: u64, progress: &mut dyn FnMut(u64)) -> Result<Files, Problem> {
-        let refused = |error: std::io::Error| {
-            Problem::refused(format!("cannot list `{}`: {error}", root.display()))
-                .hint("name a directory that you may read")
-        };
-        let device = fs::metadata(root).map_err(refused)?.dev();
-        fs::read_dir(root).map_err(refused)?;
-        let mut files = Files::default();
-        let mut open = vec![root.to_owned()];
-        while let Some(directory) = open.pop() {
-            let Ok(listing) = fs::read_dir(&directory) else {
+        let dir = Dir::open(root).map_err(|error| cannot_list(root, &error))?;
+        Files::walk_in(dir, most, progress)
+    }
+
+    /// The same for a directory that is held open.
+    ///
+    /// # Errors
+    /// Those of [`Files::walk`].
+    pub(crate) fn walk_in(root: Dir, most: u64, progress: &mut dyn FnMut(u64)) -> Result<Files, Problem> {
+        let refused = |errno: Errno| cannot_list(root.path(), &errno.into());
+        let device = rustix::fs::fstat(root.as_fd()).map_err(refused)?.st_dev;
+        root.entries().map_err(refused)?;
+        let mut files = Files { anchors: Arc::new(vec![root]), ..Files::default() };
+        let mut open = vec![PathBuf::new()];
+        while let Some(below) = open.pop() {
+            let number = files.directories.len() as u32;
+            files.directories.push(Folder { anchor: 0, below });
+            let listing = files
+                .directory(number)
+                .and_then(|spot| files.open(&spot, OFlags::DIRECTORY).map_err(|_| Problem::failed("")));
+            let Ok(listing) = listing else {
+                files.directories.pop();
                 files.passed_over.forbidden += 1;
                 continue;
             };
-            let number = files.directories.len() as u32;
-            files.directories.push(directory);
-            for entry in listing {
-                // Of the entry itself: a symbolic link is neither file nor directory here.
-                let Some((meta, entry)) = entry.ok().and_then(|entry| Some((entry.metadata().ok()?, entry)))
-                else {
-                    files.passed_over.forbidden += 1;
-                    continue;
-                };
-                if meta.is_dir() {
-                    if meta.dev() == device {
-                        open.push(entry.path());
-                    } else {
-                        files.passed_over.other_file_system += 1;
-                    }
-                } else if !meta.is_file() {
-                    files.passed_over.not_regular += 1;
-                } else if entry.file_name() != MARK {
-                    if files.entries.len() as u64 >= most {
-                        files.passed_over.cut = true;
-                        return Ok(files);
-                    }
-                    files.entries.push(Entry {
-                        directory: number,
-                        name: entry.file_name().into_boxed_os_str(),
-                        bytes: meta.len(),
-                        inode: meta.ino(),
-                    });
-                    if files.entries.len().is_multiple_of(LOOK_EVERY) {
-                        progress(files.entries.len() as u64);
-                        if interrupt::requested() {
-                            return Err(Problem::failed(format!(
-                                "interrupted while listing `{}`",
-                                root.display()
-                            )));
-                        }
-                    }
-                }
+            if files.list(number, &listing, device, most, &mut open, progress)? {
+                break;
             }
         }
         Ok(files)
+    }
+
+    /// Takes in what stands in one directory. Whether there are as many files by now as were asked for.
+    fn list(
+        &mut self,
+        number: u32,
+        listing: &OwnedFd,
+        device: u64,
+        most: u64,
+        open: &mut Vec<PathBuf>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<bool, Problem> {
+        for entry in rustix::fs::Dir::read_from(listing).into_iter().flatten() {
+            let name = entry.as_ref().map(|entry| entry.file_name().to_owned());
+            if name.as_ref().is_ok_and(|name| name.as_c_str() == c"." || name.as_c_str() == c"..") {
+                continue;
+            }
+            // Of the entry itself: a symbolic link is neither file nor directory here.
+            let stat = |name: &CStr| rustix::fs::statat(listing, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+            let Some((name, stat)) = name.ok().and_then(|name| Some((stat(&name)?, name))).map(|(s, n)| (n, s))
+            else {
+                self.passed_over.forbidden += 1;
+                continue;
+            };
+            let name = OsStr::from_bytes(name.to_bytes());
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory if stat.st_dev == device => {
+                    let below = self.directories.get(number as usize).map(|folder| folder.below.join(name));
+                    open.extend(below);
+                }
+                FileType::Directory => self.passed_over.other_file_system += 1,
+                FileType::RegularFile if name == MARK => {}
+                FileType::RegularFile => {
+                    if self.entries.len() as u64 >= most {
+                        self.passed_over.cut = true;
+                        return Ok(true);
+                    }
+                    self.entries.push(Entry {
+                        directory: number,
+                        name: name.to_owned().into_boxed_os_str(),
+                        bytes: u64::try_from(stat.st_size).unwrap_or(0),
+                        inode: stat.st_ino,
+                    });
+                    self.told(progress)?;
+                }
+                _ => self.passed_over.not_regular += 1,
+            }
+        }
+        Ok(false)
+    }
+
+    fn told(&self, progress: &mut dyn FnMut(u64)) -> Result<(), Problem> {
+        if !self.entries.len().is_multiple_of(LOOK_EVERY) {
+            return Ok(());
+        }
+        progress(self.entries.len() as u64);
+        if interrupt::requested() {
+            let root = self.anchors.first().map_or(Path::new("."), Dir::path);
+            return Err(Problem::failed(format!("interrupted while listing `{}`", root.display())));
+        }
+        Ok(())
     }
 
     /// Forgets directories without a file of their own, such as the one above those of a tree of ours.
@@ -213,7 +270,8 @@ impl Files {
     /// The path of the largest file that is not empty: what facts about the device are asked of.
     pub fn largest(&self) -> Option<PathBuf> {
         let entry = self.entries.iter().filter(|entry| entry.bytes > 0).max_by_key(|entry| entry.bytes)?;
-        Some(self.directories.get(entry.directory as usize)?.join(&*entry.name))
+        let folder = self.directories.get(entry.directory as usize)?;
+        Some(self.anchors.get(folder.anchor as usize)?.path().join(&folder.below).join(&*entry.name))
     }
 
     /// Says that the files bear their second name from now on, or the first again.
@@ -226,26 +284,38 @@ impl Files {
         self.moved
     }
 
-    /// The path of a file under its first or second name.
-    pub(crate) fn path(&self, file: u32, moved: bool) -> Result<CString, Problem> {
+    /// A file under its first or second name.
+    pub(crate) fn spot(&self, file: u32, moved: bool) -> Result<Spot, Problem> {
         let found = self.entries.get(file as usize).and_then(|entry| {
-            let directory = self.directories.get(entry.directory as usize)?;
-            let mut path = directory.as_os_str().as_bytes().to_vec();
-            path.push(b'/');
-            path.extend_from_slice(entry.name.as_bytes());
+            let folder = self.directories.get(entry.directory as usize)?;
+            let mut path = folder.below.join(&*entry.name).into_os_string();
             if moved {
-                path.extend_from_slice(MOVED.as_bytes());
+                path.push(MOVED);
             }
-            CString::new(path).ok()
+            Some(Spot { anchor: folder.anchor, path: CString::new(path.as_bytes()).ok()? })
         });
         found.ok_or_else(|| Problem::failed(format!("there is no file {file} in the tree")))
     }
 
-    /// The path of a directory.
-    pub(crate) fn directory(&self, directory: u32) -> Result<CString, Problem> {
-        let path = self.directories.get(directory as usize).map(|path| path.as_os_str().as_bytes().to_vec());
-        path.and_then(|path| CString::new(path).ok())
-            .ok_or_else(|| Problem::failed(format!("there is no directory {directory} in the tree")))
+    /// A directory.
+    pub(crate) fn directory(&self, directory: u32) -> Result<Spot, Problem> {
+        let found = self.directories.get(directory as usize).and_then(|folder| {
+            let path = match folder.below.as_os_str().as_bytes() {
+                b"" => c".".to_owned(),
+                path => CString::new(path).ok()?,
+            };
+            Some(Spot { anchor: folder.anchor, path })
+        });
+        found.ok_or_else(|| Problem::failed(format!("there is no directory {directory} in the tree")))
+    }
+
+    /// The directories that are held open.
+    pub(crate) fn anchors(&self) -> Arc<Vec<Dir>> {
+        Arc::clone(&self.anchors)
+    }
+
+    fn open(&self, spot: &Spot, flags: OFlags) -> Result<OwnedFd, Errno> {
+        spot.open(&self.anchors, flags)
     }
 
     /// A list of files for each of `readers`: disjoint, as even as may be, and the same for the same seed. With `each` only so
@@ -274,6 +344,48 @@ impl Files {
     }
 }
 
+impl Spot {
+    /// The directory that the path begins at.
+    ///
+    /// # Errors
+    /// EBADF where it is of another tree.
+    #[inline]
+    pub(crate) fn dir<'d>(&self, anchors: &'d [Dir]) -> Result<&'d Dir, Errno> {
+        anchors.get(self.anchor as usize).ok_or(Errno::BADF)
+    }
+
+    /// The path from there.
+    #[inline]
+    pub(crate) fn path(&self) -> &CStr {
+        &self.path
+    }
+
+    /// The same path with something behind it.
+    pub(crate) fn with(&self, end: &str) -> Option<Spot> {
+        let path = CString::new([self.path.to_bytes(), end.as_bytes()].concat()).ok()?;
+        Some(Spot { anchor: self.anchor, path })
+    }
+
+    /// Opens it for reading; never through a link, and without waiting for a pipe.
+    ///
+    /// # Errors
+    /// What openat2(2) says.
+    #[inline]
+    pub(crate) fn open(&self, anchors: &[Dir], flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.dir(anchors)?.open_below(&self.path, flags)
+    }
+
+    /// For messages.
+    pub(crate) fn shown(&self, anchors: &[Dir]) -> PathBuf {
+        let anchor = anchors.get(self.anchor as usize).map_or(Path::new(""), Dir::path);
+        anchor.join(OsStr::from_bytes(self.path.to_bytes()))
+    }
+}
+
+fn cannot_list(root: &Path, error: &std::io::Error) -> Problem {
+    Problem::refused(format!("cannot list `{}`: {error}", root.display())).hint("name a directory that you may read")
+}
+
 /// Parts that differ by one in length at most.
 fn split(all: &[u32], parts: usize) -> Vec<Vec<u32>> {
     let (each, more) = (all.len() / parts, all.len() % parts);
@@ -289,6 +401,8 @@ fn split(all: &[u32], parts: usize) -> Vec<Vec<u32>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn found() -> (tempfile::TempDir, Files) {
@@ -340,10 +454,10 @@ mod tests {
     #[test]
     fn directories_without_files_are_forgotten_and_paths_stay() {
         let (_dir, mut files) = found();
-        let before: Vec<_> = (0..4).map(|file| files.path(file, false).unwrap()).collect();
+        let before: Vec<_> = (0..4).map(|file| files.spot(file, false).unwrap()).collect();
         files.forget_empty_directories();
         assert_eq!(files.directories(), 3, "`b` has only a directory in it");
-        assert_eq!((0..4).map(|file| files.path(file, false).unwrap()).collect::<Vec<_>>(), before);
+        assert_eq!((0..4).map(|file| files.spot(file, false).unwrap()).collect::<Vec<_>>(), before);
         let mut none = Files::default();
         none.forget_empty_directories();
         assert!(none.is_empty());
@@ -354,6 +468,6 @@ mod tests {
         let files = Files::default();
         assert!(files.is_empty() && files.largest().is_none() && files.quantiles(&[0.5]).is_empty());
         assert_eq!(files.lists(2, None, Order::Random, 1), [Vec::<u32>::new(), Vec::new()]);
-        assert!(files.path(0, false).is_err() && files.directory(0).is_err());
+        assert!(files.spot(0, false).is_err() && files.directory(0).is_err());
     }
 }

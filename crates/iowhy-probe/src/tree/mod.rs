@@ -6,8 +6,13 @@
 
 mod build;
 mod files;
+mod left;
 mod pass;
 
 pub use build::{Shape, Tree, remove};
+pub(crate) use files::Spot;
 pub use files::{Files, Order, PassedOver};
 pub use pass::{MOST_READERS, Operation, Pass, Phase, State, run, set_state};
+
+#[cfg(test)]
+mod attack_tests;

@@ -1,9 +1,8 @@
 //! One phase over a tree, timed: threads side by side from one start, each with its own list, each system call's time apart.
 //!
-//! Invariants: paths are built and buffers allocated before the start; a phase that only reads opens without waiting (a name
-//! that has become a pipe does not hang us) and does not follow symbolic links.
+//! Invariants: paths are built and buffers allocated before the start; every name is below a directory that is held open; a
+//! phase that only reads opens without waiting (a name that has become a pipe does not hang us) and follows no symbolic links.
 
-use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Barrier;
@@ -12,10 +11,12 @@ use std::time::Duration;
 
 use iowhy_core::histogram::Histogram;
 use iowhy_core::problem::Problem;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir};
+use iowhy_linux::names::Dir;
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::build::Content;
+use super::files::Spot;
 use super::{Files, Tree};
 use crate::clock::Clock;
 use crate::{interrupt, residency};
@@ -279,9 +280,9 @@ struct Worker {
 
 /// A file or a directory, with its path ready.
 struct Item {
-    path: CString,
+    spot: Spot,
     /// The other name of a file that is renamed.
-    to: Option<CString>,
+    to: Option<Spot>,
     number: u32,
     bytes: u64,
 }
@@ -290,6 +291,7 @@ impl Shared<'_> {
     /// Reaches both barriers whatever happens, or the others would hang.
     fn thread(&self, files: &Files, list: &[u32], ready: &Barrier, go: &Barrier) -> Result<Worker, Problem> {
         let items = self.items(files, list);
+        let anchors = files.anchors();
         let clock = Clock::real();
         let mut worker = Worker {
             buffer: vec![0; if self.phase == Phase::Read { BUFFER_BYTES } else { 0 }],
@@ -313,10 +315,10 @@ impl Shared<'_> {
                     break;
                 }
             }
-            if let Err((what, errno)) = self.step(&clock, &mut worker, item) {
+            if let Err((what, errno)) = self.step(&clock, &mut worker, item, &anchors) {
                 self.stop.store(true, Ordering::Relaxed);
-                let (path, error) = (item.path.to_string_lossy(), std::io::Error::from(errno));
-                return Err(Problem::failed(format!("cannot {what} `{path}`: {error}")));
+                let (path, error) = (item.spot.shown(&anchors), std::io::Error::from(errno));
+                return Err(Problem::failed(format!("cannot {what} `{}`: {error}", path.display())));
             }
         }
         worker.ended_ns = clock.now_ns();
@@ -326,27 +328,33 @@ impl Shared<'_> {
     fn items(&self, files: &Files, list: &[u32]) -> Result<Vec<Item>, Problem> {
         list.iter()
             .map(|&number| {
-                let (path, to) = match self.phase {
+                let (spot, to) = match self.phase {
                     Phase::List => (files.directory(number)?, None),
                     Phase::Rename => {
-                        (files.path(number, files.moved())?, Some(files.path(number, !files.moved())?))
+                        (files.spot(number, files.moved())?, Some(files.spot(number, !files.moved())?))
                     }
-                    _ => (files.path(number, files.moved())?, None),
+                    _ => (files.spot(number, files.moved())?, None),
                 };
-                Ok(Item { path, to, number, bytes: files.size(number) })
+                Ok(Item { spot, to, number, bytes: files.size(number) })
             })
             .collect()
     }
 
     /// One file. What failed, in a word, and how.
-    fn step(&self, clock: &Clock, worker: &mut Worker, item: &Item) -> Result<(), (&'static str, Errno)> {
+    fn step(
+        &self,
+        clock: &Clock,
+        worker: &mut Worker,
+        item: &Item,
+        anchors: &[Dir],
+    ) -> Result<(), (&'static str, Errno)> {
         let as_what = |what: &'static str| move |errno| (what, errno);
+        let (dir, path) = (item.spot.dir(anchors).map_err(as_what("find"))?, item.spot.path());
         let mut at = clock.now_ns();
         match self.phase {
             Phase::Create => {
-                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
                 let mode = Mode::from_raw_mode(0o644);
-                let file = rustix::fs::open(&item.path, flags, mode).map_err(as_what("make"))?;
+                let file = dir.create_new(path, OFlags::WRONLY, mode).map_err(as_what("make"))?;
                 at = worker.book(0, at, clock.now_ns());
                 let content = self.content.map_or(&[][..], |c| c.of(u64::from(item.number), item.bytes));
                 write_all(&file, content).map_err(as_what("write"))?;
@@ -356,7 +364,7 @@ impl Shared<'_> {
                 worker.book(2, at, clock.now_ns());
             }
             Phase::Read => {
-                let file = open_to_read(&item.path, self.quiet).map_err(as_what("open"))?;
+                let file = open_to_read(&item.spot, anchors, self.quiet).map_err(as_what("open"))?;
                 at = worker.book(0, at, clock.now_ns());
                 loop {
                     match rustix::io::read(&file, &mut worker.buffer[..]) {
@@ -371,22 +379,22 @@ impl Shared<'_> {
                 worker.book(2, at, clock.now_ns());
             }
             Phase::Stat => {
-                rustix::fs::lstat(&item.path).map_err(as_what("look at"))?;
+                rustix::fs::statat(dir, path, AtFlags::SYMLINK_NOFOLLOW).map_err(as_what("look at"))?;
                 worker.book(0, at, clock.now_ns());
             }
             Phase::List => {
-                let entries = list(&item.path, &mut worker.listing).map_err(as_what("list"))?;
+                let entries = list(&item.spot, anchors, &mut worker.listing).map_err(as_what("list"))?;
                 worker.book(0, at, clock.now_ns());
                 worker.files += entries;
                 return Ok(());
             }
             Phase::Rename => {
-                let to = item.to.as_ref().unwrap_or(&item.path);
-                rustix::fs::rename(&item.path, to).map_err(as_what("rename"))?;
+                let to = item.to.as_ref().unwrap_or(&item.spot);
+                dir.rename(path, to.path()).map_err(as_what("rename"))?;
                 worker.book(0, at, clock.now_ns());
             }
             Phase::Delete => {
-                rustix::fs::unlinkat(CWD, &item.path, AtFlags::empty()).map_err(as_what("remove"))?;
+                dir.remove_file(path).map_err(as_what("remove"))?;
                 worker.book(0, at, clock.now_ns());
             }
             Phase::Sync => {}
@@ -420,30 +428,27 @@ fn write_all(file: &OwnedFd, mut content: &[u8]) -> Result<(), Errno> {
 
 /// Opens a regular file; what has become something else since it was found does not hold us up. `quiet`: without leaving the
 /// time of access, where the file's owner allows that.
-fn open_to_read(path: &CString, quiet: bool) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+fn open_to_read(spot: &Spot, anchors: &[Dir], quiet: bool) -> Result<OwnedFd, Errno> {
     if quiet {
-        match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
+        match spot.open(anchors, OFlags::NOATIME) {
             Err(Errno::PERM) => {}
             opened => return opened,
         }
     }
-    rustix::fs::open(path, flags, Mode::empty())
+    spot.open(anchors, OFlags::empty())
 }
 
 /// Whether the first file may be opened without leaving the time of access, as its owner and root may: the others will be
 /// of the same owner, and none pays for an attempt that fails.
 fn opens_quietly(files: &Files, lists: &[Vec<u32>], phase: Phase) -> bool {
     let first = lists.iter().flatten().next().filter(|_| phase == Phase::Read);
-    let path = first.and_then(|file| files.path(*file, files.moved()).ok());
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOATIME;
-    path.is_some_and(|path| rustix::fs::open(&path, flags, Mode::empty()).is_ok())
+    let spot = first.and_then(|file| files.spot(*file, files.moved()).ok());
+    spot.is_some_and(|spot| spot.open(&files.anchors(), OFlags::NOATIME).is_ok())
 }
 
 /// Entries of a directory, itself and its parent left out.
-fn list(path: &CString, buffer: &mut [MaybeUninit<u8>]) -> Result<u64, Errno> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
-    let directory = rustix::fs::open(path, flags, Mode::empty())?;
+fn list(spot: &Spot, anchors: &[Dir], buffer: &mut [MaybeUninit<u8>]) -> Result<u64, Errno> {
+    let directory = spot.open(anchors, OFlags::DIRECTORY)?;
     let mut entries = 0;
     let mut listing = RawDir::new(&directory, buffer);
     while let Some(entry) = listing.next() {
@@ -485,6 +490,7 @@ pub fn set_state(
     state: State,
     watch: &mut dyn FnMut(u64),
 ) -> Result<Option<f64>, Problem> {
+    let anchors = files.anchors();
     let (mut pages, mut resident, mut seen) = (0u64, 0u64, true);
     for (index, &file) in lists.iter().flatten().enumerate() {
         if (index as u64).is_multiple_of(LOOK_EVERY) {
@@ -493,10 +499,10 @@ pub fn set_state(
                 return Ok(None);
             }
         }
-        let path = files.path(file, files.moved())?;
-        let opened = open_to_read(&path, true).map_err(|errno| {
+        let spot = files.spot(file, files.moved())?;
+        let opened = open_to_read(&spot, &anchors, true).map_err(|errno| {
             let error = std::io::Error::from(errno);
-            Problem::failed(format!("cannot open `{}`: {error}", path.to_string_lossy()))
+            Problem::failed(format!("cannot open `{}`: {error}", spot.shown(&anchors).display()))
         })?;
         let size = files.size(file);
         match state {
