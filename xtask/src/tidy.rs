@@ -15,6 +15,36 @@ const FACADE: &str = "iowhy";
 /// the first process of the lab's virtual machines.
 const KERNEL_CRATES: [&str; 5] = ["iowhy-linux", "iowhy-probe", "iowhy-watch", "cases", "lab-guest"];
 
+/// Where names in file systems are made and removed, and nowhere else in the product: `iowhy` runs as root in directories of
+/// hostile users.
+const NAMES: &str = "crates/iowhy-linux/src/names/";
+/// Calls that make, replace or remove a name, or may do so.
+const NAME_CALLS: [&str; 23] = [
+    "File::create",
+    "fs::write(",
+    "fs::copy(",
+    "fs::hard_link(",
+    "fs::create_dir",
+    "fs::remove_",
+    "fs::soft_link(",
+    "fs::set_permissions(",
+    "unix::fs::symlink",
+    ".create(true)",
+    ".create_new(true)",
+    "OFlags::CREATE",
+    "fs::unlink",
+    "fs::mkdir",
+    "fs::rename",
+    "fs::link",
+    "fs::symlink",
+    "fs::mknod",
+    "libc::unlink(",
+    "libc::rename",
+    "libc::mkdir",
+    "libc::link",
+    "tempfile::",
+];
+
 /// Prints complaints; fails if there are any.
 pub(crate) fn report(root: &Path) -> ExitCode {
     let complaints = check(root);
@@ -37,6 +67,7 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
         let Ok(text) = std::fs::read_to_string(path) else { continue };
         let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
         complaints.extend(file_complaints(&name, &text));
+        complaints.extend(name_complaints(&name, &text));
     }
     if sources.len() < 10 {
         complaints.push(format!(
@@ -71,6 +102,27 @@ fn file_complaints(name: &str, text: &str) -> Vec<String> {
     {
         if text.contains(left_open) {
             complaints.push(format!("{name}: `{left_open}` left open"));
+        }
+    }
+    complaints
+}
+
+/// Calls that make or remove names outside of their room. Tests, which begin at `#[cfg(test)]` or have files of their own, may.
+fn name_complaints(name: &str, text: &str) -> Vec<String> {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let product = name.starts_with("crates/") && name.contains("/src/") && !name.starts_with(NAMES);
+    if !product || file.ends_with("tests.rs") {
+        return Vec::new();
+    }
+    let code = text.lines().enumerate().take_while(|(_, line)| line.trim() != "#[cfg(test)]");
+    let mut complaints = Vec::new();
+    for (number, line) in code {
+        let line = line.split("//").next().unwrap_or("");
+        if let Some(call) = NAME_CALLS.iter().find(|call| line.contains(**call)) {
+            complaints.push(format!(
+                "{name}:{}: `{call}` makes or removes a name outside of {NAMES}: use what is there",
+                number + 1
+            ));
         }
     }
     complaints
@@ -147,6 +199,18 @@ mod tests {
             1
         );
         assert!(dependency_complaints("iowhy", bad).is_empty());
+    }
+
+    #[test]
+    fn names_are_made_and_removed_in_one_room() {
+        for call in ["std::fs::remove_file(&path)", "OpenOptions::new().create(true)", "fs::write(a, b)"] {
+            let text = format!("//! x\nfn f() {{ {call}; }}\n");
+            assert_eq!(name_complaints("crates/iowhy/src/x.rs", &text).len(), 1, "{call}");
+            assert!(name_complaints(&format!("{NAMES}x.rs"), &text).is_empty());
+            assert!(name_complaints("crates/iowhy/tests/x.rs", &text).is_empty());
+            let tested = format!("//! x\n#[cfg(test)]\nmod tests {{\n{text}}}\n");
+            assert!(name_complaints("crates/iowhy/src/x.rs", &tested).is_empty());
+        }
     }
 
     #[test]

@@ -51,10 +51,12 @@ pub enum LastAct {
         /// What belongs into it.
         content: Vec<u8>,
     },
-    /// The file goes.
+    /// The name goes.
     Remove {
-        /// The file.
-        file: CString,
+        /// The directory that it is in, open as long as the act is armed.
+        directory: RawFd,
+        /// The name there.
+        name: CString,
     },
     /// This is called with a descriptor that is open as long as the act is armed; whether it succeeded. Only system calls
     /// may stand in it: a signal handler may neither allocate nor take a lock.
@@ -79,15 +81,17 @@ pub fn put_back_at_the_end(acts: Vec<LastAct>) {
     LAST_ACTS.store(new, Ordering::Release);
 }
 
-/// Does what is armed. open(2), write(2), close(2) and unlink(2) are async-signal-safe, and so is what is called.
+/// Does what is armed. open(2), write(2), close(2) and unlinkat(2) are async-signal-safe, and so is what is called.
 fn act_last() {
     let armed = LAST_ACTS.load(Ordering::Acquire);
     // SAFETY: null, or a list that is never changed or freed once it was stored.
     let Some(acts) = (unsafe { armed.as_ref() }) else { return };
     for act in acts {
         let done = match act {
-            // SAFETY: `file` ends in a nul byte, and lives for ever.
-            LastAct::Remove { file } => unsafe { libc::unlink(file.as_ptr()) == 0 },
+            // SAFETY: `name` ends in a nul byte, and lives for ever.
+            LastAct::Remove { directory, name } => unsafe {
+                libc::unlinkat(*directory, name.as_ptr(), 0) == 0
+            },
             // SAFETY: `file` ends in a nul byte, and the content is as long as is said; both live for ever.
             LastAct::Write { file, content } => unsafe {
                 let fd = libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
@@ -146,6 +150,7 @@ fn dispose(signal: libc::c_int, action: libc::sighandler_t) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
 
@@ -162,13 +167,20 @@ mod tests {
         install();
         if let Ok(directory) = std::env::var(LAST) {
             let path = |name: &str| CString::new(format!("{directory}/{name}")).unwrap();
+            let opened = std::fs::File::open(&directory).unwrap();
+            let remove = |name: &str| LastAct::Remove {
+                directory: opened.as_raw_fd(),
+                name: CString::new(name).unwrap(),
+            };
             put_back_at_the_end(vec![
                 LastAct::Write { file: path("setting"), content: b"128".to_vec() },
                 LastAct::Call { act: |_, argument| argument == 7, descriptor: -1, argument: 7 },
-                LastAct::Remove { file: path("note") },
+                remove("note"),
                 LastAct::Call { act: |_, _| false, descriptor: -1, argument: 0 },
-                LastAct::Remove { file: path("kept") },
+                remove("kept"),
             ]);
+            // Open until the process ends.
+            std::mem::forget(opened);
         }
         for pause_ms in pauses_ms.split_whitespace() {
             std::thread::sleep(std::time::Duration::from_millis(pause_ms.parse().unwrap()));

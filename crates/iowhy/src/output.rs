@@ -1,14 +1,14 @@
 //! Where results go. Every output is opened before anything is measured, so that a long run is not lost to a typing
 //! error; stdout carries the result, stderr everything else.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use iowhy_core::problem::Problem;
 use iowhy_core::warning::Warning;
+use iowhy_linux::names::{Destination, Placed};
 use iowhy_probe::target::Target;
 use serde::Serialize;
 
@@ -16,41 +16,37 @@ use crate::cli::{ColorWhen, OutputArgs};
 use crate::render::spark::Marks;
 use crate::store;
 
-/// A file that will be written at the end. If it did not exist before and nothing was written, it is removed again.
+/// A file that will be written at the end; until then what is there stays.
 #[derive(Debug)]
 pub struct Pending {
-    option: String,
-    path: PathBuf,
-    file: File,
-    made: bool,
-    written: bool,
+    /// The option and the path, for messages.
+    label: String,
+    place: Destination,
 }
 
 impl Pending {
-    /// Opens the file for writing without touching what is in it.
+    /// Takes the place without touching what is there; a file that is there will be replaced.
     ///
     /// # Errors
     /// A refusal that names the option and the path; also for a block device, which an output would destroy.
     pub fn open(option: &str, path: &Path) -> Result<Pending, Problem> {
-        let named = || format!("`{option} {}`", path.display());
-        if std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device()) {
-            return Err(Problem::refused(format!(
-                "{} is a block device: an output would destroy it",
-                named()
-            ))
-            .hint(if option == "--json" {
-                "name a file, or `--json -` for stdout"
-            } else {
-                "name a file"
-            }));
-        }
-        let made = !path.exists();
-        let file =
-            OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(|error| {
-                Problem::refused(format!("cannot write {}: {error}", named()))
-                    .hint("name a file in a directory that you may write to")
-            })?;
-        Ok(Pending { option: option.to_owned(), path: path.to_owned(), file, made, written: false })
+        let label = format!("{option} {}", path.display());
+        let place = Destination::open(&label, path, true).map_err(|problem| {
+            match option == "--json" && problem.message.contains("block device") {
+                true => problem.hint("name a file, or `--json -` for stdout"),
+                false => problem,
+            }
+        })?;
+        Ok(Pending { label, place })
+    }
+
+    /// The same where nothing may be there yet, not even a link.
+    ///
+    /// # Errors
+    /// A refusal that names the option and the path.
+    pub fn open_new(label: String, path: &Path) -> Result<Pending, Problem> {
+        let place = Destination::open(&label, path, false)?;
+        Ok(Pending { label, place })
     }
 
     /// Makes sure that the output is none of the targets.
@@ -58,43 +54,34 @@ impl Pending {
     /// # Errors
     /// A refusal that names both.
     pub fn spare(&self, targets: &[&Target]) -> Result<(), Problem> {
-        let Ok(own) = self.file.metadata() else { return Ok(()) };
+        let Some(replaced) = self.place.replaces() else { return Ok(()) };
         let same = |target: &&&Target| {
             let mut identities = target.with_bytes().into_iter().filter_map(Target::identity);
-            identities.any(|id| (id.device, id.inode) == (own.dev(), own.ino()))
+            identities.any(|id| (id.device, id.inode) == replaced)
         };
-        // What was made a moment ago cannot hold anything, but it cannot be a target either.
-        match targets.iter().find(same).filter(|_| own.is_file()) {
+        match targets.iter().find(same) {
             Some(target) => Err(Problem::refused(format!(
-                "`{} {}` is the target `{}` itself: the output would overwrite it",
-                self.option,
-                self.path.display(),
-                target.facts.name
+                "`{}` is the target `{}` itself: the output would overwrite it",
+                self.label, target.facts.name
             ))
             .hint("name another file")),
             None => Ok(()),
         }
     }
 
-    /// Replaces the content.
+    /// Writes the content under the name.
     ///
     /// # Errors
-    /// A failure that names the path, e.g. on a full disk.
-    pub fn write(mut self, content: &[u8]) -> Result<(), Problem> {
-        let regular = self.file.metadata().is_ok_and(|m| m.is_file());
-        let result = (if regular { self.file.set_len(0) } else { Ok(()) })
-            .and_then(|()| self.file.write_all(content))
-            .and_then(|()| self.file.flush());
-        self.written = result.is_ok();
-        result.map_err(|error| Problem::failed(format!("cannot write `{}`: {error}", self.path.display())))
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if self.made && !self.written {
-            // Best effort: an empty file that we made and do not need. There is nobody to tell when it stays.
-            let _ = std::fs::remove_file(&self.path);
+    /// A failure that names the path, e.g. on a full disk; one that says where the content is, if something else has got
+    /// the name since the output was opened.
+    pub fn write(self, content: &[u8]) -> Result<(), Problem> {
+        match self.place.write(content)? {
+            Placed::Named => Ok(()),
+            Placed::Beside(path) => Err(Problem::failed(format!(
+                "`{}`: something else was written there meanwhile, and stays; the result is in `{}`",
+                self.label,
+                path.display()
+            ))),
         }
     }
 }

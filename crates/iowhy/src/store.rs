@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use iowhy_core::problem::Problem;
+use iowhy_linux::names::Dir;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -107,7 +108,8 @@ pub fn keep_run(name: &str, subject: &str) -> Result<Pending, Problem> {
         std::fs::read(path).ok().and_then(|text| serde_json::from_slice::<Head>(&text).ok());
     match head {
         Some(Head { subject: Some(other), profile: Some(_) }) if other == subject => {
-            Pending::open("--keep-as", &folder()?.join(format!("{name}+{}.json", last + 1)))
+            let path = folder()?.join(format!("{name}+{}.json", last + 1));
+            Pending::open_new(format!("--keep-as {name}"), &path)
         }
         Some(Head { subject: Some(other), profile: Some(_) }) => Err(Problem::refused(format!(
             "`--keep-as {name}`: runs of another program are kept under that name: `{other}`"
@@ -139,12 +141,12 @@ pub fn keep(name: &str) -> Result<Pending, Problem> {
         return Err(is_there(name));
     }
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| {
+        Dir::open_or_make(folder).map_err(|error| {
             Problem::refused(format!("`--keep-as {name}`: cannot make `{}`: {error}", folder.display()))
                 .hint("set XDG_STATE_HOME to a directory that you may write to, or use `--json FILE`")
         })?;
     }
-    Pending::open("--keep-as", &path)
+    Pending::open_new(format!("--keep-as {name}"), &path)
 }
 
 /// The file that is meant: itself, or the record kept under the name behind `@`.
@@ -218,7 +220,8 @@ pub fn all() -> Result<Vec<Kept>, Problem> {
 /// A refusal where there is none of that name.
 pub fn remove(name: &str) -> Result<(), Problem> {
     for path in resolve_all(Path::new(&format!("@{name}")))? {
-        std::fs::remove_file(&path)
+        Dir::holding(&path)
+            .and_then(|(folder, file)| Ok(folder.remove_file(&file)?))
             .map_err(|error| Problem::failed(format!("cannot remove `{}`: {error}", path.display())))?;
     }
     Ok(())

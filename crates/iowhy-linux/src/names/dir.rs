@@ -69,14 +69,6 @@ fn component(name: &CStr) -> Result<&CStr, Errno> {
     }
 }
 
-/// The name of a file for system calls.
-///
-/// # Errors
-/// EINVAL for a name with a zero byte.
-pub(super) fn c_name(name: &OsStr) -> Result<CString, Errno> {
-    CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)
-}
-
 impl Dir {
     /// Opens a directory that the user named; links in its path are followed, as in any program.
     ///
@@ -93,6 +85,35 @@ impl Dir {
             other => other?,
         };
         Ok(Dir { fd, path: shown.to_owned() })
+    }
+
+    /// Opens the directory that a path is in; the last component is its name there.
+    ///
+    /// # Errors
+    /// What open(2) says; EISDIR for a path without a last component.
+    pub fn holding(path: &Path) -> io::Result<(Dir, CString)> {
+        let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
+        let name = CString::new(name.ok_or(Errno::ISDIR)?.as_bytes()).map_err(|_| Errno::INVAL)?;
+        Ok((Dir::open(path.parent().unwrap_or(Path::new(".")))?, name))
+    }
+
+    /// Opens a directory that the user named, and makes it, and those above it, where they are missing (mode 0700).
+    ///
+    /// # Errors
+    /// What open(2) and mkdirat(2) say.
+    pub fn open_or_make(path: &Path) -> io::Result<Dir> {
+        match Dir::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => return other,
+        }
+        if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+            Dir::open_or_make(above)?;
+        }
+        let (above, name) = Dir::holding(path)?;
+        match above.make_dir(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => above.dir(&name),
+            other => other,
+        }
     }
 
     /// Where it was when it was opened: for messages.
@@ -118,12 +139,7 @@ impl Dir {
     /// # Errors
     /// What openat(2) says; ENOTDIR or ELOOP for a link.
     pub fn dir(&self, name: &CStr) -> io::Result<Dir> {
-        let fd = rustix::fs::openat(
-            &self.fd,
-            component(name)?,
-            DIRECTORY | OFlags::NOFOLLOW,
-            Mode::empty(),
-        )?;
+        let fd = rustix::fs::openat(&self.fd, component(name)?, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
         Ok(Dir { fd, path: self.path_of(name) })
     }
 
@@ -375,6 +391,18 @@ mod tests {
         std::fs::remove_file(path("twin")).unwrap();
         std::fs::set_permissions(path("mark"), std::fs::Permissions::from_mode(0o666)).unwrap();
         assert!(held.open_ours(c"mark", OFlags::RDONLY).is_none(), "others may write to it");
+    }
+
+    #[test]
+    fn missing_directories_are_made_and_links_to_them_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("a/b/c");
+        assert!(Dir::open_or_make(&deep).is_ok() && Dir::open_or_make(&deep).is_ok());
+        assert!(deep.is_dir());
+        symlink(dir.path().join("nowhere"), dir.path().join("dangling")).unwrap();
+        assert!(Dir::open_or_make(&dir.path().join("dangling")).is_err());
+        assert!(!dir.path().join("nowhere").exists());
+        assert!(Dir::holding(Path::new("/")).is_err() && Dir::holding(Path::new("x/")).is_err());
     }
 
     #[test]

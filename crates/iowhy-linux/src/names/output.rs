@@ -15,7 +15,7 @@ use iowhy_core::problem::Problem;
 use rustix::fs::{FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
-use super::dir::{Dir, c_name, owner};
+use super::dir::{Dir, owner};
 use super::unnamed;
 
 /// Links that are followed to the end of a path, as the kernel does at most.
@@ -28,7 +28,6 @@ const PROC_SUPER_MAGIC: i64 = 0x9fa0;
 #[derive(Debug)]
 pub struct Destination {
     /// The option and the path, for messages.
-    label: String,
     /// As the user named it.
     path: PathBuf,
     /// `None` after it was finished.
@@ -93,7 +92,7 @@ impl Destination {
     pub fn open(label: impl Into<String>, path: &Path, replace: bool) -> Result<Destination, Problem> {
         let label = label.into();
         match Destination::way(&label, path, replace) {
-            Ok((file, way)) => Ok(Destination { label, path: path.to_owned(), file: Some(file), way }),
+            Ok((file, way)) => Ok(Destination { path: path.to_owned(), file: Some(file), way }),
             Err(Refusal::Errno(errno)) => {
                 Err(Problem::refused(format!("cannot write `{label}`: {}", io::Error::from(errno)))
                     .hint("name a file in a directory that you may write to"))
@@ -138,14 +137,13 @@ impl Destination {
                 let before = before.as_ref().map(Before::new);
                 Ok((file.into(), Way::Name { dir, name, before, meanwhile }))
             }
-            (Err(Errno::ACCESS | Errno::PERM | Errno::ROFS), Some(old)) => Ok((old.into(), Way::InPlace)),
+            (Err(Errno::ACCESS | Errno::PERM | Errno::ROFS), Some(old)) => {
+                // Read again by those that write in two passes, where it may be read.
+                let both = dir.open_file(&name, OFlags::RDWR);
+                Ok((both.unwrap_or(old).into(), Way::InPlace))
+            }
             (Err(errno), _) => Err(errno.into()),
         }
-    }
-
-    /// As the user named it.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Device and inode of the file that the content will replace.
@@ -157,11 +155,6 @@ impl Destination {
                 FileType::from_raw_mode(stat.st_mode).is_file().then_some((stat.st_dev, stat.st_ino))
             }
         }
-    }
-
-    /// Whether the content can be sought in and read again while it is written.
-    pub fn is_seekable(&self) -> bool {
-        matches!(self.way, Way::Name { .. })
     }
 
     /// Where the content is written to, from its beginning.
@@ -179,6 +172,9 @@ impl Destination {
     }
 
     /// The content so far: for those that write piece by piece, after [`Destination::begin`].
+    ///
+    /// # Errors
+    /// After the end.
     pub fn file(&mut self) -> io::Result<&mut File> {
         self.file.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
@@ -205,7 +201,7 @@ impl Destination {
     }
 
     fn failed(&self, error: &io::Error) -> Problem {
-        Problem::failed(format!("cannot write `{}`: {error}", self.label))
+        Problem::failed(format!("cannot write `{}`: {error}", self.path.display()))
     }
 
     fn place(&mut self) -> Result<Placed, Errno> {
@@ -338,10 +334,8 @@ enum Spot {
 fn follow(label: &str, path: &Path, replace: bool) -> Result<Spot, Refusal> {
     let mut at = path.to_owned();
     for _ in 0..MAX_LINKS {
-        let last = at.file_name().filter(|_| !ends_in_slash(&at)).ok_or(Errno::ISDIR)?;
-        let name = c_name(last)?;
-        let parent = at.parent().unwrap_or(Path::new("."));
-        let dir = Dir::open(parent).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let (dir, name) =
+            Dir::holding(&at).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         let stat = match dir.stat(&name) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_symlink() => stat,
             _ => return Ok(Spot::Name(dir, name)),
@@ -365,10 +359,6 @@ fn follow(label: &str, path: &Path, replace: bool) -> Result<Spot, Refusal> {
         at = dir.path().join(Path::new(OsStr::from_bytes(target.to_bytes())));
     }
     Err(Errno::LOOP.into())
-}
-
-fn ends_in_slash(path: &Path) -> bool {
-    path.as_os_str().as_bytes().ends_with(b"/")
 }
 
 #[cfg(test)]

@@ -134,9 +134,8 @@ impl Names {
     fn of(files: &Files, missing: bool) -> Result<Names, Problem> {
         let all: Vec<Spot> =
             (0..files.len() as u32).map(|file| files.spot(file, false)).collect::<Result<_, _>>()?;
-        let none = |spot: &Spot| {
-            spot.with(MISSING).ok_or_else(|| Problem::failed("a name has a zero byte in it"))
-        };
+        let none =
+            |spot: &Spot| spot.with(MISSING).ok_or_else(|| Problem::failed("a name has a zero byte in it"));
         Ok(Names {
             anchors: files.anchors(),
             missing: if missing { all.iter().map(none).collect::<Result<_, _>>()? } else { Vec::new() },

@@ -5,7 +5,7 @@
 
 use std::ffi::CString;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
@@ -51,7 +51,7 @@ impl Back {
     pub(super) fn put(&self) -> io::Result<()> {
         match self {
             Back::File(file, value) if present(file).as_ref() == Some(value) => Ok(()),
-            Back::File(file, value) => fs::write(file, value),
+            Back::File(file, value) => overwrite(file, value),
             Back::Mount(time, mount, value) => {
                 // An option goes with its mount.
                 let Some(there) = time.found() else { return Ok(()) };
@@ -170,6 +170,11 @@ pub(super) fn of_file(key: Key, file: &Path, was: &str) -> Vec<Back> {
 pub(super) fn present(file: &Path) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     if text.contains('[') { Some(choice::parse(&text)?.0) } else { Some(text.trim().to_owned()) }
+}
+
+/// Writes into a setting; it never makes a file.
+pub(super) fn overwrite(file: &Path, value: &str) -> io::Result<()> {
+    fs::File::options().write(true).truncate(true).open(file)?.write_all(value.as_bytes())
 }
 
 /// A path for the last act of a signal.

@@ -6,19 +6,21 @@
 //! the next start can undo what a killed run has left. Whether a run still lives is told by the lock on its note, which the kernel takes
 //! from a dead one.
 
+use std::ffi::{CStr, CString};
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use iowhy_core::kernel_text::mountinfo::Mount;
 use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Group, Key, Reading};
-use rustix::fs::{FlockOperation, flock};
+use iowhy_linux::names::Dir;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 
-use super::back::{self, Back, by_hand, c_path, present};
+use super::back::{self, Back, by_hand, present};
 use super::mount_time::{self, MountTime};
 use crate::interrupt::{self, LastAct};
 
@@ -41,7 +43,14 @@ struct Part {
     was: String,
     /// What puts the old state back, in this order: the setting, or its other half, and what changes along with it.
     back: Vec<Back>,
-    note: PathBuf,
+    note: Note,
+}
+
+/// A note of what is to be put back.
+#[derive(Debug)]
+struct Note {
+    dir: Arc<Dir>,
+    name: CString,
     /// Locked as long as we live.
     _lock: File,
 }
@@ -86,8 +95,9 @@ impl Held {
     ) -> Result<Held, Problem> {
         // What is held when a later one is refused was not changed yet, and goes as it came.
         let mut held = Held { parts: Vec::new() };
+        let notes = Arc::new(Dir::open(notes).map_err(|error| no_note(notes, &error))?);
         for reading in readings {
-            held.parts.push(Part::hold(reading, mount, root, notes)?);
+            held.parts.push(Part::hold(reading, mount, root, &notes)?);
         }
         if let Err(problem) = held.parts.iter().try_for_each(Part::check) {
             // What somebody else has set stays.
@@ -95,7 +105,11 @@ impl Held {
             return Err(problem);
         }
         let back = held.parts.iter().flat_map(|part| part.back.iter().filter_map(Back::at_the_end));
-        let notes = held.parts.iter().filter_map(|part| Some(LastAct::Remove { file: c_path(&part.note)? }));
+        let notes = held
+            .parts
+            .iter()
+            .map(|part| &part.note)
+            .map(|note| LastAct::Remove { directory: note.dir.as_fd().as_raw_fd(), name: note.name.clone() });
         interrupt::put_back_at_the_end(back.chain(notes).collect());
         Ok(held)
     }
@@ -151,7 +165,12 @@ impl Drop for Held {
 }
 
 impl Part {
-    fn hold(reading: &Reading, mount: Option<&Mount>, root: &Path, notes: &Path) -> Result<Part, Problem> {
+    fn hold(
+        reading: &Reading,
+        mount: Option<&Mount>,
+        root: &Path,
+        notes: &Arc<Dir>,
+    ) -> Result<Part, Problem> {
         let Some(was) = &reading.value else {
             return Err(Problem::refused(format!("`{}` cannot be read here", reading.key.id())));
         };
@@ -161,9 +180,11 @@ impl Part {
             _ => hold_file(reading, was, root)?,
         };
         let name = reading.subject.as_deref().unwrap_or("machine").replace(['/', ' '], "-");
-        let note = notes.join(format!("{NOTE}{name}-{}", reading.key.id()));
-        let lock = write_note(&note, &back)?;
-        Ok(Part { subject: reading.subject.clone(), place, was: was.clone(), back, note, _lock: lock })
+        let name = CString::new(format!("{NOTE}{name}-{}", reading.key.id()))
+            .map_err(|_| Problem::refused("the name of a device has a zero byte in it"))?;
+        let lock = write_note(notes, &name, &back)?;
+        let note = Note { dir: Arc::clone(notes), name, _lock: lock };
+        Ok(Part { subject: reading.subject.clone(), place, was: was.clone(), back, note })
     }
 
     /// Whether it can be changed, once nobody else can: another run may have put its own back since it was read.
@@ -219,7 +240,7 @@ impl Part {
     /// The note stays where the setting could not be put back: the next start tries again.
     fn let_go(&self, is_back: bool) {
         if is_back {
-            let _ = fs::remove_file(&self.note);
+            let _ = self.note.dir.remove_file(&self.note.name);
         }
     }
 }
@@ -283,7 +304,7 @@ fn may_be_reconfigured(mount: &Mount) -> Result<(), Problem> {
 }
 
 fn set_file(file: &Path, value: &str, was: &str) -> Result<(), Problem> {
-    fs::write(file, value).map_err(|error| {
+    back::overwrite(file, value).map_err(|error| {
         Problem::refused(format!("the kernel does not take `{value}` for `{}`: {error}", file.display()))
             .hint(format!("it is `{was}`; name a value that this device and kernel can take"))
     })?;
@@ -331,22 +352,27 @@ fn cannot_change(file: &Path, error: &std::io::Error) -> Problem {
     Problem::refused(format!("cannot change `{}`: {error}", file.display())).hint(hint)
 }
 
+fn no_note(note: &Path, error: &std::io::Error) -> Problem {
+    Problem::refused(format!("cannot write the note `{}`: {error}", note.display()))
+        .hint("without it a run that is killed could not be undone")
+}
+
 /// Writes and locks the note. Of two runs only one gets it; what a killed one has left is undone first.
-fn write_note(note: &Path, back: &[Back]) -> Result<File, Problem> {
-    let refused = |error: std::io::Error| {
-        Problem::refused(format!("cannot write the note `{}`: {error}", note.display()))
-            .hint("without it a run that is killed could not be undone")
-    };
+fn write_note(dir: &Dir, name: &CStr, back: &[Back]) -> Result<File, Problem> {
+    let note = dir.path_of(name);
+    let refused = |errno: Errno| no_note(&note, &errno.into());
     // A note may vanish between opening and locking, when its owner ends.
     for _ in 0..100 {
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(note)
-            .map_err(refused)?;
-        match lock(&file, note) {
+        let mut file = match dir.create_new(name, OFlags::RDWR, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => File::from(file),
+            Err(Errno::EXIST) => match (dir.open_ours(name, OFlags::RDWR), dir.stat(name)) {
+                (Some(file), _) => File::from(file),
+                (None, Err(Errno::NOENT)) => continue,
+                (None, _) => return Err(refused(Errno::EXIST).hint("it belongs to another user: remove it")),
+            },
+            Err(errno) => return Err(refused(errno)),
+        };
+        match lock(&file, dir, name) {
             Lock::Others => {
                 return Err(Problem::refused(format!(
                     "another run has changed it, as `{}` says",
@@ -365,10 +391,12 @@ fn write_note(note: &Path, back: &[Back]) -> Result<File, Problem> {
             Lock::Ours => {}
         }
         let text: String = back.iter().map(Back::to_note).collect();
-        file.write_all(text.as_bytes()).and_then(|()| file.flush()).map_err(refused)?;
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.flush())
+            .map_err(|error| no_note(&note, &error))?;
         return Ok(file);
     }
-    Err(refused(std::io::ErrorKind::WouldBlock.into()))
+    Err(refused(Errno::AGAIN))
 }
 
 /// Who has a note.
@@ -381,12 +409,12 @@ enum Lock {
     Gone,
 }
 
-fn lock(file: &File, note: &Path) -> Lock {
+fn lock(file: &File, dir: &Dir, name: &CStr) -> Lock {
     if flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Lock::Others;
     }
-    match (file.metadata(), fs::metadata(note)) {
-        (Ok(ours), Ok(there)) if ours.ino() == there.ino() => Lock::Ours,
+    match (rustix::fs::fstat(file), dir.stat(name)) {
+        (Ok(ours), Ok(there)) if (ours.st_dev, ours.st_ino) == (there.st_dev, there.st_ino) => Lock::Ours,
         _ => Lock::Gone,
     }
 }
@@ -397,17 +425,19 @@ pub fn undo_left() -> Vec<String> {
 }
 
 fn undo_in(notes: &Path, root: &Path) -> Vec<String> {
-    let entries = fs::read_dir(notes).into_iter().flatten().flatten();
-    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(NOTE));
-    ours.filter_map(|entry| undo_one(&entry.path(), root)).collect()
+    let Ok(notes) = Dir::open(notes) else { return Vec::new() };
+    let entries = notes.entries().unwrap_or_default();
+    let ours = entries.iter().filter(|entry| entry.name.to_bytes().starts_with(NOTE.as_bytes()));
+    ours.filter_map(|entry| undo_one(&notes, &entry.name, root)).collect()
 }
 
-fn undo_one(note: &Path, root: &Path) -> Option<String> {
-    let file = File::open(note).ok()?;
-    if !matches!(lock(&file, note), Lock::Ours) {
+fn undo_one(notes: &Dir, name: &CStr, root: &Path) -> Option<String> {
+    let mut note = File::from(notes.open_ours(name, OFlags::RDONLY)?);
+    if !matches!(lock(&note, notes, name), Lock::Ours) {
         return None;
     }
-    let text = fs::read_to_string(note).ok()?;
+    let mut text = String::new();
+    note.read_to_string(&mut text).ok()?;
     let back: Vec<Back> = text.lines().filter_map(Back::from_note).collect();
     if !back.iter().all(|step| step.may_be_put(root)) {
         return None;
@@ -416,7 +446,7 @@ fn undo_one(note: &Path, root: &Path) -> Option<String> {
         back.iter().map(|step| format!("`{}` is {}", step.place(), step.value())).collect();
     match back.iter().try_for_each(|step| step.put().map_err(|error| (step, error))) {
         Ok(()) => {
-            fs::remove_file(note).ok()?;
+            notes.remove_file(name).ok()?;
             // Nothing was changed yet when it was killed.
             (!words.is_empty())
                 .then(|| format!("{} again: a run that was killed had left it changed", words.join(", ")))

@@ -80,7 +80,7 @@ impl Machine {
 /// Ends a hold as SIGKILL does: the lock goes, nothing else happens.
 fn kill(held: Held) {
     for part in &held.parts {
-        flock(part._lock.try_clone().unwrap(), FlockOperation::Unlock).unwrap();
+        flock(part.note._lock.try_clone().unwrap(), FlockOperation::Unlock).unwrap();
     }
     std::mem::forget(held);
 }

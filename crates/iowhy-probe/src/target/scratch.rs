@@ -7,11 +7,11 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
-use rustix::fs::{AtFlags, FallocateFlags, MemfdFlags, Mode, OFlags};
+use iowhy_linux::names::unnamed;
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::Resource;
 
@@ -130,45 +130,8 @@ fn round_down(bytes: u64) -> u64 {
     bytes / GRAIN_BYTES * GRAIN_BYTES
 }
 
-/// Opens a file without a name: O_TMPFILE, else a new name that is removed at once.
 fn create(dir: &Path, handle: BorrowedFd<'_>) -> Result<OwnedFd, Problem> {
-    let mode = Mode::RUSR | Mode::WUSR;
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    match rustix::fs::openat(handle, ".", flags | OFlags::TMPFILE, mode) {
-        Ok(file) => return Ok(file),
-        // Kernels and file systems without it answer with any of these.
-        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT | Errno::NOSYS) => {}
-        Err(errno) => return Err(cannot_create(dir, errno)),
-    }
-    create_named(dir, handle, flags, mode)
-}
-
-fn create_named(dir: &Path, handle: BorrowedFd<'_>, flags: OFlags, mode: Mode) -> Result<OwnedFd, Problem> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    loop {
-        let name = format!(".iowhy-scratch-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        match rustix::fs::openat(
-            handle,
-            &name,
-            flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW,
-            mode,
-        ) {
-            Ok(file) => {
-                rustix::fs::unlinkat(handle, &name, AtFlags::empty()).map_err(|errno| {
-                    let path = dir.join(&name);
-                    Problem::failed(format!(
-                        "cannot remove the scratch file `{}`: {}",
-                        path.display(),
-                        refusal::words(errno)
-                    ))
-                    .hint(format!("remove it with `rm {}`, and name another directory", path.display()))
-                })?;
-                return Ok(file);
-            }
-            Err(Errno::EXIST) => {} // left by another process with our number in another PID namespace
-            Err(errno) => return Err(cannot_create(dir, errno)),
-        }
-    }
+    unnamed(handle, Mode::RUSR | Mode::WUSR).map_err(|errno| cannot_create(dir, errno))
 }
 
 fn cannot_create(dir: &Path, errno: Errno) -> Problem {
@@ -315,16 +278,6 @@ mod tests {
             }
         }
         assert_eq!(pages.len(), 2 * CHUNK_BYTES / 4096);
-    }
-
-    #[test]
-    fn the_named_way_leaves_no_name_either() {
-        let dir = tempfile::tempdir().unwrap();
-        let handle = std::fs::File::open(dir.path()).unwrap();
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let file = create_named(dir.path(), handle.as_fd(), flags, Mode::RUSR | Mode::WUSR).unwrap();
-        assert_eq!(rustix::fs::fstat(&file).unwrap().st_nlink, 0);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -244,8 +244,7 @@ impl Tree {
             let (folder, name, size) = (self.folder_of(file)?, file_name(file), self.shape.size(file));
             if self.taken_up {
                 let whole = |stat: rustix::fs::Stat| {
-                    FileType::from_raw_mode(stat.st_mode).is_file()
-                        && u64::try_from(stat.st_size) == Ok(size)
+                    FileType::from_raw_mode(stat.st_mode).is_file() && u64::try_from(stat.st_size) == Ok(size)
                 };
                 match folder.stat(&name).map(whole) {
                     Ok(true) => continue,
@@ -419,20 +418,16 @@ pub fn remove(root: &Path, progress: &mut dyn FnMut(u64)) -> Result<u64, Problem
             other.name.to_string_lossy()
         )));
     }
-    let name = root.canonicalize().ok().and_then(|path| {
-        Some((Dir::open(path.parent()?).ok()?, CString::new(path.file_name()?.as_bytes()).ok()?))
+    let removed = root.canonicalize().and_then(|path| Dir::holding(&path)).and_then(|(parent, name)| {
+        dir.remove_file(MARK_NAME)?;
+        Ok(parent.remove_dir(&name, &dir)?)
     });
-    dir.remove_file(MARK_NAME)
-        .and_then(|()| name.map_or(Err(Errno::NOENT), |(parent, name)| parent.remove_dir(&name, &dir)))
-        .map_err(|errno| cannot("remove", root, &errno.into()))?;
+    removed.map_err(|error| cannot("remove", root, &error))?;
     Ok(gone)
 }
 
 /// Removes the files and directories of a tree, but for its mark. `gone` is told after each file how many are.
-pub(super) fn empty(
-    tree: &Dir,
-    gone: &mut dyn FnMut(u64) -> Result<(), Problem>,
-) -> Result<u64, Problem> {
+pub(super) fn empty(tree: &Dir, gone: &mut dyn FnMut(u64) -> Result<(), Problem>) -> Result<u64, Problem> {
     let number = |name: &[u8]| std::str::from_utf8(name).is_ok_and(|name| name.parse::<u64>().is_ok());
     let listed = |dir: &Dir| dir.entries().map_err(|errno| cannot("list", dir.path(), &errno.into()));
     let mut files = 0;
@@ -449,9 +444,8 @@ pub(super) fn empty(
             let name = file.name.to_bytes();
             // A run that was killed may have left files under their second name.
             let first = name.strip_suffix(MOVED.as_bytes()).unwrap_or(name);
-            let regular = || {
-                dir.stat(&file.name).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file())
-            };
+            let regular =
+                || dir.stat(&file.name).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
             if number(first) && regular() {
                 dir.remove_file(&file.name)
                     .map_err(|errno| cannot("remove", &dir.path_of(&file.name), &errno.into()))?;

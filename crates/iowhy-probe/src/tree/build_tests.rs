@@ -71,9 +71,7 @@ fn a_kept_tree_is_taken_up_and_other_things_are_refused() {
     assert!(remove(full.path(), &mut |_| {}).unwrap_err().message.contains("no tree of this user's"));
     assert_eq!(fs::read(full.path().join("precious")).unwrap(), b"data");
     let huge = Shape { files: 1 << 50, ..shape() };
-    assert!(
-        Tree::make(full.path(), None, huge, &mut |_, _| {}).unwrap_err().message.contains("not enough")
-    );
+    assert!(Tree::make(full.path(), None, huge, &mut |_, _| {}).unwrap_err().message.contains("not enough"));
     assert_eq!(fs::read_dir(full.path()).unwrap().count(), 1, "refused before anything was made");
 }
 
@@ -111,7 +109,11 @@ fn a_tree_that_a_killed_run_has_left_goes_with_the_next_and_one_in_use_stays() {
     drop(Tree::make(dir.path(), Some(&kept), shape(), &mut |_, _| {}).unwrap());
     assert_ne!(used.root(), left.root());
     let next = Tree::lay_out(dir.path(), None, shape()).unwrap();
-    assert!(used.root().join("d5/59").is_file() && next.root().join("d0").is_dir() && others.iter().all(|o| o.is_dir()));
+    assert!(
+        used.root().join("d5/59").is_file()
+            && next.root().join("d0").is_dir()
+            && others.iter().all(|o| o.is_dir())
+    );
     assert!(!left.root().join("d0/0").exists(), "it is gone");
     assert_eq!(remove_left(&Dir::open(dir.path()).unwrap()), 0, "nothing else is left behind");
     drop((used, next));

@@ -96,10 +96,7 @@ const LOOK_EVERY: usize = 256;
 
 impl Files {
     /// Files that will be made: directories, and for each file its directory, name and size.
-    pub(super) fn planned(
-        anchors: Arc<Vec<Dir>>,
-        files: impl Iterator<Item = (u32, String, u64)>,
-    ) -> Files {
+    pub(super) fn planned(anchors: Arc<Vec<Dir>>, files: impl Iterator<Item = (u32, String, u64)>) -> Files {
         let directories =
             (0..anchors.len() as u32).map(|anchor| Folder { anchor, below: PathBuf::new() }).collect();
         let entries = files
@@ -167,7 +164,8 @@ impl Files {
             }
             // Of the entry itself: a symbolic link is neither file nor directory here.
             let stat = |name: &CStr| rustix::fs::statat(listing, name, AtFlags::SYMLINK_NOFOLLOW).ok();
-            let Some((name, stat)) = name.ok().and_then(|name| Some((stat(&name)?, name))).map(|(s, n)| (n, s))
+            let Some((name, stat)) =
+                name.ok().and_then(|name| Some((stat(&name)?, name))).map(|(s, n)| (n, s))
             else {
                 self.passed_over.forbidden += 1;
                 continue;
@@ -383,7 +381,8 @@ impl Spot {
 }
 
 fn cannot_list(root: &Path, error: &std::io::Error) -> Problem {
-    Problem::refused(format!("cannot list `{}`: {error}", root.display())).hint("name a directory that you may read")
+    Problem::refused(format!("cannot list `{}`: {error}", root.display()))
+        .hint("name a directory that you may read")
 }
 
 /// Parts that differ by one in length at most.

@@ -38,8 +38,8 @@ fn remove_one(parent: &Dir, entry: &Entry) -> Option<bool> {
         return Some(true);
     }
     let mark = File::from(tree.open_ours(MARK_NAME, OFlags::RDONLY)?);
-    let left = mark_of(&tree)?.ends_with(NOT_KEPT)
-        && flock(&mark, FlockOperation::NonBlockingLockExclusive).is_ok();
+    let left =
+        mark_of(&tree)?.ends_with(NOT_KEPT) && flock(&mark, FlockOperation::NonBlockingLockExclusive).is_ok();
     if !left {
         return None;
     }

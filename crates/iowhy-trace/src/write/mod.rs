@@ -9,13 +9,14 @@ mod carry;
 mod next_use;
 mod text;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::request::Request;
+use iowhy_linux::names::{Destination, Placed, temporary};
 
 use crate::error::TraceError;
 use crate::format::{Format, Kind};
@@ -63,8 +64,8 @@ fn encoder(format: Format, kind: Kind) -> Option<Box<dyn Encoder>> {
 
 /// Where the bytes go.
 enum Target {
-    /// A file of the user's; removed again if the writing fails and we made it.
-    Named { file: File, path: PathBuf, done: bool },
+    /// A file that the user named; it gets its name when it is complete.
+    Named(Option<Destination>),
     /// A file of the caller's, written from where it stands.
     Given(File),
     /// Stdout as the bytes come.
@@ -76,24 +77,16 @@ enum Target {
 impl Target {
     fn file(&mut self) -> Option<&mut File> {
         match self {
-            Target::Named { file, .. } | Target::Given(file) | Target::Spooled(file) => Some(file),
+            Target::Named(place) => place.as_mut()?.file().ok(),
+            Target::Given(file) | Target::Spooled(file) => Some(file),
             Target::Stdout(_) => None,
         }
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Target::Named { file, .. } | Target::Given(file) | Target::Spooled(file) => file.write_all(bytes),
             Target::Stdout(stdout) => stdout.write_all(bytes),
-        }
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if let Target::Named { path, done: false, .. } = self {
-            // Best effort: half a trace is of no use, and there is nobody to tell when it stays.
-            let _ = std::fs::remove_file(path);
+            _ => self.file().ok_or(io::ErrorKind::NotConnected)?.write_all(bytes),
         }
     }
 }
@@ -147,7 +140,7 @@ pub fn create(
     if path.as_os_str() == "-" {
         let spooled = encoder.next_uses().is_some();
         let target = match spooled {
-            true => Target::Spooled(tempfile::tempfile().map_err(|error| {
+            true => Target::Spooled(temporary().map_err(|error| {
                 Problem::refused(format!("cannot make a temporary file for `{}`: {error}", format.id()))
                     .hint("name an output file, or set TMPDIR to a directory that you may write to")
             })?),
@@ -166,21 +159,15 @@ pub fn create(
                 .hint("name a file, or `-` for stdout"));
         }
     }
-    let mut how = OpenOptions::new();
-    how.read(true).write(true);
-    if overwrite {
-        how.create(true).truncate(true)
-    } else {
-        how.create_new(true)
-    };
-    let file = how.open(path).map_err(|error| {
-        let problem = Problem::refused(format!("cannot write `{name}`: {error}"));
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => problem.hint("name another file, or say `--force` to replace it"),
-            _ => problem.hint("name a file in a directory that you may write to"),
-        }
-    })?;
-    Ok(Writer::new(encoder, Target::Named { file, path: path.to_owned(), done: false }, name))
+    let mut place =
+        Destination::open(&name, path, overwrite).map_err(|problem| match path.symlink_metadata() {
+            Ok(there) if !overwrite && there.is_file() => {
+                problem.hint("name another file, or say `--force` to replace it")
+            }
+            _ => problem,
+        })?;
+    place.begin().map_err(|error| Problem::refused(format!("cannot write `{name}`: {error}")))?;
+    Ok(Writer::new(encoder, Target::Named(Some(place)), name))
 }
 
 /// Begins a trace in a file of the caller's, which must be open for reading and writing and is written from the
@@ -278,7 +265,11 @@ impl Writer {
             }
         }
         match &mut self.target {
-            Target::Named { done, .. } => *done = true,
+            Target::Named(place) => {
+                if let Some(place) = place.take() {
+                    return name(place);
+                }
+            }
             Target::Given(_) => {}
             Target::Stdout(stdout) => stdout.flush()?,
             Target::Spooled(file) => {
@@ -289,5 +280,17 @@ impl Writer {
             }
         }
         Ok(())
+    }
+}
+
+/// Gives a complete trace its name.
+fn name(place: Destination) -> io::Result<()> {
+    match place.finish() {
+        Ok(Placed::Named) => Ok(()),
+        Ok(Placed::Beside(path)) => Err(io::Error::other(format!(
+            "something else was written there meanwhile, and stays; the trace is in `{}`",
+            path.display()
+        ))),
+        Err(problem) => Err(io::Error::other(problem.message)),
     }
 }
