@@ -69,12 +69,7 @@ impl SmallFiles {
             let tree = Tree::make(parent, None, shape(plan), &mut |_, _| {})?;
             let files = match plan.does(OnFile::List) {
                 // In the order in which the folders list them.
-                true => {
-                    let dir = tree.dir().try_clone().map_err(|error| {
-                        Problem::failed(format!("cannot list the tree in `{}`: {error}", plan.parent))
-                    })?;
-                    Files::walk_in(dir, plan.files, &mut |_| {})?
-                }
+                true => tree.listed()?,
                 false => tree.files(),
             };
             small.names = Arc::new(Names::of(&files, plan.does(OnFile::Miss))?);

@@ -62,7 +62,7 @@ impl Shape {
 pub struct Tree {
     /// The directory that it is in, and its name there. `None` for a kept tree: it is not removed.
     place: Option<(Dir, CString)>,
-    dir: Arc<Dir>,
+    dir: Dir,
     /// Its directories `d0`, `d1`, ... in this order.
     folders: Arc<Vec<Dir>>,
     shape: Shape,
@@ -117,7 +117,7 @@ impl Tree {
         let (dir, name) = new_root(&parent)?;
         let mut tree = Tree {
             place: Some((parent, name)),
-            dir: Arc::new(dir),
+            dir,
             folders: Arc::default(),
             shape,
             taken_up: false,
@@ -148,15 +148,8 @@ impl Tree {
             ))
             .hint("name a directory that is not there yet"));
         }
-        let mut tree = Tree {
-            place: None,
-            dir: Arc::new(dir),
-            folders: Arc::default(),
-            shape,
-            taken_up: false,
-            made: 0,
-            lock: None,
-        };
+        let mut tree =
+            Tree { place: None, dir, folders: Arc::default(), shape, taken_up: false, made: 0, lock: None };
         match left::mark_of(&tree.dir) {
             Some(mark) if mark == tree.mark_text("") => tree.taken_up = true,
             Some(mark) => {
@@ -298,11 +291,6 @@ impl Tree {
         self.dir.path()
     }
 
-    /// Its directory, held open.
-    pub(crate) fn dir(&self) -> &Arc<Dir> {
-        &self.dir
-    }
-
     /// Its files as they were planned, one directory after the other, whether they are there yet or not.
     pub fn files(&self) -> Files {
         let directories = self.shape.used();
@@ -315,6 +303,14 @@ impl Tree {
             Arc::clone(&self.folders),
             in_order.map(|(d, file)| (d as u32, file.to_string(), self.shape.size(file))),
         )
+    }
+
+    /// Its files as its directories list them.
+    ///
+    /// # Errors
+    /// A directory cannot be listed; an interrupt.
+    pub fn listed(&self) -> Result<Files, Problem> {
+        Files::listed(Arc::clone(&self.folders))
     }
 
     /// What its files hold.
@@ -396,7 +392,7 @@ pub fn remove(root: &Path, progress: &mut dyn FnMut(u64)) -> Result<u64, Problem
     let ours = dir.is_private().map_err(|error| cannot("look at", root, &error))?;
     if !ours || dir.open_ours(MARK_NAME, OFlags::RDONLY).is_none() {
         return Err(Problem::refused(format!(
-            "`{shown}` is no tree of this user's: it, or a file `{MARK}` in it, belongs to another user or is missing"
+            "`{shown}` is no tree of iowhy's that belongs to this user: `{MARK}` in it is missing, or others may write there"
         ))
         .hint(hint));
     }

@@ -110,20 +110,25 @@ impl Files {
         Files { anchors, directories, entries, ..Files::default() }
     }
 
+    /// The files that are in these directories, as they list them; not what lies deeper.
+    pub(super) fn listed(anchors: Arc<Vec<Dir>>) -> Result<Files, Problem> {
+        let mut files = Files::planned(Arc::clone(&anchors), std::iter::empty());
+        for (number, dir) in anchors.iter().enumerate() {
+            let held = |errno: Errno| cannot_list(dir.path(), &errno.into());
+            let listing = files.directory(number as u32)?.open(&anchors, OFlags::DIRECTORY).map_err(held)?;
+            let device = rustix::fs::fstat(dir).map_err(held)?.st_dev;
+            files.list(number as u32, &listing, device, u64::MAX, &mut Vec::new(), &mut |_| {})?;
+        }
+        files.forget_empty_directories();
+        Ok(files)
+    }
+
     /// All regular files below `root`, `most` of them at most. `progress` is told how many there are so far.
     ///
     /// # Errors
     /// `root` itself cannot be listed; an interrupt.
     pub fn walk(root: &Path, most: u64, progress: &mut dyn FnMut(u64)) -> Result<Files, Problem> {
-        let dir = Dir::open(root).map_err(|error| cannot_list(root, &error))?;
-        Files::walk_in(dir, most, progress)
-    }
-
-    /// The same for a directory that is held open.
-    ///
-    /// # Errors
-    /// Those of [`Files::walk`].
-    pub(crate) fn walk_in(root: Dir, most: u64, progress: &mut dyn FnMut(u64)) -> Result<Files, Problem> {
+        let root = Dir::open(root).map_err(|error| cannot_list(root, &error))?;
         let refused = |errno: Errno| cannot_list(root.path(), &errno.into());
         let device = rustix::fs::fstat(root.as_fd()).map_err(refused)?.st_dev;
         root.entries().map_err(refused)?;

@@ -277,8 +277,7 @@ impl Bench {
     /// Files by inode or as their directories list them are known only when they are there.
     fn found(&mut self, plan: &Plan) -> Result<(), Problem> {
         if let Some(tree) = self.tree.as_ref().filter(|_| plan.order != Order::Random) {
-            self.files = Files::walk(tree.root(), plan.most, &mut |_| {})?;
-            self.files.forget_empty_directories();
+            self.files = tree.listed()?;
         }
         Ok(())
     }

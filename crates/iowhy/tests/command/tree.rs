@@ -147,7 +147,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
         (&["--phases", "read,eat", here], "eat"),
         (&["--files", "20000000", "--sizes", "16m", here], "not enough"),
         (&["--from", "/no/such/place"], "/no/such/place"),
-        (&["--remove", here], "no tree of ours"),
+        (&["--remove", here], "no tree of iowhy's"),
         (&["null"], "null"),
     ] {
         let ran = tree(args);
