@@ -20,6 +20,7 @@ mod export;
 mod history;
 mod mrc;
 mod old_records;
+mod outputs;
 mod prove;
 mod prove_files;
 mod prove_groups;

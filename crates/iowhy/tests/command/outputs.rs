@@ -1,0 +1,71 @@
+//! Files that results go to: complete or not there, never through a link of another, never over what CMD wrote.
+
+use std::os::unix::fs::symlink;
+use std::process::Stdio;
+
+use crate::common::{binary, directory, finish, iowhy, text};
+
+#[test]
+fn a_record_that_is_kept_follows_no_link() {
+    let dir = directory();
+    let records = dir.path().join("iowhy/records");
+    std::fs::create_dir_all(&records).unwrap();
+    let victim = dir.path().join("victim");
+    std::fs::write(&victim, "precious").unwrap();
+    symlink(&victim, records.join("x.json")).unwrap();
+    symlink(dir.path().join("nowhere"), records.join("y.json")).unwrap();
+    for name in ["x", "y"] {
+        let ran = finish(
+            binary()
+                .env("XDG_STATE_HOME", dir.path())
+                .args(["bench", "scripted", "--state", "warm", "--keep-as", name]),
+        );
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(ran.stderr.contains(&format!("--keep-as {name}")), "{ran:?}");
+    }
+    assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+    assert!(!dir.path().join("nowhere").exists());
+}
+
+#[test]
+fn what_the_program_writes_under_the_name_stays_and_the_result_goes_beside_it() {
+    let dir = directory();
+    let out = dir.path().join("out.json");
+    let script = format!("echo theirs > '{}'; exit 3", out.display());
+    let ran = iowhy(&["--tier", "T0", "--json", text(&out), "--", "sh", "-c", &script]);
+    assert_ne!(ran.code(), 0, "{ran:?}");
+    let beside = dir.path().join("out.json.2");
+    assert!(ran.stderr.contains(text(&beside)), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "theirs\n");
+    let record: serde_json::Value = serde_json::from_slice(&std::fs::read(&beside).unwrap()).unwrap();
+    assert!(record.is_object());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_the_old_result_or_none() {
+    let dir = directory();
+    let (new, old) = (dir.path().join("new.json"), dir.path().join("old.json"));
+    std::fs::write(&old, "{}").unwrap();
+    for out in [&new, &old] {
+        let mut run = binary()
+            .args(["--tier", "T0", "--json", text(out), "--", "sleep", "60"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Until it has started the program, after it took its outputs.
+        let children = format!("/proc/{0}/task/{0}/children", run.id());
+        let child = loop {
+            match std::fs::read_to_string(&children).unwrap_or_default().split_whitespace().next() {
+                Some(child) => break child.to_owned(),
+                None => std::thread::sleep(std::time::Duration::from_millis(5)),
+            }
+        };
+        run.kill().unwrap();
+        run.wait().unwrap();
+        std::process::Command::new("kill").arg(&child).status().unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&old).unwrap(), "{}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left of the other");
+}
