@@ -5,6 +5,7 @@ mod bench;
 mod bench_findings;
 mod browser;
 mod dist;
+mod hostile;
 mod lab;
 mod static_target;
 mod test;
@@ -24,6 +25,8 @@ usage: cargo xtask <command>
   dist [--prefix DIR]
            the static binary, manual pages, shell completions and a Debian package, under target/dist; with --prefix
            installed below DIR too
+  hostile [--time SECONDS] [--seed N]
+           attackers, signals, damaged inputs, full disks and tight limits around the debug binary; needs root
   bench    speed, as paired ratios within one run (fio is used where it is installed)
   bench-findings [FILTER] [--rounds N] [--again] [--account]
            programs with a known cause: is it named, and does the repair gain what was predicted; runs are kept under
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::run(&root(), rest),
         ["dist", rest @ ..] => dist::run(&root(), rest),
         ["lab", rest @ ..] => lab::run(&root(), rest),
+        ["hostile", rest @ ..] => hostile::run(&root(), rest),
         ["bench-findings", rest @ ..] => bench_findings::run(&root(), rest),
         _ => {
             eprintln!("{USAGE}");

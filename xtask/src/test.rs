@@ -297,6 +297,17 @@ fn executables(messages: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+/// Where the debug binary is.
+pub(crate) fn binary(root: &Path) -> std::path::PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
+    target.join("debug/iowhy")
+}
+
+/// Builds the debug binary. Whether it is there.
+pub(crate) fn build_binary(root: &Path) -> bool {
+    matches!(cargo(root, &["build", "--quiet", "--package", "iowhy"]), Ending::Passed)
+}
+
 /// Copies of the test programs where an ordinary user can run them.
 struct PublicCopy {
     root: std::path::PathBuf,
@@ -318,8 +329,7 @@ fn public_copy(programs: &[(String, String)], root: &Path) -> std::io::Result<Pu
         std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755))?;
         Ok(to)
     };
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
-    let iowhy = copy(&target.join("debug/iowhy"), "iowhy")?;
+    let iowhy = copy(&binary(root), "iowhy")?;
     let mut copies = Vec::new();
     for (index, (name, path)) in programs.iter().enumerate() {
         copies.push((name.clone(), copy(Path::new(path), &format!("{name}-{index}"))?));

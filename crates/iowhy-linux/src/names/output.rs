@@ -22,7 +22,6 @@ use super::unnamed;
 const MAX_LINKS: u32 = 40;
 /// Names beside a destination that was taken meanwhile: `NAME.2` and so on.
 const MAX_BESIDE: u32 = 1000;
-const PROC_SUPER_MAGIC: i64 = 0x9fa0;
 
 /// A place for a result, opened before the result is known.
 #[derive(Debug)]
@@ -340,7 +339,7 @@ fn follow(label: &str, path: &Path, replace: bool) -> Result<Spot, Refusal> {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_symlink() => stat,
             _ => return Ok(Spot::Name(dir, name)),
         };
-        if rustix::fs::fstatfs(&dir).is_ok_and(|fs| fs.f_type as i64 == PROC_SUPER_MAGIC) {
+        if rustix::fs::fstatfs(&dir).is_ok_and(|fs| fs.f_type == rustix::fs::PROC_SUPER_MAGIC) {
             return Ok(Spot::Magic);
         }
         if !replace {

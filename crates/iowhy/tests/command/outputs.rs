@@ -15,11 +15,14 @@ fn a_record_that_is_kept_follows_no_link() {
     symlink(&victim, records.join("x.json")).unwrap();
     symlink(dir.path().join("nowhere"), records.join("y.json")).unwrap();
     for name in ["x", "y"] {
-        let ran = finish(
-            binary()
-                .env("XDG_STATE_HOME", dir.path())
-                .args(["bench", "scripted", "--state", "warm", "--keep-as", name]),
-        );
+        let ran = finish(binary().env("XDG_STATE_HOME", dir.path()).args([
+            "bench",
+            "scripted",
+            "--state",
+            "warm",
+            "--keep-as",
+            name,
+        ]));
         assert_eq!(ran.code(), 2, "{ran:?}");
         assert!(ran.stderr.contains(&format!("--keep-as {name}")), "{ran:?}");
     }
