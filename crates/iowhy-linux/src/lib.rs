@@ -1,3 +1,5 @@
 //! What every part needs of the kernel, once for everybody.
 //!
 //! Non-goal: measuring, judging, printing.
+
+pub mod identity;
