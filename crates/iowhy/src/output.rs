@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::cli::{ColorWhen, OutputArgs};
 use crate::render::spark::Marks;
+use crate::run_as;
 use crate::store;
 
 /// A file that will be written at the end. If it did not exist before and nothing was written, it is removed again.
@@ -32,6 +33,7 @@ impl Pending {
     /// # Errors
     /// A refusal that names the option and the path; also for a block device, which an output would destroy.
     pub fn open(option: &str, path: &Path) -> Result<Pending, Problem> {
+        let _files = run_as::files()?;
         let named = || format!("`{option} {}`", path.display());
         if std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device()) {
             return Err(Problem::refused(format!(
@@ -47,7 +49,7 @@ impl Pending {
         let made = !path.exists();
         let file =
             OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(|error| {
-                Problem::refused(format!("cannot write {}: {error}", named()))
+                Problem::refused(format!("cannot write {}{}: {error}", named(), run_as::suffix()))
                     .hint("name a file in a directory that you may write to")
             })?;
         Ok(Pending { option: option.to_owned(), path: path.to_owned(), file, made, written: false })
@@ -81,6 +83,7 @@ impl Pending {
     /// # Errors
     /// A failure that names the path, e.g. on a full disk.
     pub fn write(mut self, content: &[u8]) -> Result<(), Problem> {
+        let _files = run_as::files()?;
         let regular = self.file.metadata().is_ok_and(|m| m.is_file());
         let result = (if regular { self.file.set_len(0) } else { Ok(()) })
             .and_then(|()| self.file.write_all(content))
@@ -92,7 +95,11 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if self.made && !self.written {
+        // Without the user's identity nothing is removed: the path may lead elsewhere for us.
+        if self.made
+            && !self.written
+            && let Ok(_files) = run_as::files()
+        {
             // Best effort: an empty file that we made and do not need. There is nobody to tell when it stays.
             let _ = std::fs::remove_file(&self.path);
         }
