@@ -264,8 +264,10 @@ mod tests {
     /// mincore says "all resident" to a thread that makes files as somebody else, and its effective user is root still.
     #[test]
     fn the_cache_is_seen_while_files_are_made_as_another_user() {
-        let ours = tempfile::tempfile().unwrap();
-        ours.set_len(1 << 20).unwrap();
+        let named = tempfile::NamedTempFile::new().unwrap();
+        named.as_file().set_len(1 << 20).unwrap();
+        // Through a descriptor that may write, everybody sees.
+        let ours = File::open(named.path()).unwrap();
         let nobody = identity::FileOwner { uid: 65_534, gid: 65_534, groups: vec![65_534] };
         let Ok(_files) = nobody.enter() else {
             return eprintln!("skipped: only root can act as another user");
