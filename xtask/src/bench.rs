@@ -296,7 +296,7 @@ fn ratio(what: &str, above: &Arm<'_>, below: &Arm<'_>) {
 }
 
 fn bench_json(iowhy: &Path, arguments: &[&str]) -> Outcome<Value> {
-    let output = Command::new(iowhy)
+    let output = crate::iowhy(iowhy)
         .args(["bench", "--quiet", "--json", "-"])
         .args(arguments)
         .stdin(Stdio::null())

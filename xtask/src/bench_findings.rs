@@ -371,7 +371,7 @@ fn record(stage: &mut Stage, variant: Variant, binaries: &Binaries, options: &[&
     let record = stage.dir().join("watched.json");
     // A record that an earlier run left must not be taken for this one's.
     let _ = std::fs::remove_file(&record);
-    let output = Command::new(&binaries.iowhy)
+    let output = crate::iowhy(&binaries.iowhy)
         .args(options)
         .arg("--json")
         .arg(&record)

@@ -67,7 +67,7 @@ fn pages(root: &Path) -> Result<Vec<PathBuf>, String> {
     let folder = target.join("report-pages");
     std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     let iowhy = |args: &[&str]| -> Result<(), String> {
-        let ran = Command::new(target.join("debug/iowhy"))
+        let ran = crate::iowhy(target.join("debug/iowhy"))
             .args(args)
             .arg("--quiet")
             .current_dir(&folder)

@@ -12,7 +12,7 @@ mod test;
 mod tidy;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
 usage: cargo xtask <command>
@@ -58,6 +58,15 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// A command that runs the binary and its programs as the user who runs this, under sudo too.
+fn iowhy(binary: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(binary);
+    for name in iowhy::run_as::CALLER_VARIABLES {
+        command.env_remove(name);
+    }
+    command
 }
 
 /// The root of the workspace: xtask's own folder is one below it.

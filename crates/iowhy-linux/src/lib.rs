@@ -2,4 +2,5 @@
 //!
 //! Non-goal: measuring, judging, printing.
 
+pub mod identity;
 pub mod names;

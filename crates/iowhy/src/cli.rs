@@ -136,6 +136,10 @@ pub struct OutputArgs {
     #[arg(long, short, global = true)]
     pub quiet: bool,
 
+    /// Under sudo: run CMD, and make files, as root, not as the user who called sudo
+    #[arg(long, global = true)]
+    pub as_root: bool,
+
     /// When to use colour; NO_COLOR is honoured
     #[arg(long, global = true, value_enum, default_value_t = ColorWhen::Auto)]
     pub color: ColorWhen,
@@ -214,6 +218,10 @@ pub struct WatchArgs {
     #[arg(long)]
     pub prove: bool,
 
+    /// Run CMD, and make files, as this user, with all groups of that user [default: under sudo, the user who called it]
+    #[arg(long, value_name = "NAME|UID", allow_hyphen_values = true)]
+    pub user: Option<String>,
+
     /// How to watch.
     #[command(flatten)]
     pub sight: SightArgs,
@@ -250,6 +258,7 @@ impl WatchArgs {
         [
             ("--output", self.output.is_some()),
             ("--prove", self.prove),
+            ("--user", self.user.is_some()),
             ("--folded", self.sight.folded.is_some()),
             ("--machine", self.sight.machine.is_some()),
             ("--tier", self.sight.tier.is_some()),

@@ -16,4 +16,5 @@ pub mod progress;
 pub mod record;
 pub mod render;
 pub mod report;
+pub mod run_as;
 pub mod store;

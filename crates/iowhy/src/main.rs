@@ -7,6 +7,7 @@ use clap::{CommandFactory, Parser};
 use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs};
 use iowhy::command::{self, Ending};
 use iowhy::output::{complain, complain_hint};
+use iowhy::run_as;
 use iowhy_core::problem::Problem;
 
 fn main() -> ExitCode {
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
 
 /// Runs what was asked for. Options of one question that stand beside another are refused by name.
 fn run(cli: &Cli) -> Result<Ending, Problem> {
+    run_as::decide(user(cli), cli.output.as_root)?;
     let stray = |name: &str| {
         Err(Problem::refused(format!("{name} belongs to watching a program, and there is no program to run"))
             .hint(format!("name it after `--`: `iowhy {name} ... -- CMD ARG...`")))
@@ -77,6 +79,15 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
             }
             command::path::run(&cli.path, &cli.output).map_err(|problem| program_meant(cli, problem))
         }
+    }
+}
+
+/// The user that was asked for, by a command that takes the option.
+fn user(cli: &Cli) -> Option<&str> {
+    match &cli.command {
+        Some(Command::Prove(args)) => args.user.as_deref(),
+        Some(_) => None,
+        None => cli.watch.user.as_deref().filter(|_| !cli.watch.program.is_empty()),
     }
 }
 

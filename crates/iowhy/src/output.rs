@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::cli::{ColorWhen, OutputArgs};
 use crate::render::spark::Marks;
+use crate::run_as;
 use crate::store;
 
 /// A file that will be written at the end; until then what is there stays.
@@ -31,13 +32,12 @@ impl Pending {
     /// A refusal that names the option and the path; also for a block device, which an output would destroy.
     pub fn open(option: &str, path: &Path) -> Result<Pending, Problem> {
         let label = format!("{option} {}", path.display());
-        let place = Destination::open(&label, path, true).map_err(|problem| {
+        Pending::take(label, path, true).map_err(|problem| {
             match option == "--json" && problem.message.contains("block device") {
                 true => problem.hint("name a file, or `--json -` for stdout"),
                 false => problem,
             }
-        })?;
-        Ok(Pending { label, place })
+        })
     }
 
     /// The same where nothing may be there yet, not even a link.
@@ -45,7 +45,15 @@ impl Pending {
     /// # Errors
     /// A refusal that names the option and the path.
     pub fn open_new(label: String, path: &Path) -> Result<Pending, Problem> {
-        let place = Destination::open(&label, path, false)?;
+        Pending::take(label, path, false)
+    }
+
+    fn take(label: String, path: &Path, replace: bool) -> Result<Pending, Problem> {
+        let _files = run_as::files()?;
+        let place = Destination::open(&label, path, replace).map_err(|mut problem| {
+            problem.message.push_str(&run_as::suffix());
+            problem
+        })?;
         Ok(Pending { label, place })
     }
 
@@ -75,6 +83,7 @@ impl Pending {
     /// A failure that names the path, e.g. on a full disk; one that says where the content is, if something else has got
     /// the name since the output was opened.
     pub fn write(self, content: &[u8]) -> Result<(), Problem> {
+        let _files = run_as::files()?;
         match self.place.write(content)? {
             Placed::Named => Ok(()),
             Placed::Beside(path) => Err(Problem::failed(format!(

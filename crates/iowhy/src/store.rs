@@ -4,6 +4,7 @@
 //! Nothing is kept unasked, and a kept record is never overwritten. Runs of one program are kept beside each other under one
 //! name: `NAME.json`, `NAME+2.json`, and so on; `@NAME+2` is the second.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,6 +14,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::output::Pending;
+use crate::run_as;
 
 /// One kept record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,13 +34,15 @@ pub struct Kept {
 /// # Errors
 /// A refusal where the environment names no place.
 pub fn folder() -> Result<PathBuf, Problem> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute("XDG_STATE_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
+    let absolute = |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute(std::env::var_os("XDG_STATE_HOME"))
+        .or_else(|| absolute(run_as::home()).map(|home| home.join(".local/state")))
         .map(|state| state.join("iowhy/records"))
         .ok_or_else(|| {
-            Problem::refused("there is no place to keep records: neither XDG_STATE_HOME nor HOME is set")
-                .hint("set XDG_STATE_HOME to a directory, or use `--json FILE`")
+            Problem::refused(
+                "there is no place to keep records: neither XDG_STATE_HOME nor a home directory is set",
+            )
+            .hint("set XDG_STATE_HOME to a directory, or use `--json FILE`")
         })
 }
 
@@ -102,6 +106,7 @@ struct Head {
 /// # Errors
 /// Those of [`keep`]; a refusal where something else is kept under the name.
 pub fn keep_run(name: &str, subject: &str) -> Result<Pending, Problem> {
+    let _files = run_as::files()?;
     let kept = if name.contains('+') { Vec::new() } else { runs(name)? };
     let Some((last, path)) = kept.last() else { return keep(name) };
     let head: Option<Head> =
@@ -132,6 +137,7 @@ fn is_there(name: &str) -> Problem {
 /// # Errors
 /// A refusal where the name is taken, or the place cannot be written.
 pub fn keep(name: &str) -> Result<Pending, Problem> {
+    let _files = run_as::files()?;
     if name.contains('+') {
         return Err(Problem::refused(format!("`{name}` is no name for a record"))
             .hint("`+` numbers the runs that are kept under one name: leave it out, and runs of one program get theirs"));
@@ -142,8 +148,12 @@ pub fn keep(name: &str) -> Result<Pending, Problem> {
     }
     if let Some(folder) = path.parent() {
         Dir::open_or_make(folder).map_err(|error| {
-            Problem::refused(format!("`--keep-as {name}`: cannot make `{}`: {error}", folder.display()))
-                .hint("set XDG_STATE_HOME to a directory that you may write to, or use `--json FILE`")
+            Problem::refused(format!(
+                "`--keep-as {name}`: cannot make `{}`{}: {error}",
+                folder.display(),
+                run_as::suffix()
+            ))
+            .hint("set XDG_STATE_HOME to a directory that you may write to, or use `--json FILE`")
         })?;
     }
     Pending::open_new(format!("--keep-as {name}"), &path)
@@ -219,6 +229,7 @@ pub fn all() -> Result<Vec<Kept>, Problem> {
 /// # Errors
 /// A refusal where there is none of that name.
 pub fn remove(name: &str) -> Result<(), Problem> {
+    let _files = run_as::files()?;
     for path in resolve_all(Path::new(&format!("@{name}")))? {
         Dir::holding(&path)
             .and_then(|(folder, file)| Ok(folder.remove_file(&file)?))

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use iowhy::run_as::CALLER_VARIABLES;
 use iowhy_cases::{Case, Skip, Stage, Variant, catalogue};
 use serde_json::Value;
 
@@ -26,7 +27,12 @@ fn watched(stage: &mut Stage, variant: Variant) -> Value {
     stage.before(variant).unwrap_or_else(|p| panic!("{p}"));
     let iowhy = std::env::var_os("IOWHY_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_iowhy").into());
     let record = stage.dir().join("watched.json");
-    let output = Command::new(iowhy)
+    let mut command = Command::new(iowhy);
+    // Who runs the tests under sudo is not the user to run the cases as.
+    for name in CALLER_VARIABLES {
+        command.env_remove(name);
+    }
+    let output = command
         .arg("--json")
         .arg(&record)
         .arg("--")

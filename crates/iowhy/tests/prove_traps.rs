@@ -4,9 +4,10 @@
 
 mod patients;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use iowhy::run_as::CALLER_VARIABLES;
 use iowhy_cases::case::{Before, Case, Need, Place, Setup};
 use iowhy_cases::{Skip, Stage, Variant};
 use serde_json::Value;
@@ -76,8 +77,14 @@ const TRAPS: &[(Case, &[&str])] = &[
 /// A burst that a limit lends makes a run of a third of a second at most so many times faster.
 const MOST_LENT: f64 = 1.5;
 
-fn iowhy() -> PathBuf {
-    std::env::var_os("IOWHY_BIN").map_or_else(|| env!("CARGO_BIN_EXE_iowhy").into(), PathBuf::from)
+fn iowhy() -> Command {
+    let path = std::env::var_os("IOWHY_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_iowhy").into());
+    let mut command = Command::new(path);
+    // Who runs the tests under sudo is not the user to run the cases as.
+    for name in CALLER_VARIABLES {
+        command.env_remove(name);
+    }
+    command
 }
 
 /// Whether a replay calls the tempting change a repair, and a line for people.
@@ -92,7 +99,7 @@ fn word(case: &'static Case, options: &[&str], dir: &Path, patients: &Path) -> O
     };
     stage.before(Variant::Slow).unwrap_or_else(|p| panic!("{p}"));
     let record = stage.dir().join("watched.json");
-    let watched = Command::new(iowhy())
+    let watched = iowhy()
         .arg("--json")
         .arg(&record)
         .arg("--")
@@ -101,7 +108,7 @@ fn word(case: &'static Case, options: &[&str], dir: &Path, patients: &Path) -> O
         .output()
         .expect("the binary runs");
     assert!(watched.status.success(), "{}", String::from_utf8_lossy(&watched.stderr));
-    let proved = Command::new(iowhy())
+    let proved = iowhy()
         .arg("prove")
         .arg(&record)
         .args(options)

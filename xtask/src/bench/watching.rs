@@ -110,7 +110,7 @@ fn one(iowhy: &Path, rounds: usize, case: &Case<'_>) -> Outcome<()> {
             Ok(took.wall_ns)
         }),
         Arm::new("watched", || {
-            let mut command = Command::new(iowhy);
+            let mut command = crate::iowhy(iowhy);
             command.args(["--output", "/dev/null", "--json"]).arg(&record).arg("--");
             command.arg(case.program).args(&case.arguments);
             let took = timed(&mut command, case)?;

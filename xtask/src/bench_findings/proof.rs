@@ -2,7 +2,7 @@
 //! program gains.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use iowhy::record::prove::{Proof, ProveRecord, Proved, Together};
 use iowhy_cases::{Case, Stage, Variant};
@@ -47,7 +47,7 @@ pub(super) fn proved(stage: &mut Stage, case: &Case, binaries: &Binaries) -> Out
 }
 
 fn of_record(watched: &Path, case: &Case, binaries: &Binaries) -> Outcome<Proof> {
-    let output = Command::new(&binaries.iowhy)
+    let output = crate::iowhy(&binaries.iowhy)
         .arg("prove")
         .arg(watched)
         .args(case.prove)

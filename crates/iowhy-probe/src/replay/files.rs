@@ -110,7 +110,9 @@ fn beside_the_program(problem: Problem, dir: &Path) -> Problem {
     if !dir.is_dir() {
         return problem.hint("make that directory again, or watch the program anew: `iowhy --prove -- CMD`");
     }
-    match rustix::fs::access(dir, Access::WRITE_OK | Access::EXEC_OK) {
+    // As the user whose files are made: access(2) would judge by the real user, who is root under sudo.
+    let wanted = Access::WRITE_OK | Access::EXEC_OK;
+    match rustix::fs::accessat(rustix::fs::CWD, dir, wanted, rustix::fs::AtFlags::EACCESS) {
         Err(Errno::ACCESS | Errno::PERM) => problem
             .hint("a replay makes its scratch files beside those of the program: prove as a user who may write there"),
         _ => problem,

@@ -1,7 +1,8 @@
 //! Plans that are carried out inside other control groups than ours.
 //!
 //! A process of ours is moved there before it knows the plan, so that all it does (files of ours, page cache, transfers) is
-//! under the limits of the group and charged to it. It gets the plan and answers over a socket, a line of JSON each.
+//! under the limits of the group and charged to it. It gets the owner of its files and the plan, and answers, over a socket, a
+//! line of JSON each.
 //!
 //! Invariants: of a group nothing is changed but that this one process is in it for a while; our own membership is never
 //! changed; the process is gone and reaped when the plan is dropped, and it dies with us.
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 use iowhy_core::kernel_text::mountinfo;
 use iowhy_core::problem::{Problem, Severity};
 use iowhy_core::replay::{Placed, PlacedGroup, Plan};
+use iowhy_linux::identity::{self, FileOwner, FilesAs};
 use serde::{Deserialize, Serialize};
 
 use super::{Round, Stage};
@@ -149,6 +151,9 @@ impl Inside {
         stream.set_read_timeout(Some(LOOK)).map_err(cannot)?;
         let mut command = carrier();
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+        // Starting it and moving it takes our own rights; files it makes as we do here.
+        let owner = FileOwner::of_thread().map(|owner| (owner.uid, owner.gid, owner.groups));
+        let root = identity::as_self();
         let child = command.spawn().map_err(cannot)?;
         // Our copy of the other end goes, so that its end is seen.
         drop(command);
@@ -157,9 +162,11 @@ impl Inside {
         for group in groups {
             enter(group, inside.child.id())?;
         }
-        let plan = serde_json::to_string(plan)
-            .map_err(|error| Problem::failed(format!("a plan cannot be handed over: {error}")))?;
-        match inside.ask(&plan)? {
+        drop(root);
+        let handed_over = |error| Problem::failed(format!("a plan cannot be handed over: {error}"));
+        let owner = serde_json::to_string(&owner).map_err(handed_over)?;
+        let plan = serde_json::to_string(plan).map_err(handed_over)?;
+        match inside.ask(&format!("{owner}\n{plan}"))? {
             Answer::Ready => Ok(inside),
             other => Err(inside.unexpected(other)),
         }
@@ -319,7 +326,11 @@ pub fn serve() -> Result<(), Problem> {
         let line = serde_json::to_string(&answer).map_err(|_| not_ours())?;
         (&stream).write_all(format!("{line}\n").as_bytes()).map_err(|_| not_ours())
     };
-    let Some(Ok(plan)) = lines.next() else { return Err(not_ours()) };
+    let (Some(Ok(owner)), Some(Ok(plan))) = (lines.next(), lines.next()) else { return Err(not_ours()) };
+    let _files = match files_of(&owner) {
+        Ok(files) => files,
+        Err(problem) => return answer(Answer::of(problem)),
+    };
     let plan: Plan = serde_json::from_str(&plan).map_err(|_| not_ours())?;
     let stage = match Stage::set(plan) {
         Ok(stage) => stage,
@@ -333,6 +344,15 @@ pub fn serve() -> Result<(), Problem> {
         answer(stage.run().map_or_else(Answer::of, Answer::Ran))?;
     }
     Ok(())
+}
+
+/// Takes the identity for files that the other side had.
+fn files_of(line: &str) -> Result<FilesAs, Problem> {
+    let cannot = |error: String| Problem::failed(format!("the files of a replay cannot be made: {error}"));
+    let owner: Option<(u32, u32, Vec<u32>)> =
+        serde_json::from_str(line).map_err(|e| cannot(e.to_string()))?;
+    let Some((uid, gid, groups)) = owner else { return Ok(FilesAs::unchanged()) };
+    FileOwner { uid, gid, groups }.enter().map_err(|e| cannot(e.to_string()))
 }
 
 #[cfg(test)]

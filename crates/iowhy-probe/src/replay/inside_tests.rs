@@ -110,6 +110,34 @@ fn data() -> tempfile::NamedTempFile {
     file
 }
 
+/// What a control group takes is done as root, and files are made as the user that the thread makes its files as.
+#[test]
+fn a_plan_runs_inside_its_group_as_the_owner_of_the_files() {
+    let Some(group) = Made::new("owner") else { return };
+    let file = data();
+    fs::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let owner = FileOwner { uid: 65_534, gid: 65_533, groups: vec![65_533, 65_532] };
+    let Ok(_files) = owner.enter() else {
+        return eprintln!("skipped: only root can act as another user");
+    };
+    let mut ground = Ground::set(plan(&file, 100, 0.0, Some(placed(&group.0))), &carrier).unwrap();
+    let Ground::Inside(inside) = &ground else { panic!("we are not in that group") };
+    // Here a thread of a test serves, beside the main thread.
+    let threads = fs::read_dir(format!("/proc/{}/task", inside.child.id())).unwrap().flatten();
+    let serving = threads.into_iter().any(|thread| {
+        let status = fs::read_to_string(thread.path().join("status")).unwrap();
+        let line = |name: &str| -> Vec<u32> {
+            let line = status.lines().find_map(|l| l.strip_prefix(name)).unwrap();
+            line.split_whitespace().map(|word| word.parse().unwrap()).collect()
+        };
+        // Real, effective, saved, of the file system.
+        let owner = (line("Uid:")[3], line("Gid:")[3]) == (65_534, 65_533);
+        owner && line("Groups:") == [65_532, 65_533]
+    });
+    assert!(serving, "no thread there makes files as that user");
+    assert_eq!(ground.run().unwrap().calls, 100);
+}
+
 fn ours() -> String {
     fs::read_to_string("/proc/self/cgroup").unwrap()
 }

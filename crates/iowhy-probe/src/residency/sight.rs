@@ -3,6 +3,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use iowhy_linux::identity;
 use rustix::fs::{Access, AtFlags, FileType, StatFs};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -17,6 +18,8 @@ use super::{Residency, aligned, page_bytes};
 /// In words why it cannot be seen, with the remedy: neither owner nor allowed to write, a file system with a cache of
 /// its own, something that has no page cache.
 pub fn look(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<Residency, String> {
+    // While files are made as another user, root still sees the cache of files that are not that user's.
+    let _root = identity::as_self();
     let told = |what: &str, errno: Errno| {
         format!("{what} of `{}` failed: {}", name(file), std::io::Error::from(errno))
     };
@@ -256,6 +259,20 @@ mod tests {
             let file = File::open(path).unwrap();
             assert!(look(file.as_fd(), 0, 4096).unwrap_err().contains("no page cache"));
         }
+    }
+
+    /// mincore says "all resident" to a thread that makes files as somebody else, and its effective user is root still.
+    #[test]
+    fn the_cache_is_seen_while_files_are_made_as_another_user() {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        named.as_file().set_len(1 << 20).unwrap();
+        // Through a descriptor that may write, everybody sees.
+        let ours = File::open(named.path()).unwrap();
+        let nobody = identity::FileOwner { uid: 65_534, gid: 65_534, groups: vec![65_534] };
+        let Ok(_files) = nobody.enter() else {
+            return eprintln!("skipped: only root can act as another user");
+        };
+        assert_eq!(look(ours.as_fd(), 0, 1 << 20).map(|seen| seen.resident), Ok(0), "no page was ever there");
     }
 
     /// mincore says "all resident" about a file of somebody else's; we must say that we cannot see.

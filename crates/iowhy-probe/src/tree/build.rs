@@ -481,7 +481,10 @@ fn refuse_where_others_may_exchange(parent: &Dir) -> Result<(), Problem> {
         "root makes no tree of files in `{}`: another user may exchange names in it",
         parent.path().display()
     ))
-    .hint("run it as the owner of that directory (`--user NAME`), or use a directory that only root may write to"))
+    .hint(
+        "run it as the owner of that directory (`--user NAME` for `prove` and `-- CMD`, else `sudo -u NAME iowhy ...`), or \
+         use a directory that only root may write to",
+    ))
 }
 
 /// The directory that a path is in.

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 
+use iowhy_linux::identity::Identity;
 use libc::{c_char, c_int};
 
 use crate::signals;
@@ -30,6 +31,12 @@ pub(super) struct Prepared {
     argv: Vec<*const c_char>,
     /// `/bin/sh FILE ARGUMENTS`.
     shell_argv: Vec<*const c_char>,
+    /// Who the program runs as, where it is another user.
+    identity: Option<Identity>,
+    /// Environment of that user; empty: ours, unchanged.
+    envp: Vec<*const c_char>,
+    /// Owns what `envp` points to.
+    _environment: Vec<CString>,
     /// Whether a shell may read the file where the kernel cannot execute it.
     is_text: bool,
     /// SIGPIPE as it was when we were started; the runtime of Rust ignores it since.
@@ -40,7 +47,12 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// `None` when a word holds a zero byte, which no program could be given.
-    pub(super) fn new(file: &Path, program: &OsStr, arguments: &[OsString]) -> Option<Self> {
+    pub(super) fn new(
+        file: &Path,
+        program: &OsStr,
+        arguments: &[OsString],
+        identity: Option<&Identity>,
+    ) -> Option<Self> {
         let is_text = is_text(file);
         let file = CString::new(file.as_os_str().as_bytes()).ok()?;
         let mut words = vec![CString::new(program.as_bytes()).ok()?];
@@ -55,19 +67,28 @@ impl Prepared {
             .chain(pointers().skip(1))
             .chain([ptr::null()])
             .collect();
+        let identity = identity.filter(|identity| identity.switches()).cloned();
+        let environment = identity.as_ref().map(environment_of).unwrap_or_default();
+        let mut envp: Vec<*const c_char> = environment.iter().map(|e| e.as_ptr()).collect();
+        if !envp.is_empty() {
+            envp.push(ptr::null());
+        }
         Some(Prepared {
             file,
             _words: words,
             argv,
             shell_argv,
+            identity,
+            envp,
+            _environment: environment,
             is_text,
             ignore_sigpipe: signals::sigpipe_was_ignored(),
             closed: signals::streams_closed_as_found(),
         })
     }
 
-    /// The child's side: waits for a byte on `go`, then becomes the program. Errors of exec go to `errors` as one
-    /// errno. Never returns.
+    /// The child's side: waits for a byte on `go`, becomes the user, then the program. What fails goes to `errors` as two
+    /// numbers: the [`Step`](iowhy_linux::identity::Step), or 0 for exec, and the errno. Never returns.
     ///
     /// # Safety
     /// Only in a process that fork(2) just made, with all signals blocked. `mask` is the signal mask of the program.
@@ -113,15 +134,36 @@ impl Prepared {
                     libc::close(stream as c_int);
                 }
             }
-            libc::execve(self.file.as_ptr(), self.argv.as_ptr(), environ);
-            if self.is_text && *libc::__errno_location() == libc::ENOEXEC {
-                libc::execve(SHELL.as_ptr(), self.shell_argv.as_ptr(), environ);
-            }
-            let errno: c_int = *libc::__errno_location();
-            libc::write(errors, (&raw const errno).cast(), size_of::<c_int>());
+            // Nothing is opened or looked up between this and exec, which is judged by the rights of the user.
+            let failed: [c_int; 2] = match self.identity.as_ref().map_or(Ok(()), |i| i.become_it()) {
+                Err((step, errno)) => [step as c_int, errno],
+                Ok(()) => {
+                    let envp = if self.envp.is_empty() { environ } else { self.envp.as_ptr() };
+                    libc::execve(self.file.as_ptr(), self.argv.as_ptr(), envp);
+                    if self.is_text && *libc::__errno_location() == libc::ENOEXEC {
+                        libc::execve(SHELL.as_ptr(), self.shell_argv.as_ptr(), envp);
+                    }
+                    [0, *libc::__errno_location()]
+                }
+            };
+            libc::write(errors, (&raw const failed).cast(), size_of_val(&failed));
             libc::_exit(127)
         }
     }
+}
+
+/// Our environment with the home, name and shell of another user.
+fn environment_of(identity: &Identity) -> Vec<CString> {
+    let changed = identity.environment();
+    let kept = std::env::vars_os().filter(|(name, _)| changed.iter().all(|(other, _)| name != other));
+    let set = changed.iter().filter_map(|(name, value)| Some((OsString::from(name), value.clone()?)));
+    kept.chain(set)
+        .filter_map(|(mut entry, value)| {
+            entry.push("=");
+            entry.push(value);
+            CString::new(entry.into_encoded_bytes()).ok()
+        })
+        .collect()
 }
 
 /// Whether a file could be a script without `#!`: as in shells, its first line must not hold a zero byte, and it is no

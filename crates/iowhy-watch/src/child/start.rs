@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::End;
+use iowhy_linux::identity::{Identity, Step};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, pidfd_open, waitid};
 
 use super::exec::{Prepared, SignalsBlocked};
-use super::find::{Refusal, find};
+use super::find::{DENIED, Refusal, as_whom, find, not_executable};
 use crate::signals;
 
 /// What the kernel counted for a process and the children it waited for (getrusage(2)).
@@ -34,6 +35,8 @@ pub struct Usage {
 pub struct Child {
     pid: u32,
     file: PathBuf,
+    /// Who the program runs as, where it is another user.
+    identity: Option<Identity>,
     /// Absent where the kernel has none (before 5.3) or no descriptor was left: then the end is polled for.
     pidfd: Option<OwnedFd>,
     /// Present until [`Child::release`].
@@ -56,13 +59,23 @@ fn is_readable(pidfd: BorrowedFd<'_>) -> bool {
 
 impl Child {
     /// Forks. The child has its identity, but waits before exec. Its stdin, stdout, stderr, process group, terminal,
-    /// environment, signal mask and ignored signals are those that we were started with.
+    /// environment, signal mask and ignored signals are those that we were started with; `identity`: it becomes that user
+    /// right before exec, with the home, name and shell of that user in its environment.
     ///
     /// # Errors
     /// The command is not there or may not be executed (with the exit code of a shell), or no process could be made.
-    pub fn hold(program: &OsStr, arguments: &[OsString]) -> Result<Child, Refusal> {
-        let file = find(program)?;
-        let Some(prepared) = Prepared::new(&file, program, arguments) else {
+    pub fn hold(
+        program: &OsStr,
+        arguments: &[OsString],
+        identity: Option<&Identity>,
+    ) -> Result<Child, Refusal> {
+        let file = find(program, identity)?;
+        let prepared = {
+            // The program's first line is read as that user.
+            let _files = identity.map(Identity::for_files).transpose()?;
+            Prepared::new(&file, program, arguments, identity)
+        };
+        let Some(prepared) = prepared else {
             let problem = Problem::refused("an argument of the command holds a zero byte");
             return Err(Refusal { code: 126, problem });
         };
@@ -93,7 +106,9 @@ impl Child {
             return Err(cannot_start(&file, &failed));
         }
         let pidfd = rustix::process::Pid::from_raw(pid).and_then(|p| pidfd_open(p, PidfdFlags::empty()).ok());
-        Ok(Child { pid: pid as u32, file, pidfd, gate: Some(Gate { go, errors }), reaped: false })
+        let identity = identity.filter(|identity| identity.switches()).cloned();
+        let gate = Some(Gate { go, errors });
+        Ok(Child { pid: pid as u32, file, identity, pidfd, gate, reaped: false })
     }
 
     /// Its process number.
@@ -119,12 +134,19 @@ impl Child {
         let Some(Gate { go, errors }) = self.gate.take() else { return Ok(()) };
         // A broken pipe means that the child was killed meanwhile: then waiting tells the signal.
         let _ = std::fs::File::from(go).write_all(&[1]);
-        let mut errno = [0u8; 4];
-        match std::fs::File::from(errors).read_exact(&mut errno) {
+        let mut failed = [0u8; 8];
+        match std::fs::File::from(errors).read_exact(&mut failed) {
             Ok(()) => {
+                let [a, b, c, d, errno @ ..] = failed;
                 let error = std::io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
                 self.reap();
-                Err(exec_failed(&self.file, &error))
+                Err(match (Step::from_number(i32::from_ne_bytes([a, b, c, d])), &self.identity) {
+                    (Some(step), Some(identity)) => {
+                        let problem = identity.refusal(&self.file.display().to_string(), step, &error);
+                        Refusal { code: 126, problem }
+                    }
+                    (_, identity) => exec_failed(&self.file, identity.as_ref(), &error),
+                })
             }
             // The pipe was closed by exec.
             Err(_) => Ok(()),
@@ -252,7 +274,7 @@ fn cannot_start(file: &Path, error: &std::io::Error) -> Refusal {
     Refusal { code: 126, problem }
 }
 
-fn exec_failed(file: &Path, error: &std::io::Error) -> Refusal {
+fn exec_failed(file: &Path, identity: Option<&Identity>, error: &std::io::Error) -> Refusal {
     let shown = file.display();
     let (code, problem) = match error.raw_os_error() {
         Some(libc::ENOENT) => {
@@ -274,7 +296,14 @@ fn exec_failed(file: &Path, error: &std::io::Error) -> Refusal {
         Some(libc::E2BIG) => {
             (126, Problem::refused(format!("cannot run `{shown}`: the argument list is too long")))
         }
-        _ => (126, Problem::refused(format!("cannot run `{shown}`: {error}"))),
+        Some(libc::EACCES) if identity.is_some() => return not_executable(file, DENIED, identity),
+        Some(libc::EAGAIN) => {
+            let whom = as_whom(identity);
+            let problem =
+                Problem::refused(format!("cannot run `{shown}`{whom}: too many processes: {error}"));
+            (126, problem.hint("see `ulimit -u`, which counts all processes of a user"))
+        }
+        _ => (126, Problem::refused(format!("cannot run `{shown}`{}: {error}", as_whom(identity)))),
     };
     Refusal { code, problem }
 }

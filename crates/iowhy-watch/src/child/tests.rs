@@ -9,7 +9,7 @@ use super::*;
 
 fn hold(words: &[&str]) -> Result<Child, Refusal> {
     let arguments: Vec<OsString> = words[1..].iter().map(OsString::from).collect();
-    Child::hold(OsStr::new(words[0]), &arguments)
+    Child::hold(OsStr::new(words[0]), &arguments, None)
 }
 
 fn end(child: &Child) -> End {

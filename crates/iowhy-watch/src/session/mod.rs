@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::{End, Profile, Tier};
+use iowhy_linux::identity::Identity;
 
 use crate::child::{Adoption, Child, Existing, Refusal};
 use crate::perf;
@@ -44,6 +45,8 @@ pub enum Subject {
         program: OsString,
         /// Arguments.
         arguments: Vec<OsString>,
+        /// Who runs it; `None`: we do.
+        identity: Option<Identity>,
     },
     /// A process that runs already, with its threads and children from now on.
     Process {
@@ -78,22 +81,27 @@ pub struct Options<'a> {
 pub fn watch(subject: &Subject, options: &Options<'_>) -> Result<Profile, Refusal> {
     usable()?;
     match subject {
-        Subject::Command { program, arguments } => {
+        Subject::Command { program, arguments, identity } => {
             // Refused like a shell does, before anything else happens.
-            crate::child::find(program)?;
-            command(program, arguments, options)
+            crate::child::find(program, identity.as_ref())?;
+            command(program, arguments, identity.as_ref(), options)
         }
         Subject::Process { pid, limit } => Ok(process(*pid, *limit, options)?),
     }
 }
 
-fn command(program: &OsString, arguments: &[OsString], options: &Options<'_>) -> Result<Profile, Refusal> {
+fn command(
+    program: &OsString,
+    arguments: &[OsString],
+    identity: Option<&Identity>,
+    options: &Options<'_>,
+) -> Result<Profile, Refusal> {
     let rights = perf::rights().at_most(options.tier);
     let mut pump = Pump::new(options, rights);
     // Before the fork: from then on signals may be for the command.
     let signals = Signals::listen();
     let mut adoption = Adoption::begin();
-    let mut child = Child::hold(program, arguments)?;
+    let mut child = Child::hold(program, arguments, identity)?;
     pump.open(&Roots::Command(child.pid()));
     pump.begin();
     child.release()?;

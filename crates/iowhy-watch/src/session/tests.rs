@@ -28,7 +28,11 @@ fn options(tier: Tier) -> Options<'static> {
 }
 
 fn command(words: &[&str]) -> Subject {
-    Subject::Command { program: words[0].into(), arguments: words[1..].iter().map(OsString::from).collect() }
+    Subject::Command {
+        program: words[0].into(),
+        arguments: words[1..].iter().map(OsString::from).collect(),
+        identity: None,
+    }
 }
 
 /// Watches, and holds the profile against its laws.
@@ -40,7 +44,7 @@ fn profile(words: &[&str], tier: Tier) -> Profile {
 }
 
 fn have(program: &str) -> bool {
-    let found = crate::child::find(program.as_ref()).is_ok();
+    let found = crate::child::find(program.as_ref(), None).is_ok();
     if !found {
         eprintln!("skipped: there is no {program}");
     }

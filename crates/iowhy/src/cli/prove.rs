@@ -40,6 +40,10 @@ pub struct ProveArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
+    /// Make the scratch files, and read the program's, as this user [default: under sudo, the user who called it]
+    #[arg(long, value_name = "NAME|UID", allow_hyphen_values = true)]
+    pub user: Option<String>,
+
     /// Replay a record of another machine too
     #[arg(long)]
     pub force: bool,

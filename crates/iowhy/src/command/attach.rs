@@ -38,7 +38,7 @@ pub fn run(args: &AttachArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     };
     let name = profile.processes.first().map(|process| process.name.as_str()).unwrap_or_default();
     let named = format!("process {pid} {name}").trim_end().to_owned();
-    let (record, folded) = observation.finish(profile, named);
+    let (record, folded) = observation.finish(profile, named, None);
     outputs.warn(&record.warnings);
     let printed = outputs.finish(&render::watch::screen(&record, output::width()), &record);
     match (folded, printed) {

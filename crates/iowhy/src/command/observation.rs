@@ -15,7 +15,7 @@ use crate::command::shared;
 use crate::folded::folded;
 use crate::meaning::Meaning;
 use crate::output::{Pending, spare_inputs};
-use crate::record::watch::{Told, WatchRecord, record};
+use crate::record::watch::{RanAs, Told, WatchRecord, record};
 
 /// Everything that is decided before watching begins.
 pub(super) struct Observation {
@@ -65,7 +65,12 @@ impl Observation {
     }
 
     /// Makes the record, and writes the folded stacks. A failure to write them does not cost the record.
-    pub(super) fn finish(self, profile: Profile, subject: String) -> (WatchRecord, Result<(), Problem>) {
+    pub(super) fn finish(
+        self,
+        profile: Profile,
+        subject: String,
+        ran_as: Option<RanAs>,
+    ) -> (WatchRecord, Result<(), Problem>) {
         let explained = self.meaning.explain(&profile, self.model.as_ref());
         let written = match self.folded {
             Some(pending) => {
@@ -80,6 +85,7 @@ impl Observation {
         let told = Told {
             command: command_line(std::env::args_os()),
             subject,
+            ran_as,
             // The false target stands on no device: what comes is the machine.
             environment: shared::harness_target().map(|t| environment::environment(&t)).unwrap_or_default(),
             warnings: Vec::new(),

@@ -19,6 +19,7 @@ use crate::progress::Progress;
 use crate::record::SCHEMA;
 
 use crate::render::trace as render;
+use crate::run_as;
 
 /// Columns of a screen at most.
 const MOST_COLUMNS: usize = 100;
@@ -159,6 +160,8 @@ fn run_convert(args: &TraceConvertArgs, options: &OutputArgs) -> Result<Ending, 
     let mut trace = open(&args.input)?;
     let mut batch = Vec::new();
     let mut more = trace.next_batch(&mut batch)?;
+    // The trace is made, and where it is given up removed, as the user of this run.
+    let _files = run_as::files()?;
     let mut writer = write::create(&args.output, format, trace.kind(), args.force, &args.input.file)?;
     let outputs = Outputs::open(options)?;
     let meter = Meter::new(outputs.quiet() || to_stdout);

@@ -22,6 +22,7 @@ use crate::progress::Progress;
 use crate::record::SCHEMA;
 use crate::record::tree::{PhaseRecord, Seen, SettledRecord, TreeFacts, TreeRecord};
 use crate::render::tree as render;
+use crate::run_as;
 
 /// Rounds at least and at most: fewer have no interval.
 const ROUNDS: (usize, usize) = (3, 12);
@@ -47,6 +48,11 @@ pub fn run(args: &TreeArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let outputs = Outputs::open(options)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
+    // Under sudo a tree that is made belongs to the caller; one that is found is read with all rights.
+    let _files = match plan.origin {
+        Origin::Found(_) => None,
+        Origin::Made(_) | Origin::Kept(_) => Some(run_as::files()?),
+    };
     let mut bench = Bench::prepare(&plan, &progress)?;
     outputs.spare(&[&bench.device])?;
     let rounds = bench.rounds(&plan, &progress);
@@ -66,6 +72,7 @@ fn remove(root: &Path, options: &OutputArgs) -> Result<Ending, Problem> {
     interrupt::install();
     let outputs = Outputs::open(options)?;
     let progress = Progress::new(outputs.quiet());
+    let _files = run_as::files()?;
     let gone =
         tree::remove(root, &mut |gone| progress.at(0.5, Duration::ZERO, &format!("{gone} files removed")))?;
     drop(progress);

@@ -16,6 +16,7 @@ use crate::command::observation::{Observation, command_line};
 use crate::command::{Ending, prove};
 use crate::output::{self, Report, complain};
 use crate::render;
+use crate::run_as;
 
 /// Seed of a proof right after the run: the same in every run.
 const PROOF_SEED: u64 = 1;
@@ -35,7 +36,8 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
         ))
         .hint("run them apart: `iowhy [OPTIONS] [PATH]` measures a path, `iowhy -- CMD` watches a program"));
     }
-    if let Err(refusal) = child::find(program) {
+    let identity = run_as::identity();
+    if let Err(refusal) = child::find(program, identity) {
         complain(&refusal.problem);
         return Ok(Ending::Program(refusal.code));
     }
@@ -47,7 +49,11 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     let named = command_line(args.program.iter().cloned());
     let report = Report::open(args.output.as_deref(), args.sight.folded.as_deref(), options, &named)?;
     let observation = Observation::prepare(&args.sight)?;
-    let subject = Subject::Command { program: program.clone(), arguments: arguments.to_vec() };
+    let subject = Subject::Command {
+        program: program.clone(),
+        arguments: arguments.to_vec(),
+        identity: identity.cloned(),
+    };
     let profile = match observation.watch(&subject) {
         Ok(profile) => profile,
         // The program did not run: a shell's code where the command is to blame, else ours.
@@ -57,7 +63,7 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
         }
     };
     let code = exit_code(profile.end);
-    let (mut record, folded) = observation.finish(profile, named);
+    let (mut record, folded) = observation.finish(profile, named, run_as::ran_as());
     report.warn(&record.warnings);
     let mut screen = render::watch::screen(&record, report.width());
     if args.prove {
@@ -85,7 +91,7 @@ fn exit_code(end: End) -> u8 {
 
 /// Whether a word that is no path is the name of a program in PATH: then `iowhy -- WORD` was probably meant.
 pub fn is_program(word: &str) -> bool {
-    !word.contains('/') && !Path::new(word).exists() && child::find(word.as_ref()).is_ok()
+    !word.contains('/') && !Path::new(word).exists() && child::find(word.as_ref(), None).is_ok()
 }
 
 #[cfg(test)]

@@ -30,10 +30,11 @@ pub(super) fn chapter(record: &WatchRecord) -> Chapter {
         Some(_) => ", it failed",
         None => ", its exit code is not known",
     };
+    let as_whom = record.ran_as.as_ref().map_or(String::new(), |who| format!("{}, ", who.words()));
     Chapter {
         title: format!("Why it took {}: {}", seconds(record.wall_s), record.subject),
         facts: vec![format!(
-            "{} wall, {} CPU, {}{end}; iowhy {}",
+            "{} wall, {} CPU, {as_whom}{}{end}; iowhy {}",
             seconds(record.wall_s),
             seconds(record.cpu_s),
             units::counted(record.processes, "process", "processes"),

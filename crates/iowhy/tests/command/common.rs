@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{PoisonError, RwLock};
 
+use iowhy::run_as::CALLER_VARIABLES;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -15,11 +16,12 @@ static MACHINE: RwLock<()> = RwLock::new(());
 /// One mebibyte.
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// The binary under test, with no terminal, nothing on stdin, no colour wish in its environment and a locale of UTF-8.
+/// The binary under test, with no terminal, nothing on stdin, no colour wish in its environment and a locale of UTF-8. Who runs
+/// the tests under sudo is not the user to run programs as.
 pub(crate) fn binary() -> Command {
     let path = std::env::var_os("IOWHY_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_iowhy").into());
     let mut command = Command::new(path);
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM"] {
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM"].iter().chain(&CALLER_VARIABLES) {
         command.env_remove(name);
     }
     command.env("COLUMNS", "100").env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
@@ -85,6 +87,11 @@ pub(crate) fn finish(command: &mut Command) -> Ran {
 }
 
 fn wait_for(command: &mut Command) -> Ran {
+    // A shell or setpriv(1) that runs the binary passes its environment on.
+    let given: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
+    for name in CALLER_VARIABLES.iter().filter(|name| !given.iter().any(|given| given == **name)) {
+        command.env_remove(name);
+    }
     let output = command.output().expect("the binary starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
     Ran { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }

@@ -26,6 +26,8 @@ mod prove_files;
 mod prove_groups;
 mod record;
 mod report;
+mod run_as;
+mod run_as_files;
 mod scripted;
 mod sim;
 mod stripe;

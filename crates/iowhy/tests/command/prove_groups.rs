@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::bad_input::assert_refused;
-use crate::common::{MIB, directory, full_file, iowhy, iowhy_alone, is_root, names, skipped, text};
+use crate::common::{
+    MIB, alone, binary, directory, full_file, iowhy, iowhy_alone, is_root, names, skipped, text,
+};
 
 /// A control group with 48 MiB of memory, removed when the test ends.
 struct Group(PathBuf);
@@ -112,6 +114,51 @@ fn a_program_that_moves_itself_into_a_group_is_replayed_there_and_the_group_is_a
         assert_refused(&ran, text(&record));
         assert!(ran.stderr.contains("is gone") && ran.stderr.contains("--prove -- CMD"), "{ran:?}");
     }
+}
+
+/// The program may not move itself, nor its replay: both are moved by root.
+#[test]
+fn a_program_of_another_user_is_replayed_inside_its_group_too() {
+    let Some(dir) = crate::run_as::open_directory() else { return };
+    let Some(group) = Group::new("user") else { return };
+    let data = full_file(dir.path(), "data", 96 * MIB);
+    let file = fs::File::open(&data).unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    let theirs = dir.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(65_534), Some(65_534)).unwrap();
+    let script = "echo $$ > pid; until [ -e go ]; do sleep 0.01; done; \
+                  for i in 1 2 3 4 5 6; do dd if=../data of=/dev/null bs=64k status=none; done";
+    let args = ["--user", "65534", "--prove", "--json", "record.json", "--", "sh", "-c", script];
+    let mover = std::thread::spawn({
+        let (procs, theirs) = (group.0.join("cgroup.procs"), theirs.clone());
+        move || {
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < std::time::Duration::from_secs(60) {
+                let pid = fs::read_to_string(theirs.join("pid")).unwrap_or_default();
+                if pid.ends_with('\n') {
+                    fs::write(&procs, pid.trim()).unwrap();
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            fs::write(theirs.join("go"), "").unwrap();
+        }
+    });
+    let ran = alone(binary().args(args).current_dir(&theirs));
+    mover.join().unwrap();
+    assert_eq!((ran.code(), group.members().as_str()), (0, ""), "{ran:?}");
+    let value = read(&theirs.join("record.json"));
+    assert_eq!(value["ran_as"]["uid"], 65_534);
+    let proof = &value["proof"];
+    let told = format!("{} {proof}", ran.stderr);
+    assert!(!told.contains("ermission denied") && !told.contains("cannot be moved"), "{told}");
+    let replay = &proof["replay"];
+    if !replay.is_object() {
+        return skipped(&format!("nothing was replayed: {}", proof["reason"]));
+    }
+    assert!(replay["notes"].to_string().contains("replayed inside"), "{replay}");
+    assert_eq!(names(&theirs), ["go", "pid", "record.json"]);
 }
 
 #[test]

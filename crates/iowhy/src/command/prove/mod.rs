@@ -32,6 +32,7 @@ use crate::output::{self, Outputs};
 use crate::record::SCHEMA;
 use crate::record::prove::{Other, Proof, ProveRecord, Proved, Together, WhatIf};
 use crate::render;
+use crate::run_as;
 
 use iowhy_explain::replay::verdict::Word;
 
@@ -97,8 +98,14 @@ impl Default for Wanted {
     }
 }
 
-/// Proves the findings of a profile.
+/// Proves the findings of a profile. The program's files are read, and scratch files made, as the user of this run.
 pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) -> Proof {
+    let _files = match run_as::files() {
+        Ok(files) => files,
+        Err(Problem { message, hint, .. }) => {
+            return Proof { seed, reason: Some(message), hint, ..Proof::default() };
+        }
+    };
     let Wanted { rounds, sizes, ref changes } = *wanted;
     let meaning = Meaning::new();
     let explained = meaning.explain(profile, None);

@@ -81,6 +81,7 @@ mod tests {
             one_in: None,
             what_if: None,
             seed: 1,
+            user: None,
             force: false,
         }
     }

@@ -15,7 +15,7 @@ use iowhy_explain::finding::Facts;
 use super::interval::{Basis, Measured};
 use super::io::io;
 use super::{
-    CallSite, Exit, LayerShare, ObserverRecord, OperationRecord, ThreadRecord, WaitRecord, WatchRecord,
+    CallSite, Exit, LayerShare, ObserverRecord, OperationRecord, RanAs, ThreadRecord, WaitRecord, WatchRecord,
 };
 use crate::meaning::{Explained, Meaning};
 use crate::record::SCHEMA;
@@ -27,6 +27,8 @@ pub struct Told {
     pub command: String,
     /// See [`WatchRecord::subject`].
     pub subject: String,
+    /// See [`WatchRecord::ran_as`].
+    pub ran_as: Option<RanAs>,
     /// The machine.
     pub environment: Environment,
     /// What came up on the way.
@@ -53,6 +55,7 @@ pub fn record(profile: Profile, explained: Explained, meaning: &Meaning, told: T
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: told.command,
         subject: told.subject,
+        ran_as: told.ran_as,
         environment,
         warnings: told.warnings,
         wall_s: profile.wall_ns as f64 / SECOND,

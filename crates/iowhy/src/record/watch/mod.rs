@@ -33,6 +33,9 @@ pub struct WatchRecord {
     pub command: String,
     /// The program that was watched: its command line, or its number and name.
     pub subject: String,
+    /// Who ran the program, where an option or sudo decided it; absent: the user who ran iowhy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran_as: Option<RanAs>,
     /// Machine, and the device under the files that moved most bytes.
     pub environment: Environment,
     /// What a reader must know.
@@ -78,6 +81,24 @@ pub struct WatchRecord {
     pub proof: Option<Proof>,
     /// Everything that was seen.
     pub profile: Profile,
+}
+
+/// The user who ran a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RanAs {
+    /// User.
+    pub uid: u32,
+    /// Primary group.
+    pub gid: u32,
+    /// `null`: the number has no entry in the user database.
+    pub name: Option<String>,
+}
+
+impl RanAs {
+    /// `as user alice (uid 1000)`
+    pub fn words(&self) -> String {
+        format!("as {}", iowhy_linux::identity::words(self.uid, self.name.as_deref()))
+    }
 }
 
 /// How a program ended.

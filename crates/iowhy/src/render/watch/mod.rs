@@ -19,7 +19,7 @@ use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::units::{self, Bytes};
 use iowhy_explain::classify::Operation;
 
-use crate::record::watch::{Exit, LayerShare, WatchRecord};
+use crate::record::watch::{Exit, LayerShare, RanAs, WatchRecord};
 use crate::render::bar;
 use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, cut, flow, wrap};
 use words::{percent_of, plural, share};
@@ -66,6 +66,7 @@ fn heading(record: &WatchRecord, width: usize) -> String {
     let threads: u64 = record.profile.threads.iter().map(|t| t.count.max(1)).sum();
     let mut facts =
         vec![format!("{} wall", seconds(record.wall_s)), format!("{} CPU", seconds(record.cpu_s))];
+    facts.extend(record.ran_as.as_ref().map(RanAs::words));
     if record.processes > 1 {
         facts.push(plural(record.processes, "process", "processes"));
     }

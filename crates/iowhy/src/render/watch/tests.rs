@@ -50,6 +50,16 @@ fn screens_are_as_expected() {
 }
 
 #[test]
+fn the_heading_says_as_whom_it_ran_where_that_was_decided() {
+    let mut run = of(synthetic::sync_loop(), "x");
+    assert!(!plain(&run, 100).contains("uid"));
+    run.ran_as = Some(RanAs { uid: 1000, gid: 1000, name: Some("alice".to_owned()) });
+    for width in [60, 100] {
+        assert!(plain(&run, width).contains("as user alice (uid 1000)"), "{width}");
+    }
+}
+
+#[test]
 fn a_screen_fits_whatever_the_width_and_always_says_what_is_unexplained() {
     for run in [synthetic::sync_loop(), synthetic::pipeline(), synthetic::nothing()] {
         let r = of(run, &"a very long command line ".repeat(20));

@@ -19,6 +19,7 @@ use iowhy_probe::tree::{self, Files, Operation, Order, Pass, Phase, Shape, State
 use super::super::lab::{Lab, cell, reads};
 use crate::command::shared;
 use crate::record::classic::{ClassicRecord, RowRecord};
+use crate::run_as;
 
 /// Files by default: a tree that is made and removed in seconds.
 const DEFAULT_FILES: u64 = 12_000;
@@ -114,6 +115,8 @@ fn small(
     let (readers, count, directories) = (fact("readers").max(1), shape.files, shape.directories);
     let each = fact("files-each").min(count / readers).max(1);
     record.section("here", "The news tree here, in the same directory", "figure");
+    // Under sudo the tree belongs to the caller. Declared first, so that the tree is removed as the same user.
+    let _files = run_as::files()?;
     let Trees { tree, mut files, unpacked } = trees(lab, shape)?;
     let lists = files.lists(readers as usize, Some(each), Order::Random, lab.seed);
     let (passes, resident) = passes(lab, &tree, &mut files, &lists)?;
