@@ -101,6 +101,9 @@ pub struct PlanFile {
     pub path: String,
     /// How it takes part.
     pub role: Role,
+    /// `st_dev` of the file: a scratch file stands for it only on that file system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<u64>,
     /// What it must still be; only for [`Role::Own`].
     pub identity: Option<FileIdentity>,
     /// Bytes that are there: places are taken modulo this, unless it grows.
@@ -127,6 +130,7 @@ impl PlanFile {
         PlanFile {
             path: path.into(),
             role,
+            file_system: None,
             identity: None,
             size_bytes: 0,
             direct: false,

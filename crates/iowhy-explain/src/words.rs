@@ -1,13 +1,12 @@
 //! Shares in sentences; sizes, times and rates are core's.
 
+use iowhy_core::units::per_cent;
+
 /// A share as a percentage: whole above ten, one digit after the point below.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent.abs() < 9.95 && (percent - percent.round()).abs() > 0.05 {
-        format!("{percent:.1} %")
-    } else {
-        format!("{percent:.0} %")
-    }
+    let tenths = percent.abs() < 9.95 && (percent - percent.round()).abs() > 0.05;
+    per_cent(percent, usize::from(tenths))
 }
 
 #[cfg(test)]
@@ -16,6 +15,6 @@ mod tests {
 
     #[test]
     fn small_shares_keep_a_digit() {
-        assert_eq!([0.152, 0.024, 1.0, 0.0].map(percent), ["15 %", "2.4 %", "100 %", "0 %"]);
+        assert_eq!([0.152, 0.024, 1.0, 0.0, -0.0001].map(percent), ["15 %", "2.4 %", "100 %", "0 %", "0 %"]);
     }
 }

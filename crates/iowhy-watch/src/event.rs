@@ -3,6 +3,10 @@
 //!
 //! Invariant: a consumer gets events in the order of their times, over all CPUs.
 
+/// What perf writes instead of a process or thread number when the task has already been released (`-1`, see
+/// `perf_event_pid_type` in kernel/events/core.c): no thread has it.
+pub const RELEASED: u32 = u32::MAX;
+
 /// One event. Borrowed data lives as long as the call that hands it over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event<'a> {
@@ -12,7 +16,7 @@ pub struct Event<'a> {
     pub cpu: u32,
     /// Process of the task that it happened in (for a clock sample or a tracepoint: the task on the CPU).
     pub pid: u32,
-    /// Thread of it; 0 is an idle CPU.
+    /// Thread of it; 0 is an idle CPU. Of a sample or a switch never [`RELEASED`].
     pub tid: u32,
     /// What happened.
     pub kind: Kind<'a>,

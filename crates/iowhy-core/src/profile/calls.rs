@@ -1,5 +1,7 @@
 //! System calls and files: exact where the kernel counts, else what short bursts of tracing saw.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// What bursts of system-call tracing saw. Counts are those in the bursts, not scaled.
@@ -88,6 +90,9 @@ pub struct CallCount {
     pub calls: u64,
     /// Of these, calls that failed (returned an error).
     pub failed: u64,
+    /// Of those, how many with which error: `ENOENT`, `EAGAIN`. Empty where none failed, and in earlier records.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, u64>,
     /// Sum of their durations, tracing included; of calls that cross the edge of a burst the part inside, also of those
     /// that were not seen to return.
     pub time_ns: u64,
@@ -96,6 +101,13 @@ pub struct CallCount {
     /// Calls in each burst, so that a reader can say how uncertain the sum is. At most 256 entries: with more bursts,
     /// each entry stands for 2, 4, 8, ... of them (the last one for what is left).
     pub per_burst: Vec<u32>,
+}
+
+impl CallCount {
+    /// Calls that did what they are for.
+    pub fn succeeded(&self) -> u64 {
+        self.calls.saturating_sub(self.failed)
+    }
 }
 
 /// A share that was sampled: `hits` of `n`.
@@ -163,6 +175,10 @@ pub struct Access {
     pub synchronous: SampledShare,
 }
 
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
 /// One file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FileUse {
@@ -182,8 +198,18 @@ pub struct FileUse {
     pub reads: Access,
     /// Writes that were seen.
     pub writes: Access,
-    /// Opens that were seen.
+    /// Opens that were seen, of those that succeeded.
     pub opens: u64,
+    /// Looks at `/proc` that found it open where the look before had not: how often it was met, without a trace.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub appearances: u64,
+    /// Whether the program got it from its caller (descriptors 0 to 2, or a file that iowhy itself was started with): a log,
+    /// a terminal, a pipe. It says nothing about where the program's own files are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inherited: bool,
+    /// `st_dev` of the file: which file system it is on. Absent where it could not be asked, and in earlier records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_number: Option<u64>,
     /// Calls of fsync, fdatasync, sync_file_range that were seen.
     pub syncs: u64,
     /// Whether it was mapped (by mmap, other than as the program's own code).

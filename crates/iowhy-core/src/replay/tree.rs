@@ -12,6 +12,9 @@ use super::State;
 pub struct PlanTree {
     /// The tree is made in this directory, and removed.
     pub parent: String,
+    /// `st_dev` of the program's files: the tree stands for them only on that file system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<u64>,
     /// Files.
     pub files: u64,
     /// Folders that they are spread over.

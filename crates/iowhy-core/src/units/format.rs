@@ -43,9 +43,13 @@ pub fn estimate(e: &Estimate) -> String {
     let (below, above) = (e.value - e.low, e.high - e.value);
     let longer = below.max(above);
     let scale = Scale::of(e.value, e.unit);
+    // Nothing, and surely nothing: no arm can be a share of it.
+    if e.value == 0.0 && longer == 0.0 {
+        return scale.write(0.0, 0);
+    }
     let decimals = scale.decimals(e);
     let value = scale.write(e.value, decimals);
-    let symmetric = longer <= 2.0 * below.min(above) && longer <= 0.5 * e.value.abs();
+    let symmetric = e.value.is_finite() && longer <= 2.0 * below.min(above) && longer <= 0.5 * e.value.abs();
     if symmetric {
         return format!("{value} ±{} %", percent_up(longer / e.value.abs()));
     }
@@ -57,7 +61,7 @@ pub fn estimate(e: &Estimate) -> String {
 pub fn estimate_narrow(e: &Estimate) -> String {
     let longer = (e.value - e.low).max(e.high - e.value);
     // A share of more than the whole says nothing; the ends do.
-    if longer > e.value.abs() {
+    if !e.value.is_finite() || longer > e.value.abs() || e.value == 0.0 {
         return estimate(e);
     }
     let scale = Scale::of(e.value, e.unit);
@@ -134,21 +138,21 @@ impl Scale {
     /// Decimals that the interval supports. Negative: round before the point.
     fn decimals(&self, e: &Estimate) -> i32 {
         let magnitude = |x: f64| (x / self.worth).abs().log10().floor() as i32;
-        let most = if e.value == 0.0 { 3 } else { 3 - magnitude(e.value) };
+        let has_magnitude = e.value != 0.0 && e.value.is_finite();
+        let most = if has_magnitude { 3 - magnitude(e.value) } else { 3 };
         let arms = [e.value - e.low, e.high - e.value];
         let longer = arms.into_iter().filter(|arm| arm.is_finite()).fold(0.0, f64::max);
         // Two digits of the value always stay, however wide the interval.
-        let least = if e.value == 0.0 { i32::MIN } else { 1 - magnitude(e.value) };
+        let least = if has_magnitude { 1 - magnitude(e.value) } else { i32::MIN };
         if longer > 0.0 { (1 - magnitude(longer)).min(most).max(least) } else { most }
     }
 
     fn number(&self, value: f64, decimals: i32) -> String {
         if value.is_finite() {
             let step = 10f64.powi((-decimals).max(0));
-            // Adding 0 turns -0 into 0.
             let rounded = (value / self.worth / step).round() * step;
-            let number = if decimals > 0 { value / self.worth } else { rounded } + 0.0;
-            format!("{number:.*}", decimals.clamp(0, 12) as usize)
+            let number = if decimals > 0 { value / self.worth } else { rounded };
+            without_negative_zero(format!("{number:.*}", decimals.clamp(0, 12) as usize))
         } else if value.is_nan() {
             "n/a".into()
         } else if value > 0.0 {
@@ -184,7 +188,30 @@ pub(super) fn three_digits(value: f64) -> String {
     let text = format!("{value:.decimals$}");
     // 9.996 has become 10.00: one digit too many.
     let digits = text.trim_start_matches(['-', '0', '.']).chars().filter(char::is_ascii_digit).count();
-    if digits > 3 && decimals > 0 { format!("{value:.*}", decimals - 1) } else { text }
+    without_negative_zero(if digits > 3 && decimals > 0 { format!("{value:.*}", decimals - 1) } else { text })
+}
+
+/// `-0.0` and `-0` are 0: a sign on what rounds to nothing says that something is less than nothing.
+fn without_negative_zero(text: String) -> String {
+    match text.strip_prefix('-') {
+        Some(rest) if !rest.contains(|c: char| c.is_ascii_digit() && c != '0') => rest.to_owned(),
+        _ => text,
+    }
+}
+
+/// A figure that is in per cent already, with so many digits after the point: `12.5 %`; `n/a` where it is no number.
+pub fn per_cent(percent: f64, decimals: usize) -> String {
+    if percent.is_finite() {
+        without_negative_zero(format!("{percent:.decimals$}")) + " %"
+    } else {
+        "n/a".into()
+    }
+}
+
+/// As [`per_cent`], with its sign: `+12 %`, `-3 %`; what rounds to nothing reads `+0 %`.
+pub fn signed_per_cent(percent: f64, decimals: usize) -> String {
+    let text = per_cent(percent, decimals);
+    if text.starts_with('-') || !percent.is_finite() { text } else { format!("+{text}") }
 }
 
 /// The value in the fitting binary unit.
@@ -254,6 +281,8 @@ mod tests {
             (of(641.27, 630.0, 690.0, Nanoseconds), "641 ns [630, 690]"),
             (of(641.27, 641.27, 641.27, Nanoseconds), "641.3 ns ±0 %"),
             (of(641.27, 10.0, 5000.0, Nanoseconds), "640 ns [10, 5000]"),
+            (of(0.0, 0.0, 0.0, Nanoseconds), "0 ns"),
+            (of(-0.0, -0.0, 0.0, BytesPerSecond), "0 B/s"),
             (of(0.0, -3.0, 4.0, Nanoseconds), "0.0 ns [-3.0, 4.0]"),
             (of(1_500.0, 1_470.0, 1_530.0, Nanoseconds), "1.500 µs ±2 %"),
             (of(12_345.0, 12_000.0, 12_700.0, PerSecond), "12.35 k/s ±3 %"),
@@ -272,6 +301,30 @@ mod tests {
         assert_eq!(share(&of(0.67, 0.44, 0.70, Unit::Ratio)), "67 % [44, 70]");
         assert_eq!(factor(&of(5.76, 5.4, 6.1, Unit::Ratio)), "5.76 [5.40, 6.10]");
         assert_eq!(factor(&of(2.0, 2.0, 2.0, Unit::Ratio)), "2.000 [2.000, 2.000]");
+    }
+
+    #[test]
+    fn per_cents_have_no_negative_zero() {
+        assert_eq!(
+            [-0.04, 0.04, -3.06, f64::NAN].map(|p| per_cent(p, 1)),
+            ["0.0 %", "0.0 %", "-3.1 %", "n/a"]
+        );
+        let signed = [-0.4, 0.4, -3.0, 12.0, f64::INFINITY].map(|p| signed_per_cent(p, 0));
+        assert_eq!(signed, ["+0 %", "+0 %", "-3 %", "+12 %", "n/a"]);
+    }
+
+    /// Numbers that arithmetic on records meets: nothing, next to nothing, and what is no number.
+    fn degenerate() -> impl Strategy<Value = f64> {
+        prop_oneof![
+            Just(0.0),
+            Just(-0.0),
+            Just(f64::NAN),
+            Just(f64::INFINITY),
+            Just(f64::NEG_INFINITY),
+            Just(f64::MIN_POSITIVE),
+            -1e-3..1e-3f64,
+            -1e15..1e15f64,
+        ]
     }
 
     #[test]
@@ -310,6 +363,23 @@ mod tests {
             for unit in [Unit::Nanoseconds, Unit::BytesPerSecond, Unit::PerSecond, Unit::NanosecondsPerByte, Unit::Ratio] {
                 let e = of(value, low, high, unit);
                 prop_assert!(!estimate(&e).is_empty() && !interval(&e).is_empty() && !scaled(value, unit).is_empty());
+            }
+        }
+
+        #[test]
+        fn no_text_holds_what_is_no_number(
+            value in degenerate(), low in degenerate(), high in degenerate(), decimals in 0usize..3
+        ) {
+            for unit in [Unit::Nanoseconds, Unit::BytesPerSecond, Unit::PerSecond, Unit::NanosecondsPerByte, Unit::Ratio] {
+                let e = of(value, low.min(value), high.max(value), unit);
+                let percents = per_cent(value, decimals) + &signed_per_cent(value, decimals);
+                for text in [estimate(&e), estimate_narrow(&e), interval(&e), share(&e), factor(&e), percents] {
+                    prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{e:?}: {text}");
+                    let zero = text.split([' ', '[', ']', ',', '%']).any(|word| {
+                        word.starts_with("-0") && !word.contains(|c: char| ('1'..='9').contains(&c))
+                    });
+                    prop_assert!(!zero, "{e:?}: {text}");
+                }
             }
         }
     }

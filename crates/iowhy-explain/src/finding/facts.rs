@@ -13,8 +13,40 @@ use crate::classify::{Operation, Wait};
 
 /// Bytes of a page, where the model does not say another size.
 pub(super) const PAGE_BYTES: f64 = 4096.0;
+/// System calls that open a file by its name.
+pub(super) const OPEN_CALLS: [&str; 4] = ["open", "openat", "openat2", "creat"];
+/// Those about names other than opening.
+pub(super) const NAME_CALLS: [&str; 12] = [
+    "stat",
+    "lstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat",
+    "unlink",
+    "unlinkat",
+    "rename",
+    "renameat2",
+    "mkdir",
+    "getdents64",
+];
+/// Those that make, move or remove a name.
+pub(super) const NAME_CHANGES: [&str; 12] = [
+    "unlink",
+    "unlinkat",
+    "rename",
+    "renameat",
+    "renameat2",
+    "mkdir",
+    "mkdirat",
+    "rmdir",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+];
 /// System calls that make data durable.
-const SYNC_CALLS: [&str; 7] =
+pub(super) const SYNC_CALLS: [&str; 7] =
     ["fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs", "sync_file_range2"];
 
 /// Reading or writing.
@@ -37,7 +69,7 @@ impl Side {
     }
 
     /// System calls of the family.
-    fn call_names(self) -> &'static [&'static str] {
+    pub(super) const fn call_names(self) -> &'static [&'static str] {
         match self {
             Side::Read => &["read", "pread64", "readv", "preadv", "preadv2"],
             Side::Write => &["write", "pwrite64", "writev", "pwritev", "pwritev2"],
@@ -68,7 +100,7 @@ pub(super) struct Tally {
 }
 
 /// Looks fewer than this say nothing about a share.
-const ENOUGH_LOOKS: u64 = 20;
+pub(super) const ENOUGH_LOOKS: u64 = 20;
 
 /// A sampled share with its interval; `None` when too few were looked at.
 pub(super) fn share_of(sampled: SampledShare) -> Option<Range> {
@@ -87,11 +119,6 @@ impl Facts<'_> {
     pub(super) fn wall_share(&self, wall_ns: f64) -> f64 {
         let wall = self.account.wall_ns;
         if wall > 0.0 { (wall_ns / wall).clamp(0.0, 1.0) } else { 0.0 }
-    }
-
-    /// Wall time in which threads were runnable without a CPU.
-    pub(super) fn queueing_ns(&self) -> f64 {
-        self.account.layer(Layer::CpuQueue).wall_ns
     }
 
     /// A part of the wall time as a share of what is left of it without queueing for a CPU: what a program does is the
@@ -125,22 +152,24 @@ impl Facts<'_> {
         self.account.sum(super::loops::entering).wall_ns
     }
 
-    /// Calls of the read or write family, all kinds of files together: the kernel's own count, else scaled from bursts.
+    /// Calls of the read or write family that succeeded, all kinds of files together: the kernel's own count, less the part
+    /// of failing ones that bursts saw; else scaled from bursts.
     pub(super) fn calls(&self, side: Side) -> Option<Range> {
         let io = &self.profile.io;
         let exact = match side {
             Side::Read => io.read_calls,
             Side::Write => io.write_calls,
         };
-        exact.map(|n| Range::exact(n as f64)).or_else(|| self.scaled_calls(side.call_names()))
+        let succeeded = |n: u64| Range::exact((n as f64 * self.counted_that_succeed(side)).round());
+        exact.map(succeeded).or_else(|| self.scaled_calls(side.call_names()))
     }
 
-    /// The part of all system calls that are calls of the read or write family, by what bursts saw.
+    /// The part of all system calls that are successful calls of the read or write family, by what bursts saw.
     pub(super) fn part_of_calls(&self, side: Side) -> Option<f64> {
         let sample = self.profile.calls.as_ref()?;
         let all: u64 = sample.calls.iter().map(|c| c.calls).sum();
         let of = sample.calls.iter().filter(|c| side.call_names().contains(&c.name.as_str()));
-        let part: u64 = of.map(|c| c.calls).sum();
+        let part: u64 = of.map(CallCount::succeeded).sum();
         (all >= ENOUGH_LOOKS).then(|| part as f64 / all as f64)
     }
 
@@ -160,19 +189,29 @@ impl Facts<'_> {
         (calls >= 1.0).then_some(self.bytes(side)? / calls)
     }
 
-    /// How often system calls with these names were made in the whole run; see
-    /// [`CallSample::scaled`](iowhy_core::profile::CallSample::scaled).
+    /// How often system calls with these names did in the whole run what they are for: those that fail open, examine and
+    /// write nothing. See [`CallSample::scaled`](iowhy_core::profile::CallSample::scaled).
     pub(crate) fn scaled_calls(&self, names: &[&str]) -> Option<Range> {
+        let sample = self.profile.calls.as_ref()?;
+        let of = || sample.calls.iter().filter(|c| names.contains(&c.name.as_str()));
+        let (done, all) = of().fold((0, 0), |(d, a), c| (d + c.succeeded(), a + c.calls));
+        let part = if all > 0 { done as f64 / all as f64 } else { 1.0 };
+        let attempts = self.attempted_calls(names)?;
+        Some(if sample.complete { Range::exact(done as f64) } else { attempts.times(Range::exact(part)) })
+    }
+
+    /// How often system calls with these names were made in the whole run, whatever became of them.
+    pub(super) fn attempted_calls(&self, names: &[&str]) -> Option<Range> {
         let sample = self.profile.calls.as_ref()?;
         let picked: Vec<_> = sample.calls.iter().filter(|c| names.contains(&c.name.as_str())).collect();
         let (low, likely, high) = sample.scaled(&picked, self.account.wall_ns)?;
         Some(if low == high { Range::exact(likely) } else { Range::new(low, likely, high) })
     }
 
-    /// All system calls of the run.
+    /// All system calls of the run, those that fail too: each costs its way into the kernel.
     pub(crate) fn all_calls(&self) -> Option<Range> {
         let names: Vec<&str> = self.profile.calls.as_ref()?.calls.iter().map(|c| c.name.as_str()).collect();
-        self.scaled_calls(&names)
+        self.attempted_calls(&names)
     }
 
     /// Calls that make data durable: the kernel's count of writes times the syncs for each write that bursts saw, else
@@ -205,7 +244,13 @@ impl Facts<'_> {
             sample.calls.iter().filter(|c| names.contains(&c.name.as_str())).collect()
         };
         let (syncs, writes) = (of(&SYNC_CALLS), of(Side::Write.call_names()));
-        let seen = |calls: &[&CallCount]| calls.iter().map(|c| c.calls).sum::<u64>();
+        let seen = |calls: &[&CallCount]| calls.iter().map(|c| c.succeeded()).sum::<u64>();
+        let part = |calls: &[&CallCount]| {
+            seen(calls) as f64 / (calls.iter().map(|c| c.calls).sum::<u64>() as f64).max(1.0)
+        };
+        let parts = (part(&syncs), part(&writes));
+        // How many of each entry failed is not kept: they are taken to fail evenly.
+        let all_writes = all_writes * self.counted_that_succeed(Side::Write);
         let (seen_syncs, seen_writes) = (seen(&syncs) as f64, seen(&writes));
         if seen_syncs < 1.0 || seen_writes < ENOUGH_LOOKS || all_writes < seen_writes as f64 {
             return None;
@@ -216,13 +261,14 @@ impl Facts<'_> {
             calls.iter().filter_map(|c| c.per_burst.get(i)).map(|n| f64::from(*n)).sum()
         };
         let bursts = syncs.iter().chain(&writes).map(|c| c.per_burst.len()).max().unwrap_or(0);
-        let mean = (0..bursts).map(|i| in_burst(&writes, i)).sum::<f64>() / (bursts as f64).max(1.0);
+        let syncs_in = |i| parts.0 * in_burst(&syncs, i);
+        let writes_in = |i| parts.1 * in_burst(&writes, i);
+        let mean = (0..bursts).map(writes_in).sum::<f64>() / (bursts as f64).max(1.0);
         if bursts < 2 || mean <= 0.0 {
             return Some(Range::new((likely / 2.0).max(seen_syncs), likely, likely * 2.0));
         }
         let n = bursts as f64;
-        let squares: f64 =
-            (0..bursts).map(|i| (in_burst(&syncs, i) - ratio * in_burst(&writes, i)).powi(2)).sum();
+        let squares: f64 = (0..bursts).map(|i| (syncs_in(i) - ratio * writes_in(i)).powi(2)).sum();
         // Twice the standard error, more for the few bursts there are.
         let variance = (squares / (n - 1.0)).max(EDGES);
         let arm = (2.0 + 10.0 / (n * n)) * (variance / n).sqrt() / mean * all_writes;

@@ -18,14 +18,13 @@ const WORTH_SAYING: f64 = 0.1;
 type Part = (&'static str, fn(&Entry) -> bool);
 
 /// What the time can go into.
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 5] = [
     ("the program's own code", |e| e.busy && e.class.layer == Layer::Program),
     ("copying bytes between kernel and program", |e| e.busy && e.class.layer == Layer::Copy),
     ("CPU time in the kernel other than copying", |e| {
         e.busy && !matches!(e.class.layer, Layer::Program | Layer::Copy | Layer::Unexplained)
     }),
     ("waiting for storage", |e| e.class.wait.is_some_and(|w| w.on_path())),
-    ("waiting for a CPU", |e| e.class.layer == Layer::CpuQueue),
     ("CPU time of which no stack was seen", |e| e.busy && e.class.layer == Layer::Unexplained),
 ];
 
@@ -55,6 +54,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let account = facts.account;
     let mut parts: Vec<(&str, f64)> =
         PARTS.iter().map(|(words, pick)| (*words, account.sum(pick).wall_ns)).collect();
+    parts.push(("waiting for a CPU", facts.queueing_ns()));
+    parts
+        .push(("nobody active but for moments of threads that sleep on purpose", facts.queueing().excess_ns));
     parts.push(("nobody active", account.idle_wall_ns));
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (words, wall_ns) = parts[0];

@@ -4,7 +4,7 @@
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
-use super::facts::{PAGE_BYTES, Side};
+use super::facts::{NAME_CALLS, OPEN_CALLS, PAGE_BYTES, Side};
 use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Rule, loops, say};
@@ -24,10 +24,23 @@ const PROCESSES_OF_A_SCRIPT: f64 = 20.0;
 const SMALL_BYTES: f64 = 65_536.0;
 /// What goes at the most when all files become one: all but a few calls.
 const PACKED: f64 = 0.999;
+/// Where more of the calls fail, it is not files that they cost.
+const MOST_FAILING: f64 = 0.5;
 /// Part of the wall time of names that are counted, from which on they are a cause whatever else goes on.
 const BESIDE_OTHERS: f64 = 0.15;
 /// Part of the I/O time that names must take where nothing is known of the size of files.
 const MUCH: f64 = 0.4;
+
+/// Calls that open or name.
+const OPEN_OR_NAME: [&str; 16] = {
+    let mut all = [""; 16];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < OPEN_CALLS.len() { OPEN_CALLS[at] } else { NAME_CALLS[at - OPEN_CALLS.len()] };
+        at += 1;
+    }
+    all
+};
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let names = |e: &Entry| {
@@ -37,7 +50,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
                 Operation::Open | Operation::Close | Operation::Stat | Operation::Names
             )
     };
-    let opens = facts.scaled_calls(&["open", "openat", "openat2", "creat"]);
+    // One file that is opened again and again, and a search along a path, are other things.
+    if !facts.handles_many_files() || facts.failed_part(&OPEN_OR_NAME).is_some_and(|part| part > MOST_FAILING)
+    {
+        return None;
+    }
+    let opens = facts.scaled_calls(&OPEN_CALLS);
     let processes = facts.profile.processes.iter().map(|p| p.count.max(1)).sum::<u64>().max(1) as f64;
     if opens.is_some_and(|o| o.likely < 2.0 * OPENS_OF_A_START * processes)
         && facts.scaled_calls(&NAME_CALLS).is_none_or(|n| n.likely < 10.0 * OPENS_OF_A_START * processes)
@@ -123,8 +141,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         "; where they must stay apart, spread them over several threads and directories."
     });
     let what = match opens {
-        Some(opens) => format!("{} opens, and what goes with them,", say::count(opens.likely)),
-        None => "Opening, examining and closing files".to_owned(),
+        Some(opens) if opens.likely >= OPENS_OF_A_START => {
+            format!("{} opens, and what goes with them,", say::count(opens.likely))
+        }
+        _ => "Opening, examining and closing files".to_owned(),
     };
     Draft {
         id: FindingId::ManySmallFiles,
@@ -139,22 +159,6 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }
     .finding(facts)
 }
-
-/// Calls about names other than opening.
-const NAME_CALLS: [&str; 12] = [
-    "stat",
-    "lstat",
-    "newfstatat",
-    "statx",
-    "access",
-    "faccessat",
-    "unlink",
-    "unlinkat",
-    "rename",
-    "renameat2",
-    "mkdir",
-    "getdents64",
-];
 
 #[cfg(test)]
 mod tests {
@@ -173,6 +177,7 @@ mod tests {
             .wait(Operation::Read, Wait::DeviceRead, 0.2 * part)
             .busy(Operation::User, Layer::Program, 1.0 - 0.8 * part)
             .io((2 * files, 400_000_000), (0, 0))
+            .met(9)
             .calls(&[("openat", files), ("close", files), ("newfstatat", files)])
     }
 
@@ -189,9 +194,33 @@ mod tests {
 
     #[test]
     fn one_sample_in_an_open_is_no_habit() {
-        let run = |samples| Run::new(0.1).busy_sampled(Operation::Open, Layer::Filesystem, 0.9, samples);
+        let run =
+            |samples| Run::new(0.1).met(9).busy_sampled(Operation::Open, Layer::Filesystem, 0.9, samples);
         assert!(!run(3).ids().contains(&FindingId::ManySmallFiles));
         assert!(run(90).ids().contains(&FindingId::ManySmallFiles));
+    }
+
+    #[test]
+    fn one_file_again_and_again_and_calls_that_fail_are_not_many_files() {
+        let without = |change: fn(&mut iowhy_core::profile::Profile)| {
+            !tree(100_000).with(change).ids().contains(&FindingId::ManySmallFiles)
+        };
+        assert!(without(|p| p.files.truncate(1)), "one that was met once");
+        assert!(without(|p| p.files.iter_mut().for_each(|f| f.inherited = true)));
+        assert!(without(|p| {
+            p.files.truncate(1);
+            p.files[0].appearances = 40;
+        }));
+        assert!(without(|p| p.files.clear()), "cannot be told");
+        // A search along a path, or a table of descriptors that is full.
+        let failing = |part: u64| {
+            let run = tree(100_000).with(|p| {
+                let calls = &mut p.calls.as_mut().unwrap().calls;
+                calls.iter_mut().for_each(|c| c.failed = c.calls * part / 100);
+            });
+            run.ids().contains(&FindingId::ManySmallFiles)
+        };
+        assert!(failing(10) && !failing(90) && !failing(100));
     }
 
     #[test]

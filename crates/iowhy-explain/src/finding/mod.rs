@@ -11,6 +11,7 @@ mod cpu_bound;
 mod device_saturated;
 mod dirty_throttle;
 mod facts;
+mod failing;
 mod fresh_buffers;
 mod gain;
 mod healthy;
@@ -21,6 +22,7 @@ mod many_small_files;
 mod mapping;
 mod mmap_faults;
 mod mmap_lock;
+pub(crate) mod names;
 mod no_readahead;
 mod noisy_neighbour;
 mod queue_depth_one;
@@ -29,6 +31,7 @@ mod range;
 mod readahead_waste;
 mod report;
 mod say;
+mod sleepers;
 mod small_requests;
 mod stdio_seek;
 mod sync_per_write;
@@ -146,6 +149,10 @@ pub fn judge(facts: &Facts<'_>) -> Vec<Finding> {
         if weak && described.id != FindingId::Healthy && described.share > best.share {
             findings.insert(0, described);
         }
+    }
+    // Beside whatever takes the time: calls that did nothing are no work of any kind.
+    if let Some(first) = findings.first_mut() {
+        first.evidence.extend(facts.failing());
     }
     findings
 }

@@ -2,7 +2,6 @@
 #![doc = include_str!("noisy-neighbour.md")]
 
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::layer::Layer;
 use iowhy_core::profile::DeviceUse;
 
 use super::gain::Savings;
@@ -31,7 +30,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // Both parts count the queueing for a CPU that others' requests bring. Together they save no more than all that the
     // program waits for.
     let traced = facts.profile.block.is_some();
-    let most = facts.saved_without_others(|e| f64::from(queued(e) || waits_for_device(e, traced))).0.high;
+    let queueing = facts.queueing();
+    let weight = |e: &Entry| queueing.weight(e).max(f64::from(waits_for_device(e, traced)));
+    let most = facts.saved_without_others(weight).0.high;
     let savings = parts.clone().map(|p| p.savings).fold(Savings::default(), Savings::and).0.at_most(most);
     Draft {
         id: FindingId::NoisyNeighbour,
@@ -42,11 +43,6 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         advice: parts.map(|p| p.advice).collect::<Vec<_>>().join(" "),
     }
     .finding(facts)
-}
-
-/// Runnable without a CPU.
-fn queued(e: &Entry) -> bool {
-    e.class.layer == Layer::CpuQueue
 }
 
 /// Waiting for a device. Where no requests were traced, only bytes that were read can be told apart: of write-back and
@@ -129,11 +125,12 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
         return None;
     }
     // Who keeps the device busy keeps CPUs busy with it.
+    let queueing = facts.queueing();
     let savings = facts
         .saved_without_others(|e| f64::from(waiting(e)))
         .part(part)
         .part(Range::new(0.4, 0.95, 1.0))
-        .and(facts.saved_without_others(|e| f64::from(queued(e))).part(Range::new(0.0, 0.0, 1.0)));
+        .and(facts.saved_without_others(|e| queueing.weight(e)).part(Range::new(0.0, 0.0, 1.0)));
     evidence.push(format!(
         "waiting for the device takes {} of the wall time",
         say::percent(facts.wall_share(sum.wall_ns))
@@ -150,12 +147,13 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
 /// Others on the CPUs while threads of the program are runnable.
 fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
     let others = facts.profile.pressure.others_cpu_share?;
-    let sum = facts.account.sum(queued);
+    let queueing = facts.queueing();
+    let queueing_ns = facts.queueing_ns();
     let own_ns = facts.account.sum(|e| e.busy).time_ns;
     let cpus = facts.profile.pressure.cpus.max(1) as f64;
     let own = own_ns / (facts.account.wall_ns * cpus).max(1.0);
     let part = others / (others + own).max(1e-9);
-    if others < NUISANCE || part < NUISANCE || sum.wall_ns <= 0.0 {
+    if others < NUISANCE || part < NUISANCE || queueing_ns <= 0.0 {
         return None;
     }
     // The scheduler shares fairly: without others the wait is gone, apart from what threads take from each other.
@@ -179,17 +177,17 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
         evidence.push(format!("of the busy CPU time, by samples: {}", list.join(", ")));
     }
     Some(Part {
-        savings: facts.saved_without_others(|e| f64::from(queued(e))).part(alone),
+        savings: facts.saved_without_others(|e| queueing.weight(e)).part(alone),
         sentence: format!(
             "Others use the CPUs: they take {} of the CPU time{who}, and the program's threads wait for a CPU {} of the \
              wall time",
             say::percent(others),
-            say::percent(facts.wall_share(sum.wall_ns))
+            say::percent(facts.wall_share(queueing_ns))
         ),
         evidence: [format!(
             "runnable without a CPU: {} of the wall time; others used {} of the machine's CPU time, {} of it on {cpus:.0} \
              CPUs was the program's",
-            say::percent(facts.wall_share(sum.wall_ns)),
+            say::percent(facts.wall_share(queueing_ns)),
             say::percent(others),
             say::percent(own.min(1.0))
         )]
@@ -204,6 +202,7 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::layer::Layer;
     use iowhy_core::profile::{OtherOnCpu, OtherUser};
 
     use super::*;
@@ -290,7 +289,9 @@ mod tests {
         assert!(found.evidence.iter().any(|e| e.starts_with("runnable without a CPU")), "{found:?}");
         let gain = found.gain.unwrap();
         let account = run.facts(|f| f.account.wall_ns);
-        let waiting = run.facts(|f| f.account.sum(|e| queued(e) || waits_for_device(e, true)).wall_ns);
+        let waiting = run.facts(|f| {
+            f.account.sum(|e| e.class.layer == Layer::CpuQueue || waits_for_device(e, true)).wall_ns
+        });
         assert!(!gain.open_above && gain.high <= account / (account - waiting) * 1.001, "{gain:?}");
     }
 

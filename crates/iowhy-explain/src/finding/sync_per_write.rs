@@ -289,7 +289,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 /// Whether fsync was seen; not seen calls may well be fsync.
 fn uses_fsync(facts: &Facts<'_>) -> bool {
     let calls = facts.profile.calls.as_ref();
-    calls.is_none_or(|c| c.calls.iter().any(|c| c.name == "fsync" && c.calls > 0))
+    calls.is_none_or(|c| c.calls.iter().any(|c| c.name == "fsync" && c.succeeded() > 0))
 }
 
 /// Whether about every sync is for another file.

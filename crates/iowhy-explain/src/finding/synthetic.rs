@@ -113,6 +113,11 @@ impl Run {
         })
     }
 
+    /// So many small files that were met open, one after the other.
+    pub(crate) fn met(self, files: u64) -> Run {
+        (0..files).fold(self, |run, _| run.file(200, |f| f.appearances = 1))
+    }
+
     /// System calls that were all seen.
     pub(crate) fn calls(self, calls: &[(&str, u64)]) -> Run {
         self.with(|p| {

@@ -2,6 +2,7 @@
 #![doc = include_str!("waiting-elsewhere.md")]
 
 use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::layer::Layer;
 use iowhy_core::profile::Tier;
 
 use super::{Facts, Rule, say};
@@ -42,7 +43,9 @@ const KINDS: [(Wait, &str, &str); 8] = [
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let account = facts.account;
-    let share = facts.wall_share(account.idle_wall_ns);
+    // Of threads that sleep on purpose, nearly always one is runnable for a moment: that is no work of the others.
+    let asleep = account.idle_wall_ns + facts.queueing().excess_ns;
+    let share = facts.wall_share(asleep);
     if share < IDLE {
         return None;
     }
@@ -69,7 +72,14 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             format!("{} of thread time asleep on {words}, {seen}", say::time(sum.time_ns))
         })
         .collect();
-    let active = (account.wall_ns - account.idle_wall_ns).max(0.0);
+    let active = (account.wall_ns - asleep).max(0.0);
+    if asleep > account.idle_wall_ns {
+        let queued = account.layer(Layer::CpuQueue).time_ns;
+        evidence.push(format!(
+            "each thread is runnable without a CPU for {} of its time, on average",
+            say::percent(queued / account.thread_ns.max(1.0))
+        ));
+    }
     evidence.push(format!("some thread ran, or waited on the path to the disk, for {}", say::time(active)));
     // Of what nobody knows what it is for, nobody can say that it is not for storage.
     let untold = waits.first().is_none_or(|((wait, ..), _)| *wait == Wait::Unknown);
@@ -105,8 +115,6 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::layer::Layer;
-
     use super::*;
     use crate::finding::synthetic::{Run, slow_and_repaired};
 

@@ -341,10 +341,36 @@ impl<'a> Builder<'a> {
         if !nameless || !written(index) {
             return None;
         }
-        let known = |at: &usize| self.planned(&self.files[*at]).is_some_and(|f| f.role == Role::Own);
-        let beside = (0..self.files.len()).find(|at| written(*at) && known(at))?;
-        let planned = self.planned(&self.files[beside])?;
+        // What the caller passed on says nothing about where the program makes its files.
+        let used = |path: &str| self.facts.profile.files.iter().find(|file| file.path == path);
+        let own = |f: &PlanFile| f.role == Role::Own && used(&f.path).is_none_or(|file| !file.inherited);
+        let known = |at: usize| self.planned(&self.files[at]).filter(own);
+        let mut known = (0..self.files.len()).filter(|at| written(*at)).filter_map(known);
+        let planned = known.next()?;
+        // Where the program writes to several file systems, nobody knows on which of them this one was.
+        let elsewhere = |other: PlanFile| {
+            other.file_system.zip(planned.file_system).is_some_and(|(other, this)| other != this)
+        };
+        if known.any(elsewhere) {
+            return None;
+        }
         Some(PlanFile { identity: None, size_bytes: 0, direct: false, durable: false, ..planned })
+    }
+
+    /// The file system that a file was on: its own, or that of another file in its directory where it is gone.
+    fn file_system(&self, file: &PatternFile) -> Option<u64> {
+        let used = &self.facts.profile.files;
+        let of = |path: &str| used.iter().find(|used| used.path == path)?.device_number;
+        let folder = |path: &str| Some(path.rsplit_once('/')?.0.to_owned());
+        let beside = || {
+            let here = folder(&file.path)?;
+            let in_it = |path: &str| folder(path).is_some_and(|folder| folder == here);
+            let known =
+                self.files.iter().filter(|other| in_it(&other.path)).filter_map(|other| other.identity);
+            let seen = used.iter().filter(|other| in_it(&other.path)).filter_map(|other| other.device_number);
+            known.map(|identity| identity.device).chain(seen).next()
+        };
+        file.identity.map(|identity| identity.device).or_else(|| of(&file.path)).or_else(beside)
     }
 
     fn planned(&self, file: &PatternFile) -> Option<PlanFile> {
@@ -353,6 +379,7 @@ impl<'a> Builder<'a> {
         let regular =
             file.kind == "regular" && file.path.starts_with('/') && !file.path.ends_with(" (deleted)");
         (sink || regular).then(|| PlanFile {
+            file_system: self.file_system(file),
             identity: file.identity,
             size_bytes: file.identity.map_or(0, |i| i.size_bytes),
             direct: flags & O_DIRECT != 0,

@@ -14,6 +14,7 @@ mod order;
 mod placed;
 pub mod repair;
 pub mod room;
+pub mod same_system;
 mod shape;
 pub mod small_files;
 #[cfg(test)]

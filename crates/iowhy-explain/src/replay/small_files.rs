@@ -40,7 +40,8 @@ const MOST_THREADS: usize = 64;
 /// # Errors
 /// Why there can be none, in words that end a sentence.
 pub fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
-    let parent = place::parent(facts)?;
+    let place = place::place(facts)?;
+    let parent = &place.parent;
     let life = Life::of(facts)?;
     let all = life.files_of_run(facts)?;
     if all < FEWEST_FILES {
@@ -65,6 +66,7 @@ pub fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
     let threads = threads(facts).min(files as usize).max(1);
     let tree = PlanTree {
         parent: parent.clone(),
+        file_system: Some(place.file_system),
         files: files as u64,
         folders: folders as u64,
         bytes: life.bytes,

@@ -35,7 +35,7 @@ use self::small_files::{Ready, SmallFiles};
 use crate::interrupt;
 
 pub use inside::{Carrier, Ground, Inside, serve};
-pub use room::room;
+pub use room::{file_system, room};
 
 /// More threads are not started: each needs mappings of its own, of which a process has 65,530, and what fails there ends it.
 const MOST_THREADS: usize = 4096;

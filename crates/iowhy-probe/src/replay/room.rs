@@ -13,3 +13,8 @@ pub fn room(beside: &str) -> Option<Room> {
     (space.f_blocks > 0)
         .then(|| Room { file_system, free_bytes: space.f_bavail.saturating_mul(space.f_frsize) })
 }
+
+/// The file system, by its `st_dev`, on which a replay makes files in this directory.
+pub fn file_system(directory: &str) -> Option<u64> {
+    Some(rustix::fs::stat(directory).ok()?.st_dev)
+}

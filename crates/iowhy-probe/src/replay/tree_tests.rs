@@ -13,6 +13,7 @@ const BYTES: u64 = 300;
 fn plan(parent: &Path, life: &[(OnFile, u64, f64)]) -> Plan {
     let life = life.iter().map(|&(what, bytes, each)| Touch { what, bytes, each }).collect();
     let tree = PlanTree {
+        file_system: None,
         parent: parent.display().to_string(),
         files: FILES,
         folders: 6,

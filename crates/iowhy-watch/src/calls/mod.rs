@@ -9,6 +9,7 @@
 //! anybody could ask (they are the entry with the path [`UNKNOWN`]).
 
 mod descriptors;
+mod errno;
 mod intervals;
 mod log;
 mod planner;

@@ -2,11 +2,12 @@
 //!
 //! Law: every entry is paired, or counted as open when its thread ended, entered anew, or the burst ended.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use iowhy_core::profile::{CallCount, CallPattern, CallSample, FileUse, StepKind};
 
 use super::descriptors::{DescriptionId, Last, OpenFile, Tables};
+use super::errno::errno_name;
 use super::log::{Seen, StepLog};
 use super::shape::{Direction, End, ForkFlags, Place, Shape};
 use super::uses::{Extent, Files, Sink, Transfer, Uses};
@@ -40,6 +41,7 @@ pub struct Tally {
 struct Count {
     calls: u64,
     failed: u64,
+    errors: BTreeMap<i64, u64>,
     time_ns: u64,
     bytes: u64,
     per_burst: Vec<u32>,
@@ -219,6 +221,7 @@ impl CallTracer {
             name: (self.name)(number).map_or_else(|| format!("syscall_{number}"), str::to_owned),
             calls: count.calls,
             failed: count.failed,
+            errors: count.errors.into_iter().map(|(errno, calls)| (errno_name(errno), calls)).collect(),
             time_ns: count.time_ns,
             bytes: count.bytes,
             per_burst: count.per_burst,
@@ -340,7 +343,10 @@ impl CallTracer {
         let count = self.counts.entry(number).or_default();
         count.calls += 1;
         count.in_burst = count.in_burst.saturating_add(1);
-        count.failed += u64::from(failed);
+        if failed {
+            count.failed += 1;
+            *count.errors.entry(-value).or_default() += 1;
+        }
         count.time_ns = count.time_ns.saturating_add(time_ns);
         count.bytes = count.bytes.saturating_add(moved);
         match paired {

@@ -9,7 +9,7 @@ use perf_event_open_sys::bindings as b;
 use super::attr::Role;
 use super::merge::{TRAILER, flags, kind};
 use super::tracepoints::{Point, Reader};
-use crate::event::{Chain, Event, Kind};
+use crate::event::{Chain, Event, Kind, RELEASED};
 use crate::tracefs::text;
 
 /// What the records' ids stand for.
@@ -86,7 +86,16 @@ fn sample<'a>(record: &'a [u64], time_ns: u64, ids: &Ids) -> Option<Decoded<'a>>
         Some(Role::Side | Role::Switch) | None => return Some(Decoded::Other),
     };
     let (pid, tid) = pair(*task);
+    if released(pid, tid) {
+        return Some(Decoded::Other);
+    }
     Some(Decoded::Event(Event { time_ns, cpu: pair(*cpu).0, pid, tid, kind }))
+}
+
+/// Whether a task was on its last steps when the record was written: its exit was told before, and its number is gone. What
+/// is left of it are the last microseconds in `do_exit`, of which nobody can say whose they are.
+fn released(pid: u32, tid: u32) -> bool {
+    pid == RELEASED || tid == RELEASED
 }
 
 /// A number of addresses, and that many: each context begins with a marker that says whose addresses follow.
@@ -118,6 +127,9 @@ fn other<'a>(record: &'a [u64], header: u64, time_ns: u64) -> Option<Decoded<'a>
     let cpu = pair(trailer[2]).0;
     let flag = |bit: u32| flags(header) & bit != 0;
     let kind = match kind(header) {
+        b::PERF_RECORD_SWITCH | b::PERF_RECORD_SWITCH_CPU_WIDE if released(pid, tid) => {
+            return Some(Decoded::Other);
+        }
         b::PERF_RECORD_SWITCH | b::PERF_RECORD_SWITCH_CPU_WIDE => {
             if flag(b::PERF_RECORD_MISC_SWITCH_OUT) {
                 Kind::Out { preempted: flag(b::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) }

@@ -3,6 +3,7 @@
 //! They are those of the process's first thread; a thread that has unshared its table, and a process whose first
 //! thread has ended while others live, are not seen. Sockets and pipes are listed too.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use iowhy_core::kernel_text::mountinfo::Mount;
@@ -95,6 +96,19 @@ fn parse_info(text: &str) -> Option<OpenFile> {
         mount_id: value("mnt_id:").and_then(|id| id.parse().ok()),
         ..OpenFile::default()
     })
+}
+
+/// Device and inode of the files that this process has open and passes on at exec: those that it was given itself, as
+/// everything that it opens is closed then.
+pub(crate) fn given() -> HashSet<(u64, u64)> {
+    let mut reader = Reader::new();
+    let passed_on = |file: &OpenFile| !file.flags.has(libc::O_CLOEXEC);
+    let ours = open_files(&mut reader, std::process::id());
+    let identity = |file: OpenFile| {
+        let found = rustix::fs::stat(path_to(std::process::id(), file.descriptor)).ok()?;
+        Some((found.st_dev, found.st_ino))
+    };
+    ours.into_iter().filter(passed_on).filter_map(identity).collect()
 }
 
 /// Facts about the file behind a descriptor. `mounts` are those of the process (see [`file_facts::mounts_of`]).

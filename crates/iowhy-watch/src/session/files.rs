@@ -3,7 +3,7 @@
 //! Goal: facts about few files, early, at little cost. Non-goal: what is done to them (bursts of system-call tracing
 //! tell). A file that is opened and closed between two looks is not seen here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use iowhy_core::kernel_text::mountinfo::Mount;
@@ -55,6 +55,10 @@ pub(super) struct Files {
     next_ns: u64,
     turn: usize,
     counted: usize,
+    /// Device and inode of what we were given ourselves, and pass on.
+    given: HashSet<(u64, u64)>,
+    /// What each descriptor was at the last look at its process.
+    open: HashMap<(u32, u32), PathBuf>,
     /// Requests in flight on all rings together, one number for each round of looks that saw any.
     in_flight: Vec<u32>,
 }
@@ -72,9 +76,16 @@ struct Known {
     facts: Option<FileFacts>,
     cached_before: Option<f64>,
     data: bool,
+    appearances: u64,
+    inherited: bool,
 }
 
 impl Files {
+    /// Has seen nothing. Must be made before a descriptor is opened that is not closed at exec.
+    pub(super) fn new() -> Files {
+        Files { given: open_files::given(), ..Files::default() }
+    }
+
     /// Looks at open files when it is time again.
     pub(super) fn round(&mut self, now: u64, processes: &[u32], reader: &mut Reader) {
         if now < self.next_ns || processes.is_empty() {
@@ -86,16 +97,38 @@ impl Files {
         let mut in_flight = 0u32;
         for n in 0..processes.len().min(MOST_PROCESSES) {
             let pid = processes[(self.turn.wrapping_mul(MOST_PROCESSES).wrapping_add(n)) % processes.len()];
-            for file in some_open(pid, self.turn, left, reader) {
+            let open = some_open(pid, self.turn, left, reader);
+            // Of a list that was cut, nobody knows what is closed.
+            let whole = open.len() < left;
+            let mut seen = HashSet::new();
+            for file in open {
                 left -= 1;
                 in_flight = in_flight.saturating_add(file.in_flight.unwrap_or(0));
                 self.meet(pid, &file, reader);
+                seen.insert(file.descriptor);
+                self.appeared(pid, file);
+            }
+            if whole {
+                self.open.retain(|(of, descriptor), _| *of != pid || seen.contains(descriptor));
             }
         }
         if in_flight > 0 && self.in_flight.len() < MOST_LOOKS {
             self.in_flight.push(in_flight);
         }
         self.turn = self.turn.wrapping_add(1);
+    }
+
+    /// A look found this descriptor: it counts where the one before had not.
+    fn appeared(&mut self, pid: u32, file: OpenFile) {
+        if self.open.len() >= MOST_KNOWN {
+            self.open.clear();
+        }
+        let before = self.open.insert((pid, file.descriptor), file.path.clone());
+        if before.as_ref() != Some(&file.path)
+            && let Some(known) = self.known.get_mut(&file.path)
+        {
+            known.appearances += 1;
+        }
     }
 
     /// A file appeared in the address space of a process.
@@ -158,7 +191,9 @@ impl Files {
         if let Some(kind) = nameless(&file.path) {
             return kind;
         }
-        if let Some(known) = self.known.get(&file.path) {
+        let standard = file.descriptor <= 2;
+        if let Some(known) = self.known.get_mut(&file.path) {
+            known.inherited |= standard;
             return known.facts.as_ref().map_or("unknown", |f| f.kind);
         }
         let mounts = self.mounts.get_or_insert_with(|| mounts_of(reader, pid));
@@ -175,7 +210,9 @@ impl Files {
         let kind = facts.as_ref().map_or("unknown", |f| f.kind);
         if self.known.len() < MOST_KNOWN {
             let data = matches!(kind, "regular" | "block-device");
-            self.known.insert(file.path.clone(), Known { facts, cached_before, data });
+            let inherited = standard || facts.as_ref().is_some_and(|f| self.given.contains(&f.identity));
+            let known = Known { facts, cached_before, data, appearances: 0, inherited };
+            self.known.insert(file.path.clone(), known);
         }
         kind
     }
@@ -232,7 +269,13 @@ fn complete(
     devices: &mut Vec<String>,
 ) {
     let now = if path.is_absolute() { facts_of_path(path, mounts, tree) } else { None };
-    let (then, cached_before) = known.map_or((None, None), |k| (k.facts, k.cached_before));
+    let (then, cached_before) = match known {
+        Some(known) => {
+            (file.appearances, file.inherited) = (known.appearances, known.inherited);
+            (known.facts, known.cached_before)
+        }
+        None => (None, None),
+    };
     // Another file may have that name by now.
     let same = match (&then, &now) {
         (Some(then), Some(now)) => then.identity == now.identity,
@@ -252,6 +295,7 @@ fn complete(
     if file.kind.is_empty() || file.kind == "unknown" {
         file.kind = facts.kind.to_owned();
     }
+    file.device_number = Some(facts.identity.0);
     file.size_bytes = size.or(facts.size_bytes);
     file.file_system = facts.file_system;
     // The name under which the device's own counters are told, where there is one such device.
@@ -284,5 +328,50 @@ fn nameless(path: &Path) -> Option<&'static str> {
         Some("anonymous")
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    fn look(files: &mut Files, turn: u64) {
+        files.round(turn * 2 * LATE_NS, &[std::process::id()], &mut Reader::new());
+    }
+
+    #[test]
+    fn a_file_counts_each_time_that_it_is_open_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let (again, kept) = (dir.path().join("again"), dir.path().join("kept"));
+        std::fs::write(&again, "a").unwrap();
+        let _kept = File::create(&kept).unwrap();
+        let mut files = Files::new();
+        for turn in 0..6 {
+            let opened = (turn % 2 == 0).then(|| File::open(&again).unwrap());
+            look(&mut files, turn + 1);
+            drop(opened);
+        }
+        let (seen, _) = files.finish(Vec::new(), &mut Reader::new());
+        let of = |path: &Path| seen.iter().find(|file| Path::new(&file.path) == path).unwrap();
+        assert_eq!((of(&again).appearances, of(&kept).appearances), (3, 1));
+        assert!(!of(&again).inherited && of(&again).device_number == of(&kept).device_number);
+        assert!(of(&again).device_number.is_some());
+    }
+
+    #[test]
+    fn what_we_were_given_is_inherited() {
+        let dir = tempfile::tempdir().unwrap();
+        let (given, own) = (dir.path().join("given"), dir.path().join("own"));
+        // Whoever passes a file on does not close it at exec.
+        let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::RDWR;
+        let _given = rustix::fs::open(&given, flags, rustix::fs::Mode::RUSR).unwrap();
+        let _own = File::create(&own).unwrap();
+        let mut files = Files::new();
+        look(&mut files, 1);
+        let (seen, _) = files.finish(Vec::new(), &mut Reader::new());
+        let of = |path: &Path| seen.iter().find(|file| Path::new(&file.path) == path).unwrap();
+        assert!(of(&given).inherited && !of(&own).inherited);
     }
 }

@@ -113,7 +113,7 @@ impl<'a> State<'a> {
             roster: Roster::default(),
             block: None,
             counted: Counted::default(),
-            files: Files::default(),
+            files: Files::new(),
             groups: GroupsSeen::default(),
             reader: Reader::new(),
             start_ns: now,

@@ -29,7 +29,7 @@ pub use ticks::{TaskTicks, Ticks};
 
 use iowhy_core::profile::{Process, StackTime, Symbol, Thread};
 
-use crate::event::{Event, Kind};
+use crate::event::{Event, Kind, RELEASED};
 use crate::symbols::Symbols;
 use accounts::Accounts;
 use census::Looks;
@@ -171,7 +171,7 @@ impl<'a> Timeline<'a> {
     /// attached to, those that a look at `/proc` finds. Its children are followed.
     pub fn existing(&mut self, time_ns: u64, thread: Existing<'_>) {
         self.clock.advance(time_ns);
-        if self.by_tid.contains_key(&thread.tid) {
+        if self.by_tid.contains_key(&thread.tid) || thread.tid == RELEASED {
             return;
         }
         let slot = self.begin(thread.pid, thread.tid, None, thread.name);
@@ -216,6 +216,7 @@ impl<'a> Timeline<'a> {
             Kind::Tick(chain) => match self.find(pid, tid) {
                 Some(slot) => self.tick(slot, event.cpu, *chain),
                 None if tid == 0 => self.ticks.idle(),
+                None if tid == RELEASED => {}
                 None => {
                     let outermost = chain.kernel.last().filter(|_| chain.user.is_empty()).copied();
                     let name = outermost.map(|a| self.symbols.kernel(a)).map(|id| self.symbols.name(id));
@@ -266,7 +267,7 @@ impl<'a> Timeline<'a> {
             return Some(*slot);
         }
         let ended = self.ended.0.contains_key(&tid) || self.ended.1.contains_key(&tid);
-        if tid == 0 || ended || !self.processes.lives(pid) {
+        if tid == 0 || tid == RELEASED || ended || !self.processes.lives(pid) {
             return None;
         }
         self.gaps += 1;
@@ -284,7 +285,7 @@ impl<'a> Timeline<'a> {
 
     fn fork(&mut self, pid: u32, tid: u32, parent_pid: u32, parent_tid: u32) {
         let parent = self.by_tid.get(&parent_tid).copied();
-        if tid == 0 || (parent.is_none() && !self.processes.lives(parent_pid)) {
+        if tid == 0 || tid == RELEASED || (parent.is_none() && !self.processes.lives(parent_pid)) {
             return;
         }
         // The first threads of an old and a new process have one number: the old one ended unseen.
@@ -319,7 +320,7 @@ impl<'a> Timeline<'a> {
     }
 
     fn name(&mut self, pid: u32, tid: u32, name: &str, exec: bool) {
-        if exec && self.processes.lives(pid) {
+        if exec && tid != RELEASED && self.processes.lives(pid) {
             // A thread that executes takes the number of the process; all others are gone. It lives on without a break,
             // so it is there before the others end.
             if !self.by_tid.contains_key(&tid) {

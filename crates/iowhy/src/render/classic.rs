@@ -105,7 +105,7 @@ fn table(section: &Section, record: &ClassicRecord, width: usize) -> String {
                 line.push(row.model.map_or_else(|| "-".to_owned(), |v| plain(v, row.unit)));
             }
             if error {
-                line.push(row.error_percent.map_or_else(|| "-".to_owned(), |e| format!("{e:+.0} %")));
+                line.push(row.error_percent.map_or_else(|| "-".to_owned(), |e| units::signed_per_cent(e, 0)));
             }
             line
         })

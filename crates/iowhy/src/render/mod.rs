@@ -7,6 +7,8 @@ pub mod cell;
 pub mod classic;
 pub mod compare;
 pub mod doctor;
+#[cfg(test)]
+mod golden_tests;
 pub mod heading;
 pub mod members;
 pub mod mrc;

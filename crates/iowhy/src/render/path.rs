@@ -257,12 +257,12 @@ fn model(record: &Record) -> String {
     for held in &record.held_out {
         let _ = writeln!(
             text,
-            "  held out: {} {}: predicted {}, measured {}, error {:+.1} %",
+            "  held out: {} {}: predicted {}, measured {}, error {}",
             held.rung,
             Bytes(held.block_bytes),
             units::time(held.predicted_ns),
             units::estimate(&held.measured),
-            held.error_percent
+            units::signed_per_cent(held.error_percent, 1)
         );
     }
     for note in &record.model_notes {

@@ -580,7 +580,7 @@ fn model(record: &Record) -> Section {
                 Bytes(row.block_bytes).to_string(),
                 units::time(row.predicted_ns),
                 written(&row.measured),
-                format!("{:+.0} %", row.error_percent),
+                units::signed_per_cent(row.error_percent, 0),
             ]);
         }
         parts.push(Part::Note("Block sizes that the fit had not seen:".to_owned()));

@@ -53,7 +53,7 @@ pub(super) fn classic(record: &Value) -> Chapter {
             or_dash(number(row, "published").map(|v| in_unit(v, unit))),
             or_dash(estimate(row, "measured").as_ref().map(written)),
             or_dash(number(row, "model").map(|v| in_unit(v, unit))),
-            or_dash(number(row, "error_percent").map(|v| format!("{v:+.1} %"))),
+            or_dash(number(row, "error_percent").map(|v| units::signed_per_cent(v, 1))),
             text(row, "remark").to_owned(),
         ];
         match tables.iter_mut().find(|(n, _)| *n == name) {
@@ -226,7 +226,7 @@ pub(super) fn stripe(record: &Value) -> Chapter {
             },
             or_dash(number(row, "predicted_bytes_per_second").map(units::rate_bytes)),
             or_dash(estimate(row, "throughput").as_ref().map(written)),
-            or_dash(number(row, "error_percent").map(|v| format!("{v:+.1} %"))),
+            or_dash(number(row, "error_percent").map(|v| units::signed_per_cent(v, 1))),
             or_dash(estimate(row, "of_fastest").as_ref().map(written)),
         ]);
     }

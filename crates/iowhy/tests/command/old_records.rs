@@ -5,7 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::{Ran, binary, finish, iowhy, text};
+use serde_json::Value;
+
+use crate::common::{Ran, binary, directory, finish, iowhy, text};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/records/1")
@@ -104,4 +106,72 @@ fn other_kinds_are_refused_by_name() {
         let ran: Ran = finish(binary().args(["compare", &path, &path]));
         assert!(ran.code() == 2 && ran.stderr.contains(&path) && ran.stderr.contains("hint:"), "{ran:?}");
     }
+}
+
+/// A text shows a figure that is none: a division by a median of 0, or something that is less than nothing.
+fn no_number(text: &str) -> Option<&str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric();
+    let wrong = |line: &&str| {
+        let whole = |word: &str| {
+            line.match_indices(word).any(|(at, _)| {
+                let (before, after) = (&line[..at], &line[at + word.len()..]);
+                !before.ends_with(is_word) && !after.starts_with(is_word)
+            })
+        };
+        whole("NaN")
+            || whole("nan")
+            || whole("inf")
+            || [" -0 %", " -0.0 %", " -0.00 %"].iter().any(|z| line.contains(z))
+    };
+    text.lines().find(wrong)
+}
+
+/// The same record of a run in which nothing took any time: every estimate is 0, and surely so.
+fn of_nothing(value: &mut Value) {
+    match value {
+        Value::Object(entries) => {
+            if ["value", "low", "high"].iter().all(|key| entries.get(*key).is_some_and(Value::is_number)) {
+                for key in ["value", "low", "high"] {
+                    entries.insert(key.to_owned(), 0.0.into());
+                }
+            }
+            entries.values_mut().for_each(of_nothing);
+        }
+        Value::Array(entries) => entries.iter_mut().for_each(of_nothing),
+        _ => {}
+    }
+}
+
+#[test]
+fn no_format_shows_a_figure_that_is_no_number() {
+    let folder = directory();
+    let mut shown = 0;
+    let mut look = |args: &[&str]| {
+        let ran = finish(binary().args(args));
+        for text in [&ran.stdout, &ran.stderr] {
+            assert_eq!(no_number(text), None, "{args:?}");
+        }
+        assert!(matches!(ran.code(), 0..=2), "{ran:?}");
+        shown += usize::from(ran.code() == 0);
+    };
+    for (name, ..) in RECORDS {
+        let mut value: Value = serde_json::from_slice(&std::fs::read(record(name)).unwrap()).unwrap();
+        of_nothing(&mut value);
+        let nothing = folder.path().join(format!("{name}.json"));
+        std::fs::write(&nothing, value.to_string()).unwrap();
+        let (as_made, nothing) = (record(name), text(&nothing).to_owned());
+        for path in [&as_made, &nothing] {
+            look(&["report", path]);
+            look(&["report", path, "--markdown"]);
+            for format in ["csv", "fio-json", "fio-job"] {
+                look(&["export", path, "--format", format]);
+            }
+            for other in [&as_made, &nothing] {
+                look(&["compare", path, other]);
+                look(&["compare", path, other, "--json", "-"]);
+            }
+        }
+    }
+    look(&["history", text(folder.path()), "--all"]);
+    assert!(shown > 60, "{shown} outputs were looked at");
 }

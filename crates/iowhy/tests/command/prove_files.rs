@@ -17,6 +17,11 @@ const ATTEMPTS: usize = 5;
 /// Reads 1000 files of 300 bytes again and again, long enough to be seen; the record lies beside their folder. `None`: calls
 /// cannot be traced here.
 fn watched(dir: &Path) -> Option<PathBuf> {
+    watched_with(dir, None)
+}
+
+/// As [`watched`], with what it prints in a log that the caller opened.
+fn watched_with(dir: &Path, log: Option<&Path>) -> Option<PathBuf> {
     if !is_root() {
         skipped("system calls are traced by root alone, and a replay is made of them");
         return None;
@@ -31,12 +36,23 @@ fn watched(dir: &Path) -> Option<PathBuf> {
     let four = |words: &str| [words; 4].join(" ");
     let all = four("\"$@\"");
     let script = format!("set -- * && set -- {all} && exec cksum {}", four(&all));
-    let script = format!("{script} > /dev/null");
+    let script = if log.is_some() { script } else { format!("{script} > /dev/null") };
     let mut why = String::new();
     for _ in 0..ATTEMPTS {
         // From their folder: files that are open for a moment are looked for where the program began.
         let args = ["--json", text(&record), "--", "sh", "-c", &script];
-        let ran = alone(binary().args(args).current_dir(&folder));
+        let mut command = binary();
+        command.args(args).current_dir(&folder);
+        if log.is_some() {
+            // The shell of the caller opens the log, as in `iowhy -- CMD > log`.
+            let opened = "exec \"$@\" > \"$LOG\"";
+            let program = command;
+            command = std::process::Command::new("sh");
+            command.args(["-c", opened, "sh"]).arg(program.get_program()).args(program.get_args());
+            command.env("LOG", log.unwrap_or(Path::new("/dev/null"))).env("LC_ALL", "C.UTF-8");
+            command.current_dir(&folder).stdin(Stdio::null());
+        }
+        let ran = alone(&mut command);
         assert_eq!(ran.code(), 0, "{ran:?}");
         let named = |id: &str| read(&record)["findings"].as_array().unwrap().iter().any(|f| f["id"] == id);
         if !named("many-small-files") {
@@ -119,17 +135,60 @@ fn an_interrupt_leaves_no_tree_and_what_a_kill_leaves_goes_with_the_next_start()
 }
 
 #[test]
-fn where_no_name_is_known_nothing_is_made_and_the_reason_is_said() {
+fn where_the_file_system_is_not_known_nothing_is_made_and_the_reason_is_said() {
     let dir = directory();
     let Some(record) = watched(dir.path()) else { return };
     let mut value = read(&record);
     let profile = &mut value["profile"];
-    profile["files"].as_array_mut().unwrap().retain(|file| file["path"] == "?");
-    profile.as_object_mut().unwrap().remove("directory");
+    for file in profile["files"].as_array_mut().unwrap() {
+        file.as_object_mut().unwrap().remove("device_number");
+    }
     let nameless = dir.path().join("nameless.json");
     std::fs::write(&nameless, value.to_string()).unwrap();
     let ran = iowhy_alone(&["prove", text(&nameless)]);
     assert_refused(&ran, text(&nameless));
-    assert!(ran.stderr.contains("on which file system they lie is not known"), "{ran:?}");
+    assert!(ran.stderr.contains("on which file system the small files lie"), "{ran:?}");
     assert_eq!(names(&dir.path().join("small")).len(), FILES);
+}
+
+#[test]
+fn a_log_on_another_file_system_is_no_place_for_the_tree() {
+    use std::os::unix::fs::MetadataExt;
+
+    let dir = directory();
+    let device = |path: &Path| std::fs::metadata(path).ok().map(|found| found.dev());
+    let Some(memory) = device(Path::new("/dev/shm")).filter(|memory| Some(*memory) != device(dir.path()))
+    else {
+        skipped("there is no second file system in /dev/shm");
+        return;
+    };
+    let elsewhere = match tempfile::tempdir_in("/dev/shm") {
+        Ok(elsewhere) => elsewhere,
+        Err(error) => {
+            skipped(&format!("nothing can be written in /dev/shm: {error}"));
+            return;
+        }
+    };
+    let log = elsewhere.path().join("log");
+    let Some(record) = watched_with(dir.path(), Some(&log)) else { return };
+    let mut value = read(&record);
+    let files = value["profile"]["files"].as_array_mut().unwrap();
+    let seen = files.iter().find(|file| file["path"] == text(&log)).unwrap_or_else(|| panic!("{files:?}"));
+    assert_eq!((&seen["inherited"], &seen["device_number"]), (&true.into(), &memory.into()), "{seen}");
+    // The tree is made beside the files that the program opened itself.
+    let proof = iowhy_alone(&["prove", text(&record), "--rounds", "5", "--json", "-"]).json();
+    let findings = proof["findings"].as_array().unwrap();
+    let found = findings.iter().find(|f| f["id"] == "many-small-files").unwrap_or_else(|| panic!("{proof}"));
+    let replay = if found["replay"].is_null() { &proof["replay"] } else { &found["replay"] };
+    assert_eq!(replay["plan"]["tree"]["parent"].as_str(), Some(text(&dir.path().join("small"))), "{proof}");
+    assert_eq!(names(elsewhere.path()), ["log"], "nothing was made beside the log");
+    // The same record, had the files been on another file system than their directory is now: nothing is measured.
+    for file in files.iter_mut().filter(|file| file["inherited"] != true) {
+        file["device_number"] = memory.into();
+    }
+    let moved = dir.path().join("moved.json");
+    std::fs::write(&moved, value.to_string()).unwrap();
+    let ran = iowhy_alone(&["prove", text(&moved), "--rounds", "5"]);
+    assert_refused(&ran, text(&moved));
+    assert!(ran.stderr.contains("on another file system"), "{ran:?}");
 }

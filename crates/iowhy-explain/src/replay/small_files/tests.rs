@@ -42,6 +42,7 @@ fn run(calls: &[(&str, u64, u64, u64)], unnamed: FileUse, steps: Vec<Step>, flag
             path: "/data/tree/d1/f7".into(),
             kind: "regular".into(),
             size_bytes: Some(300),
+            device_number: Some(7),
             ..FileUse::default()
         });
         let unnamed =
@@ -71,6 +72,7 @@ fn reader() -> Run {
             path: "/data/tree/d2".into(),
             kind: "directory".into(),
             opens: 2,
+            device_number: Some(7),
             ..FileUse::default()
         });
     })

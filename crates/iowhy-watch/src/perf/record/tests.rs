@@ -214,3 +214,26 @@ proptest! {
         prop_assert_eq!(kind, Kind::Tick(Chain { kernel: &kernel, user: &user }));
     }
 }
+
+#[test]
+fn a_task_that_was_released_already_is_no_thread() {
+    // A tick or the last switch after `release_task` carries -1 for the thread, and for the process once its leader is gone.
+    for (pid, tid) in [(100, u32::MAX), (u32::MAX, u32::MAX)] {
+        let task = two(pid, tid);
+        let mut chain = sample_of(1, &[0]);
+        chain[2] = task;
+        assert_eq!(decode(&chain, 5000, &ids()), Decoded::Other);
+        for kind in [b::PERF_RECORD_SWITCH, b::PERF_RECORD_SWITCH_CPU_WIDE] {
+            for flags in [0, b::PERF_RECORD_MISC_SWITCH_OUT] {
+                let words = [&[0][..], &[task, 5000, two(3, 0), 9]].concat();
+                assert_eq!(decode(&record(kind, flags, &words), 5000, &ids()), Decoded::Other);
+            }
+        }
+        // What was lost was lost on a CPU, whatever ran there.
+        let lost = record(b::PERF_RECORD_LOST, 0, &[1, 7, task, 5000, two(3, 0), 9]);
+        assert!(matches!(
+            decode(&lost, 5000, &ids()),
+            Decoded::Event(Event { kind: Kind::Lost { records: 7 }, .. })
+        ));
+    }
+}

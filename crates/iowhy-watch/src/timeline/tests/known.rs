@@ -192,3 +192,21 @@ fn the_last_switch_of_a_dead_thread_does_not_revive_it_and_its_number_may_come_a
         [100, 100, 100]
     );
 }
+
+#[test]
+fn nothing_makes_a_thread_of_a_number_that_stands_for_none() {
+    let mut t = one(true);
+    thread(&mut t, 10, 2);
+    wake(&mut t, 20, 2);
+    at(&mut t, 90, 1, 2, Kind::Exit);
+    // What the kernel writes when the thread is no longer on its lists.
+    tick(&mut t, 91, u32::MAX, COPY);
+    sleep(&mut t, 92, u32::MAX, IO);
+    wake(&mut t, 93, u32::MAX);
+    at(&mut t, 94, 1, u32::MAX, Kind::Name { name: "x", exec: true });
+    thread(&mut t, 95, u32::MAX);
+    t.existing(1096, Existing { pid: 1, tid: u32::MAX, name: "x", found: Found::Running, names: &[] });
+    let p = end(t, 1000);
+    assert_eq!(p.threads.iter().map(|t| t.tid).collect::<Vec<_>>(), [1, 2]);
+    near(found(&p, 1, State::Running, "?").1, 10.0 + 10.0 / 2.0 + 70.0 / 2.0 + 910.0);
+}

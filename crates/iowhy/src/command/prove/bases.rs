@@ -5,7 +5,7 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::replay::Plan;
 use iowhy_explain::finding::Facts;
-use iowhy_explain::replay::{self, AsWas, room, small_files, verdict};
+use iowhy_explain::replay::{self, AsWas, room, same_system, small_files, verdict};
 use iowhy_probe::replay as carried;
 
 use super::arms::{Arm, Times};
@@ -40,11 +40,13 @@ impl Bases {
         let base = |as_was: Result<AsWas, String>| as_was.map(|as_was| Base { as_was, arm: 0 });
         let many = findings.iter().any(|f| f.id == FindingId::ManySmallFiles);
         // What is written must not fill the disk of the user.
-        let calls = replay::as_was(facts).map(|as_was| room::within(as_was, carried::room));
+        let on_their_system = |as_was| same_system::checked(as_was, carried::file_system);
+        let calls = replay::as_was(facts).and_then(on_their_system);
+        let calls = calls.map(|as_was| room::within(as_was, carried::room));
         let without_room = matches!(calls, Ok(Err(_)));
         Bases {
             calls: base(calls.and_then(|within| within)),
-            files: many.then(|| base(small_files::as_was(facts))),
+            files: many.then(|| base(small_files::as_was(facts).and_then(on_their_system))),
             without_room,
         }
     }

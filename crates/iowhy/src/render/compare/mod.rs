@@ -95,7 +95,8 @@ pub(crate) fn verdict_word(verdict: Verdict) -> String {
 
 /// A share as per cent, with a tenth where there is one.
 pub(crate) fn units_percent(share: f64) -> String {
-    let percent = (share * 1000.0).round() / 10.0;
+    // Adding 0 turns -0 into 0.
+    let percent = (share * 1000.0).round() / 10.0 + 0.0;
     format!("{percent} %")
 }
 

@@ -36,7 +36,7 @@ pub(super) fn section(record: &AdviceRecord, width: usize) -> String {
                 predicted,
                 shown(measured),
                 measured.map_or(proof.samples.len() as u64, |estimate| estimate.n).to_string(),
-                proof.error_percent.map_or_else(|| "-".to_owned(), |error| format!("{error:+.0} %")),
+                proof.error_percent.map_or_else(|| "-".to_owned(), |error| units::signed_per_cent(error, 0)),
                 match is_the_fastest(proof) {
                     true => "1, itself".to_owned(),
                     false => shown(proof.of_fastest.as_ref()),

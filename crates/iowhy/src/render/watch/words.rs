@@ -1,6 +1,6 @@
 //! Numbers as they are written on this screen.
 
-use iowhy_core::units::Bytes;
+use iowhy_core::units::{Bytes, per_cent};
 pub(crate) use iowhy_core::units::{count, counted as plural};
 
 use crate::record::watch::{CallSite, LayerShare, OperationRecord};
@@ -35,12 +35,12 @@ shares!(LayerShare, OperationRecord, CallSite);
 pub(crate) fn share(of: &impl Share) -> String {
     let (value, ..) = of.ends();
     let (percent, arm) = (value * 100.0, arm(of) * 100.0 - 1e-9);
-    if arm <= 0.0 {
+    if arm <= 0.0 || !arm.is_finite() {
         percent_of(value)
     } else if percent >= WHOLE_FROM {
         format!("{percent:.0} ±{:.0} %", arm.ceil())
     } else {
-        format!("{percent:.1} ±{:.1} %", (arm * 10.0).ceil() / 10.0)
+        format!("{:.1} ±{:.1} %", (percent * 10.0).round() / 10.0 + 0.0, (arm * 10.0).ceil() / 10.0)
     }
 }
 
@@ -56,7 +56,7 @@ const WHOLE_FROM: f64 = 9.95;
 /// An exact share in per cent: whole from 10 on, tenths below.
 pub(crate) fn percent_of(share: f64) -> String {
     let percent = share * 100.0;
-    if percent.abs() >= WHOLE_FROM { format!("{percent:.0} %") } else { format!("{:.1} %", percent + 0.0) }
+    per_cent(percent, usize::from(percent.abs() < WHOLE_FROM))
 }
 
 /// An estimated count with its interval, `3,300 [1,500, 5,100]`: two digits, the ends rounded outwards. Nothing where

@@ -314,7 +314,7 @@ fn fill_turns(lab: &Lab<'_>, record: &mut ClassicRecord, experiment: &Experiment
             let row = row("turns", block).key("machine", machine).then(then).model(model);
             line.push(then.map_or_else(|| "-".to_owned(), units::time));
             line.push(model.map_or_else(|| "-".to_owned(), units::time));
-            line.push(row.error_percent.map_or_else(|| "-".to_owned(), |e| format!("{e:+.0} %")));
+            line.push(row.error_percent.map_or_else(|| "-".to_owned(), |e| units::signed_per_cent(e, 0)));
             record.row(row.remark("simulated: a block that is asked for too late costs a turn"));
         }
         grid.lines.push(line);

@@ -262,7 +262,7 @@ fn fill_published(record: &mut ClassicRecord, table: &Table, points: &[Point], t
             text(one.published, &|share| format!("{share:.2}")),
             text(model_ns, &units::time),
             text(one.model, &|share| format!("{share:.2}")),
-            text(one.error_percent, &|error| format!("{error:+.0} %")),
+            text(one.error_percent, &|error| units::signed_per_cent(error, 0)),
         ]);
         if !note.is_empty() {
             notes.push(format!("{interleave}: {note}"));
