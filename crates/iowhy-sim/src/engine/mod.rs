@@ -87,8 +87,30 @@ pub fn run_watched(
     engine.start();
     engine.go()?;
     let outcome = engine.outcome();
+    countable(&outcome)?;
     debug_assert_eq!(laws::check(&outcome), Ok(()));
     Ok(outcome)
+}
+
+/// Refuses an outcome in which a sum of times may have overflowed. Sums saturate at 2^64, which is far above the bound.
+fn countable(outcome: &Outcome) -> Result<(), Problem> {
+    let most = |what: &str, ns: u128| match ns > u128::from(LONGEST_NS) {
+        true => Err(too_long(what)),
+        false => Ok(()),
+    };
+    most("the run would last longer", outcome.settled_ns.into())?;
+    // Every entry of the ledger is a part of these.
+    most("the times of all requests add up to more", outcome.client_time_ns.max(outcome.latency_sum_ns))?;
+    for device in &outcome.devices {
+        most("the times of all commands of a device add up to more", device.resident_ns)?;
+    }
+    most("the times of all CPUs add up to more", outcome.cpu_busy_ns.into())
+}
+
+fn too_long(what: &str) -> Problem {
+    Problem::refused(format!("{what} than 150 years of simulated time")).hint(
+        "look for a speed, a rate or a time that is off by some powers of ten, or simulate fewer requests",
+    )
 }
 
 /// What the run has come to so far.
@@ -293,8 +315,7 @@ impl<'a, 'w> Engine<'a, 'w> {
     fn go(&mut self) -> Result<(), Problem> {
         while let Some((time_ns, event)) = self.events.pop() {
             if time_ns > LONGEST_NS {
-                return Err(Problem::refused("the run would last longer than 150 years of simulated time")
-                    .hint("look for a speed, a rate or a time that is off by some powers of ten"));
+                return Err(too_long("the run would last longer"));
             }
             self.now_ns = time_ns;
             match event {
