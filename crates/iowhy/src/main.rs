@@ -6,19 +6,13 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs};
 use iowhy::command::{self, Ending};
-use iowhy::output::{complain, complain_hint};
+use iowhy::output::complain_hint;
 use iowhy_core::problem::Problem;
 
 fn main() -> ExitCode {
     // Before all else: a replay inside a control group is to carry nothing there but itself.
     if let Some(served) = command::prove::serve() {
-        return served.map_or_else(
-            |problem| {
-                complain(&problem);
-                ExitCode::from(problem.exit_code())
-            },
-            |()| ExitCode::SUCCESS,
-        );
+        return Ending::leave(served.map(|()| Ending::done()));
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -30,15 +24,7 @@ fn main() -> ExitCode {
         ColorWhen::Never => anstream::ColorChoice::Never.write_global(),
     }
     command::put_back_left(&cli.output);
-    match run(&cli) {
-        Ok(Ending::Done) => ExitCode::SUCCESS,
-        Ok(Ending::SomethingFailed) => ExitCode::from(1),
-        Ok(Ending::Program(code)) => ExitCode::from(code),
-        Err(problem) => {
-            complain(&problem);
-            ExitCode::from(problem.exit_code())
-        }
-    }
+    Ending::leave(run(&cli))
 }
 
 /// Runs what was asked for. Options of one question that stand beside another are refused by name.

@@ -373,6 +373,12 @@ pub fn complain_hint(hint: &str) {
     say(&format!("{cyan}hint:{cyan:#} {hint}"));
 }
 
+/// Prints what is about to be destroyed on stderr.
+pub fn announce(destruction: &str) {
+    let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+    say(&format!("{red}destroying:{red:#} {destruction}"));
+}
+
 /// Prints warnings on stderr.
 pub fn print_warnings(warnings: &[Warning]) {
     for warning in warnings {

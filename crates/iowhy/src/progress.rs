@@ -39,6 +39,11 @@ impl Progress {
         self.bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
         self.bar.set_message(format!("{} s left  {doing}", remaining.as_secs_f64().ceil() as u64));
     }
+
+    /// Takes the line away while something else is printed.
+    pub fn aside(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
+    }
 }
 
 /// Whether the terminal has less room than the long bar and most messages need.

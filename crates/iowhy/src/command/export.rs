@@ -47,7 +47,7 @@ pub fn run(args: &ExportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         Some(pending) => pending.write(text.as_bytes())?,
         None => output::print(&text)?,
     }
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 /// One of the record's lists.

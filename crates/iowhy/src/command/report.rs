@@ -56,7 +56,7 @@ pub fn run(args: &ReportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         Some(pending) => pending.write(text.as_bytes())?,
         None => output::print(&text)?,
     }
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 /// The record in a file; several of `classic all`.

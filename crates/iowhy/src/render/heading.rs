@@ -12,15 +12,21 @@ const BOLD: Style = Style::new().bold();
 
 /// What was measured, and on what.
 pub fn heading(facts: &TargetFacts, environment: &Environment) -> String {
+    let destroyed = facts.overwritten.is_some();
     let what = match facts.kind {
         TargetKind::Scratch => "a scratch file in it, now removed",
+        TargetKind::File if destroyed => "file, written over by this run: its data is lost",
         TargetKind::File => "file, read only",
+        TargetKind::BlockDevice if destroyed => "block device, written over by this run: its data is lost",
         TargetKind::BlockDevice => "block device, read only",
         TargetKind::CharDevice => "character device",
         TargetKind::Memory => "anonymous memory",
         TargetKind::Null => "answers at once: measures iowhy",
         TargetKind::Scripted => {
             "a scripted machine in virtual time: these are the model's numbers, not this machine's"
+        }
+        TargetKind::Stripe if destroyed => {
+            "a stripe made by iowhy itself, written over by this run: the data of its members is lost"
         }
         TargetKind::Stripe => "a stripe made by iowhy itself",
     };

@@ -39,7 +39,7 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     if let Some(list) = lists::asked(args) {
         let outputs = Outputs::open(options)?;
         outputs.finish(&list.screen, &list.record)?;
-        return Ok(Ending::Done);
+        return Ok(Ending::done());
     }
     let set = assignments("--set", &args.set)?;
     let axes = axes(args)?;
@@ -69,7 +69,7 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     outputs.warn(&record.warnings);
     let keys: Vec<&str> = axes.iter().map(|axis| axis.path.as_str()).collect();
     outputs.finish(&render::sim::screen(&record, &keys, output::width()), &record)?;
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 /// Runs all points: the first alone, to know how long the others will take.

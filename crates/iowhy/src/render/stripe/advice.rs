@@ -25,7 +25,9 @@ pub fn screen(record: &AdviceRecord, width: usize) -> String {
         if let Some(write) = &disk.write_curve {
             curve.push_str(&format!("; writes: {}", in_words(write)));
         }
-        text.push_str(&wrap(&format!("{}, {}: {curve}", disk.name, Bytes(disk.size_bytes)), width, "", "  "));
+        let lost = disk.overwritten.as_ref().map_or("", |_| ", written over by this run, its data is lost");
+        let line = format!("{}, {}{lost}: {curve}", disk.name, Bytes(disk.size_bytes));
+        text.push_str(&wrap(&line, width, "", "  "));
     }
     text.push_str(&measured(record, width));
     text.push_str(&wrap(&format!("load: {}", record.load), width, "", "  "));
