@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs};
 use iowhy::command::{self, Ending};
-use iowhy::output::complain_hint;
+use iowhy::output::{complain_hint, complain_usage};
 use iowhy_core::problem::Problem;
+use iowhy_core::text::acts;
 
 fn main() -> ExitCode {
     // Before all else: a replay inside a control group is to carry nothing there but itself.
@@ -107,8 +108,13 @@ fn program_meant(cli: &Cli, problem: Problem) -> Problem {
 
 /// Prints the parser's own message. Where the first word is a program and no path, `--` was forgotten.
 fn usage(error: &clap::Error) -> ExitCode {
-    // Nothing is left to do when the terminal is gone.
-    let _ = error.print();
+    if std::env::args_os().any(|argument| argument.to_string_lossy().contains(acts)) {
+        // The parser quotes what was typed, and a file name that a shell filled in may hold anything.
+        complain_usage(&error.render().to_string());
+    } else {
+        // Nothing is left to do when the terminal is gone.
+        let _ = error.print();
+    }
     let mut words = std::env::args_os()
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())

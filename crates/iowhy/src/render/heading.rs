@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::environment::{Environment, TargetFacts, TargetKind};
+use iowhy_core::text::visible;
 use iowhy_core::units::Bytes;
 
 use crate::render::members;
@@ -34,7 +35,7 @@ pub fn heading(facts: &TargetFacts, environment: &Environment) -> String {
         TargetKind::CharDevice | TargetKind::Null => String::new(),
         _ => format!(", {}", Bytes(facts.size_bytes)),
     };
-    let mut text = format!("{BOLD}{}{BOLD:#}  {what}{size}\n", facts.name);
+    let mut text = format!("{BOLD}{}{BOLD:#}  {what}{size}\n", visible(&facts.name));
     if let Some(stripe) = &facts.stripe {
         let _ = writeln!(text, "  {}", members::in_words(stripe));
     }
