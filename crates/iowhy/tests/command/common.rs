@@ -103,7 +103,9 @@ fn wait_for(command: &mut Command) -> Ran {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
     // With `-- CMD` the code may be that of CMD.
     let watches = command.get_args().any(|argument| argument == "--");
-    let named = String::from_utf8_lossy(&output.stderr).lines().any(|line| line.contains("error:"));
+    // `script` runs it on a terminal of its own, and shows that as its stdout.
+    let said = if command.get_program() == "script" { &output.stdout } else { &output.stderr };
+    let named = String::from_utf8_lossy(said).lines().any(|line| line.contains("error:"));
     let silent = output.status.code().is_some_and(|code| code != 0) && !named && !watches;
     assert!(!silent, "a non-zero exit code without its reason on stderr: {command:?}: {output:?}");
     Ran { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }

@@ -63,9 +63,10 @@ impl Axis {
         let value = value.clamp(self.low, self.high);
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
-            Scale::Log10 | Scale::Log2 => (value / self.low).ln() / (self.high / self.low).ln(),
+            // Differences of logarithms: a ratio of the ends may be more than a number holds.
+            Scale::Log10 | Scale::Log2 => (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
         };
-        self.from + share * (self.to - self.from)
+        self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
     /// Values worth a tick, at most `most` of them.
