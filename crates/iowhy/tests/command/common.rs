@@ -102,7 +102,8 @@ fn wait_for(command: &mut Command) -> Ran {
     let output = command.output().expect("the binary starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
     // With `-- CMD` the code may be that of CMD.
-    let watches = command.get_args().any(|argument| argument == "--");
+    let words = |text: &std::ffi::OsStr| text.to_string_lossy().split_whitespace().any(|word| word == "--");
+    let watches = command.get_args().any(words);
     // `script` runs it on a terminal of its own, and shows that as its stdout.
     let said = if command.get_program() == "script" { &output.stdout } else { &output.stderr };
     let named = String::from_utf8_lossy(said).lines().any(|line| line.contains("error:"));
