@@ -1,5 +1,5 @@
-//! Project chores. `cargo xtask test` runs every test there is; `cargo xtask bench` prints speed as paired ratios;
-//! `cargo xtask tidy` checks the rules of the house that no compiler knows.
+//! Project chores. `cargo xtask test` runs every test there is; `cargo xtask nightly` looks for new cases;
+//! `cargo xtask bench` prints speed as paired ratios; `cargo xtask tidy` checks the rules of the house that no compiler knows.
 
 mod bench;
 mod bench_findings;
@@ -7,6 +7,7 @@ mod browser;
 mod dist;
 mod hostile;
 mod lab;
+mod nightly;
 mod static_target;
 mod test;
 mod tidy;
@@ -20,6 +21,8 @@ usage: cargo xtask <command>
   lab [PHASE]... [--again]
            iowhy in virtual machines whose disks and clock are known; needs Debian's package tools, installs nothing;
            answers are kept under target/lab/runs, `--again` judges those
+  nightly [--seed N] [--rounds N] [--cases N]
+           property tests from fresh seeds and many damaged inputs; prints the seed, which repeats it
   tidy     the rules of the house alone
   browser  reports in a real browser alone; pictures of them are kept under target/report-pages
   dist [--prefix DIR]
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
                 ExitCode::SUCCESS
             }
         },
+        ["nightly", rest @ ..] => nightly::run(&root(), rest),
         ["tidy"] => tidy::report(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
         ["dist", rest @ ..] => dist::run(&root(), rest),

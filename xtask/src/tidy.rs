@@ -162,7 +162,7 @@ fn dependency_complaints(name: &str, manifest: &str) -> Vec<String> {
 }
 
 /// Every Rust source below the root, build output left out.
-fn rust_files(root: &Path) -> Vec<PathBuf> {
+pub(crate) fn rust_files(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = ["crates", "cases", "lab-guest", "xtask"].map(|folder| root.join(folder)).to_vec();
     while let Some(folder) = open.pop() {

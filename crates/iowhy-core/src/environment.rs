@@ -122,6 +122,9 @@ pub struct TargetFacts {
     /// Who serves the bytes where no block device of this machine does: a program (FUSE), another machine (NFS).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_by: Option<String>,
+    /// What was on it, in words, when this run writes over data that was there before (`--destroy-data`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overwritten: Option<String>,
     /// Whether O_DIRECT can be opened on it.
     pub direct_supported: Option<bool>,
     /// Alignment that direct requests need.

@@ -128,6 +128,7 @@ pub(crate) fn facts(size_bytes: u64) -> TargetFacts {
         extents: Some(1),
         memory_backed: false,
         served_by: None,
+        overwritten: None,
         direct_supported: Some(true),
         direct_alignment_bytes: Some(512),
         cache_visible: true,

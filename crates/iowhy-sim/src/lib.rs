@@ -25,4 +25,4 @@ mod unit;
 pub mod volume;
 pub mod workload;
 
-pub use engine::{run, run_watched};
+pub use engine::{run, run_guarded, run_watched};

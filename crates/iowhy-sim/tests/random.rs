@@ -72,6 +72,7 @@ fn setting() -> impl Strategy<Value = (&'static str, &'static str)> {
         ("device.units", "7"),
         ("device.iops", "1000"),
         ("device.iops", "0.000001"),
+        ("device.iops", "0.0003"),
         ("device.spread", "exponential"),
         ("device.read_ns", "18446744073709551615"),
         ("device.heads", "0"),
@@ -201,6 +202,47 @@ proptest! {
             }
         }
     }
+}
+
+/// Found by `any_machine_and_workload`: sums of waiting times overflowed 64 bits.
+#[test]
+fn a_device_that_takes_days_for_a_request_is_refused() {
+    let settings = [("device.iops", "0.000001"), ("volume.kind", "stripe"), ("volume.interleave", "1")];
+    let machine = machine(&settings).unwrap();
+    for load in [
+        "readers=3,requests=60,bytes=5000,size=300k,pattern=random",
+        "readers=2,requests=20,bytes=100k,size=1m,own=yes",
+        "readers=2,requests=50,bytes=4k,size=300k,rate=100",
+    ] {
+        let problem = iowhy_sim::run(&machine, Workload::parse(load).unwrap().load(1), 1).unwrap_err();
+        assert!(problem.message.contains("`device.iops` is 0.000001"), "{problem}");
+    }
+}
+
+/// Each request is within bounds, and their waiting times add up to more than 64 bits hold.
+#[test]
+fn sums_beyond_the_clock_are_refused_and_not_wrong() {
+    let machine = machine(&[("device.iops", "0.0003")]).unwrap();
+    let run = |requests: u32| {
+        let load = format!("readers=1,requests={requests},bytes=4k,size=300k,rate=100000,method=direct");
+        iowhy_sim::run(&machine, Workload::parse(&load).unwrap().load(1), 1)
+    };
+    let few = run(100).unwrap();
+    assert_eq!((laws::check(&few), few.requests), (Ok(()), 100));
+    // 4000 requests wait 3333 s each for every one before them: 8 million times 3333 s.
+    let problem = run(4000).unwrap_err();
+    assert!(problem.message.contains("add up to more than 150 years"), "{problem}");
+}
+
+/// Without a fixed seed a fresh clone may fail by luck; `cargo xtask nightly` draws fresh ones.
+#[test]
+fn property_tests_have_a_seed() {
+    let fixed = !matches!(ProptestConfig::default().rng_seed, proptest::test_runner::RngSeed::Random);
+    // A test program that was started without cargo has no seed: its cases are random by choice.
+    assert!(
+        fixed || std::env::var_os("CARGO").is_none(),
+        "PROPTEST_RNG_SEED is not set by .cargo/config.toml"
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use iowhy_core::text::escaped;
 use serde_json::Value;
 
 /// Lists of objects that a value holds, by path (`points`, `profile.stacks`), most telling first as far as that is known;
@@ -119,10 +120,12 @@ fn written(value: &Value) -> String {
     }
 }
 
-/// A field, in quotes where it must be. What a spreadsheet would take for a formula is made a text.
+/// A field, in quotes where it must be. Escapes as of [`escaped`]; what a spreadsheet would take for a formula is made a text
+/// by a leading `'`, and so is what begins with one: without that and [`iowhy_core::text::unescaped`] it is the name again.
 fn quoted(text: &str) -> String {
-    let formula = text.starts_with(['=', '@', '+', '-']) && text.parse::<f64>().is_err();
-    let text = if formula { format!("'{text}") } else { text.to_owned() };
+    let formula = text.starts_with(['=', '@', '+', '-', '\'']) && text.parse::<f64>().is_err();
+    let text = escaped(text);
+    let text = if formula { format!("'{text}") } else { text.into_owned() };
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
@@ -139,6 +142,22 @@ mod tests {
         ];
         let text = text(&entries);
         assert_eq!(text, "key,time.n,time.value,more,time\r\n\"a,b\",3,1.5,,\r\n'=1+1,,,true,\r\n");
+    }
+
+    #[test]
+    fn names_come_back_as_they_were() {
+        for name in ["a\\b", "\u{1b}[31m\u{202e}x\r\ny", "=1+1", "'quoted", "@\u{9b}", "a,\"b\"\n", "läuft"]
+        {
+            let text = text(&[json!({"name": name, "n": 1})]);
+            assert!(!text.replace("\r\n", "").contains(iowhy_core::text::acts), "{text:?}");
+            let field = text.lines().nth(1).unwrap().strip_suffix(",1").unwrap();
+            let field = match field.strip_prefix('"') {
+                Some(quoted) => quoted.strip_suffix('"').unwrap().replace("\"\"", "\""),
+                None => field.to_owned(),
+            };
+            let field = field.strip_prefix('\'').unwrap_or(&field);
+            assert_eq!(iowhy_core::text::unescaped(field).as_deref(), Some(name), "{text}");
+        }
     }
 
     #[test]

@@ -6,20 +6,15 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs};
 use iowhy::command::{self, Ending};
-use iowhy::output::{complain, complain_hint};
+use iowhy::output::{complain_hint, complain_usage};
 use iowhy::run_as;
 use iowhy_core::problem::Problem;
+use iowhy_core::text::acts;
 
 fn main() -> ExitCode {
     // Before all else: a replay inside a control group is to carry nothing there but itself.
     if let Some(served) = command::prove::serve() {
-        return served.map_or_else(
-            |problem| {
-                complain(&problem);
-                ExitCode::from(problem.exit_code())
-            },
-            |()| ExitCode::SUCCESS,
-        );
+        return Ending::leave(served.map(|()| Ending::done()));
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -31,15 +26,7 @@ fn main() -> ExitCode {
         ColorWhen::Never => anstream::ColorChoice::Never.write_global(),
     }
     command::put_back_left(&cli.output);
-    match run(&cli) {
-        Ok(Ending::Done) => ExitCode::SUCCESS,
-        Ok(Ending::SomethingFailed) => ExitCode::from(1),
-        Ok(Ending::Program(code)) => ExitCode::from(code),
-        Err(problem) => {
-            complain(&problem);
-            ExitCode::from(problem.exit_code())
-        }
-    }
+    Ending::leave(run(&cli))
 }
 
 /// Runs what was asked for. Options of one question that stand beside another are refused by name.
@@ -132,8 +119,13 @@ fn program_meant(cli: &Cli, problem: Problem) -> Problem {
 
 /// Prints the parser's own message. Where the first word is a program and no path, `--` was forgotten.
 fn usage(error: &clap::Error) -> ExitCode {
-    // Nothing is left to do when the terminal is gone.
-    let _ = error.print();
+    if std::env::args_os().any(|argument| argument.to_string_lossy().contains(acts)) {
+        // The parser quotes what was typed, and a file name that a shell filled in may hold anything.
+        complain_usage(&error.render().to_string());
+    } else {
+        // Nothing is left to do when the terminal is gone.
+        let _ = error.print();
+    }
     let mut words = std::env::args_os()
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use iowhy_core::problem::Problem;
+use iowhy_core::text::{self, visible};
 use iowhy_core::warning::Warning;
 use iowhy_linux::names::{Destination, Placed};
 use iowhy_probe::target::Target;
@@ -168,7 +169,7 @@ impl Outputs {
             pending.write(to_json(record)?.as_bytes())?;
         }
         match self.json {
-            Json::Stdout => return print(&to_json(record)?),
+            Json::Stdout => return print_data(&to_json(record)?),
             Json::File(pending) => pending.write(to_json(record)?.as_bytes())?,
             Json::No => {}
         }
@@ -245,10 +246,12 @@ impl Report {
     pub fn finish(self, screen: &str, record: &impl Serialize) -> Result<(), Problem> {
         let said = match self.text {
             Some(pending) if self.color == ColorWhen::Always => pending.write(screen.as_bytes()),
-            Some(pending) => pending.write(anstream::adapter::strip_str(screen).to_string().as_bytes()),
+            Some(pending) => {
+                pending.write(anstream::adapter::strip_str(&text::screen(screen)).to_string().as_bytes())
+            }
             None => {
                 let mut stderr = anstream::stderr();
-                match stderr.write_all(screen.as_bytes()).and_then(|()| stderr.flush()) {
+                match stderr.write_all(text::screen(screen).as_bytes()).and_then(|()| stderr.flush()) {
                     Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                         Err(Problem::failed(format!("cannot write to stderr: {error}")))
                     }
@@ -357,7 +360,7 @@ pub fn all_different(outputs: &[(&str, Option<&Path>)]) -> Result<(), Problem> {
 /// Prints a problem on stderr: cause, then the fix.
 pub fn complain(problem: &Problem) {
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-    say(&format!("{red}error:{red:#} {problem}"));
+    say(&format!("{red}error:{red:#} {}", visible(&problem.message)));
     if let Some(hint) = &problem.hint {
         complain_hint(hint);
     }
@@ -366,15 +369,27 @@ pub fn complain(problem: &Problem) {
 /// Prints a fix on stderr.
 pub fn complain_hint(hint: &str) {
     let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
-    say(&format!("{cyan}hint:{cyan:#} {hint}"));
+    say(&format!("{cyan}hint:{cyan:#} {}", visible(hint)));
+}
+
+/// Prints what is about to be destroyed on stderr.
+pub fn announce(destruction: &str) {
+    let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+    say(&format!("{red}destroying:{red:#} {}", visible(destruction)));
+}
+
+/// Prints the message of the command line's parser on stderr.
+pub fn complain_usage(message: &str) {
+    let lines: Vec<_> = message.trim_end().lines().map(visible).collect();
+    say(&lines.join("\n"));
 }
 
 /// Prints warnings on stderr.
 pub fn print_warnings(warnings: &[Warning]) {
     for warning in warnings {
-        say(&format!("warning: {}", warning.message));
+        say(&format!("warning: {}", visible(&warning.message)));
         if let Some(next) = &warning.next {
-            say(&format!("  next: {next}"));
+            say(&format!("  next: {}", visible(next)));
         }
     }
 }
@@ -403,14 +418,27 @@ fn to_json(record: &impl Serialize) -> Result<String, Problem> {
     let mut text = serde_json::to_string(record)
         .map_err(|error| Problem::failed(format!("the record cannot be written as JSON: {error}")))?;
     text.push('\n');
-    Ok(text)
+    Ok(text::json(text))
 }
 
-/// Prints to stdout, colour codes removed where nobody wants them.
+/// Prints data for other programs to stdout as it is; whoever makes it escapes what acts on a terminal.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_data(text: &str) -> Result<(), Problem> {
+    to_stdout(text)
+}
+
+/// Prints a screen to stdout. Line ends and colours pass (colours not where nobody wants them); what else acts on a terminal is
+/// escaped.
 ///
 /// # Errors
 /// A failure when stdout cannot be written (a full disk); a closed pipe is fine.
 pub fn print(text: &str) -> Result<(), Problem> {
+    to_stdout(&text::screen(text))
+}
+
+fn to_stdout(text: &str) -> Result<(), Problem> {
     let mut stdout = anstream::stdout();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use iowhy_core::text::visible;
 
 /// A progress line, or nothing at all when stderr is no terminal or `--quiet` was given.
 #[derive(Debug)]
@@ -37,7 +38,12 @@ impl Progress {
     /// Shows where we stand; `remaining` is the caller's own estimate.
     pub fn at(&self, share: f64, remaining: Duration, doing: &str) {
         self.bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
-        self.bar.set_message(format!("{} s left  {doing}", remaining.as_secs_f64().ceil() as u64));
+        self.bar.set_message(format!("{} s left  {}", remaining.as_secs_f64().ceil() as u64, visible(doing)));
+    }
+
+    /// Takes the line away while something else is printed.
+    pub fn aside(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
     }
 }
 

@@ -129,7 +129,9 @@ fn existing(path: &Path, kind: TargetKind, needs: &Needs) -> Result<Target, Prob
         true => Some(Permit::obtain(path, kind, needs.destroy_data.as_deref())?),
         false => None,
     };
-    let facts = inspect::facts(kind, path.display().to_string(), file.as_fd(), &status, size_bytes);
+    let mut facts = inspect::facts(kind, path.display().to_string(), file.as_fd(), &status, size_bytes);
+    // A permission alone changes nothing: a run that only reads destroys nothing.
+    facts.overwritten = permit.as_ref().filter(|_| needs.write).map(|permit| permit.content().to_owned());
     let held = (kind == TargetKind::BlockDevice).then_some(file);
     Ok(Target {
         facts,

@@ -269,6 +269,7 @@ fn facts(
         encoded_bytes: sum(|facts| facts.encoded_bytes),
         extents: sum(|facts| facts.extents),
         memory_backed: members.iter().all(|member| member.facts.memory_backed),
+        overwritten: overwritten(members),
         served_by: members.iter().find_map(|member| member.facts.served_by.clone()),
         direct_supported: direct,
         direct_alignment_bytes: alignment,
@@ -279,6 +280,14 @@ fn facts(
             members: members.iter().map(|member| member_facts(member)).collect(),
         }),
     }
+}
+
+/// What is on the members that are written over.
+fn overwritten(members: &[Arc<Target>]) -> Option<String> {
+    let of =
+        |member: &Arc<Target>| Some(format!("{}: {}", member.facts.name, member.facts.overwritten.as_ref()?));
+    let all: Vec<String> = members.iter().filter_map(of).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 fn member_facts(member: &Target) -> MemberFacts {

@@ -21,6 +21,7 @@ use super::{devices, refusal, signatures};
 #[derive(Debug)]
 pub struct Permit {
     claim: OwnedFd,
+    content: &'static str,
 }
 
 impl Permit {
@@ -68,9 +69,14 @@ impl Permit {
             }
             other => refusal::cannot_open(typed, "for writing", other),
         })?;
-        refuse_signature(typed, claim.as_fd())?;
+        let content = refuse_signature(typed, claim.as_fd())?;
         refuse_loop_backing(typed)?;
-        Ok(Permit { claim })
+        Ok(Permit { claim, content })
+    }
+
+    /// What was found on it, in words; a target that is mounted or carries a signature never gets here.
+    pub(super) fn content(&self) -> &'static str {
+        self.content
     }
 
     /// The claimed descriptor.
@@ -79,7 +85,8 @@ impl Permit {
     }
 }
 
-fn refuse_signature(typed: &Path, device: BorrowedFd<'_>) -> Result<(), Problem> {
+/// Returns what the examined bytes hold, in words.
+fn refuse_signature(typed: &Path, device: BorrowedFd<'_>) -> Result<&'static str, Problem> {
     let unreadable = |error: io::Error| {
         Problem::refused(format!("cannot examine `{}` for data before writing: {error}", typed.display()))
             .hint("look at `dmesg` for the device's errors, or name another device")
@@ -94,7 +101,10 @@ fn refuse_signature(typed: &Path, device: BorrowedFd<'_>) -> Result<(), Problem>
     let tail_bytes = size.min(signatures::TAIL_BYTES);
     let tail = read(tail_bytes, size - tail_bytes)?;
     match signatures::find(size, &head, &tail) {
-        None => Ok(()),
+        None if head.iter().chain(&tail).all(|byte| *byte == 0) => {
+            Ok("no known signature, only zeros at its start and end")
+        }
+        None => Ok("data of an unknown kind, no known signature"),
         Some(found) => Err(Problem::refused(format!(
             "`{}` carries the signature of {found}, so it is not written to",
             typed.display()
@@ -134,7 +144,11 @@ mod tests {
         let file = file_with(b"", 0);
         let path = file.path();
         let name = path.to_str().unwrap();
-        assert!(obtain(path, Some(name)).is_ok());
+        let permit = obtain(path, Some(name)).unwrap();
+        assert!(permit.content().contains("zeros"), "{}", permit.content());
+        let full = file_with(b"precious", 0);
+        let permit = obtain(full.path(), full.path().to_str()).unwrap();
+        assert!(permit.content().contains("unknown kind"), "{}", permit.content());
         let missing = obtain(path, None).unwrap_err();
         assert!(missing.hint.unwrap().contains(&format!("--destroy-data {name} {name}")));
         let other = obtain(path, Some(&format!("{name}/"))).unwrap_err();

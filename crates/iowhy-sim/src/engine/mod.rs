@@ -62,6 +62,8 @@ enum Event {
 
 /// Longer than this (150 years) no run lasts; beyond it clocks would overflow.
 const LONGEST_NS: u64 = 5_000_000_000_000_000_000;
+/// Work between two calls of a guard: some milliseconds, some MiB at the most beside the largest request.
+const GUARD_WORK: u64 = 1 << 14;
 /// Blocks that warming puts into a cache at most.
 const MOST_WARM_BLOCKS: u64 = 1 << 28;
 
@@ -83,12 +85,58 @@ pub fn run_watched(
     seed: u64,
     watch: &mut dyn FnMut(&Finished),
 ) -> Result<Outcome, Problem> {
+    run_whole(machine, load, seed, watch, &mut |_| Ok(()))
+}
+
+/// As [`run`], and asks `guard` again and again whether to go on, with the requests answered so far: it may look at the memory
+/// or show progress. Between two calls lies a bounded amount of work.
+///
+/// # Errors
+/// As [`run`], and what the guard refuses.
+pub fn run_guarded(
+    machine: &Machine,
+    load: Load<'_>,
+    seed: u64,
+    guard: &mut dyn FnMut(u64) -> Result<(), Problem>,
+) -> Result<Outcome, Problem> {
+    run_whole(machine, load, seed, &mut |_| {}, guard)
+}
+
+fn run_whole(
+    machine: &Machine,
+    load: Load<'_>,
+    seed: u64,
+    watch: &mut dyn FnMut(&Finished),
+    guard: &mut dyn FnMut(u64) -> Result<(), Problem>,
+) -> Result<Outcome, Problem> {
     let mut engine = Engine::new(machine, load, seed, watch)?;
     engine.start();
-    engine.go()?;
+    engine.go(guard)?;
     let outcome = engine.outcome();
+    countable(&outcome)?;
     debug_assert_eq!(laws::check(&outcome), Ok(()));
     Ok(outcome)
+}
+
+/// Refuses an outcome in which a sum of times may have overflowed. Sums saturate at 2^64, which is far above the bound.
+fn countable(outcome: &Outcome) -> Result<(), Problem> {
+    let most = |what: &str, ns: u128| match ns > u128::from(LONGEST_NS) {
+        true => Err(too_long(what)),
+        false => Ok(()),
+    };
+    most("the run would last longer", outcome.settled_ns.into())?;
+    // Every entry of the ledger is a part of these.
+    most("the times of all requests add up to more", outcome.client_time_ns.max(outcome.latency_sum_ns))?;
+    for device in &outcome.devices {
+        most("the times of all commands of a device add up to more", device.resident_ns)?;
+    }
+    most("the times of all CPUs add up to more", outcome.cpu_busy_ns.into())
+}
+
+fn too_long(what: &str) -> Problem {
+    Problem::refused(format!("{what} than 150 years of simulated time")).hint(
+        "look for a speed, a rate or a time that is off by some powers of ten, or simulate fewer requests",
+    )
 }
 
 /// What the run has come to so far.
@@ -290,11 +338,16 @@ impl<'a, 'w> Engine<'a, 'w> {
     }
 
     /// Happens until nothing is left to happen.
-    fn go(&mut self) -> Result<(), Problem> {
+    fn go(&mut self, guard: &mut dyn FnMut(u64) -> Result<(), Problem>) -> Result<(), Problem> {
+        let (mut events, mut next_guard) = (0, GUARD_WORK);
         while let Some((time_ns, event)) = self.events.pop() {
+            events += 1;
+            if self.work(events) >= next_guard {
+                guard(self.totals.requests)?;
+                next_guard = self.work(events).saturating_add(GUARD_WORK);
+            }
             if time_ns > LONGEST_NS {
-                return Err(Problem::refused("the run would last longer than 150 years of simulated time")
-                    .hint("look for a speed, a rate or a time that is off by some powers of ten"));
+                return Err(too_long("the run would last longer"));
             }
             self.now_ns = time_ns;
             match event {
@@ -315,6 +368,12 @@ impl<'a, 'w> Engine<'a, 'w> {
             self.ready.clear();
         }
         Ok(())
+    }
+
+    /// What has been done so far, in units that take about the same time and memory: events, blocks, pages of input and output.
+    #[inline]
+    fn work(&self, events: u64) -> u64 {
+        events.saturating_add(self.totals.cache.lookups).saturating_add(self.totals.volume_bytes >> 12)
     }
 
     /// An open arrival.

@@ -38,8 +38,8 @@ pub(super) struct Task {
 
 /// Requests of more are cut: they would be split into a quarter of a million blocks and more.
 const MOST_REQUEST_BYTES: u64 = 1 << 30;
-/// A cost beyond this (11 days) is a slip of the finger, and sums must stay countable.
-const MOST_COST_NS: f64 = 1e15;
+/// More than any run lasts, so a larger cost ends the run; a u64 holds the sum of two.
+const MAX_COST_NS: f64 = 6e18;
 
 impl Task {
     /// Books CPU time that it must take before it goes on.
@@ -54,7 +54,7 @@ impl Task {
 fn cost_ns(cost: &Cost, calls: f64, pages: u64, bytes: u64) -> u64 {
     let ns = cost.per_call_ns * calls + cost.per_page_ns * pages as f64 + cost.per_byte_ns * bytes as f64;
     // Not a number becomes 0 by the cast.
-    (ns.clamp(0.0, MOST_COST_NS) + 0.5) as u64
+    (ns.clamp(0.0, MAX_COST_NS) + 0.5) as u64
 }
 
 impl Engine<'_, '_> {

@@ -2,6 +2,7 @@
 //!
 //! What may not enter: how a layer works, which is the layer's own file.
 
+mod bounds;
 mod choice;
 mod effect;
 mod keys;
@@ -432,6 +433,7 @@ impl Machine {
                 return refuse("scheduler.depth", why, "1 is a device without tagged queueing");
             }
         }
+        bounds::check(self)?;
         self.check_layout()
     }
 

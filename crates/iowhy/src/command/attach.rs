@@ -42,7 +42,7 @@ pub fn run(args: &AttachArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     outputs.warn(&record.warnings);
     let printed = outputs.finish(&render::watch::screen(&record, output::width()), &record);
     match (folded, printed) {
-        (Ok(()), Ok(())) => Ok(Ending::Done),
+        (Ok(()), Ok(())) => Ok(Ending::done()),
         (Err(problem), Ok(())) | (Ok(()), Err(problem)) => Err(problem),
         (Err(first), Err(second)) => {
             output::complain(&first);

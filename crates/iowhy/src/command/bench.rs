@@ -46,7 +46,7 @@ const PASSES: u32 = 5;
 pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     if args.method.as_deref() == Some("list") {
         output::print(&method_list())?;
-        return Ok(Ending::Done);
+        return Ok(Ending::done());
     }
     let imported = args.fio.as_deref().map(|path| job(path, args)).transpose()?;
     let args = imported.as_ref().map_or(args, |imported| &imported.args);
@@ -68,6 +68,7 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
 
     let mut warnings = Vec::new();
     let workloads = workloads(&sweep, &targets, &mut warnings)?;
+    shared::announce_destruction(&targets, &progress);
     let ruler = shared::measure_ruler(&targets, sweep.seed)?;
     let measured = measure(workloads, &targets, &sweep, args.layers, &progress)?;
     drop(progress);

@@ -37,7 +37,7 @@ pub fn run(args: &ExplainArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         .collect();
     let record = json!({"schema": SCHEMA, "iowhy": env!("CARGO_PKG_VERSION"), "findings": findings});
     outputs.finish(&screen, &record)?;
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 /// The finding of this name.

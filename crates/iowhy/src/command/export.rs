@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
+use iowhy_core::text;
 use serde_json::Value;
 
 use crate::cli::{ExportArgs, ExportFormat, OutputArgs};
@@ -37,17 +38,17 @@ pub fn run(args: &ExportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let text = match args.format {
         ExportFormat::Csv => table(&record, &value, args.list.as_deref())?,
         ExportFormat::FioJson => {
-            serde_json::to_string_pretty(&fio::json(&measured(&record, value)?))
-                .map_err(|error| Problem::failed(format!("the export cannot be written as JSON: {error}")))?
-                + "\n"
+            let text = serde_json::to_string_pretty(&fio::json(&measured(&record, value)?))
+                .map_err(|error| Problem::failed(format!("the export cannot be written as JSON: {error}")))?;
+            text::json(text) + "\n"
         }
         ExportFormat::FioJob => fio::job_of(&measured(&record, value)?),
     };
     match pending {
         Some(pending) => pending.write(text.as_bytes())?,
-        None => output::print(&text)?,
+        None => output::print_data(&text)?,
     }
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 /// One of the record's lists.

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
+use iowhy_core::text::{acts, visible};
 use serde_json::Value;
 
 use crate::record::SCHEMA;
@@ -37,6 +38,34 @@ pub(super) fn any(path: &Path, hint: &str) -> Result<Value, Problem> {
         None => {
             Err(Problem::refused(format!("`{name}` is JSON, but no record of iowhy")).hint(hint.to_owned()))
         }
+    }
+}
+
+/// [`any`] for a command that only shows the record: what acts on a screen is escaped in every text of it.
+///
+/// # Errors
+/// Those of [`any`].
+pub(super) fn shown(path: &Path, hint: &str) -> Result<Value, Problem> {
+    let mut value = any(path, hint)?;
+    make_visible(&mut value);
+    Ok(value)
+}
+
+/// serde_json nests at most 128 deep, so the recursion is bounded.
+fn make_visible(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains(acts) => *text = visible(text).into_owned(),
+        Value::Array(all) => all.iter_mut().for_each(make_visible),
+        Value::Object(map) => {
+            map.values_mut().for_each(make_visible);
+            let evil: Vec<String> = map.keys().filter(|key| key.contains(acts)).cloned().collect();
+            for key in evil {
+                if let Some(value) = map.remove(&key) {
+                    map.insert(visible(&key).into_owned(), value);
+                }
+            }
+        }
+        _ => {}
     }
 }
 

@@ -7,6 +7,7 @@ pub mod classic;
 pub mod compare;
 mod costs;
 pub mod doctor;
+mod ending;
 pub mod explain;
 pub mod export;
 pub mod history;
@@ -28,6 +29,8 @@ use iowhy_core::warning::Warning;
 
 use crate::cli::OutputArgs;
 
+pub use self::ending::Ending;
+
 /// Puts settings back that a killed run of iowhy has left changed, and says so on stderr.
 pub fn put_back_left(options: &OutputArgs) {
     let left = iowhy_probe::setting::undo_left().into_iter();
@@ -35,15 +38,4 @@ pub fn put_back_left(options: &OutputArgs) {
     if !options.quiet {
         crate::output::print_warnings(&warnings);
     }
-}
-
-/// How a command ended when it did not end with a problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// Exit code 0.
-    Done,
-    /// Something was measured, and something failed, was not what it claims, or was interrupted: exit code 1.
-    SomethingFailed,
-    /// The exit code of the program that was run for the user.
-    Program(u8),
 }

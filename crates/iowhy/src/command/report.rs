@@ -54,14 +54,14 @@ pub fn run(args: &ReportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let text = if args.markdown { markdown::text(&document) } else { html::page(&document) };
     match pending {
         Some(pending) => pending.write(text.as_bytes())?,
-        None => output::print(&text)?,
+        None => output::print_data(&text)?,
     }
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 /// The record in a file; several of `classic all`.
 fn known(path: &Path) -> Result<Vec<Known>, Problem> {
-    let value = load::any(path, HINT)?;
+    let value = load::shown(path, HINT)?;
     let has = |key: &str| value.get(key).is_some_and(|v| !v.is_null());
     let command = value.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
     let other = |kind, value| Ok(vec![Known::Other(kind, value)]);

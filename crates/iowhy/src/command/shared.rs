@@ -7,6 +7,7 @@ use iowhy_core::environment::TargetKind;
 use iowhy_core::estimate::Estimate;
 use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
+use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
 use iowhy_explain::reconcile::{self, ReconcileContext};
@@ -16,8 +17,9 @@ use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{self, Needs, Target};
 use iowhy_probe::{counters, environment, ruler};
 
-use crate::command::Ending;
 use crate::command::costs::Layers;
+use crate::command::ending::{self, Ending};
+use crate::output;
 use crate::plan::path::RungTargets;
 use crate::progress::Progress;
 use crate::record::{CellRecord, Record, RulerRecord, SCHEMA, Seen};
@@ -35,6 +37,29 @@ pub(super) fn resolve(spec: &str, needs: &Needs, progress: &Progress) -> Result<
             "writing the scratch file",
         );
     })
+}
+
+/// Says on stderr what this run is about to destroy, also with `--quiet`: name, kind, size, model, what is on it. Called before
+/// anything is written.
+pub(super) fn announce_destruction(targets: &[&Target], progress: &Progress) {
+    for target in targets.iter().flat_map(|target| target.with_bytes()) {
+        let facts = &target.facts;
+        let Some(content) = &facts.overwritten else { continue };
+        let (kind, model, unused) = match facts.kind {
+            TargetKind::BlockDevice => {
+                let model = environment::environment(target).device_model;
+                let model = model.map(|model| format!(", {model}")).unwrap_or_default();
+                ("block device", model, "not mounted, not in use, ")
+            }
+            _ => ("file", String::new(), ""),
+        };
+        let text = format!(
+            "this run writes over `{}` ({kind}, {}{model}), and its data is lost; on it: {unused}{content}",
+            facts.name,
+            Bytes(facts.size_bytes),
+        );
+        progress.aside(|| output::announce(&text));
+    }
 }
 
 /// Measures the ruler; in virtual time there is nothing to measure.
@@ -178,10 +203,42 @@ pub(super) fn busy_machine(cells: &[CellRecord]) -> Option<Warning> {
 /// Share of its time that a thread waits for a CPU on a machine that is not idle.
 const BUSY_SHARE: f64 = 0.05;
 
-/// Exit status of a record: anything that failed, or was not what it claims, counts.
+/// How a command with this record ends: anything that failed, or was not what it claims, is a reason for exit code 1.
 pub(super) fn ending(record: &Record) -> Ending {
-    let bad = |cell: &CellRecord| cell.verdict == "failed" || cell.verdict == "not-what-it-claims";
-    if record.interrupted || record.cells.iter().any(bad) { Ending::SomethingFailed } else { Ending::Done }
+    let interrupted = record.interrupted.then(ending::interrupted);
+    let bad = failed_cells(&record.cells).into_iter().chain(mislabelled_cells(&record.cells));
+    Ending::from_reasons(interrupted.into_iter().chain(bad))
+}
+
+/// The reason where cells failed: how many, which is the first, and why.
+pub(super) fn failed_cells(cells: &[CellRecord]) -> Option<Problem> {
+    let (first, n) = with_verdict(cells, "failed")?;
+    let why = first.failure.as_deref().unwrap_or("no reason is known");
+    let message = format!("{n} of {} cells failed: {} on `{}`: {why}", cells.len(), first.key, first.target);
+    Some(Problem::failed(message).hint("`iowhy bench` with the options of that cell measures it alone"))
+}
+
+/// The reason where cells were not what they claim, e.g. read from the cache where it says cold.
+fn mislabelled_cells(cells: &[CellRecord]) -> Option<Problem> {
+    let (first, n) = with_verdict(cells, "not-what-it-claims")?;
+    let message = format!(
+        "{n} of {} cells {}: {} on `{}`: {}",
+        cells.len(),
+        if n == 1 { "was not what it claims" } else { "were not what they claim" },
+        first.key,
+        first.target,
+        first.bytes_verdict
+    );
+    Some(Problem::failed(message).hint(
+        "the other cells stand; other processes on the device or little free memory can cause it: run it again when \
+         they are idle",
+    ))
+}
+
+/// The first cell with this verdict, and how many there are.
+fn with_verdict<'a>(cells: &'a [CellRecord], verdict: &str) -> Option<(&'a CellRecord, usize)> {
+    let mut bad = cells.iter().filter(|cell| cell.verdict == verdict);
+    bad.next().map(|first| (first, 1 + bad.count()))
 }
 
 /// What the lower rungs read. A rung that cannot be had is left out; the fit says what that costs.
@@ -217,5 +274,42 @@ pub(super) fn raw_device(target: &Target) -> Option<String> {
     match target.counted_devices() {
         [one] if target.facts.kind != TargetKind::BlockDevice => Some(format!("/dev/{one}")),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured() -> Record {
+        serde_json::from_str(include_str!("../../tests/command/records/1/measured.json")).unwrap()
+    }
+
+    /// The reason as it is printed; `None` for exit code 0.
+    fn reason(record: &Record) -> Option<String> {
+        let ending = ending(record);
+        (ending.code() != 0).then(|| format!("{ending:?}"))
+    }
+
+    #[test]
+    fn what_makes_the_exit_code_1_is_named() {
+        let mut record = measured();
+        record.interrupted = false;
+        record.cells.iter_mut().for_each(|cell| cell.verdict = "ok".to_owned());
+        assert_eq!(reason(&record), None);
+        let name = record.cells[0].key.clone();
+        record.cells[0].verdict = "not-what-it-claims".to_owned();
+        record.cells[0].bytes_verdict = "half of it came from the cache".to_owned();
+        let one = reason(&record).unwrap();
+        for word in [name.as_str(), "1 of ", "was not what it claims", "half of it came from the cache"] {
+            assert!(one.contains(word), "{one}");
+        }
+        record.cells[0].verdict = "failed".to_owned();
+        record.cells[0].failure = Some("input/output error".to_owned());
+        record.interrupted = true;
+        let two = reason(&record).unwrap();
+        for word in [name.as_str(), "failed", "input/output error", "interrupted"] {
+            assert!(two.contains(word), "{two}");
+        }
     }
 }

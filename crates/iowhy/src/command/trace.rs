@@ -118,7 +118,7 @@ fn run_stat(args: &TraceInputArgs, options: &OutputArgs) -> Result<Ending, Probl
     let mut record = about(&trace, "trace stat", &warnings);
     extend(&mut record, stat_record(&trace, &survey));
     outputs.finish(&render::stat(&trace, &survey, width), &record)?;
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 fn run_head(args: &TraceHeadArgs, options: &OutputArgs) -> Result<Ending, Problem> {
@@ -140,7 +140,7 @@ fn run_head(args: &TraceHeadArgs, options: &OutputArgs) -> Result<Ending, Proble
     let mut record = about(&trace, "trace head", &warnings);
     extend(&mut record, json!({"requests": list}));
     outputs.finish(&render::head(&trace, &requests, width), &record)?;
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 fn run_convert(args: &TraceConvertArgs, options: &OutputArgs) -> Result<Ending, Problem> {
@@ -174,7 +174,7 @@ fn run_convert(args: &TraceConvertArgs, options: &OutputArgs) -> Result<Ending, 
     let written = writer.finish()?;
     drop(meter);
     if abandoned {
-        return Ok(Ending::Done);
+        return Ok(Ending::done());
     }
     let screen = render::converted(&trace, &written, format, &args.output, output::width().min(MOST_COLUMNS));
     let mut record = about(&trace, "trace convert", &[]);
@@ -187,7 +187,7 @@ fn run_convert(args: &TraceConvertArgs, options: &OutputArgs) -> Result<Ending, 
     } else {
         outputs.finish(&screen, &record)?;
     }
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 fn output_format(args: &TraceConvertArgs) -> Result<Format, Problem> {
@@ -211,7 +211,7 @@ fn run_formats(options: &OutputArgs) -> Result<Ending, Problem> {
         .collect();
     let record = json!({"schema": SCHEMA, "iowhy": env!("CARGO_PKG_VERSION"), "command": "trace formats", "formats": list});
     outputs.finish(&render::formats(output::width().min(MOST_COLUMNS)), &record)?;
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 /// What a reader must know before using the trace.

@@ -16,7 +16,8 @@ use iowhy_probe::tree::{self, Files, MOST_READERS, Order, Pass, Phase, Shape, St
 use iowhy_probe::{environment, interrupt};
 
 use crate::cli::{OutputArgs, TreeArgs};
-use crate::command::{Ending, shared};
+use crate::command::ending::{self, Ending};
+use crate::command::shared;
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
 use crate::record::SCHEMA;
@@ -62,10 +63,15 @@ pub fn run(args: &TreeArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     if record.rounds == 0 {
         return Err(Problem::failed("interrupted before the first round was over; what was made is removed"));
     }
-    let unmet = record.phases.iter().any(|phase| phase.state_verified == Some(false));
-    let failed = record.interrupted || unmet;
+    let interrupted = record.interrupted.then(ending::interrupted);
+    let unmet = record.phases.iter().find(|phase| phase.state_verified == Some(false)).map(|phase| {
+        let state = phase.state.as_deref().unwrap_or("asked for");
+        Problem::failed(format!("phase `{}`: the cache was not {state} before every round", phase.phase))
+            .hint("other processes may read these files or fill the memory; run it again when they are idle")
+    });
+    let ending = Ending::from_reasons(interrupted.into_iter().chain(unmet));
     outputs.finish(&render::screen(&record, output::width()), &record)?;
-    Ok(if failed { Ending::SomethingFailed } else { Ending::Done })
+    Ok(ending)
 }
 
 fn remove(root: &Path, options: &OutputArgs) -> Result<Ending, Problem> {
@@ -84,7 +90,7 @@ fn remove(root: &Path, options: &OutputArgs) -> Result<Ending, Problem> {
         "path": root.display().to_string(),
     });
     outputs.finish(&format!("removed {gone} files and `{}`\n", root.display()), &record)?;
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 fn typed() -> String {

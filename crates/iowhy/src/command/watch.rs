@@ -6,7 +6,6 @@
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
-use iowhy_core::profile::End;
 use iowhy_probe::interrupt;
 use iowhy_watch::child;
 use iowhy_watch::session::Subject;
@@ -38,8 +37,7 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     }
     let identity = run_as::identity();
     if let Err(refusal) = child::find(program, identity) {
-        complain(&refusal.problem);
-        return Ok(Ending::Program(refusal.code));
+        return Ok(Ending::not_started(refusal.problem, refusal.code));
     }
     if let Some(machine) = args.sight.machine.as_deref() {
         for (option, path) in [("--json", options.json.as_deref()), ("--output", args.output.as_deref())] {
@@ -57,12 +55,9 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     let profile = match observation.watch(&subject) {
         Ok(profile) => profile,
         // The program did not run: a shell's code where the command is to blame, else ours.
-        Err(refusal) => {
-            complain(&refusal.problem);
-            return Ok(Ending::Program(refusal.code));
-        }
+        Err(refusal) => return Ok(Ending::not_started(refusal.problem, refusal.code)),
     };
-    let code = exit_code(profile.end);
+    let ending = Ending::program(profile.end);
     let (mut record, folded) = observation.finish(profile, named, run_as::ran_as());
     report.warn(&record.warnings);
     let mut screen = render::watch::screen(&record, report.width());
@@ -75,18 +70,11 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     }
     let written = [folded, report.finish(&screen, &record)];
     let failed: Vec<Problem> = written.into_iter().filter_map(Result::err).collect();
-    failed.iter().for_each(complain);
-    Ok(Ending::Program(if failed.is_empty() || code != 0 { code } else { 1 }))
-}
-
-/// The exit code that a shell would show: that of the program, or 128 and the signal that killed it.
-fn exit_code(end: End) -> u8 {
-    match end {
-        End::Code(code) => code.rem_euclid(256) as u8,
-        End::Signal(signal) => 128u8.wrapping_add(signal.rem_euclid(128) as u8),
-        // Watching ended before the program did: there is no code to pass on, and it was not seen to succeed.
-        End::Running | End::Gone => 1,
+    if ending.code() == 0 {
+        return Ok(Ending::from_reasons(failed));
     }
+    failed.iter().for_each(complain);
+    Ok(ending)
 }
 
 /// Whether a word that is no path is the name of a program in PATH: then `iowhy -- WORD` was probably meant.
@@ -97,17 +85,6 @@ pub fn is_program(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn codes_are_those_of_a_shell() {
-        assert_eq!(exit_code(End::Code(0)), 0);
-        assert_eq!(exit_code(End::Code(255)), 255);
-        assert_eq!(exit_code(End::Signal(9)), 137);
-        assert_eq!(exit_code(End::Signal(15)), 143);
-        assert_eq!(exit_code(End::Running), 1);
-        assert_eq!(exit_code(End::Code(-1)), 255);
-        assert_eq!(exit_code(End::Signal(-1)), 255);
-    }
 
     #[test]
     fn a_forgotten_double_dash_is_seen_only_where_the_word_is_no_path() {

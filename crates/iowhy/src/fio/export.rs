@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use iowhy_core::environment::{TargetFacts, TargetKind};
+use iowhy_core::text::{acts, visible};
 
 use crate::record::{CellRecord, Record};
 
@@ -15,7 +16,7 @@ pub fn job_of(record: &Record) -> String {
         "; {}\n; made by iowhy {}: one job a cell, one after the other\n\n[global]\nthread=1\ngroup_reporting=1\nrandrepeat=1\n\
          randseed={}\n",
         one_line(&record.command),
-        record.iowhy,
+        one_line(&record.iowhy),
         record.seed
     );
     for cell in &record.cells {
@@ -26,7 +27,8 @@ pub fn job_of(record: &Record) -> String {
                 let _ = write!(text, "\n[{}]\nstonewall\n{lines}", one_line(&cell.key));
             }
             Err(why) => {
-                let _ = write!(text, "\n; {}: fio has no counterpart: {why}\n", one_line(&cell.key));
+                let _ =
+                    write!(text, "\n; {}: fio has no counterpart: {}\n", one_line(&cell.key), visible(&why));
             }
         }
     }
@@ -34,13 +36,14 @@ pub fn job_of(record: &Record) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || c == ']' { ' ' } else { c }).collect()
+    visible(text).replace(']', " ")
 }
 
 fn job(cell: &CellRecord, target: Option<&TargetFacts>) -> Result<String, String> {
     let mut lines = String::new();
     let mut put = |key: &str, value: &str| {
-        let _ = writeln!(lines, "{key}={value}");
+        // A line end in a value would be another option, and fio runs commands.
+        let _ = writeln!(lines, "{key}={}", visible(value));
     };
     place(cell, target, &mut put)?;
     direction(cell, &mut put)?;
@@ -81,6 +84,9 @@ fn place(
     put: &mut impl FnMut(&str, &str),
 ) -> Result<(), String> {
     let Some(target) = target else { return Err("its target is not in the record".to_owned()) };
+    if target.name.contains(acts) {
+        return Err(format!("a job file cannot carry control characters, as in the name `{}`", target.name));
+    }
     match target.kind {
         TargetKind::Scratch => {
             put("directory", &target.name);
@@ -160,4 +166,29 @@ fn engine(cell: &CellRecord, put: &mut impl FnMut(&str, &str)) -> Result<(), Str
         set(&[("fadvise_hint", "0")]);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_of_a_record_becomes_an_option() {
+        let mut record: Record =
+            serde_json::from_str(include_str!("../../tests/command/records/1/measured.json")).unwrap();
+        let evil = "x\nexec_prerun=reboot\r\u{2028}exec_postrun=reboot";
+        record.command = evil.to_owned();
+        record.iowhy = evil.to_owned();
+        for target in &mut record.targets {
+            target.name = evil.to_owned();
+        }
+        for cell in &mut record.cells {
+            cell.key = evil.to_owned();
+            cell.target = evil.to_owned();
+        }
+        let text = job_of(&record);
+        assert!(!text.replace('\n', "").contains(acts), "{text:?}");
+        assert!(!text.lines().any(|line| line.starts_with("exec_")), "{text}");
+        assert!(text.contains("cannot carry control characters"), "{text}");
+    }
 }

@@ -54,6 +54,9 @@ pub struct DiskRecord {
     pub name: String,
     /// Its size.
     pub size_bytes: u64,
+    /// What was on it, in words, when this run writes over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overwritten: Option<String>,
     /// The fitted curve of its reads.
     pub curve: Option<ServiceCurve>,
     /// The fitted curve of its writes; null where they were not measured.
@@ -230,6 +233,7 @@ impl AdviceRecord {
         let disk = |(target, measured): (&Target, &Measured)| DiskRecord {
             name: target.facts.name.clone(),
             size_bytes: target.facts.size_bytes,
+            overwritten: target.facts.overwritten.clone(),
             curve: measured.read,
             write_curve: measured.write,
             simulated: None,

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::cell::StateCheck;
+use iowhy_core::text::visible;
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::{CellRecord, Record};
@@ -112,7 +113,7 @@ fn row(cell: &CellRecord, several: bool) -> Vec<String> {
     }
     row.push(from_device(cell));
     if several {
-        row.insert(0, cell.target.clone());
+        row.insert(0, visible(&cell.target).into_owned());
     }
     row
 }
@@ -170,7 +171,7 @@ fn name(cell: &CellRecord, several: bool) -> String {
         name.push_str(&format!(", depth {}", cell.depth));
     }
     if several {
-        name.push_str(&format!(" on {}", cell.target));
+        name.push_str(&format!(" on {}", visible(&cell.target)));
     }
     name
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::estimate::{Estimate, Unit};
+use iowhy_core::text::visible;
 use iowhy_core::units;
 use iowhy_explain::classic::published::Experiment;
 
@@ -34,7 +35,7 @@ pub fn screen(record: &ClassicRecord, width: usize) -> String {
                 text.push_str(&wrap(line, width, first, "        "));
             }
         } else {
-            let _ = writeln!(text, "        and {}", facts.name);
+            let _ = writeln!(text, "        and {}", visible(&facts.name));
         }
     }
     for section in &record.sections {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::environment::{Environment, TargetFacts, TargetKind};
+use iowhy_core::text::visible;
 use iowhy_core::units::Bytes;
 
 use crate::render::members;
@@ -12,9 +13,12 @@ const BOLD: Style = Style::new().bold();
 
 /// What was measured, and on what.
 pub fn heading(facts: &TargetFacts, environment: &Environment) -> String {
+    let destroyed = facts.overwritten.is_some();
     let what = match facts.kind {
         TargetKind::Scratch => "a scratch file in it, now removed",
+        TargetKind::File if destroyed => "file, written over by this run: its data is lost",
         TargetKind::File => "file, read only",
+        TargetKind::BlockDevice if destroyed => "block device, written over by this run: its data is lost",
         TargetKind::BlockDevice => "block device, read only",
         TargetKind::CharDevice => "character device",
         TargetKind::Memory => "anonymous memory",
@@ -22,13 +26,16 @@ pub fn heading(facts: &TargetFacts, environment: &Environment) -> String {
         TargetKind::Scripted => {
             "a scripted machine in virtual time: these are the model's numbers, not this machine's"
         }
+        TargetKind::Stripe if destroyed => {
+            "a stripe made by iowhy itself, written over by this run: the data of its members is lost"
+        }
         TargetKind::Stripe => "a stripe made by iowhy itself",
     };
     let size = match facts.kind {
         TargetKind::CharDevice | TargetKind::Null => String::new(),
         _ => format!(", {}", Bytes(facts.size_bytes)),
     };
-    let mut text = format!("{BOLD}{}{BOLD:#}  {what}{size}\n", facts.name);
+    let mut text = format!("{BOLD}{}{BOLD:#}  {what}{size}\n", visible(&facts.name));
     if let Some(stripe) = &facts.stripe {
         let _ = writeln!(text, "  {}", members::in_words(stripe));
     }

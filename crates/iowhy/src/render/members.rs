@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
+use iowhy_core::text::visible;
 use iowhy_core::units::Bytes;
 
 use crate::record::member::MemberRecord;
@@ -25,8 +26,11 @@ pub fn table(cells: &[(String, &[MemberRecord])]) -> String {
     let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
     let mut text = format!("\n{BOLD}members{BOLD:#}\n");
     text.push_str(&layout(&["cell", "bytes", "most / mean", "requests", "busy"], &align, &rows));
-    let names: Vec<String> =
-        first.iter().enumerate().map(|(index, member)| format!("{} {}", index + 1, member.name)).collect();
+    let names: Vec<String> = first
+        .iter()
+        .enumerate()
+        .map(|(index, member)| format!("{} {}", index + 1, visible(&member.name)))
+        .collect();
     let asked = first.iter().all(|member| member.bytes.is_some());
     let what = if asked { "sent to each member" } else { "moved by each device" };
     text.push_str(&format!("{DIM}"));

@@ -30,7 +30,7 @@ pub fn cut_path(path: &str, room: usize) -> String {
 }
 
 fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    iowhy_core::text::visible(text).into_owned()
 }
 
 /// A paragraph of lines no wider than `width`, broken at spaces; a word that is too long alone is cut over lines.

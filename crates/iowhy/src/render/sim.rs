@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
+use iowhy_core::text::visible;
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::sim::{PartRecord, PointRecord, SimRecord};
@@ -45,7 +46,7 @@ fn letter(id: &str) -> char {
 /// The whole result; `keys` are the axes of a sweep.
 pub fn screen(record: &SimRecord, keys: &[&str], width: usize) -> String {
     let width = width.clamp(LEAST_WIDTH, WIDTH);
-    let mut text = format!("{BOLD}{}{BOLD:#}  simulated, in virtual time\n", record.machine.name);
+    let mut text = format!("{BOLD}{}{BOLD:#}  simulated, in virtual time\n", visible(&record.machine.name));
     text.push_str(&wrap(&record.machine.about, width, "  ", "  "));
     for part in &record.machine.parts {
         text.push_str(&wrap(part, width, "  ", "  "));

@@ -3,12 +3,15 @@
 
 use std::fmt::Write as _;
 
+use iowhy_core::text::{acts, visible};
+
 use super::document::{Chart, Document, Part, Section, Table};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A text as the content of an element or the value of an attribute. Characters that no page may hold give way.
+/// A text as the content of an element or the value of an attribute. Characters that no page may hold, and those that
+/// reorder a line, are shown as escapes.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -18,7 +21,7 @@ pub fn escape(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            c if c.is_control() && c != '\n' && c != '\t' => safe.push('\u{fffd}'),
+            c if acts(c) && c != '\n' && c != '\t' => safe.push_str(&visible(c.encode_utf8(&mut [0; 4]))),
             c => safe.push(c),
         }
     }
@@ -183,6 +186,7 @@ mod tests {
         let text = page(&document);
         assert_eq!(text.matches("<script>").count(), 1, "only our own");
         assert!(!text.contains("alert(1)</script>") && !text.contains('\u{1b}'));
+        assert!(escape("a\u{202e}b\u{9b}") == "a\\u{202e}b\\u{9b}");
         assert!(!text.contains("onload='") && text.contains("&lt;script&gt;alert(1)"));
     }
 

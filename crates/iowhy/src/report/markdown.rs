@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use iowhy_core::text::{acts, visible};
+
 use super::document::{Document, Part, Table};
 
 /// Rows that a table shows at most; issues are read by people.
@@ -83,6 +85,7 @@ fn plain(words: &str) -> String {
                 text.push(c);
             }
             c if c.is_control() => text.push(' '),
+            c if acts(c) => text.push_str(&visible(c.encode_utf8(&mut [0; 4]))),
             c if within_code => text.push(c),
             '\\' | '*' | '_' | '#' | '<' | '>' | '[' | ']' | '|' | '~' | '`' | '@' => {
                 text.push('\\');

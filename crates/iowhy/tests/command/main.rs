@@ -18,6 +18,7 @@ mod doctor;
 mod doctor_try;
 mod export;
 mod history;
+mod hostile;
 mod mrc;
 mod old_records;
 mod outputs;

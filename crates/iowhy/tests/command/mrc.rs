@@ -161,7 +161,23 @@ fn few_requests_cannot_fill_the_memory() {
     let lines: String = (0..200u64).map(|i| format!("{i},1,{},{}\n", i << 30, 1u64 << 30)).collect();
     std::fs::write(&path, format!("time,id,offset,size\n{lines}")).unwrap();
     let ran = iowhy(&["mrc", text(&path), "--policy", "lru"]);
-    assert_eq!(ran.code(), 1);
+    assert_eq!(ran.code(), 2);
     assert!(ran.stderr.contains("--sample") && ran.stderr.contains("--block"), "{}", ran.stderr);
     iowhy(&["mrc", text(&path), "--policy", "lru", "--block", "1m"]).done();
+}
+
+/// One object of 4 GiB read again and again: few blocks, and a million references a request.
+#[test]
+fn few_requests_cannot_take_minutes() {
+    let dir = directory();
+    let path = dir.path().join("large.csv");
+    let lines: String = (0..2000u64).map(|i| format!("{i},1,0,{}\n", 1u64 << 32)).collect();
+    std::fs::write(&path, format!("time,id,offset,size\n{lines}")).unwrap();
+    for more in [&[][..], &["--sample", "1%"]] {
+        let ran = iowhy(&[&["mrc", text(&path), "--policy", "lru"], more].concat());
+        assert_refused(&ran, "references to blocks of 4 KiB");
+        assert!(ran.stderr.contains("--block") && ran.stderr.contains("--objects"), "{}", ran.stderr);
+    }
+    iowhy(&["mrc", text(&path), "--policy", "lru", "--objects"]).done();
+    iowhy(&["mrc", text(&path), "--policy", "lru", "--block", "1048576k"]).done();
 }

@@ -17,8 +17,9 @@ use iowhy_probe::interrupt;
 use serde_json::json;
 
 use crate::cli::{ClassicArgs, OutputArgs};
-use crate::command::Ending;
 use crate::command::classic::lab::Lab;
+use crate::command::ending::{self, Ending};
+use crate::command::shared;
 use crate::output::{self, Outputs};
 use crate::plan::sweep;
 use crate::progress::Progress;
@@ -106,7 +107,7 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     for (name, problem) in &problems {
         output::complain(&Problem { message: format!("{name}: {problem}"), ..problem.clone() });
     }
-    let failed = interrupt::requested() || !problems.is_empty() || records.iter().any(failed);
+    let ending = Ending::from_reasons(reasons(&records, &problems));
     let screen = screens.join("\n");
     match records.as_slice() {
         [only] if name != "all" => outputs.finish(&screen, only)?,
@@ -124,7 +125,7 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
             outputs.finish(&screen, &record)?;
         }
     }
-    Ok(if failed { Ending::SomethingFailed } else { Ending::Done })
+    Ok(ending)
 }
 
 fn one(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem> {
@@ -137,9 +138,21 @@ fn one(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem>
     }
 }
 
-/// A cell that failed counts against the command; one that the target cannot do by nature was never planned.
-fn failed(record: &ClassicRecord) -> bool {
-    record.interrupted || record.cells.iter().any(|cell| cell.verdict == "failed")
+/// What makes the exit code 1. A cell that failed does; one that the target cannot do by nature was never planned.
+fn reasons(records: &[ClassicRecord], problems: &[(&str, Problem)]) -> Vec<Problem> {
+    let mut reasons = Vec::new();
+    if interrupt::requested() || records.iter().any(|record| record.interrupted) {
+        reasons.push(ending::interrupted());
+    }
+    if !problems.is_empty() {
+        let names: Vec<&str> = problems.iter().map(|(name, _)| *name).collect();
+        let all = records.len() + problems.len();
+        let message =
+            format!("{} of {all} experiments could not be run here: {}", names.len(), names.join(", "));
+        reasons.push(Problem::failed(message).hint(format!("`iowhy classic {}` shows one alone", names[0])));
+    }
+    reasons.extend(records.iter().flat_map(|record| shared::failed_cells(&record.cells)));
+    reasons
 }
 
 fn list(options: &OutputArgs) -> Result<Ending, Problem> {
@@ -163,5 +176,5 @@ fn list(options: &OutputArgs) -> Result<Ending, Problem> {
         "experiments": entries,
     });
     outputs.finish(&render::list(&experiments, output::width()), &record)?;
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }

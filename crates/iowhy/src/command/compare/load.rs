@@ -24,13 +24,13 @@ pub(super) enum Loaded {
 /// Reads the records of a side.
 ///
 /// # Errors
-/// Those of [`load::any`]; a record that holds nothing that was measured in rounds or watched; records of two kinds; several
+/// Those of [`load::shown`]; a record that holds nothing that was measured in rounds or watched; records of two kinds; several
 /// of measured cells.
 pub(super) fn side(side: &Side) -> Result<Loaded, Problem> {
     let meaning = Meaning::new();
     let (mut cells, mut runs) = (Vec::new(), Vec::new());
     for path in &side.files {
-        let value = load::any(
+        let value = load::shown(
             path,
             "make a record with `iowhy --json FILE`, `iowhy bench --json FILE` or `iowhy --json FILE -- CMD`",
         )?;

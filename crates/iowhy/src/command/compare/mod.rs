@@ -37,14 +37,14 @@ pub fn run(args: &CompareArgs, options: &OutputArgs) -> Result<Ending, Problem> 
             let screen = render::compare::screen(&comparison, output::width());
             outputs.warn(&comparison.warnings);
             outputs.finish(&screen, &comparison)?;
-            Ok(ending(args.fail_on, comparison.cells.iter().map(|cell| cell.verdict)))
+            Ok(ending(args.fail_on, comparison.cells.iter().map(|cell| (cell.key.as_str(), cell.verdict))))
         }
         (Loaded::Runs(one), Loaded::Runs(two)) => {
             let comparison = programs::compare((&before, &one), (&after, &two), threshold, args.force)?;
             let screen = render::compare::runs::screen(&comparison, output::width());
             outputs.warn(&comparison.warnings);
             outputs.finish(&screen, &comparison)?;
-            Ok(ending(args.fail_on, std::iter::once(comparison.wall.verdict)))
+            Ok(ending(args.fail_on, std::iter::once(("the wall time", comparison.wall.verdict))))
         }
         (Loaded::Cells(_), Loaded::Runs(_)) => Err(two_kinds(&before, &after)),
         (Loaded::Runs(_), Loaded::Cells(_)) => Err(two_kinds(&after, &before)),
@@ -61,13 +61,20 @@ fn two_kinds(measured: &Side, watched: &Side) -> Problem {
 
 /// Exit code 1 where the user asked for it. Cells and wall times decide, layers and parts do not: one that grew where the
 /// whole did not is no slower program.
-fn ending(fail_on: Option<FailOn>, mut wholes: impl Iterator<Item = Verdict>) -> Ending {
-    let failed = match fail_on {
-        None => false,
-        Some(FailOn::Regressed) => wholes.any(|verdict| verdict == Verdict::Regressed),
-        Some(FailOn::CannotTell) => {
-            wholes.any(|verdict| matches!(verdict, Verdict::Regressed | Verdict::CannotTell))
-        }
+fn ending<'a>(fail_on: Option<FailOn>, wholes: impl Iterator<Item = (&'a str, Verdict)>) -> Ending {
+    let (option, bad): (&str, &[Verdict]) = match fail_on {
+        None => return Ending::done(),
+        Some(FailOn::Regressed) => ("regressed", &[Verdict::Regressed]),
+        Some(FailOn::CannotTell) => ("cannot-tell", &[Verdict::Regressed, Verdict::CannotTell]),
     };
-    if failed { Ending::SomethingFailed } else { Ending::Done }
+    let bad: Vec<(&str, Verdict)> = wholes.filter(|(_, verdict)| bad.contains(verdict)).collect();
+    let Some((name, verdict)) = bad.first() else { return Ending::done() };
+    let others = match bad.len() - 1 {
+        0 => String::new(),
+        n => format!(" and {n} more like it"),
+    };
+    Ending::failed(Problem::failed(format!(
+        "{name}: {}{others}; `--fail-on {option}` makes this exit code 1",
+        verdict.id()
+    )))
 }

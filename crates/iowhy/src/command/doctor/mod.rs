@@ -51,7 +51,7 @@ pub fn run(args: &DoctorArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     };
     let screen = render::doctor::screen(&record, output::width());
     outputs.finish(&screen, &record)?;
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 fn record_of(reading: &Reading, all: &[Reading], path: &Path) -> SettingRecord {

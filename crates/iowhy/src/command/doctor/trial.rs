@@ -18,10 +18,11 @@ use iowhy_probe::{environment, interrupt};
 
 use super::wish::Wish;
 use crate::cli::{DoctorArgs, OutputArgs};
+use crate::command::compare;
 use crate::command::costs::Layers;
+use crate::command::ending::{self, Ending};
 use crate::command::observation::command_line;
 use crate::command::shared;
-use crate::command::{Ending, compare};
 use crate::output::{self, Outputs};
 use crate::plan::path::plan;
 use crate::plan::sweep;
@@ -150,9 +151,25 @@ pub(super) fn run(
         cells_after: changes.after,
     };
     outputs.warn(&record.warnings);
-    let failed = record.interrupted || record.requests.iter().any(|request| request.change.doubt.is_some());
+    let ending = ending_of(&record);
     outputs.finish(&render::trial::screen(&record, output::width()), &record)?;
-    Ok(if failed { Ending::SomethingFailed } else { Ending::Done })
+    Ok(ending)
+}
+
+/// An interrupted trial, and a request whose two sides cannot be compared, make the exit code 1.
+fn ending_of(record: &TrialRecord) -> Ending {
+    let interrupted = record.interrupted.then(ending::interrupted);
+    let mut doubtful =
+        record.requests.iter().filter_map(|request| Some((&request.label, request.change.doubt.as_ref()?)));
+    let doubt = doubtful.next().map(|(label, doubt)| {
+        let others = match doubtful.count() {
+            0 => String::new(),
+            n => format!(" ({n} more requests have such a reason)"),
+        };
+        Problem::failed(format!("\"{label}\" cannot be compared: {doubt}{others}"))
+            .hint("the setting is put back; run it again when other processes are idle")
+    });
+    Ending::from_reasons(interrupted.into_iter().chain(doubt))
 }
 
 /// The readings of several devices as one; `was` is what they were.

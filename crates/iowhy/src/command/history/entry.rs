@@ -42,7 +42,7 @@ impl Entry {
 
     /// A record in a file.
     pub(super) fn found(found: Found, here: &Environment) -> Entry {
-        let (value, mut remark) = match load::any(&found.path, "") {
+        let (value, mut remark) = match load::shown(&found.path, "") {
             Ok(value) => (value, String::new()),
             Err(problem) => (Value::Null, problem.message),
         };

@@ -62,7 +62,7 @@ pub fn run(args: &HistoryArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         "records": entries.iter().map(Entry::json).collect::<Vec<_>>(),
     });
     outputs.finish(&screen(&entries, others, args, output::width()), &record)?;
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 /// A row a record; runs of one program that are kept under one name are one row.

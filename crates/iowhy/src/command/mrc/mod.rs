@@ -88,7 +88,7 @@ pub fn run(args: &MrcArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     };
     let screen = render::screen(&shown, output::width().min(MOST_COLUMNS));
     outputs.finish(&screen, &record(&first, &policies, &rooms, &points, unit, &warnings))?;
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 /// The sizes, as room in blocks or objects.

@@ -26,10 +26,13 @@ const SHARE: f64 = 0.8;
 /// sizes of the table of numbers at 70 % (69), positions and counts of the stack (44).
 const BYTES_EACH: f64 = 113.0;
 
-/// Blocks for each request on average from which requests are wide.
-const WIDE_BLOCKS: u64 = 1024;
-/// Distinct blocks that wide requests may touch: about 300 MiB.
-const MOST_WIDE: u64 = 8 << 20;
+/// Blocks for each request on average from which requests are wide: 1 MiB in blocks of 4 KiB, more than a device takes at once.
+const WIDE_BLOCKS: u64 = 256;
+/// Distinct blocks that wide requests may touch: 340 MiB at [`BYTES_EACH`].
+const MAX_WIDE: u64 = 3 << 20;
+/// References that wide requests may make: a second or so; and where only a sample is followed, which costs less for each.
+const MAX_WIDE_REFERENCES: u64 = 1 << 25;
+const MAX_WIDE_REFERENCES_SAMPLED: u64 = 1 << 27;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug)]
@@ -139,6 +142,7 @@ pub(super) fn first(plan: Plan<'_>) -> Result<First, Problem> {
     let (memory, most) = limits();
     let mut sized = false;
     let wants_bytes = |trace: &Trace| plan.unit == Unit::Objects && trace.has_sizes();
+    let mut references = 0;
     let mut kept = (plan.sampling.is_none() && plan.second_pass).then(Kept::default);
     let lru = match plan.sampling {
         Some(sampling) => {
@@ -148,9 +152,10 @@ pub(super) fn first(plan: Plan<'_>) -> Result<First, Problem> {
                 &mut keys,
                 |_| false,
                 &meter,
-                |keys, _, _| {
+                |keys, _, requests| {
                     shards.references(keys);
-                    Ok(())
+                    references += keys.len() as u64;
+                    not_too_long(plan.unit, references, requests, MAX_WIDE_REFERENCES_SAMPLED)
                 },
             )?;
             Lru::Sampled(shards.finish())
@@ -164,6 +169,8 @@ pub(super) fn first(plan: Plan<'_>) -> Result<First, Problem> {
                 ids.clear();
                 table.numbers(keys, &mut ids).map_err(|_| too_many(plan.unit, most, memory))?;
                 not_too_wide(plan.unit, u64::from(table.distinct()), requests)?;
+                references += ids.len() as u64;
+                not_too_long(plan.unit, references, requests, MAX_WIDE_REFERENCES)?;
                 match bytes {
                     Some(bytes) => counter.references_of_sizes(&ids, bytes),
                     None => counter.references(&ids),
@@ -213,15 +220,34 @@ fn keep(
 /// larger ones do not.
 fn not_too_wide(unit: Unit, distinct: u64, requests: u64) -> Result<(), Problem> {
     let Unit::Blocks(bytes) = unit else { return Ok(()) };
-    if distinct <= MOST_WIDE || distinct / requests.max(1) <= WIDE_BLOCKS {
+    if distinct <= MAX_WIDE || distinct / requests.max(1) <= WIDE_BLOCKS {
         return Ok(());
     }
-    Err(Problem::failed(format!(
+    Err(Problem::refused(format!(
         "the first {requests} requests alone touch {distinct} distinct blocks of {}: the blocks are far smaller than the \
          requests, and following each of them takes more memory than it is worth",
         Bytes(bytes)
     ))
     .hint("follow a sample: `--sample 1%`; or larger blocks, as `--block 1m`"))
+}
+
+/// Refuses to spend minutes on requests that are far larger than the blocks, as a damaged trace or one of whole objects has them.
+fn not_too_long(unit: Unit, references: u64, requests: u64, most: u64) -> Result<(), Problem> {
+    let Unit::Blocks(bytes) = unit else { return Ok(()) };
+    let each = references / requests.max(1);
+    if references <= most || each <= WIDE_BLOCKS {
+        return Ok(());
+    }
+    let larger = bytes.saturating_mul(each).min(1 << 30).next_power_of_two() >> 10;
+    Err(Problem::refused(format!(
+        "the first {requests} requests alone are {references} references to blocks of {}, {each} each: that takes minutes, and \
+         caching says nothing of such small parts of a request",
+        Bytes(bytes)
+    ))
+    .hint(format!(
+        "give larger blocks, as `--block {larger}k`, or `--objects`, which counts a request as one; `iowhy trace stat` shows whether the \
+         trace is damaged"
+    )))
 }
 
 fn too_many(unit: Unit, most: u32, memory: u64) -> Problem {
@@ -250,6 +276,39 @@ pub(super) fn second(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<
     if orders.is_empty() {
         return Ok(Vec::new());
     }
+    let file = std::fs::metadata(&plan.input.file).map_or(0, |found| found.len());
+    let each = file.saturating_mul(GROUP_BYTES_FOR_EACH).max(LEAST_GROUP_BYTES).min(limits().0);
+    let (distinct, references) = (first.lru.distinct(), first.lru.references());
+    let cost = |orders: &[Order]| needed(orders, distinct, references, first.sized, true);
+    let mut points = Vec::with_capacity(orders.len());
+    for group in groups(orders, each, cost) {
+        points.extend(one_group(plan, first, &group)?);
+    }
+    Ok(points)
+}
+
+/// Caches that run at once take so much memory for each byte of the trace, and this much in any case: what is more runs later, over
+/// the references again. A small file cannot fill the memory, and a large one is not read many times.
+const GROUP_BYTES_FOR_EACH: u64 = 16;
+const LEAST_GROUP_BYTES: u64 = 192 << 20;
+
+/// Splits orders into groups that cost no more than `most`, each of one order at least.
+fn groups(orders: &[Order], most: u64, cost: impl Fn(&[Order]) -> u64) -> Vec<Vec<Order>> {
+    let mut groups: Vec<Vec<Order>> = Vec::new();
+    for order in orders {
+        if let Some(group) = groups.last_mut() {
+            group.push(*order);
+            if cost(group) <= most {
+                continue;
+            }
+            group.pop();
+        }
+        groups.push(vec![*order]);
+    }
+    groups
+}
+
+fn one_group(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<Vec<Point>, Problem> {
     let (distinct, references) = (first.lru.distinct(), first.lru.references());
     let (memory, most) = limits();
     let dense = needed(orders, distinct, references, first.sized, true) <= memory / 4;
@@ -359,6 +418,19 @@ mod tests {
         assert!(of(&lru, true) < of(&two, true));
         assert!(of(&lru, false) < of(&lru, true), "a small cache over many blocks");
         assert!(of(&[order(PolicyId::Belady, 10)], true) > 4 << 30);
+    }
+
+    #[test]
+    fn caches_run_in_groups_that_fit_and_none_is_lost() {
+        let orders: Vec<Order> =
+            (1..=9).map(|room| Order { policy: PolicyId::Arc, room, sample: None }).collect();
+        let cost = |orders: &[Order]| orders.iter().map(|order| order.room).sum();
+        let split = groups(&orders, 12, cost);
+        assert_eq!(split.concat(), orders);
+        assert!(split.iter().all(|group| group.len() == 1 || cost(group) <= 12), "{split:?}");
+        assert!(split.len() > 3 && split.len() < 9, "{split:?}");
+        assert_eq!(groups(&orders, u64::MAX, cost).len(), 1);
+        assert!(groups(&[], 1, cost).is_empty());
     }
 
     #[test]

@@ -25,7 +25,7 @@ use self::bases::{Base, Bases, Likeness};
 use self::pace::Pace;
 use self::trial::{Against, Held, without};
 use crate::cli::{OutputArgs, ProveArgs};
-use crate::command::Ending;
+use crate::command::ending::{self, Ending};
 use crate::command::observation::command_line;
 use crate::meaning::Meaning;
 use crate::output::{self, Outputs};
@@ -63,7 +63,7 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         return Err(Problem::refused(format!("`{}` cannot be replayed: {reason}", args.record.display()))
             .hint(proof.hint.as_deref().unwrap_or(ANEW)));
     }
-    let failed = interrupt::requested() || proof.findings.iter().any(|f| f.failed);
+    let ending = ending_of(&proof);
     let record = ProveRecord {
         schema: SCHEMA,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
@@ -75,7 +75,17 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     outputs.warn(&record.warnings);
     let screen = render::prove::screen(&record.subject, &record.proof, output::width());
     outputs.finish(&screen, &record)?;
-    Ok(if failed { Ending::SomethingFailed } else { Ending::Done })
+    Ok(ending)
+}
+
+/// An interrupt, and a replay that failed, make the exit code 1.
+fn ending_of(proof: &Proof) -> Ending {
+    let interrupted = interrupt::requested().then(ending::interrupted);
+    let failed = proof.findings.iter().find(|finding| finding.failed).map(|finding| {
+        let why = finding.reason.as_deref().unwrap_or("no reason is known");
+        Problem::failed(format!("the replay for `{}` failed: {why}", finding.id.id()))
+    });
+    Ending::from_reasons(interrupted.into_iter().chain(failed))
 }
 
 fn rounds(text: &str) -> Result<usize, Problem> {

@@ -1,12 +1,14 @@
 //! What is asked of the machine: a workload, or a trace that is replayed. What may not enter: sweeps, and what a run may
 //! cost.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::request::{Op, Request};
-use iowhy_core::units::counted;
+use iowhy_core::units::{Bytes, counted};
 use iowhy_core::warning::Warning;
 use iowhy_sim::laws;
 use iowhy_sim::machine::Machine;
@@ -15,9 +17,16 @@ use iowhy_sim::places::{Placed, places};
 use iowhy_sim::workload::{Load, Method, What, Workload};
 use iowhy_trace::{Format, Options, Trace};
 
+use super::guard::Watch;
 use super::read_text;
 use crate::cli::SimArgs;
 
+/// Blocks that wide requests may ask for in all (some seconds), and blocks for each request on average from which they are wide:
+/// 1 MiB in blocks of 4 KiB.
+const MAX_WIDE_BLOCKS: u64 = 1 << 22;
+const WIDE_BLOCKS: u64 = 256;
+/// The simulator cuts larger requests.
+const MAX_COUNTED_BYTES: u64 = 1 << 30;
 /// Time spent on counting the requests of a trace before a sweep.
 const COUNTING: Duration = Duration::from_millis(300);
 
@@ -171,6 +180,17 @@ impl Demand {
         !matches!(self, Demand::Trace { path, .. } if path.as_os_str() == "-")
     }
 
+    /// Refuses a trace that cannot be read, before anything is measured or run. Stdin can be read once, and is not looked at.
+    ///
+    /// # Errors
+    /// As opening and reading a trace.
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        match self {
+            Demand::Trace { path, options, .. } if self.repeats() => Feed::open(path, options, 0).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// Runs it once.
     ///
     /// # Errors
@@ -180,8 +200,9 @@ impl Demand {
         machine: &Machine,
         seed: u64,
         warnings: &mut Vec<Warning>,
+        watch: &Watch<'_>,
     ) -> Result<Outcome, Problem> {
-        self.run_first(machine, seed, u64::MAX, warnings)
+        self.run_first(machine, seed, u64::MAX, warnings, watch)
     }
 
     /// Runs the first so many of its requests.
@@ -194,20 +215,26 @@ impl Demand {
         seed: u64,
         first: u64,
         warnings: &mut Vec<Warning>,
+        watch: &Watch<'_>,
     ) -> Result<Outcome, Problem> {
         let outcome = match self {
-            Demand::Workload(workload, _) if first < workload.requests() => {
-                iowhy_sim::run(machine, workload.load(seed).first(first), seed)?
+            Demand::Workload(workload, _) => {
+                let load = workload.load(seed);
+                let all = workload.requests();
+                let load = if first < all { load.first(first) } else { load };
+                let share = |done| done as f64 / first.min(all).max(1) as f64;
+                iowhy_sim::run_guarded(machine, load, seed, &mut |done| watch.at(share(done)))?
             }
-            Demand::Workload(workload, _) => iowhy_sim::run(machine, workload.load(seed), seed)?,
             Demand::Trace { path, options, closed, most } => {
                 let mut feed = Feed::open(path, options, first.min(*most))?;
                 feed.check(machine, *closed, warnings)?;
+                feed.refuse_wide(machine, watch);
+                let read = Rc::clone(&feed.share);
                 let mut load = Load::replay(&mut feed);
                 if let Some(clients) = closed {
                     load = load.closed(*clients);
                 }
-                let outcome = iowhy_sim::run(machine, load, seed)?;
+                let outcome = iowhy_sim::run_guarded(machine, load, seed, &mut |_| watch.at(read.get()))?;
                 feed.close(warnings)?;
                 outcome
             }
@@ -239,6 +266,12 @@ pub(super) struct Feed {
     batch: Vec<Request>,
     at: usize,
     left: u64,
+    /// Share of the file that was read.
+    pub(super) share: Rc<Cell<f64>>,
+    /// Bytes of a block of the cache, and blocks that were asked for; `None`: as many as there are.
+    block_bytes: Option<u64>,
+    blocks: u64,
+    requests: u64,
     error: Option<Problem>,
 }
 
@@ -249,7 +282,17 @@ impl Feed {
     /// As opening and reading a trace.
     pub(super) fn open(path: &Path, options: &Options, most: u64) -> Result<Feed, Problem> {
         let trace = iowhy_trace::open(path, options)?;
-        let mut feed = Feed { trace, batch: Vec::new(), at: 0, left: most, error: None };
+        let mut feed = Feed {
+            trace,
+            batch: Vec::new(),
+            at: 0,
+            left: most,
+            share: Rc::default(),
+            block_bytes: None,
+            blocks: 0,
+            requests: 0,
+            error: None,
+        };
         // The first batch: some files say only there what they are.
         feed.refill();
         match feed.error.take() {
@@ -258,11 +301,17 @@ impl Feed {
         }
     }
 
+    /// From now on requests that are far too large end it, unless the user said yes.
+    pub(super) fn refuse_wide(&mut self, machine: &Machine, watch: &Watch<'_>) {
+        self.block_bytes = (!watch.yes).then_some(machine.cache.block_bytes.max(1));
+    }
+
     fn refill(&mut self) {
         self.at = 0;
         if let Err(error) = self.trace.next_batch(&mut self.batch) {
             self.error = Some(error.into());
         }
+        self.share.set(self.trace.share_read().unwrap_or(0.0));
     }
 
     /// Says what the trace cannot mean on this machine.
@@ -342,10 +391,33 @@ impl Iterator for Feed {
             self.refill();
         }
         let request = self.batch.get(self.at).copied()?;
+        if let Some(block_bytes) = self.block_bytes {
+            self.blocks += request.bytes.min(MAX_COUNTED_BYTES) / block_bytes;
+            self.requests += 1;
+            let each = self.blocks / self.requests;
+            if self.blocks > MAX_WIDE_BLOCKS && each > WIDE_BLOCKS {
+                self.error = Some(too_wide(self.requests, each, block_bytes));
+                return None;
+            }
+        }
         self.at += 1;
         self.left -= 1;
         Some(request)
     }
+}
+
+/// Refuses to spend minutes on requests that are far larger than any device takes, as a damaged trace or one of whole objects has
+/// them.
+fn too_wide(requests: u64, each: u64, block_bytes: u64) -> Problem {
+    Problem::refused(format!(
+        "the first {requests} requests of the trace ask for {each} blocks of {} each, on average: that takes very long, and the \
+         trace is probably damaged or of another format",
+        Bytes(block_bytes)
+    ))
+    .hint(
+        "`iowhy trace stat` shows what it holds; `--set cache.block_bytes=1m` simulates larger blocks, `--requests N` the first N, \
+         `--yes` all of it",
+    )
 }
 
 /// A workload from a name, a text, or a file.

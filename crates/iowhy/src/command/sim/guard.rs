@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
+use iowhy_probe::counters::peak_memory_bytes;
 use iowhy_probe::environment::memory_available_bytes;
 use iowhy_sim::machine::Machine;
 use iowhy_sim::sweep::{self, Settings};
@@ -13,6 +14,7 @@ use iowhy_sim::workload::{Load, Workload};
 use iowhy_trace::Options;
 
 use super::demand::{Demand, Feed};
+use crate::progress::Progress;
 
 /// A sweep that takes longer is only run with `--yes`.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -59,6 +61,77 @@ pub(super) fn fits(
     .hint(format!("give fewer `readers`, a smaller `size` or `population`, a smaller or colder cache (`--set cache.bytes=`, `warm=no`){or_yes}")))
 }
 
+/// Memory that replaying a trace may take beyond the size of its file unless the user says yes. A request of 1 GiB on a stripe of
+/// the smallest interleave may add 200 MiB before it is noticed.
+const TRACE_MEMORY_BYTES: u64 = 256 << 20;
+
+/// Looks at a simulation while it runs: ends it where it takes too much memory, and shows how far it is.
+pub(in crate::command) struct Watch<'a> {
+    /// What was taken when it began.
+    begun_bytes: u64,
+    limit_bytes: u64,
+    begun: Instant,
+    progress: Option<&'a Progress>,
+    /// Whether the user allows what takes long.
+    pub(super) yes: bool,
+}
+
+impl<'a> Watch<'a> {
+    /// For runs of this demand; with a progress line, for a run that is the only one.
+    pub(in crate::command) fn new(demand: &Demand, yes: bool, progress: Option<&'a Progress>) -> Watch<'a> {
+        let most = memory_available_bytes()
+            .map_or(u64::MAX, |available| (available as f64 * MEMORY_SHARE_AT_MOST) as u64);
+        let limit_bytes = match demand {
+            Demand::Trace { path, .. } if !yes => {
+                let file = std::fs::metadata(path).map_or(0, |found| found.len());
+                most.min(TRACE_MEMORY_BYTES.saturating_add(file))
+            }
+            _ => most,
+        };
+        Watch {
+            begun_bytes: peak_memory_bytes().unwrap_or(0),
+            limit_bytes,
+            begun: Instant::now(),
+            progress,
+            yes,
+        }
+    }
+
+    /// Shows the share that is done.
+    ///
+    /// # Errors
+    /// As [`Watch::memory`].
+    pub(super) fn at(&self, share: f64) -> Result<(), Problem> {
+        if let Some(progress) = self.progress
+            && share > 0.0
+        {
+            let left = self.begun.elapsed().as_secs_f64() * (1.0 - share).max(0.0) / share;
+            progress.at(share, Duration::from_secs_f64(left.min(1e9)), "simulating");
+        }
+        self.memory()
+    }
+
+    /// Ends a run that takes too much memory.
+    ///
+    /// # Errors
+    /// The refusal, with what would make it smaller.
+    pub(super) fn memory(&self) -> Result<(), Problem> {
+        let taken = peak_memory_bytes().unwrap_or(0).saturating_sub(self.begun_bytes);
+        if taken <= self.limit_bytes {
+            return Ok(());
+        }
+        Err(Problem::refused(format!(
+            "the simulation takes more than {} of memory: the requests are very large, or very many at one time, as in a damaged \
+             trace",
+            Bytes(self.limit_bytes >> 20 << 20)
+        ))
+        .hint(
+            "`iowhy trace stat` shows what the trace holds; `--requests N` simulates its first N, `--closed N` keeps N in flight, \
+             `--yes` allows most of the free memory",
+        ))
+    }
+}
+
 /// Refuses a sweep that would take too long, before its first point is run: by the speed of its first requests.
 ///
 /// # Errors
@@ -69,13 +142,14 @@ pub(super) fn quick(
     demand: &Demand,
     seed: u64,
     lanes: usize,
+    watch: &Watch<'_>,
 ) -> Result<(), Problem> {
     let Some(set) = points.first() else { return Ok(()) };
     let machine = sweep::machine_at(base, set)?;
     let trial = match demand {
         Demand::Workload(workload, _) => of_workload(&machine, workload, seed),
         Demand::Trace { path, options, closed, most } => {
-            of_trace(&machine, path, options, *closed, *most, seed)
+            of_trace(&machine, path, options, *closed, (*most, seed), watch)
         }
     };
     let Some(trial) = trial.map_err(|problem| named(problem, set))? else { return Ok(()) };
@@ -131,18 +205,19 @@ fn of_trace(
     path: &Path,
     options: &Options,
     closed: Option<u32>,
-    most: u64,
-    seed: u64,
+    (most, seed): (u64, u64),
+    watch: &Watch<'_>,
 ) -> Result<Option<Trial>, Problem> {
     let first = most.min(TRIAL_REQUESTS);
     let mut feed = Feed::open(path, options, first)?;
+    feed.refuse_wide(machine, watch);
     let begun = Instant::now();
     let load = Load::replay(&mut feed);
     let load = match closed {
         Some(clients) => load.closed(clients),
         None => load,
     };
-    iowhy_sim::run(machine, load, seed)?;
+    iowhy_sim::run_guarded(machine, load, seed, &mut |_| watch.memory())?;
     let (took, tried) = (begun.elapsed(), feed.handed_out(first));
     if tried < first {
         return Ok(None);

@@ -16,6 +16,7 @@ use iowhy_sim::sweep::{self, Axis, Settings};
 use rayon::prelude::*;
 
 pub(in crate::command) use self::demand::Demand;
+pub(in crate::command) use self::guard::Watch;
 use self::guard::{PATIENCE, fits, named, quick, spoken};
 use crate::cli::{OutputArgs, SimArgs};
 use crate::command::{Ending, path};
@@ -39,7 +40,7 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     if let Some(list) = lists::asked(args) {
         let outputs = Outputs::open(options)?;
         outputs.finish(&list.screen, &list.record)?;
-        return Ok(Ending::Done);
+        return Ok(Ending::done());
     }
     let set = assignments("--set", &args.set)?;
     let axes = axes(args)?;
@@ -49,6 +50,7 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         [Some(Path::new(&args.machine)), args.workload.as_deref().map(Path::new), args.trace.as_deref()];
     let inputs: Vec<&Path> = files.into_iter().flatten().collect();
     let outputs = Outputs::open_apart(options, &inputs)?;
+    demand.check()?;
     let progress = Progress::new(outputs.quiet());
     let mut warnings = Vec::new();
     let base = base_machine(args, &progress, &mut warnings)?;
@@ -69,7 +71,7 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     outputs.warn(&record.warnings);
     let keys: Vec<&str> = axes.iter().map(|axis| axis.path.as_str()).collect();
     outputs.finish(&render::sim::screen(&record, &keys, output::width()), &record)?;
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 /// Runs all points: the first alone, to know how long the others will take.
@@ -102,19 +104,22 @@ fn run_points(
             .map_err(|problem| named(problem, set))?;
     }
     let mut warnings = idle(base, &points, asked, demand);
-    let one = |set: &Settings, warnings: &mut Vec<Warning>| {
+    let alone = Watch::new(demand, args.yes, Some(progress));
+    let beside_others = Watch::new(demand, args.yes, None);
+    let one = |set: &Settings, warnings: &mut Vec<Warning>, watch: &Watch<'_>| {
         let machine = sweep::machine_at(base, set)?;
-        let outcome = demand.run(&machine, args.seed, warnings).map_err(|problem| named(problem, set))?;
+        let outcome =
+            demand.run(&machine, args.seed, warnings, watch).map_err(|problem| named(problem, set))?;
         Ok::<_, Problem>((outcome.time_ns, PointRecord::new(set, &outcome)))
     };
     let lanes = rayon::current_num_threads().max(1);
     fits(base, &points, demand, lanes, args.yes)?;
     if count > 1 && !args.yes {
-        quick(base, &points, demand, args.seed, lanes)?;
+        quick(base, &points, demand, args.seed, lanes, &beside_others)?;
     }
     let begun = Instant::now();
     let Some((first, others)) = points.split_first() else { return Ok((Vec::new(), warnings)) };
-    let mut done = vec![one(first, &mut warnings)?];
+    let mut done = vec![one(first, &mut warnings, &alone)?];
     let took = begun.elapsed();
     let rest = took.mul_f64(others.len() as f64 / lanes.min(others.len().max(1)) as f64);
     if rest > PATIENCE && !args.yes {
@@ -127,7 +132,7 @@ fn run_points(
     }
     let finished = AtomicUsize::new(1);
     let run_one = |set: &Settings| {
-        let result = one(set, &mut Vec::new());
+        let result = one(set, &mut Vec::new(), &beside_others);
         let share = (finished.fetch_add(1, Ordering::Relaxed) + 1) as f64 / points.len() as f64;
         progress.at(share, rest.mul_f64((1.0 - share).max(0.0)), "simulating");
         result

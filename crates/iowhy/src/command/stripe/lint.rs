@@ -56,7 +56,7 @@ pub(super) fn run(args: &StripeLintArgs, options: &OutputArgs) -> Result<Ending,
     }
     outputs.warn(&record.warnings);
     outputs.finish(&render::stripe::lint_screen(&record, output::width()), &record)?;
-    Ok(Ending::Done)
+    Ok(Ending::done())
 }
 
 /// What is looked at.

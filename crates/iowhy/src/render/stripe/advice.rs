@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::service::ServiceCurve;
+use iowhy_core::text::visible;
 use iowhy_core::units::{self, Bytes};
 
 use super::{interleave, proof};
@@ -25,7 +26,9 @@ pub fn screen(record: &AdviceRecord, width: usize) -> String {
         if let Some(write) = &disk.write_curve {
             curve.push_str(&format!("; writes: {}", in_words(write)));
         }
-        text.push_str(&wrap(&format!("{}, {}: {curve}", disk.name, Bytes(disk.size_bytes)), width, "", "  "));
+        let lost = disk.overwritten.as_ref().map_or("", |_| ", written over by this run, its data is lost");
+        let line = format!("{}, {}{lost}: {curve}", visible(&disk.name), Bytes(disk.size_bytes));
+        text.push_str(&wrap(&line, width, "", "  "));
     }
     text.push_str(&measured(record, width));
     text.push_str(&wrap(&format!("load: {}", record.load), width, "", "  "));
@@ -187,7 +190,7 @@ pub(super) const WORTH_LEAVING_OUT: f64 = 1.03;
 
 /// Who holds the stripe up, and what leaving it out would give.
 fn slowest(record: &AdviceRecord, straggler: &StragglerRecord, disks: usize, width: usize) -> String {
-    let name = &straggler.name;
+    let name = visible(&straggler.name);
     let mut text = match straggler.load > WORTH_LEAVING_OUT * straggler.load_of_others {
         true => format!(
             "straggler: `{name}` is at {:.0} % of what it can do when the others are at {:.0} %.",

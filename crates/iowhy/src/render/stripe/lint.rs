@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
+use iowhy_core::text::visible;
 use iowhy_core::units::Bytes;
 use iowhy_core::volume::{Volume, VolumeKind};
 use iowhy_explain::striping::{Lint, Spread};
@@ -20,7 +21,7 @@ const MOST_WIDTH: usize = 100;
 /// The whole result.
 pub fn screen(record: &LintRecord, width: usize) -> String {
     let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
-    let mut text = format!("{BOLD}{}{BOLD:#}\n", record.subject);
+    let mut text = format!("{BOLD}{}{BOLD:#}\n", visible(&record.subject));
     if let Some(volume) = &record.volume {
         text.push_str(&wrap(&found(volume), width, "  ", "  "));
     }

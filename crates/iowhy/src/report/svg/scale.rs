@@ -16,8 +16,9 @@ pub(crate) enum Scale {
 /// So near to an end of the chart a text is set inwards.
 const EDGE: f64 = 14.0;
 
-/// What is greater is no figure of anything, and would overflow arithmetic.
-const GREATEST: f64 = 1e300;
+/// What is greater, or on a logarithmic axis smaller, is no figure of anything, and its ratios would overflow.
+const MAX_VALUE: f64 = 1e150;
+const MIN_LOG_VALUE: f64 = 1e-150;
 /// A logarithmic axis reaches at least this factor beyond its values, so that a single one does not fill it.
 const LEAST_ROOM: f64 = 1.12;
 
@@ -35,7 +36,7 @@ impl Axis {
     /// An axis that holds all finite values (for a logarithm: all above 0), with a little room at both ends. Without any
     /// such value it runs from 1 to 2.
     pub(crate) fn new(scale: Scale, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
-        let fits = |v: &f64| v.abs() < GREATEST && (scale == Scale::Linear || *v > 0.0);
+        let fits = |v: &f64| v.abs() < MAX_VALUE && (scale == Scale::Linear || *v > MIN_LOG_VALUE);
         let (mut low, mut high) =
             values.filter(fits).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
         if low > high {
@@ -62,9 +63,10 @@ impl Axis {
         let value = value.clamp(self.low, self.high);
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
-            Scale::Log10 | Scale::Log2 => (value / self.low).ln() / (self.high / self.low).ln(),
+            // Differences of logarithms: a ratio of the ends may be more than a number holds.
+            Scale::Log10 | Scale::Log2 => (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
         };
-        self.from + share * (self.to - self.from)
+        self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
     /// Values worth a tick, at most `most` of them.
@@ -128,8 +130,11 @@ impl Axis {
     }
 }
 
-/// Powers of a base within an interval, every second (third, ...) of them where there would be too many.
+/// Powers of a base within an interval of finite values above 0, every second (third, ...) of them where there would be too many.
 fn powers(base: f64, low: f64, high: f64, most: usize) -> Vec<f64> {
+    if !(low.is_normal() && high.is_normal()) {
+        return Vec::new();
+    }
     let first = (low.ln() / base.ln() - 1e-9).ceil() as i32;
     let last = (high.ln() / base.ln() + 1e-9).floor() as i32;
     if last < first {
@@ -173,14 +178,26 @@ mod tests {
 
     #[test]
     fn odd_values_never_break_it() {
-        for values in [vec![], vec![0.0], vec![-5.0, 0.0], vec![7.0], vec![f64::NAN], vec![f64::MAX, 1e-290]]
-        {
+        for values in [
+            vec![],
+            vec![0.0],
+            vec![-5.0, 0.0],
+            vec![7.0],
+            vec![f64::NAN],
+            vec![f64::MAX, 1e-290],
+            vec![1e-320, 1.0],
+            vec![5e-324],
+            vec![1e-320, f64::MAX],
+            vec![1e149, 1e-149],
+            vec![-1e149, 1e149],
+        ] {
             for scale in [Scale::Linear, Scale::Log10, Scale::Log2] {
                 let axis = Axis::new(scale, values.iter().copied(), 0.0, 100.0);
                 for value in values.iter().copied().filter(|v| v.is_finite()).chain(axis.ticks(8)) {
                     assert!((0.0..=100.0).contains(&axis.at(value)), "{values:?} {scale:?} {value}");
                 }
                 assert!(axis.ticks(8).len() <= 12);
+                assert!(axis.ticks(8).iter().all(|tick| tick.is_finite()), "{values:?} {scale:?}");
             }
         }
     }

@@ -107,13 +107,14 @@ pub(super) struct Outcome {
     pub(super) warnings: Vec<Warning>,
 }
 
-/// Finds or makes the members; those that `destroy` names may be written to.
+/// Finds or makes the members; those that `destroy` names may be written to, and are where the load `writes`.
 ///
 /// # Errors
 /// What one of them refuses; the same one twice; fewer than two; a permission that names none of them.
 pub(super) fn resolve(
     names: &[String],
     destroy: &[String],
+    writes: bool,
     scratch_bytes: u64,
     progress: &Progress,
 ) -> Result<Vec<Target>, Problem> {
@@ -138,7 +139,7 @@ pub(super) fn resolve(
         let permitted = destroy.contains(name);
         let needs = Needs {
             scratch_bytes: scratch_bytes.div_ceil(names.len() as u64),
-            write: permitted,
+            write: permitted && writes,
             destroy_data: permitted.then(|| name.clone()),
         };
         let member = shared::resolve(name, &needs, progress)?;

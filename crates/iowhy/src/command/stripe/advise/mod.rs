@@ -22,7 +22,8 @@ use iowhy_sim::sweep::Settings;
 use iowhy_sim::workload::What;
 
 use crate::cli::{OutputArgs, StripeAdviseArgs};
-use crate::command::Ending;
+use crate::command::ending::{self, Ending};
+use crate::command::shared;
 use crate::command::sim::{self, Demand};
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
@@ -49,12 +50,13 @@ pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Endin
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
     let scratch = scratch_bytes(args, &demand)?;
-    let disks = members::resolve(&args.disks, &args.destroy_data, scratch, &progress)?;
+    let disks = members::resolve(&args.disks, &args.destroy_data, writes, scratch, &progress)?;
     let all: Vec<&Target> = disks.iter().collect();
     outputs.spare(&all)?;
     if let Some(plan) = &plan {
         plan.check(&disks)?;
     }
+    shared::announce_destruction(&all, &progress);
 
     let measured = members::measure(&disks, writes, args, &progress)?;
     let mut record =
@@ -98,10 +100,12 @@ pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Endin
     record.fill(&known.disks, simulated, pick);
     record.interrupted = interrupt::requested();
     outputs.warn(&record.warnings);
-    let ending = match record.interrupted || record.proof.iter().any(|proof| proof.failure.is_some()) {
-        true => Ending::SomethingFailed,
-        false => Ending::Done,
-    };
+    let interrupted = record.interrupted.then(ending::interrupted);
+    let failure = record.proof.iter().find_map(|proof| proof.failure.as_ref()).map(|failure| {
+        Problem::failed(format!("the stripe that was to prove the advice failed: {failure}"))
+            .hint("the simulated advice stands; `--prove` again tries it once more")
+    });
+    let ending = Ending::from_reasons(interrupted.into_iter().chain(failure));
     outputs.finish(&render::stripe::advice_screen(&record, output::width()), &record)?;
     Ok(ending)
 }

@@ -17,7 +17,7 @@ use iowhy_sim::workload::{What, Workload};
 use rayon::prelude::*;
 
 use super::Set;
-use crate::command::sim::Demand;
+use crate::command::sim::{Demand, Watch};
 use crate::progress::Progress;
 
 /// Requests that are simulated at most at each point: rates are steady long before.
@@ -260,7 +260,8 @@ fn run(
     warnings: &mut Vec<Warning>,
 ) -> Result<Outcome, Problem> {
     let machine = machine(curves, question.set, bytes)?;
-    question.demand.run_first(&machine, question.seed, MOST_REQUESTS, warnings)
+    let watch = Watch::new(question.demand, false, None);
+    question.demand.run_first(&machine, question.seed, MOST_REQUESTS, warnings, &watch)
 }
 
 /// One stream of large requests in order: what a large interleave takes away.
