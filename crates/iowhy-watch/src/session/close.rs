@@ -13,7 +13,7 @@ use super::counted::Counted;
 use super::pump::{Pump, own_cpu_ns};
 use super::state::State;
 use crate::child::{Adoption, Child};
-use crate::perf::{Counts, now_ns};
+use crate::perf::{self, Counts, now_ns};
 use crate::proc_fs::counters::{io, of_thread, since};
 use crate::proc_fs::devices::{Snapshot, uses};
 use crate::proc_fs::file_facts::identity;
@@ -148,7 +148,7 @@ impl Pump<'_> {
             let pid = child.pid();
             let last = self.held_io.as_ref().and_then(|held| held.read(reader)).map(without_our_gate);
             if let Some(usage) = child.reap() {
-                counted.reaped(last, usage);
+                counted.reaped(last, usage.without_cpu_ns(self.before_exec_ns));
             }
             roster.remove_process(pid);
         }
@@ -158,6 +158,19 @@ impl Pump<'_> {
         }
         let living = roster.processes();
         counted.living(reader, &living);
+    }
+
+    /// The kernel's account of the program's CPU time, where its threads' own figures can be held against it: at most all
+    /// CPUs for the whole time.
+    fn cpu_of_the_program_ns(&self, end: End, end_ns: u64, counted_ns: Option<u64>) -> Option<u64> {
+        let wall_ns = end_ns.saturating_sub(self.state.start_ns);
+        let most_ns = wall_ns.saturating_mul(perf::online_cpus());
+        let exact = self.command && matches!(end, End::Code(_) | End::Signal(_));
+        // Of a process that runs already the kernel tells whole ticks, of each of four counters, at start and end.
+        let living = self.state.roster.processes().len().max(1) as u64;
+        let blur_ns = if exact { 0 } else { living.saturating_mul(8 * task::tick_ns()) };
+        let comparable = exact || (!self.own && self.state.ended_threads > 0);
+        counted_ns.filter(|_| comparable).map(|ns| ns.saturating_sub(blur_ns).min(most_ns))
     }
 
     /// Names descendants that outlive the command.
@@ -213,7 +226,8 @@ impl Pump<'_> {
         let in_program_ns = self.state.own_switches as f64 * switch_cost.unwrap_or(0.0)
             + self.state.own_ticks as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
             + finished.cost_ns;
-        let parts = self.state.finish_line(end_ns);
+        let cpu_ns = self.cpu_of_the_program_ns(end, end_ns, program_cpu);
+        let parts = self.state.finish_line(end_ns, cpu_ns);
         let others = others_on_cpu(&parts.ticks, &mut self.state.reader);
         let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let rings = files.rings();

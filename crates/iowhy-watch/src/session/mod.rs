@@ -97,6 +97,7 @@ fn command(program: &OsString, arguments: &[OsString], options: &Options<'_>) ->
     pump.open(&Roots::Command(child.pid()));
     pump.begin();
     child.release()?;
+    pump.released();
     let mut requests = Requests::default();
     let end = loop {
         match pump

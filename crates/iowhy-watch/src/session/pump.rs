@@ -82,6 +82,8 @@ pub(super) struct Pump<'a> {
     /// The counters of a command: they can be read when it has ended, but not be opened any more.
     pub(super) held_io: Option<HeldIo>,
     pub(super) command: bool,
+    /// CPU time of the command before it executed its program.
+    pub(super) before_exec_ns: u64,
     stopped: bool,
     budget: LookBudget,
     census: Census,
@@ -115,6 +117,7 @@ impl<'a> Pump<'a> {
             threads_before: HashMap::new(),
             held_io: None,
             command: false,
+            before_exec_ns: 0,
             stopped: false,
             budget: LookBudget::new(now),
             census: Census::new(),
@@ -266,6 +269,16 @@ impl<'a> Pump<'a> {
             bursts.start(now, seed);
         }
         self.round_ns = now;
+    }
+
+    /// The command executes its program since a moment ago: what it ran for until now is not the program's.
+    pub(super) fn released(&mut self) {
+        let now = now_ns();
+        if let Some(t) = task::schedstat(&mut self.state.reader, self.root, self.root) {
+            self.before_exec_ns = t.running_ns;
+            let (tid, running_ns, queued_ns) = (self.root, t.running_ns, t.queued_ns);
+            self.state.note(now, What::Times { tid, running_ns, queued_ns });
+        }
     }
 
     /// The watch is to end at this time at the latest: waits end in time.

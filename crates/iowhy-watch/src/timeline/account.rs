@@ -87,6 +87,8 @@ pub(super) struct Account {
     pub(super) sleeps: u64,
     pub(super) preemptions: u64,
     pub(super) samples: u64,
+    /// Ends of threads that were recorded.
+    pub(super) exits: u64,
     /// Measured running time.
     pub(super) running: Tally,
     pub(super) tallies: FastMap<(StackId, Kind), Tally>,
@@ -201,6 +203,7 @@ impl Account {
         self.sleeps += other.sleeps;
         self.preemptions += other.preemptions;
         self.samples += other.samples;
+        self.exits += other.exits;
         self.running.time_ns += other.running.time_ns;
         self.running.wall_ns += other.running.wall_ns;
         self.wake_ns += other.wake_ns;

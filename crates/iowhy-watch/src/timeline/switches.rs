@@ -209,6 +209,7 @@ impl Timeline<'_> {
         self.free.push(slot);
         let window = self.window;
         let books = self.accounts.get(index);
+        books.exits += u64::from(!lost);
         if books.individual {
             books.settle(window);
         }
