@@ -1,3 +1,6 @@
 //! What every part needs of the kernel, once for everybody.
 //!
 //! Non-goal: measuring, judging, printing.
+
+pub mod file_size;
+pub mod signals;

@@ -10,6 +10,7 @@ use iowhy::output::{complain, complain_hint};
 use iowhy_core::problem::Problem;
 
 fn main() -> ExitCode {
+    iowhy_linux::signals::keep_file_size_signal_from_ending_us();
     // Before all else: a replay inside a control group is to carry nothing there but itself.
     if let Some(served) = command::prove::serve() {
         return served.map_or_else(

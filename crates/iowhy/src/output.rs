@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anstyle::{AnsiColor, Style};
 use iowhy_core::problem::Problem;
 use iowhy_core::warning::Warning;
+use iowhy_linux::file_size;
 use iowhy_probe::target::Target;
 use serde::Serialize;
 
@@ -86,7 +87,10 @@ impl Pending {
             .and_then(|()| self.file.write_all(content))
             .and_then(|()| self.file.flush());
         self.written = result.is_ok();
-        result.map_err(|error| Problem::failed(format!("cannot write `{}`: {error}", self.path.display())))
+        result.map_err(|error| {
+            let problem = Problem::failed(format!("cannot write `{}`: {error}", self.path.display()));
+            file_size::explained(problem, &error)
+        })
     }
 }
 
@@ -254,7 +258,8 @@ impl Report {
                 let mut stderr = anstream::stderr();
                 match stderr.write_all(screen.as_bytes()).and_then(|()| stderr.flush()) {
                     Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                        Err(Problem::failed(format!("cannot write to stderr: {error}")))
+                        let problem = Problem::failed(format!("cannot write to stderr: {error}"));
+                        Err(file_size::explained(problem, &error))
                     }
                     _ => Ok(()),
                 }
@@ -418,7 +423,8 @@ pub fn print(text: &str) -> Result<(), Problem> {
     let mut stdout = anstream::stdout();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Problem::failed(format!("cannot write to stdout: {error}")))
+            let problem = Problem::failed(format!("cannot write to stdout: {error}"));
+            Err(file_size::explained(problem, &error))
         }
         _ => Ok(()),
     }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
 use iowhy_core::units::Bytes;
+use iowhy_linux::file_size;
 use rustix::fs::{FlockOperation, flock};
 
 use super::files::{Files, MOVED};
@@ -421,7 +422,7 @@ fn take_up(root: &Path, shape: &Shape, keep: bool) -> Result<Option<File>, Probl
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Problem {
-    Problem::failed(format!("cannot {what} `{}`: {error}", path.display()))
+    file_size::explained(Problem::failed(format!("cannot {what} `{}`: {error}", path.display())), error)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use iowhy_core::histogram::Histogram;
 use iowhy_core::problem::Problem;
+use iowhy_linux::file_size;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
@@ -316,7 +317,8 @@ impl Shared<'_> {
             if let Err((what, errno)) = self.step(&clock, &mut worker, item) {
                 self.stop.store(true, Ordering::Relaxed);
                 let (path, error) = (item.path.to_string_lossy(), std::io::Error::from(errno));
-                return Err(Problem::failed(format!("cannot {what} `{path}`: {error}")));
+                let problem = Problem::failed(format!("cannot {what} `{path}`: {error}"));
+                return Err(file_size::explained(problem, &error));
             }
         }
         worker.ended_ns = clock.now_ns();

@@ -47,6 +47,10 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     let named = command_line(args.program.iter().cloned());
     let report = Report::open(args.output.as_deref(), args.sight.folded.as_deref(), options, &named)?;
     let observation = Observation::prepare(&args.sight)?;
+    if args.prove {
+        // Before the program runs, so that no signal between its end and the proof is lost.
+        interrupt::install();
+    }
     let subject = Subject::Command { program: program.clone(), arguments: arguments.to_vec() };
     let profile = match observation.watch(&subject) {
         Ok(profile) => profile,
@@ -61,7 +65,7 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     report.warn(&record.warnings);
     let mut screen = render::watch::screen(&record, report.width());
     if args.prove {
-        interrupt::install();
+        interrupt::look_at_terminal();
         let proof = prove::prove(&record.profile, &prove::Wanted::default(), PROOF_SEED, report.quiet());
         screen.push('\n');
         screen.push_str(&render::prove::screen(&record.subject, &proof, report.width()));

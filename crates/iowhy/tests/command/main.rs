@@ -26,6 +26,7 @@ mod prove_groups;
 mod record;
 mod report;
 mod scripted;
+mod signals;
 mod sim;
 mod stripe;
 mod stripe_lab;
