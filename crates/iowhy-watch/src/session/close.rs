@@ -1,12 +1,14 @@
 //! The ends of a watch: what is read before the program runs, and how all sums become one profile.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use iowhy_core::profile::{
     CallPattern, End, FileUse, IoCounters, Lack, LimitedGroup, Observer, OtherOnCpu, Profile, Sight,
 };
+
+use iowhy_core::units;
 
 use super::bursts::Finished;
 use super::counted::Counted;
@@ -56,6 +58,8 @@ struct Last {
     machine: Option<(Snapshot, pressure::AtEnd)>,
     /// Control groups with limits.
     limited: Vec<LimitedGroup>,
+    /// The file of a command that ended.
+    file: Option<PathBuf>,
 }
 
 impl Pump<'_> {
@@ -92,13 +96,14 @@ impl Pump<'_> {
             None => Finished::default(),
         };
         let end_ns = self.state.end_ns(now);
+        let file = child.as_ref().map(|child| child.file().to_owned());
         self.count_processes(child, adoption);
         let io = self.state.counted.total();
         self.told_of_those_left(end, adoption);
         if self.command {
             self.measure_costs();
         }
-        self.profile(Last { end, end_ns, io, finished, counts, own_cpu_ns, machine, limited })
+        self.profile(Last { end, end_ns, io, finished, counts, own_cpu_ns, machine, limited, file })
     }
 
     /// Closes the recording; what it counted stays. To close a tracepoint takes the kernel tens of milliseconds: that is
@@ -203,7 +208,7 @@ impl Pump<'_> {
     }
 
     fn profile(mut self, last: Last) -> Profile {
-        let Last { end, end_ns, io, finished, counts, own_cpu_ns, machine, limited } = last;
+        let Last { end, end_ns, io, finished, counts, own_cpu_ns, machine, limited, file } = last;
         let recorded = counts.is_some();
         let counts = counts.unwrap_or_default();
         let lost = counts.lost + finished.lost;
@@ -229,6 +234,9 @@ impl Pump<'_> {
         let cpu_ns = self.cpu_of_the_program_ns(end, end_ns, program_cpu);
         let parts = self.state.finish_line(end_ns, cpu_ns);
         let others = others_on_cpu(&parts.ticks, &mut self.state.reader);
+        let run_time = units::time(parts.wall_ns as f64);
+        let hidden = self.state.hidden.lacks(file.as_deref().map(|file| (file, run_time)));
+        self.lacks.splice(0..0, hidden);
         let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let rings = files.rings();
         let (files, wanted) = files.finish(finished.files, &mut reader);

@@ -13,6 +13,7 @@ mod counted;
 mod duty;
 mod files;
 mod groups;
+mod hidden;
 mod observer;
 mod pump;
 mod requests;

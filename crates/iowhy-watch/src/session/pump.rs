@@ -150,6 +150,9 @@ impl<'a> Pump<'a> {
         self.own = matches!(roots, Roots::Own(_));
         self.state.only_roster = self.own;
         self.command = matches!(roots, Roots::Command(_));
+        if self.command {
+            self.state.hidden.of_command(self.root);
+        }
         for (pid, tid) in &threads {
             self.state.roster.add(*pid, *tid);
         }
@@ -445,6 +448,7 @@ impl<'a> Pump<'a> {
         if self.recorder.is_none() || self.rights.tier == Tier::T0 {
             self.read_times();
         }
+        self.look_at_hidden(now);
         let State { counted, reader, .. } = &mut self.state;
         if !self.command && !self.own {
             counted.remember(reader, self.root);
@@ -452,6 +456,24 @@ impl<'a> Pump<'a> {
         if adoption.active() {
             let ours = tree::children(reader, std::process::id());
             super::close::reap(adoption, &ours, counted, reader);
+        }
+    }
+
+    /// Of processes that may not be watched the kernel still tells how long they ran, and that they ended.
+    fn look_at_hidden(&mut self, now: u64) {
+        for pid in self.state.hidden.living() {
+            let reader = &mut self.state.reader;
+            let times = task::schedstat(reader, pid, pid);
+            let lives = task::process_stat(reader, pid).is_some_and(|s| !matches!(s.state, 'Z' | 'X'));
+            if let Some(t) = times {
+                self.state
+                    .note(now, What::Times { tid: pid, running_ns: t.running_ns, queued_ns: t.queued_ns });
+            }
+            if !lives {
+                self.state.hidden.ended(pid);
+                self.state.roster.remove(pid);
+                self.state.note(now, What::Gone { tid: pid });
+            }
         }
     }
 

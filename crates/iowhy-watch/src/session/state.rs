@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicU64;
 use super::counted::Counted;
 use super::files::Files;
 use super::groups::GroupsSeen;
+use super::hidden::Hidden;
 use super::roster::Roster;
 use crate::block::{BlockTracer, Owner};
 use crate::event::{Event, Kind, Trace};
@@ -85,6 +86,8 @@ pub(super) struct State<'a> {
     /// Threads of the roster that ended.
     pub(super) ended_threads: u64,
     root: Option<u32>,
+    /// Programs that may not be watched.
+    pub(super) hidden: Hidden,
     /// Threads of the command that live, and when the last one ended that was seen to.
     root_threads: usize,
     root_exit_ns: Option<u64>,
@@ -128,6 +131,7 @@ impl<'a> State<'a> {
             last_times: None,
             ended_threads: 0,
             root: None,
+            hidden: Hidden::default(),
             root_threads: 1,
             root_exit_ns: None,
             root_ending: false,
@@ -256,6 +260,13 @@ impl<'a> State<'a> {
                     }
                 }
             }
+            Kind::Exit if self.hidden.is_no_exit(event.pid, event.tid) => {
+                self.settle(event.time_ns);
+                if let Some(line) = &mut self.line {
+                    line.hide(event.time_ns, event.tid);
+                }
+                return;
+            }
             Kind::Exit => {
                 self.ended(event);
                 if self.root_ending && Some(event.tid) == self.root {
@@ -263,11 +274,17 @@ impl<'a> State<'a> {
                 }
             }
             Kind::Out { .. } => self.switches += 1,
-            Kind::Map { length, code, path, .. } if self.roster.contains(event.tid) => {
-                self.files.map(path, length, code);
+            Kind::Map { length, code, path, .. } => {
+                self.hidden.maps(event.pid);
+                if self.roster.contains(event.tid) {
+                    self.files.map(path, length, code);
+                }
             }
             Kind::Trace(trace) => return self.trace(event, trace),
-            Kind::Name { exec: true, .. } => {
+            Kind::Name { exec: true, name } => {
+                if self.root == Some(event.pid) || self.roster.contains(event.tid) {
+                    self.hidden.executes(event.pid, name);
+                }
                 // A thread that is not the first takes the number of the first, which ended just before.
                 if Some(event.pid) == self.root && self.roster.add(event.pid, event.tid) {
                     self.root_threads += 1;

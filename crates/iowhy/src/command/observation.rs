@@ -77,14 +77,18 @@ impl Observation {
             }
             None => Ok(()),
         };
-        let told = Told {
-            command: command_line(std::env::args_os()),
-            subject,
-            // The false target stands on no device: what comes is the machine.
-            environment: shared::harness_target().map(|t| environment::environment(&t)).unwrap_or_default(),
-            warnings: Vec::new(),
-        };
-        (record(profile, explained, &self.meaning, told), written)
+        (record(profile, explained, &self.meaning, told(subject)), written)
+    }
+}
+
+/// What is known beside a profile.
+pub(super) fn told(subject: String) -> Told {
+    Told {
+        command: command_line(std::env::args_os()),
+        subject,
+        // The false target stands on no device: what comes is the machine.
+        environment: shared::harness_target().map(|t| environment::environment(&t)).unwrap_or_default(),
+        warnings: Vec::new(),
     }
 }
 

@@ -12,9 +12,10 @@ use iowhy_watch::child;
 use iowhy_watch::session::Subject;
 
 use crate::cli::{OutputArgs, PathArgs, WatchArgs};
-use crate::command::observation::{Observation, command_line};
+use crate::command::observation::{Observation, command_line, told};
 use crate::command::{Ending, prove};
 use crate::output::{self, Report, complain};
+use crate::record::run_time::RunTimeRecord;
 use crate::render;
 
 /// Seed of a proof right after the run: the same in every run.
@@ -61,6 +62,13 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
         }
     };
     let code = exit_code(profile.end);
+    if let Some(mut record) = RunTimeRecord::new(&profile, told(named.clone())) {
+        if !rustix::process::geteuid().is_root() {
+            record.lacks.iter_mut().for_each(|lack| lack.fix = Some(format!("sudo iowhy -- {named}")));
+        }
+        let screen = render::run_time::screen(&record, report.width());
+        return Ok(ending(code, [report.finish(&screen, &record)]));
+    }
     let (mut record, folded) = observation.finish(profile, named);
     report.warn(&record.warnings);
     let mut screen = render::watch::screen(&record, report.width());
@@ -72,9 +80,14 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
         record.proof = Some(proof);
     }
     let written = [folded, report.finish(&screen, &record)];
+    Ok(ending(code, written))
+}
+
+/// The program's code, unless it is that of success and an output failed.
+fn ending(code: u8, written: impl IntoIterator<Item = Result<(), Problem>>) -> Ending {
     let failed: Vec<Problem> = written.into_iter().filter_map(Result::err).collect();
     failed.iter().for_each(complain);
-    Ok(Ending::Program(if failed.is_empty() || code != 0 { code } else { 1 }))
+    Ending::Program(if failed.is_empty() || code != 0 { code } else { 1 })
 }
 
 /// The exit code that a shell would show: that of the program, or 128 and the signal that killed it.

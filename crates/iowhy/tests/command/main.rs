@@ -17,6 +17,7 @@ mod destroy_data;
 mod doctor;
 mod doctor_try;
 mod export;
+mod hidden;
 mod history;
 mod mrc;
 mod old_records;

@@ -192,3 +192,31 @@ fn the_last_switch_of_a_dead_thread_does_not_revive_it_and_its_number_may_come_a
         [100, 100, 100]
     );
 }
+
+#[test]
+fn what_a_hidden_thread_does_is_not_seen_and_its_time_not_idle() {
+    let mut t = one(true);
+    t.cumulative(1, 1000, 0, 0);
+    at(&mut t, 100, 2, 2, Kind::Fork { parent_pid: 1, parent_tid: 1 });
+    sleep(&mut t, 100, 1, FUTEX);
+    at(&mut t, 110, 2, 2, Kind::In);
+    // What it waited for before says nothing of later.
+    at(&mut t, 120, 2, 2, Kind::LeavingStack(Chain { kernel: FUTEX, user: &[] }));
+    at(&mut t, 120, 2, 2, Kind::Out { preempted: false });
+    at(&mut t, 150, 2, 2, Kind::In);
+    at(&mut t, 200, 2, 2, Kind::Name { name: "su", exec: true });
+    t.hide(1200, 2);
+    // Clocks of the CPUs and windows of recording go on.
+    at(&mut t, 100_000, 2, 2, Kind::Tick(Chain { kernel: COPY, user: &[] }));
+    t.switches_off(201_000);
+    t.switches_on(201_000);
+    t.cumulative(2, 901_000, 60 + 300, 10);
+    t.gone(901_000, 2);
+    let p = end(t, 1_000_000);
+    let th = &p.threads[1];
+    assert_eq!((th.lifetime_ns, th.running_ns, th.queued_ns), (899_900, 360, 10));
+    near(found(&p, 2, State::Blocked, "futex_wait").0, 30.0);
+    near(found(&p, 2, State::Blocked, "?").0, 899_500.0);
+    near(found(&p, 2, State::Blocked, "?").1, 899_800.0);
+    near(p.idle_wall_ns, 100_030.0);
+}
