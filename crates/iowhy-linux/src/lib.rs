@@ -2,5 +2,7 @@
 //!
 //! Non-goal: measuring, judging, printing.
 
+pub mod file_size;
 pub mod identity;
 pub mod names;
+pub mod signals;

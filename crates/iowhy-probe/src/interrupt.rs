@@ -1,14 +1,14 @@
-//! Ctrl-C, SIGTERM and SIGHUP as a flag that every loop looks at: what is known so far is printed, and a second
-//! signal ends the process at once.
-//!
-//! Non-goal: the exit code (the binary's). Invariants: a signal that was ignored when we started (`nohup`) stays
-//! ignored; what was armed with [`put_back_at_the_end`] is done before a second signal ends the process; sleeping system calls end with EINTR, because SA_RESTART is off; a signal that arrives twice in one
-//! breath is one request, because timeout(1) signals both the process and its group.
+//! Signals that ask us to stop, as a flag that every loop looks at; a second one ends the process at once. Non-goal: the
+//! exit code. Invariants: an ignored signal (`nohup`) stays ignored; what was armed with [`put_back_at_the_end`] is done
+//! before any signal ends the process; sleeping calls end with EINTR (no SA_RESTART); a signal that arrives twice in one
+//! breath is one request (timeout(1) signals the process and its group), and so is SIGHUP however often it comes.
 
 use std::ffi::CString;
 use std::os::fd::RawFd;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use iowhy_linux::signals::{self, Meaning};
 
 use crate::clock::monotonic_ns;
 
@@ -28,12 +28,26 @@ pub fn requested() -> bool {
 pub fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            if !ignored(signal) {
-                dispose(signal, on_signal as *const () as libc::sighandler_t);
-            }
+        let requests = |m| matches!(m, Meaning::Stop | Meaning::Message | Meaning::Limit);
+        for signal in signals::all(requests).filter(|signal| !signals::is_ignored(*signal)) {
+            handle(signal, on_signal);
+        }
+        // A handler that stands already is the runtime's (a stack overflow) or that of mapped files, and knows more.
+        let free = |signal: &libc::c_int| {
+            signals::action(*signal).is_some_and(|present| present.sa_sigaction == libc::SIG_DFL)
+        };
+        for signal in signals::all(|m| m == Meaning::Fault).filter(free) {
+            handle(signal, on_fault);
         }
     });
+}
+
+/// Takes it for a request to stop when the terminal that we were started from is gone: SIGHUP may have come while nobody
+/// listened.
+pub fn look_at_terminal() {
+    if signals::terminal_is_gone() {
+        let _ = REQUESTED_NS.compare_exchange(0, monotonic_ns().max(1), Ordering::Relaxed, Ordering::Relaxed);
+    }
 }
 
 /// Forgets a request, so that a later one is a first one again.
@@ -41,7 +55,7 @@ pub fn clear() {
     REQUESTED_NS.store(0, Ordering::Relaxed);
 }
 
-/// One thing to do before a second signal ends the process.
+/// One thing to do before a signal ends the process.
 #[derive(Clone, Debug)]
 pub enum LastAct {
     /// This is written into a file.
@@ -70,10 +84,10 @@ pub enum LastAct {
     },
 }
 
-/// What a second signal does; null is nothing.
+/// What a signal does before it ends the process; null is nothing.
 static LAST_ACTS: AtomicPtr<Vec<LastAct>> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Arms what a second signal does before it ends the process, in this order, up to the first that fails; an empty
+/// Arms what a signal does before it ends the process, in this order, up to the first that fails; an empty
 /// list disarms. It replaces what was armed before.
 pub fn put_back_at_the_end(acts: Vec<LastAct>) {
     let new = if acts.is_empty() { std::ptr::null_mut() } else { Box::into_raw(Box::new(acts)) };
@@ -115,35 +129,30 @@ fn act_last() {
 extern "C" fn on_signal(signal: libc::c_int) {
     let now_ns = monotonic_ns().max(1);
     match REQUESTED_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed) {
-        Err(first_ns) if now_ns.saturating_sub(first_ns) > ECHO_NS => {
-            act_last();
-            dispose(signal, libc::SIG_DFL);
-            // SAFETY: raise(3) takes any number; the signal is delivered when the handler returns.
-            unsafe { libc::raise(signal) };
+        // Of a terminal that went away the kernel and the shell tell, each in its own time: that is no impatience.
+        Err(first_ns) if now_ns.saturating_sub(first_ns) > ECHO_NS && signal != libc::SIGHUP => {
+            on_fault(signal)
         }
         Ok(_) | Err(_) => {}
     }
 }
 
-/// Whether the signal is ignored at present.
-fn ignored(signal: libc::c_int) -> bool {
-    // SAFETY: an all-zero `sigaction` is a valid value to be overwritten; a null new action only queries.
-    let (present, rc) = unsafe {
-        let mut present: libc::sigaction = std::mem::zeroed();
-        let rc = libc::sigaction(signal, std::ptr::null(), &mut present);
-        (present, rc)
-    };
-    rc == 0 && present.sa_sigaction == libc::SIG_IGN
+/// The handler of signals after which nothing goes on: does what is armed, and lets the signal end the process.
+extern "C" fn on_fault(signal: libc::c_int) {
+    act_last();
+    signals::set_plain(signal, false);
+    // SAFETY: raise(3) takes any number; the signal is delivered when the handler returns.
+    unsafe { libc::raise(signal) };
 }
 
-/// Sets what a signal does. Async-signal-safe. It cannot fail for the catchable signals used here.
-fn dispose(signal: libc::c_int, action: libc::sighandler_t) {
-    // SAFETY: the structure is fully initialised (zero is an empty mask and no flags), and `action` is either
-    // SIG_DFL or `on_signal`, which has the signature of a handler without SA_SIGINFO and calls only
-    // async-signal-safe functions.
+/// Sets a handler. It cannot fail for the catchable signals of the table.
+fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
+    // SAFETY: the structure is fully initialised (zero is an empty mask), and both handlers have the signature of one
+    // without SA_SIGINFO and call only async-signal-safe functions. The runtime gives each thread another stack for a fault.
     unsafe {
         let mut new: libc::sigaction = std::mem::zeroed();
-        new.sa_sigaction = action;
+        new.sa_sigaction = handler as *const () as libc::sighandler_t;
+        new.sa_flags = libc::SA_ONSTACK;
         libc::sigaction(signal, &new, std::ptr::null_mut());
     }
 }
@@ -151,13 +160,14 @@ fn dispose(signal: libc::c_int, action: libc::sighandler_t) {
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsRawFd;
-    use std::os::unix::process::ExitStatusExt;
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::Command;
 
     use super::*;
 
     const ROLE: &str = "IOWHY_TEST_SIGNALS";
     const LAST: &str = "IOWHY_TEST_LAST_WRITES";
+    const SIGNAL: &str = "IOWHY_TEST_SIGNAL_NUMBER";
 
     /// Runs in a child process only: the flag is process-wide and other tests look at it.
     #[test]
@@ -184,8 +194,9 @@ mod tests {
         }
         for pause_ms in pauses_ms.split_whitespace() {
             std::thread::sleep(std::time::Duration::from_millis(pause_ms.parse().unwrap()));
+            let signal = std::env::var(SIGNAL).map_or(libc::SIGTERM, |number| number.parse().unwrap());
             // SAFETY: raising a signal whose handler was just installed.
-            unsafe { libc::raise(libc::SIGTERM) };
+            unsafe { libc::raise(signal) };
         }
         if !requested() {
             std::process::exit(3);
@@ -227,6 +238,54 @@ mod tests {
         assert_eq!(ends("0"), (None, b"0".to_vec(), true));
         assert_eq!(ends("0 250"), (Some(libc::SIGTERM), b"128".to_vec(), false));
         assert!(at("kept").exists(), "nothing is done behind an act that failed");
+    }
+
+    /// How a process ends that gets this signal after each of these pauses, and whether what was armed was done.
+    fn ends(signal: libc::c_int, pauses_ms: &str) -> (Option<i32>, bool) {
+        let dir = tempfile::tempdir().unwrap();
+        let setting = dir.path().join("setting");
+        std::fs::write(&setting, "0").unwrap();
+        std::fs::write(dir.path().join("note"), "setting=128").unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "interrupt::tests::child_that_raises_signals", "--nocapture"]);
+        command.env(ROLE, pauses_ms).env(LAST, dir.path()).env(SIGNAL, signal.to_string());
+        // No core file of a fault that is raised on purpose.
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the closure makes only async-signal-safe calls, with a pointer to plain data of its own.
+        unsafe {
+            command.pre_exec(move || {
+                libc::setrlimit(libc::RLIMIT_CORE, &none);
+                Ok(())
+            })
+        };
+        let ended = command.stdout(std::process::Stdio::null()).status().unwrap();
+        (ended.signal(), std::fs::read(setting).unwrap() == b"128")
+    }
+
+    #[test]
+    fn every_signal_that_would_end_the_process_puts_back_what_was_armed() {
+        let requests = |m| matches!(m, Meaning::Stop | Meaning::Message | Meaning::Limit);
+        // All wait side by side: the second of each comes after the time of an echo.
+        std::thread::scope(|scope| {
+            for signal in signals::all(requests).filter(|n| !signals::is_ignored(*n)) {
+                // Of the many without a name the first and the last stand for all.
+                if (libc::SIGRTMIN() + 1..libc::SIGRTMAX()).contains(&signal) {
+                    continue;
+                }
+                scope.spawn(move || {
+                    assert_eq!(ends(signal, "0"), (None, false), "{signal}: one is a request");
+                    let two = ends(signal, "0 250");
+                    let expected = if signal == libc::SIGHUP { (None, false) } else { (Some(signal), true) };
+                    assert_eq!(two, expected, "{signal}: two");
+                });
+            }
+            for signal in signals::all(|m| m == Meaning::Fault) {
+                // These are handled by the runtime, or where files are mapped.
+                if !matches!(signal, libc::SIGSEGV | libc::SIGBUS) {
+                    scope.spawn(move || assert_eq!(ends(signal, "0"), (Some(signal), true), "{signal}"));
+                }
+            }
+        });
     }
 
     #[test]

@@ -10,12 +10,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
+use iowhy_linux::signals::{self as table, Meaning};
 use libc::c_int;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// The signals that we hear.
-const HEARD: [c_int; 6] =
-    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+/// The signals that we hear: all that would end us, but for faults.
+fn heard() -> impl Iterator<Item = c_int> {
+    table::all(|m| matches!(m, Meaning::Stop | Meaning::Message | Meaning::Limit))
+}
 
 /// Where the handler writes; -1: nobody listens.
 static WRITE_END: AtomicI32 = AtomicI32::new(-1);
@@ -59,7 +61,7 @@ impl Signals {
         };
         WRITE_END.store(write_end.as_raw_fd(), Ordering::Release);
         let mut before = Vec::new();
-        for signal in HEARD {
+        for signal in heard() {
             // SAFETY: zeroed structures are valid values. `on_signal` has the signature that SA_SIGINFO asks for and
             // makes only async-signal-safe calls.
             unsafe {
@@ -125,6 +127,9 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mu
     // and the errno that they may change is put back. A zeroed timespec is a valid value.
     unsafe {
         let from_kernel = !info.is_null() && (*info).si_code == libc::SI_KERNEL;
+        if from_kernel && signal == libc::SIGHUP {
+            table::note_hang_up();
+        }
         let sent =
             !info.is_null() && matches!((*info).si_code, libc::SI_USER | libc::SI_QUEUE | libc::SI_TKILL);
         let sender = if sent { (*info).si_pid() as u32 } else { 0 };
@@ -141,9 +146,6 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mu
         *libc::__errno_location() = errno;
     }
 }
-
-/// Whether SIGPIPE was ignored before the runtime of Rust began to ignore it.
-static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// The limit on open files as found: soft and hard, with 1 added so that 0 means "not known".
 static OPEN_FILES: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
@@ -165,11 +167,6 @@ pub(crate) fn keep_ended_children() {
     }
 }
 
-/// Whether SIGPIPE was ignored when this process was started. False also where that could not be seen.
-pub fn sigpipe_was_ignored() -> bool {
-    SIGPIPE_IGNORED.load(Ordering::Relaxed)
-}
-
 /// Which of stdin, stdout and stderr were closed when this process was started.
 pub(crate) fn streams_closed_as_found() -> [bool; 3] {
     let closed = CLOSED.load(Ordering::Relaxed);
@@ -182,15 +179,10 @@ pub(crate) fn open_files_as_found() -> Option<libc::rlimit> {
     Some(libc::rlimit { rlim_cur: soft? as libc::rlim_t, rlim_max: hard? as libc::rlim_t })
 }
 
-/// Runs before `main` and before the runtime of Rust, which sets SIGPIPE to be ignored, opens /dev/null for streams that
-/// are closed, and tells nobody what it was.
+/// Runs before `main` and before the runtime of Rust, which opens /dev/null for streams that are closed.
 extern "C" fn look_at_start() {
     // SAFETY: all calls are mere questions; they write to zeroed plain data or nowhere.
     unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        if libc::sigaction(libc::SIGPIPE, ptr::null(), &mut action) == 0 {
-            SIGPIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
-        }
         for stream in 0..3 {
             if libc::fcntl(stream, libc::F_GETFD) == -1 {
                 CLOSED.fetch_or(1 << stream, Ordering::Relaxed);
@@ -229,14 +221,15 @@ mod tests {
                 action.sa_sigaction
             }
         };
-        let before = HEARD.map(handler);
+        let all_now = || heard().map(handler).collect::<Vec<_>>();
+        let before = all_now();
         let Some(signals) = Signals::listen() else {
             eprintln!("skipped: another test listens");
             return;
         };
         assert!(Signals::listen().is_none(), "one listener at a time");
         assert_eq!(signals.next(), None);
-        if before[1] != libc::SIG_IGN {
+        if handler(libc::SIGTERM) != libc::SIG_IGN {
             // SAFETY: raising a signal whose handler was just installed.
             unsafe { libc::raise(libc::SIGTERM) };
             let sender = std::process::id();
@@ -247,7 +240,7 @@ mod tests {
             assert_eq!(signals.next(), None);
         }
         drop(signals);
-        assert_eq!(HEARD.map(handler), before);
+        assert_eq!(all_now(), before);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::text::acts;
 
 fn main() -> ExitCode {
+    iowhy_linux::signals::keep_file_size_signal_from_ending_us();
     // Before all else: a replay inside a control group is to carry nothing there but itself.
     if let Some(served) = command::prove::serve() {
         return Ending::leave(served.map(|()| Ending::done()));

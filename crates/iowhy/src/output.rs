@@ -9,6 +9,7 @@ use anstyle::{AnsiColor, Style};
 use iowhy_core::problem::Problem;
 use iowhy_core::text::{self, visible};
 use iowhy_core::warning::Warning;
+use iowhy_linux::file_size;
 use iowhy_linux::names::{Destination, Placed};
 use iowhy_probe::target::Target;
 use serde::Serialize;
@@ -253,7 +254,8 @@ impl Report {
                 let mut stderr = anstream::stderr();
                 match stderr.write_all(text::screen(screen).as_bytes()).and_then(|()| stderr.flush()) {
                     Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                        Err(Problem::failed(format!("cannot write to stderr: {error}")))
+                        let problem = Problem::failed(format!("cannot write to stderr: {error}"));
+                        Err(file_size::explained(problem, &error))
                     }
                     _ => Ok(()),
                 }
@@ -442,7 +444,8 @@ fn to_stdout(text: &str) -> Result<(), Problem> {
     let mut stdout = anstream::stdout();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Problem::failed(format!("cannot write to stdout: {error}")))
+            let problem = Problem::failed(format!("cannot write to stdout: {error}"));
+            Err(file_size::explained(problem, &error))
         }
         _ => Ok(()),
     }

@@ -4,7 +4,8 @@
 //! belongs to, and whether a wait is a problem, is for the reader of the profile to say.
 //!
 //! Invariant ([`Profile::check`]): the stacks of a thread sum to the thread's time, running, queued and blocked apart,
-//! and the wall shares of all stacks with [`Profile::idle_wall_ns`] sum to [`Profile::wall_ns`].
+//! and the wall shares of all stacks with [`Profile::idle_wall_ns`] sum to [`Profile::wall_ns`]. Running time is not below
+//! the CPU time that the kernel counted.
 
 mod calls;
 mod group;
@@ -174,6 +175,9 @@ pub struct Symbol {
     pub object: Option<String>,
 }
 
+/// A tick of the kernel's accounting of CPU time (USER_HZ).
+const CPU_CLOCK_NS: f64 = 10e6;
+
 impl Profile {
     /// Names of the kernel frames of a stack, innermost first.
     pub fn kernel_names<'a>(&'a self, stack: &'a StackTime) -> impl Iterator<Item = &'a str> {
@@ -222,6 +226,24 @@ impl Profile {
         let wall: f64 = self.stacks.iter().map(|s| s.wall_ns).sum::<f64>() + self.idle_wall_ns;
         if !near(wall, self.wall_ns as f64, self.wall_ns as f64) {
             return Err(format!("wall shares sum to {wall} ns of {} ns", self.wall_ns));
+        }
+        self.check_cpu_time(tolerance)
+    }
+
+    /// The kernel's total (rusage) is exact for a command that was waited for. No program uses more than all its CPUs.
+    fn check_cpu_time(&self, tolerance: f64) -> Result<(), String> {
+        let (End::Code(_) | End::Signal(_), Some(user_ns), Some(system_ns)) =
+            (self.end, self.io.user_ns, self.io.system_ns)
+        else {
+            return Ok(());
+        };
+        let counted = user_ns.saturating_add(system_ns) as f64;
+        let cpus = if self.pressure.cpus == 0 { f64::INFINITY } else { self.pressure.cpus as f64 };
+        // An infinite number of CPUs for no time is not a number; `min` then takes the other.
+        let due = counted.min(self.wall_ns as f64 * cpus);
+        let running: f64 = self.threads.iter().map(|t| t.running_ns as f64).sum();
+        if running + CPU_CLOCK_NS + tolerance * due < due {
+            return Err(format!("threads ran for {running} ns, the kernel counted {counted} ns of CPU time"));
         }
         Ok(())
     }

@@ -49,6 +49,11 @@ pub struct Lack {
     pub fix: Option<String>,
 }
 
+impl Lack {
+    /// The command may not be watched at all: of the profile only run time, CPU time and end are known.
+    pub const ONLY_RUN_TIME: &str = "only-run-time";
+}
+
 /// What watching cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observer {

@@ -52,6 +52,34 @@ fn a_profile_that_closes_passes_and_each_broken_law_is_named() {
 }
 
 #[test]
+fn cpu_time_that_the_kernel_counted_is_in_the_profile() {
+    const MS: u64 = 1_000_000;
+    let with = |end, counted_ms: u64, cpus| {
+        let mut p = one_thread();
+        p.wall_ns *= MS;
+        p.idle_wall_ns *= MS as f64;
+        let t = &mut p.threads[0];
+        for ns in [&mut t.lifetime_ns, &mut t.running_ns, &mut t.queued_ns, &mut t.blocked_ns] {
+            *ns *= MS;
+        }
+        for s in &mut p.stacks {
+            (s.time_ns, s.wall_ns) = (s.time_ns * MS as f64, s.wall_ns * MS as f64);
+        }
+        p.end = end;
+        (p.io.user_ns, p.io.system_ns) = (Some(counted_ms * MS), Some(0));
+        p.pressure.cpus = cpus;
+        p.check(1e-6)
+    };
+    // The thread ran for 60 ms of 100 ms.
+    assert_eq!(with(End::Code(0), 60, 2), Ok(()));
+    assert_eq!(with(End::Code(0), 69, 2), Ok(()), "a tick of the accounting");
+    assert!(with(End::Code(0), 90, 2).unwrap_err().contains("CPU time"));
+    assert!(with(End::Signal(9), 90, 0).is_err(), "the number of CPUs is not known");
+    assert!(with(End::Code(0), 500, 1).is_err());
+    assert_eq!(with(End::Running, 90, 2), Ok(()), "it was not waited for");
+}
+
+#[test]
 fn size_classes_hold_their_power_of_two() {
     assert_eq!([0, 1, 2, 3, 4, 4096, 4097].map(size_class), [0, 0, 1, 2, 2, 12, 13]);
     assert_eq!([u64::MAX / 2, u64::MAX].map(size_class), [SIZE_CLASSES - 1; 2]);

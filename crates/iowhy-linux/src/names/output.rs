@@ -17,6 +17,7 @@ use rustix::io::Errno;
 
 use super::dir::{Dir, owner};
 use super::unnamed;
+use crate::file_size;
 
 /// Links that are followed to the end of a path, as the kernel does at most.
 const MAX_LINKS: u32 = 40;
@@ -200,7 +201,8 @@ impl Destination {
     }
 
     fn failed(&self, error: &io::Error) -> Problem {
-        Problem::failed(format!("cannot write `{}`: {error}", self.path.display()))
+        let problem = Problem::failed(format!("cannot write `{}`: {error}", self.path.display()));
+        file_size::explained(problem, error)
     }
 
     fn place(&mut self) -> Result<Placed, Errno> {

@@ -7,6 +7,7 @@ use std::path::Path;
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::FileIdentity;
 use iowhy_core::replay::{Advice, PlanFile, Role, State};
+use iowhy_linux::file_size;
 use iowhy_linux::names::Dir;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -227,11 +228,10 @@ impl Opened {
     /// Sets the state that a run begins with.
     pub(super) fn prepare(&self, planned: &PlanFile) -> Result<(), Problem> {
         let failed = |what: &str, errno: Errno| {
-            Problem::failed(format!(
-                "cannot {what} the scratch file beside `{}`: {}",
-                planned.path,
-                std::io::Error::from(errno)
-            ))
+            let error = std::io::Error::from(errno);
+            let problem =
+                Problem::failed(format!("cannot {what} the scratch file beside `{}`: {error}", planned.path));
+            file_size::explained(problem, &error)
         };
         match planned.role {
             Role::Sink => return Ok(()),

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::{Action, Advice, Do, Plan, Role};
+use iowhy_linux::file_size;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -310,6 +311,7 @@ impl<'a> Hands<'a> {
             Errno::NOSPC | Errno::DQUOT => {
                 problem.hint("make room on that file system; nothing was left on it")
             }
+            Errno::FBIG => file_size::explained(problem, &errno.into()),
             _ => problem,
         }
     }

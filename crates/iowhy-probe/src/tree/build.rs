@@ -16,6 +16,7 @@ use std::sync::Arc;
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
 use iowhy_core::units::Bytes;
+use iowhy_linux::file_size;
 use iowhy_linux::names::{Dir, allow_descriptors, owner};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
@@ -521,7 +522,7 @@ fn check_room(place: &Dir, shape: &Shape) -> Result<(), Problem> {
 }
 
 pub(super) fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Problem {
-    Problem::failed(format!("cannot {what} `{}`: {error}", path.display()))
+    file_size::explained(Problem::failed(format!("cannot {what} `{}`: {error}", path.display())), error)
 }
 
 #[cfg(test)]

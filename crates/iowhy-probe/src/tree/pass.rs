@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use iowhy_core::histogram::Histogram;
 use iowhy_core::problem::Problem;
+use iowhy_linux::file_size;
 use iowhy_linux::names::Dir;
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 use rustix::io::Errno;
@@ -318,7 +319,8 @@ impl Shared<'_> {
             if let Err((what, errno)) = self.step(&clock, &mut worker, item, &anchors) {
                 self.stop.store(true, Ordering::Relaxed);
                 let (path, error) = (item.spot.shown(&anchors), std::io::Error::from(errno));
-                return Err(Problem::failed(format!("cannot {what} `{}`: {error}", path.display())));
+                let problem = Problem::failed(format!("cannot {what} `{}`: {error}", path.display()));
+                return Err(file_size::explained(problem, &error));
             }
         }
         worker.ended_ns = clock.now_ns();

@@ -8,15 +8,13 @@ use std::path::Path;
 use std::ptr;
 
 use iowhy_linux::identity::Identity;
+use iowhy_linux::signals::{MAX_SIGNAL, ignored_at_start, is_ignored, set_plain};
 use libc::{c_char, c_int};
 
 use crate::signals;
 
 /// Runs scripts that have no `#!` line, as shells do.
 const SHELL: &CStr = c"/bin/sh";
-
-/// Highest signal number of Linux.
-const LAST_SIGNAL: c_int = 64;
 
 unsafe extern "C" {
     /// The environment as the C library holds it: what exec passes on unchanged.
@@ -39,8 +37,6 @@ pub(super) struct Prepared {
     _environment: Vec<CString>,
     /// Whether a shell may read the file where the kernel cannot execute it.
     is_text: bool,
-    /// SIGPIPE as it was when we were started; the runtime of Rust ignores it since.
-    ignore_sigpipe: bool,
     /// Which of stdin, stdout and stderr were closed when we were started; the runtime of Rust opens /dev/null for them.
     closed: [bool; 3],
 }
@@ -82,7 +78,6 @@ impl Prepared {
             envp,
             _environment: environment,
             is_text,
-            ignore_sigpipe: signals::sigpipe_was_ignored(),
             closed: signals::streams_closed_as_found(),
         })
     }
@@ -105,17 +100,13 @@ impl Prepared {
         unsafe {
             // Our copy of the writing end would keep `go` open if the watcher dies.
             libc::close(parent_end);
-            // Handlers are not inherited over exec, but one could run until then.
-            for signal in 1..=LAST_SIGNAL {
-                let mut action: libc::sigaction = std::mem::zeroed();
-                if libc::sigaction(signal, ptr::null(), &mut action) == 0
-                    && action.sa_sigaction != libc::SIG_DFL
-                    && action.sa_sigaction != libc::SIG_IGN
-                {
-                    set_default(signal, libc::SIG_DFL);
+            // As we were started: the runtime of Rust ignores SIGPIPE since, and iowhy SIGXFSZ. Handlers are not inherited
+            // over exec, but one could run until then.
+            for signal in 1..=MAX_SIGNAL {
+                if ignored_at_start(signal) != is_ignored(signal) || !ignored_at_start(signal) {
+                    set_plain(signal, ignored_at_start(signal));
                 }
             }
-            set_default(libc::SIGPIPE, if self.ignore_sigpipe { libc::SIG_IGN } else { libc::SIG_DFL });
             if let Some(limit) = &open_files {
                 libc::setrlimit(libc::RLIMIT_NOFILE, limit);
             }
@@ -175,19 +166,6 @@ fn is_text(file: &Path) -> bool {
     let start = &start[..length];
     let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
     !start.starts_with(b"\x7fELF") && !line.contains(&0)
-}
-
-/// Sets SIG_DFL or SIG_IGN. Async-signal-safe.
-///
-/// # Safety
-/// `action` must be one of these two.
-unsafe fn set_default(signal: c_int, action: libc::sighandler_t) {
-    // SAFETY: the zeroed structure has an empty mask and no flags.
-    unsafe {
-        let mut new: libc::sigaction = std::mem::zeroed();
-        new.sa_sigaction = action;
-        libc::sigaction(signal, &new, ptr::null_mut());
-    }
 }
 
 /// Blocks every signal of this thread while it lives.

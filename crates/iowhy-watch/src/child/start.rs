@@ -238,6 +238,16 @@ pub(super) fn reap(pid: u32, wait: bool) -> Option<Usage> {
 }
 
 impl Usage {
+    /// Without so much CPU time, which was not the program's: first from the kernel's part.
+    pub(crate) fn without_cpu_ns(self, other_ns: u64) -> Usage {
+        let from_user_ns = other_ns.saturating_sub(self.system_ns);
+        Usage {
+            user_ns: self.user_ns.saturating_sub(from_user_ns),
+            system_ns: self.system_ns.saturating_sub(other_ns),
+            ..self
+        }
+    }
+
     fn from_kernel(u: &libc::rusage) -> Usage {
         let ns =
             |t: libc::timeval| (t.tv_sec.max(0) as u64) * 1_000_000_000 + (t.tv_usec.max(0) as u64) * 1000;

@@ -28,6 +28,11 @@ pub use tap::SyscallTap;
 #[cfg(test)]
 mod live_tests;
 
+/// How many CPUs there are.
+pub(crate) fn online_cpus() -> u64 {
+    cpus::online().len() as u64
+}
+
 /// CLOCK_MONOTONIC, the clock of all records.
 pub(crate) fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -81,8 +81,8 @@ impl Recorder {
     /// slow clock of the task at tier 1, a clock of every CPU at tier 2, block and writeback tracepoints at tier 3.
     ///
     /// The clock of a CPU and tracepoints begin at once and tell of every task; events of our own process are dropped,
-    /// except its block requests. A program that raises its privileges by exec (set-user-id) is lost
-    /// unless we have CAP_PERFMON: the kernel closes its events.
+    /// except its block requests. A program that raises its privileges by exec (set-user-id), or may not be read, is lost:
+    /// the kernel closes its events and records an exit.
     ///
     /// # Errors
     /// Not even the switches of the subject may be recorded, or it is gone.

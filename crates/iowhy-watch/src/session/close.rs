@@ -1,19 +1,21 @@
 //! The ends of a watch: what is read before the program runs, and how all sums become one profile.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use iowhy_core::profile::{
     CallPattern, End, FileUse, IoCounters, Lack, LimitedGroup, Observer, OtherOnCpu, Profile, Sight,
 };
 
+use iowhy_core::units;
+
 use super::bursts::Finished;
 use super::counted::Counted;
 use super::pump::{Pump, own_cpu_ns};
 use super::state::State;
 use crate::child::{Adoption, Child};
-use crate::perf::{Counts, now_ns};
+use crate::perf::{self, Counts, now_ns};
 use crate::proc_fs::counters::{io, of_thread, since};
 use crate::proc_fs::devices::{Snapshot, uses};
 use crate::proc_fs::file_facts::identity;
@@ -56,6 +58,8 @@ struct Last {
     machine: Option<(Snapshot, pressure::AtEnd)>,
     /// Control groups with limits.
     limited: Vec<LimitedGroup>,
+    /// The file of a command that ended.
+    file: Option<PathBuf>,
 }
 
 impl Pump<'_> {
@@ -92,13 +96,14 @@ impl Pump<'_> {
             None => Finished::default(),
         };
         let end_ns = self.state.end_ns(now);
+        let file = child.as_ref().map(|child| child.file().to_owned());
         self.count_processes(child, adoption);
         let io = self.state.counted.total();
         self.told_of_those_left(end, adoption);
         if self.command {
             self.measure_costs();
         }
-        self.profile(Last { end, end_ns, io, finished, counts, own_cpu_ns, machine, limited })
+        self.profile(Last { end, end_ns, io, finished, counts, own_cpu_ns, machine, limited, file })
     }
 
     /// Closes the recording; what it counted stays. To close a tracepoint takes the kernel tens of milliseconds: that is
@@ -148,7 +153,7 @@ impl Pump<'_> {
             let pid = child.pid();
             let last = self.held_io.as_ref().and_then(|held| held.read(reader)).map(without_our_gate);
             if let Some(usage) = child.reap() {
-                counted.reaped(last, usage);
+                counted.reaped(last, usage.without_cpu_ns(self.before_exec_ns));
             }
             roster.remove_process(pid);
         }
@@ -158,6 +163,19 @@ impl Pump<'_> {
         }
         let living = roster.processes();
         counted.living(reader, &living);
+    }
+
+    /// The kernel's account of the program's CPU time, where its threads' own figures can be held against it: at most all
+    /// CPUs for the whole time.
+    fn cpu_of_the_program_ns(&self, end: End, end_ns: u64, counted_ns: Option<u64>) -> Option<u64> {
+        let wall_ns = end_ns.saturating_sub(self.state.start_ns);
+        let most_ns = wall_ns.saturating_mul(perf::online_cpus());
+        let exact = self.command && matches!(end, End::Code(_) | End::Signal(_));
+        // Of a process that runs already the kernel tells whole ticks, of each of four counters, at start and end.
+        let living = self.state.roster.processes().len().max(1) as u64;
+        let blur_ns = if exact { 0 } else { living.saturating_mul(8 * task::tick_ns()) };
+        let comparable = exact || (!self.own && self.state.ended_threads > 0);
+        counted_ns.filter(|_| comparable).map(|ns| ns.saturating_sub(blur_ns).min(most_ns))
     }
 
     /// Names descendants that outlive the command.
@@ -190,7 +208,7 @@ impl Pump<'_> {
     }
 
     fn profile(mut self, last: Last) -> Profile {
-        let Last { end, end_ns, io, finished, counts, own_cpu_ns, machine, limited } = last;
+        let Last { end, end_ns, io, finished, counts, own_cpu_ns, machine, limited, file } = last;
         let recorded = counts.is_some();
         let counts = counts.unwrap_or_default();
         let lost = counts.lost + finished.lost;
@@ -213,8 +231,12 @@ impl Pump<'_> {
         let in_program_ns = self.state.own_switches as f64 * switch_cost.unwrap_or(0.0)
             + self.state.own_ticks as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
             + finished.cost_ns;
-        let parts = self.state.finish_line(end_ns);
+        let cpu_ns = self.cpu_of_the_program_ns(end, end_ns, program_cpu);
+        let parts = self.state.finish_line(end_ns, cpu_ns);
         let others = others_on_cpu(&parts.ticks, &mut self.state.reader);
+        let run_time = units::time(parts.wall_ns as f64);
+        let hidden = self.state.hidden.lacks(file.as_deref().map(|file| (file, run_time)));
+        self.lacks.splice(0..0, hidden);
         let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let rings = files.rings();
         let (files, wanted) = files.finish(finished.files, &mut reader);

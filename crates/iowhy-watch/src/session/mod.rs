@@ -13,6 +13,7 @@ mod counted;
 mod duty;
 mod files;
 mod groups;
+mod hidden;
 mod observer;
 mod pump;
 mod requests;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::{End, Profile, Tier};
 use iowhy_linux::identity::Identity;
+use iowhy_linux::signals::is_from_terminal;
 
 use crate::child::{Adoption, Child, Existing, Refusal};
 use crate::perf;
@@ -105,6 +107,7 @@ fn command(
     pump.open(&Roots::Command(child.pid()));
     pump.begin();
     child.release()?;
+    pump.released();
     let mut requests = Requests::default();
     let end = loop {
         match pump
@@ -172,6 +175,10 @@ fn reach(arrival: &Arrival, child: &Child) -> Reach {
         return Reach::UsAlone;
     }
     if arrival.from_kernel {
+        if !is_from_terminal(arrival.signal) {
+            // A timer of ours (alarm(2) is kept over exec), or a limit.
+            return Reach::UsAlone;
+        }
         // A terminal that goes away tells the leader of the session alone; that is us where a terminal window runs
         // nothing but iowhy.
         // SAFETY: both calls take and return plain numbers.

@@ -82,6 +82,8 @@ pub(super) struct Pump<'a> {
     /// The counters of a command: they can be read when it has ended, but not be opened any more.
     pub(super) held_io: Option<HeldIo>,
     pub(super) command: bool,
+    /// CPU time of the command before it executed its program.
+    pub(super) before_exec_ns: u64,
     stopped: bool,
     budget: LookBudget,
     census: Census,
@@ -115,6 +117,7 @@ impl<'a> Pump<'a> {
             threads_before: HashMap::new(),
             held_io: None,
             command: false,
+            before_exec_ns: 0,
             stopped: false,
             budget: LookBudget::new(now),
             census: Census::new(),
@@ -147,6 +150,9 @@ impl<'a> Pump<'a> {
         self.own = matches!(roots, Roots::Own(_));
         self.state.only_roster = self.own;
         self.command = matches!(roots, Roots::Command(_));
+        if self.command {
+            self.state.hidden.of_command(self.root);
+        }
         for (pid, tid) in &threads {
             self.state.roster.add(*pid, *tid);
         }
@@ -266,6 +272,16 @@ impl<'a> Pump<'a> {
             bursts.start(now, seed);
         }
         self.round_ns = now;
+    }
+
+    /// The command executes its program since a moment ago: what it ran for until now is not the program's.
+    pub(super) fn released(&mut self) {
+        let now = now_ns();
+        if let Some(t) = task::schedstat(&mut self.state.reader, self.root, self.root) {
+            self.before_exec_ns = t.running_ns;
+            let (tid, running_ns, queued_ns) = (self.root, t.running_ns, t.queued_ns);
+            self.state.note(now, What::Times { tid, running_ns, queued_ns });
+        }
     }
 
     /// The watch is to end at this time at the latest: waits end in time.
@@ -432,6 +448,7 @@ impl<'a> Pump<'a> {
         if self.recorder.is_none() || self.rights.tier == Tier::T0 {
             self.read_times();
         }
+        self.look_at_hidden(now);
         let State { counted, reader, .. } = &mut self.state;
         if !self.command && !self.own {
             counted.remember(reader, self.root);
@@ -439,6 +456,24 @@ impl<'a> Pump<'a> {
         if adoption.active() {
             let ours = tree::children(reader, std::process::id());
             super::close::reap(adoption, &ours, counted, reader);
+        }
+    }
+
+    /// Of processes that may not be watched the kernel still tells how long they ran, and that they ended.
+    fn look_at_hidden(&mut self, now: u64) {
+        for pid in self.state.hidden.living() {
+            let reader = &mut self.state.reader;
+            let times = task::schedstat(reader, pid, pid);
+            let lives = task::process_stat(reader, pid).is_some_and(|s| !matches!(s.state, 'Z' | 'X'));
+            if let Some(t) = times {
+                self.state
+                    .note(now, What::Times { tid: pid, running_ns: t.running_ns, queued_ns: t.queued_ns });
+            }
+            if !lives {
+                self.state.hidden.ended(pid);
+                self.state.roster.remove(pid);
+                self.state.note(now, What::Gone { tid: pid });
+            }
         }
     }
 

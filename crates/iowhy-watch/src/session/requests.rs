@@ -5,6 +5,8 @@
 //! does not want to wait: the watch ends, and the command runs on. Keys are no such request, for programs live on
 //! interrupts (a pager, a command line that clears its line) and would lose their terminal with us; only Ctrl-\ twice is.
 
+use iowhy_linux::signals::{Meaning, meaning};
+
 use crate::signals::Arrival;
 
 /// A signal this soon after the same one is its echo: one sender signals both the process and its group.
@@ -51,9 +53,14 @@ impl Requests {
             return Answer::End;
         }
         let signal = arrival.signal;
-        // A message to the program (dd prints its progress), not a request to end: each one counts.
-        if matches!(signal, libc::SIGUSR1 | libc::SIGUSR2) {
-            return if reach == Reach::CommandToo { Answer::Nothing } else { Answer::PassOn(signal) };
+        match meaning(signal) {
+            // A message to the program (dd prints its progress), not a request to end: each one counts.
+            Meaning::Message => {
+                return if reach == Reach::CommandToo { Answer::Nothing } else { Answer::PassOn(signal) };
+            }
+            // Our own CPU time is used up, not the command's.
+            Meaning::Limit if arrival.from_kernel => return Answer::End,
+            _ => {}
         }
         let known = self.answered.iter().position(|(number, _)| *number == signal);
         let since = known.map(|at| now_ns.saturating_sub(self.answered[at].1));
@@ -122,6 +129,14 @@ mod tests {
             assert_eq!(r.answer(sent(libc::SIGUSR1, ms * MS), Reach::UsAlone), Answer::PassOn(libc::SIGUSR1));
         }
         assert_eq!(r.answer(sent(libc::SIGUSR2, MS), Reach::CommandToo), Answer::Nothing);
+    }
+
+    #[test]
+    fn a_timer_that_we_inherited_is_for_the_command_and_our_cpu_limit_is_not() {
+        let mut r = Requests::default();
+        assert_eq!(r.answer(typed(libc::SIGALRM, 0), Reach::UsAlone), Answer::PassOn(libc::SIGALRM));
+        assert_eq!(r.answer(typed(libc::SIGXCPU, 0), Reach::UsAlone), Answer::End);
+        assert_eq!(r.answer(sent(libc::SIGXCPU, 0), Reach::UsAlone), Answer::PassOn(libc::SIGXCPU));
     }
 
     #[test]

@@ -11,13 +11,14 @@ use std::sync::atomic::AtomicU64;
 use super::counted::Counted;
 use super::files::Files;
 use super::groups::GroupsSeen;
+use super::hidden::Hidden;
 use super::roster::Roster;
 use crate::block::{BlockTracer, Owner};
 use crate::event::{Event, Kind, Trace};
 use crate::proc_fs::reader::Reader;
 use crate::proc_fs::task;
 use crate::symbols::{Background, Symbols};
-use crate::timeline::{Begin, Existing, Found, Parts, Timeline, Totals};
+use crate::timeline::{Begin, Existing, Found, Parts, ThreadTotal, Timeline, Totals};
 
 /// Notes that may wait. More than this come only when records do not: then they go on at once.
 const MOST_NOTES: usize = 8192;
@@ -85,9 +86,13 @@ pub(super) struct State<'a> {
     /// Threads of the roster that ended.
     pub(super) ended_threads: u64,
     root: Option<u32>,
+    /// Programs that may not be watched.
+    pub(super) hidden: Hidden,
     /// Threads of the command that live, and when the last one ended that was seen to.
     root_threads: usize,
     root_exit_ns: Option<u64>,
+    /// The last thread of the command is its first one and is ending: the time line keeps it until the end.
+    root_ending: bool,
     strangers: RefCell<Strangers>,
     /// CPU time of another thread of ours that read the kernel's names.
     pub(super) names_cpu_ns: Arc<AtomicU64>,
@@ -126,8 +131,10 @@ impl<'a> State<'a> {
             last_times: None,
             ended_threads: 0,
             root: None,
+            hidden: Hidden::default(),
             root_threads: 1,
             root_exit_ns: None,
+            root_ending: false,
             strangers: RefCell::default(),
             names_cpu_ns: Arc::default(),
         }
@@ -218,6 +225,8 @@ impl<'a> State<'a> {
                     let names: Vec<&str> = names.iter().map(String::as_str).collect();
                     line.census(time, tid, found, &names);
                 }
+                // It would take what the thread still runs for, and what no record shows, for a gap of the records.
+                What::Times { tid, .. } if self.root_ending && Some(tid) == self.root => {}
                 What::Times { tid, running_ns, queued_ns } => {
                     line.cumulative(tid, time, running_ns, queued_ns)
                 }
@@ -251,13 +260,31 @@ impl<'a> State<'a> {
                     }
                 }
             }
-            Kind::Exit => self.ended(event),
+            Kind::Exit if self.hidden.is_no_exit(event.pid, event.tid) => {
+                self.settle(event.time_ns);
+                if let Some(line) = &mut self.line {
+                    line.hide(event.time_ns, event.tid);
+                }
+                return;
+            }
+            Kind::Exit => {
+                self.ended(event);
+                if self.root_ending && Some(event.tid) == self.root {
+                    return self.settle(event.time_ns);
+                }
+            }
             Kind::Out { .. } => self.switches += 1,
-            Kind::Map { length, code, path, .. } if self.roster.contains(event.tid) => {
-                self.files.map(path, length, code);
+            Kind::Map { length, code, path, .. } => {
+                self.hidden.maps(event.pid);
+                if self.roster.contains(event.tid) {
+                    self.files.map(path, length, code);
+                }
             }
             Kind::Trace(trace) => return self.trace(event, trace),
-            Kind::Name { exec: true, .. } => {
+            Kind::Name { exec: true, name } => {
+                if self.root == Some(event.pid) || self.roster.contains(event.tid) {
+                    self.hidden.executes(event.pid, name);
+                }
                 // A thread that is not the first takes the number of the first, which ended just before.
                 if Some(event.pid) == self.root && self.roster.add(event.pid, event.tid) {
                     self.root_threads += 1;
@@ -273,8 +300,9 @@ impl<'a> State<'a> {
         // Between the moment that recording was switched and the moment it is so on every CPU, some records still
         // come; likewise before the start.
         let switch = matches!(event.kind, Kind::Out { .. } | Kind::In | Kind::LeavingStack(_));
-        let outside = event.time_ns < self.start_ns || self.is_over(event.time_ns);
         let tick = matches!(event.kind, Kind::Tick(_));
+        let ending = tick && self.root_ending && Some(event.tid) == self.root;
+        let outside = event.time_ns < self.start_ns || (self.is_over(event.time_ns) && !ending);
         let dropped = outside && (switch || tick);
         if !outside && (tick || matches!(event.kind, Kind::Out { .. })) && self.roster.contains(event.tid) {
             *if tick { &mut self.own_ticks } else { &mut self.own_switches } += 1;
@@ -301,14 +329,7 @@ impl<'a> State<'a> {
         if Some(event.pid) == self.root {
             self.root_threads = self.root_threads.saturating_sub(usize::from(was_there));
             self.root_exit_ns = Some(event.time_ns);
-        }
-        if let Some((tid, running_ns, queued_ns)) = self.last_times
-            && tid == event.tid
-        {
-            self.settle(event.time_ns);
-            if let Some(line) = &mut self.line {
-                line.cumulative(tid, event.time_ns, running_ns, queued_ns);
-            }
+            self.root_ending = self.root_threads == 0 && event.tid == event.pid && self.line.is_some();
         }
     }
 
@@ -346,20 +367,34 @@ impl<'a> State<'a> {
         self.root_threads == 0 && self.root_exit_ns.is_some_and(|end| time_ns > end)
     }
 
-    /// When the program ended, if that was recorded; else `now`.
+    /// When the program ended: its recorded exit and what it ran for after that record, at most until `now`; else `now`.
     pub(super) fn end_ns(&self, now: u64) -> u64 {
-        self.root_exit_ns.unwrap_or(now).max(self.start_ns)
+        let Some(exit_ns) = self.root_exit_ns else { return now.max(self.start_ns) };
+        let after_ns = match (&self.line, self.last_times) {
+            (Some(line), Some((tid, running_ns, _))) if self.root_ending => {
+                line.ran_after_exit_ns(tid, exit_ns, running_ns)
+            }
+            _ => 0,
+        };
+        exit_ns.saturating_add(after_ns).min(now.max(exit_ns)).max(self.start_ns)
     }
 
-    /// Closes the time line.
-    pub(super) fn finish_line(&mut self, end_ns: u64) -> Parts {
+    /// Closes the time line. `cpu_ns`: CPU time of the whole program by the kernel's account.
+    pub(super) fn finish_line(&mut self, end_ns: u64, cpu_ns: Option<u64>) -> Parts {
         if let Some(opening) = self.opening.take() {
             // The exec was not seen: it was lost, or the command was killed before.
             self.begin_line(opening);
         }
         self.settle(u64::MAX);
         match self.line.take() {
-            Some(line) => line.finish(Totals { end_ns, threads: Vec::new() }),
+            Some(line) => {
+                let last = |(tid, running_ns, queued_ns)| ThreadTotal { tid, running_ns, queued_ns };
+                line.finish(Totals {
+                    end_ns,
+                    threads: self.last_times.map(last).into_iter().collect(),
+                    cpu_ns,
+                })
+            }
             None => Parts::default(),
         }
     }

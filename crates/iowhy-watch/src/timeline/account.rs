@@ -72,6 +72,8 @@ pub(super) struct Gap {
     pub(super) read_ns: u64,
     pub(super) running_ns: u64,
     pub(super) queued_ns: u64,
+    /// The thread may not be watched: neither the time beside the gap nor its kin say what it did.
+    pub(super) hidden: bool,
     /// The sleep that the thread was in when the gap began.
     pub(super) asleep_in: Option<StackId>,
 }
@@ -87,6 +89,8 @@ pub(super) struct Account {
     pub(super) sleeps: u64,
     pub(super) preemptions: u64,
     pub(super) samples: u64,
+    /// Ends of threads that were recorded.
+    pub(super) exits: u64,
     /// Measured running time.
     pub(super) running: Tally,
     pub(super) tallies: FastMap<(StackId, Kind), Tally>,
@@ -97,6 +101,11 @@ pub(super) struct Account {
     pub(super) gap_running_ns: f64,
     pub(super) gap_queued_ns: f64,
     pub(super) gap_blocked_ns: f64,
+    /// Part of the wall clock of threads that may not be watched: nobody knows whether they were active in it.
+    pub(super) hidden_wall_ns: f64,
+    /// Their time by the kernel's counters: on a CPU, and else.
+    pub(super) hidden_running_ns: f64,
+    pub(super) hidden_blocked_ns: f64,
     /// Gap time of which not even the state is known.
     pub(super) gap_left_ns: f64,
     /// It is one thread's, not a pool's.
@@ -139,7 +148,8 @@ impl Account {
     /// All gap time, settled.
     pub(super) fn gap_total_ns(&self) -> f64 {
         let given: f64 = self.tallies.values().map(|t| t.gap_ns).sum();
-        given + self.gap_running_ns + self.gap_queued_ns + self.gap_blocked_ns + self.gap_left_ns
+        let hidden = self.hidden_running_ns + self.hidden_blocked_ns;
+        given + hidden + self.gap_running_ns + self.gap_queued_ns + self.gap_blocked_ns + self.gap_left_ns
     }
 
     /// Closes the gap with readings, or with the windows next to it; what neither can say is left for the end.
@@ -153,6 +163,12 @@ impl Account {
         let mut running = (gap.running_ns as f64).min(read);
         let mut queued = (gap.queued_ns as f64).min(read - running);
         let mut asleep = read - running - queued;
+        if gap.hidden {
+            self.hidden_running_ns += running;
+            self.gap_queued_ns += queued;
+            self.hidden_blocked_ns += whole - running - queued;
+            return;
+        }
         let near = |of: &dyn Fn(Kind) -> bool| -> f64 {
             self.tallies.iter().filter(|(k, _)| of(k.1)).map(|(_, t)| t.near_ns(window) as f64).sum()
         };
@@ -201,6 +217,7 @@ impl Account {
         self.sleeps += other.sleeps;
         self.preemptions += other.preemptions;
         self.samples += other.samples;
+        self.exits += other.exits;
         self.running.time_ns += other.running.time_ns;
         self.running.wall_ns += other.running.wall_ns;
         self.wake_ns += other.wake_ns;
@@ -208,6 +225,9 @@ impl Account {
         self.gap_queued_ns += other.gap_queued_ns;
         self.gap_blocked_ns += other.gap_blocked_ns;
         self.gap_left_ns += other.gap_left_ns;
+        self.hidden_wall_ns += other.hidden_wall_ns;
+        self.hidden_running_ns += other.hidden_running_ns;
+        self.hidden_blocked_ns += other.hidden_blocked_ns;
         let before = self.tallies.len() + other.tallies.len();
         for (key, t) in other.tallies {
             let mine = self.tallies.entry(key).or_default();

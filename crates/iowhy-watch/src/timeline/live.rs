@@ -57,6 +57,8 @@ pub(super) struct Live {
     pub(super) wall_ns: f64,
     /// `doing` is what it did before a window began; the next event says whether it was right.
     pub(super) presumed: bool,
+    /// It may not be watched any more: the kernel has closed its events.
+    pub(super) hidden: bool,
     /// Records of its CPU were lost in this interval.
     pub(super) doubtful: bool,
     /// This sleep or queueing has been counted already.
@@ -85,6 +87,7 @@ impl Live {
             virtual_ns: 0.0,
             wall_ns: 0.0,
             presumed: false,
+            hidden: false,
             doubtful: false,
             counted: false,
             guess,

@@ -23,6 +23,7 @@ mod switches;
 #[cfg(test)]
 mod tests;
 mod ticks;
+mod unrecorded;
 mod windows;
 
 pub use ticks::{TaskTicks, Ticks};
@@ -38,6 +39,7 @@ use hash::FastMap;
 use live::{Doing, Live};
 use processes::Processes;
 use stacks::{Stacks, UNKNOWN};
+use unrecorded::AfterExit;
 
 /// How a time line begins.
 pub struct Begin<'a> {
@@ -85,6 +87,8 @@ pub struct Totals {
     pub end_ns: u64,
     /// Last readings of the threads that live.
     pub threads: Vec<ThreadTotal>,
+    /// CPU time of the whole program by the kernel's own account (rusage of the group), if that is known.
+    pub cpu_ns: Option<u64>,
 }
 
 /// The kernel's own counters of a thread, since its birth (`schedstat`).
@@ -139,6 +143,7 @@ pub struct Timeline<'a> {
     window: u32,
     looks: Looks,
     ticks: ticks::Counter,
+    after_exit: AfterExit,
     kernel_stacks: bool,
     lost: u64,
     gaps: u64,
@@ -161,6 +166,7 @@ impl<'a> Timeline<'a> {
             window: 2,
             looks: Looks::default(),
             ticks: ticks::Counter::default(),
+            after_exit: AfterExit::default(),
             kernel_stacks: begin.kernel_stacks,
             lost: 0,
             gaps: 0,
@@ -216,6 +222,7 @@ impl<'a> Timeline<'a> {
             Kind::Tick(chain) => match self.find(pid, tid) {
                 Some(slot) => self.tick(slot, event.cpu, *chain),
                 None if tid == 0 => self.ticks.idle(),
+                None if self.ticked_after_exit(pid, tid, *chain) => {}
                 None if tid == RELEASED => {}
                 None => {
                     let outermost = chain.kernel.last().filter(|_| chain.user.is_empty()).copied();
@@ -337,6 +344,10 @@ impl<'a> Timeline<'a> {
             self.ticks.name(tid, name);
             return;
         };
+        if exec && self.live[slot as usize].doing == Doing::Running {
+            // Only a thread that runs executes a program.
+            self.live[slot as usize].presumed = false;
+        }
         let books = self.accounts.get(self.live[slot as usize].account);
         if books.individual {
             name.clone_into(&mut books.name);
@@ -367,6 +378,7 @@ impl<'a> Timeline<'a> {
         let unmeasured_ns = accounts.iter().map(account::Account::gap_total_ns).sum();
         let mut books = rows::rows(&accounts, &self.stacks);
         let idle_wall_ns = shares::share(&mut books, &accounts, &self.stacks, &self.clock);
+        let idle_wall_ns = self.add_unrecorded(end.cpu_ns, &mut accounts, &mut books, idle_wall_ns);
         let (threads, stacks) = rows::publish(books, &accounts, &self.stacks);
         Parts {
             wall_ns: self.clock.wall_ns(),

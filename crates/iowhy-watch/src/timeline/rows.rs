@@ -106,6 +106,9 @@ pub(super) fn rows(accounts: &[Account], stacks: &Stacks<'_>) -> Vec<Book> {
         blocked(a, a.gap_blocked_ns + left[2], [name, pid], stacks, &mut book);
         queued(a, a.gap_queued_ns + left[1], &mut book);
         running(a, a.gap_running_ns + left[0], kin_shares, &mut book);
+        if a.hidden_running_ns > 0.0 {
+            book.entry((State::Running, UNKNOWN)).or_default().gap_ns += a.hidden_running_ns;
+        }
         book
     };
     accounts.iter().map(build).collect()
@@ -153,6 +156,10 @@ fn blocked(a: &Account, gap_ns: f64, kin: [&Kin; 2], stacks: &Stacks<'_>, book: 
         let of_kin = || kin.iter().map(|k| sorted(&k.asleep)).find(|w| !w.is_empty());
         let weights = looks(a).or((!own.is_empty()).then_some(own)).or_else(of_kin);
         spread(BLOCKED, row, weights, stacks, &mut rows);
+    }
+    if a.hidden_wall_ns + a.hidden_blocked_ns > 0.0 {
+        let hidden = Row { gap_ns: a.hidden_blocked_ns, wall_ns: a.hidden_wall_ns, ..Row::default() };
+        rows.push((BLOCKED, UNKNOWN, hidden));
     }
     move_to_queue(a.wake_ns as f64, &mut rows, stacks, book);
     for (_, stack, row) in rows {

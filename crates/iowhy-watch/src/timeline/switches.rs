@@ -40,6 +40,8 @@ impl Timeline<'_> {
             }
             Doing::Unseen => {
                 books.gap.ns += length;
+                books.gap.hidden |= l.hidden;
+                books.hidden_wall_ns += wall;
                 l.measured.gap_ns += length;
             }
         }
@@ -100,6 +102,7 @@ impl Timeline<'_> {
         if !self.clock.is_watching() {
             return;
         }
+        self.live[slot as usize].hidden = false;
         self.ran(slot);
         let l = &mut self.live[slot as usize];
         let stack = std::mem::replace(&mut l.leaving, UNKNOWN);
@@ -120,6 +123,7 @@ impl Timeline<'_> {
         }
         let l = &mut self.live[slot as usize];
         l.cpu = cpu;
+        l.hidden = false;
         l.leaving = UNKNOWN;
         let (was, stack) = match l.doing {
             // It was taken to be running since the window began, but it was not.
@@ -136,7 +140,9 @@ impl Timeline<'_> {
         self.ticks.own();
         let l = &mut self.live[slot as usize];
         let (pid, index) = (l.pid, l.account);
+        // A clock of the CPU goes on where the thread's own events are closed.
         let contradicts = l.doing != Doing::Running
+            && !l.hidden
             && self.clock.is_watching()
             && (l.presumed || self.clock.now_ns() - l.since_ns > SKEW_NS);
         l.presumed &= l.doing != Doing::Running;
@@ -145,12 +151,33 @@ impl Timeline<'_> {
             self.live[slot as usize].cpu = cpu;
             self.enter(slot, Doing::Running, UNKNOWN);
         }
+        if self.live[slot as usize].hidden {
+            return;
+        }
         // Without a kernel part it is user mode, if the kernel may be looked at.
         let known = self.kernel_stacks || !chain.kernel.is_empty();
         let stack = self.stacks.intern(&mut self.symbols, pid, chain, known);
         let (books, tallies) = self.accounts.book(index);
         books.samples += 1;
         books.add((stack, account::RUNNING), (0, 0.0, 1), self.window, tallies);
+    }
+
+    /// The kernel has closed the events of a thread that lives on, because it raised its rights or may not be read. What it
+    /// does from now on is a gap. Its part of the wall clock is neither idle nor active.
+    pub fn hide(&mut self, time_ns: u64, tid: u32) {
+        self.clock.advance(time_ns);
+        if let Some(slot) = self.by_tid.get(&tid).copied() {
+            self.ran(slot);
+            let (window, account) = (self.window, self.live[slot as usize].account);
+            self.accounts.get(account).settle(window);
+            self.enter_hidden(slot);
+        }
+    }
+
+    pub(super) fn enter_hidden(&mut self, slot: u32) {
+        self.enter(slot, Doing::Unseen, UNKNOWN);
+        self.set_active(slot, true);
+        self.live[slot as usize].hidden = true;
     }
 
     /// Records of a CPU were lost: what runs there now may have slept meanwhile.
@@ -209,6 +236,7 @@ impl Timeline<'_> {
         self.free.push(slot);
         let window = self.window;
         let books = self.accounts.get(index);
+        books.exits += u64::from(!lost);
         if books.individual {
             books.settle(window);
         }

@@ -18,8 +18,11 @@ impl Timeline<'_> {
             let (doing, stack) = (l.doing, l.stack);
             let was = if doing == Doing::Running && l.doubtful { Doing::Unseen } else { doing };
             self.close(*slot, was, stack);
-            let index = self.live[*slot as usize].account;
-            self.accounts.get(index).settle(self.window);
+            let (index, hidden) = (self.live[*slot as usize].account, self.live[*slot as usize].hidden);
+            // What a hidden thread did only readings tell, which come later.
+            if !hidden {
+                self.accounts.get(index).settle(self.window);
+            }
         }
         for slot in slots {
             let l = &mut self.live[slot as usize];
@@ -47,6 +50,10 @@ impl Timeline<'_> {
         for slot in slots {
             self.close(slot, Doing::Unseen, UNKNOWN);
             let l = &self.live[slot as usize];
+            if l.hidden {
+                self.enter_hidden(slot);
+                continue;
+            }
             let (doing, stack) = match (l.look, l.before.0) {
                 (Some(look), _) if look.running => (Doing::Running, UNKNOWN),
                 (Some(look), _) => (Doing::Blocked, look.stack),

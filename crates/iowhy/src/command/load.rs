@@ -8,6 +8,7 @@ use iowhy_core::text::{acts, visible};
 use serde_json::Value;
 
 use crate::record::SCHEMA;
+use crate::record::run_time::RunTimeRecord;
 use crate::store;
 
 /// A record of a whole sweep with its histograms has some tens of MiB.
@@ -34,6 +35,10 @@ pub(super) fn any(path: &Path, hint: &str) -> Result<Value, Problem> {
             env!("CARGO_PKG_VERSION")
         ))
         .hint("read it with the version that made it, or a later one")),
+        Some(_) if value.get(RunTimeRecord::KEY).is_some() => Err(Problem::refused(format!(
+            "`{name}` holds only the run time of a program that may not be watched"
+        ))
+        .hint("watch it with the rights for it: `sudo iowhy --as-root --json FILE -- CMD`")),
         Some(_) => Ok(value),
         None => {
             Err(Problem::refused(format!("`{name}` is JSON, but no record of iowhy")).hint(hint.to_owned()))

@@ -82,15 +82,19 @@ impl Observation {
             }
             None => Ok(()),
         };
-        let told = Told {
-            command: command_line(std::env::args_os()),
-            subject,
-            ran_as,
-            // The false target stands on no device: what comes is the machine.
-            environment: shared::harness_target().map(|t| environment::environment(&t)).unwrap_or_default(),
-            warnings: Vec::new(),
-        };
-        (record(profile, explained, &self.meaning, told), written)
+        (record(profile, explained, &self.meaning, told(subject, ran_as)), written)
+    }
+}
+
+/// What is known beside a profile.
+pub(super) fn told(subject: String, ran_as: Option<RanAs>) -> Told {
+    Told {
+        command: command_line(std::env::args_os()),
+        subject,
+        ran_as,
+        // The false target stands on no device: what comes is the machine.
+        environment: shared::harness_target().map(|t| environment::environment(&t)).unwrap_or_default(),
+        warnings: Vec::new(),
     }
 }
 

@@ -11,9 +11,10 @@ use iowhy_watch::child;
 use iowhy_watch::session::Subject;
 
 use crate::cli::{OutputArgs, PathArgs, WatchArgs};
-use crate::command::observation::{Observation, command_line};
+use crate::command::observation::{Observation, command_line, told};
 use crate::command::{Ending, prove};
 use crate::output::{self, Report, complain};
+use crate::record::run_time::RunTimeRecord;
 use crate::render;
 use crate::run_as;
 
@@ -47,6 +48,10 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     let named = command_line(args.program.iter().cloned());
     let report = Report::open(args.output.as_deref(), args.sight.folded.as_deref(), options, &named)?;
     let observation = Observation::prepare(&args.sight)?;
+    if args.prove {
+        // Before the program runs, so that no signal between its end and the proof is lost.
+        interrupt::install();
+    }
     let subject = Subject::Command {
         program: program.clone(),
         arguments: arguments.to_vec(),
@@ -58,23 +63,34 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
         Err(refusal) => return Ok(Ending::not_started(refusal.problem, refusal.code)),
     };
     let ending = Ending::program(profile.end);
+    if let Some(mut record) = RunTimeRecord::new(&profile, told(named.clone(), run_as::ran_as())) {
+        let root =
+            if rustix::process::geteuid().is_root() { "iowhy --as-root" } else { "sudo iowhy --as-root" };
+        record.lacks.iter_mut().for_each(|lack| lack.fix = Some(format!("{root} -- {named}")));
+        let screen = render::run_time::screen(&record, report.width());
+        return Ok(completed(ending, [report.finish(&screen, &record)]));
+    }
     let (mut record, folded) = observation.finish(profile, named, run_as::ran_as());
     report.warn(&record.warnings);
     let mut screen = render::watch::screen(&record, report.width());
     if args.prove {
-        interrupt::install();
+        interrupt::look_at_terminal();
         let proof = prove::prove(&record.profile, &prove::Wanted::default(), PROOF_SEED, report.quiet());
         screen.push('\n');
         screen.push_str(&render::prove::screen(&record.subject, &proof, report.width()));
         record.proof = Some(proof);
     }
-    let written = [folded, report.finish(&screen, &record)];
+    Ok(completed(ending, [folded, report.finish(&screen, &record)]))
+}
+
+/// The program's ending, unless it is success and an output failed.
+fn completed(ending: Ending, written: impl IntoIterator<Item = Result<(), Problem>>) -> Ending {
     let failed: Vec<Problem> = written.into_iter().filter_map(Result::err).collect();
     if ending.code() == 0 {
-        return Ok(Ending::from_reasons(failed));
+        return Ending::from_reasons(failed);
     }
     failed.iter().for_each(complain);
-    Ok(ending)
+    ending
 }
 
 /// Whether a word that is no path is the name of a program in PATH: then `iowhy -- WORD` was probably meant.

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod member;
 mod path;
 pub mod prove;
+pub mod run_time;
 pub mod sim;
 pub mod stripe;
 pub mod stripe_advice;

@@ -33,7 +33,7 @@ pub(crate) fn binary() -> Command {
 pub(crate) fn binary_that_listens() -> Command {
     let program = binary();
     let mut command = Command::new("env");
-    command.args(["--default-signal=INT,TERM,HUP", "--"]).arg(program.get_program());
+    command.args(["--default-signal=INT,QUIT,TERM,HUP", "--"]).arg(program.get_program());
     for (name, value) in program.get_envs() {
         match value {
             Some(value) => command.env(name, value),

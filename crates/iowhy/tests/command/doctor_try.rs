@@ -152,6 +152,12 @@ fn an_interrupt_ends_it_and_a_second_one_at_once_and_both_put_back() {
             assert_eq!(now, (was.clone(), false), "{signal:?} {times}");
         }
     }
+    // Ctrl-\, the end of a terminal, a limit, and what ends any program that does not expect it.
+    for signal in [Signal::QUIT, Signal::HUP, Signal::XCPU, Signal::ALARM, Signal::USR1] {
+        interrupt(disk.begun(value), signal, 1);
+        let now = (disk.value("read_ahead_kb"), disk.note().exists());
+        assert_eq!(now, (was.clone(), false), "{signal:?}");
+    }
 }
 
 #[test]

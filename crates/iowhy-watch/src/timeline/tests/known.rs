@@ -81,7 +81,7 @@ fn waiting_for_a_cpu_after_a_wake_up_is_taken_from_the_sleeps() {
     wake(&mut t, 310, 1);
     // 40 ns more than the preemptions say: 20 for each sleep, but the second is only 10 long.
     let threads = vec![ThreadTotal { tid: 1, running_ns: 5890, queued_ns: 110 }];
-    let p = profile(t.finish(Totals { end_ns: 2000, threads }));
+    let p = profile(t.finish(Totals { end_ns: 2000, threads, cpu_ns: None }));
     assert_eq!((p.threads[0].queued_ns, p.threads[0].blocked_ns), (40, 70));
     near(found(&p, 1, State::Queued, "futex_wait").0, 10.0);
     near(found(&p, 1, State::Queued, "io_wait").0, 30.0);
@@ -209,4 +209,32 @@ fn nothing_makes_a_thread_of_a_number_that_stands_for_none() {
     let p = end(t, 1000);
     assert_eq!(p.threads.iter().map(|t| t.tid).collect::<Vec<_>>(), [1, 2]);
     near(found(&p, 1, State::Running, "?").1, 10.0 + 10.0 / 2.0 + 70.0 / 2.0 + 910.0);
+}
+
+#[test]
+fn what_a_hidden_thread_does_is_not_seen_and_its_time_not_idle() {
+    let mut t = one(true);
+    t.cumulative(1, 1000, 0, 0);
+    at(&mut t, 100, 2, 2, Kind::Fork { parent_pid: 1, parent_tid: 1 });
+    sleep(&mut t, 100, 1, FUTEX);
+    at(&mut t, 110, 2, 2, Kind::In);
+    // What it waited for before says nothing of later.
+    at(&mut t, 120, 2, 2, Kind::LeavingStack(Chain { kernel: FUTEX, user: &[] }));
+    at(&mut t, 120, 2, 2, Kind::Out { preempted: false });
+    at(&mut t, 150, 2, 2, Kind::In);
+    at(&mut t, 200, 2, 2, Kind::Name { name: "su", exec: true });
+    t.hide(1200, 2);
+    // Clocks of the CPUs and windows of recording go on.
+    at(&mut t, 100_000, 2, 2, Kind::Tick(Chain { kernel: COPY, user: &[] }));
+    t.switches_off(201_000);
+    t.switches_on(201_000);
+    t.cumulative(2, 901_000, 60 + 300, 10);
+    t.gone(901_000, 2);
+    let p = end(t, 1_000_000);
+    let th = &p.threads[1];
+    assert_eq!((th.lifetime_ns, th.running_ns, th.queued_ns), (899_900, 360, 10));
+    near(found(&p, 2, State::Blocked, "futex_wait").0, 30.0);
+    near(found(&p, 2, State::Blocked, "?").0, 899_500.0);
+    near(found(&p, 2, State::Blocked, "?").1, 899_800.0);
+    near(p.idle_wall_ns, 100_030.0);
 }

@@ -24,7 +24,7 @@ fn stack(of: u8) -> &'static [u64] {
 }
 
 /// Anything may happen to anyone at any time.
-fn anything(switches: bool, steps: &[Step]) -> Parts {
+fn anything(switches: bool, steps: &[Step], cpu_ns: Option<u64>) -> Parts {
     let mut t = one(switches);
     let mut now = 0;
     let mut ran = 0;
@@ -56,7 +56,7 @@ fn anything(switches: bool, steps: &[Step]) -> Parts {
         }
     }
     let threads = (1..5).map(|tid| ThreadTotal { tid, running_ns: ran, queued_ns: ran / 2 }).collect();
-    t.finish(Totals { end_ns: 1000 + now + 7, threads })
+    t.finish(Totals { end_ns: 1000 + now + 7, threads, cpu_ns })
 }
 
 /// A world in which threads do only what threads can do; returns the events with the time each thread ran.
@@ -93,17 +93,22 @@ fn valid(steps: &[Step], lose_every: usize) -> (Parts, Vec<u64>) {
     }
     let threads =
         (0..3).map(|w| ThreadTotal { tid: w as u32 + 1, running_ns: ran[w], queued_ns: 0 }).collect();
-    (t.finish(Totals { end_ns: 1000 + now, threads }), ran)
+    (t.finish(Totals { end_ns: 1000 + now, threads, cpu_ns: None }), ran)
 }
 
 proptest! {
     #[test]
-    fn anything_keeps_the_laws(switches: bool, steps in steps(300)) {
-        let parts = anything(switches, &steps);
+    fn anything_keeps_the_laws(
+        switches: bool,
+        steps in steps(300),
+        cpu_ns in proptest::option::of(0u64..50_000_000),
+    ) {
+        let parts = anything(switches, &steps, cpu_ns);
         for w in parts.stacks.windows(2) {
             prop_assert!(w[0].time_ns >= w[1].time_ns);
         }
-        profile(parts);
+        let running: u64 = profile(parts).threads.iter().map(|t| t.running_ns).sum();
+        prop_assert!(running + 10_000_000 >= cpu_ns.unwrap_or(0), "{running} {cpu_ns:?}");
     }
 
     #[test]

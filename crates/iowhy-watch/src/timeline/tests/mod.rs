@@ -2,6 +2,7 @@
 
 mod known;
 mod laws;
+mod unrecorded;
 mod windows;
 
 use iowhy_core::profile::{Profile, State};
@@ -10,8 +11,8 @@ use super::*;
 use crate::event::Chain;
 use crate::symbols::Kernel;
 
-const KERNEL: &str =
-    "1000 T io_wait\n2000 T futex_wait\n3000 T copy\n4000 T make_room\n5000 T lookup\n6000 T kthread\n";
+const KERNEL: &str = "1000 T io_wait\n2000 T futex_wait\n3000 T copy\n4000 T make_room\n5000 T lookup\n6000 T kthread\n\
+     7000 T do_exit\n8000 T exit_mm\n9000 T end\n";
 pub(super) const IO: &[u64] = &[0x1000];
 pub(super) const FUTEX: &[u64] = &[0x2000];
 pub(super) const COPY: &[u64] = &[0x3000];
@@ -92,7 +93,7 @@ pub(super) fn profile(parts: Parts) -> Profile {
 }
 
 pub(super) fn end(t: Timeline<'_>, time: u64) -> Profile {
-    profile(t.finish(Totals { end_ns: 1000 + time, threads: vec![] }))
+    profile(t.finish(Totals { end_ns: 1000 + time, ..Totals::default() }))
 }
 
 /// Time, wall time and events of a thread's state with this innermost function; empty: user mode; `?`: not known.

@@ -48,11 +48,12 @@ const ROUNDS: usize = 9;
 /// Refusals: a bad option; a file that is no record of a watched program, is cut off, of a later version or of another
 /// machine; a record without calls in their order.
 pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
+    // Before an output is made, which would be left empty.
+    interrupt::install();
     let wanted =
         Wanted { rounds: rounds(&args.rounds)?, sizes: sizes::asked(args)?, changes: sizes::changes(args)? };
     let outputs = Outputs::open_apart(options, &[&args.record])?;
     let (record, warnings) = load::record(&args.record, args.force)?;
-    interrupt::install();
     let proof = prove(&record.profile, &wanted, args.seed, outputs.quiet());
     if proof.replay.is_none()
         && let Some(reason) = &proof.reason

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use iowhy_core::environment::Environment;
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{CallCount, End, Profile};
+use iowhy_core::profile::{CallCount, Profile};
 use iowhy_core::warning::Warning;
 use iowhy_explain::account::{Account, Entry, OperationTime, Site, Sum};
 use iowhy_explain::classify::{Operation, Wait};
@@ -62,11 +62,7 @@ pub fn record(profile: Profile, explained: Explained, meaning: &Meaning, told: T
         thread_s: profile.thread_ns() as f64 / SECOND,
         cpu_s: running as f64 / SECOND,
         idle_s: profile.idle_wall_ns / SECOND,
-        exit: match profile.end {
-            End::Code(code) => Some(Exit::Code(code)),
-            End::Signal(signal) => Some(Exit::Signal(signal)),
-            End::Running | End::Gone => None,
-        },
+        exit: Exit::from_end(profile.end),
         processes: profile.processes.iter().map(|p| p.count.max(1)).sum(),
         tier: profile.sight.tier,
         lacks: profile.sight.lacks.clone(),

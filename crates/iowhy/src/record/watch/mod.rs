@@ -16,7 +16,7 @@ pub use build::{Told, record};
 use iowhy_core::environment::Environment;
 use iowhy_core::finding::Finding;
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{DeviceUse, FileUse, Lack, Profile, Tier};
+use iowhy_core::profile::{DeviceUse, End, FileUse, Lack, Profile, Tier};
 use iowhy_core::warning::Warning;
 
 use crate::record::prove::Proof;
@@ -109,6 +109,17 @@ pub enum Exit {
     Code(i32),
     /// Killed by this signal.
     Signal(i32),
+}
+
+impl Exit {
+    /// `None`: it still runs, or nobody was told.
+    pub fn from_end(end: End) -> Option<Exit> {
+        match end {
+            End::Code(code) => Some(Exit::Code(code)),
+            End::Signal(signal) => Some(Exit::Signal(signal)),
+            End::Running | End::Gone => None,
+        }
+    }
 }
 
 /// What watching cost.
