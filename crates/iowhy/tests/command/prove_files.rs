@@ -189,6 +189,11 @@ fn a_log_on_another_file_system_is_no_place_for_the_tree() {
     let moved = dir.path().join("moved.json");
     std::fs::write(&moved, value.to_string()).unwrap();
     let ran = iowhy_alone(&["prove", text(&moved), "--rounds", "5"]);
-    assert_refused(&ran, text(&moved));
-    assert!(ran.stderr.contains("on another file system"), "{ran:?}");
+    // Where other programs disturbed the run there are more findings, and the proof says why of each.
+    match ran.code() {
+        0 => assert!(!ran.stdout.contains("  proven"), "{ran:?}"),
+        _ => assert_refused(&ran, text(&moved)),
+    }
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(said.contains("is on another file system"), "{ran:?}");
 }
