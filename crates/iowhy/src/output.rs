@@ -24,7 +24,8 @@ use crate::store;
 pub struct Pending {
     /// The option and the path, for messages.
     label: String,
-    place: Destination,
+    /// `None` once it is written.
+    place: Option<Destination>,
 }
 
 impl Pending {
@@ -56,7 +57,7 @@ impl Pending {
             problem.message.push_str(&run_as::suffix());
             problem
         })?;
-        Ok(Pending { label, place })
+        Ok(Pending { label, place: Some(place) })
     }
 
     /// Makes sure that the output is none of the targets.
@@ -64,7 +65,7 @@ impl Pending {
     /// # Errors
     /// A refusal that names both.
     pub fn spare(&self, targets: &[&Target]) -> Result<(), Problem> {
-        let Some(replaced) = self.place.replaces() else { return Ok(()) };
+        let Some(replaced) = self.place.as_ref().and_then(Destination::replaces) else { return Ok(()) };
         let same = |target: &&&Target| {
             let mut identities = target.with_bytes().into_iter().filter_map(Target::identity);
             identities.any(|id| (id.device, id.inode) == replaced)
@@ -84,15 +85,26 @@ impl Pending {
     /// # Errors
     /// A failure that names the path, e.g. on a full disk; one that says where the content is, if something else has got
     /// the name since the output was opened.
-    pub fn write(self, content: &[u8]) -> Result<(), Problem> {
+    pub fn write(mut self, content: &[u8]) -> Result<(), Problem> {
         let _files = run_as::files()?;
-        match self.place.write(content)? {
+        let Some(place) = self.place.take() else { return Ok(()) };
+        match place.write(content)? {
             Placed::Named => Ok(()),
             Placed::Beside(path) => Err(Problem::failed(format!(
                 "`{}`: something else was written there meanwhile, and stays; the result is in `{}`",
                 self.label,
                 path.display()
             ))),
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        // A name that it has meanwhile is removed as the user of this run; without those rights it stays.
+        match run_as::files() {
+            Ok(_files) => drop(self.place.take()),
+            Err(_) => std::mem::forget(self.place.take()),
         }
     }
 }
@@ -161,20 +173,22 @@ impl Outputs {
         }
     }
 
-    /// Prints the screen (unless stdout is taken by JSON) and writes the JSON.
+    /// Prints the screen (unless stdout is taken by JSON) and writes the JSON. One that fails does not stop the others.
     ///
     /// # Errors
-    /// A failure when an output cannot be written. A reader that closed the pipe is not one.
+    /// The first output that cannot be written; the other ones are said on stderr. A reader that closed the pipe is not one.
     pub fn finish(self, screen: &str, record: &impl Serialize) -> Result<(), Problem> {
-        if let Some(pending) = self.kept {
-            pending.write(to_json(record)?.as_bytes())?;
-        }
-        match self.json {
-            Json::Stdout => return print_data(&to_json(record)?),
-            Json::File(pending) => pending.write(to_json(record)?.as_bytes())?,
-            Json::No => {}
-        }
-        print(screen)
+        let json = || to_json(record);
+        let kept = self.kept.map_or(Ok(()), |pending| pending.write(json()?.as_bytes()));
+        let (file, printed) = match self.json {
+            Json::Stdout => (Ok(()), json().and_then(|json| print(&json))),
+            Json::File(pending) => (json().and_then(|json| pending.write(json.as_bytes())), print(screen)),
+            Json::No => (Ok(()), print(screen)),
+        };
+        let mut failed = [kept, file, printed].into_iter().filter_map(Result::err);
+        let Some(first) = failed.next() else { return Ok(()) };
+        failed.for_each(|other| complain(&other));
+        Err(first)
     }
 }
 

@@ -7,11 +7,13 @@ use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Uid};
 use rustix::io::Errno;
 use rustix::process::Resource;
+
+use super::walk::{Place, walk};
 
 /// A directory, held open. What is done in it is done there, whatever becomes of its path.
 #[derive(Debug)]
@@ -45,9 +47,10 @@ pub fn owner() -> Uid {
 /// # Errors
 /// The hard limit, where it is too low for that.
 pub fn allow_descriptors(needed: u64) -> Result<(), u64> {
-    /// For everything else that a command holds open.
+    /// For what a command opens besides, later.
     const OTHERS: u64 = 256;
-    let wanted = needed.saturating_add(OTHERS);
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, |open| open.count() as u64);
+    let wanted = needed.saturating_add(open).saturating_add(OTHERS);
     let mut limit = rustix::process::getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|now| now >= wanted) {
         return Ok(());
@@ -70,31 +73,55 @@ fn component(name: &CStr) -> Result<&CStr, Errno> {
 }
 
 impl Dir {
-    /// Opens a directory that the user named; links in its path are followed, as in any program.
+    /// Opens a directory that the user named; links in its path are followed where they can be trusted.
     ///
     /// # Errors
-    /// What open(2) says.
+    /// What open(2) says; PermissionDenied for a link that root does not follow.
     pub fn open(path: &Path) -> io::Result<Dir> {
-        let shown = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let fd = match rustix::fs::open(shown, DIRECTORY, Mode::empty()) {
-            // Names can be made in a directory that may not be listed.
-            Err(Errno::ACCESS) => {
-                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                rustix::fs::open(shown, flags, Mode::empty())?
+        match walk(path, true)? {
+            Place::Name(dir, name) => dir.dir(&name),
+            Place::Directory(dir) => Ok(dir),
+            Place::Magic(dir, name) => {
+                let fd = rustix::fs::openat(&dir.fd, &name, DIRECTORY, Mode::empty())?;
+                Ok(Dir { fd, path: dir.path_of(&name) })
             }
-            other => other?,
-        };
-        Ok(Dir { fd, path: shown.to_owned() })
+        }
     }
 
-    /// Opens the directory that a path is in; the last component is its name there.
+    /// A directory that exists by its own path and no link: for those that the kernel named.
     ///
     /// # Errors
-    /// What open(2) says; EISDIR for a path without a last component.
+    /// What openat(2) says; ELOOP or ENOTDIR for a link on the way.
+    pub fn open_real(path: &Path) -> io::Result<Dir> {
+        let mut dir = Dir::open(Path::new(if path.is_absolute() { "/" } else { "." }))?;
+        for part in path.components() {
+            match part {
+                Component::RootDir | Component::CurDir => {}
+                Component::Normal(name) => {
+                    dir = dir.dir(&CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?)?;
+                }
+                Component::ParentDir | Component::Prefix(_) => return Err(Errno::INVAL.into()),
+            }
+        }
+        Ok(dir)
+    }
+
+    pub(super) fn from_fd(fd: OwnedFd, path: PathBuf) -> Dir {
+        Dir { fd, path }
+    }
+
+    /// Opens the directory that a path is in; the last component is its name there, whether that is a link or not.
+    ///
+    /// # Errors
+    /// What open(2) says; EISDIR for a path without a last component; PermissionDenied for a link that root does not follow.
     pub fn holding(path: &Path) -> io::Result<(Dir, CString)> {
-        let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
-        let name = CString::new(name.ok_or(Errno::ISDIR)?.as_bytes()).map_err(|_| Errno::INVAL)?;
-        Ok((Dir::open(path.parent().unwrap_or(Path::new(".")))?, name))
+        if path.as_os_str().as_bytes().ends_with(b"/") {
+            return Err(Errno::ISDIR.into());
+        }
+        match walk(path, false)? {
+            Place::Name(dir, name) => Ok((dir, name)),
+            Place::Directory(_) | Place::Magic(..) => Err(Errno::ISDIR.into()),
+        }
     }
 
     /// Opens a directory that the user named, and makes it, and those above it, where they are missing (mode 0700).
@@ -209,6 +236,8 @@ impl Dir {
         }
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         match rustix::fs::openat2(&self.fd, path, flags, Mode::empty(), how) {
+            // A sandbox answers with EPERM; so does the kernel to O_NOATIME on a file of another user.
+            Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => Err(Errno::PERM),
             Err(Errno::NOSYS | Errno::PERM) => rustix::fs::openat(&self.fd, path, flags, Mode::empty()),
             other => other,
         }
@@ -309,7 +338,11 @@ impl Dir {
     /// # Errors
     /// What fstat(2) says.
     pub fn others_may_exchange(&self) -> io::Result<bool> {
-        let stat = rustix::fs::fstat(&self.fd)?;
+        Dir::others_may_exchange_in(self.fd.as_fd())
+    }
+
+    pub(super) fn others_may_exchange_in(dir: BorrowedFd<'_>) -> io::Result<bool> {
+        let stat = rustix::fs::fstat(dir)?;
         let sticky = stat.st_mode & 0o1000 != 0;
         Ok(stat.st_uid != owner().as_raw() || (stat.st_mode & 0o022 != 0 && !sticky))
     }

@@ -4,7 +4,7 @@
 //! is left by a run that is killed, and what is there stays until then. Invariants: a name that others put there meanwhile
 //! is not replaced; links of other users are not followed; devices and pipes are written to as they are.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,15 +12,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use iowhy_core::problem::Problem;
-use rustix::fs::{FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use super::dir::{Dir, owner};
 use super::unnamed;
+use super::walk::{Place, walk};
 use crate::file_size;
 
-/// Links that are followed to the end of a path, as the kernel does at most.
-const MAX_LINKS: u32 = 40;
 /// Names beside a destination that was taken meanwhile: `NAME.2` and so on.
 const MAX_BESIDE: u32 = 1000;
 
@@ -59,6 +58,7 @@ struct Before {
     bytes: i64,
     modified: (i64, i64),
     mode: u32,
+    owner: (u32, u32),
 }
 
 /// Where a result ended up.
@@ -78,6 +78,7 @@ impl Before {
             bytes: stat.st_size,
             modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
             mode: stat.st_mode & 0o777,
+            owner: (stat.st_uid, stat.st_gid),
         }
     }
 }
@@ -93,24 +94,32 @@ impl Destination {
         let label = label.into();
         match Destination::way(&label, path, replace) {
             Ok((file, way)) => Ok(Destination { path: path.to_owned(), file: Some(file), way }),
-            Err(Refusal::Errno(errno)) => {
-                Err(Problem::refused(format!("cannot write `{label}`: {}", io::Error::from(errno)))
-                    .hint("name a file in a directory that you may write to"))
-            }
+            Err(Refusal::Io(error)) => Err(Problem::refused(format!("cannot write `{label}`: {error}"))
+                .hint("name a file in a directory that you may write to")),
             Err(Refusal::Problem(problem)) => Err(problem),
         }
     }
 
     fn way(label: &str, path: &Path, replace: bool) -> Result<(File, Way), Refusal> {
         let in_place = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let Spot::Name(dir, name) = follow(label, path, replace)? else {
-            return Ok((rustix::fs::open(path, in_place, Mode::empty())?.into(), Way::InPlace));
+        if path.as_os_str().as_bytes().ends_with(b"/") {
+            return Err(Errno::ISDIR.into());
+        }
+        let (dir, name) = match walk(path, replace)? {
+            Place::Name(dir, name) => (dir, name),
+            Place::Directory(_) => return Err(Errno::ISDIR.into()),
+            Place::Magic(dir, name) => {
+                return Ok((rustix::fs::openat(&dir, &name, in_place, Mode::empty())?.into(), Way::InPlace));
+            }
         };
         let before = match dir.stat(&name) {
             Ok(stat) => Some(stat),
             Err(Errno::NOENT) => None,
             Err(errno) => return Err(errno.into()),
         };
+        if before.is_some() && !replace {
+            return Err(taken(label));
+        }
         match before.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
             None | Some(FileType::RegularFile) => {}
             Some(FileType::BlockDevice) => {
@@ -126,12 +135,14 @@ impl Destination {
                 return Ok((file.into(), Way::InPlace));
             }
         }
-        if before.is_some() && !replace {
-            return Err(taken(label));
-        }
         // What may not be written is not replaced either, though its directory would allow it.
         let old = before.map(|_| dir.open_file(&name, OFlags::WRONLY)).transpose()?;
-        let mode = before.map_or(0o666, |stat| stat.st_mode & 0o777);
+        let others = before.is_some_and(|stat| stat.st_uid != owner().as_raw() && !owner().is_root());
+        if let Some(old) = old.as_ref().filter(|_| others) {
+            // It stays its owner's, who is another user.
+            return Ok((old.try_clone().map_err(Refusal::Io)?.into(), Way::InPlace));
+        }
+        let mode = before.map_or(0o666, |_| 0o600);
         match (begin(&dir, &name, mode), old) {
             (Ok((file, meanwhile)), _) => {
                 let before = before.as_ref().map(Before::new);
@@ -239,13 +250,19 @@ impl Drop for Destination {
 
 /// Why a place cannot be taken.
 enum Refusal {
-    Errno(Errno),
+    Io(io::Error),
     Problem(Problem),
 }
 
 impl From<Errno> for Refusal {
     fn from(errno: Errno) -> Refusal {
-        Refusal::Errno(errno)
+        Refusal::Io(errno.into())
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Refusal {
+        Refusal::Io(error)
     }
 }
 
@@ -293,8 +310,11 @@ fn replace(
         Err(Errno::NOENT) => return name_it(dir, file, meanwhile, name),
         Err(errno) => return Err(errno),
     }
-    // umask(2) took bits that the old file had.
-    rustix::fs::fchmod(file, Mode::from_raw_mode(before.mode))?;
+    // Its owner keeps it. A group that we are not in is not ours to give; the mode is then the owner's part alone.
+    let (uid, gid) = (Uid::from_raw(before.owner.0), Gid::from_raw(before.owner.1));
+    let kept = rustix::fs::fchown(file, Some(uid), Some(gid)).is_ok();
+    let mode = if kept { before.mode } else { before.mode & 0o700 };
+    rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
     let temporary = match meanwhile {
         Some(name) => name.clone(),
         None => {
@@ -314,52 +334,15 @@ fn replace(
             dir.rename_over(&temporary, name, RenameFlags::EXCHANGE)?;
             return Err(Errno::EXIST);
         }
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOENT) => {
+        // Somebody removed the old file in this moment.
+        Err(Errno::NOENT) => return name_it(dir, file, meanwhile, name),
+        Err(Errno::INVAL | Errno::NOSYS) => {
             dir.rename_over(&temporary, name, RenameFlags::empty())?;
         }
         Err(errno) => return Err(errno),
     }
     *meanwhile = None;
     Ok(())
-}
-
-/// Where a path leads.
-enum Spot {
-    /// To a name in a directory.
-    Name(Dir, CString),
-    /// Through /proc, where links are no paths: a descriptor of this process, such as /dev/stdout.
-    Magic,
-}
-
-/// Follows the links at the end of a path. Without `replace` the path must not be a link at all.
-fn follow(label: &str, path: &Path, replace: bool) -> Result<Spot, Refusal> {
-    let mut at = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        let (dir, name) =
-            Dir::holding(&at).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        let stat = match dir.stat(&name) {
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_symlink() => stat,
-            _ => return Ok(Spot::Name(dir, name)),
-        };
-        if rustix::fs::fstatfs(&dir).is_ok_and(|fs| fs.f_type == rustix::fs::PROC_SUPER_MAGIC) {
-            return Ok(Spot::Magic);
-        }
-        if !replace {
-            return Err(taken(label));
-        }
-        if stat.st_uid != owner().as_raw() && stat.st_uid != 0 {
-            return Err(Refusal::Problem(
-                Problem::refused(format!(
-                    "`{label}` is a symbolic link that another user made (uid {})",
-                    stat.st_uid
-                ))
-                .hint("name the file itself, or another one"),
-            ));
-        }
-        let target = rustix::fs::readlinkat(&dir, &name, Vec::new())?;
-        at = dir.path().join(Path::new(OsStr::from_bytes(target.to_bytes())));
-    }
-    Err(Errno::LOOP.into())
 }
 
 #[cfg(test)]
@@ -472,6 +455,39 @@ mod tests {
         let problem = Destination::open("--json x", &dir.path().join("link"), true).unwrap_err();
         assert!(problem.message.contains("another user"), "{problem}");
         assert_eq!(text(&dir.path().join("below/real")), "new");
+        // On the way it is not followed either.
+        std::fs::create_dir(dir.path().join("secret")).unwrap();
+        symlink("secret", dir.path().join("way")).unwrap();
+        rustix::fs::chownat(
+            rustix::fs::CWD,
+            dir.path().join("way"),
+            Some(nobody),
+            None,
+            AtFlags::SYMLINK_NOFOLLOW,
+        )
+        .unwrap();
+        assert!(Destination::open("x", &dir.path().join("way/new"), true).is_err());
+        assert_eq!(names(&dir.path().join("secret")), [""; 0]);
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_keeps_its_owner_and_mode() {
+        if !owner().is_root() {
+            println!("skipped: only root can write for another user");
+            return;
+        }
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("theirs");
+        for mode in [0o600, 0o666] {
+            std::fs::write(&path, "old").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            std::os::unix::fs::chown(&path, Some(65534), Some(65534)).unwrap();
+            assert_eq!(open(&path).write(b"new"), Ok(Placed::Named));
+            let meta = std::fs::metadata(&path).unwrap();
+            assert_eq!((meta.uid(), meta.gid(), meta.mode() & 0o777), (65534, 65534, mode));
+            assert_eq!(text(&path), "new");
+        }
     }
 
     #[test]

@@ -7,9 +7,9 @@
 //! Invariants: of a group nothing is changed but that this one process is in it for a while; our own membership is never
 //! changed; the process is gone and reaped when the plan is dropped, and it dies with us.
 
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,6 +19,8 @@ use iowhy_core::kernel_text::mountinfo;
 use iowhy_core::problem::{Problem, Severity};
 use iowhy_core::replay::{Placed, PlacedGroup, Plan};
 use iowhy_linux::identity::{self, FileOwner, FilesAs};
+use iowhy_linux::names::Dir;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::{Round, Stage};
@@ -277,17 +279,21 @@ fn enter(group: &PlacedGroup, process: u32) -> Result<(), Problem> {
         ))
         .hint("prove it while the group is there: `sudo iowhy --prove -- CMD`")
     };
-    // A record names the directory: a process number goes nowhere else than into a control group.
-    let is_group = rustix::fs::statfs(directory).is_ok_and(|s| MAGIC.contains(&(s.f_type as u64)));
-    if !is_group {
-        return Err(gone());
-    }
-    let file = directory.join("cgroup.procs");
-    let moved = OpenOptions::new()
-        .write(true)
-        .open(&file)
-        .and_then(|mut file| file.write_all(process.to_string().as_bytes()));
+    // A record names the directory, and whoever made the record may exchange what it names: a process number goes nowhere
+    // else than into the file of a control group.
+    let is_group = |file: BorrowedFd<'_>| {
+        rustix::fs::fstatfs(file).is_ok_and(|system| MAGIC.contains(&(system.f_type as u64)))
+    };
+    let opened = Dir::open_real(directory).and_then(|held| {
+        if !is_group(held.as_fd()) {
+            return Err(ErrorKind::NotFound.into());
+        }
+        let procs = held.open_file(c"cgroup.procs", OFlags::WRONLY)?;
+        if is_group(procs.as_fd()) { Ok(procs) } else { Err(ErrorKind::NotFound.into()) }
+    });
+    let moved = opened.and_then(|procs| File::from(procs).write_all(process.to_string().as_bytes()));
     let Err(error) = moved else { return Ok(()) };
+    let file = directory.join("cgroup.procs");
     let cannot = Problem::refused(format!(
         "the program ran inside the control group `{name}`, and a replay cannot be moved there: {error}"
     ));

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use iowhy_core::environment::TargetKind;
 use iowhy_core::problem::Problem;
+use iowhy_linux::names;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
@@ -69,6 +70,7 @@ impl Permit {
             }
             other => refusal::cannot_open(typed, "for writing", other),
         })?;
+        refuse_untrusted_way(typed, claim.as_fd())?;
         let content = refuse_signature(typed, claim.as_fd())?;
         refuse_loop_backing(typed)?;
         Ok(Permit { claim, content })
@@ -83,6 +85,20 @@ impl Permit {
     pub(super) fn claim(&self) -> BorrowedFd<'_> {
         self.claim.as_fd()
     }
+}
+
+/// What was opened must be what the name leads to by links that nobody else can change.
+fn refuse_untrusted_way(typed: &Path, claim: BorrowedFd<'_>) -> Result<(), Problem> {
+    let refused = |why: &dyn std::fmt::Display| {
+        Problem::refused(format!("`{}` is not written to: {why}", typed.display()))
+            .hint("name the file or device itself, by a path without links of other users")
+    };
+    let named = names::identify(typed).map_err(|error| refused(&error))?;
+    let opened = rustix::fs::fstat(claim).map_err(|errno| refused(&io::Error::from(errno)))?;
+    if named == (opened.st_dev, opened.st_ino) {
+        return Ok(());
+    }
+    Err(refused(&"another file was put under that name in this moment"))
 }
 
 /// Returns what the examined bytes hold, in words.
@@ -137,6 +153,22 @@ mod tests {
 
     fn obtain(path: &Path, destroy: Option<&str>) -> Result<Permit, Problem> {
         Permit::obtain(path, TargetKind::File, destroy)
+    }
+
+    #[test]
+    fn root_destroys_nothing_that_a_link_of_another_user_leads_to() {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: only root can make a link that belongs to another user");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (victim, link) = (dir.path().join("victim"), dir.path().join("link"));
+        std::fs::write(&victim, [0; 8192]).unwrap();
+        std::os::unix::fs::symlink(&victim, &link).unwrap();
+        assert!(obtain(&link, link.to_str()).is_ok(), "a link of root's own");
+        std::os::unix::fs::lchown(&link, Some(65534), Some(65534)).unwrap();
+        let refused = obtain(&link, link.to_str()).unwrap_err();
+        assert!(refused.message.contains("another user may change") && refused.hint.is_some(), "{refused}");
     }
 
     #[test]

@@ -312,7 +312,7 @@ impl Shared<'_> {
             if (index as u64).is_multiple_of(LOOK_EVERY) {
                 self.done.fetch_add(worker.files - told, Ordering::Relaxed);
                 told = worker.files;
-                if self.stop.load(Ordering::Relaxed) || interrupt::requested() {
+                if self.is_to_stop() {
                     break;
                 }
             }
@@ -325,6 +325,10 @@ impl Shared<'_> {
         }
         worker.ended_ns = clock.now_ns();
         Ok(worker)
+    }
+
+    fn is_to_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || interrupt::requested()
     }
 
     fn items(&self, files: &Files, list: &[u32]) -> Result<Vec<Item>, Problem> {
@@ -368,14 +372,17 @@ impl Shared<'_> {
             Phase::Read => {
                 let file = open_to_read(&item.spot, anchors, self.quiet).map_err(as_what("open"))?;
                 at = worker.book(0, at, clock.now_ns());
-                loop {
+                let mut moved = 0;
+                // Not beyond the size that it had when it was found: it may grow, or be exchanged, without end.
+                while moved <= item.bytes && !self.is_to_stop() {
                     match rustix::io::read(&file, &mut worker.buffer[..]) {
                         Ok(0) => break,
-                        Ok(n) => worker.bytes += n as u64,
+                        Ok(n) => moved += n as u64,
                         Err(Errno::INTR) => {}
                         Err(errno) => return Err(("read", errno)),
                     }
                 }
+                worker.bytes += moved;
                 at = worker.book(1, at, clock.now_ns());
                 drop(file);
                 worker.book(2, at, clock.now_ns());
