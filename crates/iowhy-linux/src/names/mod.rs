@@ -8,10 +8,12 @@
 
 mod dir;
 mod output;
+mod regular;
 mod unnamed;
 mod walk;
 
 pub use dir::{Dir, Entry, allow_descriptors, owner};
 pub use output::{Destination, Placed};
+pub use regular::{Regular, open_regular};
 pub use unnamed::{temporary, unnamed};
 pub use walk::identify;
