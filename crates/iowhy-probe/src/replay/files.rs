@@ -8,12 +8,12 @@ use iowhy_core::problem::Problem;
 use iowhy_core::profile::FileIdentity;
 use iowhy_core::replay::{Advice, PlanFile, Role, State};
 use iowhy_linux::file_size;
-use iowhy_linux::names::Dir;
+use iowhy_linux::names::{Dir, Regular};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::residency;
-use crate::target::{open_quietly, reopen, scratch_in};
+use crate::target::{reopen, scratch_in};
 use crate::tree::{Shape, Tree};
 
 /// A cold file may keep one page of so many in the cache.
@@ -58,15 +58,19 @@ pub(super) fn open(planned: &PlanFile, renewed: bool) -> Result<Opened, Problem>
     };
     let mut opened = match planned.role {
         Role::Own => {
-            let mut plain = open_quietly(path, OFlags::RDONLY | OFlags::CLOEXEC).map_err(cannot)?;
-            let flags = flags | OFlags::RDONLY;
+            let failed = |error: std::io::Error| cannot(Errno::from_io_error(&error).unwrap_or(Errno::INVAL));
+            let file = Regular::find(path, OFlags::empty()).map_err(failed)?;
+            let quietly = |flags: OFlags| match file.open(flags | OFlags::NOATIME) {
+                Err(error) if error.raw_os_error() == Some(Errno::PERM.raw_os_error()) => file.open(flags),
+                other => other,
+            };
+            let mut plain: OwnedFd = quietly(OFlags::RDONLY).map_err(failed)?.into();
             if leaves_access_time(&plain) {
-                plain = reopen(plain.as_fd(), OFlags::RDONLY | OFlags::CLOEXEC).map_err(cannot)?;
+                plain = file.open(OFlags::RDONLY).map_err(failed)?.into();
             }
-            let fd = if planned.direct {
-                open_quietly(path, flags).map_err(cannot)?
-            } else {
-                rustix::io::fcntl_dupfd_cloexec(&plain, 0).map_err(cannot)?
+            let fd = match planned.direct {
+                true => quietly(flags | OFlags::RDONLY).map_err(failed)?.into(),
+                false => rustix::io::fcntl_dupfd_cloexec(&plain, 0).map_err(cannot)?,
             };
             Opened { fd, plain, renewed: None }
         }

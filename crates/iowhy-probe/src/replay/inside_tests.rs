@@ -211,6 +211,24 @@ fn a_directory_that_is_no_control_group_gets_no_process() {
     assert_eq!(fs::read_to_string(dir.path().join("cgroup.procs")).unwrap(), "");
 }
 
+/// Whoever wrote the record may exchange what it names: nothing but the file of a control group is written to.
+#[test]
+fn a_link_is_no_control_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let victim = dir.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    let (to_group, planted) = (dir.path().join("to-group"), dir.path().join("planted"));
+    std::os::unix::fs::symlink("/sys/fs/cgroup", &to_group).unwrap();
+    fs::create_dir(&planted).unwrap();
+    std::os::unix::fs::symlink(&victim, planted.join("cgroup.procs")).unwrap();
+    let below = to_group.join("below");
+    for directory in [&to_group, &below, &planted] {
+        let group = PlacedGroup { directory: directory.display().to_string(), limits: Vec::new() };
+        assert!(enter(&group, std::process::id()).is_err(), "{}", directory.display());
+    }
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+}
+
 #[test]
 fn groups_that_we_are_in_are_not_entered_and_those_that_hold_us_are_not_left() {
     let ours = [vec![PathBuf::from("/cg/memory/a/b"), PathBuf::from("/cg/memory/a")], Vec::new()];

@@ -55,6 +55,17 @@ fn reads(place: u64, bytes: u64, count: u32, stride: i64) -> Action {
 }
 
 #[test]
+fn what_has_become_a_pipe_is_not_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fifo");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    // Opening it would wait for a writer.
+    let file = PlanFile::new(path.display().to_string(), Role::Own);
+    assert!(files::open(&file, false).is_err());
+}
+
+#[test]
 fn more_threads_than_a_process_can_have_are_refused() {
     let plan = Plan { threads: vec![Vec::new(); 5000], ..Plan::default() };
     assert!(Stage::set(plan).is_err_and(|problem| problem.message.contains("5000 threads")));

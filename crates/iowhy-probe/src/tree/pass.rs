@@ -593,6 +593,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_grows_is_read_up_to_the_size_that_was_found() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a"), b"data").unwrap();
+        let mut files = Files::walk(dir.path(), 10, &mut |_| {}).unwrap();
+        fs::write(dir.path().join("a"), vec![1; 100 * BUFFER_BYTES]).unwrap();
+        let lists = files.lists(1, None, Order::Directory, 1);
+        let read = run(Phase::Read, &mut files, &lists, None, &mut |_| {}).unwrap();
+        assert!(read.files == 1 && read.bytes <= BUFFER_BYTES as u64, "{read:?}");
+    }
+
+    #[test]
     fn a_file_that_has_gone_is_named_and_ends_the_phase() {
         let dir = tempfile::tempdir().unwrap();
         let tree = Tree::make(dir.path(), None, shape(), &mut |_, _| {}).unwrap();

@@ -46,6 +46,34 @@ fn what_the_program_writes_under_the_name_stays_and_the_result_goes_beside_it() 
 }
 
 #[test]
+fn an_output_that_fails_costs_no_other() {
+    let dir = directory();
+    let (json, state) = (dir.path().join("json"), dir.path().join("state"));
+    let mut run = binary();
+    run.env("XDG_STATE_HOME", &state).args(["bench", "null", "--runtime", "1s", "--keep-as", "x", "--json"]);
+    let run = run.arg(&json).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let folder = state.join("iowhy/records");
+    while !folder.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // Until the output is open there: it holds the folder.
+    let holds = || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", run.id())).into_iter().flatten().flatten();
+        open.filter_map(|fd| std::fs::read_link(fd.path()).ok()).any(|path| path == folder)
+    };
+    while !holds() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::fs::remove_dir_all(&state).unwrap();
+    let ran = run.wait_with_output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(ran.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("x.json") && stdout.contains("null"), "{stdout}{stderr}");
+    let record: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert!(record.is_object());
+}
+
+#[test]
 fn a_run_that_is_killed_leaves_the_old_result_or_none() {
     let dir = directory();
     let (new, old) = (dir.path().join("new.json"), dir.path().join("old.json"));
