@@ -10,6 +10,7 @@ pub mod csv;
 pub mod fio;
 pub mod folded;
 pub mod meaning;
+pub mod nearest;
 pub mod output;
 pub mod plan;
 pub mod progress;

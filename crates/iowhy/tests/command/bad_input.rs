@@ -141,6 +141,24 @@ fn what_clap_refuses_names_the_option_too() {
 }
 
 #[test]
+fn a_mistyped_subcommand_is_recognized() {
+    for (args, hint) in [
+        (&["benhc"] as &[&str], "did you mean `bench`?"),
+        (&["docter"], "did you mean `doctor`?"),
+        (&["benhc", "--iodepth", "8"], "did you mean `bench`?"),
+        (&["hisotry", "one"], "did you mean `history`?"),
+        // A program that exists is more likely to be meant than a near name.
+        (&["sh"], "`iowhy -- sh`"),
+    ] {
+        let ran = iowhy(args);
+        assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""), "{ran:?}");
+        assert!(ran.stderr.contains(hint), "{ran:?}");
+    }
+    let far = iowhy(&["no-such-thing-at-all"]);
+    assert!(far.code() == 2 && !far.stderr.contains("did you mean"), "{far:?}");
+}
+
+#[test]
 fn a_depth_that_cannot_act_is_said_and_measured_as_what_it_is() {
     let ran = iowhy(&["bench", "scripted", "--method", "pread", "--state", "warm", "--iodepth", "32"]).done();
     assert!(ran.stderr.starts_with("warning: depth 32 has no effect with method `pread`"), "{}", ran.stderr);
