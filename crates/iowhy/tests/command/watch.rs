@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::bad_input::assert_refused;
-use crate::common::{binary, directory, finish, iowhy, names, text};
+use crate::common::{Mount, binary, directory, finish, iowhy, names, text};
 
 #[test]
 fn options_beside_the_wrong_question_are_refused_by_name() {
@@ -111,6 +111,30 @@ fn a_full_output_is_said_and_the_code_still_comes() {
             "{ran:?}"
         );
     }
+}
+
+#[test]
+fn a_report_that_its_file_does_not_take_is_printed_and_the_code_is_the_programs() {
+    for code in [0, 5] {
+        let script = format!("exit {code}");
+        let ran = iowhy(&["--output", "/dev/full", "--", "sh", "-c", &script]);
+        assert_eq!(ran.code(), code, "{ran:?}");
+        assert!(ran.stderr.contains("cannot write `/dev/full`") && ran.stderr.contains("tier T"), "{ran:?}");
+        assert!(ran.stderr.contains("printed here instead"), "{ran:?}");
+    }
+    // A full disk, and a record that is lost beside it.
+    let dir = directory();
+    let Some(full) = Mount::tmpfs("size=16k") else { return };
+    let (report, json) = (full.path().join("report"), full.path().join("run.json"));
+    let fill = format!(
+        "cat /dev/zero > '{}' 2> '{}'; true",
+        text(&full.path().join("fill")),
+        text(&dir.path().join("why"))
+    );
+    let ran = iowhy(&["--output", text(&report), "--json", text(&json), "--", "sh", "-c", &fill]);
+    assert_eq!(ran.code(), 1, "{ran:?}");
+    assert!(ran.stderr.contains("tier T") && ran.stderr.contains("printed here instead"), "{ran:?}");
+    assert!(ran.stderr.contains("run.json"), "{ran:?}");
 }
 
 #[test]
