@@ -187,8 +187,14 @@ pub fn resolve_all(path: &Path) -> Result<Vec<PathBuf>, Problem> {
     if !found.is_empty() {
         return Ok(found);
     }
-    let mut names: Vec<String> = all()?.into_iter().map(|kept| run_of(&kept.name).0.to_owned()).collect();
-    names.dedup();
+    let kept = all()?;
+    // Runs of several names alternate in time; the latest name is the likeliest to be meant.
+    let mut names: Vec<&str> = Vec::new();
+    for name in kept.iter().rev().map(|kept| run_of(&kept.name).0) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     let hint = if names.is_empty() {
         "none is kept; `--keep-as NAME` keeps the record of a run".to_owned()
     } else {

@@ -54,6 +54,23 @@ fn a_kept_record_is_read_by_its_name_and_never_overwritten() {
 }
 
 #[test]
+fn the_hint_for_an_unknown_name_lists_each_kept_name_once() {
+    use std::time::{Duration, SystemTime};
+    let folder = directory();
+    let records = folder.path().join("iowhy/records");
+    std::fs::create_dir_all(&records).unwrap();
+    // Runs of two programs, measured in turns.
+    for (n, name) in ["before", "after", "before+2", "after+2", "before+3"].iter().enumerate() {
+        let file = std::fs::File::create(records.join(format!("{name}.json"))).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 + n as u64)).unwrap();
+    }
+    let ran = finish(binary().args(["compare", "@nope", "@x"]).env("XDG_STATE_HOME", folder.path()));
+    assert_eq!(ran.code(), 2, "{ran:?}");
+    let hint = ran.stderr.lines().find(|line| line.starts_with("hint: ")).unwrap_or_default();
+    assert_eq!(hint, "hint: kept are before, after", "{ran:?}");
+}
+
+#[test]
 fn records_in_files_and_folders_are_listed_and_other_files_are_not() {
     let folder = directory();
     let at = |name: &str| folder.path().join(name);
