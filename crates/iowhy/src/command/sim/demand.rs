@@ -20,6 +20,7 @@ use iowhy_trace::{Format, Options, Trace};
 use super::guard::Watch;
 use super::read_text;
 use crate::cli::SimArgs;
+use crate::record::sim::PLANNED_TIMES;
 
 /// Blocks that wide requests may ask for in all (some seconds), and blocks for each request on average from which they are wide:
 /// 1 MiB in blocks of 4 KiB.
@@ -98,6 +99,22 @@ impl Demand {
             Demand::Workload(workload, _) => workload.rate > 0.0,
             Demand::Trace { closed, .. } => closed.is_none(),
         }
+    }
+
+    /// The warning of a sweep whose requests come at times that no machine changes.
+    pub(super) fn planned_times(&self) -> Option<Warning> {
+        let (whose, next) = match self {
+            _ if !self.is_open() => return None,
+            Demand::Workload(..) => {
+                ("by the workload's rate", "leave out the rate, or compare the latencies")
+            }
+            Demand::Trace { .. } => (
+                "at their recorded times",
+                "use `--closed 1` (one request after the other), or compare the latencies",
+            ),
+        };
+        let message = format!("requests come {whose}: a faster machine does not make the total time shorter");
+        Some(Warning::new(PLANNED_TIMES, message).next(next))
     }
 
     /// Whether any of its first so many requests writes.

@@ -104,6 +104,9 @@ fn run_points(
             .map_err(|problem| named(problem, set))?;
     }
     let mut warnings = idle(base, &points, asked, demand);
+    if count > 1 {
+        warnings.extend(demand.planned_times());
+    }
     let alone = Watch::new(demand, args.yes, Some(progress));
     let beside_others = Watch::new(demand, args.yes, None);
     let one = |set: &Settings, warnings: &mut Vec<Warning>, watch: &Watch<'_>| {
