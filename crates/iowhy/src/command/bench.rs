@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use iowhy_core::cell::CellRun;
 use iowhy_core::problem::Problem;
-use iowhy_core::units::Bytes;
+use iowhy_core::units::{Bytes, typed_size};
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
@@ -223,7 +223,7 @@ fn larger_than_the_ladder(run: &CellRun, target: &Target) -> Option<String> {
              where the CPU's caches hold the one and not the other; `--size {}` moves both over the same",
             Bytes(ladder),
             Bytes(w.region_bytes),
-            ladder
+            typed_size(ladder)
         )
     })
 }

@@ -246,7 +246,7 @@ impl Sweep {
                 facts.name,
                 Bytes(facts.size_bytes)
             ))
-            .hint(format!("use `--size {}` or less", facts.size_bytes)));
+            .hint(format!("use `--size {}` or less", units::typed_size(facts.size_bytes))));
         }
         let whole = self.size_bytes.unwrap_or(facts.size_bytes);
         // A warm region is fetched before every round: without an explicit size keep that short.
