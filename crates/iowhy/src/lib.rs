@@ -18,4 +18,5 @@ pub mod record;
 pub mod render;
 pub mod report;
 pub mod run_as;
+pub mod shell;
 pub mod store;

@@ -16,6 +16,7 @@ use crate::folded::folded;
 use crate::meaning::Meaning;
 use crate::output::{Pending, spare_inputs};
 use crate::record::watch::{RanAs, Told, WatchRecord, record};
+use crate::shell;
 
 /// Everything that is decided before watching begins.
 pub(super) struct Observation {
@@ -89,18 +90,13 @@ impl Observation {
 /// What is known beside a profile.
 pub(super) fn told(subject: String, ran_as: Option<RanAs>) -> Told {
     Told {
-        command: command_line(std::env::args_os()),
+        command: shell::line(std::env::args_os()),
         subject,
         ran_as,
         // The false target stands on no device: what comes is the machine.
         environment: shared::harness_target().map(|t| environment::environment(&t)).unwrap_or_default(),
         warnings: Vec::new(),
     }
-}
-
-/// Words as one line; what is not UTF-8 is shown as well as it can be.
-pub(super) fn command_line(words: impl Iterator<Item = std::ffi::OsString>) -> String {
-    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
 /// The model of the machine.

@@ -24,6 +24,7 @@ use crate::record::SCHEMA;
 use crate::record::tree::{PhaseRecord, Seen, SettledRecord, TreeFacts, TreeRecord};
 use crate::render::tree as render;
 use crate::run_as;
+use crate::shell;
 
 /// Rounds at least and at most: fewer have no interval.
 const ROUNDS: (usize, usize) = (3, 12);
@@ -94,7 +95,7 @@ fn remove(root: &Path, options: &OutputArgs) -> Result<Ending, Problem> {
 }
 
 fn typed() -> String {
-    std::env::args().collect::<Vec<_>>().join(" ")
+    shell::line(std::env::args_os())
 }
 
 /// Where the files come from.

@@ -11,12 +11,13 @@ use iowhy_watch::child;
 use iowhy_watch::session::Subject;
 
 use crate::cli::{OutputArgs, PathArgs, WatchArgs};
-use crate::command::observation::{Observation, command_line, told};
+use crate::command::observation::{Observation, told};
 use crate::command::{Ending, prove};
 use crate::output::{self, Report, complain};
 use crate::record::run_time::RunTimeRecord;
 use crate::render;
 use crate::run_as;
+use crate::shell;
 
 /// Seed of a proof right after the run: the same in every run.
 const PROOF_SEED: u64 = 1;
@@ -45,7 +46,7 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
             path.map_or(Ok(()), |path| output::spare_inputs(option, path, &[machine]))?;
         }
     }
-    let named = command_line(args.program.iter().cloned());
+    let named = shell::line(args.program.iter().cloned());
     let report = Report::open(args.output.as_deref(), args.sight.folded.as_deref(), options, &named)?;
     let observation = Observation::prepare(&args.sight)?;
     if args.prove {

@@ -177,3 +177,17 @@ fn the_program_reads_what_stdin_holds() {
     let ran = finish(binary().args(["--", "cat"]).stdin(std::fs::File::open(&input).unwrap()));
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "a line\n"), "{ran:?}");
 }
+
+/// A title can be copied: what a shell makes of it is the command that ran.
+#[test]
+fn the_title_of_a_shell_command_can_be_copied() {
+    let ran = iowhy(&["--tier", "T0", "--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(ran.code(), 137, "{ran:?}");
+    assert!(ran.stderr.contains("sh -c 'kill -9 $$'"), "{ran:?}");
+    let dir = directory();
+    let json = dir.path().join("run.json");
+    iowhy(&["--tier", "T0", "--json", text(&json), "--", "sh", "-c", "exit 0"]).done();
+    let record: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert_eq!(record["subject"], "sh -c 'exit 0'");
+    assert!(record["command"].as_str().is_some_and(|line| line.ends_with(" -- sh -c 'exit 0'")), "{record}");
+}

@@ -9,9 +9,9 @@ use iowhy_core::warning::Warning;
 use iowhy_explain::change::{Change, LayerChange, Side, change};
 
 use super::differences;
-use crate::command::observation::command_line;
 use crate::record::compare::{ChangedCell, ChangedLayer, Comparison, Source};
 use crate::record::{CellRecord, Record, SCHEMA};
+use crate::shell;
 
 /// Compares two records.
 ///
@@ -38,7 +38,7 @@ pub(super) fn compare(
     Ok(Comparison {
         schema: SCHEMA,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
-        command: command_line(std::env::args_os()),
+        command: shell::line(std::env::args_os()),
         before: source(before_path, before),
         after: source(after_path, after),
         threshold_share: threshold,

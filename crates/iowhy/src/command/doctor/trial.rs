@@ -21,7 +21,6 @@ use crate::cli::{DoctorArgs, OutputArgs};
 use crate::command::compare;
 use crate::command::costs::Layers;
 use crate::command::ending::{self, Ending};
-use crate::command::observation::command_line;
 use crate::command::shared;
 use crate::output::{self, Outputs};
 use crate::plan::path::plan;
@@ -32,6 +31,7 @@ use crate::record::compare::ChangedCell;
 use crate::record::doctor::{TrialRecord, TriedRequest};
 use crate::record::{CellRecord, SCHEMA};
 use crate::render;
+use crate::shell;
 
 /// Time to spend when nobody says how much, and the least that makes sense.
 const BUDGET: Duration = Duration::from_secs(20);
@@ -98,7 +98,7 @@ pub(super) fn run(
         return Err(Problem::refused(format!(
             "`--try {text}` changes a setting of the machine, which needs root"
         ))
-        .hint(format!("`sudo {}`", command_line(std::env::args_os()))));
+        .hint(format!("`sudo {}`", shell::line(std::env::args_os()))));
     }
     let outputs = Outputs::open(options)?;
     interrupt::install();
@@ -132,7 +132,7 @@ pub(super) fn run(
     let record = TrialRecord {
         schema: SCHEMA,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
-        command: command_line(std::env::args_os()),
+        command: shell::line(std::env::args_os()),
         path: name,
         environment: environment::environment_of(path, place),
         warnings: warnings(&changes, wish.key),
@@ -188,7 +188,7 @@ fn as_one(readings: &[Reading], was: &str) -> Reading {
 fn keep(readings: &[Reading], value: &str) -> String {
     let of_mount = |option: &str| {
         let point = readings.first().and_then(|reading| reading.subject.clone()).unwrap_or_default();
-        format!("sudo mount -o remount,{option} {}", super::quoted(Path::new(&point)))
+        format!("sudo mount -o remount,{option} {}", shell::quoted(&point))
     };
     match (readings.first().map(|reading| reading.key), value) {
         (Some(Key::AccessTime), option) => of_mount(option),
