@@ -165,6 +165,7 @@ mod tests {
             |value: f64, unit| Some(Estimate { value, low: value * 0.99, high: value * 1.01, unit, n: 9 });
         let change = ChangedCell {
             key: label.into(),
+            before_key: None,
             target: "/data".into(),
             before: of(1000.0, Unit::Nanoseconds),
             after: of(1000.0 * ratio, Unit::Nanoseconds),

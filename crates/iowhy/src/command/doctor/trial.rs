@@ -307,6 +307,7 @@ fn compared(
             change_in_rounds(old, new, doubts, how.threshold, how.seed);
         let change = ChangedCell {
             key: after.key.clone(),
+            before_key: None,
             target: target.facts.name.clone(),
             before: before.time_per_request,
             after: after.time_per_request,
