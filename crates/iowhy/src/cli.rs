@@ -26,7 +26,7 @@ Examples:
   iowhy -- tar cf out.tar dir    why that program is slow, and what would help
   iowhy --json run.json -- make -j4
                                  the same, with everything that was seen as JSON
-  sudo iowhy attach 1234 --for 10s
+  sudo iowhy attach 1234 --time 10s
                                  the same for a program that runs already
   iowhy explain sync-per-write   what a finding means
   iowhy                          where the time goes under the present directory
@@ -167,7 +167,7 @@ pub struct PathArgs {
 
     /// Time to spend at most, set-up included [default: 30s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub budget: Option<String>,
+    pub time: Option<String>,
 
     /// Size of the scratch file, or of the part of the file that is measured [default: 256m]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
@@ -190,7 +190,7 @@ impl PathArgs {
     /// What was given of the main job, by the name that the user typed.
     pub fn first_given(&self) -> Option<&'static str> {
         [
-            ("--budget", self.budget.is_some()),
+            ("--time", self.time.is_some()),
             ("--size", self.size.is_some()),
             ("--save", self.save.is_some()),
             ("--verbose", self.verbose),
@@ -294,8 +294,8 @@ pub struct AttachArgs {
     pub pid: String,
 
     /// Watch so long [default: until it ends, or Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
-    pub limit: Option<String>,
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub time: Option<String>,
 
     /// How to watch.
     #[command(flatten)]
@@ -508,15 +508,15 @@ pub struct BenchArgs {
     pub size: Option<String>,
 
     /// Time for each cell, over all rounds
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub runtime: Option<String>,
+    #[arg(long, visible_alias = "runtime", value_name = "TIME", allow_hyphen_values = true)]
+    pub time: Option<String>,
 
-    /// Stop a cell once its 95 % interval is this narrow (half width); at most --runtime, or 5 s
+    /// Stop a cell once its 95 % interval is this narrow (half width); at most --time, or 5 s
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub precision: Option<String>,
 
     /// One pass over --size instead of a time: each block once, and first-done and last-done of the threads
-    #[arg(long, conflicts_with_all = ["runtime", "precision"])]
+    #[arg(long, conflicts_with_all = ["time", "precision"])]
     pub once: bool,
 
     /// Open loop: planned requests per second over all threads; latency counts from the plan, lateness is kept
@@ -542,7 +542,7 @@ pub struct BenchArgs {
     /// Take a job file of fio over, in place of the options above; what iowhy does otherwise is said, and what it does
     /// not carry out is refused by name
     #[arg(long, value_name = "JOB", conflicts_with_all = ["target", "rw", "rwmixread", "pattern", "bs", "method", "state", "direct",
-          "threads", "iodepth", "size", "runtime", "once", "rate"])]
+          "threads", "iodepth", "size", "time", "once", "rate"])]
     pub fio: Option<PathBuf>,
 
     /// Which job of the file, where it holds several
@@ -626,6 +626,37 @@ mod tests {
                 assert!(!global.contains(&id), "`{}` has its own `{id}`", command.get_name());
             }
             commands.extend(command.get_subcommands());
+        }
+    }
+
+    /// All commands, and those below them.
+    fn commands() -> Vec<clap::Command> {
+        let mut all = vec![Cli::command()];
+        let mut next = 0;
+        while next < all.len() {
+            let below: Vec<clap::Command> = all[next].get_subcommands().cloned().collect();
+            all.extend(below);
+            next += 1;
+        }
+        all
+    }
+
+    #[test]
+    fn how_long_a_command_may_take_is_one_option_everywhere() {
+        for command in commands() {
+            for argument in command.get_arguments() {
+                let takes_time = argument.get_value_names().is_some_and(|names| names[0] == "TIME");
+                let name = argument.get_long().unwrap_or_default();
+                // The second time of `stripe advise` is that of each stripe it proves.
+                assert_eq!(
+                    takes_time,
+                    ["time", "prove-time"].contains(&name),
+                    "{}: {name}",
+                    command.get_name()
+                );
+                let aliases = argument.get_all_aliases().unwrap_or_default();
+                assert!(!aliases.contains(&"runtime") || command.get_name() == "bench", "{name}");
+            }
         }
     }
 }

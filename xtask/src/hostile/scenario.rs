@@ -182,7 +182,7 @@ fn signals(arena: &Arena, rng: &mut Rng) -> Vec<String> {
         &["--tier", "T0", "--", "sh", "-c", script],
         &["bench", &big, "--runtime", "2s"],
         &["tree", "--files", "500", "--dirs", "5", "."],
-        &["--budget", "5s", "."],
+        &["--time", "5s", "."],
     ];
     let args = commands[below(rng, commands.len() as u64) as usize];
     let mut command = arena.command();
@@ -247,7 +247,7 @@ fn limits(arena: &Arena, rng: &mut Rng) -> Vec<String> {
     let big = arena.at("data/big").to_string_lossy().into_owned();
     let commands: [&[&str]; 6] = [
         &["--", "dd", "if=big", "of=/dev/null", "bs=4k"],
-        &["--budget", "2s", "."],
+        &["--time", "2s", "."],
         &["bench", &big, "--runtime", "200ms"],
         &["tree", "--files", "200", "--dirs", "40", "."],
         &["doctor"],
@@ -267,7 +267,7 @@ fn disks(arena: &Arena, rng: &mut Rng) -> Vec<String> {
     let mut command = arena.command();
     match below(rng, 5) {
         0 => command.arg("--json").arg(&out).args(["--", "true"]),
-        1 => command.args(["--budget", "1s"]).arg(&dir),
+        1 => command.args(["--time", "1s"]).arg(&dir),
         2 => command.args(["tree", "--files", "50", "--dirs", "2"]).arg(&dir),
         3 => {
             command.args(["bench", "null", "--runtime", "50ms", "--keep-as", "x"]).env("XDG_STATE_HOME", &dir)

@@ -56,11 +56,11 @@ pub struct StripeAdviseArgs {
 
     /// Time for measuring the disks [default: 30s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub budget: Option<String>,
+    pub time: Option<String>,
 
     /// Time for each stripe that `--prove` measures, over all rounds [default: 8s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub runtime: Option<String>,
+    pub prove_time: Option<String>,
 
     /// Size of the scratch files, all together [default: that of the workload's file]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]

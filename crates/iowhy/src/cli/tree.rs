@@ -57,7 +57,7 @@ pub struct TreeArgs {
 
     /// Time for all rounds, of which there are 3 to 12 [default: 15s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub budget: Option<String>,
+    pub time: Option<String>,
 
     /// Seed of lists and intervals
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -153,8 +153,8 @@ impl Plan {
                 &[State::Cold, State::Warm].map(|state| (state.id(), state)),
             )?,
             phases,
-            budget: match &args.budget {
-                Some(text) => units::parse_duration("--budget", text)?,
+            budget: match &args.time {
+                Some(text) => units::parse_duration("--time", text)?,
                 None => DEFAULT_BUDGET,
             },
             seed: args.seed,

@@ -81,7 +81,7 @@ fn an_interrupt_prints_what_is_known_and_leaves_nothing() {
 #[test]
 fn the_main_job_can_be_interrupted_too() {
     let dir = directory();
-    let mut running = Running::measuring(&[text(dir.path()), "--size", "16m", "--budget", "600s"]);
+    let mut running = Running::measuring(&[text(dir.path()), "--size", "16m", "--time", "600s"]);
     running.signal(Signal::INT);
     let ran = running.ended();
     assert_eq!(ran.code(), 1, "{ran:?}");
@@ -230,7 +230,7 @@ fn reading_never_changes_a_file() {
     for args in [
         &["bench", "--method", READS, "--state", states(dir.path()), "--runtime", "20ms", name] as &[&str],
         &["bench", "--direct", "--iodepth", "1,4", "--runtime", "20ms", name],
-        &["--budget", "2s", name],
+        &["--time", "2s", name],
     ] {
         let ran = iowhy(args);
         assert!(ran.status.code().is_some_and(|code| code <= 1), "{ran:?}");

@@ -137,7 +137,7 @@ fn bench_keeps_the_contract() {
 #[test]
 fn the_main_job_keeps_the_contract() {
     let dir = directory();
-    let record = record_of(&[text(dir.path()), "--budget", "2s", "--size", "16m"]);
+    let record = record_of(&[text(dir.path()), "--time", "2s", "--size", "16m"]);
     assert_common(&record);
     assert_keys("limit", &record["limit"], &[("id", Words), ("sentence", Words), ("evidence", List)]);
     let known = ["cpu", "one-thread", "depth", "copy-bandwidth", "device", "throttle", "cannot-tell"];

@@ -54,7 +54,7 @@ fn outputs_and_kept_records_belong_to_the_user() {
     let attached = run_in(
         &theirs,
         &variables,
-        &["attach", &pid, "--for", "50ms", "--json", "a.json", "--keep-as", "att"],
+        &["attach", &pid, "--time", "50ms", "--json", "a.json", "--keep-as", "att"],
     );
     // It is our own child, and still there: killing it cannot fail.
     sleeper.kill().unwrap();

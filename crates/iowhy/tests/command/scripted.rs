@@ -280,8 +280,8 @@ fn screens_are_as_expected() {
         ("help.txt", &["--help"]),
         ("bench-help.txt", &["bench", "--help"]),
         ("classic-list.txt", &["classic", "list"]),
-        ("classic-minix.txt", &["classic", "minix-1989", "scripted", "--budget", "1s"]),
-        ("classic-sg.txt", &["classic", "linux-sg-1999", "scripted", "--budget", "1s"]),
+        ("classic-minix.txt", &["classic", "minix-1989", "scripted", "--time", "1s"]),
+        ("classic-sg.txt", &["classic", "linux-sg-1999", "scripted", "--time", "1s"]),
         ("method-list.txt", &["bench", "--method", "list"]),
     ] {
         let ran = iowhy(args);

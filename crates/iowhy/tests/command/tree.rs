@@ -13,7 +13,7 @@ fn phase<'r>(record: &'r Value, name: &str) -> &'r Value {
 }
 
 fn tree(args: &[&str]) -> Ran {
-    iowhy(&[&["tree", "--budget", "1s", "--json", "-"], args].concat())
+    iowhy(&[&["tree", "--time", "1s", "--json", "-"], args].concat())
 }
 
 fn estimate(value: &Value) -> f64 {
@@ -167,7 +167,7 @@ fn the_screen_keeps_to_the_width_and_names_every_phase() {
         "60",
         "--dirs",
         "3",
-        "--budget",
+        "--time",
         "1s",
         "--readers",
         "2",

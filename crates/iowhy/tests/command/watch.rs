@@ -9,7 +9,7 @@ use crate::common::{Mount, binary, directory, finish, iowhy, names, text};
 #[test]
 fn options_beside_the_wrong_question_are_refused_by_name() {
     for (args, subject) in [
-        (&["--budget", "5s", "--", "true"] as &[&str], "--budget"),
+        (&["--time", "5s", "--", "true"] as &[&str], "--time"),
         (&["--seed", "1", "--", "true"], "--seed"),
         (&["--save", "x", "--", "true"], "--save"),
         (&["/tmp", "--", "true"], "PATH"),
@@ -19,7 +19,7 @@ fn options_beside_the_wrong_question_are_refused_by_name() {
         (&["--output", "x"], "--output"),
         (&["--machine", "x"], "--machine"),
         (&["--tier", "T1", "attach", "1"], "--tier"),
-        (&["--budget", "5s", "explain"], "--budget"),
+        (&["--time", "5s", "explain"], "--time"),
         (&[".", "attach", "1"], "PATH"),
         (&["--tier", "T1", "explain"], "--tier"),
         (&["--"], "--"),
@@ -33,9 +33,9 @@ fn options_beside_the_wrong_question_are_refused_by_name() {
         (&["attach", "0"], "0"),
         (&["attach", "-5"], "-5"),
         (&["attach", "init"], "init"),
-        (&["attach", "1", "--for", "0"], "--for"),
-        (&["attach", "1", "--for", "x"], "--for"),
-        (&["attach", "1", "--for", "1ns"], "--for"),
+        (&["attach", "1", "--time", "0"], "--time"),
+        (&["attach", "1", "--time", "x"], "--time"),
+        (&["attach", "1", "--time", "1ns"], "--time"),
         (&["explain", "sync"], "sync"),
     ] {
         assert_refused(&iowhy(args), subject);
@@ -141,7 +141,7 @@ fn a_report_that_its_file_does_not_take_is_printed_and_the_code_is_the_programs(
 fn attach_reports_on_stdout() {
     let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let pid = sleeper.id().to_string();
-    let ran = iowhy(&["attach", &pid, "--for", "200ms"]);
+    let ran = iowhy(&["attach", &pid, "--time", "200ms"]);
     // It is our own child, and still there: killing it cannot fail.
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();

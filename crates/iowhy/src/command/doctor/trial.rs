@@ -56,13 +56,14 @@ struct How {
 
 impl How {
     fn of(args: &DoctorArgs) -> Result<How, Problem> {
-        let budget = match &args.budget {
-            Some(text) => parse_duration("--budget", text)?,
+        let budget = match &args.time {
+            Some(text) => parse_duration("--time", text)?,
             None => BUDGET,
         };
         if budget < LEAST_BUDGET {
-            return Err(Problem::refused("`--budget` is too short to try anything")
-                .hint("give at least `--budget 2s`"));
+            return Err(
+                Problem::refused("`--time` is too short to try anything").hint("give at least `--time 2s`")
+            );
         }
         let size = args.size.as_deref().map(|text| sweep::size("--size", text)).transpose()?;
         Ok(How {
@@ -339,7 +340,7 @@ fn warnings(changes: &Compared, key: Key) -> Vec<Warning> {
                 request.label
             ),
         )
-        .next("repeat it when the machine is idle, with a longer `--budget`")
+        .next("repeat it when the machine is idle, with a longer `--time`")
     });
     control.into_iter().chain(shared::busy_machine(&changes.before)).collect()
 }

@@ -200,7 +200,7 @@ fn too_little(measured: &members::Outcome) -> Problem {
         Some(failure) => Problem::failed(format!("a member could not be measured: {failure}"))
             .hint("`iowhy bench --state direct MEMBER` shows it alone"),
         None => Problem::failed("interrupted before the disks were known: nothing to simulate")
-            .hint("raise `--budget` on slow disks, and let it end"),
+            .hint("raise `--time` on slow disks, and let it end"),
     }
 }
 
