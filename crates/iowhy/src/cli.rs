@@ -100,7 +100,7 @@ pub enum Command {
     /// Did a change help? Two records, before and after, cell by cell
     Compare(CompareArgs),
 
-    /// The records kept by name with `--keep-as NAME`
+    /// The records kept by name with `--save-as NAME`
     History(HistoryArgs),
 
     /// A record for other programs: CSV of any table, fio's JSON, a job that fio can run
@@ -130,7 +130,7 @@ pub struct OutputArgs {
     /// Keep the result as JSON under NAME too: `iowhy history` lists what is kept, `@NAME` stands for it wherever a
     /// record is read. Runs of one program are kept beside each other under one NAME
     #[arg(long, global = true, value_name = "NAME")]
-    pub keep_as: Option<String>,
+    pub save_as: Option<String>,
 
     /// No progress and no warnings on stderr; the result still comes
     #[arg(long, short, global = true)]

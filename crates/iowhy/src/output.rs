@@ -128,7 +128,7 @@ impl Outputs {
             Some(path) if path.as_os_str() == "-" => Json::Stdout,
             Some(path) => Json::File(Pending::open("--json", path)?),
         };
-        let kept = args.keep_as.as_deref().map(store::keep).transpose()?;
+        let kept = args.save_as.as_deref().map(store::keep).transpose()?;
         Ok(Outputs { json, kept, quiet: args.quiet })
     }
 
@@ -224,7 +224,7 @@ impl Report {
         all_different(&[("--json", json), ("--output", text), ("--folded", folded)])?;
         Ok(Report {
             json: json.map(|path| Pending::open("--json", path)).transpose()?,
-            kept: options.keep_as.as_deref().map(|name| store::keep_run(name, subject)).transpose()?,
+            kept: options.save_as.as_deref().map(|name| store::keep_run(name, subject)).transpose()?,
             text: text.map(|path| Pending::open("--output", path)).transpose()?,
             quiet: options.quiet,
             color: options.color,
@@ -307,7 +307,7 @@ fn instead(mut problem: Problem) -> Problem {
 /// # Errors
 /// A refusal that names the option.
 pub fn no_record(options: &OutputArgs, command: &str, hint: &str) -> Result<(), Problem> {
-    let given = [("--json", options.json.is_some()), ("--keep-as", options.keep_as.is_some())];
+    let given = [("--json", options.json.is_some()), ("--save-as", options.save_as.is_some())];
     match given.into_iter().find(|(_, given)| *given) {
         Some((option, _)) => {
             Err(Problem::refused(format!("`{option}`: `{command}` reads records, and makes none"))

@@ -228,7 +228,7 @@ fn outputs(arena: &Arena, rng: &mut Rng) -> Vec<String> {
         0 => command.arg("--json").arg(&out).args(["--tier", "T0", "--", "true"]),
         1 => command.args(["bench", "null", "--runtime", "50ms", "--json"]).arg(&out),
         _ => {
-            command.args(["bench", "null", "--runtime", "50ms", "--keep-as", "x"]).env("XDG_STATE_HOME", &dir)
+            command.args(["bench", "null", "--runtime", "50ms", "--save-as", "x"]).env("XDG_STATE_HOME", &dir)
         }
     };
     let wrong = finish(&mut command, false);
@@ -270,7 +270,7 @@ fn disks(arena: &Arena, rng: &mut Rng) -> Vec<String> {
         1 => command.args(["--time", "1s"]).arg(&dir),
         2 => command.args(["tree", "--files", "50", "--dirs", "2"]).arg(&dir),
         3 => {
-            command.args(["bench", "null", "--runtime", "50ms", "--keep-as", "x"]).env("XDG_STATE_HOME", &dir)
+            command.args(["bench", "null", "--runtime", "50ms", "--save-as", "x"]).env("XDG_STATE_HOME", &dir)
         }
         _ => command
             .args(["--", "dd", "if=/dev/zero", "bs=4k", "count=64"])

@@ -17,7 +17,7 @@ pub struct CompareArgs {
     #[arg(value_name = "AFTER")]
     pub after: Option<PathBuf>,
 
-    /// The record before: the one kept as NAME by `--keep-as NAME`
+    /// The record before: the one kept as NAME by `--save-as NAME`
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
 

@@ -20,11 +20,11 @@ fn a_record_that_is_kept_follows_no_link() {
             "scripted",
             "--state",
             "warm",
-            "--keep-as",
+            "--save-as",
             name,
         ]));
         assert_eq!(ran.code(), 2, "{ran:?}");
-        assert!(ran.stderr.contains(&format!("--keep-as {name}")), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("--save-as {name}")), "{ran:?}");
     }
     assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
     assert!(!dir.path().join("nowhere").exists());
