@@ -175,7 +175,7 @@ pub struct PathArgs {
 
     /// Save the fitted model of the stack as TOML
     #[arg(long, value_name = "FILE")]
-    pub save: Option<PathBuf>,
+    pub save_model: Option<PathBuf>,
 
     /// Also print the ladder, the fitted costs and the held-out block sizes
     #[arg(long, short)]
@@ -192,7 +192,7 @@ impl PathArgs {
         [
             ("--time", self.time.is_some()),
             ("--size", self.size.is_some()),
-            ("--save", self.save.is_some()),
+            ("--save-model", self.save_model.is_some()),
             ("--verbose", self.verbose),
             ("--seed", self.seed.is_some()),
             ("PATH", self.target.is_some()),
@@ -234,7 +234,7 @@ pub struct SightArgs {
     #[arg(long, value_name = "FILE")]
     pub folded: Option<PathBuf>,
 
-    /// What this machine costs, as saved by `iowhy --save`; it sharpens predicted gains
+    /// What this machine costs, as saved by `iowhy --save-model`; it sharpens predicted gains
     #[arg(long, value_name = "FILE")]
     pub machine: Option<PathBuf>,
 
@@ -557,7 +557,7 @@ pub struct BenchArgs {
 /// Options of `sim`.
 #[derive(Debug, Args)]
 pub struct SimArgs {
-    /// The machine: a TOML file (also one that `iowhy --save` wrote), a name that ships, or `host`, which is measured
+    /// The machine: a TOML file (also one that `iowhy --save-model` wrote), a name that ships, or `host`, which is measured
     /// first; `list` prints names, `keys` what can be set
     #[arg(long, value_name = "FILE|NAME|host", default_value = "host")]
     pub machine: String,

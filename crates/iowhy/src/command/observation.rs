@@ -102,7 +102,7 @@ pub(super) fn told(subject: String, ran_as: Option<RanAs>) -> Told {
 /// The model of the machine.
 fn machine(path: &Path) -> Result<StackModel, Problem> {
     let named = format!("`--machine {}`", path.display());
-    let hint = "`iowhy --save FILE` measures this machine and writes such a file";
+    let hint = "`iowhy --save-model FILE` measures this machine and writes such a file";
     let text = std::fs::read_to_string(path)
         .map_err(|error| Problem::refused(format!("cannot read {named}: {error}")).hint(hint))?;
     toml::from_str(&text).map_err(|error| {

@@ -52,7 +52,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let seed = args.seed.unwrap_or(1);
     different(args, options)?;
     let outputs = Outputs::open(options)?;
-    let save = args.save.as_deref().map(|path| Pending::open("--save", path)).transpose()?;
+    let save = args.save_model.as_deref().map(|path| Pending::open("--save-model", path)).transpose()?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
 
@@ -136,7 +136,7 @@ pub(super) fn model_here(
     let outcome = campaign::run(&plan.cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
     analysis::analyse(&plan, &outcome, &target, &ruler, seed).model.ok_or_else(|| {
         Problem::failed("this machine has no model: too little was measured")
-            .hint("`iowhy --save FILE` with a longer `--time`, then `--machine FILE`")
+            .hint("`iowhy --save-model FILE` with a longer `--time`, then `--machine FILE`")
     })
 }
 
@@ -153,7 +153,10 @@ fn budget(text: Option<&str>) -> Result<Duration, Problem> {
 
 /// Two outputs must be two files.
 fn different(args: &PathArgs, options: &OutputArgs) -> Result<(), Problem> {
-    output::all_different(&[("--save", args.save.as_deref()), ("--json", options.json.as_deref())])
+    output::all_different(&[
+        ("--save-model", args.save_model.as_deref()),
+        ("--json", options.json.as_deref()),
+    ])
 }
 
 /// Finds or makes the target. A directory that we may not write to is measured through a readable file in it.

@@ -200,7 +200,7 @@ fn an_output_that_cannot_be_written_is_refused_before_anything_is_measured() {
     let target = dir.path().join("target");
     std::fs::create_dir(&target).unwrap();
     let missing = dir.path().join("missing/record.json");
-    for option in ["--json", "--save"] {
+    for option in ["--json", "--save-model"] {
         // A size that cannot be had: reaching the target at all would be another error.
         let ran = iowhy(&[text(&target), "--size", "1e", option, text(&missing)]);
         assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""));

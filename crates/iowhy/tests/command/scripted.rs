@@ -102,7 +102,7 @@ fn the_fit_finds_the_costs_that_were_put_in() {
         [("scripted".to_owned(), built_in()), (format!("scripted:{}", old.display()), old_model)]
     {
         let saved = dir.path().join("fitted.toml");
-        iowhy(&[&target, "--save", text(&saved)]).done();
+        iowhy(&[&target, "--save-model", text(&saved)]).done();
         let fitted: StackModel = toml::from_str(&std::fs::read_to_string(&saved).unwrap()).unwrap();
         assert_eq!(
             (fitted.schema, fitted.page_bytes, fitted.read_ahead_bytes),

@@ -11,7 +11,7 @@ fn options_beside_the_wrong_question_are_refused_by_name() {
     for (args, subject) in [
         (&["--time", "5s", "--", "true"] as &[&str], "--time"),
         (&["--seed", "1", "--", "true"], "--seed"),
-        (&["--save", "x", "--", "true"], "--save"),
+        (&["--save-model", "x", "--", "true"], "--save-model"),
         (&["/tmp", "--", "true"], "PATH"),
         (&["--tier", "T1", "."], "--tier"),
         (&["--no-bursts"], "--no-bursts"),
