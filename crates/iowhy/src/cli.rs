@@ -236,7 +236,7 @@ pub struct SightArgs {
 
     /// What this machine costs, as saved by `iowhy --save-model`; it sharpens predicted gains
     #[arg(long, value_name = "FILE")]
-    pub machine: Option<PathBuf>,
+    pub model: Option<PathBuf>,
 
     /// See no more than this tier allows: T0 no rights, T1 kernel stacks, T2 a clock on every CPU, T3 tracepoints
     #[arg(long, value_name = "TIER", value_enum, ignore_case = true, hide_possible_values = true)]
@@ -250,7 +250,7 @@ pub struct SightArgs {
 impl WatchArgs {
     /// Whether an option of watching, by its name, is one that `attach` takes too.
     pub fn of_attach(name: &str) -> bool {
-        ["--folded", "--machine", "--tier", "--no-bursts"].contains(&name)
+        ["--folded", "--model", "--tier", "--no-bursts"].contains(&name)
     }
 
     /// The first option of watching that was given, by the name that the user typed.
@@ -260,7 +260,7 @@ impl WatchArgs {
             ("--prove", self.prove),
             ("--user", self.user.is_some()),
             ("--folded", self.sight.folded.is_some()),
-            ("--machine", self.sight.machine.is_some()),
+            ("--model", self.sight.model.is_some()),
             ("--tier", self.sight.tier.is_some()),
             ("--no-bursts", self.sight.no_bursts),
         ]

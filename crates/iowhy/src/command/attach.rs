@@ -28,7 +28,7 @@ pub fn run(args: &AttachArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         ("--json", options.json.as_deref()),
         ("--folded", args.sight.folded.as_deref()),
     ])?;
-    let inputs: Vec<&Path> = args.sight.machine.as_deref().into_iter().collect();
+    let inputs: Vec<&Path> = args.sight.model.as_deref().into_iter().collect();
     let outputs = Outputs::open_apart(options, &inputs)?;
     let observation = Observation::prepare(&args.sight)?;
     let subject = Subject::Process { pid, limit };

@@ -33,14 +33,14 @@ impl Observation {
     /// # Errors
     /// Refusals that name the option.
     pub(super) fn prepare(args: &SightArgs) -> Result<Observation, Problem> {
-        let model = args.machine.as_deref().map(machine).transpose()?;
+        let model = args.model.as_deref().map(machine).transpose()?;
         let folded = match &args.folded {
             Some(path) if path.as_os_str() == "-" => {
                 return Err(Problem::refused("`--folded -`: stdout is not free for it")
                     .hint("name a file: `--folded out.folded`"));
             }
             Some(path) => {
-                let inputs: Vec<&Path> = args.machine.as_deref().into_iter().collect();
+                let inputs: Vec<&Path> = args.model.as_deref().into_iter().collect();
                 spare_inputs("--folded", path, &inputs)?;
                 Some(Pending::open("--folded", path)?)
             }
@@ -101,7 +101,7 @@ pub(super) fn told(subject: String, ran_as: Option<RanAs>) -> Told {
 
 /// The model of the machine.
 fn machine(path: &Path) -> Result<StackModel, Problem> {
-    let named = format!("`--machine {}`", path.display());
+    let named = format!("`--model {}`", path.display());
     let hint = "`iowhy --save-model FILE` measures this machine and writes such a file";
     let text = std::fs::read_to_string(path)
         .map_err(|error| Problem::refused(format!("cannot read {named}: {error}")).hint(hint))?;

@@ -41,7 +41,7 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     if let Err(refusal) = child::find(program, identity) {
         return Ok(Ending::not_started(refusal.problem, refusal.code));
     }
-    if let Some(machine) = args.sight.machine.as_deref() {
+    if let Some(machine) = args.sight.model.as_deref() {
         for (option, path) in [("--json", options.json.as_deref()), ("--output", args.output.as_deref())] {
             path.map_or(Ok(()), |path| output::spare_inputs(option, path, &[machine]))?;
         }
