@@ -572,7 +572,7 @@ pub struct SimArgs {
 
     /// Replay the trace by N clients that take its next request as soon as theirs is answered
     #[arg(long, value_name = "N", requires = "trace", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub closed: Option<u32>,
+    pub clients: Option<u32>,
 
     /// Only the first N requests of the trace
     #[arg(long, value_name = "N", requires = "trace")]

@@ -156,7 +156,7 @@ fn damaged_input(arena: &Arena, rng: &mut Rng) -> Vec<String> {
             &["trace", "stat", f],
             &["trace", "convert", f, "-", "--to", "csv"],
             &["mrc", f],
-            &["sim", "--trace", f, "--closed", "1"],
+            &["sim", "--trace", f, "--clients", "1"],
         ]
     };
     let args = commands[below(rng, commands.len() as u64) as usize];

@@ -40,7 +40,7 @@ pub struct StripeAdviseArgs {
 
     /// The trace by N clients that take its next request as soon as theirs is answered
     #[arg(long, value_name = "N", requires = "trace", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub closed: Option<u32>,
+    pub clients: Option<u32>,
 
     /// Interleaves, as a list (`63k,126s,1m`; `s` is sectors) or a range that doubles (`4k..1m`) [default: 4k..16m]
     #[arg(long, value_name = "SIZES", allow_hyphen_values = true)]

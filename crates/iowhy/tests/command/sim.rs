@@ -125,10 +125,10 @@ fn a_sweep_over_recorded_times_says_that_they_set_the_total_time() {
         iowhy(&[&args[..], more].concat()).done()
     };
     let open = run(&[]);
-    assert!(open.stderr.contains("recorded times") && open.stderr.contains("`--closed 1`"), "{open:?}");
+    assert!(open.stderr.contains("recorded times") && open.stderr.contains("`--clients 1`"), "{open:?}");
     assert!(open.stdout.contains("compare the latencies"), "{open:?}");
     assert!(!open.stdout.contains("no difference"), "{open:?}");
-    let closed = run(&["--closed", "1"]);
+    let closed = run(&["--clients", "1"]);
     assert!(!closed.stderr.contains("recorded times"), "{closed:?}");
     assert!(!closed.stdout.contains("compare the latencies"), "{closed:?}");
 }
@@ -192,7 +192,7 @@ fn a_trace_is_replayed_at_its_times_or_by_clients() {
     let said = open["warnings"].to_string();
     assert!(said.contains("below a page cache"), "{said}");
     let mut closed = base.to_vec();
-    closed.extend(["--closed", "4", "--requests", "50", "--set", "cache.bytes=0"]);
+    closed.extend(["--clients", "4", "--requests", "50", "--set", "cache.bytes=0"]);
     let closed = json(&closed);
     assert_eq!(closed["points"][0]["requests"], 50);
     assert!(number(&closed["points"][0]["time_s"]) < 0.01);
@@ -298,7 +298,7 @@ fn what_cannot_be_is_refused() {
     refused(&["--machine", "nvme"], "--workload");
     refused(&["--machine", "nvme", "--workload", "random-4k,readers=2"], "stands alone");
     for (option, value) in
-        [("--closed", "1"), ("--requests", "9"), ("--format", "nonsense"), ("--columns", "time=1")]
+        [("--clients", "1"), ("--requests", "9"), ("--format", "nonsense"), ("--columns", "time=1")]
     {
         refused(&["--machine", "nvme", "--workload", SMALL, option, value], option);
     }

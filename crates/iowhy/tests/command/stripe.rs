@@ -305,7 +305,7 @@ fn small_files_and_traces_are_proved_request_by_request() {
         (vec!["--workload", files, "--set", "layout.kind=ffs"], false),
         (vec!["--workload", "readers=3,bytes=64k,size=32m,pattern=sequential,own=yes,requests=60"], false),
         (vec!["--workload", "readers=3,bytes=64k,size=96m,pattern=permuted,requests=600,rate=4000"], true),
-        (vec!["--trace", trace, "--closed", "4"], false),
+        (vec!["--trace", trace, "--clients", "4"], false),
         (vec!["--trace", trace], true),
     ] {
         let record = advise(&load);

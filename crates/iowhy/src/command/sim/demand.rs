@@ -63,7 +63,7 @@ impl Demand {
                 };
                 let options = Options { format, columns: args.columns.clone(), ..Options::default() };
                 let most = args.requests.unwrap_or(u64::MAX);
-                Ok(Demand::Trace { path: path.clone(), options, closed: args.closed, most })
+                Ok(Demand::Trace { path: path.clone(), options, closed: args.clients, most })
             }
             (None, None) => {
                 Err(Problem::refused("nothing to simulate: neither `--workload` nor `--trace` is given")
@@ -110,7 +110,7 @@ impl Demand {
             }
             Demand::Trace { .. } => (
                 "at their recorded times",
-                "use `--closed 1` (one request after the other), or compare the latencies",
+                "use `--clients 1` (one request after the other), or compare the latencies",
             ),
         };
         let message = format!("requests come {whose}: a faster machine does not make the total time shorter");
@@ -268,7 +268,7 @@ impl Demand {
 /// The first option that was given and only a trace can use.
 fn of_trace(args: &SimArgs) -> Option<&'static str> {
     [
-        ("--closed", args.closed.is_some()),
+        ("--clients", args.clients.is_some()),
         ("--requests", args.requests.is_some()),
         ("--format", args.format.is_some()),
         ("--columns", args.columns.is_some()),
@@ -340,7 +340,7 @@ impl Feed {
     ) -> Result<(), Problem> {
         if !self.trace.has_times() && closed.is_none() {
             return Err(Problem::refused(format!("`{}` has no times to replay it at", self.trace.name()))
-                .hint("`--closed 1` replays it one request after the other"));
+                .hint("`--clients 1` replays it one request after the other"));
         }
         if self.trace.below_page_cache() == Some(true) && machine.cache.bytes > 0 {
             let message = format!(

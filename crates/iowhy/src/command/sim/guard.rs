@@ -126,7 +126,7 @@ impl<'a> Watch<'a> {
             Bytes(self.limit_bytes >> 20 << 20)
         ))
         .hint(
-            "`iowhy trace stat` shows what the trace holds; `--requests N` simulates its first N, `--closed N` keeps N in flight, \
+            "`iowhy trace stat` shows what the trace holds; `--requests N` simulates its first N, `--clients N` keeps N in flight, \
              `--yes` allows most of the free memory",
         ))
     }
