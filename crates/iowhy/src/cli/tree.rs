@@ -41,7 +41,7 @@ pub struct TreeArgs {
 
     /// Files in each thread's list, chosen by chance [default: all files, shared out]
     #[arg(long, value_name = "N")]
-    pub each: Option<u64>,
+    pub files_per_thread: Option<u64>,
 
     /// Order of a list: directory (as the directory lists them), inode, random
     #[arg(long, value_name = "ORDER", default_value = "random")]

@@ -136,8 +136,8 @@ impl Plan {
         let directories = args.dirs.unwrap_or_else(|| DEFAULT_DIRECTORIES.min(files));
         within("--dirs", directories, 1, files)?;
         within("--readers", args.readers, 1, MOST_READERS as u64)?;
-        if let Some(each) = args.each {
-            within("--each", each, 1, files / args.readers)?;
+        if let Some(each) = args.files_per_thread {
+            within("--files-per-thread", each, 1, files / args.readers)?;
         }
         let sizes = sizes(args.sizes.as_deref().unwrap_or(DEFAULT_SIZES))?;
         let phases = phases(args, &origin)?;
@@ -145,7 +145,7 @@ impl Plan {
             shape: Shape { files, directories, sizes },
             most: files,
             readers: usize::try_from(args.readers).unwrap_or(1),
-            each: args.each,
+            each: args.files_per_thread,
             order: named("--order", &args.order, &Order::ALL.map(|order| (order.id(), order)))?,
             state: named(
                 "--state",

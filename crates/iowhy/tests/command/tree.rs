@@ -139,7 +139,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
         (&["--files", "0", here] as &[&str], "--files 0"),
         (&["--files", "10", "--dirs", "11", here], "--dirs 11"),
         (&["--readers", "0", here], "--readers 0"),
-        (&["--files", "10", "--readers", "4", "--each", "3", here], "--each 3"),
+        (&["--files", "10", "--readers", "4", "--files-per-thread", "3", here], "--files-per-thread 3"),
         (&["--sizes", "17m", here], "16 MiB"),
         (&["--sizes", "-1", here], "--sizes"),
         (&["--order", "alphabet", here], "directory, inode, random"),
