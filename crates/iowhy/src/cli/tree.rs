@@ -36,8 +36,8 @@ pub struct TreeArgs {
     pub sizes: Option<String>,
 
     /// Threads side by side, each with its own list of files
-    #[arg(long, visible_aliases = ["threads", "numjobs"], value_name = "N", default_value_t = 1)]
-    pub readers: u64,
+    #[arg(long, visible_alias = "numjobs", value_name = "N", default_value_t = 1)]
+    pub threads: u64,
 
     /// Files in each thread's list, chosen by chance [default: all files, shared out]
     #[arg(long, value_name = "N")]

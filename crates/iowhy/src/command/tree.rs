@@ -135,16 +135,16 @@ impl Plan {
         within("--files", files, 1, MOST_FILES)?;
         let directories = args.dirs.unwrap_or_else(|| DEFAULT_DIRECTORIES.min(files));
         within("--dirs", directories, 1, files)?;
-        within("--readers", args.readers, 1, MOST_READERS as u64)?;
+        within("--threads", args.threads, 1, MOST_READERS as u64)?;
         if let Some(each) = args.files_per_thread {
-            within("--files-per-thread", each, 1, files / args.readers)?;
+            within("--files-per-thread", each, 1, files / args.threads)?;
         }
         let sizes = sizes(args.sizes.as_deref().unwrap_or(DEFAULT_SIZES))?;
         let phases = phases(args, &origin)?;
         Ok(Plan {
             shape: Shape { files, directories, sizes },
             most: files,
-            readers: usize::try_from(args.readers).unwrap_or(1),
+            readers: usize::try_from(args.threads).unwrap_or(1),
             each: args.files_per_thread,
             order: named("--order", &args.order, &Order::ALL.map(|order| (order.id(), order)))?,
             state: named(
