@@ -146,7 +146,7 @@ fn damaged_input(arena: &Arena, rng: &mut Rng) -> Vec<String> {
             &["report", f, "--markdown", "--output", "/dev/null"],
             &["compare", f, f],
             &["export", f, "--format", "csv"],
-            &["export", f, "--list"],
+            &["export", f, "--table"],
             &["history", f],
             &["prove", f],
             &["explain", f],

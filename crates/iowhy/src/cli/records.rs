@@ -64,7 +64,7 @@ pub struct ExportArgs {
 
     /// Which table of the record, by its key, such as `cells` or `findings` [default: the main one]
     #[arg(long, value_name = "KEY")]
-    pub list: Option<String>,
+    pub table: Option<String>,
 
     /// Where to; `-` or nothing is stdout
     #[arg(long, short, value_name = "FILE")]

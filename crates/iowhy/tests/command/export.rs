@@ -135,13 +135,13 @@ fn any_table_becomes_csv() {
         let value: f64 = line.rsplit(',').nth(place).unwrap().parse().unwrap_or(f64::NAN);
         assert_eq!(Some(value), cell["time_per_request"]["value"].as_f64(), "{csv}");
     }
-    let named = iowhy(&["export", text(&record), "--list", "targets"]).done().stdout;
+    let named = iowhy(&["export", text(&record), "--table", "targets"]).done().stdout;
     assert!(named.starts_with("kind,") || named.contains("size_bytes"), "{named}");
-    let none = iowhy(&["export", text(&record), "--list", "nothing"]);
+    let none = iowhy(&["export", text(&record), "--table", "nothing"]);
     assert!(none.code() == 2 && none.stderr.contains("cells (2)"), "{none:?}");
     let watch = folder.path().join("watch.json");
     iowhy(&["--json", text(&watch), "--", "true"]).done();
-    let layers = iowhy(&["export", text(&watch), "--list", "layers"]).done().stdout;
+    let layers = iowhy(&["export", text(&watch), "--table", "layers"]).done().stdout;
     assert!(layers.starts_with("id,") || layers.contains("busy_s"), "{layers}");
     let wrong = iowhy(&["export", text(&watch), "--format", "fio-json"]);
     assert!(wrong.code() == 2 && wrong.stderr.contains("no measured cells"), "{wrong:?}");
