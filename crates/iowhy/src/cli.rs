@@ -547,7 +547,7 @@ pub struct BenchArgs {
 
     /// Which job of the file, where it holds several
     #[arg(long, value_name = "NAME", requires = "fio")]
-    pub section: Option<String>,
+    pub job: Option<String>,
 
     /// Also write the cells as a job file that fio runs, to check the figures with
     #[arg(long, value_name = "FILE")]

@@ -102,14 +102,14 @@ fn job(path: &Path, args: &BenchArgs) -> Result<Imported, Problem> {
     })?;
     let jobs = fio::read(&text, &name)?;
     let names = || jobs.iter().map(|job| format!("`{}`", job.name)).collect::<Vec<_>>().join(", ");
-    let chosen = match (&args.section, jobs.as_slice()) {
+    let chosen = match (&args.job, jobs.as_slice()) {
         (None, [only]) => only,
         (None, _) => {
             return Err(Problem::refused(format!("`{name}` holds {} jobs: {}", jobs.len(), names()))
-                .hint("choose one with `--section NAME`: iowhy measures one at a time"));
+                .hint("choose one with `--job NAME`: iowhy measures one at a time"));
         }
         (Some(section), _) => jobs.iter().find(|job| job.name == *section).ok_or_else(|| {
-            Problem::refused(format!("`--section {section}`: `{name}` has no such job"))
+            Problem::refused(format!("`--job {section}`: `{name}` has no such job"))
                 .hint(format!("it has {}", names()))
         })?,
     };
