@@ -232,7 +232,7 @@ pub struct WatchArgs {
 pub struct SightArgs {
     /// Write all stacks with their times as folded lines (microseconds), for flame graphs
     #[arg(long, value_name = "FILE")]
-    pub folded: Option<PathBuf>,
+    pub flamegraph: Option<PathBuf>,
 
     /// What this machine costs, as saved by `iowhy --save-model`; it sharpens predicted gains
     #[arg(long, value_name = "FILE")]
@@ -250,7 +250,7 @@ pub struct SightArgs {
 impl WatchArgs {
     /// Whether an option of watching, by its name, is one that `attach` takes too.
     pub fn of_attach(name: &str) -> bool {
-        ["--folded", "--model", "--tier", "--no-bursts"].contains(&name)
+        ["--flamegraph", "--model", "--tier", "--no-bursts"].contains(&name)
     }
 
     /// The first option of watching that was given, by the name that the user typed.
@@ -259,7 +259,7 @@ impl WatchArgs {
             ("--output", self.output.is_some()),
             ("--prove", self.prove),
             ("--user", self.user.is_some()),
-            ("--folded", self.sight.folded.is_some()),
+            ("--flamegraph", self.sight.flamegraph.is_some()),
             ("--model", self.sight.model.is_some()),
             ("--tier", self.sight.tier.is_some()),
             ("--no-bursts", self.sight.no_bursts),

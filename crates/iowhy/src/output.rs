@@ -221,7 +221,7 @@ impl Report {
                 .hint(format!("name a file: `{option} FILE`")));
             }
         }
-        all_different(&[("--json", json), ("--output", text), ("--folded", folded)])?;
+        all_different(&[("--json", json), ("--output", text), ("--flamegraph", folded)])?;
         Ok(Report {
             json: json.map(|path| Pending::open("--json", path)).transpose()?,
             kept: options.save_as.as_deref().map(|name| store::keep_run(name, subject)).transpose()?,

@@ -26,7 +26,7 @@ pub fn run(args: &AttachArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let limit = args.time.as_deref().map(limit).transpose()?;
     output::all_different(&[
         ("--json", options.json.as_deref()),
-        ("--folded", args.sight.folded.as_deref()),
+        ("--flamegraph", args.sight.flamegraph.as_deref()),
     ])?;
     let inputs: Vec<&Path> = args.sight.model.as_deref().into_iter().collect();
     let outputs = Outputs::open_apart(options, &inputs)?;

@@ -34,15 +34,15 @@ impl Observation {
     /// Refusals that name the option.
     pub(super) fn prepare(args: &SightArgs) -> Result<Observation, Problem> {
         let model = args.model.as_deref().map(machine).transpose()?;
-        let folded = match &args.folded {
+        let folded = match &args.flamegraph {
             Some(path) if path.as_os_str() == "-" => {
-                return Err(Problem::refused("`--folded -`: stdout is not free for it")
-                    .hint("name a file: `--folded out.folded`"));
+                return Err(Problem::refused("`--flamegraph -`: stdout is not free for it")
+                    .hint("name a file: `--flamegraph out.folded`"));
             }
             Some(path) => {
                 let inputs: Vec<&Path> = args.model.as_deref().into_iter().collect();
-                spare_inputs("--folded", path, &inputs)?;
-                Some(Pending::open("--folded", path)?)
+                spare_inputs("--flamegraph", path, &inputs)?;
+                Some(Pending::open("--flamegraph", path)?)
             }
             None => None,
         };

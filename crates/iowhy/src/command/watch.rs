@@ -47,7 +47,7 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
         }
     }
     let named = shell::line(args.program.iter().cloned());
-    let report = Report::open(args.output.as_deref(), args.sight.folded.as_deref(), options, &named)?;
+    let report = Report::open(args.output.as_deref(), args.sight.flamegraph.as_deref(), options, &named)?;
     let observation = Observation::prepare(&args.sight)?;
     if args.prove {
         // Before the program runs, so that no signal between its end and the proof is lost.

@@ -43,7 +43,7 @@ fn outputs_and_kept_records_belong_to_the_user() {
     let (sudo, state) = (sudo(), theirs.join("state"));
     let mut variables = environment(&sudo);
     variables.push(("XDG_STATE_HOME", text(&state)));
-    let outputs = ["--json", "r.json", "--output", "report", "--folded", "f.folded", "--save-as", "run"];
+    let outputs = ["--json", "r.json", "--output", "report", "--flamegraph", "f.folded", "--save-as", "run"];
     // The second run is kept beside the first.
     for _ in 0..2 {
         let ran = run_in(&theirs, &variables, &[&outputs[..], &["--", "touch", "made"]].concat()).done();
@@ -89,7 +89,7 @@ fn a_link_of_the_user_does_not_lead_root_to_a_file_of_roots() {
     symlink(&secret, theirs.join("out")).unwrap();
     symlink(dir.path().join("new"), theirs.join("dangling")).unwrap();
     for (option, name) in
-        [("--json", "out"), ("--json", "dangling"), ("--output", "out"), ("--folded", "out")]
+        [("--json", "out"), ("--json", "dangling"), ("--output", "out"), ("--flamegraph", "out")]
     {
         let ran = run_in(&theirs, &environment(&sudo), &[option, name, "--", "true"]);
         assert_refused(&ran, option);
