@@ -598,7 +598,7 @@ pub struct SimArgs {
     /// Run also what is refused otherwise: a sweep of more than a minute, a run that may fill more than half of the free
     /// memory
     #[arg(long)]
-    pub yes: bool,
+    pub force: bool,
 
     /// Seed of everything that chance decides
     #[arg(long, value_name = "N", default_value_t = 1)]

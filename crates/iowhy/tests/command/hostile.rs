@@ -365,7 +365,7 @@ fn small_traces_of_large_requests() {
     assert!(curves.code() == 2 && curves.stderr.contains("--block"), "{curves:?}");
     for ran in [open, closed] {
         assert!(
-            ran.code() == 2 && ran.stderr.contains("--yes") && ran.stderr.contains("--requests"),
+            ran.code() == 2 && ran.stderr.contains("--force") && ran.stderr.contains("--requests"),
             "{ran:?}"
         );
     }

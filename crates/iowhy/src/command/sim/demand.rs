@@ -433,7 +433,7 @@ fn too_wide(requests: u64, each: u64, block_bytes: u64) -> Problem {
     ))
     .hint(
         "`iowhy trace stat` shows what it holds; `--set cache.block_bytes=1m` simulates larger blocks, `--requests N` the first N, \
-         `--yes` all of it",
+         `--force` all of it",
     )
 }
 
