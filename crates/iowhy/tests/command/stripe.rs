@@ -72,8 +72,7 @@ fn stripes_that_cannot_be_are_refused_in_a_line_with_the_fix() {
 #[test]
 fn two_scripted_members_beat_one() {
     let rate = |target: &str| {
-        let record =
-            record_of(&["bench", "--bs", "1m", "--state", "direct", "--runtime", "100ms", target]);
+        let record = record_of(&["bench", "--bs", "1m", "--state", "direct", "--runtime", "100ms", target]);
         record["cells"][0]["throughput"]["value"].as_f64().unwrap()
     };
     let (one, two, three) = (

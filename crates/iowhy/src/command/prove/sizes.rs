@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn one_request_in_so_many_is_a_number_above_one() {
-        let of = |text: &str| asked(&ProveArgs { subsample: Some(text.to_owned()), ..args(None, None, None) });
+        let of =
+            |text: &str| asked(&ProveArgs { subsample: Some(text.to_owned()), ..args(None, None, None) });
         assert_eq!(of("16").map(|sizes| sizes.one_in), Ok(16));
         for bad in ["1", "half", "-2", "1001"] {
             let problem = of(bad).unwrap_err();
