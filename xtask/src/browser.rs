@@ -80,7 +80,7 @@ fn pages(root: &Path) -> Result<Vec<PathBuf>, String> {
             _ => Err(format!("iowhy {}: {}", args.join(" "), String::from_utf8_lossy(&ran.stderr))),
         }
     };
-    iowhy(&["--json", "path.json", "--budget", "3s", "scripted"])?;
+    iowhy(&["--json", "path.json", "--time", "3s", "scripted"])?;
     let sweep = ["--rw", "randread", "--bs", "512..64k", "--state", "warm,direct", "--layers"];
     iowhy(&[&["bench", "scripted", "--json", "bench.json"][..], &sweep].concat())?;
     iowhy(&["compare", "bench.json", "bench.json", "--json", "compare.json"])?;

@@ -65,7 +65,7 @@ pub(super) const CASES: &[Case] = &[
         slow: &["{patient}", "direct-stream", "{dir}/data-1g", "1048576", "67108864"],
         repaired: &["{patient}", "direct-stream", "{dir}/data-64m", "1048576", "67108864"],
         setup: &[Setup::Data("data-1g", 1 << 30), SMALL],
-        prove: &["--one-in", "16"],
+        prove: &["--subsample", "16"],
         ..SATURATED
     },
     Case {
@@ -83,7 +83,7 @@ pub(super) const CASES: &[Case] = &[
         ],
         setup: &[Setup::Data("data-1g", 1 << 30)],
         accept: &[FindingId::Healthy],
-        prove: &["--one-in", "16"],
+        prove: &["--subsample", "16"],
         ..SATURATED
     },
 ];

@@ -2,7 +2,7 @@
 //! the numbers, and the next command. Pure functions; finding the facts out is the probe's work.
 
 use iowhy_core::environment::{TargetFacts, TargetKind};
-use iowhy_core::units::Bytes;
+use iowhy_core::units::{Bytes, typed_size};
 use iowhy_core::warning::Warning;
 
 /// Shares of the file below this are not worth a warning.
@@ -171,14 +171,15 @@ fn larger_than_memory(facts: &TargetFacts, memory_bytes: u64) -> Option<Warning>
         return None;
     }
     let message = format!(
-        "`{}` ({} bytes) is larger than the memory its cache can have ({memory_bytes} bytes): it cannot be warm as \
-         a whole",
-        facts.name, facts.size_bytes
+        "`{}` ({}) is larger than the memory its cache can have ({}): it cannot be warm as a whole",
+        facts.name,
+        Bytes(facts.size_bytes),
+        Bytes(memory_bytes)
     );
     let fits = memory_bytes / 2 / 4096 * 4096;
     Some(
         Warning::new("larger-than-memory", message)
-            .next(format!("for warm cells restrict the region: `--size {fits}`")),
+            .next(format!("for warm cells restrict the region: `--size {}`", typed_size(fits))),
     )
 }
 

@@ -62,6 +62,9 @@ pub(crate) fn detect(
     }
     match fitting.as_slice() {
         [one] => Ok(Some(*one)),
+        [] if text && text::is_strace_without_times(head) => {
+            Err(TraceError::new("it is output of strace without times").hint(text::RECORD_STRACE))
+        }
         [] if text && text::looks_like_csv(head) => Err(TraceError::new(
             "it looks like CSV, but no header says which column is what",
         )
@@ -123,6 +126,27 @@ mod tests {
         ] {
             let error = of(text).unwrap_err();
             assert!(error.what.contains(words) && error.hint.is_some(), "{error}");
+        }
+    }
+
+    #[test]
+    fn strace_without_times_is_told_how_to_record() {
+        for trace in [
+            // strace -f, to a terminal and to a file; without -f; -t and -tt; joined lines; the end of the beginning cut off.
+            &b"openat(AT_FDCWD, \"a,b\", O_RDONLY) = 3\nread(3, \"x\", 4096) = 1\n+++ exited with 0 +++\n"[..],
+            b"[pid  7] openat(AT_FDCWD, \"a\", O_RDONLY|O_CLOEXEC) = 3\n[pid  7] close(3) = 0\n",
+            b"7 execve(\"/bin/cat\", [\"cat\"], 0x7ffd /* 9 vars */) = 0\n7 brk(NULL) = 0x55\n7 exit_group(0) = ?\n",
+            b"12:59:01 close(3) = 0\n",
+            b"7 12:59:01.123456 close(3) = 0 <0.000002>\n7 12:59:01.123499 read(3, <unfinished ...>\n",
+            b"7 <... read resumed>\"\", 4096) = -1 EIO (Input/output error)\n--- SIGCHLD {si_signo=SIGCHLD} ---\n",
+        ] {
+            let error = of(trace).unwrap_err();
+            let hint = error.hint.as_deref().unwrap_or_default();
+            assert!(error.what.contains("without times"), "{error}: {}", String::from_utf8_lossy(trace));
+            assert!(hint.contains("strace -f -ttt -T -o FILE CMD"), "{error}");
+        }
+        for other in [&b"f(x) is a function\n"[..], b"12:59 close\n", b"1,2,3\n", b"7 (x) = 1\n"] {
+            assert!(!of(other).unwrap_err().what.contains("strace"), "{}", String::from_utf8_lossy(other));
         }
     }
 

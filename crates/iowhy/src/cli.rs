@@ -26,7 +26,7 @@ Examples:
   iowhy -- tar cf out.tar dir    why that program is slow, and what would help
   iowhy --json run.json -- make -j4
                                  the same, with everything that was seen as JSON
-  sudo iowhy attach 1234 --for 10s
+  sudo iowhy attach 1234 --time 10s
                                  the same for a program that runs already
   iowhy explain sync-per-write   what a finding means
   iowhy                          where the time goes under the present directory
@@ -100,7 +100,7 @@ pub enum Command {
     /// Did a change help? Two records, before and after, cell by cell
     Compare(CompareArgs),
 
-    /// The records kept by name with `--keep-as NAME`
+    /// The records kept by name with `--save-as NAME`
     History(HistoryArgs),
 
     /// A record for other programs: CSV of any table, fio's JSON, a job that fio can run
@@ -130,7 +130,7 @@ pub struct OutputArgs {
     /// Keep the result as JSON under NAME too: `iowhy history` lists what is kept, `@NAME` stands for it wherever a
     /// record is read. Runs of one program are kept beside each other under one NAME
     #[arg(long, global = true, value_name = "NAME")]
-    pub keep_as: Option<String>,
+    pub save_as: Option<String>,
 
     /// No progress and no warnings on stderr; the result still comes
     #[arg(long, short, global = true)]
@@ -167,7 +167,7 @@ pub struct PathArgs {
 
     /// Time to spend at most, set-up included [default: 30s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub budget: Option<String>,
+    pub time: Option<String>,
 
     /// Size of the scratch file, or of the part of the file that is measured [default: 256m]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
@@ -175,7 +175,7 @@ pub struct PathArgs {
 
     /// Save the fitted model of the stack as TOML
     #[arg(long, value_name = "FILE")]
-    pub save: Option<PathBuf>,
+    pub save_model: Option<PathBuf>,
 
     /// Also print the ladder, the fitted costs and the held-out block sizes
     #[arg(long, short)]
@@ -190,9 +190,9 @@ impl PathArgs {
     /// What was given of the main job, by the name that the user typed.
     pub fn first_given(&self) -> Option<&'static str> {
         [
-            ("--budget", self.budget.is_some()),
+            ("--time", self.time.is_some()),
             ("--size", self.size.is_some()),
-            ("--save", self.save.is_some()),
+            ("--save-model", self.save_model.is_some()),
             ("--verbose", self.verbose),
             ("--seed", self.seed.is_some()),
             ("PATH", self.target.is_some()),
@@ -232,11 +232,11 @@ pub struct WatchArgs {
 pub struct SightArgs {
     /// Write all stacks with their times as folded lines (microseconds), for flame graphs
     #[arg(long, value_name = "FILE")]
-    pub folded: Option<PathBuf>,
+    pub flamegraph: Option<PathBuf>,
 
-    /// What this machine costs, as saved by `iowhy --save`; it sharpens predicted gains
+    /// What this machine costs, as saved by `iowhy --save-model`; it sharpens predicted gains
     #[arg(long, value_name = "FILE")]
-    pub machine: Option<PathBuf>,
+    pub model: Option<PathBuf>,
 
     /// See no more than this tier allows: T0 no rights, T1 kernel stacks, T2 a clock on every CPU, T3 tracepoints
     #[arg(long, value_name = "TIER", value_enum, ignore_case = true, hide_possible_values = true)]
@@ -250,7 +250,7 @@ pub struct SightArgs {
 impl WatchArgs {
     /// Whether an option of watching, by its name, is one that `attach` takes too.
     pub fn of_attach(name: &str) -> bool {
-        ["--folded", "--machine", "--tier", "--no-bursts"].contains(&name)
+        ["--flamegraph", "--model", "--tier", "--no-bursts"].contains(&name)
     }
 
     /// The first option of watching that was given, by the name that the user typed.
@@ -259,8 +259,8 @@ impl WatchArgs {
             ("--output", self.output.is_some()),
             ("--prove", self.prove),
             ("--user", self.user.is_some()),
-            ("--folded", self.sight.folded.is_some()),
-            ("--machine", self.sight.machine.is_some()),
+            ("--flamegraph", self.sight.flamegraph.is_some()),
+            ("--model", self.sight.model.is_some()),
             ("--tier", self.sight.tier.is_some()),
             ("--no-bursts", self.sight.no_bursts),
         ]
@@ -294,8 +294,8 @@ pub struct AttachArgs {
     pub pid: String,
 
     /// Watch so long [default: until it ends, or Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
-    pub limit: Option<String>,
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub time: Option<String>,
 
     /// How to watch.
     #[command(flatten)]
@@ -508,15 +508,15 @@ pub struct BenchArgs {
     pub size: Option<String>,
 
     /// Time for each cell, over all rounds
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub runtime: Option<String>,
+    #[arg(long, visible_alias = "runtime", value_name = "TIME", allow_hyphen_values = true)]
+    pub time: Option<String>,
 
-    /// Stop a cell once its 95 % interval is this narrow (half width); at most --runtime, or 5 s
+    /// Stop a cell once its 95 % interval is this narrow (half width); at most --time, or 5 s
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub precision: Option<String>,
 
     /// One pass over --size instead of a time: each block once, and first-done and last-done of the threads
-    #[arg(long, conflicts_with_all = ["runtime", "precision"])]
+    #[arg(long, conflicts_with_all = ["time", "precision"])]
     pub once: bool,
 
     /// Open loop: planned requests per second over all threads; latency counts from the plan, lateness is kept
@@ -542,12 +542,12 @@ pub struct BenchArgs {
     /// Take a job file of fio over, in place of the options above; what iowhy does otherwise is said, and what it does
     /// not carry out is refused by name
     #[arg(long, value_name = "JOB", conflicts_with_all = ["target", "rw", "rwmixread", "pattern", "bs", "method", "state", "direct",
-          "threads", "iodepth", "size", "runtime", "once", "rate"])]
+          "threads", "iodepth", "size", "time", "once", "rate"])]
     pub fio: Option<PathBuf>,
 
     /// Which job of the file, where it holds several
     #[arg(long, value_name = "NAME", requires = "fio")]
-    pub section: Option<String>,
+    pub job: Option<String>,
 
     /// Also write the cells as a job file that fio runs, to check the figures with
     #[arg(long, value_name = "FILE")]
@@ -557,7 +557,7 @@ pub struct BenchArgs {
 /// Options of `sim`.
 #[derive(Debug, Args)]
 pub struct SimArgs {
-    /// The machine: a TOML file (also one that `iowhy --save` wrote), a name that ships, or `host`, which is measured
+    /// The machine: a TOML file (also one that `iowhy --save-model` wrote), a name that ships, or `host`, which is measured
     /// first; `list` prints names, `keys` what can be set
     #[arg(long, value_name = "FILE|NAME|host", default_value = "host")]
     pub machine: String,
@@ -572,7 +572,7 @@ pub struct SimArgs {
 
     /// Replay the trace by N clients that take its next request as soon as theirs is answered
     #[arg(long, value_name = "N", requires = "trace", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub closed: Option<u32>,
+    pub clients: Option<u32>,
 
     /// Only the first N requests of the trace
     #[arg(long, value_name = "N", requires = "trace")]
@@ -598,7 +598,7 @@ pub struct SimArgs {
     /// Run also what is refused otherwise: a sweep of more than a minute, a run that may fill more than half of the free
     /// memory
     #[arg(long)]
-    pub yes: bool,
+    pub force: bool,
 
     /// Seed of everything that chance decides
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -626,6 +626,37 @@ mod tests {
                 assert!(!global.contains(&id), "`{}` has its own `{id}`", command.get_name());
             }
             commands.extend(command.get_subcommands());
+        }
+    }
+
+    /// All commands, and those below them.
+    fn commands() -> Vec<clap::Command> {
+        let mut all = vec![Cli::command()];
+        let mut next = 0;
+        while next < all.len() {
+            let below: Vec<clap::Command> = all[next].get_subcommands().cloned().collect();
+            all.extend(below);
+            next += 1;
+        }
+        all
+    }
+
+    #[test]
+    fn how_long_a_command_may_take_is_one_option_everywhere() {
+        for command in commands() {
+            for argument in command.get_arguments() {
+                let takes_time = argument.get_value_names().is_some_and(|names| names[0] == "TIME");
+                let name = argument.get_long().unwrap_or_default();
+                // The second time of `stripe advise` is that of each stripe it proves.
+                assert_eq!(
+                    takes_time,
+                    ["time", "prove-time"].contains(&name),
+                    "{}: {name}",
+                    command.get_name()
+                );
+                let aliases = argument.get_all_aliases().unwrap_or_default();
+                assert!(!aliases.contains(&"runtime") || command.get_name() == "bench", "{name}");
+            }
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The `iowhy` binary: reads the command line, runs a command, prints its problem, sets the exit code.
 #![forbid(unsafe_code)]
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs};
 use iowhy::command::{self, Ending};
+use iowhy::nearest::nearest;
 use iowhy::output::{complain_hint, complain_usage};
 use iowhy::run_as;
 use iowhy_core::problem::Problem;
@@ -108,14 +110,30 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         .hint(hint)
 }
 
-/// A PATH that is not there, but is the name of a program: `--` was forgotten.
+/// A PATH that is not there, but is the name of a program, or nearly that of a subcommand.
 fn program_meant(cli: &Cli, problem: Problem) -> Problem {
-    match &cli.path.target {
-        Some(word) if problem.exit_code() == 2 && command::watch::is_program(word) => {
-            problem.hint(format!("to run the program `{word}` and watch it: `iowhy -- {word}`"))
-        }
-        _ => problem,
+    let Some(word) = cli.path.target.as_deref().filter(|_| problem.exit_code() == 2) else { return problem };
+    if command::watch::is_program(word) {
+        problem.hint(format!("to run the program `{word}` and watch it: `iowhy -- {word}`"))
+    } else if let Some(name) = subcommand_meant(word) {
+        problem.hint(did_you_mean(&name))
+    } else {
+        problem
     }
+}
+
+/// The subcommand that a word nearly is, unless a path has that name.
+fn subcommand_meant(word: &str) -> Option<String> {
+    if word.contains('/') || Path::new(word).exists() {
+        return None;
+    }
+    let whole = Cli::command();
+    let names: Vec<&str> = whole.get_subcommands().map(clap::Command::get_name).collect();
+    nearest(word, names).map(str::to_owned)
+}
+
+fn did_you_mean(name: &str) -> String {
+    format!("did you mean `{name}`? `iowhy {name} --help` describes it")
 }
 
 /// Prints the parser's own message. Where the first word is a program and no path, `--` was forgotten.
@@ -132,11 +150,14 @@ fn usage(error: &clap::Error) -> ExitCode {
         .map(|word| word.to_string_lossy().into_owned())
         .skip_while(|word| word.starts_with('-'));
     if let (2, Some(word)) = (error.exit_code(), words.next())
-        && command::watch::is_program(&word)
         && Cli::command().get_subcommands().all(|command| command.get_name() != word)
         && word != "help"
     {
-        complain_hint(&format!("to run the program `{word}` and watch it: `iowhy -- {word} ...`"));
+        if command::watch::is_program(&word) {
+            complain_hint(&format!("to run the program `{word}` and watch it: `iowhy -- {word} ...`"));
+        } else if let Some(name) = subcommand_meant(&word) {
+            complain_hint(&did_you_mean(&name));
+        }
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -85,17 +85,22 @@ impl Pending {
     /// # Errors
     /// A failure that names the path, e.g. on a full disk; one that says where the content is, if something else has got
     /// the name since the output was opened.
-    pub fn write(mut self, content: &[u8]) -> Result<(), Problem> {
+    pub fn write(self, content: &[u8]) -> Result<(), Problem> {
+        self.keep(content)?.map_or(Ok(()), Err)
+    }
+
+    /// The same where content that has another name is not lost: that problem is in the value.
+    fn keep(mut self, content: &[u8]) -> Result<Option<Problem>, Problem> {
         let _files = run_as::files()?;
-        let Some(place) = self.place.take() else { return Ok(()) };
-        match place.write(content)? {
-            Placed::Named => Ok(()),
-            Placed::Beside(path) => Err(Problem::failed(format!(
+        let Some(place) = self.place.take() else { return Ok(None) };
+        Ok(match place.write(content)? {
+            Placed::Named => None,
+            Placed::Beside(path) => Some(Problem::failed(format!(
                 "`{}`: something else was written there meanwhile, and stays; the result is in `{}`",
                 self.label,
                 path.display()
             ))),
-        }
+        })
     }
 }
 
@@ -135,7 +140,7 @@ impl Outputs {
             Some(path) if path.as_os_str() == "-" => Json::Stdout,
             Some(path) => Json::File(Pending::open("--json", path)?),
         };
-        let kept = args.keep_as.as_deref().map(store::keep).transpose()?;
+        let kept = args.save_as.as_deref().map(store::keep).transpose()?;
         Ok(Outputs { json, kept, quiet: args.quiet })
     }
 
@@ -173,22 +178,27 @@ impl Outputs {
         }
     }
 
-    /// Prints the screen (unless stdout is taken by JSON) and writes the JSON. One that fails does not stop the others.
+    /// Prints the screen (unless stdout is taken by JSON) and writes the JSON. One that fails does not stop the other; a
+    /// result that stdout does not take is printed to stderr.
     ///
     /// # Errors
-    /// The first output that cannot be written; the other ones are said on stderr. A reader that closed the pipe is not one.
+    /// The first failure; others are said on stderr. A reader that closed the pipe is not one.
     pub fn finish(self, screen: &str, record: &impl Serialize) -> Result<(), Problem> {
-        let json = || to_json(record);
-        let kept = self.kept.map_or(Ok(()), |pending| pending.write(json()?.as_bytes()));
-        let (file, printed) = match self.json {
-            Json::Stdout => (Ok(()), json().and_then(|json| print(&json))),
-            Json::File(pending) => (json().and_then(|json| pending.write(json.as_bytes())), print(screen)),
-            Json::No => (Ok(()), print(screen)),
+        let (to_stdout, file) = match self.json {
+            Json::Stdout => (true, None),
+            Json::File(pending) => (false, Some(pending)),
+            Json::No => (false, None),
         };
-        let mut failed = [kept, file, printed].into_iter().filter_map(Result::err);
-        let Some(first) = failed.next() else { return Ok(()) };
-        failed.for_each(|other| complain(&other));
-        Err(first)
+        let files: Vec<Pending> = self.kept.into_iter().chain(file).collect();
+        let json = if to_stdout || !files.is_empty() { to_json(record)? } else { String::new() };
+        let mut failed: Vec<Problem> =
+            files.into_iter().filter_map(|pending| pending.write(json.as_bytes()).err()).collect();
+        let shown = if to_stdout { print_data(&json) } else { print(screen) };
+        if let Err(problem) = shown {
+            let rescued = print_to_stderr(screen).is_ok();
+            failed.push(if rescued { instead(problem) } else { problem });
+        }
+        first_of(failed)
     }
 }
 
@@ -223,10 +233,10 @@ impl Report {
                 .hint(format!("name a file: `{option} FILE`")));
             }
         }
-        all_different(&[("--json", json), ("--output", text), ("--folded", folded)])?;
+        all_different(&[("--json", json), ("--output", text), ("--flamegraph", folded)])?;
         Ok(Report {
             json: json.map(|path| Pending::open("--json", path)).transpose()?,
-            kept: options.keep_as.as_deref().map(|name| store::keep_run(name, subject)).transpose()?,
+            kept: options.save_as.as_deref().map(|name| store::keep_run(name, subject)).transpose()?,
             text: text.map(|path| Pending::open("--output", path)).transpose()?,
             quiet: options.quiet,
             color: options.color,
@@ -254,41 +264,54 @@ impl Report {
         }
     }
 
-    /// Writes the report and the JSON. One that fails does not stop the other.
+    /// Writes the report and the JSON. One that fails does not stop the other; a report that its file does not take is
+    /// printed to stderr: the run that it tells of cannot be repeated.
     ///
     /// # Errors
-    /// The first failure; a second one is said on stderr.
+    /// The first failure after which something is lost; all others are said on stderr.
     pub fn finish(self, screen: &str, record: &impl Serialize) -> Result<(), Problem> {
-        let said = match self.text {
-            Some(pending) if self.color == ColorWhen::Always => pending.write(screen.as_bytes()),
+        let mut failed = Vec::new();
+        match self.text {
             Some(pending) => {
-                pending.write(anstream::adapter::strip_str(&text::screen(screen)).to_string().as_bytes())
-            }
-            None => {
-                let mut stderr = anstream::stderr();
-                match stderr.write_all(text::screen(screen).as_bytes()).and_then(|()| stderr.flush()) {
-                    Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                        let problem = Problem::failed(format!("cannot write to stderr: {error}"));
-                        Err(file_size::explained(problem, &error))
-                    }
-                    _ => Ok(()),
+                let plain = match self.color {
+                    ColorWhen::Always => screen.to_owned(),
+                    _ => anstream::adapter::strip_str(&text::screen(screen)).to_string(),
+                };
+                match pending.keep(plain.as_bytes()) {
+                    Ok(elsewhere) => failed.extend(elsewhere),
+                    Err(problem) => match print_to_stderr(screen) {
+                        Ok(()) => complain(&instead(problem)),
+                        Err(_) => failed.push(problem),
+                    },
                 }
             }
-        };
+            None => failed.extend(print_to_stderr(screen).err()),
+        }
         let files: Vec<Pending> = self.json.into_iter().chain(self.kept).collect();
-        let mut kept = Ok(());
         if !files.is_empty() {
-            let json = to_json(record);
-            for pending in files {
-                let written = json.clone().and_then(|text| pending.write(text.as_bytes()));
-                kept = kept.and(written);
+            match to_json(record) {
+                Ok(json) => {
+                    failed.extend(files.into_iter().filter_map(|file| file.write(json.as_bytes()).err()));
+                }
+                Err(problem) => failed.push(problem),
             }
         }
-        if let (Err(_), Err(second)) = (&said, &kept) {
-            complain(second);
-        }
-        said.and(kept)
+        first_of(failed)
     }
+}
+
+/// The first problem; the others are said on stderr.
+fn first_of(failed: Vec<Problem>) -> Result<(), Problem> {
+    let mut failed = failed.into_iter();
+    let first = failed.next();
+    failed.for_each(|problem| complain(&problem));
+    first.map_or(Ok(()), Err)
+}
+
+/// A result that could not be written, and is on stderr.
+fn instead(mut problem: Problem) -> Problem {
+    problem.message.push_str("; the result is printed here instead");
+    problem
 }
 
 /// For a command that makes no record: options that would write one are refused.
@@ -296,7 +319,7 @@ impl Report {
 /// # Errors
 /// A refusal that names the option.
 pub fn no_record(options: &OutputArgs, command: &str, hint: &str) -> Result<(), Problem> {
-    let given = [("--json", options.json.is_some()), ("--keep-as", options.keep_as.is_some())];
+    let given = [("--json", options.json.is_some()), ("--save-as", options.save_as.is_some())];
     match given.into_iter().find(|(_, given)| *given) {
         Some((option, _)) => {
             Err(Problem::refused(format!("`{option}`: `{command}` reads records, and makes none"))
@@ -435,6 +458,18 @@ fn to_json(record: &impl Serialize) -> Result<String, Problem> {
         .map_err(|error| Problem::failed(format!("the record cannot be written as JSON: {error}")))?;
     text.push('\n');
     Ok(text::json(text))
+}
+
+/// Prints a screen to stderr. A reader that went away is fine.
+fn print_to_stderr(screen: &str) -> Result<(), Problem> {
+    let mut stderr = anstream::stderr();
+    match stderr.write_all(text::screen(screen).as_bytes()).and_then(|()| stderr.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let problem = Problem::failed(format!("cannot write to stderr: {error}"));
+            Err(file_size::explained(problem, &error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Prints data for other programs to stdout as it is; whoever makes it escapes what acts on a terminal.

@@ -1,4 +1,4 @@
-//! Records that the user kept by name (`--keep-as NAME`), in `$XDG_STATE_HOME/iowhy/records` or `~/.local/state/iowhy/records`.
+//! Records that the user kept by name (`--save-as NAME`), in `$XDG_STATE_HOME/iowhy/records` or `~/.local/state/iowhy/records`.
 //! Wherever a record is read, `@NAME` is the one kept under that name.
 //!
 //! Nothing is kept unasked, and a kept record is never overwritten. Runs of one program are kept beside each other under one
@@ -114,10 +114,10 @@ pub fn keep_run(name: &str, subject: &str) -> Result<Pending, Problem> {
     match head {
         Some(Head { subject: Some(other), profile: Some(_) }) if other == subject => {
             let path = folder()?.join(format!("{name}+{}.json", last + 1));
-            Pending::open_new(format!("--keep-as {name}"), &path)
+            Pending::open_new(format!("--save-as {name}"), &path)
         }
         Some(Head { subject: Some(other), profile: Some(_) }) => Err(Problem::refused(format!(
-            "`--keep-as {name}`: runs of another program are kept under that name: `{other}`"
+            "`--save-as {name}`: runs of another program are kept under that name: `{other}`"
         ))
         .hint(taken(name))),
         _ => Err(is_there(name)),
@@ -129,7 +129,7 @@ fn taken(name: &str) -> String {
 }
 
 fn is_there(name: &str) -> Problem {
-    Problem::refused(format!("`--keep-as {name}`: a record of that name is there already")).hint(taken(name))
+    Problem::refused(format!("`--save-as {name}`: a record of that name is there already")).hint(taken(name))
 }
 
 /// Opens a record's file for the end of a run.
@@ -149,14 +149,14 @@ pub fn keep(name: &str) -> Result<Pending, Problem> {
     if let Some(folder) = path.parent() {
         Dir::open_or_make(folder).map_err(|error| {
             Problem::refused(format!(
-                "`--keep-as {name}`: cannot make `{}`{}: {error}",
+                "`--save-as {name}`: cannot make `{}`{}: {error}",
                 folder.display(),
                 run_as::suffix()
             ))
             .hint("set XDG_STATE_HOME to a directory that you may write to, or use `--json FILE`")
         })?;
     }
-    Pending::open_new(format!("--keep-as {name}"), &path)
+    Pending::open_new(format!("--save-as {name}"), &path)
 }
 
 /// The file that is meant: itself, or the record kept under the name behind `@`.
@@ -187,10 +187,16 @@ pub fn resolve_all(path: &Path) -> Result<Vec<PathBuf>, Problem> {
     if !found.is_empty() {
         return Ok(found);
     }
-    let mut names: Vec<String> = all()?.into_iter().map(|kept| run_of(&kept.name).0.to_owned()).collect();
-    names.dedup();
+    let kept = all()?;
+    // Runs of several names alternate in time; the latest name is the likeliest to be meant.
+    let mut names: Vec<&str> = Vec::new();
+    for name in kept.iter().rev().map(|kept| run_of(&kept.name).0) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     let hint = if names.is_empty() {
-        "none is kept; `--keep-as NAME` keeps the record of a run".to_owned()
+        "none is kept; `--save-as NAME` keeps the record of a run".to_owned()
     } else {
         format!("kept are {}", names.join(", "))
     };

@@ -146,7 +146,7 @@ fn damaged_input(arena: &Arena, rng: &mut Rng) -> Vec<String> {
             &["report", f, "--markdown", "--output", "/dev/null"],
             &["compare", f, f],
             &["export", f, "--format", "csv"],
-            &["export", f, "--list"],
+            &["export", f, "--table"],
             &["history", f],
             &["prove", f],
             &["explain", f],
@@ -156,7 +156,7 @@ fn damaged_input(arena: &Arena, rng: &mut Rng) -> Vec<String> {
             &["trace", "stat", f],
             &["trace", "convert", f, "-", "--to", "csv"],
             &["mrc", f],
-            &["sim", "--trace", f, "--closed", "1"],
+            &["sim", "--trace", f, "--clients", "1"],
         ]
     };
     let args = commands[below(rng, commands.len() as u64) as usize];
@@ -182,7 +182,7 @@ fn signals(arena: &Arena, rng: &mut Rng) -> Vec<String> {
         &["--tier", "T0", "--", "sh", "-c", script],
         &["bench", &big, "--runtime", "2s"],
         &["tree", "--files", "500", "--dirs", "5", "."],
-        &["--budget", "5s", "."],
+        &["--time", "5s", "."],
     ];
     let args = commands[below(rng, commands.len() as u64) as usize];
     let mut command = arena.command();
@@ -228,7 +228,7 @@ fn outputs(arena: &Arena, rng: &mut Rng) -> Vec<String> {
         0 => command.arg("--json").arg(&out).args(["--tier", "T0", "--", "true"]),
         1 => command.args(["bench", "null", "--runtime", "50ms", "--json"]).arg(&out),
         _ => {
-            command.args(["bench", "null", "--runtime", "50ms", "--keep-as", "x"]).env("XDG_STATE_HOME", &dir)
+            command.args(["bench", "null", "--runtime", "50ms", "--save-as", "x"]).env("XDG_STATE_HOME", &dir)
         }
     };
     let wrong = finish(&mut command, false);
@@ -247,7 +247,7 @@ fn limits(arena: &Arena, rng: &mut Rng) -> Vec<String> {
     let big = arena.at("data/big").to_string_lossy().into_owned();
     let commands: [&[&str]; 6] = [
         &["--", "dd", "if=big", "of=/dev/null", "bs=4k"],
-        &["--budget", "2s", "."],
+        &["--time", "2s", "."],
         &["bench", &big, "--runtime", "200ms"],
         &["tree", "--files", "200", "--dirs", "40", "."],
         &["doctor"],
@@ -267,10 +267,10 @@ fn disks(arena: &Arena, rng: &mut Rng) -> Vec<String> {
     let mut command = arena.command();
     match below(rng, 5) {
         0 => command.arg("--json").arg(&out).args(["--", "true"]),
-        1 => command.args(["--budget", "1s"]).arg(&dir),
+        1 => command.args(["--time", "1s"]).arg(&dir),
         2 => command.args(["tree", "--files", "50", "--dirs", "2"]).arg(&dir),
         3 => {
-            command.args(["bench", "null", "--runtime", "50ms", "--keep-as", "x"]).env("XDG_STATE_HOME", &dir)
+            command.args(["bench", "null", "--runtime", "50ms", "--save-as", "x"]).env("XDG_STATE_HOME", &dir)
         }
         _ => command
             .args(["--", "dd", "if=/dev/zero", "bs=4k", "count=64"])

@@ -47,9 +47,40 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// A size as it is typed behind an option: `64g`, `1536m`, `4k`. Exact where that is short, else rounded down to a whole
+/// number of at least two digits, so that it still fits.
+pub fn typed_size(bytes: u64) -> String {
+    const UNITS: [(&str, u32); 5] = [("t", 40), ("g", 30), ("m", 20), ("k", 10), ("", 0)];
+    let exact = |shift: u32| bytes.is_multiple_of(1 << shift) && (1..10_000).contains(&(bytes >> shift));
+    let shown = UNITS.iter().find(|(_, shift)| exact(*shift));
+    let rounded = || UNITS.iter().find(|(_, shift)| bytes >> shift >= 16);
+    let (unit, shift) = shown.or_else(rounded).unwrap_or(&("", 0));
+    format!("{}{unit}", bytes >> shift)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_typed_short_and_never_larger() {
+        for (bytes, text) in [
+            (69_178_736_640, "64g"),
+            (16 << 20, "16m"),
+            (4096, "4k"),
+            (4097, "4097"),
+            (512, "512"),
+            (3 << 29, "1536m"),
+            ((2 << 30) - 4096, "2047m"),
+            (1 << 40, "1t"),
+            (0, "0"),
+            (100_000, "97k"),
+            (u64::MAX, "16777215t"),
+        ] {
+            assert_eq!(typed_size(bytes), text);
+            assert!(parse_bytes("--size", text).unwrap() <= bytes, "{text}");
+        }
+    }
 
     #[test]
     fn sizes_are_exact_where_that_is_short() {

@@ -9,6 +9,7 @@ pub mod writes;
 use std::os::fd::OwnedFd;
 
 use iowhy_core::problem::Problem;
+use iowhy_core::units::typed_size;
 use iowhy_core::workload::{CacheState, Direction, Method, Workload};
 use rustix::io::Errno;
 
@@ -123,7 +124,7 @@ fn check_direct_alignment(workload: &Workload, target: &Target) -> Result<(), Pr
             ))
             .hint(format!(
                 "use a multiple of {alignment}, such as `--bs {}`",
-                bytes.next_multiple_of(alignment)
+                typed_size(bytes.next_multiple_of(alignment))
             )));
         }
     }

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
+use iowhy_core::units::{Bytes, typed_size};
 use iowhy_linux::names::unnamed;
 use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -80,9 +81,14 @@ fn whole_grains(bytes: u64) -> Result<u64, Problem> {
 fn check_file_limit(place: &str, bytes: u64) -> Result<(), Problem> {
     match rustix::process::getrlimit(Resource::Fsize).current {
         Some(limit) if limit < bytes => Err(Problem::refused(format!(
-            "the scratch file in {place} needs {bytes} bytes, but this shell limits files to {limit} bytes (RLIMIT_FSIZE)"
+            "the scratch file in {place} needs {}, but this shell limits files to {} (RLIMIT_FSIZE)",
+            Bytes(bytes),
+            Bytes(limit)
         ))
-        .hint(format!("lift the limit with `ulimit -f unlimited`, or use `--size {}`", round_down(limit)))),
+        .hint(format!(
+            "lift the limit with `ulimit -f unlimited`, or use `--size {}`",
+            typed_size(round_down(limit))
+        ))),
         _ => Ok(()),
     }
 }
@@ -98,7 +104,11 @@ fn check_space(place: &str, dir: BorrowedFd<'_>, bytes: u64) -> Result<(), Probl
         return Ok(());
     }
     Err(no_room(
-        format!("not enough space in {place}: {free} bytes free, {needed} needed (the scratch file and 5 %)"),
+        format!(
+            "not enough space in {place}: {} free, {} needed (the scratch file and 5 %)",
+            Bytes(free),
+            Bytes(needed)
+        ),
         free,
     ))
 }
@@ -110,7 +120,11 @@ fn check_memory(cause: &str, bytes: u64) -> Result<(), Problem> {
         return Ok(());
     }
     Err(no_room(
-        format!("{cause}: {available} bytes are available, and 4/5 of that may be filled, not {bytes}"),
+        format!(
+            "{cause}: {} are available, and 4/5 of that may be filled, not {}",
+            Bytes(available),
+            Bytes(bytes)
+        ),
         usable,
     ))
 }
@@ -122,7 +136,10 @@ fn no_room(message: String, usable_bytes: u64) -> Problem {
     if fits == 0 {
         problem.hint("free some space, or name another directory or a readable file")
     } else {
-        problem.hint(format!("use `--size {fits}` or less, or name another directory or a readable file"))
+        problem.hint(format!(
+            "use `--size {}` or less, or name another directory or a readable file",
+            typed_size(fits)
+        ))
     }
 }
 

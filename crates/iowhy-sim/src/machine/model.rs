@@ -17,7 +17,7 @@ impl From<&StackModel> for Machine {
 pub(super) fn machine_of(model: &StackModel) -> Machine {
     let mut machine = Machine {
         name: model.name.clone(),
-        about: "measured by `iowhy --save`".to_owned(),
+        about: "measured by `iowhy --save-model`".to_owned(),
         page_bytes: model.page_bytes.clamp(512, 1 << 30),
         call: model.cost(Layer::Call),
         filesystem: model.cost(Layer::Filesystem),

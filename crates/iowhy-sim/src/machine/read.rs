@@ -29,7 +29,7 @@ impl Machine {
         if table.get_ref().iter().any(|(key, _)| key.get_ref() == "layers") {
             let model: StackModel = toml::from_str(text).map_err(|error| {
                 Problem::refused(format!("`{source}` is no stack model: {}", error.message()))
-                    .hint("write one with `iowhy --save FILE`")
+                    .hint("write one with `iowhy --save-model FILE`")
             })?;
             return Ok(model::machine_of(&model));
         }

@@ -30,6 +30,7 @@ use crate::reader::{Options, Reader, Sink};
 pub(crate) use blk::{Assembler, Event, Step};
 pub(crate) use csv::{KIND_COMMENT, OWN_HEADER, looks_like_csv};
 pub(crate) use fio::first_line;
+pub(crate) use strace::RECORD as RECORD_STRACE;
 
 /// Why a line is none of the format.
 pub(crate) type Refusal = &'static str;
@@ -41,6 +42,11 @@ pub(crate) trait LineParser: Send {
 
     /// After the last line.
     fn end(&mut self, _sink: &mut Sink<'_>) {}
+
+    /// What to do about a file of which no line is of this format, beside naming another format.
+    fn remedy(&self) -> Option<&'static str> {
+        None
+    }
 
     /// What the numbers address, where the file says so.
     fn kind(&self) -> Option<Kind> {
@@ -110,6 +116,11 @@ pub(crate) fn fits(
         Format::Csv => csv::fits(head, complete, options.columns.as_deref())?,
         _ => Fit::No,
     })
+}
+
+/// Whether a file without any format is output of strace without the times that requests need, for the hint.
+pub(crate) fn is_strace_without_times(head: &[u8]) -> bool {
+    strace::lacks_times(whole_lines(head, true).take(TRIED))
 }
 
 /// Lines that are tried to tell a format.
@@ -261,9 +272,11 @@ impl<P: LineParser> Lines<P> {
     fn hopeless(&self) -> Result<(), TraceError> {
         match self.first_refused {
             Some((line, why)) if self.taken == 0 && (self.ended || self.refused >= HOPELESS) => {
+                let formats = "`iowhy trace formats` lists the formats; name the right one with `--format` (or `--from`)";
+                let remedy = self.parser.remedy();
                 Err(TraceError::new(format!("no line of it is of this format; the first: {why}"))
                     .at(Place::Line(line))
-                    .hint("`iowhy trace formats` lists the formats; name the right one with `--format` (or `--from`)"))
+                    .hint(remedy.map_or(formats.to_owned(), |remedy| format!("{remedy}; {formats}"))))
             }
             _ => Ok(()),
         }

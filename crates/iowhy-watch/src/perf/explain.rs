@@ -177,6 +177,9 @@ pub(super) fn nothing_allowed(rights: &Rights) -> Problem {
         None => "no record of when threads sleep and run".to_owned(),
     });
     match lack.and_then(|l| l.fix.clone()) {
+        Some(fix) if fix.contains("sysctl ") => {
+            problem.hint(format!("`sudo iowhy ...`; or `{fix}`, which holds for every user of this machine"))
+        }
         Some(fix) => problem.hint(fix),
         None => problem,
     }
@@ -224,6 +227,17 @@ mod tests {
         let clock = setting.no_clock(&error(libc::EACCES));
         assert!(
             clock.fix.is_some_and(|f| f.starts_with("sudo setcap cap_perfmon") && f.ends_with(" /bin/iowhy"))
+        );
+    }
+
+    #[test]
+    fn where_nothing_may_be_recorded_sudo_comes_before_a_setting_of_the_machine() {
+        let setting = Setting { paranoid: Some(3), ..Setting::default() };
+        let rights = Rights { lacks: vec![setting.no_events(&error(libc::EACCES))], ..Rights::default() };
+        let hint = nothing_allowed(&rights).hint.unwrap_or_default();
+        assert!(
+            hint.starts_with("`sudo iowhy ...`") && hint.ends_with("every user of this machine"),
+            "{hint}"
         );
     }
 

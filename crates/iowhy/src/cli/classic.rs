@@ -18,12 +18,12 @@ pub struct ClassicArgs {
     pub target: Option<String>,
 
     /// Less time for each experiment: wider intervals
-    #[arg(long, conflicts_with = "budget")]
+    #[arg(long, conflicts_with = "time")]
     pub quick: bool,
 
     /// Time for each experiment, scratch files not counted [default: 20s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub budget: Option<String>,
+    pub time: Option<String>,
 
     /// Size of the scratch files, or of the part of the file that is read [default: what the experiment needs]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]

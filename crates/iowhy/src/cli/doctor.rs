@@ -20,7 +20,7 @@ pub struct DoctorArgs {
 
     /// --try: time to spend, set-up included [default: 20s]
     #[arg(long, value_name = "TIME", requires = "trial", allow_hyphen_values = true)]
-    pub budget: Option<String>,
+    pub time: Option<String>,
 
     /// --try: size of the scratch file, or of the part of the file that is measured [default: 256m]
     #[arg(long, value_name = "SIZE", requires = "trial", allow_hyphen_values = true)]

@@ -29,7 +29,7 @@ pub struct ProveArgs {
 
     /// Where only asking the device for less helps, leave out all but one byte in so many [default: 2]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub one_in: Option<String>,
+    pub subsample: Option<String>,
 
     /// Try these changes too, advised or not: direct, deeper, larger, mapped, windows (a mapping for each read), random
     /// (the hint that the order is random), aligned (buffers that begin where a page does)

@@ -17,7 +17,7 @@ pub struct CompareArgs {
     #[arg(value_name = "AFTER")]
     pub after: Option<PathBuf>,
 
-    /// The record before: the one kept as NAME by `--keep-as NAME`
+    /// The record before: the one kept as NAME by `--save-as NAME`
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
 
@@ -64,7 +64,7 @@ pub struct ExportArgs {
 
     /// Which table of the record, by its key, such as `cells` or `findings` [default: the main one]
     #[arg(long, value_name = "KEY")]
-    pub list: Option<String>,
+    pub table: Option<String>,
 
     /// Where to; `-` or nothing is stdout
     #[arg(long, short, value_name = "FILE")]

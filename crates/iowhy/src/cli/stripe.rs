@@ -40,7 +40,7 @@ pub struct StripeAdviseArgs {
 
     /// The trace by N clients that take its next request as soon as theirs is answered
     #[arg(long, value_name = "N", requires = "trace", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub closed: Option<u32>,
+    pub clients: Option<u32>,
 
     /// Interleaves, as a list (`63k,126s,1m`; `s` is sectors) or a range that doubles (`4k..1m`) [default: 4k..16m]
     #[arg(long, value_name = "SIZES", allow_hyphen_values = true)]
@@ -56,11 +56,11 @@ pub struct StripeAdviseArgs {
 
     /// Time for measuring the disks [default: 30s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub budget: Option<String>,
+    pub time: Option<String>,
 
     /// Time for each stripe that `--prove` measures, over all rounds [default: 8s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub runtime: Option<String>,
+    pub prove_time: Option<String>,
 
     /// Size of the scratch files, all together [default: that of the workload's file]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]

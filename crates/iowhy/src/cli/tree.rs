@@ -36,12 +36,12 @@ pub struct TreeArgs {
     pub sizes: Option<String>,
 
     /// Threads side by side, each with its own list of files
-    #[arg(long, visible_aliases = ["threads", "numjobs"], value_name = "N", default_value_t = 1)]
-    pub readers: u64,
+    #[arg(long, visible_alias = "numjobs", value_name = "N", default_value_t = 1)]
+    pub threads: u64,
 
     /// Files in each thread's list, chosen by chance [default: all files, shared out]
     #[arg(long, value_name = "N")]
-    pub each: Option<u64>,
+    pub files_per_thread: Option<u64>,
 
     /// Order of a list: directory (as the directory lists them), inode, random
     #[arg(long, value_name = "ORDER", default_value = "random")]
@@ -57,7 +57,7 @@ pub struct TreeArgs {
 
     /// Time for all rounds, of which there are 3 to 12 [default: 15s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub budget: Option<String>,
+    pub time: Option<String>,
 
     /// Seed of lists and intervals
     #[arg(long, value_name = "N", default_value_t = 1)]

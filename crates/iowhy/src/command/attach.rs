@@ -23,12 +23,12 @@ const LEAST: Duration = Duration::from_millis(10);
 /// Usage errors and refusals; outputs that cannot be written.
 pub fn run(args: &AttachArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let pid = pid(&args.pid)?;
-    let limit = args.limit.as_deref().map(limit).transpose()?;
+    let limit = args.time.as_deref().map(limit).transpose()?;
     output::all_different(&[
         ("--json", options.json.as_deref()),
-        ("--folded", args.sight.folded.as_deref()),
+        ("--flamegraph", args.sight.flamegraph.as_deref()),
     ])?;
-    let inputs: Vec<&Path> = args.sight.machine.as_deref().into_iter().collect();
+    let inputs: Vec<&Path> = args.sight.model.as_deref().into_iter().collect();
     let outputs = Outputs::open_apart(options, &inputs)?;
     let observation = Observation::prepare(&args.sight)?;
     let subject = Subject::Process { pid, limit };
@@ -68,10 +68,10 @@ fn pid(text: &str) -> Result<u32, Problem> {
 
 /// How long to watch.
 fn limit(text: &str) -> Result<Duration, Problem> {
-    let limit = units::parse_duration("--for", text)?;
+    let limit = units::parse_duration("--time", text)?;
     if limit < LEAST {
-        return Err(Problem::refused(format!("`--for {text}` is too short to see anything"))
-            .hint("give at least `--for 10ms`, better some seconds"));
+        return Err(Problem::refused(format!("`--time {text}` is too short to see anything"))
+            .hint("give at least `--time 10ms`, better some seconds"));
     }
     Ok(limit)
 }

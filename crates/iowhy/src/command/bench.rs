@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use iowhy_core::cell::CellRun;
 use iowhy_core::problem::Problem;
-use iowhy_core::units::Bytes;
+use iowhy_core::units::{Bytes, typed_size};
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
@@ -102,14 +102,14 @@ fn job(path: &Path, args: &BenchArgs) -> Result<Imported, Problem> {
     })?;
     let jobs = fio::read(&text, &name)?;
     let names = || jobs.iter().map(|job| format!("`{}`", job.name)).collect::<Vec<_>>().join(", ");
-    let chosen = match (&args.section, jobs.as_slice()) {
+    let chosen = match (&args.job, jobs.as_slice()) {
         (None, [only]) => only,
         (None, _) => {
             return Err(Problem::refused(format!("`{name}` holds {} jobs: {}", jobs.len(), names()))
-                .hint("choose one with `--section NAME`: iowhy measures one at a time"));
+                .hint("choose one with `--job NAME`: iowhy measures one at a time"));
         }
         (Some(section), _) => jobs.iter().find(|job| job.name == *section).ok_or_else(|| {
-            Problem::refused(format!("`--section {section}`: `{name}` has no such job"))
+            Problem::refused(format!("`--job {section}`: `{name}` has no such job"))
                 .hint(format!("it has {}", names()))
         })?,
     };
@@ -223,7 +223,7 @@ fn larger_than_the_ladder(run: &CellRun, target: &Target) -> Option<String> {
              where the CPU's caches hold the one and not the other; `--size {}` moves both over the same",
             Bytes(ladder),
             Bytes(w.region_bytes),
-            ladder
+            typed_size(ladder)
         )
     })
 }

@@ -23,8 +23,8 @@ pub fn run(args: &ExportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         "the record itself is the JSON; `--output FILE` names where the export goes",
     )?;
     let record = store::resolve(&args.record)?;
-    if args.list.is_some() && args.format != ExportFormat::Csv {
-        return Err(Problem::refused("`--list` chooses a table, and this format has none")
+    if args.table.is_some() && args.format != ExportFormat::Csv {
+        return Err(Problem::refused("`--table` chooses a table, and this format has none")
             .hint("leave it out, or use `--format csv`"));
     }
     let pending = match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
@@ -36,7 +36,7 @@ pub fn run(args: &ExportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     };
     let value = load::any(&record, "name a record that was made with `--json FILE`")?;
     let text = match args.format {
-        ExportFormat::Csv => table(&record, &value, args.list.as_deref())?,
+        ExportFormat::Csv => table(&record, &value, args.table.as_deref())?,
         ExportFormat::FioJson => {
             let text = serde_json::to_string_pretty(&fio::json(&measured(&record, value)?))
                 .map_err(|error| Problem::failed(format!("the export cannot be written as JSON: {error}")))?;
@@ -62,7 +62,7 @@ fn table(path: &Path, record: &Value, list: Option<&str>) -> Result<String, Prob
     };
     let chosen = list.unwrap_or(first);
     if !lists.iter().any(|(name, _)| name == chosen) {
-        return Err(Problem::refused(format!("`--list {chosen}`: `{}` has no such table", path.display()))
+        return Err(Problem::refused(format!("`--table {chosen}`: `{}` has no such table", path.display()))
             .hint(format!("it has {}", names())));
     }
     Ok(csv::text(csv::at(record, chosen).unwrap_or_default()))

@@ -16,6 +16,7 @@ use crate::folded::folded;
 use crate::meaning::Meaning;
 use crate::output::{Pending, spare_inputs};
 use crate::record::watch::{RanAs, Told, WatchRecord, record};
+use crate::shell;
 
 /// Everything that is decided before watching begins.
 pub(super) struct Observation {
@@ -32,16 +33,16 @@ impl Observation {
     /// # Errors
     /// Refusals that name the option.
     pub(super) fn prepare(args: &SightArgs) -> Result<Observation, Problem> {
-        let model = args.machine.as_deref().map(machine).transpose()?;
-        let folded = match &args.folded {
+        let model = args.model.as_deref().map(machine).transpose()?;
+        let folded = match &args.flamegraph {
             Some(path) if path.as_os_str() == "-" => {
-                return Err(Problem::refused("`--folded -`: stdout is not free for it")
-                    .hint("name a file: `--folded out.folded`"));
+                return Err(Problem::refused("`--flamegraph -`: stdout is not free for it")
+                    .hint("name a file: `--flamegraph out.folded`"));
             }
             Some(path) => {
-                let inputs: Vec<&Path> = args.machine.as_deref().into_iter().collect();
-                spare_inputs("--folded", path, &inputs)?;
-                Some(Pending::open("--folded", path)?)
+                let inputs: Vec<&Path> = args.model.as_deref().into_iter().collect();
+                spare_inputs("--flamegraph", path, &inputs)?;
+                Some(Pending::open("--flamegraph", path)?)
             }
             None => None,
         };
@@ -89,7 +90,7 @@ impl Observation {
 /// What is known beside a profile.
 pub(super) fn told(subject: String, ran_as: Option<RanAs>) -> Told {
     Told {
-        command: command_line(std::env::args_os()),
+        command: shell::line(std::env::args_os()),
         subject,
         ran_as,
         // The false target stands on no device: what comes is the machine.
@@ -98,15 +99,10 @@ pub(super) fn told(subject: String, ran_as: Option<RanAs>) -> Told {
     }
 }
 
-/// Words as one line; what is not UTF-8 is shown as well as it can be.
-pub(super) fn command_line(words: impl Iterator<Item = std::ffi::OsString>) -> String {
-    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
-}
-
 /// The model of the machine.
 fn machine(path: &Path) -> Result<StackModel, Problem> {
-    let named = format!("`--machine {}`", path.display());
-    let hint = "`iowhy --save FILE` measures this machine and writes such a file";
+    let named = format!("`--model {}`", path.display());
+    let hint = "`iowhy --save-model FILE` measures this machine and writes such a file";
     let text = std::fs::read_to_string(path)
         .map_err(|error| Problem::refused(format!("cannot read {named}: {error}")).hint(hint))?;
     toml::from_str(&text).map_err(|error| {

@@ -44,7 +44,7 @@ const LEAST_FILE_BYTES: u64 = 16 << 20;
 /// Usage errors and refusals; a cell that fails is in the record instead.
 pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let begun = Instant::now();
-    let budget = budget(args.budget.as_deref())?;
+    let budget = budget(args.time.as_deref())?;
     let size = match &args.size {
         Some(text) => sweep::size("--size", text)?,
         None => sweep::DEFAULT_REGION_BYTES,
@@ -52,7 +52,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let seed = args.seed.unwrap_or(1);
     different(args, options)?;
     let outputs = Outputs::open(options)?;
-    let save = args.save.as_deref().map(|path| Pending::open("--save", path)).transpose()?;
+    let save = args.save_model.as_deref().map(|path| Pending::open("--save-model", path)).transpose()?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
 
@@ -83,7 +83,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     // Whoever names a budget wants it used.
     let effort = Effort {
         least_rounds: LEAST_ROUNDS,
-        most_rounds: if args.budget.is_some() { MOST_ROUNDS } else { ROUNDS },
+        most_rounds: if args.time.is_some() { MOST_ROUNDS } else { ROUNDS },
         budget: left,
         precision: 0.0,
         seed,
@@ -136,24 +136,27 @@ pub(super) fn model_here(
     let outcome = campaign::run(&plan.cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
     analysis::analyse(&plan, &outcome, &target, &ruler, seed).model.ok_or_else(|| {
         Problem::failed("this machine has no model: too little was measured")
-            .hint("`iowhy --save FILE` with a longer `--budget`, then `--machine FILE`")
+            .hint("`iowhy --save-model FILE` with a longer `--time`, then `--machine FILE`")
     })
 }
 
 /// Time to spend.
 fn budget(text: Option<&str>) -> Result<Duration, Problem> {
     let Some(text) = text else { return Ok(DEFAULT_BUDGET) };
-    let budget = units::parse_duration("--budget", text)?;
+    let budget = units::parse_duration("--time", text)?;
     if budget < LEAST_BUDGET {
-        return Err(Problem::refused(format!("`--budget {text}` is too short to measure anything"))
-            .hint("give at least `--budget 2s`"));
+        return Err(Problem::refused(format!("`--time {text}` is too short to measure anything"))
+            .hint("give at least `--time 2s`"));
     }
     Ok(budget)
 }
 
 /// Two outputs must be two files.
 fn different(args: &PathArgs, options: &OutputArgs) -> Result<(), Problem> {
-    output::all_different(&[("--save", args.save.as_deref()), ("--json", options.json.as_deref())])
+    output::all_different(&[
+        ("--save-model", args.save_model.as_deref()),
+        ("--json", options.json.as_deref()),
+    ])
 }
 
 /// Finds or makes the target. A directory that we may not write to is measured through a readable file in it.
@@ -250,7 +253,7 @@ fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, analysis: A
 /// Writes the fitted model.
 fn save_model(save: Pending, model: Option<&StackModel>) -> Result<(), Problem> {
     let model = model.ok_or_else(|| {
-        Problem::failed("there is no model to save: too little was measured").hint("raise `--budget`")
+        Problem::failed("there is no model to save: too little was measured").hint("raise `--time`")
     })?;
     let text = toml::to_string(model)
         .map_err(|error| Problem::failed(format!("the model cannot be written as TOML: {error}")))?;

@@ -23,6 +23,7 @@ use crate::output;
 use crate::plan::path::RungTargets;
 use crate::progress::Progress;
 use crate::record::{CellRecord, Record, RulerRecord, SCHEMA, Seen};
+use crate::shell;
 
 /// Finds or makes a target, with progress while a scratch file is filled.
 pub(super) fn resolve(spec: &str, needs: &Needs, progress: &Progress) -> Result<Target, Problem> {
@@ -126,7 +127,7 @@ pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome,
     Record {
         schema: SCHEMA,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: shell::line(std::env::args_os()),
         environment,
         environments: match targets {
             [_] => Vec::new(),

@@ -24,6 +24,7 @@ use crate::record::SCHEMA;
 use crate::record::tree::{PhaseRecord, Seen, SettledRecord, TreeFacts, TreeRecord};
 use crate::render::tree as render;
 use crate::run_as;
+use crate::shell;
 
 /// Rounds at least and at most: fewer have no interval.
 const ROUNDS: (usize, usize) = (3, 12);
@@ -94,7 +95,7 @@ fn remove(root: &Path, options: &OutputArgs) -> Result<Ending, Problem> {
 }
 
 fn typed() -> String {
-    std::env::args().collect::<Vec<_>>().join(" ")
+    shell::line(std::env::args_os())
 }
 
 /// Where the files come from.
@@ -134,17 +135,17 @@ impl Plan {
         within("--files", files, 1, MOST_FILES)?;
         let directories = args.dirs.unwrap_or_else(|| DEFAULT_DIRECTORIES.min(files));
         within("--dirs", directories, 1, files)?;
-        within("--readers", args.readers, 1, MOST_READERS as u64)?;
-        if let Some(each) = args.each {
-            within("--each", each, 1, files / args.readers)?;
+        within("--threads", args.threads, 1, MOST_READERS as u64)?;
+        if let Some(each) = args.files_per_thread {
+            within("--files-per-thread", each, 1, files / args.threads)?;
         }
         let sizes = sizes(args.sizes.as_deref().unwrap_or(DEFAULT_SIZES))?;
         let phases = phases(args, &origin)?;
         Ok(Plan {
             shape: Shape { files, directories, sizes },
             most: files,
-            readers: usize::try_from(args.readers).unwrap_or(1),
-            each: args.each,
+            readers: usize::try_from(args.threads).unwrap_or(1),
+            each: args.files_per_thread,
             order: named("--order", &args.order, &Order::ALL.map(|order| (order.id(), order)))?,
             state: named(
                 "--state",
@@ -152,8 +153,8 @@ impl Plan {
                 &[State::Cold, State::Warm].map(|state| (state.id(), state)),
             )?,
             phases,
-            budget: match &args.budget {
-                Some(text) => units::parse_duration("--budget", text)?,
+            budget: match &args.time {
+                Some(text) => units::parse_duration("--time", text)?,
                 None => DEFAULT_BUDGET,
             },
             seed: args.seed,

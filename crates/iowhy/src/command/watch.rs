@@ -11,12 +11,13 @@ use iowhy_watch::child;
 use iowhy_watch::session::Subject;
 
 use crate::cli::{OutputArgs, PathArgs, WatchArgs};
-use crate::command::observation::{Observation, command_line, told};
+use crate::command::observation::{Observation, told};
 use crate::command::{Ending, prove};
 use crate::output::{self, Report, complain};
 use crate::record::run_time::RunTimeRecord;
 use crate::render;
 use crate::run_as;
+use crate::shell;
 
 /// Seed of a proof right after the run: the same in every run.
 const PROOF_SEED: u64 = 1;
@@ -40,13 +41,13 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     if let Err(refusal) = child::find(program, identity) {
         return Ok(Ending::not_started(refusal.problem, refusal.code));
     }
-    if let Some(machine) = args.sight.machine.as_deref() {
+    if let Some(machine) = args.sight.model.as_deref() {
         for (option, path) in [("--json", options.json.as_deref()), ("--output", args.output.as_deref())] {
             path.map_or(Ok(()), |path| output::spare_inputs(option, path, &[machine]))?;
         }
     }
-    let named = command_line(args.program.iter().cloned());
-    let report = Report::open(args.output.as_deref(), args.sight.folded.as_deref(), options, &named)?;
+    let named = shell::line(args.program.iter().cloned());
+    let report = Report::open(args.output.as_deref(), args.sight.flamegraph.as_deref(), options, &named)?;
     let observation = Observation::prepare(&args.sight)?;
     if args.prove {
         // Before the program runs, so that no signal between its end and the proof is lost.

@@ -333,7 +333,7 @@ impl<'a> Reader<'a> {
         let runtime = self.value(&["runtime", "timeout"]);
         match runtime {
             Some(time) => {
-                args.runtime = Some(time.to_owned());
+                args.time = Some(time.to_owned());
                 if !based {
                     self.note("without `time_based` fio would stop after one pass over `size`; here the time decides");
                 }
@@ -408,7 +408,7 @@ mod tests {
         assert_eq!((args.rw.as_str(), args.bs.as_str(), args.iodepth.as_str()), ("randread", "16k", "32"));
         assert_eq!((args.method.as_deref(), args.direct, args.state), (Some("uring"), Some(1), None));
         assert_eq!((args.size.as_deref(), args.threads.as_str()), (Some("134217728"), "2"));
-        assert_eq!((args.runtime.as_deref(), args.once, args.seed), (Some("7"), false, 9));
+        assert_eq!((args.time.as_deref(), args.once, args.seed), (Some("7"), false, 9));
         assert_eq!(args.target, "/tmp");
     }
 

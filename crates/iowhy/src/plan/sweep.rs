@@ -83,11 +83,7 @@ impl Sweep {
             threads: list("--threads", &args.threads, |o, t| count(o, t, MOST_THREADS))?,
             depths: list("--iodepth", &args.iodepth, |o, t| count(o, t, MOST_DEPTH))?,
             size_bytes: args.size.as_deref().map(|text| size("--size", text)).transpose()?,
-            runtime: args
-                .runtime
-                .as_deref()
-                .map(|text| units::parse_duration("--runtime", text))
-                .transpose()?,
+            runtime: args.time.as_deref().map(|text| units::parse_duration("--time", text)).transpose()?,
             precision: args
                 .precision
                 .as_deref()
@@ -103,8 +99,8 @@ impl Sweep {
             seed: args.seed,
         };
         if sweep.runtime == Some(Duration::ZERO) {
-            return Err(Problem::refused("`--runtime 0` leaves no time to measure")
-                .hint("give a time such as `--runtime 5s`"));
+            return Err(Problem::refused("`--time 0` leaves no time to measure")
+                .hint("give a time such as `--time 5s`"));
         }
         if let (Some(size), Some(&largest)) = (sweep.size_bytes, sweep.block_bytes.iter().max())
             && largest > size
@@ -246,7 +242,7 @@ impl Sweep {
                 facts.name,
                 Bytes(facts.size_bytes)
             ))
-            .hint(format!("use `--size {}` or less", facts.size_bytes)));
+            .hint(format!("use `--size {}` or less", units::typed_size(facts.size_bytes))));
         }
         let whole = self.size_bytes.unwrap_or(facts.size_bytes);
         // A warm region is fetched before every round: without an explicit size keep that short.

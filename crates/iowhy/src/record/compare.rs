@@ -67,6 +67,9 @@ pub struct Difference {
 pub struct ChangedCell {
     /// Its key.
     pub key: String,
+    /// Its key in the first record, where a setting differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before_key: Option<String>,
     /// The target, as the second record names it.
     pub target: String,
     /// Time per request, first record.

@@ -8,6 +8,9 @@ use serde::Serialize;
 
 use super::SCHEMA;
 
+/// Code of the warning that requests come at times that no machine changes.
+pub const PLANNED_TIMES: &str = "planned-times";
+
 /// The whole result.
 #[derive(Debug, Serialize)]
 pub struct SimRecord {

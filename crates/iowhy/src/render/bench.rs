@@ -212,7 +212,7 @@ fn remarks(cell: &CellRecord, several: bool, virtual_time: bool, marks: Marks) -
     if let Some(noise) = cell.noise_share.filter(|n| *n > NOTABLE_NOISE) {
         let _ = writeln!(
             text,
-            "  {name}: noisy: rounds differ by {:.0} % (median absolute deviation); a longer `--runtime` narrows the interval",
+            "  {name}: noisy: rounds differ by {:.0} % (median absolute deviation); a longer `--time` narrows the interval",
             noise * 100.0
         );
     }

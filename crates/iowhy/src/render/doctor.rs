@@ -8,6 +8,7 @@ use iowhy_core::setting::{Group, Key};
 use crate::record::doctor::{DoctorRecord, RightsRecord, SettingRecord};
 use crate::render::heading;
 use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, cut, wrap};
+use crate::render::remedies::{explained, with_sudo};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -24,7 +25,7 @@ pub fn screen(record: &DoctorRecord, width: usize) -> String {
         text.push_str(&wrap(&line, width, "  ", "    "));
     }
     text.push_str(&wrap(&headline(&record.settings), width, "", "  "));
-    text.push_str(&rights(&record.rights, width));
+    text.push_str(&rights(&record.rights, record.environment.privileged, width));
     for (group, title) in [
         (Group::Cpu, "CPU"),
         (Group::Memory, "memory"),
@@ -82,7 +83,7 @@ fn title_line(title: &str) -> String {
     format!("\n{BOLD}{}{BOLD:#}\n", line.trim_end())
 }
 
-fn rights(rights: &RightsRecord, width: usize) -> String {
+fn rights(rights: &RightsRecord, privileged: bool, width: usize) -> String {
     let mut text = format!("\n{BOLD}rights to watch programs{BOLD:#}\n");
     text.push_str(&wrap(&format!("{} of T3 now: {}", rights.tier.id(), rights.shows), width, "  ", "    "));
     let Some(next) = &rights.next else { return text };
@@ -93,12 +94,16 @@ fn rights(rights: &RightsRecord, width: usize) -> String {
         "  ",
         "    ",
     ));
-    let command = next
-        .command
-        .as_ref()
-        .map_or_else(|| "no command for it is known".to_owned(), |command| format!("next: {command}"));
     // A command is one line, so that it can be copied.
-    let _ = writeln!(text, "    {command}");
+    match &next.command {
+        Some(command) if command.starts_with("sudo ") && !privileged => {
+            let _ = writeln!(text, "    next: {}\n    or: {}", with_sudo(""), explained(command));
+        }
+        Some(command) => {
+            let _ = writeln!(text, "    next: {}", explained(command));
+        }
+        None => text.push_str("    no command for it is known\n"),
+    }
     text
 }
 
@@ -196,7 +201,12 @@ mod tests {
         ]);
         let plain = anstream::adapter::strip_str(&screen(&told, 80)).to_string();
         assert!(plain.contains("2 of 4 settings") && plain.contains("1 could not be read"), "{plain}");
-        assert!(plain.contains("    next: sudo mount -t tracefs tracefs /sys/kernel/tracing\n"), "{plain}");
+        let next = "    next: `sudo iowhy -- CMD` (CMD still runs as you)\n    or: `sudo mount -t tracefs";
+        assert!(plain.contains(next), "{plain}");
+        let mut root = told;
+        root.environment.privileged = true;
+        let plain = anstream::adapter::strip_str(&screen(&root, 80)).to_string();
+        assert!(plain.contains("    next: `sudo mount -t tracefs tracefs /sys/kernel/tracing`\n"), "{plain}");
         assert!(plain.contains("not measured: `iowhy doctor . --try nomerges=0`\n"), "{plain}");
         assert!(plain.contains("not read") && plain.contains("no cpufreq"), "{plain}");
         assert!(plain.contains("costs: every read") && plain.contains("compare before.json"), "{plain}");

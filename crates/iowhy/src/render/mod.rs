@@ -15,6 +15,7 @@ pub mod mrc;
 pub mod paragraph;
 pub mod path;
 pub mod prove;
+pub(crate) mod remedies;
 pub mod run_time;
 pub mod sim;
 pub mod spark;

@@ -6,7 +6,7 @@ use anstyle::Style;
 use iowhy_core::text::visible;
 use iowhy_core::units::{self, Bytes};
 
-use crate::record::sim::{PartRecord, PointRecord, SimRecord};
+use crate::record::sim::{PLANNED_TIMES, PartRecord, PointRecord, SimRecord};
 use crate::render::paragraph::{LEAST_WIDTH, flow, wrap};
 use crate::render::table::{Align, layout};
 
@@ -59,7 +59,10 @@ pub fn screen(record: &SimRecord, keys: &[&str], width: usize) -> String {
     text.push('\n');
     match record.points.as_slice() {
         [point] if keys.is_empty() => text.push_str(&single(point)),
-        points => text.push_str(&table(points, keys)),
+        points => {
+            let planned = record.warnings.iter().any(|warning| warning.code == PLANNED_TIMES);
+            text.push_str(&table(points, keys, planned));
+        }
     }
     let mut said: Vec<&String> = Vec::new();
     for remark in record.points.iter().flat_map(|point| &point.remarks) {
@@ -221,7 +224,7 @@ fn devices(point: &PointRecord) -> String {
 }
 
 /// The table of a sweep.
-fn table(points: &[PointRecord], keys: &[&str]) -> String {
+fn table(points: &[PointRecord], keys: &[&str], planned: bool) -> String {
     const BAR: usize = 12;
     const WORK: usize = 12;
     let misses = points.iter().any(|point| point.miss_ratio.is_some());
@@ -260,7 +263,7 @@ fn table(points: &[PointRecord], keys: &[&str]) -> String {
         .collect();
     let mut text = layout(&header, &align, &rows);
     text.push_str(&legend(points));
-    text.push_str(&verdict(points, keys));
+    text.push_str(&verdict(points, keys, planned));
     text
 }
 
@@ -335,13 +338,16 @@ fn legend(points: &[PointRecord]) -> String {
     text
 }
 
-/// What the sweep says, in a sentence.
-fn verdict(points: &[PointRecord], keys: &[&str]) -> String {
+/// What the sweep says, in a sentence. `planned`: requests come at times that no machine changes.
+fn verdict(points: &[PointRecord], keys: &[&str], planned: bool) -> String {
     let Some(best) = points.iter().min_by(|a, b| a.time_s.total_cmp(&b.time_s)) else { return String::new() };
     if points.len() == 1 {
         return String::new();
     }
     let worst = points.iter().map(|point| point.time_s).fold(0.0, f64::max);
+    if planned && worst <= best.time_s * 1.05 {
+        return "total time: set by the times at which requests come, at every point; compare the latencies\n".to_owned();
+    }
     if worst == best.time_s {
         let what = format!("no difference: every point takes {}", units::time(worst * 1e9));
         return format!("{what}, {} changes nothing here\n", keys.join(", "));

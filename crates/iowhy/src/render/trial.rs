@@ -143,7 +143,7 @@ fn next(record: &TrialRecord) -> String {
         (true, true) => format!("it helps some and harms others; if those that it helps are yours: {keep}"),
         (false, true) => "there is no reason here to change it".to_owned(),
         (false, false) if any(Verdict::CannotTell) => {
-            "whether it matters cannot be told; a longer `--budget`, or an idle machine, would decide"
+            "whether it matters cannot be told; a longer `--time`, or an idle machine, would decide"
                 .to_owned()
         }
         (false, false) => "nothing here speaks for or against it".to_owned(),
@@ -165,6 +165,7 @@ mod tests {
             |value: f64, unit| Some(Estimate { value, low: value * 0.99, high: value * 1.01, unit, n: 9 });
         let change = ChangedCell {
             key: label.into(),
+            before_key: None,
             target: "/data".into(),
             before: of(1000.0, Unit::Nanoseconds),
             after: of(1000.0 * ratio, Unit::Nanoseconds),

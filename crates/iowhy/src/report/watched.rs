@@ -16,6 +16,7 @@ use super::svg::flame::{self, Node};
 use crate::meaning::Meaning;
 use crate::record::prove::{Proof, ProveRecord, WhatIf};
 use crate::record::watch::{LayerShare, WatchRecord};
+use crate::render::remedies::remedies;
 use crate::render::watch::words::{bytes, factor, percent_of, share};
 
 /// Files, threads and callers that are listed; the record holds all.
@@ -431,9 +432,8 @@ fn trust(record: &WatchRecord) -> Section {
         format!("unexplained: {} of the thread time", percent_of(record.unexplained_share)),
         "shares without ± were measured whole; those with ± were sampled: 95 % intervals".to_owned(),
     ];
-    for lack in &record.lacks {
-        let fix = lack.fix.as_ref().map(|fix| format!(" (`{fix}`)")).unwrap_or_default();
-        items.push(format!("not seen: {}{fix}", lack.sentence));
-    }
+    items.extend(record.lacks.iter().map(|lack| format!("not seen: {}", lack.sentence)));
+    let remedies = remedies(&record.lacks, &record.command, record.environment.privileged);
+    items.extend(remedies.iter().map(|remedy| format!("to see it: {remedy}")));
     Section::new("How far to trust this", vec![Part::List(items)])
 }

@@ -63,7 +63,7 @@ fn options_with_impossible_values() {
         ("--bs", &["0", "-4k", "4k,", "4k..1k", "x", ""]),
         ("--threads", &["0", "-1", "x", "1,,2", "99999"]),
         ("--iodepth", &["0", "-1", "x", "99999"]),
-        ("--runtime", &["0", "-1s", "x", "5"]),
+        ("--time", &["0", "-1s", "x", "5"]),
         ("--precision", &["0", "-1%", "x"]),
         ("--rate", &["0", "-5", "x"]),
         ("--rw", &["reads", "", "READ"]),
@@ -73,14 +73,13 @@ fn options_with_impossible_values() {
         ("--touch", &["x", "some"]),
     ] {
         for value in values {
-            if (option, *value) == ("--runtime", "5") {
+            if (option, *value) == ("--time", "5") {
                 continue;
             }
             refused(&["bench", option, value, here], option);
         }
     }
-    for (option, values) in [("--size", &["0", "-1", "x"] as &[&str]), ("--budget", &["0", "-3s", "1s", "x"])]
-    {
+    for (option, values) in [("--size", &["0", "-1", "x"] as &[&str]), ("--time", &["0", "-3s", "1s", "x"])] {
         for value in values {
             refused(&[option, value, here], option);
         }
@@ -127,7 +126,7 @@ fn what_clap_refuses_names_the_option_too() {
         (&["bench", "--direct=2"], "--direct"),
         (&["bench", "--rwmixread", "101"], "--rwmixread"),
         (&["bench", "--direct", "--state", "warm"], "--state"),
-        (&["bench", "--once", "--runtime", "1s"], "--runtime"),
+        (&["bench", "--once", "--runtime", "1s"], "--time"),
         (&["bench", "--color", "sometimes"], "--color"),
         (&["bench", "--json"], "--json"),
         (&["one", "two"], "two"),
@@ -138,6 +137,24 @@ fn what_clap_refuses_names_the_option_too() {
         assert!(error.starts_with("error: ") && ran.stderr.contains(subject), "{ran:?}");
         assert_eq!(ran.stderr.matches("error:").count(), 1, "{ran:?}");
     }
+}
+
+#[test]
+fn a_mistyped_subcommand_is_recognized() {
+    for (args, hint) in [
+        (&["benhc"] as &[&str], "did you mean `bench`?"),
+        (&["docter"], "did you mean `doctor`?"),
+        (&["benhc", "--iodepth", "8"], "did you mean `bench`?"),
+        (&["hisotry", "one"], "did you mean `history`?"),
+        // A program that exists is more likely to be meant than a near name.
+        (&["sh"], "`iowhy -- sh`"),
+    ] {
+        let ran = iowhy(args);
+        assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""), "{ran:?}");
+        assert!(ran.stderr.contains(hint), "{ran:?}");
+    }
+    let far = iowhy(&["no-such-thing-at-all"]);
+    assert!(far.code() == 2 && !far.stderr.contains("did you mean"), "{far:?}");
 }
 
 #[test]
@@ -198,7 +215,7 @@ fn a_directory_that_is_read_only_for_us_is_measured_through_a_file_in_it() {
     let inside = dir.path().join("large");
     std::fs::set_permissions(&inside, std::fs::Permissions::from_mode(0o644)).unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o555)).unwrap();
-    let ran = as_nobody(dir.path(), &["--size", "16m", "--budget", "2s", text(dir.path())]);
+    let ran = as_nobody(dir.path(), &["--size", "16m", "--time", "2s", text(dir.path())]);
     if is_root() {
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     }

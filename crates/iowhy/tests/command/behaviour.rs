@@ -81,7 +81,7 @@ fn an_interrupt_prints_what_is_known_and_leaves_nothing() {
 #[test]
 fn the_main_job_can_be_interrupted_too() {
     let dir = directory();
-    let mut running = Running::measuring(&[text(dir.path()), "--size", "16m", "--budget", "600s"]);
+    let mut running = Running::measuring(&[text(dir.path()), "--size", "16m", "--time", "600s"]);
     running.signal(Signal::INT);
     let ran = running.ended();
     assert_eq!(ran.code(), 1, "{ran:?}");
@@ -161,11 +161,14 @@ fn a_full_output_is_an_error() {
     for args in [&QUICK as &[&str], &["bench", "--method", "list"], &["bench", "scripted", "--json", "-"]] {
         let ran = redirected(">/dev/full", args);
         assert_eq!(ran.code(), 1, "{ran:?}");
-        assert!(ran.stderr.starts_with("error: cannot write to stdout: "), "{ran:?}");
+        assert!(ran.stderr.contains("error: cannot write to stdout: "), "{ran:?}");
+        // What was measured is not lost.
+        assert_eq!(ran.stderr.contains("percentiles over every request"), !args.contains(&"list"), "{ran:?}");
     }
     let ran = iowhy(&["bench", "scripted", "--json", "/dev/full"]);
     assert_eq!(ran.code(), 1, "{ran:?}");
     assert!(ran.stderr.starts_with("error: cannot write `/dev/full`: "), "{ran:?}");
+    assert!(ran.stdout.contains("percentiles over every request"), "{ran:?}");
 }
 
 #[test]
@@ -227,7 +230,7 @@ fn reading_never_changes_a_file() {
     for args in [
         &["bench", "--method", READS, "--state", states(dir.path()), "--runtime", "20ms", name] as &[&str],
         &["bench", "--direct", "--iodepth", "1,4", "--runtime", "20ms", name],
-        &["--budget", "2s", name],
+        &["--time", "2s", name],
     ] {
         let ran = iowhy(args);
         assert!(ran.status.code().is_some_and(|code| code <= 1), "{ran:?}");

@@ -50,7 +50,7 @@ fn the_list_names_all_five_with_their_sources() {
 
 #[test]
 fn the_rungs_of_1989_come_back_from_a_scripted_machine_and_the_model_is_held_against_the_post() {
-    let args = ["classic", "minix-1989", "scripted", "--budget", "1s"];
+    let args = ["classic", "minix-1989", "scripted", "--time", "1s"];
     // Requests to /dev/null move nothing, so the sums of bytes that other records keep do not hold here.
     let record = iowhy(&[&args[..], &["--json", "-"]].concat()).done().json();
     for table in ["null", "bnull", "rhd2", "file", "hd2", "readahead"] {
@@ -82,7 +82,7 @@ fn the_rungs_of_1989_come_back_from_a_scripted_machine_and_the_model_is_held_aga
 
 #[test]
 fn the_numbers_of_the_sg_post_come_out_and_the_question_is_answered() {
-    let record = record_of(&["classic", "linux-sg-1999", "scripted", "--budget", "1s"]);
+    let record = record_of(&["classic", "linux-sg-1999", "scripted", "--time", "1s"]);
     let fit = of_table(&record, "fit");
     let of = |number: &str, key: &str| {
         fit.iter().find(|row| row["key"]["number"] == number).unwrap()[key].as_f64().unwrap()
@@ -93,7 +93,7 @@ fn the_numbers_of_the_sg_post_come_out_and_the_question_is_answered() {
     assert_eq!(of("command-overhead", "published"), 1.2e6);
     let asked = |rate: &str| {
         let screen =
-            iowhy(&["classic", "linux-sg-1999", "scripted", "--budget", "1s", "--rate", rate]).done().stdout;
+            iowhy(&["classic", "linux-sg-1999", "scripted", "--time", "1s", "--rate", rate]).done().stdout;
         screen.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert!(asked("100m").contains("131 % of it: direct I/O is needed"), "{}", asked("100m"));
@@ -102,7 +102,7 @@ fn the_numbers_of_the_sg_post_come_out_and_the_question_is_answered() {
 
 #[test]
 fn the_reuse_of_the_pool_comes_from_the_simulated_pool() {
-    let record = record_of(&["classic", "freebsd-2006", "scripted", "--budget", "1s"]);
+    let record = record_of(&["classic", "freebsd-2006", "scripted", "--time", "1s"]);
     let reuse: Vec<f64> =
         of_table(&record, "reuse").iter().map(|row| row["model"].as_f64().unwrap()).collect();
     assert!((reuse[0] - 0.75).abs() < 1e-4 && (reuse[1] - 0.13).abs() < 0.01, "{reuse:?}");
@@ -124,7 +124,7 @@ fn the_reuse_of_the_pool_comes_from_the_simulated_pool() {
 fn look_ups_and_a_kernel_profile_stand_beside_the_cached_reads() {
     let dir = directory();
     let file = full_file(dir.path(), "data", 20 * MIB);
-    let record = record_of(&["classic", "freebsd-2006", text(&file), "--budget", "1s"]);
+    let record = record_of(&["classic", "freebsd-2006", text(&file), "--time", "1s"]);
     let lookups = of_table(&record, "lookup");
     assert_eq!(lookups.len(), 12);
     assert!(lookups.iter().all(|row| row["measured"].is_object()));
@@ -147,7 +147,7 @@ fn two_files_are_read_side_by_side_and_nothing_is_left_or_changed() {
     let (a, b) = (full_file(dir.path(), "a", 20 * MIB), full_file(dir.path(), "b", 20 * MIB));
     let before: Vec<_> = [&a, &b].iter().map(|p| std::fs::metadata(p).unwrap().modified().unwrap()).collect();
     let pair = format!("{}:{}", text(&a), text(&b));
-    let ran = iowhy(&["classic", "linux-mmap-1999", &pair, "--budget", "1s", "--json", "-"]);
+    let ran = iowhy(&["classic", "linux-mmap-1999", &pair, "--time", "1s", "--json", "-"]);
     if ran.stderr.contains("lives in memory") {
         eprintln!("skipped: $TMPDIR lives in memory, and nothing in it can be cold");
         return;
@@ -165,7 +165,7 @@ fn two_files_are_read_side_by_side_and_nothing_is_left_or_changed() {
 #[test]
 fn the_interleave_table_is_there_and_the_news_tree_leaves_nothing() {
     let dir = directory();
-    let args = ["classic", "netbsd-1999", text(dir.path()), "--files", "600", "--budget", "1s"];
+    let args = ["classic", "netbsd-1999", text(dir.path()), "--files", "600", "--time", "1s"];
     let record = record_of(&args);
     let rows = of_table(&record, "interleave");
     assert_eq!(rows.len(), 8);
@@ -215,8 +215,7 @@ fn spread(row: &Value) {
 
 #[test]
 fn the_requests_of_the_post_go_to_stripes_of_scripted_members_and_every_part_is_accounted_for() {
-    let args =
-        ["classic", "netbsd-1999", "null", "--members", "scripted,scripted,scripted", "--budget", "1s"];
+    let args = ["classic", "netbsd-1999", "null", "--members", "scripted,scripted,scripted", "--time", "1s"];
     let record = record_of(&args);
     let rows = of_table(&record, "stripe");
     assert_eq!(rows.len(), 7);
@@ -263,7 +262,7 @@ fn the_requests_of_the_post_go_to_stripes_of_scripted_members_and_every_part_is_
 fn blocks_of_two_sizes_are_told_or_it_is_said_why_not_and_nothing_is_left() {
     let dir = directory();
     let args =
-        ["classic", "netbsd-1999", text(dir.path()), "--files", "600", "--budget", "1s", "--block-size-test"];
+        ["classic", "netbsd-1999", text(dir.path()), "--files", "600", "--time", "1s", "--block-size-test"];
     let record = record_of(&args);
     let rows = of_table(&record, "block-size-real");
     assert_eq!(rows.len(), 2);
@@ -290,7 +289,7 @@ fn blocks_of_two_sizes_are_told_or_it_is_said_why_not_and_nothing_is_left() {
 #[test]
 fn hypotheses_are_held_against_the_post_and_large_files_lose_where_small_ones_win() {
     // There is no place for a tree: only the model is run.
-    let record = record_of(&["classic", "netbsd-1999", "null", "--budget", "10s"]);
+    let record = record_of(&["classic", "netbsd-1999", "null", "--time", "10s"]);
     let rows = of_table(&record, "hypotheses");
     assert_eq!(rows.len() % 7, 0);
     let share = |hypothesis: &str, interleave: u64| {
@@ -336,7 +335,7 @@ fn hypotheses_are_held_against_the_post_and_large_files_lose_where_small_ones_wi
 fn what_cannot_be_run_is_refused_by_name() {
     for (args, said, fix) in [
         (&["classic", "minix"] as &[&str], "`minix`", "minix-1989"),
-        (&["classic", "minix-1989", "null", "--budget", "10ms"], "--budget", "1s"),
+        (&["classic", "minix-1989", "null", "--time", "10ms"], "--time", "1s"),
         (&["classic", "minix-1989", "/no/such/place"], "/no/such/place", ""),
         (&["classic", "linux-mmap-1999", "a:b:c"], "3 targets", "A"),
         (&["classic", "linux-sg-1999", ".", "--rate", "-1"], "--rate", ""),

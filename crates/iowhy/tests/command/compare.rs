@@ -186,9 +186,54 @@ fn records_of_two_machines_need_force_and_other_cells_are_named() {
     let forced = compared(&[text(&one), text(&two), "--force"]);
     assert_eq!(forced["only_before"][0], gone.as_str());
     assert_eq!(forced["differences"][0]["other_machine"], true);
-    // None in common at all.
+    // None in common at all, and more than one setting differs.
     let third = folder.path().join("three.json");
-    iowhy(&["bench", "scripted", "--state", "warm", "--bs", "16k", "--json", text(&third)]).done();
+    let other = ["--state", "direct", "--bs", "16k,32k", "--threads", "2"];
+    iowhy(&[&["bench", "scripted"], &other[..], &["--json", text(&third)]].concat()).done();
     let ran = iowhy(&["compare", text(&one), text(&third)]);
     assert!(ran.code() == 2 && ran.stderr.contains("no cell in common"), "{ran:?}");
+}
+
+#[test]
+fn cells_that_differ_in_one_setting_are_compared_and_the_setting_is_named() {
+    let folder = directory();
+    let measure = |name: &str, args: &[&str]| -> String {
+        let path = folder.path().join(name);
+        let bench =
+            ["bench", "scripted?noise=0.01", "--method", "uring", "--state", "direct", "--rw", "randread"];
+        iowhy(&[&bench[..], args, &["--json", text(&path)]].concat()).done();
+        text(&path).to_owned()
+    };
+    let facts = |comparison: &Value| -> Vec<String> {
+        let all = comparison["differences"].as_array().expect("differences[]");
+        let line =
+            |d: &Value| format!("{} {} {}", words(&d["fact"]), words(&d["before"]), words(&d["after"]));
+        all.iter().map(line).collect()
+    };
+    let one = measure("one.json", &["--iodepth", "1"]);
+    let eight = measure("eight.json", &["--iodepth", "8"]);
+    let comparison = compared(&[&one, &eight]);
+    assert_eq!(facts(&comparison), ["--iodepth 1 8"], "{comparison}");
+    let cell = &comparison["cells"][0];
+    assert_ne!(cell["key"], cell["before_key"], "{comparison}");
+    assert!(number(&cell["ratio"]["value"]) > 0.0, "{comparison}");
+    let screen = iowhy(&["compare", &one, &eight]).done().stdout;
+    assert!(screen.contains("--iodepth: 1 -> 8"), "{screen}");
+    // Cells of one setting have one key, and the other way round it is the same pair.
+    assert!(compared(&[&one, &one])["cells"][0]["before_key"].is_null());
+    assert_eq!(facts(&compared(&[&eight, &one])), ["--iodepth 8 1"]);
+    // Single cells may differ in several settings: each is named.
+    let far = measure("far.json", &["--iodepth", "4", "--bs", "64k"]);
+    assert_eq!(facts(&compared(&[&one, &far])), ["--bs 4k 64k", "--iodepth 1 4"]);
+    // Sweeps that differ in one setting: cell by cell, and what has no counterpart is named.
+    let sweep = measure("sweep1.json", &["--bs", "4k,16k", "--iodepth", "1"]);
+    let other = measure("sweep8.json", &["--bs", "4k,16k,64k", "--iodepth", "8"]);
+    let comparison = compared(&[&sweep, &other]);
+    assert_eq!(facts(&comparison), ["--iodepth 1 8"], "{comparison}");
+    let cells = comparison["cells"].as_array().unwrap();
+    assert_eq!((cells.len(), comparison["only_after"].as_array().unwrap().len()), (2, 1), "{comparison}");
+    for cell in cells {
+        let [before, after] = [&cell["before_key"], &cell["key"]].map(words);
+        assert_eq!(before.replace("d1", "d8"), after, "{comparison}");
+    }
 }

@@ -124,7 +124,7 @@ fn one_run_each_shows_what_differs_and_says_how_to_know() {
     assert!(screen.starts_with("wall time cannot tell: one run each; "), "{screen}");
     let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        screen.contains("--keep-as before -- dd ") && screen.contains("compare @before @after"),
+        screen.contains("--save-as before -- dd ") && screen.contains("compare @before @after"),
         "{screen}"
     );
     assert_eq!(iowhy(&["compare", text(&before), text(&after), "--fail-on", "regressed"]).code(), 0);

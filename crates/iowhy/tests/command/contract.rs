@@ -137,7 +137,7 @@ fn bench_keeps_the_contract() {
 #[test]
 fn the_main_job_keeps_the_contract() {
     let dir = directory();
-    let record = record_of(&[text(dir.path()), "--budget", "2s", "--size", "16m"]);
+    let record = record_of(&[text(dir.path()), "--time", "2s", "--size", "16m"]);
     assert_common(&record);
     assert_keys("limit", &record["limit"], &[("id", Words), ("sentence", Words), ("evidence", List)]);
     let known = ["cpu", "one-thread", "depth", "copy-bandwidth", "device", "throttle", "cannot-tell"];
@@ -200,7 +200,7 @@ fn an_output_that_cannot_be_written_is_refused_before_anything_is_measured() {
     let target = dir.path().join("target");
     std::fs::create_dir(&target).unwrap();
     let missing = dir.path().join("missing/record.json");
-    for option in ["--json", "--save"] {
+    for option in ["--json", "--save-model"] {
         // A size that cannot be had: reaching the target at all would be another error.
         let ran = iowhy(&[text(&target), "--size", "1e", option, text(&missing)]);
         assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""));

@@ -80,7 +80,7 @@ fn the_disks_of_a_stripe_that_is_advised_are_named_before_they_are_written() {
     let files = ["one", "two"].map(|name| full_file(dir.path(), name, 8 * MIB));
     let [one, two] = files.each_ref().map(|file| text(file));
     let load = "readers=2,bytes=64k,size=1m,pattern=random,requests=50,write=50";
-    let disks = ["stripe", "advise", one, two, "--budget", "2s", "--interleave", "64k", "--workload", load];
+    let disks = ["stripe", "advise", one, two, "--time", "2s", "--interleave", "64k", "--workload", load];
     let ran = iowhy(&[&disks[..], &["--destroy-data", one, "--destroy-data", two]].concat());
     let said = |name: &str| {
         let of = |line: &&str| line.starts_with("destroying: ") && line.contains(name);
@@ -91,7 +91,7 @@ fn the_disks_of_a_stripe_that_is_advised_are_named_before_they_are_written() {
         assert_eq!(ran.stdout.matches("written over by this run, its data is lost").count(), 2, "{ran:?}");
     }
     let reads = load.replace(",write=50", "");
-    let disks = ["stripe", "advise", one, two, "--budget", "2s", "--interleave", "64k", "--workload", &reads];
+    let disks = ["stripe", "advise", one, two, "--time", "2s", "--interleave", "64k", "--workload", &reads];
     let ran = iowhy(&[&disks[..], &["--destroy-data", one]].concat());
     assert!(!ran.stderr.contains("destroying") && !ran.stdout.contains("written over"), "{ran:?}");
 }

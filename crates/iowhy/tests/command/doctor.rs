@@ -61,8 +61,8 @@ fn what_cannot_be_looked_at_is_refused() {
     let dir = directory();
     let missing = dir.path().join("missing");
     assert_refused(&iowhy(&["doctor", text(&missing)]), text(&missing));
-    let stray = finish(binary().args(["--budget", "5s", "doctor"]));
-    assert_refused(&stray, "--budget");
+    let stray = finish(binary().args(["--time", "5s", "doctor"]));
+    assert_refused(&stray, "--time");
 }
 
 #[test]

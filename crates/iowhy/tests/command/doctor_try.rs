@@ -59,7 +59,7 @@ impl Disk {
 /// A run that goes on for a while, seen with what it changes changed.
 fn begun(path: &str, wish: &str, changed: impl Fn() -> bool) -> Child {
     let mut command = binary_that_listens();
-    command.args(["doctor", path, "--try", wish, "--budget", "60s", "--size", "16m"]);
+    command.args(["doctor", path, "--try", wish, "--time", "60s", "--size", "16m"]);
     let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut run = silent.spawn().unwrap();
     let begun = Instant::now();
@@ -99,7 +99,7 @@ fn a_setting_is_tried_told_and_put_back() {
     let (was, value) = (disk.value("read_ahead_kb"), other(&disk.value("read_ahead_kb")));
     let wish = format!("read_ahead_kb={value}");
     let args =
-        ["doctor", &disk.device.device, "--try", &wish, "--budget", "3s", "--size", "16m", "--json", "-"];
+        ["doctor", &disk.device.device, "--try", &wish, "--time", "3s", "--size", "16m", "--json", "-"];
     let ran = iowhy(&args).measured();
     assert_eq!(disk.value("read_ahead_kb"), was);
     assert!(!disk.note().exists());
@@ -130,7 +130,7 @@ fn a_scheduler_is_put_back_with_what_hangs_on_it() {
         return skipped("this kernel offers no other scheduler for loop devices");
     }
     let device = disk.device.device.as_str();
-    let args = ["doctor", device, "--try", "scheduler=mq-deadline", "--budget", "2s", "--size", "16m"];
+    let args = ["doctor", device, "--try", "scheduler=mq-deadline", "--time", "2s", "--size", "16m"];
     let ran = iowhy(&args).measured();
     assert_eq!(["scheduler", "nr_requests", "wbt_lat_usec"].map(text_of), before);
     assert!(
@@ -197,10 +197,10 @@ fn wishes_that_cannot_be_had_are_refused_and_change_nothing() {
         assert_refused(&iowhy(&["doctor", "/dev/shm", "--try", "read_ahead_kb=0"]), "/dev/shm");
     }
     assert_refused(&iowhy(&["doctor", "/dev/null", "--try", "nomerges=2"]), "/dev/null");
-    assert_refused(&iowhy(&["doctor", here, "--try", "thp=always", "--budget", "1ms"]), "--budget");
+    assert_refused(&iowhy(&["doctor", here, "--try", "thp=always", "--time", "1ms"]), "--time");
     let twice = iowhy(&["doctor", here, "--try", "nomerges=1", "--try", "nomerges=2"]);
     assert!(twice.code() == 2 && twice.stderr.contains("--try"), "{twice:?}");
-    let alone = iowhy(&["doctor", here, "--budget", "5s"]);
+    let alone = iowhy(&["doctor", here, "--time", "5s"]);
     assert!(alone.code() == 2 && alone.stderr.contains("--try"), "{alone:?}");
     assert!(names(dir.path()).is_empty());
 
@@ -319,8 +319,7 @@ fn times_of_a_mount_are_tried_and_its_line_of_the_mount_table_is_the_same_again(
     for (wish, was) in
         [("atime=strictatime", "relatime"), ("atime=noatime", "relatime"), ("lazytime=on", "off")]
     {
-        let args =
-            ["doctor", mounted.path(), "--try", wish, "--budget", "3s", "--size", "16m", "--json", "-"];
+        let args = ["doctor", mounted.path(), "--try", wish, "--time", "3s", "--size", "16m", "--json", "-"];
         let record = iowhy(&args).measured().json();
         assert_eq!(mounted.mount.line(), before, "{wish}");
         let value = wish.split_once('=').unwrap().1;
@@ -369,7 +368,7 @@ fn devices_of_a_stripe_are_changed_together_and_each_gets_its_own_back() {
     assert!(screen.contains(&format!("--try {}/nomerges=0", names[1])), "{screen}");
 
     let args =
-        ["doctor", mounted.path(), "--try", "nomerges=2", "--budget", "3s", "--size", "16m", "--json", "-"];
+        ["doctor", mounted.path(), "--try", "nomerges=2", "--time", "3s", "--size", "16m", "--json", "-"];
     let record = iowhy(&args).measured().json();
     assert_eq!(mounted.nomerges(), was);
     assert_eq!(record["members"].as_array().unwrap().len(), 2, "{record}");

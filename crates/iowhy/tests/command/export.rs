@@ -34,7 +34,7 @@ fn cells_go_to_fio_and_come_back_as_the_same_cells() {
     assert_eq!(written, iowhy(&["export", text(&record), "--format", "fio-job"]).done().stdout);
     for key in keys(&measured) {
         assert!(written.contains(&format!("[{key}]")), "{written}");
-        let back = ["bench", "--fio", text(&job), "--section", &key, "--json", "-", "--precision", "99%"];
+        let back = ["bench", "--fio", text(&job), "--job", &key, "--json", "-", "--precision", "99%"];
         let ran = iowhy(&back).measured();
         assert_eq!(keys(&ran.json()), [key], "{written}\n{ran:?}");
     }
@@ -69,18 +69,18 @@ fn a_job_of_fio_is_carried_out_and_what_is_not_is_named() {
     )
     .unwrap();
     let of = |rest: &[&str]| iowhy(&[&["bench", "--fio", text(&job)][..], rest].concat());
-    let record = of(&["--section", "a", "--json", "-"]).done().json();
+    let record = of(&["--job", "a", "--json", "-"]).done().json();
     assert_eq!(keys(&record), ["null-sequential-none-8192-t1-d1"]);
     let refused = |rest: &[&str], says: &[&str]| {
         let ran = of(rest);
         assert_eq!(ran.code(), 2, "{ran:?}");
         assert!(says.iter().all(|says| ran.stderr.contains(says)) && ran.stderr.contains("hint:"), "{ran:?}");
     };
-    refused(&[], &["2 jobs", "`a`, `b`", "--section"]);
-    refused(&["--section", "c"], &["--section c", "`a`"]);
-    refused(&["--section", "b"], &["verify=md5"]);
-    refused(&["--section", "a", "--export-fio", text(&job)], &["overwrite"]);
-    let both = of(&["--section", "a", "--bs", "4k"]);
+    refused(&[], &["2 jobs", "`a`, `b`", "--job"]);
+    refused(&["--job", "c"], &["--job c", "`a`"]);
+    refused(&["--job", "b"], &["verify=md5"]);
+    refused(&["--job", "a", "--export-fio", text(&job)], &["overwrite"]);
+    let both = of(&["--job", "a", "--bs", "4k"]);
     assert!(both.code() == 2 && both.stderr.contains("--bs"), "{both:?}");
     let missing = iowhy(&["bench", "--fio", "/nowhere/x.fio"]);
     assert!(missing.code() == 2 && missing.stderr.contains("/nowhere/x.fio"), "{missing:?}");
@@ -135,13 +135,13 @@ fn any_table_becomes_csv() {
         let value: f64 = line.rsplit(',').nth(place).unwrap().parse().unwrap_or(f64::NAN);
         assert_eq!(Some(value), cell["time_per_request"]["value"].as_f64(), "{csv}");
     }
-    let named = iowhy(&["export", text(&record), "--list", "targets"]).done().stdout;
+    let named = iowhy(&["export", text(&record), "--table", "targets"]).done().stdout;
     assert!(named.starts_with("kind,") || named.contains("size_bytes"), "{named}");
-    let none = iowhy(&["export", text(&record), "--list", "nothing"]);
+    let none = iowhy(&["export", text(&record), "--table", "nothing"]);
     assert!(none.code() == 2 && none.stderr.contains("cells (2)"), "{none:?}");
     let watch = folder.path().join("watch.json");
     iowhy(&["--json", text(&watch), "--", "true"]).done();
-    let layers = iowhy(&["export", text(&watch), "--list", "layers"]).done().stdout;
+    let layers = iowhy(&["export", text(&watch), "--table", "layers"]).done().stdout;
     assert!(layers.starts_with("id,") || layers.contains("busy_s"), "{layers}");
     let wrong = iowhy(&["export", text(&watch), "--format", "fio-json"]);
     assert!(wrong.code() == 2 && wrong.stderr.contains("no measured cells"), "{wrong:?}");

@@ -1,4 +1,4 @@
-//! Records kept by name: `--keep-as`, `@NAME`, `--baseline`, `iowhy history`.
+//! Records kept by name: `--save-as`, `@NAME`, `--baseline`, `iowhy history`.
 
 use crate::common::{Ran, binary, directory, finish, iowhy, text};
 
@@ -7,7 +7,7 @@ fn a_kept_record_is_read_by_its_name_and_never_overwritten() {
     let folder = directory();
     let iowhy = |args: &[&str]| -> Ran { finish(binary().args(args).env("XDG_STATE_HOME", folder.path())) };
     assert!(iowhy(&["history"]).done().stdout.contains("no record is kept"));
-    let bench = ["bench", "scripted", "--state", "warm", "--keep-as"];
+    let bench = ["bench", "scripted", "--state", "warm", "--save-as"];
     iowhy(&[&bench[..], &["before"]].concat()).done();
     iowhy(&[&bench[..], &["after.2"]].concat()).done();
     let listed = iowhy(&["history", "--json", "-"]).done().json();
@@ -27,17 +27,17 @@ fn a_kept_record_is_read_by_its_name_and_never_overwritten() {
         assert_eq!(ran.code(), 2, "{ran:?}");
         assert!(says.iter().all(|says| ran.stderr.contains(says)) && ran.stderr.contains("hint:"), "{ran:?}");
     };
-    refused(&[&bench[..], &["before"]].concat(), &["--keep-as before", "history --remove before"]);
+    refused(&[&bench[..], &["before"]].concat(), &["--save-as before", "history --remove before"]);
     refused(&[&bench[..], &["../x"]].concat(), &["../x", "no name"]);
     refused(&["report", "@nothing"], &["`nothing`", "after.2", "before"]);
     refused(&["compare", "@before"], &["--baseline"]);
     refused(&["compare", "--baseline", "before", "@before", "@after.2"], &["one too many"]);
     refused(&["history", "--remove", "before", "--remove", "nothing"], &["nothing"]);
-    refused(&["report", "@before", "--keep-as", "x"], &["--keep-as"]);
+    refused(&["report", "@before", "--save-as", "x"], &["--save-as"]);
     let listed = iowhy(&["history", "--remove", "before"]).done().stdout;
     assert!(!listed.contains("@before") && listed.contains("@after.2"), "{listed}");
     // A run that fails keeps nothing.
-    refused(&["bench", "/nowhere/at-all", "--keep-as", "failed"], &["/nowhere/at-all"]);
+    refused(&["bench", "/nowhere/at-all", "--save-as", "failed"], &["/nowhere/at-all"]);
     assert!(!iowhy(&["history"]).done().stdout.contains("failed"));
     // Another machine is said, a damaged record too.
     let records = folder.path().join("iowhy/records");
@@ -51,6 +51,23 @@ fn a_kept_record_is_read_by_its_name_and_never_overwritten() {
     assert!(screen.contains("cut off"), "{screen}");
     let screen = iowhy(&["history", "--all"]).done().stdout;
     assert!(screen.contains("another machine: Another CPU") && screen.contains("cut off"), "{screen}");
+}
+
+#[test]
+fn the_hint_for_an_unknown_name_lists_each_kept_name_once() {
+    use std::time::{Duration, SystemTime};
+    let folder = directory();
+    let records = folder.path().join("iowhy/records");
+    std::fs::create_dir_all(&records).unwrap();
+    // Runs of two programs, measured in turns.
+    for (n, name) in ["before", "after", "before+2", "after+2", "before+3"].iter().enumerate() {
+        let file = std::fs::File::create(records.join(format!("{name}.json"))).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 + n as u64)).unwrap();
+    }
+    let ran = finish(binary().args(["compare", "@nope", "@x"]).env("XDG_STATE_HOME", folder.path()));
+    assert_eq!(ran.code(), 2, "{ran:?}");
+    let hint = ran.stderr.lines().find(|line| line.starts_with("hint: ")).unwrap_or_default();
+    assert_eq!(hint, "hint: kept are before, after", "{ran:?}");
 }
 
 #[test]
@@ -110,7 +127,7 @@ fn a_watched_program_can_be_kept_too() {
     let folder = directory();
     let iowhy = |args: &[&str]| -> Ran { finish(binary().args(args).env("XDG_STATE_HOME", folder.path())) };
     for _ in 0..3 {
-        iowhy(&["--keep-as", "run", "--", "true"]).done();
+        iowhy(&["--save-as", "run", "--", "true"]).done();
     }
     let screen = iowhy(&["history"]).done().stdout;
     assert!(screen.contains("watched program") && screen.contains("@run (3 runs)"), "{screen}");
@@ -120,9 +137,9 @@ fn a_watched_program_can_be_kept_too() {
         assert_eq!(ran.code(), 2, "{ran:?}");
         assert!(says.iter().all(|says| ran.stderr.contains(says)) && ran.stderr.contains("hint:"), "{ran:?}");
     };
-    refused(&["--keep-as", "run", "--", "echo", "x"], &["another program", "`true`", "--remove run"]);
-    refused(&["bench", "scripted", "--keep-as", "run"], &["--keep-as run", "--remove run"]);
-    refused(&["--keep-as", "run+7", "--", "true"], &["run+7", "no name"]);
+    refused(&["--save-as", "run", "--", "echo", "x"], &["another program", "`true`", "--remove run"]);
+    refused(&["bench", "scripted", "--save-as", "run"], &["--save-as run", "--remove run"]);
+    refused(&["--save-as", "run+7", "--", "true"], &["run+7", "no name"]);
     // Where one record is wanted, one is named; a report shows all.
     refused(&["export", "@run"], &["3 runs", "@run+1"]);
     assert!(iowhy(&["export", "@run+2"]).done().stdout.starts_with("id,"));
@@ -131,7 +148,7 @@ fn a_watched_program_can_be_kept_too() {
     assert_eq!(page.lines().filter(|line| line.starts_with("# Why")).count(), 3, "{page}");
     iowhy(&["history", "--remove", "run+2"]).done();
     assert!(iowhy(&["history"]).done().stdout.contains("@run (2 runs)"));
-    iowhy(&["--keep-as", "run", "--", "true"]).done();
+    iowhy(&["--save-as", "run", "--", "true"]).done();
     let listed = iowhy(&["history", "--json", "-"]).done().json();
     let names: Vec<&str> =
         listed["records"].as_array().unwrap().iter().filter_map(|r| r["name"].as_str()).collect();
@@ -139,7 +156,7 @@ fn a_watched_program_can_be_kept_too() {
     iowhy(&["history", "--remove", "run"]).done();
     assert!(iowhy(&["history"]).done().stdout.contains("no record is kept"));
     let nowhere = finish(
-        binary().args(["--keep-as", "run", "--", "true"]).env_remove("XDG_STATE_HOME").env_remove("HOME"),
+        binary().args(["--save-as", "run", "--", "true"]).env_remove("XDG_STATE_HOME").env_remove("HOME"),
     );
     assert!(nowhere.code() == 2 && nowhere.stderr.contains("XDG_STATE_HOME"), "{nowhere:?}");
 }

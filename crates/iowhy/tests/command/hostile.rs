@@ -325,7 +325,7 @@ fn damaged_traces() {
             run(&["trace", "head", text(&path)]);
             run(&["trace", "convert", "--force", text(&path), text(&out)]);
             run(&["sim", "--machine", "nvme", "--trace", text(&path)]);
-            run(&["sim", "--machine", "netbsd-1999", "--closed", "3", "--trace", text(&path)]);
+            run(&["sim", "--machine", "netbsd-1999", "--clients", "3", "--trace", text(&path)]);
         }
     }
 }
@@ -356,7 +356,7 @@ fn small_traces_of_large_requests() {
         let curves = run(&["mrc"], what);
         let open = run(&["sim", "--machine", "nvme", "--trace"], what);
         let unlimited =
-            ["sim", "--machine", "nvme", "--set", "cache.bytes=unlimited", "--closed", "3", "--trace"];
+            ["sim", "--machine", "nvme", "--set", "cache.bytes=unlimited", "--clients", "3", "--trace"];
         let closed = run(&unlimited, what);
         [curves, open, closed]
     };
@@ -365,7 +365,7 @@ fn small_traces_of_large_requests() {
     assert!(curves.code() == 2 && curves.stderr.contains("--block"), "{curves:?}");
     for ran in [open, closed] {
         assert!(
-            ran.code() == 2 && ran.stderr.contains("--yes") && ran.stderr.contains("--requests"),
+            ran.code() == 2 && ran.stderr.contains("--force") && ran.stderr.contains("--requests"),
             "{ran:?}"
         );
     }
@@ -406,7 +406,7 @@ fn evil_names_reach_no_screen() {
         &["trace", "stat", path][..],
         &["trace", "head", path],
         &["mrc", path],
-        &["sim", "--machine", "nvme", "--closed", "1", "--trace", path],
+        &["sim", "--machine", "nvme", "--clients", "1", "--trace", path],
         &["bench", "--runtime", "1ms", "--method", "pread", path],
         &["bench", missing],
         &[missing],

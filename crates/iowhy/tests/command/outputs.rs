@@ -20,11 +20,11 @@ fn a_record_that_is_kept_follows_no_link() {
             "scripted",
             "--state",
             "warm",
-            "--keep-as",
+            "--save-as",
             name,
         ]));
         assert_eq!(ran.code(), 2, "{ran:?}");
-        assert!(ran.stderr.contains(&format!("--keep-as {name}")), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("--save-as {name}")), "{ran:?}");
     }
     assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
     assert!(!dir.path().join("nowhere").exists());
@@ -50,7 +50,7 @@ fn an_output_that_fails_costs_no_other() {
     let dir = directory();
     let (json, state) = (dir.path().join("json"), dir.path().join("state"));
     let mut run = binary();
-    run.env("XDG_STATE_HOME", &state).args(["bench", "null", "--runtime", "1s", "--keep-as", "x", "--json"]);
+    run.env("XDG_STATE_HOME", &state).args(["bench", "null", "--time", "1s", "--save-as", "x", "--json"]);
     let run = run.arg(&json).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let folder = state.join("iowhy/records");
     while !folder.exists() {

@@ -58,7 +58,7 @@ fn a_sweep_becomes_a_page_and_markdown_with_the_records_own_figures() {
 fn every_kind_of_record_has_a_page() {
     let folder = directory();
     let name = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    iowhy(&["--json", &name("path.json"), "--budget", "3s", "-q", "scripted"]).measured();
+    iowhy(&["--json", &name("path.json"), "--time", "3s", "-q", "scripted"]).measured();
     iowhy(&["bench", "scripted", "--json", &name("bench.json")]).done();
     iowhy(&["compare", &name("bench.json"), &name("bench.json"), "--json", &name("compare.json")]).done();
     let load =

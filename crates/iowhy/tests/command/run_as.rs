@@ -219,3 +219,22 @@ fn without_root_nobody_else_can_be_asked_for_and_sudo_is_not_believed() {
     let ran = as_nobody(dir.path(), &[], &["--user", "65534", "--", "id", "-u"]).unwrap();
     assert!(ran.stdout == "65534\n" && ran.stderr.contains("uid 65534"), "{ran:?}");
 }
+
+#[test]
+fn without_rights_the_run_with_sudo_is_proposed_first() {
+    let Some(dir) = open_directory() else { return };
+    let Some(ran) = as_nobody(dir.path(), &[], &["--", "sh", "-c", "exit 0"]) else { return };
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    // Lines of a screen are broken at spaces.
+    let flat = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Some(at) = flat.find("to see it: ") else {
+        assert!(!flat.contains("not seen: no "), "{flat}");
+        return skipped("an ordinary user lacks no rights here");
+    };
+    let program = text(Path::new(binary().get_program())).to_owned();
+    let proposal = format!("to see it: `sudo {program} -- sh -c 'exit 0'` (CMD still runs as you)");
+    assert!(flat[at..].starts_with(&proposal) || !flat.contains("sudo "), "{flat}");
+    if let Some(setting) = flat.find("sudo sysctl") {
+        assert!(setting > at && flat[setting..].contains("every user of this machine"), "{flat}");
+    }
+}

@@ -43,7 +43,7 @@ fn outputs_and_kept_records_belong_to_the_user() {
     let (sudo, state) = (sudo(), theirs.join("state"));
     let mut variables = environment(&sudo);
     variables.push(("XDG_STATE_HOME", text(&state)));
-    let outputs = ["--json", "r.json", "--output", "report", "--folded", "f.folded", "--keep-as", "run"];
+    let outputs = ["--json", "r.json", "--output", "report", "--flamegraph", "f.folded", "--save-as", "run"];
     // The second run is kept beside the first.
     for _ in 0..2 {
         let ran = run_in(&theirs, &variables, &[&outputs[..], &["--", "touch", "made"]].concat()).done();
@@ -54,7 +54,7 @@ fn outputs_and_kept_records_belong_to_the_user() {
     let attached = run_in(
         &theirs,
         &variables,
-        &["attach", &pid, "--for", "50ms", "--json", "a.json", "--keep-as", "att"],
+        &["attach", &pid, "--time", "50ms", "--json", "a.json", "--save-as", "att"],
     );
     // It is our own child, and still there: killing it cannot fail.
     sleeper.kill().unwrap();
@@ -89,7 +89,7 @@ fn a_link_of_the_user_does_not_lead_root_to_a_file_of_roots() {
     symlink(&secret, theirs.join("out")).unwrap();
     symlink(dir.path().join("new"), theirs.join("dangling")).unwrap();
     for (option, name) in
-        [("--json", "out"), ("--json", "dangling"), ("--output", "out"), ("--folded", "out")]
+        [("--json", "out"), ("--json", "dangling"), ("--output", "out"), ("--flamegraph", "out")]
     {
         let ran = run_in(&theirs, &environment(&sudo), &[option, name, "--", "true"]);
         assert_refused(&ran, option);
@@ -109,11 +109,11 @@ fn records_are_kept_in_the_home_of_the_user_and_not_in_that_of_root() {
     };
     let root = dir.path().join("home-of-root");
     std::fs::create_dir(&root).unwrap();
-    let ran = finish_without_state(dir.path(), &root, &["--user", "nobody", "--keep-as", "x", "--", "true"]);
+    let ran = finish_without_state(dir.path(), &root, &["--user", "nobody", "--save-as", "x", "--", "true"]);
     assert_refused(&ran, &format!("{home}/.local/state"));
     assert!(ran.stderr.contains("as user nobody"), "{ran:?}");
     assert_eq!(names(&root), [""; 0]);
-    finish_without_state(dir.path(), &root, &["--keep-as", "x", "--", "true"]).done();
+    finish_without_state(dir.path(), &root, &["--save-as", "x", "--", "true"]).done();
     assert_eq!(names(&root), [".local"]);
 }
 

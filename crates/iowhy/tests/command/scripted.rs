@@ -102,7 +102,7 @@ fn the_fit_finds_the_costs_that_were_put_in() {
         [("scripted".to_owned(), built_in()), (format!("scripted:{}", old.display()), old_model)]
     {
         let saved = dir.path().join("fitted.toml");
-        iowhy(&[&target, "--save", text(&saved)]).done();
+        iowhy(&[&target, "--save-model", text(&saved)]).done();
         let fitted: StackModel = toml::from_str(&std::fs::read_to_string(&saved).unwrap()).unwrap();
         assert_eq!(
             (fitted.schema, fitted.page_bytes, fitted.read_ahead_bytes),
@@ -280,8 +280,8 @@ fn screens_are_as_expected() {
         ("help.txt", &["--help"]),
         ("bench-help.txt", &["bench", "--help"]),
         ("classic-list.txt", &["classic", "list"]),
-        ("classic-minix.txt", &["classic", "minix-1989", "scripted", "--budget", "1s"]),
-        ("classic-sg.txt", &["classic", "linux-sg-1999", "scripted", "--budget", "1s"]),
+        ("classic-minix.txt", &["classic", "minix-1989", "scripted", "--time", "1s"]),
+        ("classic-sg.txt", &["classic", "linux-sg-1999", "scripted", "--time", "1s"]),
         ("method-list.txt", &["bench", "--method", "list"]),
     ] {
         let ran = iowhy(args);

@@ -112,6 +112,28 @@ fn a_sweep_over_a_trace_that_would_take_hours_is_refused_first() {
 }
 
 #[test]
+fn a_sweep_over_recorded_times_says_that_they_set_the_total_time() {
+    let dir = directory();
+    let trace = dir.path().join("hot.csv");
+    let mut lines = String::from("time_ms,id,offset,size\n");
+    for i in 0..400u64 {
+        lines.push_str(&format!("{i},0,{},4096\n", i * 7 % 64 * 4096));
+    }
+    std::fs::write(&trace, lines).unwrap();
+    let run = |more: &[&str]| {
+        let args = ["sim", "--machine", "nvme", "--trace", text(&trace), "--sweep", "cache.bytes=16k,1m"];
+        iowhy(&[&args[..], more].concat()).done()
+    };
+    let open = run(&[]);
+    assert!(open.stderr.contains("recorded times") && open.stderr.contains("`--clients 1`"), "{open:?}");
+    assert!(open.stdout.contains("compare the latencies"), "{open:?}");
+    assert!(!open.stdout.contains("no difference"), "{open:?}");
+    let closed = run(&["--clients", "1"]);
+    assert!(!closed.stderr.contains("recorded times"), "{closed:?}");
+    assert!(!closed.stdout.contains("compare the latencies"), "{closed:?}");
+}
+
+#[test]
 fn settings_change_the_machine_and_two_sweeps_multiply() {
     let set = ["--machine", "four-ssd", "--workload", "readers=8,requests=200,pattern=random"];
     let mut one = set.to_vec();
@@ -170,7 +192,7 @@ fn a_trace_is_replayed_at_its_times_or_by_clients() {
     let said = open["warnings"].to_string();
     assert!(said.contains("below a page cache"), "{said}");
     let mut closed = base.to_vec();
-    closed.extend(["--closed", "4", "--requests", "50", "--set", "cache.bytes=0"]);
+    closed.extend(["--clients", "4", "--requests", "50", "--set", "cache.bytes=0"]);
     let closed = json(&closed);
     assert_eq!(closed["points"][0]["requests"], 50);
     assert!(number(&closed["points"][0]["time_s"]) < 0.01);
@@ -276,7 +298,7 @@ fn what_cannot_be_is_refused() {
     refused(&["--machine", "nvme"], "--workload");
     refused(&["--machine", "nvme", "--workload", "random-4k,readers=2"], "stands alone");
     for (option, value) in
-        [("--closed", "1"), ("--requests", "9"), ("--format", "nonsense"), ("--columns", "time=1")]
+        [("--clients", "1"), ("--requests", "9"), ("--format", "nonsense"), ("--columns", "time=1")]
     {
         refused(&["--machine", "nvme", "--workload", SMALL, option, value], option);
     }

@@ -163,8 +163,8 @@ fn lint_and_advise_refuse_what_cannot_be() {
         (vec!["advise", a, b, "--workload", "nonsense"], "nonsense"),
         (vec!["advise", a, b, "--workload", load, "--interleave", "0"], "no bytes"),
         (vec!["advise", a, b, "--workload", load, "--interleave", "1000"], "multiple of the sector"),
-        (vec!["advise", a, b, "--workload", load, "--budget", "10ms"], "--budget"),
-        (vec!["advise", a, b, "--workload", load, "--runtime", "2s"], "--prove"),
+        (vec!["advise", a, b, "--workload", load, "--time", "10ms"], "--time"),
+        (vec!["advise", a, b, "--workload", load, "--prove-time", "2s"], "--prove"),
         (vec!["advise", a, b, "--workload", load, "--prove=most"], "--prove=most"),
         (vec!["advise", a, b, "--workload", &format!("{load},think=1ms"), "--prove"], "pause"),
         (
@@ -176,7 +176,7 @@ fn lint_and_advise_refuse_what_cannot_be() {
             "names none of the disks",
         ),
         (vec!["advise", a, b, "--workload", &format!("{load},write=10"), "--prove"], "only read"),
-        (vec!["advise", a, b, "--trace", "/no/such/trace", "--budget", "1s"], "/no/such/trace"),
+        (vec!["advise", a, b, "--trace", "/no/such/trace", "--time", "1s"], "/no/such/trace"),
     ] {
         let ran = iowhy(&[&["stripe"], &args[..]].concat());
         assert_eq!(ran.code(), 2, "{args:?}: {ran:?}");
@@ -189,12 +189,12 @@ fn lint_and_advise_refuse_what_cannot_be() {
 #[test]
 fn advice_on_scripted_disks_is_exact_repeatable_and_proved() {
     let load = "readers=4,bytes=64k,size=256m,pattern=permuted,requests=500,method=direct";
-    let args = ["stripe", "advise", "scripted", "scripted", "scripted", "--workload", load, "--budget", "1s"];
+    let args = ["stripe", "advise", "scripted", "scripted", "scripted", "--workload", load, "--time", "1s"];
     let advise = |more: &[&str]| {
         let ran = iowhy(&[&args[..], &["--interleave", "4k..1m*4", "--json", "-"], more].concat()).done();
         ran.json()
     };
-    let record = advise(&["--prove=all", "--runtime", "50ms"]);
+    let record = advise(&["--prove=all", "--prove-time", "50ms"]);
     let pick = record["pick"]["interleave_bytes"].as_u64().unwrap();
     assert!(record["curve"]["residual_percent"].as_f64().unwrap() < 15.0, "{}", record["curve"]);
     assert_eq!(record["points"].as_array().unwrap().len(), 5);
@@ -210,7 +210,7 @@ fn advice_on_scripted_disks_is_exact_repeatable_and_proved() {
             proof["samples"].as_array().unwrap().iter().map(|s| s["claimed_bytes"].as_u64().unwrap()).sum();
         assert_eq!(sent, claimed);
     }
-    let again = advise(&["--prove=all", "--runtime", "50ms"]);
+    let again = advise(&["--prove=all", "--prove-time", "50ms"]);
     for key in ["members", "curve", "points", "by_disks", "pick", "rules"] {
         assert_eq!(record[key], again[key], "{key}: virtual time");
     }
@@ -219,7 +219,7 @@ fn advice_on_scripted_disks_is_exact_repeatable_and_proved() {
         proof.iter().map(|proof| proof["throughput"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(rates(&record), rates(&again));
-    let screen = iowhy(&[&args[..], &["--prove", "--runtime", "50ms"]].concat()).done().stdout;
+    let screen = iowhy(&[&args[..], &["--prove", "--prove-time", "50ms"]].concat()).done().stdout;
     assert!(screen.contains("take turns of") && screen.contains("proof"), "{screen}");
     assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
 }
@@ -242,8 +242,8 @@ fn the_straggler_is_named_and_leaving_it_out_is_proved() {
     let slow = slow_disk(directory.path(), 1_000_000);
     // Fewer readers than a false disk serves at once: its threads do not queue for each other.
     let load = "readers=6,bytes=16k,size=256m,pattern=permuted,requests=300,method=direct";
-    let args = ["stripe", "advise", "scripted", &slow, "scripted", "--workload", load, "--budget", "1s"];
-    let more = ["--interleave", "16k..256k*4", "--prove", "--runtime", "250ms"];
+    let args = ["stripe", "advise", "scripted", &slow, "scripted", "--workload", load, "--time", "1s"];
+    let more = ["--interleave", "16k..256k*4", "--prove", "--prove-time", "250ms"];
     let record = iowhy(&[&args[..], &more, &["--json", "-"]].concat()).done().json();
     let (a, b, c) = (&record["members"][0], &record["members"][1], &record["members"][2]);
     assert_eq!(a["simulated"], c["simulated"], "alike");
@@ -294,8 +294,8 @@ fn small_files_and_traces_are_proved_request_by_request() {
     std::fs::write(&trace, lines).unwrap();
     let trace = text(&trace);
     let advise = |load: &[&str]| {
-        let args = ["stripe", "advise", "scripted", "scripted", "scripted", "--budget", "1s"];
-        let more = ["--interleave", "4k,64k,1m", "--prove=all", "--runtime", "100ms", "--json", "-"];
+        let args = ["stripe", "advise", "scripted", "scripted", "scripted", "--time", "1s"];
+        let more = ["--interleave", "4k,64k,1m", "--prove=all", "--prove-time", "100ms", "--json", "-"];
         iowhy(&[&args[..], load, &more].concat()).done().json()
     };
     let files = "readers=4,files=50,sizes=930:3030:6102,dirs=10,population=4000";
@@ -304,7 +304,7 @@ fn small_files_and_traces_are_proved_request_by_request() {
         (vec!["--workload", files, "--set", "layout.kind=ffs"], false),
         (vec!["--workload", "readers=3,bytes=64k,size=32m,pattern=sequential,own=yes,requests=60"], false),
         (vec!["--workload", "readers=3,bytes=64k,size=96m,pattern=permuted,requests=600,rate=4000"], true),
-        (vec!["--trace", trace, "--closed", "4"], false),
+        (vec!["--trace", trace, "--clients", "4"], false),
         (vec!["--trace", trace], true),
     ] {
         let record = advise(&load);
@@ -336,7 +336,7 @@ fn small_files_and_traces_are_proved_request_by_request() {
         assert!(!said.contains("writes-as-reads"), "false disks may be written to: {said}");
     }
     let screen =
-        iowhy(&["stripe", "advise", "scripted", "scripted", "--trace", trace, "--budget", "1s", "--prove"]);
+        iowhy(&["stripe", "advise", "scripted", "scripted", "--trace", trace, "--time", "1s", "--prove"]);
     let screen = screen.done().stdout;
     assert!(screen.contains("mean latency") && screen.contains("proof"), "{screen}");
     assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
@@ -347,9 +347,9 @@ fn small_files_and_traces_are_proved_request_by_request() {
 fn writes_go_to_scratch_files_and_never_to_files_of_the_users() {
     let directory = directory();
     let load = "readers=2,bytes=16k,size=4m,pattern=permuted,requests=100,write=50,method=direct";
-    let more = ["--workload", load, "--budget", "1s", "--interleave", "16k,64k", "--json", "-"];
+    let more = ["--workload", load, "--time", "1s", "--interleave", "16k,64k", "--json", "-"];
     let own = text(directory.path());
-    let args = ["stripe", "advise", own, own, "--size", "8m", "--prove", "--runtime", "100ms"];
+    let args = ["stripe", "advise", own, own, "--size", "8m", "--prove", "--prove-time", "100ms"];
     let record = iowhy(&[&args[..], &more].concat()).measured().json();
     let measured = record["members"][0]["write_curve"].is_object();
     let said = record["warnings"].to_string();
@@ -370,7 +370,7 @@ fn writes_go_to_scratch_files_and_never_to_files_of_the_users() {
     let (a, b) = (names[0].as_str(), names[1].as_str());
     let before: Vec<Vec<u8>> = names.iter().map(|name| std::fs::read(name).unwrap()).collect();
     let small = "readers=2,bytes=16k,size=1m,pattern=permuted,requests=50,write=50,method=direct";
-    let args = ["stripe", "advise", a, b, "--workload", small, "--budget", "1s", "--interleave", "16k,64k"];
+    let args = ["stripe", "advise", a, b, "--workload", small, "--time", "1s", "--interleave", "16k,64k"];
     let record = iowhy(&[&args[..], &["--json", "-"]].concat()).measured().json();
     assert!(record["members"][0]["write_curve"].is_null());
     let said = record["warnings"].to_string();

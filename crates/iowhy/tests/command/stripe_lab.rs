@@ -104,9 +104,9 @@ fn advice_on_throttled_disks_is_held_against_measured_stripes() {
         "--interleave",
         "8k,64k,1m",
         "--prove=all",
-        "--budget",
+        "--time",
         "8s",
-        "--runtime",
+        "--prove-time",
         "2500ms",
     ];
     let output = lab.run(&[&["stripe", "advise"], &disks[..], &args[..], &["--json", "-"]].concat());
@@ -157,7 +157,7 @@ fn the_interleave_test_of_1999_on_three_throttled_disks_shows_what_its_splits_co
     };
     let members = lab.loops.iter().map(|device| text(device)).collect::<Vec<_>>().join(",");
     let output =
-        lab.run(&["classic", "netbsd-1999", "null", "--members", &members, "--budget", "16s", "--json", "-"]);
+        lab.run(&["classic", "netbsd-1999", "null", "--members", &members, "--time", "16s", "--json", "-"]);
     assert!(output.status.success(), "{output:?}");
     let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = record["rows"].as_array().unwrap();
@@ -191,8 +191,17 @@ fn the_slow_one_of_throttled_disks_is_found_and_left_out() {
     };
     let disks: Vec<&str> = lab.loops.iter().map(|device| text(device)).collect();
     let load = "readers=8,bytes=64k,size=60m,pattern=permuted,requests=200,method=direct";
-    let args =
-        ["--workload", load, "--interleave", "8k,64k,1m", "--prove", "--budget", "8s", "--runtime", "2500ms"];
+    let args = [
+        "--workload",
+        load,
+        "--interleave",
+        "8k,64k,1m",
+        "--prove",
+        "--time",
+        "8s",
+        "--prove-time",
+        "2500ms",
+    ];
     let output = lab.run(&[&["stripe", "advise"], &disks[..], &args[..], &["--json", "-"]].concat());
     assert!(output.status.success(), "{output:?}");
     let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

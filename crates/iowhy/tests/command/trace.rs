@@ -192,6 +192,19 @@ fn a_wrong_format_by_force_is_seen() {
 }
 
 #[test]
+fn strace_without_times_is_told_how_to_record_it() {
+    let dir = directory();
+    let plain = dir.path().join("plain.strace");
+    std::fs::write(&plain, "openat(AT_FDCWD, \"a\", O_RDONLY) = 3\nread(3, \"x\", 4096) = 1\n").unwrap();
+    for args in [&["mrc"] as &[&str], &["trace", "stat"], &["trace", "stat", "--format", "strace"]] {
+        let ran = iowhy(&[args, &[text(&plain)]].concat());
+        assert!(ran.code() != 0 && ran.stdout.is_empty(), "{ran:?}");
+        assert!(ran.stderr.contains("`strace -f -ttt -T -o FILE CMD`"), "{ran:?}");
+        assert!(!ran.stderr.contains("--columns"), "{ran:?}");
+    }
+}
+
+#[test]
 fn no_output_ever_replaces_a_trace_that_is_read() {
     let dir = directory();
     let at = |name: &str| dir.path().join(name);

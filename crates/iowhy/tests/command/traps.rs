@@ -249,7 +249,7 @@ fn memory_is_never_reported_as_a_device() {
         skipped("/dev/shm cannot be written");
     }
     for target in targets {
-        let record = record_of(&[target, "--size", "16m", "--budget", "2s"]);
+        let record = record_of(&[target, "--size", "16m", "--time", "2s"]);
         assert_eq!(record["targets"][0]["memory_backed"], true);
         assert!(target == "memory" || warns(&record, "memory-backed"), "{}", record["warnings"]);
         for cell in cells(&record) {

@@ -13,7 +13,7 @@ fn phase<'r>(record: &'r Value, name: &str) -> &'r Value {
 }
 
 fn tree(args: &[&str]) -> Ran {
-    iowhy(&[&["tree", "--budget", "1s", "--json", "-"], args].concat())
+    iowhy(&[&["tree", "--time", "1s", "--json", "-"], args].concat())
 }
 
 fn estimate(value: &Value) -> f64 {
@@ -30,7 +30,7 @@ fn a_life_of_small_files_is_counted_to_the_byte_and_leaves_nothing() {
     let args =
         [text(dir.path()), "--files", "300", "--dirs", "7", "--sizes", "930,3030,6102", "--state", state];
     for order in ["directory", "inode", "random"] {
-        let record = tree(&[&args[..], &["--readers", "3", "--order", order]].concat()).measured().json();
+        let record = tree(&[&args[..], &["--threads", "3", "--order", order]].concat()).measured().json();
         assert_eq!((&record["tree"]["files"], &record["tree"]["directories"]), (&300.into(), &7.into()));
         let bytes = record["tree"]["bytes"].as_u64().unwrap();
         assert_eq!(bytes, 100 * (930 + 3030 + 6102));
@@ -100,7 +100,7 @@ fn a_tree_that_is_there_is_only_read() {
     std::os::unix::fs::symlink("/etc", dir.path().join("link")).unwrap();
     let before = contents(dir.path());
     let from = ["--from", text(dir.path()), "--state", "warm"];
-    let record = tree(&[&from[..], &["--order", "directory", "--readers", "2"]].concat()).measured().json();
+    let record = tree(&[&from[..], &["--order", "directory", "--threads", "2"]].concat()).measured().json();
     assert_eq!((&record["tree"]["files"], &record["tree"]["not_regular"]), (&3.into(), &1.into()));
     assert_eq!(phase(&record, "read")["bytes"].as_u64(), Some(5010));
     assert_eq!(record["phases"].as_array().unwrap().len(), 3, "stat, list, read");
@@ -138,8 +138,8 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
     for (args, said) in [
         (&["--files", "0", here] as &[&str], "--files 0"),
         (&["--files", "10", "--dirs", "11", here], "--dirs 11"),
-        (&["--readers", "0", here], "--readers 0"),
-        (&["--files", "10", "--readers", "4", "--each", "3", here], "--each 3"),
+        (&["--threads", "0", here], "--threads 0"),
+        (&["--files", "10", "--threads", "4", "--files-per-thread", "3", here], "--files-per-thread 3"),
         (&["--sizes", "17m", here], "16 MiB"),
         (&["--sizes", "-1", here], "--sizes"),
         (&["--order", "alphabet", here], "directory, inode, random"),
@@ -167,9 +167,9 @@ fn the_screen_keeps_to_the_width_and_names_every_phase() {
         "60",
         "--dirs",
         "3",
-        "--budget",
+        "--time",
         "1s",
-        "--readers",
+        "--threads",
         "2",
         "--state",
         "warm",

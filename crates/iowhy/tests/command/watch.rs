@@ -4,38 +4,38 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::bad_input::assert_refused;
-use crate::common::{binary, directory, finish, iowhy, names, text};
+use crate::common::{Mount, binary, directory, finish, iowhy, names, text};
 
 #[test]
 fn options_beside_the_wrong_question_are_refused_by_name() {
     for (args, subject) in [
-        (&["--budget", "5s", "--", "true"] as &[&str], "--budget"),
+        (&["--time", "5s", "--", "true"] as &[&str], "--time"),
         (&["--seed", "1", "--", "true"], "--seed"),
-        (&["--save", "x", "--", "true"], "--save"),
+        (&["--save-model", "x", "--", "true"], "--save-model"),
         (&["/tmp", "--", "true"], "PATH"),
         (&["--tier", "T1", "."], "--tier"),
         (&["--no-bursts"], "--no-bursts"),
-        (&["--folded", "x"], "--folded"),
+        (&["--flamegraph", "x"], "--flamegraph"),
         (&["--output", "x"], "--output"),
-        (&["--machine", "x"], "--machine"),
+        (&["--model", "x"], "--model"),
         (&["--tier", "T1", "attach", "1"], "--tier"),
-        (&["--budget", "5s", "explain"], "--budget"),
+        (&["--time", "5s", "explain"], "--time"),
         (&[".", "attach", "1"], "PATH"),
         (&["--tier", "T1", "explain"], "--tier"),
         (&["--"], "--"),
         (&["--json", "-", "--", "true"], "--json -"),
         (&["--output", "-", "--", "true"], "--output -"),
-        (&["--folded", "-", "--", "true"], "--folded -"),
-        (&["--json", "/x", "--folded", "/x", "--", "true"], "--folded"),
-        (&["--machine", "/no/such/file", "--", "true"], "/no/such/file"),
-        (&["--machine", "/etc/passwd", "--", "true"], "/etc/passwd"),
+        (&["--flamegraph", "-", "--", "true"], "--flamegraph -"),
+        (&["--json", "/x", "--flamegraph", "/x", "--", "true"], "--flamegraph"),
+        (&["--model", "/no/such/file", "--", "true"], "/no/such/file"),
+        (&["--model", "/etc/passwd", "--", "true"], "/etc/passwd"),
         (&["--json", "/no/such/dir/file", "--", "true"], "/no/such/dir/file"),
         (&["attach", "0"], "0"),
         (&["attach", "-5"], "-5"),
         (&["attach", "init"], "init"),
-        (&["attach", "1", "--for", "0"], "--for"),
-        (&["attach", "1", "--for", "x"], "--for"),
-        (&["attach", "1", "--for", "1ns"], "--for"),
+        (&["attach", "1", "--time", "0"], "--time"),
+        (&["attach", "1", "--time", "x"], "--time"),
+        (&["attach", "1", "--time", "1ns"], "--time"),
         (&["explain", "sync"], "sync"),
     ] {
         assert_refused(&iowhy(args), subject);
@@ -114,10 +114,34 @@ fn a_full_output_is_said_and_the_code_still_comes() {
 }
 
 #[test]
+fn a_report_that_its_file_does_not_take_is_printed_and_the_code_is_the_programs() {
+    for code in [0, 5] {
+        let script = format!("exit {code}");
+        let ran = iowhy(&["--output", "/dev/full", "--", "sh", "-c", &script]);
+        assert_eq!(ran.code(), code, "{ran:?}");
+        assert!(ran.stderr.contains("cannot write `/dev/full`") && ran.stderr.contains("tier T"), "{ran:?}");
+        assert!(ran.stderr.contains("printed here instead"), "{ran:?}");
+    }
+    // A full disk, and a record that is lost beside it.
+    let dir = directory();
+    let Some(full) = Mount::tmpfs("size=16k") else { return };
+    let (report, json) = (full.path().join("report"), full.path().join("run.json"));
+    let fill = format!(
+        "cat /dev/zero > '{}' 2> '{}'; true",
+        text(&full.path().join("fill")),
+        text(&dir.path().join("why"))
+    );
+    let ran = iowhy(&["--output", text(&report), "--json", text(&json), "--", "sh", "-c", &fill]);
+    assert_eq!(ran.code(), 1, "{ran:?}");
+    assert!(ran.stderr.contains("tier T") && ran.stderr.contains("printed here instead"), "{ran:?}");
+    assert!(ran.stderr.contains("run.json"), "{ran:?}");
+}
+
+#[test]
 fn attach_reports_on_stdout() {
     let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let pid = sleeper.id().to_string();
-    let ran = iowhy(&["attach", &pid, "--for", "200ms"]);
+    let ran = iowhy(&["attach", &pid, "--time", "200ms"]);
     // It is our own child, and still there: killing it cannot fail.
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
@@ -152,4 +176,18 @@ fn the_program_reads_what_stdin_holds() {
     std::fs::write(&input, "a line\n").unwrap();
     let ran = finish(binary().args(["--", "cat"]).stdin(std::fs::File::open(&input).unwrap()));
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "a line\n"), "{ran:?}");
+}
+
+/// A title can be copied: what a shell makes of it is the command that ran.
+#[test]
+fn the_title_of_a_shell_command_can_be_copied() {
+    let ran = iowhy(&["--tier", "T0", "--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(ran.code(), 137, "{ran:?}");
+    assert!(ran.stderr.contains("sh -c 'kill -9 $$'"), "{ran:?}");
+    let dir = directory();
+    let json = dir.path().join("run.json");
+    iowhy(&["--tier", "T0", "--json", text(&json), "--", "sh", "-c", "exit 0"]).done();
+    let record: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert_eq!(record["subject"], "sh -c 'exit 0'");
+    assert!(record["command"].as_str().is_some_and(|line| line.ends_with(" -- sh -c 'exit 0'")), "{record}");
 }

@@ -36,7 +36,7 @@ fn records_keep_the_contract_and_close_at_each_tier() {
     let (json, folded) = (dir.path().join("r.json"), dir.path().join("r.folded"));
     let data = dir.path().join("data");
     for tier in ["T0", "T1", "T2", "T3"] {
-        let options = ["--json", text(&json), "--folded", text(&folded), "--tier", tier];
+        let options = ["--json", text(&json), "--flamegraph", text(&folded), "--tier", tier];
         let ran = iowhy(&[&options[..], &["--", "sh", "-c", PROGRAM, text(&data)]].concat());
         assert_eq!((ran.code(), ran.stdout.as_str()), (3, ""), "{ran:?}");
         let record: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();

@@ -39,7 +39,7 @@ read_ns = 2000000
 units = 1
 "#;
 const LOAD: &str = "/tmp/load.iolog";
-const REPLAY: &str = "--trace /tmp/load.iolog --closed 16";
+const REPLAY: &str = "--trace /tmp/load.iolog --clients 16";
 const SEED: u64 = 7;
 const BLOCK_BYTES: u64 = 16 << 10;
 const BLOCKS: u64 = (12 << 20) / BLOCK_BYTES;

@@ -29,7 +29,7 @@ fn boots() -> Vec<Boot> {
     boot.module("ext4", "");
     boot.file_system("ext4", ext4(64 << 20), "/dev/disk", "/mnt");
     boot.step(&["fill", "/mnt/file", "4194304"]);
-    boot.iowhy("ladder", "-", "classic minix-1989 /mnt/file --budget 12s");
+    boot.iowhy("ladder", "-", "classic minix-1989 /mnt/file --time 12s");
     vec![boot]
 }
 

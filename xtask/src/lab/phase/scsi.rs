@@ -24,7 +24,7 @@ fn boots() -> Vec<Boot> {
     boot.step(&["tcmu", "buffer", "16777216"]);
     for (label, command_ns, ps_per_byte) in DISKS {
         boot.step(&["tcmu-cost", &command_ns.to_string(), &ps_per_byte.to_string()]);
-        boot.iowhy(label, "-", "classic linux-sg-1999 /dev/sg0 --budget 20s");
+        boot.iowhy(label, "-", "classic linux-sg-1999 /dev/sg0 --time 20s");
     }
     vec![boot]
 }

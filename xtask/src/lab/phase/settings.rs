@@ -39,7 +39,7 @@ fn boots() -> Vec<Boot> {
     for (label, device, _) in VOLUMES {
         let at = |what: &str| format!("{label}-{what}");
         let doctor = format!("doctor {device}");
-        let tried = format!("{doctor} --try nomerges=2 --size 8m --budget");
+        let tried = format!("{doctor} --try nomerges=2 --size 8m --time");
         boot.iowhy(&at("before"), "-", &doctor);
         boot.iowhy(&at("tried"), "-", &format!("{tried} 2s"));
         boot.iowhy(&at("after"), "-", &doctor);

@@ -30,8 +30,9 @@ impl Script {
             None if machine == "scripted" => Script::example()?,
             Some(("scripted", path)) => {
                 let text = std::fs::read_to_string(path).map_err(|error| {
-                    Problem::refused(format!("cannot read the model `{path}`: {error}"))
-                        .hint("name a model that `--save` wrote, or plain `scripted` for the built-in one")
+                    Problem::refused(format!("cannot read the model `{path}`: {error}")).hint(
+                        "name a model that `--save-model` wrote, or plain `scripted` for the built-in one",
+                    )
                 })?;
                 Script::new(model(path, &text)?)
             }

@@ -12,6 +12,7 @@ mod header;
 use std::os::fd::{AsFd, OwnedFd};
 
 use iowhy_core::problem::Problem;
+use iowhy_core::units::typed_size;
 use iowhy_core::workload::{Method, Workload};
 use rustix::io::Errno;
 
@@ -79,7 +80,10 @@ impl Sg {
                 return Err(Problem::refused(format!(
                     "--bs {block_bytes}: `{name}` maps no more than {reserved} bytes"
                 ))
-                .hint(format!("use --bs {reserved}, or raise max_sectors_kb of the device")));
+                .hint(format!(
+                    "use `--bs {}`, or raise max_sectors_kb of the device",
+                    typed_size(reserved as u64)
+                )));
             }
             if reserved < block_bytes {
                 dropped.push(format!(
@@ -186,7 +190,7 @@ fn fit(name: &str, block_bytes: u64, capacity: usize) -> Result<usize, Problem> 
         _ => Err(Problem::refused(format!(
             "--bs {block_bytes}: the buffer of `{name}` can be read in pieces of 1 to {most} bytes"
         ))
-        .hint(format!("use --bs {most} or less"))),
+        .hint(format!("use `--bs {}` or less", typed_size(most as u64)))),
     }
 }
 

@@ -56,6 +56,32 @@ pub(super) fn cut(line: &[u8]) -> Option<Line<'_>> {
     Some(Line { pid: u32::try_from(pid).ok()?, time_ns, what })
 }
 
+/// Whether a line is one of strace's that lacks the time, or has a time of day, as without `-ttt`.
+pub(super) fn lacks_time(line: &[u8]) -> bool {
+    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut rest = line.trim_ascii();
+    if let Some(inside) = rest.strip_prefix(b"[pid ") {
+        let Some(end) = inside.iter().position(|byte| *byte == b']') else { return false };
+        rest = inside[end + 1..].trim_ascii_start();
+    } else if let n @ 1.. = digits(rest)
+        && rest.get(n) == Some(&b' ')
+    {
+        rest = rest[n..].trim_ascii_start();
+    }
+    // `12:59:01` of `-t`, `12:59:01.123456` of `-tt`.
+    if let (Some(blank), 2) = (rest.iter().position(|byte| *byte == b' '), digits(rest))
+        && rest[..blank].iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.'))
+        && rest[..blank].contains(&b':')
+    {
+        rest = rest[blank..].trim_ascii_start();
+    }
+    match what(rest) {
+        Some(What::Whole { rest, .. }) => finish(rest).is_some() || rest.ends_with(b"= ?"),
+        Some(What::Begun { .. } | What::Resumed { .. } | What::Ended) => true,
+        Some(What::Aside) | None => false,
+    }
+}
+
 fn what(text: &[u8]) -> Option<What<'_>> {
     if let Some(rest) = text.strip_prefix(b"<... ") {
         let end = memchr::memmem::find(rest, b" resumed>")?;

@@ -37,6 +37,18 @@ const ASYNC: &str = "asynchronous submission (io_uring, io_submit): its requests
 const APPEND: &str = "appending write: its offset is the end of the file as far as the trace shows it";
 const TABLE_FULL: &str = "more than a million open descriptors: not followed";
 
+/// How a trace is recorded that this parser reads.
+pub(crate) const RECORD: &str = "record it with times: `strace -f -ttt -T -o FILE CMD`";
+
+/// Whether most lines are of a trace that was recorded without the times that its requests need.
+pub(crate) fn lacks_times<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
+    let (mut lacking, mut others) = (0_u32, 0_u32);
+    for line in lines.filter(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"---")) {
+        *if call::lacks_time(line) { &mut lacking } else { &mut others } += 1;
+    }
+    lacking > others
+}
+
 /// One whole call.
 struct Call<'a> {
     pid: u32,
@@ -79,6 +91,10 @@ impl Call<'_> {
 }
 
 impl LineParser for Strace {
+    fn remedy(&self) -> Option<&'static str> {
+        Some(RECORD)
+    }
+
     fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Refusal> {
         if line.trim_ascii().is_empty() || line.starts_with(b"strace: ") {
             return Ok(());

@@ -19,6 +19,7 @@ use crate::output::Outputs;
 use crate::progress::Progress;
 use crate::record::classic::{ClassicRecord, Grid, RowRecord, Section};
 use crate::record::{CellRecord, SCHEMA};
+use crate::shell;
 
 /// Rounds: the fewest that give an interval by resampling, and those that the time is divided by.
 const LEAST_ROUNDS: u32 = 5;
@@ -58,7 +59,7 @@ pub(super) struct Lab<'a> {
 
 /// The command as it was typed.
 pub(super) fn command() -> String {
-    std::env::args().collect::<Vec<_>>().join(" ")
+    shell::line(std::env::args_os())
 }
 
 impl Lab<'_> {

@@ -48,14 +48,14 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         "all" => published::names().map(published::load).collect::<Result<_, Problem>>()?,
         one => vec![published::load(one)?],
     };
-    let budget = match &args.budget {
-        Some(text) => units::parse_duration("--budget", text)?,
+    let budget = match &args.time {
+        Some(text) => units::parse_duration("--time", text)?,
         None if args.quick => QUICK_BUDGET,
         None => DEFAULT_BUDGET,
     };
     if budget < LEAST_BUDGET {
-        return Err(Problem::refused("`--budget` is too short to measure anything")
-            .hint("give at least `--budget 1s` for each experiment"));
+        return Err(Problem::refused("`--time` is too short to measure anything")
+            .hint("give at least `--time 1s` for each experiment"));
     }
     let size = args.size.as_deref().map(|text| sweep::size("--size", text)).transpose()?;
     let rate = match &args.rate {

@@ -8,10 +8,10 @@ use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
 use iowhy_explain::change::{Change, LayerChange, Side, change};
 
-use super::differences;
-use crate::command::observation::command_line;
+use super::{differences, settings};
 use crate::record::compare::{ChangedCell, ChangedLayer, Comparison, Source};
 use crate::record::{CellRecord, Record, SCHEMA};
+use crate::shell;
 
 /// Compares two records.
 ///
@@ -23,11 +23,14 @@ pub(super) fn compare(
     threshold: f64,
     force: bool,
 ) -> Result<Comparison, Problem> {
-    let differences = differences::between(before, after);
+    let mut differences = differences::between(before, after);
     differences::same_machine(&differences, (before_path, after_path), force)?;
-    let pairs = Pairs::new(before, after);
+    let mut pairs = Pairs::new(before, after);
     if pairs.both.is_empty() {
-        return Err(nothing_in_common(before, after));
+        let (across, settings) =
+            settings::across(before, after).ok_or_else(|| nothing_in_common(before, after))?;
+        pairs = across;
+        differences.extend(settings);
     }
     let (mut cells, mut layers) = (Vec::new(), Vec::new());
     for (b, a) in &pairs.both {
@@ -38,7 +41,7 @@ pub(super) fn compare(
     Ok(Comparison {
         schema: SCHEMA,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
-        command: command_line(std::env::args_os()),
+        command: shell::line(std::env::args_os()),
         before: source(before_path, before),
         after: source(after_path, after),
         threshold_share: threshold,
@@ -56,19 +59,16 @@ fn source(path: &Path, record: &Record) -> Source {
 }
 
 /// Cells by whom they stand opposite.
-struct Pairs<'a> {
-    both: Vec<(&'a CellRecord, &'a CellRecord)>,
-    only_before: Vec<String>,
-    only_after: Vec<String>,
+pub(super) struct Pairs<'a> {
+    pub(super) both: Vec<(&'a CellRecord, &'a CellRecord)>,
+    pub(super) only_before: Vec<String>,
+    pub(super) only_after: Vec<String>,
 }
 
 impl<'a> Pairs<'a> {
     /// Cells of the same key. Targets are told apart by their place in the list: a scratch file, or a directory that was
     /// moved to another disk, may have another name.
     fn new(before: &'a Record, after: &'a Record) -> Pairs<'a> {
-        let place = |record: &Record, cell: &CellRecord| {
-            record.targets.iter().position(|target| target.name == cell.target).unwrap_or(0)
-        };
         let mut old: HashMap<(usize, &str), &CellRecord> =
             before.cells.iter().map(|cell| ((place(before, cell), cell.key.as_str()), cell)).collect();
         let (mut both, mut only_after) = (Vec::new(), Vec::new());
@@ -84,10 +84,16 @@ impl<'a> Pairs<'a> {
     }
 }
 
+/// The number of a cell's target in the list of its record.
+pub(super) fn place(record: &Record, cell: &CellRecord) -> usize {
+    record.targets.iter().position(|target| target.name == cell.target).unwrap_or(0)
+}
+
 fn changed(before: &CellRecord, after: &CellRecord, told: Change) -> ChangedCell {
     let Change { ratio, verdict, layer, doubt, .. } = told;
     ChangedCell {
         key: after.key.clone(),
+        before_key: (before.key != after.key).then(|| before.key.clone()),
         target: after.target.clone(),
         before: before.time_per_request,
         after: after.time_per_request,
@@ -141,7 +147,10 @@ fn nothing_in_common(before: &Record, after: &Record) -> Problem {
         first(before),
         first(after)
     ))
-    .hint(format!("measure the same again: `{}`", before.command))
+    .hint(format!(
+        "measure the same again: `{}`; or change one setting only, which can be compared",
+        before.command
+    ))
 }
 
 fn warnings(

@@ -4,6 +4,7 @@ mod cells;
 mod differences;
 mod load;
 mod programs;
+mod settings;
 mod sides;
 
 pub(super) use self::cells::doubt;

@@ -12,11 +12,11 @@ use iowhy_explain::runs::{Changed, Counted, Part, Run, changes};
 
 use super::differences;
 use super::sides::Side;
-use crate::command::observation::command_line;
 use crate::meaning::Meaning;
 use crate::record::SCHEMA;
 use crate::record::compare::{ChangedFinding, ChangedPart, Difference, ProgramComparison, RunsOf};
 use crate::record::watch::{Exit, WatchRecord};
+use crate::shell;
 
 /// Seed of the resampling: a record of a run has none, as nothing in it is resampled.
 const SEED: u64 = 1;
@@ -84,7 +84,7 @@ pub(super) fn compare(
     Ok(ProgramComparison {
         schema: SCHEMA,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
-        command: command_line(std::env::args_os()),
+        command: shell::line(std::env::args_os()),
         before: runs_of(before_side, first, before),
         after: runs_of(after_side, second, after),
         threshold_share: threshold,

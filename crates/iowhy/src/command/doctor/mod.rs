@@ -16,11 +16,11 @@ use iowhy_watch::perf::{self, Rights};
 
 use crate::cli::{DoctorArgs, OutputArgs};
 use crate::command::Ending;
-use crate::command::observation::command_line;
 use crate::output::{self, Outputs};
 use crate::record::SCHEMA;
 use crate::record::doctor::{DoctorRecord, NextTier, RightsRecord, SettingRecord};
 use crate::render;
+use crate::shell;
 
 /// Where `proc` and `sys` are.
 const ROOT: &str = "/";
@@ -41,7 +41,7 @@ pub fn run(args: &DoctorArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let record = DoctorRecord {
         schema: SCHEMA,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
-        command: command_line(std::env::args_os()),
+        command: shell::line(std::env::args_os()),
         path: path.display().to_string(),
         environment: environment::environment_of(&path, &place),
         warnings: Vec::new(),
@@ -76,14 +76,11 @@ fn measure(reading: &Reading, judgement: &Judgement, all: &[Reading], path: &Pat
         }
         _ => String::new(),
     };
-    Some(format!("{sudo}iowhy doctor {} --try {device}{}={value}", quoted(path), reading.key.id()))
-}
-
-/// A path as a word of a shell.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    Some(format!(
+        "{sudo}iowhy doctor {} --try {device}{}={value}",
+        shell::quoted(&path.display().to_string()),
+        reading.key.id()
+    ))
 }
 
 fn rights(rights: Rights) -> RightsRecord {

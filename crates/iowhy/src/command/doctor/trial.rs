@@ -21,7 +21,6 @@ use crate::cli::{DoctorArgs, OutputArgs};
 use crate::command::compare;
 use crate::command::costs::Layers;
 use crate::command::ending::{self, Ending};
-use crate::command::observation::command_line;
 use crate::command::shared;
 use crate::output::{self, Outputs};
 use crate::plan::path::plan;
@@ -32,6 +31,7 @@ use crate::record::compare::ChangedCell;
 use crate::record::doctor::{TrialRecord, TriedRequest};
 use crate::record::{CellRecord, SCHEMA};
 use crate::render;
+use crate::shell;
 
 /// Time to spend when nobody says how much, and the least that makes sense.
 const BUDGET: Duration = Duration::from_secs(20);
@@ -56,13 +56,14 @@ struct How {
 
 impl How {
     fn of(args: &DoctorArgs) -> Result<How, Problem> {
-        let budget = match &args.budget {
-            Some(text) => parse_duration("--budget", text)?,
+        let budget = match &args.time {
+            Some(text) => parse_duration("--time", text)?,
             None => BUDGET,
         };
         if budget < LEAST_BUDGET {
-            return Err(Problem::refused("`--budget` is too short to try anything")
-                .hint("give at least `--budget 2s`"));
+            return Err(
+                Problem::refused("`--time` is too short to try anything").hint("give at least `--time 2s`")
+            );
         }
         let size = args.size.as_deref().map(|text| sweep::size("--size", text)).transpose()?;
         Ok(How {
@@ -98,7 +99,7 @@ pub(super) fn run(
         return Err(Problem::refused(format!(
             "`--try {text}` changes a setting of the machine, which needs root"
         ))
-        .hint(format!("`sudo {}`", command_line(std::env::args_os()))));
+        .hint(format!("`sudo {}`", shell::line(std::env::args_os()))));
     }
     let outputs = Outputs::open(options)?;
     interrupt::install();
@@ -132,7 +133,7 @@ pub(super) fn run(
     let record = TrialRecord {
         schema: SCHEMA,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
-        command: command_line(std::env::args_os()),
+        command: shell::line(std::env::args_os()),
         path: name,
         environment: environment::environment_of(path, place),
         warnings: warnings(&changes, wish.key),
@@ -188,7 +189,7 @@ fn as_one(readings: &[Reading], was: &str) -> Reading {
 fn keep(readings: &[Reading], value: &str) -> String {
     let of_mount = |option: &str| {
         let point = readings.first().and_then(|reading| reading.subject.clone()).unwrap_or_default();
-        format!("sudo mount -o remount,{option} {}", super::quoted(Path::new(&point)))
+        format!("sudo mount -o remount,{option} {}", shell::quoted(&point))
     };
     match (readings.first().map(|reading| reading.key), value) {
         (Some(Key::AccessTime), option) => of_mount(option),
@@ -307,6 +308,7 @@ fn compared(
             change_in_rounds(old, new, doubts, how.threshold, how.seed);
         let change = ChangedCell {
             key: after.key.clone(),
+            before_key: None,
             target: target.facts.name.clone(),
             before: before.time_per_request,
             after: after.time_per_request,
@@ -338,7 +340,7 @@ fn warnings(changes: &Compared, key: Key) -> Vec<Warning> {
                 request.label
             ),
         )
-        .next("repeat it when the machine is idle, with a longer `--budget`")
+        .next("repeat it when the machine is idle, with a longer `--time`")
     });
     control.into_iter().chain(shared::busy_machine(&changes.before)).collect()
 }

@@ -87,7 +87,7 @@ fn nothing(others: usize, args: &HistoryArgs) -> String {
     match (args.paths.is_empty(), others) {
         (_, 1..) => "no record of this machine\n".to_owned(),
         (true, 0) => {
-            "no record is kept; `--keep-as NAME` keeps the record of a run, `@NAME` reads it\n".to_owned()
+            "no record is kept; `--save-as NAME` keeps the record of a run, `@NAME` reads it\n".to_owned()
         }
         (false, 0) => {
             let named: Vec<String> = args.paths.iter().map(|path| path.display().to_string()).collect();

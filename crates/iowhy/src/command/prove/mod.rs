@@ -26,13 +26,13 @@ use self::pace::Pace;
 use self::trial::{Against, Held, without};
 use crate::cli::{OutputArgs, ProveArgs};
 use crate::command::ending::{self, Ending};
-use crate::command::observation::command_line;
 use crate::meaning::Meaning;
 use crate::output::{self, Outputs};
 use crate::record::SCHEMA;
 use crate::record::prove::{Other, Proof, ProveRecord, Proved, Together, WhatIf};
 use crate::render;
 use crate::run_as;
+use crate::shell;
 
 use iowhy_explain::replay::verdict::Word;
 
@@ -68,7 +68,7 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let record = ProveRecord {
         schema: SCHEMA,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
-        command: command_line(std::env::args_os()),
+        command: shell::line(std::env::args_os()),
         subject: record.subject,
         warnings,
         proof,

@@ -39,10 +39,10 @@ pub(super) fn asked(args: &ProveArgs) -> Result<Sizes, Problem> {
                 .hint("`--depth 32` keeps 32 requests in flight")
         })?);
     }
-    if let Some(text) = &args.one_in {
+    if let Some(text) = &args.subsample {
         sizes.one_in = text.parse().ok().filter(|n| (2..=MOST_ONE_IN).contains(n)).ok_or_else(|| {
-            Problem::refused(format!("`--one-in {text}` is no number from 2 to {MOST_ONE_IN}"))
-                .hint("`--one-in 4` asks for a quarter of the bytes")
+            Problem::refused(format!("`--subsample {text}` is no number from 2 to {MOST_ONE_IN}"))
+                .hint("`--subsample 4` asks for a quarter of the bytes")
         })?;
     }
     Ok(sizes)
@@ -78,7 +78,7 @@ mod tests {
             batch: owned(batch),
             request: owned(request),
             depth: owned(depth),
-            one_in: None,
+            subsample: None,
             what_if: None,
             seed: 1,
             user: None,
@@ -108,11 +108,12 @@ mod tests {
 
     #[test]
     fn one_request_in_so_many_is_a_number_above_one() {
-        let of = |text: &str| asked(&ProveArgs { one_in: Some(text.to_owned()), ..args(None, None, None) });
+        let of =
+            |text: &str| asked(&ProveArgs { subsample: Some(text.to_owned()), ..args(None, None, None) });
         assert_eq!(of("16").map(|sizes| sizes.one_in), Ok(16));
         for bad in ["1", "half", "-2", "1001"] {
             let problem = of(bad).unwrap_err();
-            assert!(problem.exit_code() == 2 && problem.message.contains("--one-in"), "{problem:?}");
+            assert!(problem.exit_code() == 2 && problem.message.contains("--subsample"), "{problem:?}");
         }
     }
 

@@ -20,6 +20,7 @@ use iowhy_trace::{Format, Options, Trace};
 use super::guard::Watch;
 use super::read_text;
 use crate::cli::SimArgs;
+use crate::record::sim::PLANNED_TIMES;
 
 /// Blocks that wide requests may ask for in all (some seconds), and blocks for each request on average from which they are wide:
 /// 1 MiB in blocks of 4 KiB.
@@ -62,7 +63,7 @@ impl Demand {
                 };
                 let options = Options { format, columns: args.columns.clone(), ..Options::default() };
                 let most = args.requests.unwrap_or(u64::MAX);
-                Ok(Demand::Trace { path: path.clone(), options, closed: args.closed, most })
+                Ok(Demand::Trace { path: path.clone(), options, closed: args.clients, most })
             }
             (None, None) => {
                 Err(Problem::refused("nothing to simulate: neither `--workload` nor `--trace` is given")
@@ -98,6 +99,22 @@ impl Demand {
             Demand::Workload(workload, _) => workload.rate > 0.0,
             Demand::Trace { closed, .. } => closed.is_none(),
         }
+    }
+
+    /// The warning of a sweep whose requests come at times that no machine changes.
+    pub(super) fn planned_times(&self) -> Option<Warning> {
+        let (whose, next) = match self {
+            _ if !self.is_open() => return None,
+            Demand::Workload(..) => {
+                ("by the workload's rate", "leave out the rate, or compare the latencies")
+            }
+            Demand::Trace { .. } => (
+                "at their recorded times",
+                "use `--clients 1` (one request after the other), or compare the latencies",
+            ),
+        };
+        let message = format!("requests come {whose}: a faster machine does not make the total time shorter");
+        Some(Warning::new(PLANNED_TIMES, message).next(next))
     }
 
     /// Whether any of its first so many requests writes.
@@ -251,7 +268,7 @@ impl Demand {
 /// The first option that was given and only a trace can use.
 fn of_trace(args: &SimArgs) -> Option<&'static str> {
     [
-        ("--closed", args.closed.is_some()),
+        ("--clients", args.clients.is_some()),
         ("--requests", args.requests.is_some()),
         ("--format", args.format.is_some()),
         ("--columns", args.columns.is_some()),
@@ -323,7 +340,7 @@ impl Feed {
     ) -> Result<(), Problem> {
         if !self.trace.has_times() && closed.is_none() {
             return Err(Problem::refused(format!("`{}` has no times to replay it at", self.trace.name()))
-                .hint("`--closed 1` replays it one request after the other"));
+                .hint("`--clients 1` replays it one request after the other"));
         }
         if self.trace.below_page_cache() == Some(true) && machine.cache.bytes > 0 {
             let message = format!(
@@ -416,7 +433,7 @@ fn too_wide(requests: u64, each: u64, block_bytes: u64) -> Problem {
     ))
     .hint(
         "`iowhy trace stat` shows what it holds; `--set cache.block_bytes=1m` simulates larger blocks, `--requests N` the first N, \
-         `--yes` all of it",
+         `--force` all of it",
     )
 }
 

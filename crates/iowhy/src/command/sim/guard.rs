@@ -16,9 +16,9 @@ use iowhy_trace::Options;
 use super::demand::{Demand, Feed};
 use crate::progress::Progress;
 
-/// A sweep that takes longer is only run with `--yes`.
+/// A sweep that takes longer is only run with `--force`.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-/// Share of the available memory that may be filled, and with `--yes`.
+/// Share of the available memory that may be filled, and with `--force`.
 const MEMORY_SHARE: f64 = 0.5;
 const MEMORY_SHARE_AT_MOST: f64 = 0.8;
 /// Requests that are run to know how long a sweep will take, and blocks that they ask for.
@@ -51,7 +51,8 @@ pub(super) fn fits(
     if wanted <= limit {
         return Ok(());
     }
-    let or_yes = if wanted <= (available as f64 * MEMORY_SHARE_AT_MOST) as u64 { ", or `--yes`" } else { "" };
+    let or_yes =
+        if wanted <= (available as f64 * MEMORY_SHARE_AT_MOST) as u64 { ", or `--force`" } else { "" };
     Err(Problem::refused(format!(
         "the simulation would take up to {} of memory; {} are free, and {} of them may be filled",
         Bytes(wanted),
@@ -126,8 +127,8 @@ impl<'a> Watch<'a> {
             Bytes(self.limit_bytes >> 20 << 20)
         ))
         .hint(
-            "`iowhy trace stat` shows what the trace holds; `--requests N` simulates its first N, `--closed N` keeps N in flight, \
-             `--yes` allows most of the free memory",
+            "`iowhy trace stat` shows what the trace holds; `--requests N` simulates its first N, `--clients N` keeps N in flight, \
+             `--force` allows most of the free memory",
         ))
     }
 }
@@ -167,7 +168,7 @@ pub(super) fn quick(
         spoken(Duration::from_secs_f64(whole.min(1e12))),
         trial.tried,
     ))
-    .hint("give fewer values, a shorter workload or fewer `--requests` of a trace, or `--yes` to run it all"))
+    .hint("give fewer values, a shorter workload or fewer `--requests` of a trace, or `--force` to run it all"))
 }
 
 /// The first requests of a point, run to know how long all will take.

@@ -104,8 +104,11 @@ fn run_points(
             .map_err(|problem| named(problem, set))?;
     }
     let mut warnings = idle(base, &points, asked, demand);
-    let alone = Watch::new(demand, args.yes, Some(progress));
-    let beside_others = Watch::new(demand, args.yes, None);
+    if count > 1 {
+        warnings.extend(demand.planned_times());
+    }
+    let alone = Watch::new(demand, args.force, Some(progress));
+    let beside_others = Watch::new(demand, args.force, None);
     let one = |set: &Settings, warnings: &mut Vec<Warning>, watch: &Watch<'_>| {
         let machine = sweep::machine_at(base, set)?;
         let outcome =
@@ -113,8 +116,8 @@ fn run_points(
         Ok::<_, Problem>((outcome.time_ns, PointRecord::new(set, &outcome)))
     };
     let lanes = rayon::current_num_threads().max(1);
-    fits(base, &points, demand, lanes, args.yes)?;
-    if count > 1 && !args.yes {
+    fits(base, &points, demand, lanes, args.force)?;
+    if count > 1 && !args.force {
         quick(base, &points, demand, args.seed, lanes, &beside_others)?;
     }
     let begun = Instant::now();
@@ -122,13 +125,13 @@ fn run_points(
     let mut done = vec![one(first, &mut warnings, &alone)?];
     let took = begun.elapsed();
     let rest = took.mul_f64(others.len() as f64 / lanes.min(others.len().max(1)) as f64);
-    if rest > PATIENCE && !args.yes {
+    if rest > PATIENCE && !args.force {
         return Err(Problem::refused(format!(
             "the sweep has {count} points and would take about {}: the first took {:.1} s, and {lanes} run side by side",
             spoken(rest),
             took.as_secs_f64()
         ))
-        .hint("give fewer values or a shorter workload, or `--yes` to run it all"));
+        .hint("give fewer values or a shorter workload, or `--force` to run it all"));
     }
     let finished = AtomicUsize::new(1);
     let run_one = |set: &Settings| {

@@ -154,7 +154,7 @@ fn remarks(comparison: &Comparison, width: usize) -> String {
     let unsure = comparison.cells.iter().any(|c| c.verdict == Verdict::CannotTell && c.doubt.is_none());
     if unsure {
         let line = "cannot tell: the interval holds both no change and one that matters; more rounds, or an idle \
-                    machine, would decide (`--precision` and `--runtime` of `iowhy bench`)";
+                    machine, would decide (`--precision` and `--time` of `iowhy bench`)";
         text.push_str(&wrap(line, width, "  ", "    "));
     }
     let line = format!(

@@ -176,7 +176,7 @@ fn remarks(comparison: &ProgramComparison, width: usize) -> String {
         text.push_str(&wrap(&format!("parts cannot be told: {doubt}"), width, "  ", "    "));
     }
     if comparison.doubt.is_some() {
-        let command = |name: &str, side: &RunsOf| format!("`iowhy --keep-as {name} -- {}`", side.subject);
+        let command = |name: &str, side: &RunsOf| format!("`iowhy --save-as {name} -- {}`", side.subject);
         let line = format!(
             "more runs decide: {} and {} by turns, five times each or more, then `iowhy compare @before @after`",
             command("before", &comparison.before),

@@ -60,14 +60,55 @@ fn heading(number: &str, finding: &Finding, width: usize) -> String {
     }
 }
 
-/// The first sentence of an advice: to the first full stop, semicolon or colon that ends a word and leads on.
+/// The first sentence of an advice, whole: what follows a colon or a semicolon may turn its sense. A full stop ends a sentence
+/// where a capital follows it, outside brackets and quotes.
 fn first_sentence(text: &str) -> &str {
-    let end = [". ", "; ", ": "].iter().filter_map(|mark| text.find(mark)).min();
-    end.map_or(text, |at| &text[..at])
+    let (mut brackets, mut quoted) = (0_u32, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => brackets += 1,
+            ')' => brackets = brackets.saturating_sub(1),
+            '`' => quoted = !quoted,
+            '.' if brackets == 0 && !quoted => {
+                let next = text[at + 1..].strip_prefix(' ').and_then(|rest| rest.chars().next());
+                if next.is_some_and(char::is_uppercase) {
+                    return &text[..=at];
+                }
+            }
+            _ => {}
+        }
+    }
+    text
 }
 
 /// `gain 11x [5.8, 20]`: old wall time over new.
 fn gain(gain: Gain) -> String {
     let over = if gain.open_above { "over " } else { "" };
     format!("gain {}x [{}, {over}{}]", factor(gain.predicted), factor(gain.low), factor(gain.high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortened_advice_is_a_whole_sentence() {
+        let direct = "O_DIRECT bypasses the cache: keep what is read again in memory of your own, or read it through the cache.";
+        for (advice, shown) in [
+            // Cut at the colon, this said the opposite.
+            (direct, direct),
+            (
+                "Keep the mapping; munmap throws it away. For one look use pread.",
+                "Keep the mapping; munmap throws it away.",
+            ),
+            (
+                "Set vm.dirty_ratio (see proc. Also sysctl) or wait. Then run again.",
+                "Set vm.dirty_ratio (see proc. Also sysctl) or wait.",
+            ),
+            ("Run `a. B` first, e.g. twice", "Run `a. B` first, e.g. twice"),
+            ("", ""),
+        ] {
+            assert_eq!(first_sentence(advice), shown);
+        }
+    }
 }

@@ -132,7 +132,7 @@ pub(super) fn call_sites(record: &WatchRecord, width: usize) -> String {
                 if object.is_empty() { s.function.clone() } else { format!("{} ({object})", s.function) };
             let mut row = vec![cut(&name, room)];
             row.extend(threads.then(|| cut(&s.thread, 16)));
-            row.extend([label(&s.operation).to_owned(), seconds(s.seconds), share(*s)]);
+            row.extend([s.operation.clone(), seconds(s.seconds), share(*s)]);
             row
         };
         let (header, align): (Vec<&str>, Vec<Align>) = columns.into_iter().unzip();
@@ -141,17 +141,7 @@ pub(super) fn call_sites(record: &WatchRecord, width: usize) -> String {
     format!("{}\n", narrowed(&rows, width))
 }
 
-/// What an operation is called here, where its identifier would be misread.
-fn label(id: &str) -> &str {
-    match Operation::from_id(id) {
-        Some(Operation::User) => "own code",
-        Some(Operation::Unknown) => "not seen",
-        Some(Operation::Interrupt) => "interrupts",
-        _ => id,
-    }
-}
-
-/// An operation's label. Time without a CPU that no system call is known for began when the thread was put off it.
+/// An operation's identifier, which is its word in every output. Time without a CPU that no system call is known for began when the thread was put off it.
 fn label_of(operation: &OperationRecord) -> &str {
     const NEARLY_ALL: f64 = 0.9;
     let queued: f64 = operation.layers.iter().filter(|l| l.id == Layer::CpuQueue).map(|l| l.share).sum();
@@ -160,9 +150,9 @@ fn label_of(operation: &OperationRecord) -> &str {
     }
     if operation.id == Operation::User.id() && queued >= 0.5 {
         // Most of it the program did not compute: it waited for a CPU on which it could have gone on.
-        return "own code, queued";
+        return "user, queued";
     }
-    label(&operation.id)
+    &operation.id
 }
 
 /// A table whose first column gives way until its lines fit.

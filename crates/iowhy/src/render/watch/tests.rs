@@ -50,6 +50,19 @@ fn screens_are_as_expected() {
 }
 
 #[test]
+fn operations_have_the_word_of_the_record_on_the_screen() {
+    for profile in [synthetic::sync_loop(), synthetic::pipeline()] {
+        let run = of(profile, "x");
+        let screen = plain(&run, 120);
+        let shown = |word: &str| screen.lines().any(|line| line.split_whitespace().any(|w| w == word));
+        let mut words = run.operations.iter().filter(|o| o.share >= 0.05).map(|o| &o.id);
+        assert!(words.all(|word| shown(word)), "{screen}");
+        assert!(shown("user"), "{screen}");
+        assert!(["own code", "not seen  "].iter().all(|other| !screen.contains(other)), "{screen}");
+    }
+}
+
+#[test]
 fn the_heading_says_as_whom_it_ran_where_that_was_decided() {
     let mut run = of(synthetic::sync_loop(), "x");
     assert!(!plain(&run, 100).contains("uid"));

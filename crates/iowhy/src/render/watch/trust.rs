@@ -8,6 +8,7 @@ use super::words::{count, percent_of, plural};
 use super::{DIM, seconds};
 use crate::record::watch::WatchRecord;
 use crate::render::paragraph::wrap;
+use crate::render::remedies::remedies;
 
 /// Lacks that are shown.
 const MOST_LACKS: usize = 3;
@@ -63,8 +64,7 @@ pub(super) fn trust(record: &WatchRecord, width: usize) -> String {
         ));
     }
     for lack in record.lacks.iter().take(MOST_LACKS) {
-        let fix = lack.fix.as_ref().map(|fix| format!("; `{fix}`")).unwrap_or_default();
-        text.push_str(&wrap(&format!("not seen: {}{fix}", lack.sentence), width, "", "  "));
+        text.push_str(&wrap(&format!("not seen: {}", lack.sentence), width, "", "  "));
     }
     if record.lacks.len() > MOST_LACKS {
         let _ = writeln!(
@@ -72,6 +72,11 @@ pub(super) fn trust(record: &WatchRecord, width: usize) -> String {
             "not seen: {} more in the record (`--json FILE`)",
             record.lacks.len() - MOST_LACKS
         );
+    }
+    let remedies = remedies(&record.lacks, &record.command, record.environment.privileged);
+    for (i, remedy) in remedies.iter().enumerate() {
+        let start = if i == 0 { "  to see it: " } else { "  or: " };
+        text.push_str(&wrap(remedy, width, start, "    "));
     }
     text
 }

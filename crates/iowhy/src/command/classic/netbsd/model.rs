@@ -336,7 +336,7 @@ fn fill_hypotheses(record: &mut ClassicRecord, table: &Table, points: &[Point], 
         record.say(format!("{}: {}", one.hypothesis.id, one.hypothesis.words));
     }
     if found.iter().any(|one| one.shares.iter().any(Option::is_none)) {
-        record.say("-: not simulated, the time was over; a longer `--budget` does them all.");
+        record.say("-: not simulated, the time was over; a longer `--time` does them all.");
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) fn known(measured: &Outcome, names: &[&str], sizes: &[u64]) -> Option
     if residual > GOOD_FIT_PERCENT {
         warnings.push(
             Warning::new("poor-fit", format!("a fitted curve misses the measured sizes by {residual:.0} %"))
-                .next("a longer `--budget`, or an idle machine; `--prove` measures instead of predicting"),
+                .next("a longer `--time`, or an idle machine; `--prove` measures instead of predicting"),
         );
     }
     Some(Known { disks, good_fit: residual <= GOOD_FIT_PERCENT, warnings })

@@ -160,13 +160,13 @@ pub(super) fn measure(
     args: &StripeAdviseArgs,
     progress: &Progress,
 ) -> Result<Outcome, Problem> {
-    let budget = match &args.budget {
-        Some(text) => units::parse_duration("--budget", text)?,
+    let budget = match &args.time {
+        Some(text) => units::parse_duration("--time", text)?,
         None => DEFAULT_BUDGET,
     };
     if budget < Duration::from_secs(1) {
-        return Err(Problem::refused("`--budget` leaves less than a second to know the disks")
-            .hint("for example `--budget 30s`"));
+        return Err(Problem::refused("`--time` leaves less than a second to know the disks")
+            .hint("for example `--time 30s`"));
     }
     let mut cells: Vec<Cell<'_>> = Vec::new();
     let mut of: Vec<(usize, Shape)> = Vec::new();
@@ -191,7 +191,7 @@ pub(super) fn measure(
         cells.push(cell("together".to_owned(), arms));
     }
     let throttled = disks.iter().any(|disk| environment::environment(disk).throttle.is_some());
-    let least = if throttled && args.budget.is_none() { THROTTLED_SLICE } else { LEAST_SLICE };
+    let least = if throttled && args.time.is_none() { THROTTLED_SLICE } else { LEAST_SLICE };
     let slice = (budget / (cells.len().max(1) as u32 * ROUNDS)).max(least);
     for cell in &mut cells {
         cell.bounds.wall = slice;

@@ -89,7 +89,7 @@ pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Endin
                 "a throttle hands requests on in steps of a tenth of a second, which the simulation does not know: latencies \
                  below its limits are longer than it says",
             )
-            .next("`--prove` measures them; `--closed N` compares by the time of the trace instead"),
+            .next("`--prove` measures them; `--clients N` compares by the time of the trace instead"),
         );
     }
     let pick = pick::pick(&simulated, known.good_fit && !unlike);
@@ -113,7 +113,7 @@ pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Endin
 fn demand(args: &StripeAdviseArgs) -> Result<Demand, Problem> {
     let demand = match (&args.workload, &args.trace) {
         (Some(text), None) => Demand::of_workload(text)?,
-        (None, Some(path)) => Demand::of_trace(path.clone(), args.closed),
+        (None, Some(path)) => Demand::of_trace(path.clone(), args.clients),
         (Some(_), Some(_)) => {
             return Err(Problem::refused("`--workload` and `--trace` are two loads").hint("give one of them"));
         }
@@ -200,7 +200,7 @@ fn too_little(measured: &members::Outcome) -> Problem {
         Some(failure) => Problem::failed(format!("a member could not be measured: {failure}"))
             .hint("`iowhy bench --state direct MEMBER` shows it alone"),
         None => Problem::failed("interrupted before the disks were known: nothing to simulate")
-            .hint("raise `--budget` on slow disks, and let it end"),
+            .hint("raise `--time` on slow disks, and let it end"),
     }
 }
 

@@ -60,15 +60,15 @@ impl Plan {
     /// # Errors
     /// Loads that stripes of ours cannot carry out, by the key that cannot be.
     pub(super) fn of(args: &StripeAdviseArgs, demand: &Demand) -> Result<Option<Plan>, Problem> {
-        let runtime = match &args.runtime {
+        let runtime = match &args.prove_time {
             None => DEFAULT_RUNTIME,
-            Some(text) => units::parse_duration("--runtime", text)?,
+            Some(text) => units::parse_duration("--prove-time", text)?,
         };
         let Some(which) = args.prove.as_deref() else {
-            return match args.runtime {
+            return match args.prove_time {
                 None => Ok(None),
                 Some(_) => {
-                    Err(Problem::refused("`--runtime` is the time of each stripe that `--prove` measures")
+                    Err(Problem::refused("`--prove-time` is the time of each stripe that `--prove` measures")
                         .hint("add `--prove`, or leave it out"))
                 }
             };
@@ -83,8 +83,8 @@ impl Plan {
             }
         };
         if runtime < Duration::from_millis(u64::from(ROUNDS)) {
-            return Err(Problem::refused("`--runtime` leaves no time for the rounds")
-                .hint("for example `--runtime 8s`"));
+            return Err(Problem::refused("`--prove-time` leaves no time for the rounds")
+                .hint("for example `--prove-time 8s`"));
         }
         if let Some(key) =
             args.set.iter().find(|key| NOT_HERE.iter().any(|layer| key.trim().starts_with(layer)))
