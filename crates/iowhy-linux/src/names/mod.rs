@@ -7,8 +7,10 @@
 
 mod dir;
 mod output;
+mod regular;
 mod unnamed;
 
 pub use dir::{Dir, Entry, allow_descriptors, owner};
 pub use output::{Destination, Placed};
+pub use regular::{Regular, open_regular};
 pub use unnamed::{temporary, unnamed};

@@ -3,11 +3,11 @@
 //! mincore(2) is not used: of a file that is not ours it says that everything is resident. Where cachestat would lie,
 //! block, or be refused, nothing is said.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
-use rustix::io::Errno;
+use iowhy_linux::names::Regular;
+use rustix::fs::OFlags;
 
 use super::file_facts::FileFacts;
 
@@ -40,34 +40,19 @@ pub fn look(at: &Path, facts: &FileFacts) -> Option<CacheSight> {
     if !facts.cache_visible {
         return None;
     }
-    // First a handle that opens nothing: what `at` leads to may have changed into a device or a pipe, whose opening acts.
-    let handle = rustix::fs::openat(CWD, at, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let status = rustix::fs::fstat(&handle).ok()?;
-    #[allow(clippy::useless_conversion)]
-    let identity = (u64::from(status.st_dev), u64::from(status.st_ino));
-    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile || identity != facts.identity {
+    // What `at` leads to may have changed into a device or a pipe, whose opening acts.
+    let found = Regular::find(at, OFlags::empty()).ok()?;
+    if found.identity() != facts.identity {
         return None;
     }
-    let file = open_to_read(&handle)?;
+    let file = found.open_quietly().ok()?;
     let seen = cachestat(file.as_fd()).ok()?;
-    let size = u64::try_from(status.st_size).ok()?;
     Some(CacheSight {
-        pages: size.div_ceil(rustix::param::page_size() as u64),
+        pages: found.bytes().div_ceil(rustix::param::page_size() as u64),
         cached: seen.cache,
         dirty: seen.dirty,
         recently_evicted: seen.recently_evicted,
     })
-}
-
-fn open_to_read(handle: &OwnedFd) -> Option<OwnedFd> {
-    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let open = |flags| rustix::fs::openat(CWD, path.as_str(), flags, Mode::empty());
-    match open(flags | OFlags::NOATIME) {
-        // Only the owner may ask for it.
-        Err(Errno::PERM) => open(flags).ok(),
-        opened => opened.ok(),
-    }
 }
 
 /// `struct cachestat_range` of include/uapi/linux/mman.h. A length of 0 means "to the end".
@@ -108,6 +93,8 @@ fn cachestat(file: BorrowedFd<'_>) -> std::io::Result<Counts> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+
+    use rustix::fs::{CWD, FileType, Mode};
 
     use super::super::file_facts::{facts_of_path, mounts_of};
     use super::super::reader::Reader;

@@ -15,11 +15,13 @@ pub(crate) use background::Background;
 pub use kernel::Kernel;
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::path::Path;
 use std::rc::Rc;
 
 use iowhy_core::profile::{Symbol, SymbolId};
+use iowhy_linux::names::Regular;
+use rustix::fs::OFlags;
 
 use elf::Functions;
 use spaces::{Mapping, Spaces};
@@ -270,14 +272,8 @@ impl Symbols {
     }
 }
 
-/// Opens a regular file and nothing else, without ever waiting for a writer at the other end of a pipe.
+/// Opens a regular file and nothing else, without waiting; with its device and inode number.
 fn open_regular(path: &str) -> Option<(File, (u64, u64))> {
-    // Asked before opening: to open a device file can act on the device.
-    if !std::fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    let file =
-        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path).ok()?;
-    let meta = file.metadata().ok()?;
-    meta.is_file().then(|| (file, (meta.dev(), meta.ino())))
+    let found = Regular::find(Path::new(path), OFlags::empty()).ok()?;
+    Some((found.open_quietly().ok()?, found.identity()))
 }
