@@ -6,3 +6,4 @@ pub mod file_size;
 pub mod identity;
 pub mod names;
 pub mod signals;
+pub mod terminal;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use iowhy_linux::signals::{self, Meaning};
 
 use crate::clock::monotonic_ns;
+use crate::fault;
 
 /// When the first signal came, by CLOCK_MONOTONIC; 0 before it.
 static REQUESTED_NS: AtomicU64 = AtomicU64::new(0);
@@ -30,15 +31,9 @@ pub fn install() {
     INSTALLED.call_once(|| {
         let requests = |m| matches!(m, Meaning::Stop | Meaning::Message | Meaning::Limit);
         for signal in signals::all(requests).filter(|signal| !signals::is_ignored(*signal)) {
-            handle(signal, on_signal);
+            handle(signal);
         }
-        // A handler that stands already is the runtime's (a stack overflow) or that of mapped files, and knows more.
-        let free = |signal: &libc::c_int| {
-            signals::action(*signal).is_some_and(|present| present.sa_sigaction == libc::SIG_DFL)
-        };
-        for signal in signals::all(|m| m == Meaning::Fault).filter(free) {
-            handle(signal, on_fault);
-        }
+        fault::install();
     });
 }
 
@@ -95,8 +90,8 @@ pub fn put_back_at_the_end(acts: Vec<LastAct>) {
     LAST_ACTS.store(new, Ordering::Release);
 }
 
-/// Does what is armed. open(2), write(2), close(2) and unlinkat(2) are async-signal-safe, and so is what is called.
-fn act_last() {
+/// Does what is armed. Async-signal-safe: open(2), write(2), close(2) and unlinkat(2) are, and so is what is called.
+pub(crate) fn act_last() {
     let armed = LAST_ACTS.load(Ordering::Acquire);
     // SAFETY: null, or a list that is never changed or freed once it was stored.
     let Some(acts) = (unsafe { armed.as_ref() }) else { return };
@@ -131,27 +126,20 @@ extern "C" fn on_signal(signal: libc::c_int) {
     match REQUESTED_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed) {
         // Of a terminal that went away the kernel and the shell tell, each in its own time: that is no impatience.
         Err(first_ns) if now_ns.saturating_sub(first_ns) > ECHO_NS && signal != libc::SIGHUP => {
-            on_fault(signal)
+            act_last();
+            fault::end_by(signal);
         }
         Ok(_) | Err(_) => {}
     }
 }
 
-/// The handler of signals after which nothing goes on: does what is armed, and lets the signal end the process.
-extern "C" fn on_fault(signal: libc::c_int) {
-    act_last();
-    signals::set_plain(signal, false);
-    // SAFETY: raise(3) takes any number; the signal is delivered when the handler returns.
-    unsafe { libc::raise(signal) };
-}
-
 /// Sets a handler. It cannot fail for the catchable signals of the table.
-fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
-    // SAFETY: the structure is fully initialised (zero is an empty mask), and both handlers have the signature of one
-    // without SA_SIGINFO and call only async-signal-safe functions. The runtime gives each thread another stack for a fault.
+fn handle(signal: libc::c_int) {
+    // SAFETY: the structure is fully initialised (zero is an empty mask), and the handler has the signature of one without
+    // SA_SIGINFO and calls only async-signal-safe functions.
     unsafe {
         let mut new: libc::sigaction = std::mem::zeroed();
-        new.sa_sigaction = handler as *const () as libc::sighandler_t;
+        new.sa_sigaction = on_signal as *const () as libc::sighandler_t;
         new.sa_flags = libc::SA_ONSTACK;
         libc::sigaction(signal, &new, std::ptr::null_mut());
     }
@@ -280,10 +268,7 @@ mod tests {
                 });
             }
             for signal in signals::all(|m| m == Meaning::Fault) {
-                // These are handled by the runtime, or where files are mapped.
-                if !matches!(signal, libc::SIGSEGV | libc::SIGBUS) {
-                    scope.spawn(move || assert_eq!(ends(signal, "0"), (Some(signal), true), "{signal}"));
-                }
+                scope.spawn(move || assert_eq!(ends(signal, "0"), (Some(signal), true), "{signal}"));
             }
         });
     }

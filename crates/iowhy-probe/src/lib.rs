@@ -12,6 +12,7 @@ pub mod campaign;
 pub mod clock;
 pub mod counters;
 pub mod environment;
+mod fault;
 pub mod hot_loop;
 pub mod interrupt;
 pub mod listed;

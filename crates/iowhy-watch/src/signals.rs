@@ -8,6 +8,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use iowhy_linux::signals::{self as table, Meaning};
@@ -39,12 +40,23 @@ pub struct Arrival {
     pub at_ns: u64,
 }
 
+/// The pipe between handlers and listeners, made once. It stays open: a handler on another thread may have read the number
+/// of its writing end, and would write into whatever gets that number next.
+static PIPE: OnceLock<(OwnedFd, OwnedFd)> = OnceLock::new();
+
+/// [`PIPE`]; `None` where there is no descriptor left. Only for who holds [`TAKEN`].
+fn pipe() -> Option<&'static (OwnedFd, OwnedFd)> {
+    if PIPE.get().is_none() {
+        let made = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok()?;
+        PIPE.get_or_init(|| made);
+    }
+    PIPE.get()
+}
+
 /// Hears signals while it lives.
 #[derive(Debug)]
 pub struct Signals {
-    read_end: OwnedFd,
-    /// Kept open; the handler knows its number.
-    _write_end: OwnedFd,
+    read_end: BorrowedFd<'static>,
     before: Vec<(c_int, libc::sigaction)>,
 }
 
@@ -55,10 +67,12 @@ impl Signals {
         if TAKEN.swap(true, Ordering::AcqRel) {
             return None;
         }
-        let Ok((read_end, write_end)) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK) else {
+        let Some((read_end, write_end)) = pipe() else {
             TAKEN.store(false, Ordering::Release);
             return None;
         };
+        // A handler that was late for the listener before.
+        while rustix::io::read(read_end, &mut [0u8; MESSAGE]).is_ok() {}
         WRITE_END.store(write_end.as_raw_fd(), Ordering::Release);
         let mut before = Vec::new();
         for signal in heard() {
@@ -77,18 +91,18 @@ impl Signals {
                 }
             }
         }
-        Some(Signals { read_end, _write_end: write_end, before })
+        Some(Signals { read_end: read_end.as_fd(), before })
     }
 
     /// Readable when a signal has arrived.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.read_end.as_fd()
+        self.read_end
     }
 
     /// The next signal that arrived, if any. Does not wait.
     pub fn next(&self) -> Option<Arrival> {
         let mut message = [0u8; MESSAGE];
-        match rustix::io::retry_on_intr(|| rustix::io::read(&self.read_end, &mut message)) {
+        match rustix::io::retry_on_intr(|| rustix::io::read(self.read_end, &mut message)) {
             Ok(MESSAGE) => {
                 let [signal, from_kernel, a, b, c, d, at @ ..] = message;
                 Some(Arrival {
@@ -239,8 +253,17 @@ mod tests {
             assert_eq!(arrival, Arrival { signal: libc::SIGTERM, from_kernel: false, sender, at_ns });
             assert_eq!(signals.next(), None);
         }
+        let number = WRITE_END.load(Ordering::Acquire);
+        let leads_to = || std::fs::read_link(format!("/proc/self/fd/{number}"));
+        let pipe = leads_to().unwrap();
         drop(signals);
         assert_eq!(all_now(), before);
+        assert_eq!(leads_to().unwrap(), pipe, "a handler that is late may write there still");
+        // SAFETY: as a late handler does; the descriptor was just seen to be the pipe.
+        let late = unsafe { libc::write(number, [0u8; MESSAGE].as_ptr().cast(), MESSAGE) };
+        assert_eq!(late, MESSAGE as isize);
+        let again = Signals::listen().expect("nobody listens");
+        assert_eq!((again.next(), WRITE_END.load(Ordering::Acquire)), (None, number));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use iowhy_core::problem::Problem;
 use iowhy_linux::identity::{FilesAs, Identity, Request, SystemUsers};
+use iowhy_linux::terminal::{Terminal, input_can_be_pushed};
 
 use crate::record::watch::RanAs;
 
@@ -37,6 +38,32 @@ pub fn decide(user: Option<&str>, as_root: bool) -> Result<(), Problem> {
     // A command is run once in a process; a second decision would change nothing.
     let _ = DECIDED.set(found);
     Ok(())
+}
+
+/// Refuses to run a program of another user on a terminal that is not that user's: the program could type there (ioctl
+/// TIOCSTI), and the shell behind us, perhaps root's, would carry it out. Who called sudo is not another user in this sense:
+/// sudo may give the command a terminal of root's (`use_pty`), from which nobody reads afterwards.
+///
+/// # Errors
+/// The refusal, with the session that avoids it and the switch of the kernel.
+pub fn refuse_shared_terminal() -> Result<(), Problem> {
+    let Some(other) = identity().filter(|identity| identity.switches()) else { return Ok(()) };
+    let Some(terminal) = Terminal::controlling() else { return Ok(()) };
+    let euid = rustix::process::geteuid().as_raw();
+    let called = Identity::find(Request::Caller, euid, &|name| std::env::var_os(name), &SystemUsers);
+    let is_caller = called.ok().flatten().is_some_and(|caller| caller.uid == other.uid);
+    if is_caller || terminal.owner() == Some(other.uid) || !input_can_be_pushed() {
+        return Ok(());
+    }
+    let user = other.name.clone().unwrap_or_else(|| other.uid.to_string());
+    Err(Problem::refused(format!(
+        "`--user {user}`: this terminal does not belong to {}; a program could type commands into the shell here (TIOCSTI)",
+        other.words()
+    ))
+    .hint(format!(
+        "run it in a session without a terminal: `setsid --wait iowhy --user {user} -- CMD`; or forbid such input: `sysctl \
+         dev.tty.legacy_tiocsti=0` (Linux 6.2 or later)"
+    )))
 }
 
 /// Who was decided for; `None`: we act as we are.

@@ -27,6 +27,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::profile::{End, Profile, Tier};
 use iowhy_linux::identity::Identity;
 use iowhy_linux::signals::is_from_terminal;
+use iowhy_linux::terminal::Terminal;
 
 use crate::child::{Adoption, Child, Existing, Refusal};
 use crate::perf;
@@ -124,7 +125,7 @@ fn command(
             break end;
         }
         if let Some(signal) = child.stopped() {
-            stop_like_the_command(signal);
+            stop_like_the_command(signal, &child, identity);
         }
     };
     let profile = if end == End::Running {
@@ -196,14 +197,30 @@ fn reach(arrival: &Arrival, child: &Child) -> Reach {
     }
 }
 
-/// The terminal stopped the command (Ctrl-Z in a program that handles it itself, or a read from the background): we
-/// stop as well, so that the shell gets its prompt back. Where we would not stop (no job control), nothing happens. The
-/// shell continues the whole group, the command with us.
-fn stop_like_the_command(signal: i32) {
-    if matches!(signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) {
+/// Ctrl-Z in a program that handles the key itself: we stop as well, so that the shell gets its prompt back. The shell
+/// continues the whole group, the command with us.
+fn stop_like_the_command(signal: i32, child: &Child, identity: Option<&Identity>) {
+    let other = identity.filter(|identity| identity.switches()).map(|identity| identity.uid);
+    if stop_is_meant_for_us(signal, child.in_our_group(), Terminal::controlling(), other) {
         // SAFETY: raise(3) takes any number.
         unsafe { libc::raise(signal) };
     }
+}
+
+/// Whether a stop of the command comes from the user of a terminal, and its shell can continue us. The kernel itself sends
+/// SIGTTIN and SIGTTOU to the whole group. A command of another user stops us only on a terminal of that user: elsewhere
+/// it could leave iowhy stopped for ever, and a second Ctrl-Z is the way to the prompt.
+fn stop_is_meant_for_us(
+    signal: i32,
+    in_our_group: bool,
+    terminal: Option<Terminal>,
+    other_user: Option<u32>,
+) -> bool {
+    signal == libc::SIGTSTP
+        && in_our_group
+        && terminal.is_some_and(|terminal| {
+            terminal.is_ours() && other_user.is_none_or(|uid| terminal.owner() == Some(uid))
+        })
 }
 
 #[cfg(test)]

@@ -449,3 +449,25 @@ fn our_children() -> Vec<u32> {
     }
     all
 }
+
+#[test]
+fn a_stop_is_followed_only_for_the_user_of_the_terminal() {
+    // tty_nr 259 is 1:3, /dev/null, which belongs to root as a terminal of root's does.
+    let on = |foreground: &str| Terminal::from_stat(&format!("12 (iowhy) S 1 77 70 259 {foreground} 0"));
+    let ours = on("77");
+    assert!(ours.is_some() && on("70").is_some());
+    let meant = stop_is_meant_for_us;
+    assert!(meant(libc::SIGTSTP, true, ours, None));
+    assert!(!meant(libc::SIGTSTP, false, ours, None), "a group of its own");
+    assert!(!meant(libc::SIGTSTP, true, on("70"), None), "in the background");
+    assert!(!meant(libc::SIGTSTP, true, None, None), "no terminal");
+    for signal in [libc::SIGTTIN, libc::SIGTTOU, libc::SIGSTOP] {
+        assert!(!meant(signal, true, ours, None), "{signal}");
+    }
+    assert!(!meant(libc::SIGTSTP, true, ours, Some(65534)), "another user's command");
+    if ours.unwrap().owner() == Some(0) {
+        assert!(meant(libc::SIGTSTP, true, ours, Some(0)), "the terminal is that user's");
+    } else {
+        eprintln!("skipped: /dev/null or sysfs is not seen here");
+    }
+}

@@ -37,6 +37,7 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
         ))
         .hint("run them apart: `iowhy [OPTIONS] [PATH]` measures a path, `iowhy -- CMD` watches a program"));
     }
+    run_as::refuse_shared_terminal()?;
     let identity = run_as::identity();
     if let Err(refusal) = child::find(program, identity) {
         return Ok(Ending::not_started(refusal.problem, refusal.code));

@@ -106,7 +106,9 @@ fn wait_for(command: &mut Command) -> Ran {
     for name in CALLER_VARIABLES.iter().filter(|name| !given.iter().any(|given| given == **name)) {
         command.env_remove(name);
     }
-    let output = command.output().expect("the binary starts");
+    let switches = command.get_args().any(|word| word == "--user");
+    let mut detached = switches.then(|| without_terminal(command)).flatten();
+    let output = detached.as_mut().unwrap_or(command).output().expect("the binary starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
     // With `-- CMD` the code may be that of CMD.
     let words = |text: &std::ffi::OsStr| text.to_string_lossy().split_whitespace().any(|word| word == "--");
@@ -117,6 +119,26 @@ fn wait_for(command: &mut Command) -> Ran {
     let silent = output.status.code().is_some_and(|code| code != 0) && !named && !watches;
     assert!(!silent, "a non-zero exit code without its reason on stderr: {command:?}: {output:?}");
     Ran { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// The same command in a session of its own, so that it has no terminal: on one of root's, iowhy refuses to run a program as
+/// another user. `None` where there is no setsid(1).
+pub(crate) fn without_terminal(command: &Command) -> Option<Command> {
+    if !succeeds("setsid", &["--wait", "true"]) {
+        return None;
+    }
+    let mut detached = Command::new("setsid");
+    detached.arg("--wait").arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => detached.env(name, value),
+            None => detached.env_remove(name),
+        };
+    }
+    if let Some(directory) = command.get_current_dir() {
+        detached.current_dir(directory);
+    }
+    Some(detached)
 }
 
 /// Runs with arguments.

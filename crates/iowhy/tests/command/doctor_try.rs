@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process};
 use tempfile::TempDir;
 
 use crate::bad_input::assert_refused;
@@ -155,6 +155,16 @@ fn an_interrupt_ends_it_and_a_second_one_at_once_and_both_put_back() {
     // Ctrl-\, the end of a terminal, a limit, and what ends any program that does not expect it.
     for signal in [Signal::QUIT, Signal::HUP, Signal::XCPU, Signal::ALARM, Signal::USR1] {
         interrupt(disk.begun(value), signal, 1);
+        let now = (disk.value("read_ahead_kb"), disk.note().exists());
+        assert_eq!(now, (was.clone(), false), "{signal:?}");
+    }
+    // What a broken program gets, sent from outside: one is enough. No core file of it.
+    let limit = rustix::process::Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
+    rustix::process::setrlimit(Resource::Core, limit).unwrap();
+    for signal in [Signal::SEGV, Signal::BUS, Signal::ABORT] {
+        let mut run = disk.begun(value);
+        send(&run, signal);
+        assert!(!run.wait().unwrap().success(), "{signal:?}");
         let now = (disk.value("read_ahead_kb"), disk.note().exists());
         assert_eq!(now, (was.clone(), false), "{signal:?}");
     }

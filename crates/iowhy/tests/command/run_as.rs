@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -236,5 +236,42 @@ fn without_rights_the_run_with_sudo_is_proposed_first() {
     assert!(flat[at..].starts_with(&proposal) || !flat.contains("sudo "), "{flat}");
     if let Some(setting) = flat.find("sudo sysctl") {
         assert!(setting > at && flat[setting..].contains("every user of this machine"), "{flat}");
+    }
+}
+
+/// A program on its terminal can type there (TIOCSTI), and root's shell carries it out.
+#[test]
+fn on_a_terminal_of_root_the_program_of_another_user_is_refused() {
+    let Some(dir) = open_directory() else { return };
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    if !succeeds("script", &["-q", "-e", "-c", "true", "/dev/null"]) {
+        return skipped("script (util-linux) makes no terminal here");
+    }
+    // The terminal that script makes belongs to us.
+    let on_terminal = |before: &str, environment: &[(&str, &str)]| {
+        let mut command = Command::new("script");
+        let words =
+            format!("exec {before} \"$BIN\" --user 65534 --output report --json r.json -- touch made");
+        command.args(["-q", "-e", "-c", &words, "/dev/null"]).stdin(Stdio::null());
+        command.env("BIN", binary().get_program()).envs(environment.iter().copied());
+        finish(command.current_dir(dir.path()))
+    };
+    let switch = std::fs::read_to_string("/proc/sys/dev/tty/legacy_tiocsti").unwrap_or_default();
+    let refused = on_terminal("", &[]);
+    if switch.trim() == "0" {
+        assert_eq!(refused.code(), 0, "nobody can type there: {refused:?}");
+    } else {
+        assert_eq!(refused.code(), 2, "{refused:?}");
+        for word in ["TIOCSTI", "setsid --wait iowhy --user", "dev.tty.legacy_tiocsti=0"] {
+            assert!(refused.stdout.contains(word), "{word}: {refused:?}");
+        }
+        assert!(names(dir.path()).is_empty(), "nothing was opened: {:?}", names(dir.path()));
+    }
+    // Without the terminal, and for the user who called sudo, it runs.
+    for (before, environment) in [("setsid --wait", &[][..]), ("", &[("SUDO_UID", "65534")])] {
+        let ran = on_terminal(before, environment);
+        assert_eq!(ran.code(), 0, "{before} {environment:?}: {ran:?}");
+        assert!(names(dir.path()).contains(&"made".to_owned()), "{ran:?}");
+        names(dir.path()).iter().for_each(|name| std::fs::remove_file(dir.path().join(name)).unwrap());
     }
 }

@@ -1,13 +1,14 @@
 //! Signals and limits that a shell sets: what they do to iowhy, and that the command gets them as iowhy was started with.
 
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{MIB, binary, directory, finish, full_file, is_root, names, skipped};
+use crate::common::{MIB, binary, directory, finish, full_file, is_root, names, skipped, succeeds};
 
 /// A shell that gets the binary's path as `$0`.
 fn shell(script: &str) -> Command {
@@ -61,6 +62,62 @@ fn on_a_terminal(directory: &Path, words: &str) -> Option<Child> {
             None
         }
     }
+}
+
+/// Runs a shell script with job control on a terminal of its own, with the binary's path in `$BIN`.
+fn in_a_job(script: &str) -> Option<Child> {
+    let mut command = Command::new("script");
+    command.args(["-q", "-e", "-c", "exec bash --norc -mc \"$SCRIPT\"", "/dev/null"]);
+    command.env("BIN", binary().get_program()).env("TERM", "xterm").env("SCRIPT", script);
+    let started = succeeds("bash", &["-c", ":"])
+        .then(|| command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok());
+    if started.as_ref().is_none_or(Option::is_none) {
+        skipped("bash or script (util-linux) cannot be started");
+    }
+    started.flatten()
+}
+
+/// Waits for the end, at most two minutes, and returns what it printed.
+fn printed(mut run: Child) -> String {
+    let begun = Instant::now();
+    while run.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    run.kill().unwrap();
+    let mut text = String::new();
+    run.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    run.wait().unwrap();
+    text
+}
+
+#[test]
+fn a_shell_with_job_control_gets_its_prompt_and_continues_both() {
+    let stops = "\"$BIN\" --output /dev/null -- sh -c 'kill -TSTP $$; echo went on'";
+    let Some(run) = in_a_job(&format!("{stops}; echo prompt; fg > /dev/null; echo code $?")) else { return };
+    let text = printed(run);
+    let order = ["\nprompt", "\nwent on", "\ncode 0"].map(|word| text.find(word));
+    assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{text:?}");
+}
+
+#[test]
+fn a_command_that_stops_itself_without_a_terminal_does_not_stop_iowhy() {
+    let mut command = binary();
+    // In a group of its own: for a group without a parent that could continue it the kernel ignores such signals.
+    command.args(["--output", "/dev/null", "--", "sh", "-c", "echo $$; kill -TSTP $$; echo went on"]);
+    let mut run = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut first = Vec::new();
+    let mut byte = [0];
+    while run.stdout.as_mut().unwrap().read(&mut byte).unwrap() == 1 && byte != *b"\n" {
+        first.push(byte[0]);
+    }
+    let shell = String::from_utf8(first).unwrap();
+    let stat = || std::fs::read_to_string(format!("/proc/{shell}/stat")).unwrap_or_default();
+    until("the command never stopped", || stat().contains(") T "));
+    // Time to follow it.
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(succeeds("kill", &["-CONT", &shell]) || succeeds("sh", &["-c", &format!("kill -CONT {shell}")]));
+    let text = printed(run);
+    assert_eq!(text, "went on\n", "iowhy never went on");
 }
 
 /// Whether a child of this process has a handler for SIGHUP.
