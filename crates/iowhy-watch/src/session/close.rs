@@ -232,7 +232,7 @@ impl Pump<'_> {
             + self.state.own_ticks as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
             + finished.cost_ns;
         let cpu_ns = self.cpu_of_the_program_ns(end, end_ns, program_cpu);
-        let parts = self.state.finish_line(end_ns, cpu_ns);
+        let parts = self.state.finish_line(end_ns, cpu_ns, self.before_exec_ns);
         let others = others_on_cpu(&parts.ticks, &mut self.state.reader);
         let run_time = units::time(parts.wall_ns as f64);
         let hidden = self.state.hidden.lacks(file.as_deref().map(|file| (file, run_time)));

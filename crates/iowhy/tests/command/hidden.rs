@@ -65,7 +65,10 @@ fn a_program_that_may_not_be_watched_has_its_run_time_and_its_exit_code() {
         }
         let sentence = format!("this program may not be watched ({why}): only its run time is known");
         let said = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains(&sentence) && said.contains("run as root: > sudo iowhy --as-root -- "), "{ran:?}");
+        assert!(
+            said.contains(&sentence) && said.contains("run as root: > sudo iowhy --as-root -- "),
+            "{ran:?}"
+        );
         for guess in ["profile", "idle_s", "thread_s", "findings", "io"] {
             assert!(record.get(guess).is_none(), "{guess}: {record}");
         }
