@@ -110,7 +110,7 @@ pub struct Thread {
     pub tid: u32,
     /// Its name.
     pub name: String,
-    /// How many threads this entry stands for.
+    /// How many threads this entry stands for; 0: none, it is CPU time of processes that were not seen.
     pub count: u64,
     /// Time it existed while it was watched. The other three sum to it.
     pub lifetime_ns: u64,
@@ -189,6 +189,11 @@ impl Profile {
         self.threads.iter().map(|t| t.lifetime_ns).sum()
     }
 
+    /// Number of threads, pools unfolded.
+    pub fn thread_count(&self) -> u64 {
+        self.threads.iter().map(|t| t.count).sum()
+    }
+
     /// Holds the profile against its own laws. `tolerance` is relative to the whole each law is about.
     ///
     /// # Errors
@@ -227,7 +232,25 @@ impl Profile {
         if !near(wall, self.wall_ns as f64, self.wall_ns as f64) {
             return Err(format!("wall shares sum to {wall} ns of {} ns", self.wall_ns));
         }
+        self.check_threads(tolerance)?;
         self.check_cpu_time(tolerance)
+    }
+
+    /// No thread lives longer than the run. An entry that stands for no thread holds CPU time and nothing else.
+    fn check_threads(&self, tolerance: f64) -> Result<(), String> {
+        for t in &self.threads {
+            let most = t.count as f64 * self.wall_ns as f64;
+            if t.count > 0 && t.lifetime_ns as f64 > most + tolerance * most.max(1.0) {
+                return Err(format!("thread {}: lived {} ns of {most} ns", t.tid, t.lifetime_ns));
+            }
+            if t.count == 0 && (t.tid != 0 || t.running_ns != t.lifetime_ns) {
+                return Err(format!(
+                    "`{}` is no thread: it has a number or other time than CPU time",
+                    t.name
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The kernel's total (rusage) is exact for a command that was waited for. No program uses more than all its CPUs.
@@ -240,7 +263,10 @@ impl Profile {
         let counted = user_ns.saturating_add(system_ns) as f64;
         let cpus = if self.pressure.cpus == 0 { f64::INFINITY } else { self.pressure.cpus as f64 };
         // An infinite number of CPUs for no time is not a number; `min` then takes the other.
-        let due = counted.min(self.wall_ns as f64 * cpus);
+        // Nor do threads run for longer than the run; time of no thread stands for itself.
+        let of_nobody: u64 = self.threads.iter().filter(|t| t.count == 0).map(|t| t.running_ns).sum();
+        let threads = self.thread_count() as f64 * self.wall_ns as f64 + of_nobody as f64;
+        let due = counted.min(self.wall_ns as f64 * cpus).min(threads);
         let running: f64 = self.threads.iter().map(|t| t.running_ns as f64).sum();
         if running + CPU_CLOCK_NS + tolerance * due < due {
             return Err(format!("threads ran for {running} ns, the kernel counted {counted} ns of CPU time"));

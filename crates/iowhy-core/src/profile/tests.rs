@@ -52,6 +52,21 @@ fn a_profile_that_closes_passes_and_each_broken_law_is_named() {
 }
 
 #[test]
+fn threads_live_no_longer_than_the_run_and_an_entry_of_no_thread_is_cpu_time() {
+    let mut p = one_thread();
+    p.wall_ns = 80;
+    p.idle_wall_ns = 10.0;
+    assert!(p.check(1e-6).unwrap_err().contains("lived 100 ns of 80"), "{:?}", p.check(1e-6));
+    let nobody = |tid, count| {
+        let mut p = one_thread();
+        p.threads.push(Thread { tid, count, lifetime_ns: 20, running_ns: 20, ..Thread::default() });
+        p.stacks.push(StackTime { thread: 1, time_ns: 20.0, wall_ns: 0.0, ..p.stacks[0].clone() });
+        (p.check(1e-6).is_ok(), p.thread_count())
+    };
+    assert_eq!([nobody(0, 0), nobody(7, 0), nobody(7, 1)], [(true, 1), (false, 1), (true, 2)]);
+}
+
+#[test]
 fn cpu_time_that_the_kernel_counted_is_in_the_profile() {
     const MS: u64 = 1_000_000;
     let with = |end, counted_ms: u64, cpus| {

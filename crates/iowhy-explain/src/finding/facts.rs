@@ -520,7 +520,7 @@ impl Facts<'_> {
 
     /// Number of threads that were seen, pools unfolded.
     pub(super) fn thread_count(&self) -> u64 {
-        self.profile.threads.iter().map(|t| t.count.max(1)).sum()
+        self.profile.thread_count()
     }
 }
 

@@ -3,6 +3,7 @@
 //! A call that fails did nothing of what it is for, so that no rule may count it as work of its kind; it costs its time all
 //! the same. What may not enter: causes.
 
+use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::{CallCount, CallSample};
 
 use super::facts::{ENOUGH_LOOKS, NAME_CALLS, OPEN_CALLS, SYNC_CALLS, Side};
@@ -45,32 +46,86 @@ impl Facts<'_> {
         if counted >= ENOUGH_LOOKS { (done as f64 / counted as f64).min(1.0) } else { 1.0 }
     }
 
-    /// What is said of calls most of which fail, where they take time that is worth a word: `98 % of 40,000 opens fail:
-    /// ENOENT`.
-    pub(super) fn failing(&self) -> Vec<String> {
+    /// Calls of a kind most of which fail, where they take time that is worth a word.
+    pub(super) fn failing(&self) -> Vec<Failing> {
         let Some(sample) = self.profile.calls.as_ref() else { return Vec::new() };
-        let said = |(noun, names, operations): &(&str, &[&str], &[Operation])| {
+        let said = |(noun, names, operations): &(&'static str, &[&str], &'static [Operation])| {
             let part = self.failed_part(names).filter(|part| *part >= MOSTLY)?;
             let taken = self.account.sum(|e: &Entry| operations.contains(&e.class.operation));
-            if self.wall_share(taken.wall_ns) < WORTH_SAVING {
+            let share = self.wall_share(taken.wall_ns);
+            if share < WORTH_SAVING {
                 return None;
             }
-            let attempts = self.attempted_calls(names)?;
+            let (failed, all) = of(sample, names).fold((0, 0), |(f, a), c| (f + c.failed, a + c.calls));
             let mut errors = std::collections::BTreeMap::<&str, u64>::new();
             for (error, calls) in of(sample, names).flat_map(|c| &c.errors) {
                 *errors.entry(error).or_default() += calls;
             }
             let most = errors.into_iter().max_by_key(|(_, calls)| *calls);
             let error = most.map_or_else(String::new, |(error, _)| format!(": {error}"));
-            Some(format!("{} of {} {noun} fail{error}", say::percent(part), say::count(attempts.likely)))
+            let percent = say::percent(part);
+            let which = match (failed == all, percent.as_str()) {
+                (true, _) => "all".to_owned(),
+                (false, "100 %") => "nearly all of the".to_owned(),
+                _ => format!("{percent} of the"),
+            };
+            // A count scaled up from the sample is off by a multiple where the calls come in turns with other work.
+            let seen = if sample.complete { "" } else { " that were seen" };
+            let sentence = format!("{which} {} {noun}{seen} fail{error}", say::count(all as f64));
+            Some(Failing { noun, sentence, share, operations })
         };
         KINDS.iter().filter_map(said).collect()
     }
 }
 
+/// Calls of one kind, most of which fail.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Failing {
+    noun: &'static str,
+    /// As in `98 % of the 2,092 opens that were seen fail: ENOENT`.
+    pub(super) sentence: String,
+    /// Part of the wall time that calls of the kind take.
+    pub(super) share: f64,
+    operations: &'static [Operation],
+}
+
+impl Failing {
+    /// The sentence and the time, as evidence.
+    pub(super) fn evidence(&self) -> String {
+        format!("{}; {} take {} of the wall time", self.sentence, self.noun, say::percent(self.share))
+    }
+
+    /// Whether a finding is about calls of this kind.
+    fn concerns(&self, id: FindingId) -> bool {
+        use FindingId as F;
+        self.operations.iter().any(|operation| match operation {
+            Operation::Open | Operation::Stat | Operation::Names => id == F::ManySmallFiles,
+            Operation::Read | Operation::Write => matches!(id, F::SmallRequests | F::StdioSeek),
+            Operation::Sync => id == F::SyncPerWrite,
+            _ => false,
+        })
+    }
+}
+
+/// Says what fails where it belongs: under a finding about these calls, else under what describes the run, else under the
+/// first cause that is the program's own. What others do never causes it.
+pub(super) fn tell(facts: &Facts<'_>, findings: &mut [Finding]) {
+    for failing in facts.failing() {
+        let described = |f: &Finding| !f.id.is_repairable();
+        let of_others = |f: &Finding| matches!(f.id, FindingId::NoisyNeighbour | FindingId::Throttled);
+        let at = findings.iter().position(|f| failing.concerns(f.id));
+        let at = at.or_else(|| findings.iter().position(described));
+        let at = at.or_else(|| findings.iter().position(|f| !of_others(f)));
+        if let Some(at) = at
+            && !findings[at].sentence.eq_ignore_ascii_case(&failing.evidence())
+        {
+            findings[at].evidence.push(failing.evidence());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use iowhy_core::finding::FindingId;
     use iowhy_core::layer::Layer;
 
     use super::*;
@@ -86,6 +141,47 @@ mod tests {
         })
     }
 
+    fn said(run: &Run) -> Vec<String> {
+        run.facts(|f| f.failing()).into_iter().map(|f| f.sentence).collect()
+    }
+
+    /// Opens take most of the time; bursts saw 2,092 of them in a tenth of the run.
+    fn sampled(failed: u64) -> Run {
+        let run = Run::new(1.0)
+            .busy(Operation::Open, Layer::Filesystem, 0.6)
+            .busy(Operation::User, Layer::Program, 0.4)
+            .calls(&[("openat", 2092)])
+            .with(|p| {
+                let sample = p.calls.as_mut().unwrap();
+                (sample.complete, sample.observed_ns) = (false, 100_000_000);
+            });
+        failing(run, "openat", failed, "ENOENT")
+    }
+
+    #[test]
+    fn a_part_is_said_of_what_was_seen_and_no_count_is_scaled_up() {
+        assert_eq!(said(&sampled(2092)), ["all 2,092 opens that were seen fail: ENOENT"]);
+        assert_eq!(said(&sampled(2091)), ["nearly all of the 2,092 opens that were seen fail: ENOENT"]);
+        assert_eq!(said(&sampled(2050)), ["98 % of the 2,092 opens that were seen fail: ENOENT"]);
+    }
+
+    #[test]
+    fn what_fails_is_no_state_of_health_and_no_evidence_against_others() {
+        let run = sampled(2092);
+        let found = run.findings();
+        assert_eq!(run.ids(), [FindingId::Healthy]);
+        assert!(!found[0].advice.contains("Nothing on the path"), "{found:?}");
+        assert!(found[0].sentence.contains("ll 2,092 opens that were seen fail: ENOENT"), "{found:?}");
+        assert!(found[0].sentence.contains("60 %"), "{found:?}");
+        // Beside others on the CPUs.
+        let run = sampled(2092).queued(0.5).with(|p| p.pressure.others_cpu_share = Some(0.7));
+        let found = run.findings();
+        let of = |id| found.iter().find(|f| f.id == id).unwrap();
+        let words = |id| format!("{} {:?}", of(id).sentence, of(id).evidence);
+        let fails = |id| words(id).matches("opens that were seen fail").count() == 1;
+        assert!(!fails(FindingId::NoisyNeighbour) && fails(FindingId::Healthy), "{found:#?}");
+    }
+
     #[test]
     fn what_fails_is_said_and_is_no_work_of_its_kind() {
         let run = Run::new(1.0)
@@ -93,11 +189,11 @@ mod tests {
             .busy(Operation::User, Layer::Program, 0.2)
             .calls(&[("openat", 40_000)]);
         let run = failing(run, "openat", 39_200, "ENOENT");
-        assert_eq!(run.facts(|f| f.failing()), ["98 % of 40,000 opens fail: ENOENT"]);
+        assert_eq!(said(&run), ["98 % of the 40,000 opens fail: ENOENT"]);
         assert_eq!(run.facts(|f| f.scaled_calls(&OPEN_CALLS)), Some(Range::exact(800.0)));
         assert_eq!(run.facts(|f| f.attempted_calls(&OPEN_CALLS)), Some(Range::exact(40_000.0)));
         let found = run.findings();
-        assert!(found[0].evidence.iter().any(|e| e.contains("39,200") || e.contains("98 % of")), "{found:?}");
+        assert!(found[0].evidence.iter().any(|e| e.contains("98 % of the 40,000 opens fail")), "{found:?}");
         assert!(found.iter().all(|f| f.id != FindingId::ManySmallFiles), "{found:?}");
     }
 
@@ -144,6 +240,6 @@ mod tests {
         let run = failing(run, "fsync", 10_000, "EBADF");
         assert_eq!(run.facts(|f| f.scaled_calls(&SYNC_CALLS)), Some(Range::exact(0.0)));
         assert!(!run.ids().contains(&FindingId::SyncPerWrite));
-        assert!(run.facts(|f| f.failing()).iter().any(|s| s == "100 % of 10,000 syncs fail: EBADF"));
+        assert!(said(&run).iter().any(|s| s == "all 10,000 syncs fail: EBADF"));
     }
 }

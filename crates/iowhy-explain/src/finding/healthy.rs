@@ -28,6 +28,9 @@ const PARTS: [Part; 5] = [
     ("CPU time of which no stack was seen", |e| e.busy && e.class.layer == Layer::Unexplained),
 ];
 
+/// From this part of the wall time on it is said whose it is.
+const MOSTLY: f64 = 0.5;
+
 /// Waiting for storage, or time that nothing explains, from this share on is no state of health.
 const MUCH: f64 = 0.1;
 
@@ -100,8 +103,26 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             advice.push_str(" What the program sleeps in could not all be told: see what is missing at the end of the report.");
         }
     }
+    let failing = facts.failing().into_iter().max_by(|a, b| a.share.total_cmp(&b.share));
+    if failing.is_some() && storage <= MUCH && unknown <= MUCH {
+        advice = "Find out why these calls fail, and make fewer of those that are expected to fail: they take their time and \
+                  do no work."
+            .to_owned();
+    }
     evidence.extend(dominant_wait(facts).filter(|_| storage > MUCH));
-    let sentence = if storage > MUCH {
+    let hidden = facts.mostly_hidden();
+    if hidden.is_some() {
+        advice = "Run it with the rights to watch that program: root watches programs that set a user, and a program that \
+                  may be read (chmod +r) can be watched by its user."
+            .to_owned();
+    }
+    let sentence = if let Some((name, share)) = &hidden {
+        format!(
+            "Cannot tell the cause: {} of the wall time is the program `{name}`, which may not be watched (setuid / not \
+             readable)",
+            say::percent(*share)
+        )
+    } else if storage > MUCH {
         let dominant = dominant_wait(facts).map_or_else(String::new, |words| format!(": {words}"));
         let found = if waits_unseen { "Cannot tell the cause" } else { "No single cause was found" };
         format!("{found}; {} of the wall time waits for storage{dominant}", say::percent(storage))
@@ -111,6 +132,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
              for",
             say::percent(unknown)
         )
+    } else if let Some(failing) = failing {
+        let sentence = failing.evidence();
+        sentence[..1].to_uppercase() + &sentence[1..]
     } else if wall_ns <= 0.0 {
         "Nothing was seen that takes time on the path to the disk".to_owned()
     } else if dark >= WORTH_SAYING {
@@ -125,8 +149,26 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(share)
         )
     };
-    let undecided = storage > MUCH || unknown > MUCH || dark >= WORTH_SAYING;
+    let undecided = hidden.is_some() || storage > MUCH || unknown > MUCH || dark >= WORTH_SAYING;
     Some(Finding { id: FindingId::Healthy, share, sentence, evidence, advice, gain: None, undecided })
+}
+
+impl Facts<'_> {
+    /// The program that may not be watched, if most of the wall time is its own, and its part.
+    fn mostly_hidden(&self) -> Option<(&str, f64)> {
+        let lacks: Vec<_> =
+            self.profile.sight.lacks.iter().filter(|l| l.id.starts_with("hidden-program")).collect();
+        let mut by_name = std::collections::BTreeMap::<&str, f64>::new();
+        for e in self.account.entries.iter().filter(|e| e.class.layer == Layer::Unexplained) {
+            let name = self.profile.threads.get(e.thread as usize).map_or("", |t| t.name.as_str());
+            let quoted = format!("`{name}`");
+            if lacks.iter().any(|l| l.sentence.contains(&quoted)) {
+                *by_name.entry(name).or_default() += e.wall_ns;
+            }
+        }
+        let (name, wall_ns) = by_name.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some((name, self.wall_share(wall_ns))).filter(|(_, share)| *share > MOSTLY)
+    }
 }
 
 /// The wait on the path that takes most of the wall time, in words.
@@ -206,5 +248,28 @@ mod tests {
         let found = found.unwrap();
         assert!(found.sentence.starts_with("No cause was found in what could be seen"), "{}", found.sentence);
         assert!(found.advice.contains("70 %"));
+    }
+
+    #[test]
+    fn a_program_that_may_not_be_watched_is_named_where_most_of_the_time_is_its_own() {
+        use iowhy_core::profile::{Lack, Thread};
+        let run = |own: f64| {
+            Run::new(0.5)
+                .busy(Operation::Unknown, Layer::Unexplained, own)
+                .busy(Operation::User, Layer::Program, 1.0 - own)
+                .with(|p| {
+                    p.threads = vec![Thread { name: "noread".into(), count: 1, ..Thread::default() }];
+                    p.sight.lacks.push(Lack {
+                        id: "hidden-programs".into(),
+                        sentence: "`noread` may not be watched (setuid / not readable)".into(),
+                        fix: None,
+                    });
+                })
+                .facts(|f| judge(f).unwrap())
+        };
+        let found = run(0.9);
+        assert!(found.sentence.contains("90 % of the wall time is the program `noread`"), "{found:?}");
+        assert!(found.undecided && !found.advice.contains("Nothing on the path"), "{found:?}");
+        assert!(!run(0.3).sentence.contains("noread"));
     }
 }

@@ -150,10 +150,7 @@ pub fn judge(facts: &Facts<'_>) -> Vec<Finding> {
             findings.insert(0, described);
         }
     }
-    // Beside whatever takes the time: calls that did nothing are no work of any kind.
-    if let Some(first) = findings.first_mut() {
-        first.evidence.extend(facts.failing());
-    }
+    failing::tell(facts, &mut findings);
     findings
 }
 

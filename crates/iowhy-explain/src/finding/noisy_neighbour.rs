@@ -2,7 +2,7 @@
 #![doc = include_str!("noisy-neighbour.md")]
 
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::profile::DeviceUse;
+use iowhy_core::profile::{DeviceUse, OtherUser};
 
 use super::gain::Savings;
 use super::range::Range;
@@ -77,12 +77,12 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
             // Write-back by kernel threads may be the program's own: it counts as neither.
             let of = |others: u64, own: u64| others as f64 / ((others + own) as f64).max(1.0);
             let (by_count, by_bytes) = (of(others, block.own_requests), of(bytes, own_bytes));
-            let first = block.others.first()?;
+            let first = largest(&block.others)?;
             evidence.push(format!(
-                "others sent {} requests with {} to the device, most of them {} (thread {}, {} requests); the program \
-                 sent {} with {}",
+                "others sent {} requests with {} to the device, {} {} (thread {}, {} requests); the program sent {} with {}",
                 say::count(others as f64),
                 say::bytes(bytes as f64),
+                if first.requests * 2 > others { "most of them" } else { "the largest number from" },
                 first.name,
                 first.tid,
                 say::count(first.requests as f64),
@@ -92,9 +92,14 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
             // A disk works for requests as well as for bytes: the truth lies between the two.
             let likely = (by_count + by_bytes) / 2.0;
             let sentence = format!(
-                "Others use the device: {} of its work is not the program's, most of it by {}",
+                "Others use the device: {} of its work is not the program's, {}",
                 say::percent(likely),
-                first.name
+                largest_part(
+                    "by ",
+                    &first.name,
+                    (of(first.requests, others - first.requests) + of(first.bytes, bytes - first.bytes))
+                        / 2.0
+                )
             );
             (Range::new(by_count.min(by_bytes), likely, by_count.max(by_bytes)), sentence)
         }
@@ -144,6 +149,30 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
     })
 }
 
+/// The largest user among others, as a part of theirs: `most of it by fio`, `the largest part by fio (14 %)`.
+fn largest_part(by: &str, name: &str, part: f64) -> String {
+    if part > 0.5 {
+        format!("most of it {by}{name}")
+    } else {
+        format!("the largest part {by}{name} ({} of it)", say::percent(part))
+    }
+}
+
+/// Threads of one name as one, and of these the one with most requests.
+fn largest(others: &[OtherUser]) -> Option<OtherUser> {
+    let mut names: Vec<OtherUser> = Vec::new();
+    for other in others {
+        match names.iter_mut().find(|known| known.name == other.name) {
+            Some(known) => {
+                known.requests = known.requests.saturating_add(other.requests);
+                known.bytes = known.bytes.saturating_add(other.bytes);
+            }
+            None => names.push(other.clone()),
+        }
+    }
+    names.into_iter().reduce(|a, b| if b.requests > a.requests { b } else { a })
+}
+
 /// Others on the CPUs while threads of the program are runnable.
 fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
     let others = facts.profile.pressure.others_cpu_share?;
@@ -163,7 +192,10 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
         Range::new(0.3, 1.0, 1.0).times(Range::exact(part))
     };
     let named = &facts.profile.pressure.others_on_cpu;
-    let who = named.first().map(|first| format!(", most of it {}", first.name)).unwrap_or_default();
+    let who = named
+        .first()
+        .map(|first| format!(", {}", largest_part("", &first.name, (first.share / part).min(1.0))))
+        .unwrap_or_default();
     let mut evidence = Vec::new();
     if !named.is_empty() {
         let list: Vec<String> = named
@@ -203,7 +235,7 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use iowhy_core::layer::Layer;
-    use iowhy_core::profile::{OtherOnCpu, OtherUser};
+    use iowhy_core::profile::OtherOnCpu;
 
     use super::*;
     use crate::classify::Operation;
@@ -238,6 +270,27 @@ mod tests {
         // By hand: three quarters of the waiting are theirs, 95 % of that is saved.
         assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.8 * 0.75 * 0.95)).abs() < 1e-6);
         assert!(found.evidence[0].contains("fio (thread 77"));
+    }
+
+    #[test]
+    fn most_of_it_is_more_than_half() {
+        let run = |shares: &[(&str, u64)]| {
+            reader(0.8, 3000).with(|p| {
+                let other = |(n, (name, requests)): (usize, &(&str, u64))| OtherUser {
+                    name: (*name).into(),
+                    tid: n as u32 + 70,
+                    requests: *requests,
+                    bytes: requests << 17,
+                };
+                p.block.as_mut().unwrap().others = shares.iter().enumerate().map(other).collect();
+            })
+        };
+        let sentence = |shares: &[(&str, u64)]| run(shares).findings()[0].sentence.clone();
+        let spread = sentence(&[("a", 900), ("b", 800), ("c", 700), ("d", 600)]);
+        assert!(spread.contains("the largest part by a (30 % of it)"), "{spread}");
+        // Threads of one name count as one.
+        let pool = sentence(&[("a", 900), ("b", 800), ("b", 700), ("b", 600)]);
+        assert!(pool.contains("most of it by b"), "{pool}");
     }
 
     #[test]
@@ -316,6 +369,19 @@ mod tests {
         let found = &named.findings()[0];
         assert!(found.sentence.contains("most of it rustc"), "{found:?}");
         assert!(found.evidence.iter().any(|e| e.contains("rustc (process 9) 60 %")), "{found:?}");
+        // A seventh of what others took is not most of it.
+        let named = run(0.7).with(|p| {
+            let other = |name: &str, pid, share| OtherOnCpu {
+                name: name.into(),
+                pid,
+                share,
+                ..OtherOnCpu::default()
+            };
+            p.pressure.others_on_cpu = vec![other("rustc", 9, 0.1), other("cc", 8, 0.05)];
+        });
+        let found = &named.findings()[0];
+        assert!(!found.sentence.contains("most of it"), "{found:?}");
+        assert!(found.sentence.contains("the largest part rustc (1"), "{found:?}");
         assert!(!run(0.0).ids().contains(&FindingId::NoisyNeighbour), "threads of its own crowd it");
     }
 }

@@ -232,7 +232,7 @@ impl Pump<'_> {
             + self.state.own_ticks as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
             + finished.cost_ns;
         let cpu_ns = self.cpu_of_the_program_ns(end, end_ns, program_cpu);
-        let parts = self.state.finish_line(end_ns, cpu_ns);
+        let parts = self.state.finish_line(end_ns, cpu_ns, self.before_exec_ns);
         let others = others_on_cpu(&parts.ticks, &mut self.state.reader);
         let run_time = units::time(parts.wall_ns as f64);
         let hidden = self.state.hidden.lacks(file.as_deref().map(|file| (file, run_time)));
@@ -314,20 +314,20 @@ fn identified(mut pattern: CallPattern, files: &[FileUse]) -> CallPattern {
 /// Others that are named: those with most CPU time.
 const MOST_OTHERS: usize = 8;
 
-/// Whom the clock hit beside the program, pooled by name. The watcher is not among them.
+/// Whom the clock hit beside the program, pooled by the name of the process: threads of a compiler have names of their own.
+/// The watcher is not among them.
 fn others_on_cpu(ticks: &Ticks, reader: &mut Reader) -> Vec<OtherOnCpu> {
     let all = ticks.own + ticks.kernel + ticks.others;
     let ours = std::process::id();
     let mut names: HashMap<String, OtherOnCpu> = HashMap::new();
+    let first_threads = ticks.by_task.iter().filter(|task| task.pid == task.tid && task.name.is_some());
+    let mut processes: HashMap<u32, Option<String>> =
+        first_threads.map(|task| (task.pid, task.name.clone())).collect();
     for task in ticks.by_task.iter().filter(|task| task.pid != ours) {
-        let name = match &task.name {
-            Some(name) => name.clone(),
-            // One that is gone stays without a name, and is left out: it can be named to nobody.
-            None => match task::name(reader, task.pid, task.tid) {
-                Some(name) => name,
-                None => continue,
-            },
-        };
+        let first = processes.entry(task.pid).or_insert_with(|| task::name(reader, task.pid, task.pid));
+        let own = || task.name.clone().or_else(|| task::name(reader, task.pid, task.tid));
+        // One that is gone stays without a name, and is left out: it can be named to nobody.
+        let Some(name) = first.clone().or_else(own) else { continue };
         let entry = names.entry(name).or_insert_with_key(|name| OtherOnCpu {
             name: name.clone(),
             pid: task.pid,

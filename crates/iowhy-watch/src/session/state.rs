@@ -379,8 +379,8 @@ impl<'a> State<'a> {
         exit_ns.saturating_add(after_ns).min(now.max(exit_ns)).max(self.start_ns)
     }
 
-    /// Closes the time line. `cpu_ns`: CPU time of the whole program by the kernel's account.
-    pub(super) fn finish_line(&mut self, end_ns: u64, cpu_ns: Option<u64>) -> Parts {
+    /// Closes the time line. `cpu_ns`: CPU time of the whole program by the kernel's account, without `before_exec_ns`.
+    pub(super) fn finish_line(&mut self, end_ns: u64, cpu_ns: Option<u64>, before_exec_ns: u64) -> Parts {
         if let Some(opening) = self.opening.take() {
             // The exec was not seen: it was lost, or the command was killed before.
             self.begin_line(opening);
@@ -393,6 +393,7 @@ impl<'a> State<'a> {
                     end_ns,
                     threads: self.last_times.map(last).into_iter().collect(),
                     cpu_ns,
+                    first_thread_ns: self.last_times.map(|(_, ran, _)| ran.saturating_sub(before_exec_ns)),
                 })
             }
             None => Parts::default(),

@@ -89,6 +89,8 @@ pub struct Totals {
     pub threads: Vec<ThreadTotal>,
     /// CPU time of the whole program by the kernel's own account (rusage of the group), if that is known.
     pub cpu_ns: Option<u64>,
+    /// CPU time of the first thread alone, by its own counter, over the same time.
+    pub first_thread_ns: Option<u64>,
 }
 
 /// The kernel's own counters of a thread, since its birth (`schedstat`).
@@ -378,7 +380,8 @@ impl<'a> Timeline<'a> {
         let unmeasured_ns = accounts.iter().map(account::Account::gap_total_ns).sum();
         let mut books = rows::rows(&accounts, &self.stacks);
         let idle_wall_ns = shares::share(&mut books, &accounts, &self.stacks, &self.clock);
-        let idle_wall_ns = self.add_unrecorded(end.cpu_ns, &mut accounts, &mut books, idle_wall_ns);
+        let cpu = unrecorded::CpuTime { total_ns: end.cpu_ns, first_thread_ns: end.first_thread_ns };
+        let idle_wall_ns = self.add_unrecorded(cpu, &mut accounts, &mut books, idle_wall_ns);
         let (threads, stacks) = rows::publish(books, &accounts, &self.stacks);
         Parts {
             wall_ns: self.clock.wall_ns(),

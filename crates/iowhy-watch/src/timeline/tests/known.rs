@@ -81,7 +81,7 @@ fn waiting_for_a_cpu_after_a_wake_up_is_taken_from_the_sleeps() {
     wake(&mut t, 310, 1);
     // 40 ns more than the preemptions say: 20 for each sleep, but the second is only 10 long.
     let threads = vec![ThreadTotal { tid: 1, running_ns: 5890, queued_ns: 110 }];
-    let p = profile(t.finish(Totals { end_ns: 2000, threads, cpu_ns: None }));
+    let p = profile(t.finish(Totals { end_ns: 2000, threads, cpu_ns: None, ..Totals::default() }));
     assert_eq!((p.threads[0].queued_ns, p.threads[0].blocked_ns), (40, 70));
     near(found(&p, 1, State::Queued, "futex_wait").0, 10.0);
     near(found(&p, 1, State::Queued, "io_wait").0, 30.0);

@@ -24,7 +24,7 @@ fn stack(of: u8) -> &'static [u64] {
 }
 
 /// Anything may happen to anyone at any time.
-fn anything(switches: bool, steps: &[Step], cpu_ns: Option<u64>) -> Parts {
+fn anything(switches: bool, steps: &[Step], cpu_ns: Option<u64>, first_thread_ns: Option<u64>) -> Parts {
     let mut t = one(switches);
     let mut now = 0;
     let mut ran = 0;
@@ -56,7 +56,7 @@ fn anything(switches: bool, steps: &[Step], cpu_ns: Option<u64>) -> Parts {
         }
     }
     let threads = (1..5).map(|tid| ThreadTotal { tid, running_ns: ran, queued_ns: ran / 2 }).collect();
-    t.finish(Totals { end_ns: 1000 + now + 7, threads, cpu_ns })
+    t.finish(Totals { end_ns: 1000 + now + 7, threads, cpu_ns, first_thread_ns })
 }
 
 /// A world in which threads do only what threads can do; returns the events with the time each thread ran.
@@ -93,7 +93,7 @@ fn valid(steps: &[Step], lose_every: usize) -> (Parts, Vec<u64>) {
     }
     let threads =
         (0..3).map(|w| ThreadTotal { tid: w as u32 + 1, running_ns: ran[w], queued_ns: 0 }).collect();
-    (t.finish(Totals { end_ns: 1000 + now, threads, cpu_ns: None }), ran)
+    (t.finish(Totals { end_ns: 1000 + now, threads, cpu_ns: None, ..Totals::default() }), ran)
 }
 
 proptest! {
@@ -102,13 +102,18 @@ proptest! {
         switches: bool,
         steps in steps(300),
         cpu_ns in proptest::option::of(0u64..50_000_000),
+        first_ns in proptest::option::of(0u64..50_000_000),
     ) {
-        let parts = anything(switches, &steps, cpu_ns);
+        let parts = anything(switches, &steps, cpu_ns, first_ns);
         for w in parts.stacks.windows(2) {
             prop_assert!(w[0].time_ns >= w[1].time_ns);
         }
-        let running: u64 = profile(parts).threads.iter().map(|t| t.running_ns).sum();
-        prop_assert!(running + 10_000_000 >= cpu_ns.unwrap_or(0), "{running} {cpu_ns:?}");
+        let mut p = profile(parts);
+        // With the kernel's total its law holds too: no thread of nobody, none longer than the run, no time lost.
+        p.end = iowhy_core::profile::End::Code(0);
+        (p.io.user_ns, p.io.system_ns) = (cpu_ns, Some(0));
+        prop_assert_eq!(p.check(1e-6), Ok(()));
+        prop_assert!(p.threads.iter().all(|t| t.count > 0 || t.tid == 0));
     }
 
     #[test]

@@ -19,7 +19,7 @@ fn a_window_that_was_not_recorded_is_like_those_beside_it() {
     t.cumulative(1, 3000, 900, 0);
     cycle(&mut t, 2000);
     let threads = vec![ThreadTotal { tid: 1, running_ns: 1300, queued_ns: 0 }];
-    let p = profile(t.finish(Totals { end_ns: 4000, threads, cpu_ns: None }));
+    let p = profile(t.finish(Totals { end_ns: 4000, threads, cpu_ns: None, ..Totals::default() }));
     // Exactly 500 of the 1000 were running, by the counters; the other 500 are half and half.
     assert_eq!((p.threads[0].running_ns, p.threads[0].blocked_ns, p.threads[0].sleeps), (1300, 1700, 20));
     near(found(&p, 1, State::Blocked, "io_wait").0, 600.0 + 250.0);
@@ -59,7 +59,7 @@ fn looks_and_counters_alone_close() {
         t.census(1000 + i * 10, 1, found, names);
     }
     let threads = vec![ThreadTotal { tid: 1, running_ns: 10_250, queued_ns: 50 }];
-    let p = profile(t.finish(Totals { end_ns: 2000, threads, cpu_ns: None }));
+    let p = profile(t.finish(Totals { end_ns: 2000, threads, cpu_ns: None, ..Totals::default() }));
     let th = &p.threads[0];
     assert_eq!((th.running_ns, th.queued_ns, th.blocked_ns), (250, 50, 700));
     near(found(&p, 1, State::Blocked, "io_wait").0, 525.0);
@@ -81,7 +81,12 @@ fn looks_tell_how_threads_that_take_turns_share_the_wall_clock() {
         t.census(1000 + i * 10, 2, two, &["futex_wait"]);
     }
     let half = |tid| ThreadTotal { tid, running_ns: 500, queued_ns: 0 };
-    let p = profile(t.finish(Totals { end_ns: 2000, threads: vec![half(1), half(2)], cpu_ns: None }));
+    let p = profile(t.finish(Totals {
+        end_ns: 2000,
+        threads: vec![half(1), half(2)],
+        cpu_ns: None,
+        ..Totals::default()
+    }));
     near(found(&p, 1, State::Running, "?").1, 500.0);
     near(found(&p, 2, State::Running, "?").1, 500.0);
     near(p.idle_wall_ns, 0.0);
@@ -94,7 +99,12 @@ fn counters_alone_take_threads_to_be_independent() {
     t.cumulative(1, 1000, 0, 0);
     t.cumulative(2, 1000, 0, 0);
     let half = |tid| ThreadTotal { tid, running_ns: 500, queued_ns: 0 };
-    let p = profile(t.finish(Totals { end_ns: 2000, threads: vec![half(1), half(2)], cpu_ns: None }));
+    let p = profile(t.finish(Totals {
+        end_ns: 2000,
+        threads: vec![half(1), half(2)],
+        cpu_ns: None,
+        ..Totals::default()
+    }));
     near(found(&p, 1, State::Running, "?").1, 375.0);
     near(p.idle_wall_ns, 250.0);
     near(found(&p, 1, State::Blocked, "?").0, 500.0);
@@ -117,7 +127,7 @@ fn a_lost_record_makes_a_gap_that_readings_close() {
     sleep(&mut t, 300, 1, IO);
     wake(&mut t, 400, 1);
     let threads = vec![ThreadTotal { tid: 1, running_ns: 850, queued_ns: 0 }];
-    let parts = t.finish(Totals { end_ns: 2000, threads, cpu_ns: None });
+    let parts = t.finish(Totals { end_ns: 2000, threads, cpu_ns: None, ..Totals::default() });
     assert_eq!((parts.gaps, parts.unmeasured_ns), (1, 200.0));
     let p = profile(parts);
     assert_eq!((p.threads[0].running_ns, p.threads[0].blocked_ns), (850, 150));
@@ -132,7 +142,7 @@ fn records_lost_on_its_cpu_put_the_running_interval_in_doubt() {
     t.event(&Event { time_ns: 1250, cpu: 0, pid: 0, tid: 0, kind: Kind::Lost { records: 7 } });
     sleep(&mut t, 300, 1, IO);
     wake(&mut t, 400, 1);
-    let parts = t.finish(Totals { end_ns: 1500, threads: vec![], cpu_ns: None });
+    let parts = t.finish(Totals { end_ns: 1500, threads: vec![], cpu_ns: None, ..Totals::default() });
     assert_eq!((parts.lost, parts.gaps), (7, 1));
     near(parts.unmeasured_ns, 100.0);
     // No reading: as its other time, of which half was running.

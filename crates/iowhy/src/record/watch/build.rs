@@ -252,7 +252,7 @@ fn threads(profile: &Profile, account: &Account) -> Vec<ThreadRecord> {
             name: t.name.clone(),
             pid: t.pid,
             tid: t.tid,
-            count: t.count.max(1),
+            count: t.count,
             lifetime_s: t.lifetime_ns as f64 / SECOND,
             running_s: t.running_ns as f64 / SECOND,
             queued_s: t.queued_ns as f64 / SECOND,
