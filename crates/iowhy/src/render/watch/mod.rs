@@ -63,7 +63,7 @@ fn heading(record: &WatchRecord, width: usize) -> String {
     } else {
         format!("{BOLD}{}{BOLD:#}\n{end}\n", cut(&record.subject, width))
     };
-    let threads: u64 = record.profile.threads.iter().map(|t| t.count.max(1)).sum();
+    let threads = units::total(record.profile.threads.iter().map(|t| t.count.max(1)));
     let mut facts =
         vec![format!("{} wall", seconds(record.wall_s)), format!("{} CPU", seconds(record.cpu_s))];
     facts.extend(record.ran_as.as_ref().map(RanAs::words));
