@@ -8,10 +8,10 @@ use clap::{CommandFactory, Parser};
 use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs};
 use iowhy::command::{self, Ending};
 use iowhy::nearest::nearest;
-use iowhy::output::{complain_hint, complain_usage};
+use iowhy::output::{complain_hint, complain_usage, print};
 use iowhy::run_as;
 use iowhy_core::problem::Problem;
-use iowhy_core::text::acts;
+use iowhy_core::text::{acts, visible};
 
 fn main() -> ExitCode {
     iowhy_linux::signals::keep_file_size_signal_from_ending_us();
@@ -138,9 +138,17 @@ fn did_you_mean(name: &str) -> String {
 
 /// Prints the parser's own message. Where the first word is a program and no path, `--` was forgotten.
 fn usage(error: &clap::Error) -> ExitCode {
+    if error.exit_code() == 0 {
+        return Ending::leave(print(&error.render().ansi().to_string()).map(|()| Ending::done()));
+    }
     if std::env::args_os().any(|argument| argument.to_string_lossy().contains(acts)) {
-        // The parser quotes what was typed, and a file name that a shell filled in may hold anything.
-        complain_usage(&error.render().to_string());
+        // The parser quotes what was typed, and a file name that a shell filled in may hold anything, also line ends.
+        let shown = std::env::args_os().map(|argument| visible(&argument.to_string_lossy()).into_owned());
+        let message = match Cli::try_parse_from(shown) {
+            Err(escaped) if escaped.kind() == error.kind() => escaped.render().to_string(),
+            _ => error.render().to_string(),
+        };
+        complain_usage(&message);
     } else {
         // Nothing is left to do when the terminal is gone.
         let _ = error.print();

@@ -1,6 +1,7 @@
 //! Where results go. Every output is opened before anything is measured, so that a long run is not lost to a typing
 //! error; stdout carries the result, stderr everything else.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -15,6 +16,7 @@ use iowhy_probe::target::Target;
 use serde::Serialize;
 
 use crate::cli::{ColorWhen, OutputArgs};
+use crate::render::paragraph::fold;
 use crate::render::spark::Marks;
 use crate::run_as;
 use crate::store;
@@ -433,8 +435,14 @@ pub fn print_warnings(warnings: &[Warning]) {
     }
 }
 
-/// A line on stderr. When that fails there is nobody left to tell: the exit code still does.
+/// A line on stderr, broken at words where that is a terminal. When that fails there is nobody left to tell: the exit code still does.
 fn say(line: &str) {
+    let line = match rustix::termios::tcgetwinsize(io::stderr()) {
+        Ok(size) if size.ws_col > 0 => Cow::Owned(
+            line.split('\n').map(|line| fold(line, size.ws_col.into())).collect::<Vec<_>>().join("\n"),
+        ),
+        _ => Cow::Borrowed(line),
+    };
     let _ = writeln!(anstream::stderr(), "{line}");
 }
 

@@ -191,7 +191,7 @@ impl Profile {
 
     /// Number of threads, pools unfolded.
     pub fn thread_count(&self) -> u64 {
-        self.threads.iter().map(|t| t.count).sum()
+        crate::units::total(self.threads.iter().map(|t| t.count))
     }
 
     /// Holds the profile against its own laws. `tolerance` is relative to the whole each law is about.

@@ -31,6 +31,11 @@ pub fn count(n: u64) -> String {
     text
 }
 
+/// The sum of counts, the greatest count where they sum to more: counts of a record that was read may be any number.
+pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 /// A count with its noun: `1 request`, `12,345 requests`.
 pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
@@ -293,6 +298,15 @@ mod tests {
             assert_eq!(estimate(&e), text, "{e:?}");
         }
         assert_eq!(interval(&of(641.27, 630.0, 655.0, Nanoseconds)), "[630, 655] ns");
+    }
+
+    #[test]
+    fn counts_near_the_greatest_are_written_whole_and_sum_to_no_less() {
+        assert_eq!(total([u64::MAX, 1]), u64::MAX);
+        assert_eq!(total([1, 2, 3]), 6);
+        assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!(counted(u64::MAX, "request", "requests"), "18,446,744,073,709,551,615 requests");
+        assert_eq!(Bytes(u64::MAX - 1).to_string(), "16.0 EiB");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::format::{
     count, count_rate, counted, estimate, estimate_narrow, factor, interval, per_cent, rate_bytes, share,
-    signed_per_cent, time,
+    signed_per_cent, time, total,
 };
 pub use self::parse::{
     MAX_SIZES, parse_bytes, parse_bytes_nonzero, parse_duration, parse_percent, parse_rate, parse_sizes,

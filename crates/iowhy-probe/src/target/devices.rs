@@ -4,6 +4,7 @@
 //! listed apart. Where the devices cannot be known the reason is given, never a guess.
 
 use std::fs;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -101,6 +102,14 @@ pub(super) fn loop_device_backed_by(file: &Path) -> Option<String> {
         let same = (present.dev(), present.ino()) == (wanted.dev(), wanted.ino());
         same.then(|| entry.file_name().to_string_lossy().into_owned())
     })
+}
+
+/// Whether the kernel refuses every write to this open block device (`blockdev --setro`): opening it for writing succeeds
+/// nevertheless.
+pub(super) fn is_read_only(device: BorrowedFd<'_>) -> bool {
+    let Ok(status) = rustix::fs::fstat(device) else { return false };
+    let (major, minor) = (rustix::fs::major(status.st_rdev), rustix::fs::minor(status.st_rdev));
+    fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro")).is_ok_and(|flag| flag.trim() == "1")
 }
 
 fn none(reason: impl Into<String>) -> Devices {

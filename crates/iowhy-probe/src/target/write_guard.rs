@@ -71,6 +71,11 @@ impl Permit {
             other => refusal::cannot_open(typed, "for writing", other),
         })?;
         refuse_untrusted_way(typed, claim.as_fd())?;
+        if kind == TargetKind::BlockDevice && devices::is_read_only(claim.as_fd()) {
+            return Err(Problem::refused(format!("`{name}` is set read-only, so it cannot be written to")).hint(
+                format!("if its data may go, allow writes first: `blockdev --setrw {name}`; or measure reads: `--rw read`"),
+            ));
+        }
         let content = refuse_signature(typed, claim.as_fd())?;
         refuse_loop_backing(typed)?;
         Ok(Permit { claim, content })

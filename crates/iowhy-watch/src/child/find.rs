@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use iowhy_core::problem::Problem;
@@ -155,6 +156,10 @@ pub(super) fn not_executable(file: &Path, why: &str, identity: Option<&Identity>
             "see which part of the path keeps that user out: `namei -l {shown}`; or run it as root: `sudo iowhy \
              --as-root -- {shown}`"
         ))
+    } else if why == DENIED && executable_for_somebody(file) {
+        problem.hint(format!(
+            "it is executable, but not for this user; see its owner and mode: `namei -l {shown}`"
+        ))
     } else if why == DENIED {
         problem.hint(format!(
             "make it executable: `chmod +x {shown}`, or name its interpreter: `iowhy -- sh {shown}`"
@@ -165,10 +170,13 @@ pub(super) fn not_executable(file: &Path, why: &str, identity: Option<&Identity>
     Refusal { code: 126, problem }
 }
 
+/// Whether the mode lets anybody run it: then `chmod +x` is no cure.
+fn executable_for_somebody(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     fn code(program: &str, path: &str) -> u8 {
@@ -199,5 +207,13 @@ mod tests {
         assert_eq!(code("good", ""), 127, "an empty PATH is the current folder");
         let refusal = find_in(OsStr::new("plain"), OsStr::new(&path), None).unwrap_err();
         assert!(refusal.problem.hint.unwrap().contains("chmod +x"));
+    }
+
+    #[test]
+    fn what_others_may_run_is_not_to_be_made_executable() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        let hint = not_executable(file.path(), DENIED, None).problem.hint.unwrap();
+        assert!(hint.contains("namei -l") && !hint.contains("chmod"), "{hint}");
     }
 }

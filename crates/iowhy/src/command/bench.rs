@@ -131,7 +131,11 @@ fn targets(args: &BenchArgs, sweep: &Sweep, progress: &Progress) -> Result<Vec<T
         write: sweep.direction.writes(),
         destroy_data: args.destroy_data.clone(),
     };
-    let targets = split_targets(&args.target, |path| Path::new(path).exists())
+    let specs = split_targets(&args.target, |path| Path::new(path).exists());
+    if args.destroy_data.is_some() {
+        one_to_destroy(&specs)?;
+    }
+    let targets = specs
         .iter()
         .map(|spec| shared::resolve(spec, &needs, progress))
         .collect::<Result<Vec<Target>, Problem>>()?;
@@ -142,6 +146,26 @@ fn targets(args: &BenchArgs, sweep: &Sweep, progress: &Progress) -> Result<Vec<T
         .hint("leave it out: a directory gets a scratch file; or give the device itself as the target, too")),
         _ => Ok(targets),
     }
+}
+
+/// Only one target of a run can be written over: the permission names one, and each target is a run of its own.
+fn one_to_destroy(specs: &[String]) -> Result<(), Problem> {
+    let users: Vec<&str> = specs
+        .iter()
+        .map(String::as_str)
+        .filter(|spec| !spec.contains(',') && !Path::new(spec).is_dir())
+        .collect();
+    let [first, second, ..] = users.as_slice() else { return Ok(()) };
+    Err(Problem::refused(format!(
+        "`--destroy-data` names one target, and `{}` is {} of them: only one can be written over in a run",
+        users.join(":"),
+        users.len()
+    ))
+    .hint(format!(
+        "to write to all at once as a stripe: `--destroy-data stripe:64k:{0} stripe:64k:{0}`; or one run each: \
+         `--destroy-data {first} {first}`, then `--destroy-data {second} {second}`",
+        users.join(",")
+    )))
 }
 
 fn scratch_bytes(sweep: &Sweep) -> u64 {

@@ -34,21 +34,29 @@ pub fn run(args: &ExportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         }
         None => None,
     };
-    let value = load::any(&record, "name a record that was made with `--json FILE`")?;
-    let text = match args.format {
-        ExportFormat::Csv => table(&record, &value, args.table.as_deref())?,
-        ExportFormat::FioJson => {
-            let text = serde_json::to_string_pretty(&fio::json(&measured(&record, value)?))
-                .map_err(|error| Problem::failed(format!("the export cannot be written as JSON: {error}")))?;
-            text::json(text) + "\n"
-        }
-        ExportFormat::FioJob => fio::job_of(&measured(&record, value)?),
-    };
+    let text = exported(&record, args.format, args.table.as_deref())?;
     match pending {
         Some(pending) => pending.write(text.as_bytes())?,
         None => output::print_data(&text)?,
     }
     Ok(Ending::done())
+}
+
+/// The record in another format.
+///
+/// # Errors
+/// A file that is no record, or does not hold what the format needs.
+pub(super) fn exported(record: &Path, format: ExportFormat, list: Option<&str>) -> Result<String, Problem> {
+    let value = load::any(record, "name a record that was made with `--json FILE`")?;
+    Ok(match format {
+        ExportFormat::Csv => table(record, &value, list)?,
+        ExportFormat::FioJson => {
+            let text = serde_json::to_string_pretty(&fio::json(&measured(record, value)?))
+                .map_err(|error| Problem::failed(format!("the export cannot be written as JSON: {error}")))?;
+            text::json(text) + "\n"
+        }
+        ExportFormat::FioJob => fio::job_of(&measured(record, value)?),
+    })
 }
 
 /// One of the record's lists.

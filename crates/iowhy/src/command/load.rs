@@ -39,10 +39,37 @@ pub(super) fn any(path: &Path, hint: &str) -> Result<Value, Problem> {
             "`{name}` holds only the run time of a program that may not be watched"
         ))
         .hint("watch it with the rights for it: `sudo iowhy --as-root --json FILE -- CMD`")),
-        Some(_) => Ok(value),
+        Some(_) => match beyond_sense(&value) {
+            Some(place) => Err(Problem::refused(format!(
+                "`{name}` is a damaged record: {}",
+                place.trim_start_matches('.')
+            ))
+            .hint("make it again")),
+            None => Ok(value),
+        },
         None => {
             Err(Problem::refused(format!("`{name}` is JSON, but no record of iowhy")).hint(hint.to_owned()))
         }
+    }
+}
+
+/// The figures of a record (nanoseconds, bytes, shares) are smaller by far; sums and products of two below it are finite.
+const MAX_FIGURE: f64 = 1e30;
+
+/// Where a record holds a number that is no figure of anything, and which.
+fn beyond_sense(value: &Value) -> Option<String> {
+    match value {
+        Value::Number(number) if number.as_f64().is_none_or(|figure| figure.abs() > MAX_FIGURE) => {
+            Some(format!(" is {number}, and no figure is above {MAX_FIGURE:e}"))
+        }
+        Value::Array(all) => all
+            .iter()
+            .enumerate()
+            .find_map(|(i, entry)| beyond_sense(entry).map(|place| format!("[{i}]{place}"))),
+        Value::Object(map) => map
+            .iter()
+            .find_map(|(key, entry)| beyond_sense(entry).map(|place| format!(".{}{place}", visible(key)))),
+        _ => None,
     }
 }
 

@@ -1,6 +1,8 @@
 //! One file per command: from options to a finished record. Each reads top to bottom as the story of the command.
 
 mod analysis;
+#[cfg(test)]
+mod any_number_tests;
 pub mod attach;
 pub mod bench;
 pub mod classic;

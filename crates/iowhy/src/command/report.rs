@@ -60,7 +60,7 @@ pub fn run(args: &ReportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 }
 
 /// The record in a file; several of `classic all`.
-fn known(path: &Path) -> Result<Vec<Known>, Problem> {
+pub(super) fn known(path: &Path) -> Result<Vec<Known>, Problem> {
     let value = load::shown(path, HINT)?;
     let has = |key: &str| value.get(key).is_some_and(|v| !v.is_null());
     let command = value.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -206,22 +206,42 @@ const BUSY_SHARE: f64 = 0.05;
 
 /// How a command with this record ends: anything that failed, or was not what it claims, is a reason for exit code 1.
 pub(super) fn ending(record: &Record) -> Ending {
-    let interrupted = record.interrupted.then(ending::interrupted);
-    let bad = failed_cells(&record.cells).into_iter().chain(mislabelled_cells(&record.cells));
+    let interrupted = record.interrupted.then(|| interrupted_after(&record.cells));
+    let bad =
+        failed_cells(&record.cells, record.interrupted).into_iter().chain(mislabelled_cells(&record.cells));
     Ending::from_reasons(interrupted.into_iter().chain(bad))
 }
 
-/// The reason where cells failed: how many, which is the first, and why.
-pub(super) fn failed_cells(cells: &[CellRecord]) -> Option<Problem> {
-    let (first, n) = with_verdict(cells, "failed")?;
-    let why = first.failure.as_deref().unwrap_or("no reason is known");
+/// The reason of an interrupted run, with the number of cells that it reached.
+fn interrupted_after(cells: &[CellRecord]) -> Problem {
+    let measured = cells.iter().filter(|cell| !cell.samples.is_empty()).count();
+    let mut problem = ending::interrupted();
+    problem.message =
+        format!("interrupted: {measured} of {} cells were measured, the others were not run", cells.len());
+    if measured == cells.len() {
+        problem.message =
+            format!("interrupted: all {measured} cells were measured, in fewer rounds than planned");
+    }
+    problem
+}
+
+/// The reason where cells failed: how many, which is the first, and why. A cell that an interrupted run did not reach has
+/// not failed.
+pub(super) fn failed_cells(cells: &[CellRecord], interrupted: bool) -> Option<Problem> {
+    let not_run = |cell: &&CellRecord| interrupted && cell.failure.is_none() && cell.samples.is_empty();
+    let mut failed = cells.iter().filter(|cell| cell.verdict == "failed" && !not_run(cell));
+    let first = failed.next()?;
+    let n = 1 + failed.count();
+    let why = first.failure.as_deref().unwrap_or("no request was completed");
     let message = format!("{n} of {} cells failed: {} on `{}`: {why}", cells.len(), first.key, first.target);
     Some(Problem::failed(message).hint("`iowhy bench` with the options of that cell measures it alone"))
 }
 
 /// The reason where cells were not what they claim, e.g. read from the cache where it says cold.
 fn mislabelled_cells(cells: &[CellRecord]) -> Option<Problem> {
-    let (first, n) = with_verdict(cells, "not-what-it-claims")?;
+    let mut mislabelled = cells.iter().filter(|cell| cell.verdict == "not-what-it-claims");
+    let first = mislabelled.next()?;
+    let n = 1 + mislabelled.count();
     let message = format!(
         "{n} of {} cells {}: {} on `{}`: {}",
         cells.len(),
@@ -234,12 +254,6 @@ fn mislabelled_cells(cells: &[CellRecord]) -> Option<Problem> {
         "the other cells stand; other processes on the device or little free memory can cause it: run it again when \
          they are idle",
     ))
-}
-
-/// The first cell with this verdict, and how many there are.
-fn with_verdict<'a>(cells: &'a [CellRecord], verdict: &str) -> Option<(&'a CellRecord, usize)> {
-    let mut bad = cells.iter().filter(|cell| cell.verdict == verdict);
-    bad.next().map(|first| (first, 1 + bad.count()))
 }
 
 /// What the lower rungs read. A rung that cannot be had is left out; the fit says what that costs.
@@ -312,5 +326,23 @@ mod tests {
         for word in [name.as_str(), "failed", "input/output error", "interrupted"] {
             assert!(two.contains(word), "{two}");
         }
+    }
+
+    #[test]
+    fn a_cell_that_an_interrupted_run_did_not_reach_has_not_failed() {
+        let mut record = measured();
+        record.interrupted = true;
+        record.cells.iter_mut().for_each(|cell| cell.verdict = "ok".to_owned());
+        let all = record.cells.len();
+        let last = record.cells.last_mut().unwrap();
+        (last.verdict, last.failure) = ("failed".to_owned(), None);
+        last.samples.clear();
+        let interrupted = reason(&record).unwrap();
+        assert!(interrupted.contains(&format!("{} of {all} cells were measured", all - 1)), "{interrupted}");
+        assert!(!interrupted.contains("failed:") && !interrupted.contains("no reason"), "{interrupted}");
+        assert!(crate::render::cell::interrupted(&record).contains("first round is incomplete"));
+        // The same cell in a run that ended by itself has failed.
+        record.interrupted = false;
+        assert!(reason(&record).unwrap().contains(&format!("1 of {all} cells failed")));
     }
 }

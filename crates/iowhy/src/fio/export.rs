@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use iowhy_core::environment::{TargetFacts, TargetKind};
 use iowhy_core::text::{acts, visible};
+use iowhy_core::units;
 
 use crate::record::{CellRecord, Record};
 
@@ -69,7 +70,7 @@ fn job(cell: &CellRecord, target: Option<&TargetFacts>) -> Result<String, String
         "cold" => put("invalidate", "1"),
         _ => {}
     }
-    let wall_ns: u64 = cell.samples.iter().map(|sample| sample.wall_ns).sum();
+    let wall_ns = units::total(cell.samples.iter().map(|sample| sample.wall_ns));
     put("time_based", "1");
     put("runtime", &wall_ns.div_ceil(1_000_000_000).max(LEAST_SECONDS).to_string());
     if cell.touch != "none" {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use iowhy_core::units;
 use serde_json::{Map, Value, json as object};
 
 use super::bins;
@@ -39,9 +40,9 @@ fn job(cell: &CellRecord) -> Value {
 }
 
 fn totals(cell: &CellRecord) -> Value {
-    let requests: u64 = cell.samples.iter().map(|s| s.requests).sum();
-    let bytes: u64 = cell.samples.iter().map(|s| s.claimed_bytes).sum();
-    let wall_ns: u64 = cell.samples.iter().map(|s| s.wall_ns).sum();
+    let requests = units::total(cell.samples.iter().map(|s| s.requests));
+    let bytes = units::total(cell.samples.iter().map(|s| s.claimed_bytes));
+    let wall_ns = units::total(cell.samples.iter().map(|s| s.wall_ns));
     let per_second = |n: u64| if wall_ns > 0 { n as f64 * 1e9 / wall_ns as f64 } else { 0.0 };
     object!({
         "io_bytes": bytes,
@@ -62,7 +63,8 @@ fn latencies(cell: &CellRecord) -> Value {
     for bucket in histogram.buckets() {
         let high = bucket.high_ns.min(histogram.max_ns());
         let middle = bucket.low_ns + high.saturating_sub(bucket.low_ns) / 2;
-        *counts.entry(bins::value(bins::index(middle))).or_default() += bucket.count;
+        let count: &mut u64 = counts.entry(bins::value(bins::index(middle))).or_default();
+        *count = count.saturating_add(bucket.count);
         squares += (middle as f64 - mean).powi(2) * bucket.count as f64;
     }
     // JSON has no order of keys; fio's readers sort them.

@@ -1,6 +1,7 @@
 //! How a cell's work was spread over the members of a stripe, or over the devices under a volume.
 
 use iowhy_core::cell::{CellRun, MemberTotals, Sample};
+use iowhy_core::units;
 use serde::{Deserialize, Serialize};
 
 /// One member's part of a cell, over all rounds.
@@ -23,7 +24,7 @@ pub struct MemberRecord {
 impl MemberRecord {
     /// The members of a run, by name; empty where it has none.
     pub fn all_of(run: &CellRun, names: &[String]) -> Vec<MemberRecord> {
-        let wall_ns: u64 = run.samples.iter().map(|sample| sample.wall_ns).sum();
+        let wall_ns = units::total(run.samples.iter().map(|sample| sample.wall_ns));
         let sum = |index: usize, of: fn(&MemberTotals) -> Option<u64>| {
             // A round in which it was not seen leaves the sum unknown.
             let each = |sample: &Sample| sample.members.get(index).and_then(of);

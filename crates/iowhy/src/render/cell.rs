@@ -118,7 +118,14 @@ pub fn interrupted(record: &Record) -> String {
     if !record.interrupted {
         return String::new();
     }
+    let all = record.cells.len();
+    let measured = record.cells.iter().filter(|cell| !cell.samples.is_empty()).count();
     let rounds = record.cells.iter().map(|cell| cell.samples.len()).min().unwrap_or(0);
-    let interval = if rounds < 3 { "; an interval needs 3" } else { "" };
-    format!("interrupted: this is what was known after {rounds} rounds{interval}\n")
+    let rounds = match rounds {
+        0 => "the first round is incomplete".to_owned(),
+        n => units::counted(n as u64, "complete round", "complete rounds"),
+    };
+    let interval =
+        if record.cells.iter().any(|cell| cell.samples.len() < 3) { "; an interval needs 3" } else { "" };
+    format!("interrupted: {measured} of {all} cells were measured; {rounds}{interval}\n")
 }

@@ -67,6 +67,28 @@ pub fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
+/// A line broken at single spaces; nothing else of it changes, so what stands in it can be copied. A word that is longer
+/// than `width` keeps a line for itself, and lines after the first are indented.
+pub fn fold(line: &str, width: usize) -> String {
+    const INDENT: &str = "  ";
+    let mut text = String::with_capacity(line.len());
+    let mut used = 0;
+    for (number, word) in line.split(' ').enumerate() {
+        let wide = visible_width(word);
+        if number > 0 && !word.is_empty() && used > INDENT.len() && used + 1 + wide > width {
+            text.push('\n');
+            text.push_str(INDENT);
+            used = INDENT.len();
+        } else if number > 0 {
+            text.push(' ');
+            used += 1;
+        }
+        text.push_str(word);
+        used += wide;
+    }
+    text
+}
+
 /// The words of a text; a unit stays with its number.
 fn words(text: &str) -> Vec<String> {
     const UNITS: [&str; 12] = ["%", "ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "TiB", "CPU", "CPUs"];
@@ -102,4 +124,30 @@ pub fn flow(items: &[String], width: usize, indent: &str) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folded_line_breaks_at_words_only_and_loses_nothing() {
+        let line = "error: `/a/long/path/that/is/wider/than/the/screen` is mounted  or in use, so it is not written to";
+        for width in [10, 24, 40, 80, 400] {
+            let folded = fold(line, width);
+            assert_eq!(folded.replace("\n  ", " "), line, "at {width}");
+            for part in folded.lines() {
+                assert!(
+                    visible_width(part) <= width || part.trim().split(' ').count() <= 2,
+                    "{width}: {part:?}"
+                );
+            }
+        }
+        assert_eq!(fold("one two three", 9), "one two\n  three");
+        assert_eq!(
+            fold("\u{1b}[31merror:\u{1b}[0m ab", 9),
+            "\u{1b}[31merror:\u{1b}[0m ab",
+            "colours take no room"
+        );
+    }
 }

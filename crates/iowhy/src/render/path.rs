@@ -11,6 +11,7 @@ use crate::render::bar;
 use crate::render::cell::{self, shown};
 use crate::render::heading::heading;
 use crate::render::members;
+use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, fold};
 use crate::render::spark::{self, Marks};
 use crate::render::table::{Align, layout, visible_width};
 use crate::render::witness;
@@ -32,7 +33,7 @@ pub fn screen(
     }
     text.push('\n');
     text.push_str(&requests(record, canonical, width, marks));
-    text.push_str(&limits(record, verbose));
+    text.push_str(&folded(&limits(record, verbose), width));
     text.push_str(&ways(record));
     if verbose {
         let named: Vec<(String, &CellRecord)> = canonical
@@ -45,8 +46,14 @@ pub fn screen(
         text.push_str(&model(record));
         text.push_str(&witness::table(record, &witness::labels(record, canonical)));
     }
-    text.push_str(&trust(record, canonical));
+    text.push_str(&folded(&trust(record, canonical), width));
     text
+}
+
+/// Sentences broken at words.
+fn folded(sentences: &str, width: usize) -> String {
+    let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
+    sentences.lines().map(|line| fold(line, width) + "\n").collect()
 }
 
 /// The canonical requests, a line each. On a narrow terminal columns give way: first the width of the bar, then CPU,
@@ -74,7 +81,7 @@ fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize,
         record.rounds
     );
     for (label, cell) in &cells {
-        text.push_str(&remarks(label, cell));
+        text.push_str(&folded(&remarks(label, cell), width));
         text.push_str(&cell::drift(label, cell, marks));
     }
     text.push_str(&spreads(&cells, width, marks));
@@ -84,8 +91,8 @@ fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize,
         .map(|(label, cell)| (label.clone(), cell.members.as_slice()))
         .collect();
     text.push_str(&members::table(&members));
-    text.push_str(&cell::interrupted(record));
-    text.push_str(&failures(record, canonical));
+    text.push_str(&folded(&cell::interrupted(record), width));
+    text.push_str(&folded(&failures(record, canonical), width));
     text
 }
 

@@ -83,7 +83,8 @@ pub fn spread(histogram: &Histogram, columns: usize, marks: Marks) -> Option<Spr
     for bucket in histogram.buckets().filter(|bucket| bucket.high_ns >= from_ns) {
         let middle = (bucket.low_ns as f64).midpoint(bucket.high_ns as f64).clamp(low, high);
         let column = ((middle / low).ln() / span * columns as f64) as usize;
-        counts[column.min(columns - 1)] += bucket.count;
+        let count = &mut counts[column.min(columns - 1)];
+        *count = count.saturating_add(bucket.count);
     }
     let most = counts.iter().copied().max().unwrap_or(0).max(1) as f64;
     let mark = |&count: &u64| if count == 0 { ' ' } else { marks.of(count as f64 / most) };

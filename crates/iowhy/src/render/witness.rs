@@ -35,7 +35,7 @@ pub fn lines(record: &Record, labels: &Labels<'_>) -> String {
     }
     let Some(tier) = labels.iter().map(|(_, witness)| witness.tier).min() else { return String::new() };
     let with = |verdict: Verdict| labels.iter().filter(move |(_, witness)| witness.verdict == verdict);
-    let samples: u64 = labels.iter().map(|(_, witness)| witness.samples).sum();
+    let samples = units::total(labels.iter().map(|(_, witness)| witness.samples));
     let mut parts =
         vec![format!("agrees on {} of {} requests", with(Verdict::Confirmed).count(), labels.len())];
     let open = with(Verdict::CannotTell).count();

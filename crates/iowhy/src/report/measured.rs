@@ -432,7 +432,7 @@ fn latency(label: &str, cell: &CellRecord) -> Chart {
         let end = (low * ((index(from) + 1.0) * step).exp()).max(to as f64);
         match classes.last_mut() {
             Some(last) if (last.low - start).abs() < start * 1e-9 || last.high > from as f64 => {
-                last.count += count;
+                last.count = last.count.saturating_add(count);
                 last.high = last.high.max(to as f64);
             }
             _ => classes.push(Class { low: start, high: end, count, tip: String::new() }),
@@ -487,7 +487,7 @@ fn rounds(label: &str, cell: &CellRecord) -> Chart {
             units::time(sample.ns_per_request()),
         ]);
         let begins = units::time(sample.start_ns as f64);
-        let seen: u64 = sample.latency_quarters.iter().map(|class| class.1).sum();
+        let seen = units::total(sample.latency_quarters.iter().map(|class| class.1));
         for &(low_ns, count) in &sample.latency_quarters {
             let (_, high_ns) = quarter(low_ns);
             let share = count as f64 / seen.max(1) as f64;

@@ -141,3 +141,38 @@ fn a_block_device_is_written_only_when_named_twice_free_and_empty() {
     assert!(succeeds("sync", &[]));
     assert_ne!(std::fs::read(&file).unwrap(), before.0, "it was asked to be destroyed");
 }
+
+#[test]
+fn a_device_that_is_set_read_only_is_refused_before_anything_is_announced() {
+    let dir = directory();
+    let file = full_file(dir.path(), "backing", 2 * MIB);
+    let Some(device) = Loop::over(&file) else { return };
+    let name = device.device.as_str();
+    succeeds("blockdev", &["--setro", name]);
+    let ran = iowhy(&[&WRITE[..], &["--destroy-data", name, name]].concat());
+    succeeds("blockdev", &["--setrw", name]);
+    assert_eq!(ran.code(), 2, "{ran:?}");
+    assert!(ran.stderr.contains("read-only") && ran.stderr.contains("--setrw"), "{ran:?}");
+    assert!(!ran.stderr.contains("destroying"), "{ran:?}");
+}
+
+#[test]
+fn a_permission_for_one_of_two_targets_names_what_can_be_done() {
+    let dir = directory();
+    let files = ["one", "two"].map(|name| full_file(dir.path(), name, 2 * MIB));
+    let [one, two] = files.each_ref().map(|file| text(file));
+    let before = files.each_ref().map(|file| fingerprint(file));
+    let both = format!("{one}:{two}");
+    for given in [one, two, both.as_str()] {
+        let ran = iowhy(&[&WRITE[..], &["--destroy-data", given, &both]].concat());
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        let stripe = format!("--destroy-data stripe:64k:{one},{two} stripe:64k:{one},{two}");
+        for word in [stripe, format!("--destroy-data {one} {one}"), format!("--destroy-data {two} {two}")] {
+            assert!(ran.stderr.contains(&word), "{word} is not in {ran:?}");
+        }
+    }
+    assert_eq!(files.each_ref().map(|file| fingerprint(file)), before);
+    // The command of the hint does it.
+    let stripe = format!("stripe:64k:{one},{two}");
+    iowhy(&[&WRITE[..], &["--destroy-data", &stripe, &stripe]].concat()).measured();
+}

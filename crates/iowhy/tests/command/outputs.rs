@@ -100,3 +100,26 @@ fn a_run_that_is_killed_leaves_the_old_result_or_none() {
     assert_eq!(std::fs::read_to_string(&old).unwrap(), "{}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left of the other");
 }
+
+#[test]
+fn help_that_cannot_be_written_is_a_failure_with_its_reason() {
+    for arguments in [&["--help"][..], &["bench", "--help"], &["--version"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ran = finish(binary().args(arguments).stdout(full));
+        assert!(ran.code() == 1 && ran.stderr.contains("error: cannot write to stdout"), "{ran:?}");
+        assert_eq!(iowhy(arguments).code(), 0);
+    }
+}
+
+#[test]
+fn usage_errors_show_line_ends_of_arguments_as_escapes() {
+    for arguments in
+        [&["--no-such\noption"][..], &["bench", "--rw=x\nhint: y"], &["report", "-o", "a", "--x\ry"]]
+    {
+        let ran = finish(binary().args(arguments));
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(ran.stderr.contains("\\n") || ran.stderr.contains("\\r"), "{ran:?}");
+        let forged = ran.stderr.lines().any(|line| line.starts_with("option") || line.starts_with("hint: y"));
+        assert!(!forged && !ran.stderr.contains('\r'), "{ran:?}");
+    }
+}

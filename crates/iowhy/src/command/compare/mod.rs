@@ -52,6 +52,25 @@ pub fn run(args: &CompareArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     }
 }
 
+/// The comparison as text and as JSON, for tests of what records may hold.
+#[cfg(test)]
+pub(super) fn compared(args: &CompareArgs) -> Result<String, Problem> {
+    let threshold = parse_percent("--threshold", &args.threshold)?;
+    let (before, after) = sides::sides(args)?;
+    match (load::side(&before)?, load::side(&after)?) {
+        (Loaded::Cells(one), Loaded::Cells(two)) => {
+            let (one, two) = ((before.first(), &*one), (after.first(), &*two));
+            let comparison = cells::compare(one, two, threshold, args.force)?;
+            Ok(render::compare::screen(&comparison, 100) + &serde_json::to_string(&comparison).unwrap())
+        }
+        (Loaded::Runs(one), Loaded::Runs(two)) => {
+            let comparison = programs::compare((&before, &one), (&after, &two), threshold, args.force)?;
+            Ok(render::compare::runs::screen(&comparison, 100) + &serde_json::to_string(&comparison).unwrap())
+        }
+        _ => Ok(String::new()),
+    }
+}
+
 fn two_kinds(measured: &Side, watched: &Side) -> Problem {
     Problem::refused(format!(
         "`{}` holds measured cells and `{}` a watched program",

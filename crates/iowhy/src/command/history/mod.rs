@@ -65,6 +65,16 @@ pub fn run(args: &HistoryArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     Ok(Ending::done())
 }
 
+/// The list of one file, for tests of what records may hold.
+#[cfg(test)]
+pub(super) fn listed(path: &std::path::Path, args: &HistoryArgs) -> String {
+    let here = iowhy_core::environment::Environment::default();
+    let entries: Vec<Entry> =
+        found::records(path).unwrap().into_iter().map(|file| Entry::found(file, &here)).collect();
+    let json: Vec<_> = entries.iter().map(Entry::json).collect();
+    screen(&entries, 0, args, 100) + &serde_json::to_string(&json).unwrap()
+}
+
 /// A row a record; runs of one program that are kept under one name are one row.
 fn screen(entries: &[Entry], others: usize, args: &HistoryArgs, width: usize) -> String {
     let mut text = if entries.is_empty() {

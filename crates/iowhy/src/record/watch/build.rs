@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use iowhy_core::environment::Environment;
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::{CallCount, Profile};
+use iowhy_core::units;
 use iowhy_core::warning::Warning;
 use iowhy_explain::account::{Account, Entry, OperationTime, Site, Sum};
 use iowhy_explain::classify::{Operation, Wait};
@@ -46,7 +47,7 @@ const SECOND: f64 = 1e9;
 pub fn record(profile: Profile, explained: Explained, meaning: &Meaning, told: Told) -> WatchRecord {
     let account = &explained.account;
     let basis = Basis::new(&profile, account.entries.iter(), account.thread_ns);
-    let running: u64 = profile.threads.iter().map(|t| t.running_ns).sum();
+    let running = units::total(profile.threads.iter().map(|t| t.running_ns));
     let unexplained = account.layers.get(Layer::Unexplained).total_ns();
     let mut environment = told.environment;
     add_device(&mut environment, &profile);
@@ -63,7 +64,7 @@ pub fn record(profile: Profile, explained: Explained, meaning: &Meaning, told: T
         cpu_s: running as f64 / SECOND,
         idle_s: profile.idle_wall_ns / SECOND,
         exit: Exit::from_end(profile.end),
-        processes: profile.processes.iter().map(|p| p.count.max(1)).sum(),
+        processes: units::total(profile.processes.iter().map(|p| p.count.max(1))),
         tier: profile.sight.tier,
         lacks: profile.sight.lacks.clone(),
         observer: observer(&profile),

@@ -1,6 +1,7 @@
 //! Bytes and calls: from the kernel's counters to the record's, and what part came from the cache.
 
 use iowhy_core::profile::Profile;
+use iowhy_core::units;
 
 use super::IoRecord;
 
@@ -31,7 +32,7 @@ fn reached_devices(profile: &Profile) -> Option<u64> {
     if profile.devices.is_empty() {
         return Some(dirtied);
     }
-    Some(dirtied.min(profile.devices.iter().map(|d| d.written_bytes).sum()))
+    Some(dirtied.min(units::total(profile.devices.iter().map(|d| d.written_bytes))))
 }
 
 /// Part of the bytes read from regular files that no device had to deliver. Known where nothing was fetched, and where
@@ -42,8 +43,8 @@ pub(super) fn cache_hit_share(profile: &Profile) -> Option<f64> {
     let fetched = profile.io.device_read_bytes?;
     let regular = |kind: &str| kind == "regular" || kind == "block-device";
     let complete = profile.calls.as_ref().is_some_and(|calls| calls.complete);
-    let from_files: u64 =
-        profile.files.iter().filter(|file| regular(&file.kind)).map(|file| file.reads.bytes).sum();
+    let from_files =
+        units::total(profile.files.iter().filter(|file| regular(&file.kind)).map(|file| file.reads.bytes));
     if from_files == 0 {
         // No file was seen to be read: what was read may have come from pipes and sockets.
         return None;

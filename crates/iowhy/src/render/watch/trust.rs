@@ -33,7 +33,7 @@ pub(super) fn trust(record: &WatchRecord, width: usize) -> String {
         facts.push(format!(
             "{} of {} LOST",
             count(seen.lost),
-            plural(seen.events + seen.lost, "event", "events")
+            plural(seen.events.saturating_add(seen.lost), "event", "events")
         ));
     } else if seen.events == 0 {
         facts.push("no event could be recorded".to_owned());

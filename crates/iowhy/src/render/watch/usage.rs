@@ -36,7 +36,7 @@ pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
         (Some(share), Some(fetched), _) => {
             format!("; {} came from a device, {} from the cache", bytes(fetched), percent_of(share))
         }
-        (None, Some(fetched), Some(read)) if fetched > read + read / 10 => {
+        (None, Some(fetched), Some(read)) if fetched > read.saturating_add(read / 10) => {
             let other = ways_without_calls(record);
             if other.is_empty() {
                 format!("; {} came from a device, with what was read ahead", bytes(fetched))
@@ -71,7 +71,8 @@ pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
     );
     // What a device did for others only is no part of this program's story.
     if io.device_bytes.is_none_or(|bytes| bytes > 0) {
-        for device in record.devices.iter().filter(|d| d.reads + d.writes + d.flushes > 0).take(MOST_DEVICES)
+        for device in
+            record.devices.iter().filter(|d| (d.reads, d.writes, d.flushes) != (0, 0, 0)).take(MOST_DEVICES)
         {
             line(&device.name, device_facts(device, record.wall_s));
         }
