@@ -483,7 +483,7 @@ fn print_to_stderr(screen: &str) -> Result<(), Problem> {
 /// Prints data for other programs to stdout as it is; whoever makes it escapes what acts on a terminal.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_data(text: &str) -> Result<(), Problem> {
     to_stdout(text)
 }
