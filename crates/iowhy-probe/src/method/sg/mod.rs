@@ -257,7 +257,9 @@ mod tests {
     #[test]
     fn a_block_must_fit_the_buffer_and_the_command() {
         assert_eq!(fit("/dev/sg0", 32_768, 32_768), Ok(32_768));
-        for (block, capacity, most) in [(0, 100, "100"), (101, 100, "100"), (1 << 24, 1 << 25, &typed_size((1 << 24) - 1))] {
+        for (block, capacity, most) in
+            [(0, 100, "100"), (101, 100, "100"), (1 << 24, 1 << 25, &typed_size((1 << 24) - 1))]
+        {
             let refused = fit("/dev/sg0", block, capacity).unwrap_err();
             assert!(refused.message.contains(&block.to_string()), "{refused}");
             assert!(refused.hint.unwrap().contains(most));
