@@ -70,7 +70,7 @@ pub fn is_ignored(signal: c_int) -> bool {
 }
 
 /// Has a write beyond the limit on file sizes (RLIMIT_FSIZE) fail with EFBIG instead of ending the process. Commands that
-/// iowhy starts get the signal as it was: see [`ignored_at_start`].
+/// iowhy starts get the original disposition: see [`ignored_at_start`].
 pub fn keep_file_size_signal_from_ending_us() {
     set_plain(libc::SIGXFSZ, true);
 }
@@ -101,7 +101,7 @@ pub fn note_hang_up() {
     HUNG_UP.store(true, Ordering::Relaxed);
 }
 
-/// Whether the terminal that we were started from is gone: the kernel said so, or a stream of ours leads to a terminal that
+/// Whether the terminal that we were started from is gone: the kernel said so, or stdin, stdout or stderr is a terminal that
 /// hung up. False where SIGHUP is ignored (nohup): then that is to change nothing.
 pub fn terminal_is_gone() -> bool {
     if ignored_at_start(libc::SIGHUP) {

@@ -22,7 +22,7 @@ pub fn checked(as_was: AsWas, of_directory: impl Fn(&str) -> Option<u64>) -> Res
             (Some(_), Some(_)) => {
                 return Err(format!(
                     "`{directory}` is on another file system than the program's files were: files made there would \
-                     measure that one. Run the program where the files are, or mount as it was then"
+                     measure that one. Run the program where the files are, or mount that file system there again"
                 ));
             }
             (Some(_), None) => {

@@ -181,7 +181,7 @@ impl Dir {
         if made.is_private()? {
             return Ok(made);
         }
-        // An empty directory of ours, at most: rmdir takes nothing else.
+        // rmdir removes an empty directory and nothing else.
         let _ = rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR);
         Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
@@ -211,7 +211,7 @@ impl Dir {
         rustix::fs::openat(&self.fd, component(name)?, flags, Mode::empty())
     }
 
-    /// Opens a file that an earlier run of ours left: a regular file that belongs to us, that only we may write to and
+    /// Opens a file that an earlier run of iowhy left: a regular file that belongs to us, that only we may write to and
     /// that has no second name. Anything else under that name is not there for this.
     pub fn open_ours(&self, name: &CStr, flags: OFlags) -> Option<OwnedFd> {
         let file = self.open_file(name, flags).ok()?;

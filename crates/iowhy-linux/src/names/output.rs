@@ -50,7 +50,7 @@ enum Way {
     InPlace,
 }
 
-/// The file that is to be replaced, as it was at the beginning.
+/// The identity of the file to replace, taken when the output was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Before {
     device: u64,
