@@ -83,15 +83,18 @@ pub(super) struct Told {
     pub(super) took: Duration,
     /// CPU time of the host that it took: what says more on a busy one.
     pub(super) cpu: Duration,
-    /// The guest's kernel gave up because one of its CPUs no longer came back from it.
+    /// The guest's kernel stopped because one of its CPUs no longer made progress.
     pub(super) locked_up: bool,
 }
 
-/// What the kernel says when one of its CPUs does nothing but the same kernel code for a minute: [`WATCHDOG`] twice.
-const LOCKED_UP: &str = "soft lockup";
+/// The two messages of a kernel of which a CPU makes no progress: one runs the same kernel code for a minute (twice the
+/// threshold of [`WATCHDOG`]), or one never passes a grace period of RCU (also when it takes no timer interrupt, which
+/// the first detector needs).
+const LOCKED_UP: [&str; 2] = ["soft lockup", "rcu: INFO: rcu_"];
 
-/// Ends a guest that is locked up, after twice these 30 seconds, instead of when its CPU time is used up.
-const WATCHDOG: &str = "softlockup_panic=1 watchdog_thresh=30";
+/// Stops a guest that is locked up after a minute, instead of when its CPU time is used up.
+const WATCHDOG: &str = "softlockup_panic=1 watchdog_thresh=30 sysctl.kernel.panic_on_rcu_stall=1 \
+                        rcupdate.rcu_cpu_stall_timeout=60";
 
 /// The last thing the kernel said.
 fn last_words(console: &str) -> Option<String> {
@@ -112,7 +115,7 @@ impl Machine<'_> {
             Err(why) => Told { failure: Some(why), ..read(&self.answers()) },
         };
         let console = self.console_text();
-        told.locked_up = told.failure.is_some() && console.contains(LOCKED_UP);
+        told.locked_up = told.failure.is_some() && LOCKED_UP.iter().any(|message| console.contains(message));
         if let Some(why) = &mut told.failure
             && let Some(last) = last_words(&console)
         {
