@@ -13,11 +13,11 @@ const FACADE: &str = "iowhy";
 
 /// Folders that may contain `unsafe`: those that talk to the kernel, the programs on which a diagnosis is tested, and
 /// the first process of the lab's virtual machines.
-const KERNEL_CRATES: [&str; 5] = ["iowhy-linux", "iowhy-probe", "iowhy-watch", "cases", "lab-guest"];
+const KERNEL_CRATES: [&str; 5] = ["crates/linux", "crates/probe", "crates/watch", "cases", "lab-guest"];
 
 /// Where names in file systems are made and removed, and nowhere else in the product: `iowhy` runs as root in directories of
 /// hostile users.
-const NAMES: &str = "crates/iowhy-linux/src/names/";
+const NAMES: &str = "crates/linux/src/names/";
 /// Calls that make, replace or remove a name, or may do so.
 const NAME_CALLS: [&str; 23] = [
     "File::create",
@@ -221,6 +221,6 @@ mod tests {
         for bad in ["fn f() {}\n", &long, &open, &sharp] {
             assert!(!file_complaints("crates/iowhy/src/x.rs", bad).is_empty(), "{bad}");
         }
-        assert!(file_complaints("crates/iowhy-probe/src/x.rs", &sharp).is_empty());
+        assert!(file_complaints("crates/probe/src/x.rs", &sharp).is_empty());
     }
 }

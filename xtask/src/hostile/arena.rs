@@ -132,7 +132,7 @@ fn precious(number: u64) -> String {
 fn samples(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut open =
-        vec![root.join("crates/iowhy-trace/tests/golden"), root.join("crates/iowhy/tests/command/records")];
+        vec![root.join("crates/trace/tests/golden"), root.join("crates/iowhy/tests/command/records")];
     while let Some(dir) = open.pop() {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let path = entry.path();

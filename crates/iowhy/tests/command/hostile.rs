@@ -304,7 +304,7 @@ fn damaged_traces() {
     }
     let mut rng = rng();
     let dir = directory();
-    for golden in files("../iowhy-trace/tests/golden") {
+    for golden in files("../trace/tests/golden") {
         let whole = std::fs::read(&golden).unwrap();
         let name = golden.file_name().unwrap().to_str().unwrap().to_owned();
         let format = iowhy(&["trace", "stat", text(&golden), "--json", "-"]).done().json();

@@ -226,7 +226,7 @@ fn advice_on_scripted_disks_is_exact_repeatable_and_proved() {
 
 /// A machine like `scripted` whose device takes `access_ns` for a request.
 fn slow_disk(directory: &Path, access_ns: u64) -> String {
-    let example = include_str!("../../../iowhy-probe/src/method/scripted/example.toml");
+    let example = include_str!("../../../probe/src/method/scripted/example.toml");
     let slow = example.replace("per_call_ns = 60000.0", &format!("per_call_ns = {access_ns}.0"));
     assert_ne!(slow, example);
     let path = directory.join("slow.toml");

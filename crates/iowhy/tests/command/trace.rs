@@ -11,7 +11,7 @@ use crate::common::{Ran, binary, directory, finish, iowhy, names, text};
 use crate::scripted::assert_expected;
 
 fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../iowhy-trace/tests/golden")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/golden")
 }
 
 /// Runs where the golden files are, so that screens hold short names.

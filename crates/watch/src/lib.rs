@@ -1,6 +1,6 @@
 //! Observes other programs and says what was seen: a [`Profile`](iowhy_core::profile::Profile).
 //!
-//! This room and `iowhy-probe` are the only ones that talk to the kernel and the only ones with `unsafe`. What may
+//! This room and `iowhy-probe`, `iowhy-linux` are the only ones that talk to the kernel and the only ones with `unsafe`. What may
 //! not enter: meaning (which layer a function belongs to, whether a wait is a fault: `iowhy-explain`), terminal
 //! output, command-line parsing.
 //!
