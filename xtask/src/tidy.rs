@@ -169,7 +169,7 @@ pub(crate) fn rust_files(root: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
             if path.is_dir() {
-                if path.file_name().is_none_or(|n| n != "target") {
+                if !path.join("CACHEDIR.TAG").exists() {
                     open.push(path);
                 }
             } else if path.extension().is_some_and(|e| e == "rs") {
