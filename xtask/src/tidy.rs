@@ -25,7 +25,8 @@ const EDGES: [(&str, &[&str]); 13] = [
 
 /// Folders that may contain `unsafe`: those that talk to the kernel, the programs on which a diagnosis is tested, and
 /// the first process of the lab's virtual machines.
-const KERNEL_CRATES: [&str; 5] = ["crates/linux", "crates/probe", "crates/watch", "cases", "lab-guest"];
+const KERNEL_CRATES: [&str; 6] =
+    ["crates/linux", "crates/probe", "crates/watch", "crates/replay", "cases", "lab-guest"];
 
 /// Where names in file systems are made and removed, and nowhere else in the product: `iowhy` runs as root in directories of
 /// hostile users.

@@ -1,4 +1,4 @@
-//! From measured cells and their roles to model, ledgers, limit and comparisons: hands each part of `iowhy-explain`
+//! From measured cells and their roles to model, ledgers, limit and comparisons: hands each part of `iowhy-path`
 //! what it needs. No rule of its own.
 
 use iowhy_core::cell::CellRun;

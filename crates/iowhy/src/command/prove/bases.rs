@@ -5,7 +5,7 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::replay::Plan;
 use iowhy_diagnose::findings::Facts;
-use iowhy_probe::replay as carried;
+use iowhy_replay::carry_out as carried;
 use iowhy_replay::{AsWas, room, same_system, small_files, verdict};
 
 use super::arms::{Arm, Times};

@@ -24,9 +24,9 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::{Round, Stage};
-use crate::environment::control_group::Groups;
-use crate::environment::mounts;
-use crate::interrupt;
+use iowhy_probe::environment::control_group::Groups;
+use iowhy_probe::environment::mounts;
+use iowhy_probe::interrupt;
 
 /// Makes the command of a process that calls [`serve`] and does nothing else.
 pub type Carrier<'a> = &'a dyn Fn() -> Command;

@@ -11,8 +11,8 @@ use rustix::fs::{AtFlags, Mode, OFlags, RawDir, StatxFlags};
 use rustix::io::Errno;
 
 use super::small_files::{Names, Ready};
-use crate::buffer::Buffer;
-use crate::tree::Spot;
+use iowhy_probe::buffer::Buffer;
+use iowhy_probe::tree::Spot;
 
 /// Buffer of a listing, as the C library and Rust's have it.
 const LISTING_BYTES: usize = 32 << 10;

@@ -12,9 +12,9 @@ use iowhy_linux::names::{Dir, Regular};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::residency;
-use crate::target::{reopen, scratch_in};
-use crate::tree::{Shape, Tree};
+use iowhy_probe::residency;
+use iowhy_probe::target::{reopen, scratch_in};
+use iowhy_probe::tree::{Shape, Tree};
 
 /// A cold file may keep one page of so many in the cache.
 const COLD_PART: u64 = 20;

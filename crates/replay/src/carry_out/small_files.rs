@@ -14,7 +14,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::replay::{OnFile, PlanTree, State};
 use iowhy_linux::names::Dir;
 
-use crate::tree::{self, Files, Shape, Spot, Tree};
+use iowhy_probe::tree::{self, Files, Shape, Spot, Tree};
 
 /// Trees of earlier runs go when they hold so many files or bytes.
 const MOST_FILES: u64 = 40_000;

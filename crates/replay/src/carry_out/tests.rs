@@ -8,7 +8,7 @@ use iowhy_core::profile::FileIdentity;
 use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
 
 use super::*;
-use crate::residency;
+use iowhy_probe::residency;
 
 const MIB: u64 = 1 << 20;
 
@@ -195,7 +195,7 @@ fn a_journal_that_a_killed_replay_leaves_is_known_as_ours() {
     let ours =
         std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.path()).find(|p| p.is_dir()).unwrap();
     // As `iowhy tree --remove` does, and the next start after a kill.
-    assert_eq!(crate::tree::remove(&ours, &mut |_| ()), Ok(1));
+    assert_eq!(iowhy_probe::tree::remove(&ours, &mut |_| ()), Ok(1));
     assert!(!ours.exists() && target.exists());
 }
 

@@ -32,7 +32,7 @@ use self::files::Opened;
 use self::gate::Gate;
 use self::hands::{Done, Hands};
 use self::small_files::{Ready, SmallFiles};
-use crate::interrupt;
+use iowhy_probe::interrupt;
 
 pub use inside::{Carrier, Ground, Inside, serve};
 pub use room::{file_system, room};

@@ -15,11 +15,11 @@ use super::files::Opened;
 use super::handling::Handling;
 use super::ring::Ring;
 use super::small_files::Ready;
-use crate::buffer::Buffer;
-use crate::clock::Clock;
-use crate::interrupt;
-use crate::method::mapped::mapping::{Mapping, Purpose};
-use crate::sigbus::Guard;
+use iowhy_probe::buffer::Buffer;
+use iowhy_probe::clock::Clock;
+use iowhy_probe::interrupt;
+use iowhy_probe::method::mapped::mapping::{Mapping, Purpose};
+use iowhy_probe::sigbus::Guard;
 
 /// The program's own time is spun in pieces of no less than this: reading the clock takes some 20 ns.
 const LEAST_SPIN_NS: f64 = 2000.0;

@@ -10,7 +10,7 @@ use iowhy_core::replay::{Action, Do, Plan, Role, State};
 use iowhy_core::units;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::environment::{memory_available_bytes, memory_is_limited};
+use iowhy_probe::environment::{memory_available_bytes, memory_is_limited};
 
 /// More is not taken,
 const MOST_BYTES: u64 = 320 << 20;

@@ -8,7 +8,7 @@ use io_uring::{IoUring, opcode, types};
 use iowhy_core::problem::Problem;
 use rustix::io::Errno;
 
-use crate::buffer::Buffer;
+use iowhy_probe::buffer::Buffer;
 
 /// The ring.
 pub(super) struct Ring {
