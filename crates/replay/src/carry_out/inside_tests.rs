@@ -19,9 +19,15 @@ fn child_that_serves() {
     }
 }
 
+/// The name under which this program knows a test of this file.
+fn test_name(test: &str) -> String {
+    let module = module_path!().split_once("::").map_or("", |(_, module)| module);
+    format!("{module}::{test}")
+}
+
 fn carrier() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "replay::inside::tests::child_that_serves"]).env(ROLE, "1");
+    command.args(["--exact", &test_name("child_that_serves")]).env(ROLE, "1");
     command
 }
 
@@ -258,11 +264,11 @@ fn a_group_that_may_not_be_entered_is_refused_with_the_exact_command() {
         return;
     };
     assert!(status.success());
-    let test = "replay::inside::tests::child_that_is_refused";
+    let test = test_name("child_that_is_refused");
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", &test, "--nocapture"])
         .env(ROLE, &directory)
         .output()
         .unwrap();
