@@ -17,7 +17,7 @@ pub(crate) enum Which {
 }
 
 /// Unit tests that meet permissions: those of the crates that talk to the kernel.
-const UNITS: [&str; 4] = ["linux", "probe", "watch", "explain stacks"];
+const UNITS: [&str; 5] = ["linux", "probe", "watch", "replay", "diagnose stacks"];
 /// Files of end-to-end tests whose results do not depend on rights. A file that is not named here, a new one too, is run.
 const NOT_ABOUT_RIGHTS: [&str; 13] = [
     "classic",

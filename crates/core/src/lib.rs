@@ -24,6 +24,7 @@ pub mod service;
 pub mod setting;
 pub mod stats;
 pub mod stripe;
+pub mod summary;
 pub mod text;
 pub mod units;
 pub mod volume;

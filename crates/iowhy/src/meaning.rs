@@ -6,9 +6,9 @@
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::{Profile, StackTime, State};
-use iowhy_explain::account::{Account, account};
-use iowhy_explain::classify::{Class, Classifier, Operation};
-use iowhy_explain::finding::{self, Facts};
+use iowhy_diagnose::account::{Account, account};
+use iowhy_diagnose::classify::{Class, Classifier, Operation};
+use iowhy_diagnose::findings::{self, Facts};
 
 /// What gives stacks their meaning.
 #[derive(Debug)]
@@ -65,12 +65,12 @@ impl Meaning {
     /// Where the time of a run went, and why.
     pub fn explain(&self, profile: &Profile, model: Option<&StackModel>) -> Explained {
         let account = self.account(profile);
-        let findings = finding::judge(&Facts { profile, account: &account, model });
+        let findings = findings::judge(&Facts { profile, account: &account, model });
         Explained { account, findings }
     }
 }
 
 /// The manual page of a finding, in Markdown.
 pub fn manual(id: FindingId) -> &'static str {
-    finding::manual(id)
+    findings::manual(id)
 }

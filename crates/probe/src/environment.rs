@@ -3,9 +3,9 @@
 //! Invariant: works without root; what cannot be read is `None`, never a guess. Texts of the kernel are read by pure
 //! functions with known answers.
 
-pub(crate) mod control_group;
+pub mod control_group;
 mod machine;
-pub(crate) mod mounts;
+pub mod mounts;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ pub fn memory_available_bytes() -> Option<u64> {
 }
 
 /// Whether a control group that we are in sets a limit of memory below what is available.
-pub(crate) fn memory_is_limited() -> bool {
+pub fn memory_is_limited() -> bool {
     machine::memory_available_bytes()
         .is_some_and(|available| Groups::here(&mounts::read()).memory_limit_bytes(available).is_some())
 }

@@ -1,7 +1,7 @@
 //! Drives I/O itself and times it.
 //!
 //! This room and `iowhy-watch` are the only ones that talk to the kernel and the only ones with `unsafe`. What may
-//! not enter: interpretation of results (that is `iowhy-explain`), terminal output, command-line parsing.
+//! not enter: interpretation of results (`iowhy-path` does that), terminal output, command-line parsing.
 //!
 //! The waist is [`access::Access`]: one way of moving bytes, bound to one open target, used by one thread. Above it
 //! stands the [`runner`], below it one file per family of system calls in [`method`].
@@ -21,7 +21,6 @@ pub mod made;
 pub mod method;
 pub mod pace;
 pub mod pass;
-pub mod replay;
 pub mod residency;
 pub mod ruler;
 pub mod runner;

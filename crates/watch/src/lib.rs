@@ -1,7 +1,7 @@
 //! Observes other programs and says what was seen: a [`Profile`](iowhy_core::profile::Profile).
 //!
 //! This room and `iowhy-probe`, `iowhy-linux` are the only ones that talk to the kernel and the only ones with `unsafe`. What may
-//! not enter: meaning (which layer a function belongs to, whether a wait is a fault: `iowhy-explain`), terminal
+//! not enter: meaning (which layer a function belongs to, whether a wait is a fault: `iowhy-diagnose`), terminal
 //! output, command-line parsing.
 //!
 //! Records of the kernel become [`event::Event`]s, events become a time line of threads, the time line becomes stacks

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use iowhy::record::prove::{Proof, ProveRecord, Proved, Together};
 use iowhy_cases::{Case, Stage, Variant};
 use iowhy_core::estimate::Estimate;
-use iowhy_explain::replay::verdict::Word;
+use iowhy_replay::verdict::Word;
 use serde_json::Value;
 
 use super::{Binaries, Outcome, Row, record};

@@ -1,6 +1,6 @@
 //! What was seen of a program while it ran: threads and their time, stacks, calls, files, devices. Plain data.
 //!
-//! `iowhy-watch` fills a [`Profile`], `iowhy-explain` reads it. What may not enter: meaning. Which layer a stack
+//! `iowhy-watch` fills a [`Profile`], `iowhy-diagnose` reads it. What may not enter: meaning. Which layer a stack
 //! belongs to, and whether a wait is a problem, is for the reader of the profile to say.
 //!
 //! Invariant ([`Profile::check`]): the stacks of a thread sum to the thread's time, running, queued and blocked apart,

@@ -9,6 +9,7 @@
 mod bootstrap;
 mod drift;
 mod effect;
+pub mod nnls;
 mod stop;
 mod verdict;
 

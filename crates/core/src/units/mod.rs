@@ -5,6 +5,7 @@
 
 mod format;
 mod parse;
+mod percent;
 
 use std::fmt;
 
@@ -17,6 +18,7 @@ pub use self::format::{
 pub use self::parse::{
     MAX_SIZES, parse_bytes, parse_bytes_nonzero, parse_duration, parse_percent, parse_rate, parse_sizes,
 };
+pub use self::percent::percent;
 
 /// Binary units from bytes up; each is 1024 times the one before.
 const BYTE_UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

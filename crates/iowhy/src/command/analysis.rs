@@ -1,4 +1,4 @@
-//! From measured cells and their roles to model, ledgers, limit and comparisons: hands each part of `iowhy-explain`
+//! From measured cells and their roles to model, ledgers, limit and comparisons: hands each part of `iowhy-path`
 //! what it needs. No rule of its own.
 
 use iowhy_core::cell::CellRun;
@@ -6,14 +6,14 @@ use iowhy_core::environment::{Environment, TargetKind};
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::limit::Limit;
 use iowhy_core::model::StackModel;
+use iowhy_core::summary;
 use iowhy_core::workload::{CacheState, Method};
-use iowhy_explain::compare;
-use iowhy_explain::fit::{self, Fit, FitOptions, HeldOut};
-use iowhy_explain::ladder::RungRun;
-use iowhy_explain::limit::{self, Evidence};
-use iowhy_explain::per_request;
-use iowhy_explain::reconcile::{self, ReconcileContext};
-use iowhy_explain::summary;
+use iowhy_path::compare;
+use iowhy_path::fit::{self, Fit, FitOptions, HeldOut};
+use iowhy_path::ladder::RungRun;
+use iowhy_path::limit::{self, Evidence};
+use iowhy_path::per_request;
+use iowhy_path::reconcile::{self, ReconcileContext};
 use iowhy_probe::campaign::Outcome;
 use iowhy_probe::environment;
 use iowhy_probe::target::Target;

@@ -15,7 +15,7 @@ use iowhy_probe::target::{Needs, Target};
 
 use crate::cli::{BenchArgs, OutputArgs};
 use crate::command::costs::Costs;
-use crate::command::witness::{Appointment, Watched};
+use crate::command::cross_check::{Appointment, Watched};
 use crate::command::{Ending, analysis, shared};
 use crate::fio::{self, Imported};
 use crate::output::{self, Outputs, Pending};

@@ -9,9 +9,9 @@ use iowhy_core::layer::{LayerEstimate, Ledger};
 use iowhy_core::model::{MODEL_SCHEMA, StackModel};
 use iowhy_core::rng::Rng;
 use iowhy_core::stats;
-use iowhy_explain::fit::Fit;
-use iowhy_explain::ledger::{self, Draw, LedgerContext};
-use iowhy_explain::per_request;
+use iowhy_path::fit::Fit;
+use iowhy_path::ledger::{self, Draw, LedgerContext};
+use iowhy_path::per_request;
 use iowhy_probe::target::Target;
 
 use crate::command::shared;

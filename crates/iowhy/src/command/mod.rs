@@ -8,6 +8,7 @@ pub mod bench;
 pub mod classic;
 pub mod compare;
 mod costs;
+mod cross_check;
 pub mod doctor;
 mod ending;
 pub mod explain;
@@ -25,7 +26,6 @@ pub mod stripe;
 pub mod trace;
 pub mod tree;
 pub mod watch;
-mod witness;
 
 use iowhy_core::warning::Warning;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::{Profile, StackTime, Tier};
-use iowhy_explain::classify::Wait;
+use iowhy_diagnose::classify::Wait;
 use iowhy_probe::environment;
 use iowhy_watch::child::Refusal;
 use iowhy_watch::session::{self, Options, Subject};

@@ -14,7 +14,7 @@ use iowhy_probe::target::{self, Needs, Target};
 
 use crate::cli::{OutputArgs, PathArgs};
 use crate::command::analysis::{self, Analysis};
-use crate::command::witness::Appointment;
+use crate::command::cross_check::Appointment;
 use crate::command::{Ending, shared};
 use crate::output::{self, Outputs, Pending};
 use crate::plan::path::{PathPlan, Role, plan};

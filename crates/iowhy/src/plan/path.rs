@@ -6,7 +6,7 @@ use std::time::Duration;
 use iowhy_core::environment::TargetKind;
 use iowhy_core::pattern::Pattern;
 use iowhy_core::workload::{CacheState, Direction, Method, Touch, Workload};
-use iowhy_explain::ladder::Rung;
+use iowhy_path::ladder::Rung;
 use iowhy_probe::access::Request;
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::runner::Bounds;

@@ -92,7 +92,7 @@ fn stream<'a>(target: &'a Target, all: &[(Cell<'a>, Vec<Role>)]) -> Option<Cell<
 
 #[cfg(test)]
 mod tests {
-    use iowhy_explain::setting::TRIED;
+    use iowhy_diagnose::setting::TRIED;
 
     use super::*;
     use crate::plan::path::{RungTargets, plan};

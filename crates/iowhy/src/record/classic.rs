@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use iowhy_classic::error_percent;
 use iowhy_core::environment::{Environment, TargetFacts};
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::warning::Warning;
-use iowhy_explain::classic::error_percent;
 use serde::Serialize;
 use serde_json::Value;
 

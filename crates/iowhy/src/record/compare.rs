@@ -6,7 +6,7 @@ use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
 use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
-use iowhy_explain::runs::Changed;
+use iowhy_diagnose::runs::Changed;
 use serde::Serialize;
 
 /// One comparison.

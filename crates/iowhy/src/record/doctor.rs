@@ -4,7 +4,7 @@ use iowhy_core::environment::Environment;
 use iowhy_core::profile::{Lack, Tier};
 use iowhy_core::setting::{Group, Reading};
 use iowhy_core::warning::Warning;
-use iowhy_explain::setting::Judgement;
+use iowhy_diagnose::setting::Judgement;
 use serde::Serialize;
 
 use crate::record::CellRecord;

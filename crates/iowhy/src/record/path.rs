@@ -10,9 +10,9 @@ use iowhy_core::layer::{Layer, LayerEstimate, Ledger};
 use iowhy_core::limit::Limit;
 use iowhy_core::model::{LayerCost, StackModel};
 use iowhy_core::stats;
+use iowhy_core::summary::Summary;
 use iowhy_core::warning::Warning;
-use iowhy_explain::summary::Summary;
-use iowhy_explain::witness::Witness;
+use iowhy_path::cross_check::Witness;
 use serde::{Deserialize, Serialize};
 
 use super::member::MemberRecord;

@@ -4,7 +4,7 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{FindingId, Gain};
 use iowhy_core::replay::Plan;
 use iowhy_core::warning::Warning;
-use iowhy_explain::replay::verdict::Word;
+use iowhy_replay::verdict::Word;
 use serde::{Deserialize, Serialize};
 
 /// A proof with the run it is about.
@@ -115,7 +115,7 @@ pub struct Proved {
     pub id: FindingId,
     /// What was foretold: old wall time over new.
     pub predicted: Option<Gain>,
-    /// What the replay gives for the whole run; what its interval holds: [`iowhy_explain::replay::verdict::measured`].
+    /// What the replay gives for the whole run; what its interval holds: [`iowhy_replay::verdict::measured`].
     pub measured: Option<Estimate>,
     /// One word.
     pub verdict: Word,

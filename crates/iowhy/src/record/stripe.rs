@@ -2,8 +2,8 @@
 
 use iowhy_core::volume::Volume;
 use iowhy_core::warning::Warning;
-use iowhy_explain::striping::Lint;
-use iowhy_explain::striping::places::Places;
+use iowhy_stripe::Lint;
+use iowhy_stripe::places::Places;
 use serde::Serialize;
 
 use super::SCHEMA;

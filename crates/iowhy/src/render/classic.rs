@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
+use iowhy_classic::published::Experiment;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::text::visible;
 use iowhy_core::units;
-use iowhy_explain::classic::published::Experiment;
 
 use crate::record::classic::{ClassicRecord, RowRecord, Section};
 use crate::render::heading::heading;

@@ -155,7 +155,7 @@ mod tests {
     use iowhy_core::environment::Environment;
     use iowhy_core::profile::Tier;
     use iowhy_core::setting::Reading;
-    use iowhy_explain::setting::judge;
+    use iowhy_diagnose::setting::judge;
 
     use super::*;
     use crate::record::doctor::NextTier;

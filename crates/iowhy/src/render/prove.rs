@@ -5,7 +5,7 @@ use anstyle::{AnsiColor, Style};
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::Gain;
 use iowhy_core::units::{count, time};
-use iowhy_explain::replay::verdict::Word;
+use iowhy_replay::verdict::Word;
 
 use crate::record::prove::{Other, Proof, Proved, Replayed, WhatIf};
 use crate::render::paragraph::{cut, wrap};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::units;
-use iowhy_explain::witness::{Agreement, Fitted, PartWitness, Verdict, Witness};
+use iowhy_path::cross_check::{Agreement, Fitted, PartWitness, Verdict, Witness};
 
 use crate::record::{CellRecord, Record};
 use crate::render::table::{Align, layout};

@@ -5,7 +5,7 @@ use iowhy_core::finding::{Finding, Gain};
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::{StackTime, State};
 use iowhy_core::units;
-use iowhy_explain::classify::Wait;
+use iowhy_diagnose::classify::Wait;
 
 use super::document::{Chapter, Chart, Part, Section, Table};
 use super::look::written;

@@ -11,7 +11,7 @@ use iowhy_core::kernel_text::control_group::{
 use iowhy_core::kernel_text::mountinfo::Mount;
 
 /// The control groups of this process. The root that files are read below may be a made-up one.
-pub(crate) struct Groups<'a> {
+pub struct Groups<'a> {
     root: &'a Path,
     mounts: &'a [Mount],
     memberships: Vec<Membership>,
@@ -19,40 +19,40 @@ pub(crate) struct Groups<'a> {
 
 impl<'a> Groups<'a> {
     /// Those of this process.
-    pub(crate) fn here(mounts: &'a [Mount]) -> Groups<'a> {
+    pub fn here(mounts: &'a [Mount]) -> Groups<'a> {
         Groups::below(Path::new("/"), mounts)
     }
 
     /// Those that `proc/self/cgroup` below a root names.
-    pub(crate) fn below(root: &'a Path, mounts: &'a [Mount]) -> Groups<'a> {
+    pub fn below(root: &'a Path, mounts: &'a [Mount]) -> Groups<'a> {
         let text = fs::read_to_string(root.join("proc/self/cgroup"));
         Groups { root, mounts, memberships: text.map(|text| parse(&text)).unwrap_or_default() }
     }
 
     /// Whether any group of this process can be seen.
-    pub(crate) fn visible(&self) -> bool {
+    pub fn visible(&self) -> bool {
         [None, Some("memory"), Some("blkio"), Some("cpu")].into_iter().any(|c| !self.dirs(c).is_empty())
     }
 
     /// The directories of this process in each hierarchy, innermost first.
-    pub(crate) fn hierarchies(&self) -> Vec<Vec<PathBuf>> {
+    pub fn hierarchies(&self) -> Vec<Vec<PathBuf>> {
         [None, Some("memory"), Some("blkio"), Some("cpu")].into_iter().map(|c| self.dirs(c)).collect()
     }
 
     /// The smallest memory limit; `None` when there is none below `memory_bytes`.
-    pub(crate) fn memory_limit_bytes(&self, memory_bytes: u64) -> Option<u64> {
+    pub fn memory_limit_bytes(&self, memory_bytes: u64) -> Option<u64> {
         let v1 = self.smallest(Some("memory"), "memory.limit_in_bytes");
         let limit = self.smallest(None, "memory.max").into_iter().chain(v1).min();
         limit.filter(|&limit| limit < memory_bytes)
     }
 
     /// The smallest `memory.high`, from which on the kernel slows the group down; version 2 only.
-    pub(crate) fn memory_high_bytes(&self) -> Option<u64> {
+    pub fn memory_high_bytes(&self) -> Option<u64> {
         self.smallest(None, "memory.high")
     }
 
     /// The smallest limit of CPU time, in CPUs.
-    pub(crate) fn cpu_limit(&self) -> Option<f64> {
+    pub fn cpu_limit(&self) -> Option<f64> {
         let text = |dir: &Path, file: &str| fs::read_to_string(dir.join(file)).ok();
         let v2 = self.dirs(None).into_iter().filter_map(|dir| v2_cpu_limit(&text(&dir, "cpu.max")?));
         let v1 = self.dirs(Some("cpu")).into_iter().filter_map(|dir| {
@@ -62,7 +62,7 @@ impl<'a> Groups<'a> {
     }
 
     /// Throttles on any of the devices (kernel name and `major:minor`), in words.
-    pub(crate) fn throttles(&self, devices: &[(String, String)]) -> Vec<String> {
+    pub fn throttles(&self, devices: &[(String, String)]) -> Vec<String> {
         let mut found = Vec::new();
         for dir in self.dirs(None) {
             let text = fs::read_to_string(dir.join("io.max")).unwrap_or_default();

@@ -6,12 +6,12 @@ use std::path::Path;
 use iowhy_core::kernel_text::mountinfo::{Mount, above, parse};
 
 /// The mounts that this process sees; empty without /proc.
-pub(crate) fn read() -> Vec<Mount> {
+pub fn read() -> Vec<Mount> {
     fs::read("/proc/self/mountinfo").map(|text| parse(&String::from_utf8_lossy(&text))).unwrap_or_default()
 }
 
 /// The mount with this identifier; without one, the last mount at the longest mount point above the path.
-pub(crate) fn of<'a>(table: &'a [Mount], id: Option<u64>, path: Option<&Path>) -> Option<&'a Mount> {
+pub fn of<'a>(table: &'a [Mount], id: Option<u64>, path: Option<&Path>) -> Option<&'a Mount> {
     if let Some(id) = id {
         return table.iter().find(|m| m.id == id);
     }

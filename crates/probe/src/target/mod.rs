@@ -238,7 +238,7 @@ fn descriptor_path(file: BorrowedFd<'_>) -> String {
 }
 
 /// Opens what a descriptor refers to anew, always close-on-exec.
-pub(crate) fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::open(descriptor_path(file), flags | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty())
 }
 
@@ -246,7 +246,7 @@ pub(crate) fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Err
 ///
 /// # Errors
 /// When the directory cannot be written, has no room, or a signal asked to stop.
-pub(crate) fn scratch_in(directory: &Path, bytes: u64) -> Result<OwnedFd, Problem> {
+pub fn scratch_in(directory: &Path, bytes: u64) -> Result<OwnedFd, Problem> {
     if bytes > 0 { scratch::make(directory, bytes, &mut |_, _| {}) } else { scratch::empty(directory) }
 }
 

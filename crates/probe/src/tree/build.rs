@@ -320,12 +320,12 @@ impl Tree {
     }
 
     /// The directory of a file, and its name there.
-    pub(crate) fn spot(&self, file: u64) -> Result<(&Dir, CString), Problem> {
+    pub fn spot(&self, file: u64) -> Result<(&Dir, CString), Problem> {
         Ok((self.folder_of(file)?, file_name(file)))
     }
 
     /// The directory of a file.
-    pub(crate) fn folder_of(&self, file: u64) -> Result<&Dir, Problem> {
+    pub fn folder_of(&self, file: u64) -> Result<&Dir, Problem> {
         let number = usize::try_from(file % self.shape.used()).ok();
         number
             .and_then(|number| self.folders.get(number))

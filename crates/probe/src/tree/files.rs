@@ -76,7 +76,7 @@ struct Folder {
 
 /// A file or directory, as system calls name it: a directory that is held open, and a path from there without links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Spot {
+pub struct Spot {
     anchor: u32,
     path: CString,
 }
@@ -288,7 +288,7 @@ impl Files {
     }
 
     /// A file under its first or second name.
-    pub(crate) fn spot(&self, file: u32, moved: bool) -> Result<Spot, Problem> {
+    pub fn spot(&self, file: u32, moved: bool) -> Result<Spot, Problem> {
         let found = self.entries.get(file as usize).and_then(|entry| {
             let folder = self.directories.get(entry.directory as usize)?;
             let mut path = folder.below.join(&*entry.name).into_os_string();
@@ -301,7 +301,7 @@ impl Files {
     }
 
     /// A directory.
-    pub(crate) fn directory(&self, directory: u32) -> Result<Spot, Problem> {
+    pub fn directory(&self, directory: u32) -> Result<Spot, Problem> {
         let found = self.directories.get(directory as usize).and_then(|folder| {
             let path = match folder.below.as_os_str().as_bytes() {
                 b"" => c".".to_owned(),
@@ -313,7 +313,7 @@ impl Files {
     }
 
     /// The directories that are held open.
-    pub(crate) fn anchors(&self) -> Arc<Vec<Dir>> {
+    pub fn anchors(&self) -> Arc<Vec<Dir>> {
         Arc::clone(&self.anchors)
     }
 
@@ -353,18 +353,18 @@ impl Spot {
     /// # Errors
     /// EBADF where it is of another tree.
     #[inline]
-    pub(crate) fn dir<'d>(&self, anchors: &'d [Dir]) -> Result<&'d Dir, Errno> {
+    pub fn dir<'d>(&self, anchors: &'d [Dir]) -> Result<&'d Dir, Errno> {
         anchors.get(self.anchor as usize).ok_or(Errno::BADF)
     }
 
     /// The path from there.
     #[inline]
-    pub(crate) fn path(&self) -> &CStr {
+    pub fn path(&self) -> &CStr {
         &self.path
     }
 
     /// The same path with something behind it.
-    pub(crate) fn with(&self, end: &str) -> Option<Spot> {
+    pub fn with(&self, end: &str) -> Option<Spot> {
         let path = CString::new([self.path.to_bytes(), end.as_bytes()].concat()).ok()?;
         Some(Spot { anchor: self.anchor, path })
     }
@@ -374,12 +374,12 @@ impl Spot {
     /// # Errors
     /// What openat2(2) says.
     #[inline]
-    pub(crate) fn open(&self, anchors: &[Dir], flags: OFlags) -> Result<OwnedFd, Errno> {
+    pub fn open(&self, anchors: &[Dir], flags: OFlags) -> Result<OwnedFd, Errno> {
         self.dir(anchors)?.open_below(&self.path, flags)
     }
 
     /// For messages.
-    pub(crate) fn shown(&self, anchors: &[Dir]) -> PathBuf {
+    pub fn shown(&self, anchors: &[Dir]) -> PathBuf {
         let anchor = anchors.get(self.anchor as usize).map_or(Path::new(""), Dir::path);
         anchor.join(OsStr::from_bytes(self.path.to_bytes()))
     }

@@ -10,7 +10,7 @@ mod left;
 mod pass;
 
 pub use build::{Shape, Tree, remove};
-pub(crate) use files::Spot;
+pub use files::Spot;
 pub use files::{Files, Order, PassedOver};
 pub use pass::{MOST_READERS, Operation, Pass, Phase, State, run, set_state};
 

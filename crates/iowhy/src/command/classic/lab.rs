@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use iowhy_classic::published::Experiment;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::problem::Problem;
 use iowhy_core::workload::{CacheState, Method, Workload};
-use iowhy_explain::classic::published::Experiment;
-use iowhy_explain::facts;
+use iowhy_path::facts;
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
 use iowhy_probe::environment;
 use iowhy_probe::runner::Bounds;

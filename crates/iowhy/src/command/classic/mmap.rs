@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
+use iowhy_classic::overlap::{self, Second};
+use iowhy_classic::published::Experiment;
 use iowhy_core::cell::Sample;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::problem::Problem;
 use iowhy_core::stats;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::workload::{CacheState, Method, Workload};
-use iowhy_explain::classic::overlap::{self, Second};
-use iowhy_explain::classic::published::Experiment;
 use iowhy_probe::campaign::{Cell, Outcome};
 use iowhy_probe::target::Target;
 use iowhy_sim::machine::Machine;

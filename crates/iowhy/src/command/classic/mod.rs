@@ -10,9 +10,9 @@ mod sg;
 
 use std::time::Duration;
 
+use iowhy_classic::published::{self, Experiment};
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
-use iowhy_explain::classic::published::{self, Experiment};
 use iowhy_probe::interrupt;
 use serde_json::json;
 

@@ -1,12 +1,12 @@
 //! `linux-sg-1999`: one command, many sizes, with and without the last copy. Through /dev/sg where PATH is one; else cold
 //! buffered reads against direct ones, with cached reads for the copy alone.
 
+use iowhy_classic::published::Experiment;
+use iowhy_classic::transfer::{self, Need, Transfer};
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::workload::{CacheState, Method};
-use iowhy_explain::classic::published::Experiment;
-use iowhy_explain::classic::transfer::{self, Need, Transfer};
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::target::Target;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use iowhy_core::problem::Problem;
 use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
-use iowhy_explain::change::{Change, LayerChange, Side, change};
+use iowhy_path::change::{Change, LayerChange, Side, change};
 
 use super::{differences, settings};
 use crate::record::compare::{ChangedCell, ChangedLayer, Comparison, Source};

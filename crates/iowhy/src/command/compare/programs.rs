@@ -8,7 +8,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::profile::Tier;
 use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
-use iowhy_explain::runs::{Changed, Counted, Part, Run, changes};
+use iowhy_diagnose::runs::{Changed, Counted, Part, Run, changes};
 
 use super::differences;
 use super::sides::Side;

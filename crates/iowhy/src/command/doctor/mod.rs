@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::Tier;
 use iowhy_core::setting::{Group, Reading};
-use iowhy_explain::setting::{Judgement, judge};
+use iowhy_diagnose::setting::{Judgement, judge};
 use iowhy_probe::environment;
 use iowhy_probe::setting::{self, Place};
 use iowhy_watch::perf::{self, Rights};

@@ -10,7 +10,7 @@ use iowhy_core::setting::{Key, Reading};
 use iowhy_core::stats::Verdict;
 use iowhy_core::units::{parse_duration, parse_percent};
 use iowhy_core::warning::Warning;
-use iowhy_explain::change::{Change, change_in_rounds};
+use iowhy_path::change::{Change, change_in_rounds};
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
 use iowhy_probe::setting::{Held, Place};
 use iowhy_probe::target::{Needs, Target};

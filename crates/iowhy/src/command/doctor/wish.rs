@@ -3,7 +3,7 @@
 use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Group, Key, Reading};
 use iowhy_core::units;
-use iowhy_explain::setting::TRIED;
+use iowhy_diagnose::setting::TRIED;
 use iowhy_probe::setting::{self, Place};
 
 use super::ROOT;

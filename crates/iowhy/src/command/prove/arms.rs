@@ -7,9 +7,9 @@ use iowhy_core::kernel_text::block_stat::DeviceCounters;
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::Plan;
 use iowhy_core::rng::Rng;
-use iowhy_explain::replay::length;
 use iowhy_probe::interrupt;
-use iowhy_probe::replay::{Carrier, Ground, room};
+use iowhy_replay::carry_out::{Carrier, Ground, room};
+use iowhy_replay::length;
 
 use super::pace::Pace;
 use crate::progress::Progress;

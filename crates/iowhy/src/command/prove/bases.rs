@@ -4,9 +4,9 @@
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::replay::Plan;
-use iowhy_explain::finding::Facts;
-use iowhy_explain::replay::{self, AsWas, room, same_system, small_files, verdict};
-use iowhy_probe::replay as carried;
+use iowhy_diagnose::findings::Facts;
+use iowhy_replay::carry_out as carried;
+use iowhy_replay::{AsWas, room, same_system, small_files, verdict};
 
 use super::arms::{Arm, Times};
 use crate::record::prove::Replayed;
@@ -41,7 +41,7 @@ impl Bases {
         let many = findings.iter().any(|f| f.id == FindingId::ManySmallFiles);
         // What is written must not fill the disk of the user.
         let on_their_system = |as_was| same_system::checked(as_was, carried::file_system);
-        let calls = replay::as_was(facts).and_then(on_their_system);
+        let calls = iowhy_replay::as_was(facts).and_then(on_their_system);
         let calls = calls.map(|as_was| room::within(as_was, carried::room));
         let without_room = matches!(calls, Ok(Err(_)));
         Bases {

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use iowhy_core::problem::Problem;
-use iowhy_probe::replay;
+use iowhy_replay::carry_out;
 
 /// The word.
 const WORD: &str = "--serve-replay";
@@ -20,5 +20,5 @@ pub(super) fn command() -> Command {
 pub fn serve() -> Option<Result<(), Problem>> {
     let mut words = std::env::args_os().skip(1);
     let asked = words.next().is_some_and(|word| word == WORD) && words.next().is_none();
-    asked.then(replay::serve)
+    asked.then(carry_out::serve)
 }

@@ -15,10 +15,10 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::Profile;
-use iowhy_explain::finding::Facts;
-use iowhy_explain::replay::repair::{self, Beside, Repaired, Sizes};
-use iowhy_explain::replay::what_if::{self, Change};
+use iowhy_diagnose::findings::Facts;
 use iowhy_probe::interrupt;
+use iowhy_replay::repair::{self, Beside, Repaired, Sizes};
+use iowhy_replay::what_if::{self, Change};
 
 use self::arms::Times;
 use self::bases::{Base, Bases, Likeness};
@@ -34,7 +34,7 @@ use crate::render;
 use crate::run_as;
 use crate::shell;
 
-use iowhy_explain::replay::verdict::Word;
+use iowhy_replay::verdict::Word;
 
 pub use carrier::serve;
 

@@ -1,8 +1,8 @@
 //! How large a repair is made, and which changes are tried beside: what the user has in mind, where it is not the usual.
 
 use iowhy_core::problem::Problem;
-use iowhy_explain::replay::repair::Sizes;
-use iowhy_explain::replay::what_if::Change;
+use iowhy_replay::repair::Sizes;
+use iowhy_replay::what_if::Change;
 
 use crate::cli::ProveArgs;
 use crate::plan::sweep::size;

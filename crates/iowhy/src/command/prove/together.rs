@@ -4,7 +4,7 @@
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::{FindingId, Gain};
 use iowhy_core::replay::{Do, Plan};
-use iowhy_explain::replay::verdict::{self, Word};
+use iowhy_replay::verdict::{self, Word};
 
 use crate::record::prove::{Proved, Together};
 

@@ -5,10 +5,10 @@ use std::ops::Range;
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::problem::{Problem, Severity};
-use iowhy_explain::finding::Facts;
-use iowhy_explain::replay::repair::{self, Repaired};
-use iowhy_explain::replay::verdict::Word;
-use iowhy_explain::replay::{AsWas, verdict};
+use iowhy_diagnose::findings::Facts;
+use iowhy_replay::repair::{self, Repaired};
+use iowhy_replay::verdict::Word;
+use iowhy_replay::{AsWas, verdict};
 
 use super::arms::{Arm, Times};
 use super::bases::Base;

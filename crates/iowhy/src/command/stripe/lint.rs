@@ -7,10 +7,10 @@ use iowhy_core::stripe::Stripe;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::volume::{Ext4, Geometry, Volume, VolumeKind, Xfs};
 use iowhy_core::warning::Warning;
-use iowhy_explain::striping::places::Places;
-use iowhy_explain::striping::{self, Makable};
 use iowhy_probe::target::stripe::parse_interleave;
 use iowhy_probe::volume;
+use iowhy_stripe::Makable;
+use iowhy_stripe::places::Places;
 
 use crate::cli::{OutputArgs, StripeLintArgs};
 use crate::command::Ending;
@@ -52,7 +52,7 @@ pub(super) fn run(args: &StripeLintArgs, options: &OutputArgs) -> Result<Ending,
     record.places = Some(PlacesRecord::of(&subject.places));
     record.file_parts = subject.file_parts;
     if let Some(stripe) = subject.stripe {
-        record.lint = striping::lint(stripe, &subject.places, &sizes, subject.makable);
+        record.lint = iowhy_stripe::lint(stripe, &subject.places, &sizes, subject.makable);
     }
     outputs.warn(&record.warnings);
     outputs.finish(&render::stripe::lint_screen(&record, output::width()), &record)?;

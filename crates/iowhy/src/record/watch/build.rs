@@ -9,9 +9,9 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{CallCount, Profile};
 use iowhy_core::units;
 use iowhy_core::warning::Warning;
-use iowhy_explain::account::{Account, Entry, OperationTime, Site, Sum};
-use iowhy_explain::classify::{Operation, Wait};
-use iowhy_explain::finding::Facts;
+use iowhy_diagnose::account::{Account, Entry, OperationTime, Site, Sum};
+use iowhy_diagnose::classify::{Operation, Wait};
+use iowhy_diagnose::findings::Facts;
 
 use super::interval::{Basis, Measured};
 use super::io::io;

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use iowhy_core::profile::{Profile, SampledShare, Tier};
-use iowhy_explain::account::Entry;
+use iowhy_diagnose::account::Entry;
 
 /// A sum of thread time, and what it rests on.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,8 +3,8 @@
 use iowhy_core::finding::{Finding, FindingId, Gain};
 use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::profile::*;
-use iowhy_explain::account::{Account, Entry, account};
-use iowhy_explain::classify::{Class, Classifier, Operation, Wait};
+use iowhy_diagnose::account::{Account, Entry, account};
+use iowhy_diagnose::classify::{Class, Classifier, Operation, Wait};
 
 use crate::meaning::Explained;
 

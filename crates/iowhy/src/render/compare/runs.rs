@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use iowhy_core::stats::Verdict;
 use iowhy_core::units;
-use iowhy_explain::runs::Changed;
+use iowhy_diagnose::runs::Changed;
 
 use super::{WIDTHS, differences, effect, units_percent, verdict_word};
 use crate::record::compare::{ChangedFinding, ChangedPart, ProgramComparison, RunsOf};

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::units::{self, Bytes};
-use iowhy_explain::classify::Operation;
+use iowhy_diagnose::classify::Operation;
 
 use crate::record::watch::{Exit, LayerShare, RanAs, WatchRecord};
 use crate::render::bar;

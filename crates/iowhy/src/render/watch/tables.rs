@@ -1,7 +1,7 @@
 //! The tables: operations with the layers they spent their time in, the anatomy of syncs, callers.
 
 use iowhy_core::layer::Layer;
-use iowhy_explain::classify::Operation;
+use iowhy_diagnose::classify::Operation;
 
 use super::seconds;
 use super::words::{arm, count, estimated, percent_of, share, visible};

@@ -1,9 +1,9 @@
 //! Look-up structures: what the post's splay trees cost then, and what a splay tree, a hash table and a radix tree cost here.
 
+use iowhy_classic::published::Experiment;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::stats;
 use iowhy_core::units;
-use iowhy_explain::classic::published::Experiment;
 use iowhy_probe::interrupt;
 use iowhy_probe::lookup::{self, Structure};
 

@@ -5,13 +5,13 @@
 mod lookup;
 mod profile;
 
+use iowhy_classic::pool::{self, Costs, Split};
+use iowhy_classic::published::Experiment;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
 use iowhy_core::workload::{CacheState, Method};
-use iowhy_explain::classic::pool::{self, Costs, Split};
-use iowhy_explain::classic::published::Experiment;
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::environment::{self, CpuCache};
 use iowhy_probe::target::Target;

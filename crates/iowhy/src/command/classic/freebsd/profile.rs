@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
+use iowhy_classic::functions::{self, Function};
 use iowhy_core::cell::CellRun;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::profile::{Profile, SampledShare, Tier};
 use iowhy_core::units;
-use iowhy_explain::classic::functions::{self, Function};
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::interrupt;
 use iowhy_watch::perf;
 
 use super::super::lab::Lab;
-use crate::command::witness;
+use crate::command::cross_check;
 use crate::meaning::Meaning;
 use crate::record::classic::{ClassicRecord, Grid, RowRecord};
 
@@ -47,7 +47,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut ClassicRecord, cells: &[Cell<'_>]
             break;
         }
         lab.progress.at(1.0, std::time::Duration::from_millis(500), &format!("kernel profile: {words}"));
-        match witness::observe(cell, lab.seed, &meaning) {
+        match cross_check::observe(cell, lab.seed, &meaning) {
             Ok(Some((run, profile))) => one(record, &mut grid, words, &run, &profile),
             Ok(None) => record.say(format!("{words}: the watched reads failed")),
             Err(why) => record.say(format!("{words}: {why}")),
@@ -65,7 +65,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut ClassicRecord, cells: &[Cell<'_>]
 }
 
 fn one(record: &mut ClassicRecord, grid: &mut Grid, words: &str, run: &CellRun, profile: &Profile) {
-    let ours = witness::measuring();
+    let ours = cross_check::measuring();
     let functions = functions::flat(profile, &ours);
     let n = functions.first().map_or(0, |function| function.own.n);
     let (cpu_ns, requests) = run.samples.iter().fold((0u64, 0u64), |(cpu, requests), s| {

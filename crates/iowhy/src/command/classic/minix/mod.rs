@@ -4,13 +4,13 @@
 mod null_block;
 mod queue;
 
+use iowhy_classic::layers::{Costs, Rung};
+use iowhy_classic::published::{Experiment, Table};
+use iowhy_classic::verdict::{self, Shape};
 use iowhy_core::estimate::Unit;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::workload::{CacheState, Method};
-use iowhy_explain::classic::layers::{Costs, Rung};
-use iowhy_explain::classic::published::{Experiment, Table};
-use iowhy_explain::classic::verdict::{self, Shape};
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::target::{self, Needs, Target};
 use iowhy_sim::machine::Machine;

@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use iowhy_classic::published::Experiment;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::problem::Problem;
 use iowhy_core::schedule;
 use iowhy_core::stats;
 use iowhy_core::units::{self, Bytes};
-use iowhy_explain::classic::published::Experiment;
 use iowhy_probe::counters;
 use iowhy_probe::interrupt;
 use iowhy_probe::made::{Image, Kind, Stand, goes_past_the_cache};

@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use iowhy_classic::published::Experiment;
 use iowhy_core::cell::StateCheck;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::problem::Problem;
 use iowhy_core::stats;
 use iowhy_core::units;
 use iowhy_core::workload::{CacheState, Direction, Method, Workload};
-use iowhy_explain::classic::published::Experiment;
 use iowhy_probe::campaign::{Cell, Outcome};
 use iowhy_probe::interrupt;
 use iowhy_probe::target::{Needs, Target};

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
+use iowhy_classic::published::Experiment;
 use iowhy_core::cell::CellRun;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::stats;
+use iowhy_core::summary;
 use iowhy_core::units;
 use iowhy_core::workload::{CacheState, Direction, Method, Workload};
-use iowhy_explain::classic::published::Experiment;
-use iowhy_explain::summary;
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::Target;

@@ -10,8 +10,8 @@ mod model;
 mod stripes;
 mod untar;
 
+use iowhy_classic::published::{Experiment, Table};
 use iowhy_core::problem::Problem;
-use iowhy_explain::classic::published::{Experiment, Table};
 use iowhy_probe::campaign::Outcome;
 use iowhy_probe::interrupt;
 use iowhy_probe::target::Target;

@@ -4,10 +4,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use iowhy_classic::published::Table;
 use iowhy_core::estimate::Unit;
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
-use iowhy_explain::classic::published::Table;
 use iowhy_probe::interrupt;
 use iowhy_sim::machine::{Machine, Value};
 use iowhy_sim::workload::Workload;

@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use iowhy_classic::published::{Experiment, Table};
+use iowhy_classic::splits::{Fits, Spread, fits};
 use iowhy_core::cell::{CellRun, StateCheck};
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::histogram::Histogram;
@@ -11,8 +13,6 @@ use iowhy_core::schedule;
 use iowhy_core::stats;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::workload::{CacheState, Workload};
-use iowhy_explain::classic::published::{Experiment, Table};
-use iowhy_explain::classic::splits::{Fits, Spread, fits};
 use iowhy_probe::access::Request;
 use iowhy_probe::interrupt;
 use iowhy_probe::pass;

@@ -1,10 +1,10 @@
 //! Untarring in the model: one writer that waits for each file's inode and name, as the file system of 1999 did, while the data
 //! goes out behind it. Held against what the post quotes of interleaves 96 and 32.
 
+use iowhy_classic::published::Experiment;
 use iowhy_core::estimate::Unit;
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
-use iowhy_explain::classic::published::Experiment;
 use iowhy_probe::interrupt;
 use iowhy_sim::layout::Shape;
 use iowhy_sim::machine::{Machine, Value};

@@ -5,7 +5,7 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::service::{DiskCurves, ServiceCurve};
 use iowhy_core::stats;
 use iowhy_core::warning::Warning;
-use iowhy_explain::striping::curve::{self, Point};
+use iowhy_stripe::curve::{self, Point};
 
 use super::members::{Measured, Outcome, Shape};
 

@@ -9,15 +9,15 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
 use iowhy_core::service::ServiceCurve;
+use iowhy_core::summary;
 use iowhy_core::units;
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Direction, Method, Workload};
-use iowhy_explain::striping::curve::{self, Point};
-use iowhy_explain::summary;
 use iowhy_probe::campaign::{self, Cell, Effort};
 use iowhy_probe::environment;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target, stripe};
+use iowhy_stripe::curve::{self, Point};
 
 use crate::cli::StripeAdviseArgs;
 use crate::command::shared;

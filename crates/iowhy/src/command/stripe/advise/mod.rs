@@ -14,12 +14,12 @@ use iowhy_core::problem::Problem;
 use iowhy_core::service::ServiceCurve;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::warning::Warning;
-use iowhy_explain::striping::rules;
 use iowhy_probe::interrupt;
 use iowhy_probe::target::Target;
 use iowhy_probe::target::stripe::parse_interleave;
 use iowhy_sim::sweep::Settings;
 use iowhy_sim::workload::What;
+use iowhy_stripe::rules;
 
 use crate::cli::{OutputArgs, StripeAdviseArgs};
 use crate::command::ending::{self, Ending};

@@ -8,12 +8,12 @@ use iowhy_core::problem::Problem;
 use iowhy_core::service::{DiskCurves, ServiceCurve};
 use iowhy_core::stripe::Stripe;
 use iowhy_core::warning::Warning;
-use iowhy_explain::striping::splits;
 use iowhy_probe::interrupt;
 use iowhy_sim::machine::Machine;
 use iowhy_sim::outcome::{DeviceUse, Outcome};
 use iowhy_sim::sweep;
 use iowhy_sim::workload::{What, Workload};
+use iowhy_stripe::splits;
 use rayon::prelude::*;
 
 use super::Set;

@@ -1,0 +1,633 @@
+//! What several rules need to know, worked out once from the profile and the account: calls and their sizes, what
+//! bursts of tracing saw, bytes asked for against bytes from the device, the device's load.
+//!
+//! What was not seen is `None`. What may not enter: causes, thresholds, words.
+
+use iowhy_core::layer::Layer;
+use iowhy_core::profile::{Access, CallCount, DeviceUse, EDGES, FileUse, SampledShare, Step, StepKind, Tier};
+
+use super::range::Range;
+use super::{Facts, say};
+use crate::account::{Entry, Sum};
+use crate::classify::{Operation, Wait};
+
+/// Bytes of a page, where the model does not say another size.
+pub(super) const PAGE_BYTES: f64 = 4096.0;
+/// System calls that open a file by its name.
+pub(super) const OPEN_CALLS: [&str; 4] = ["open", "openat", "openat2", "creat"];
+/// Those about names other than opening.
+pub(super) const NAME_CALLS: [&str; 12] = [
+    "stat",
+    "lstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat",
+    "unlink",
+    "unlinkat",
+    "rename",
+    "renameat2",
+    "mkdir",
+    "getdents64",
+];
+/// Those that make, move or remove a name.
+pub(super) const NAME_CHANGES: [&str; 12] = [
+    "unlink",
+    "unlinkat",
+    "rename",
+    "renameat",
+    "renameat2",
+    "mkdir",
+    "mkdirat",
+    "rmdir",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+];
+/// System calls that make data durable.
+pub(super) const SYNC_CALLS: [&str; 7] =
+    ["fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs", "sync_file_range2"];
+
+/// Reading or writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The read family.
+    Read,
+    /// The write family.
+    Write,
+}
+
+impl Side {
+    pub(super) const BOTH: [Side; 2] = [Side::Read, Side::Write];
+
+    pub(super) fn operation(self) -> Operation {
+        match self {
+            Side::Read => Operation::Read,
+            Side::Write => Operation::Write,
+        }
+    }
+
+    /// System calls of the family.
+    pub(super) const fn call_names(self) -> &'static [&'static str] {
+        match self {
+            Side::Read => &["read", "pread64", "readv", "preadv", "preadv2"],
+            Side::Write => &["write", "pwrite64", "writev", "pwritev", "pwritev2"],
+        }
+    }
+
+    /// `reads` or `writes`.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Side::Read => "reads",
+            Side::Write => "writes",
+        }
+    }
+}
+
+/// What bursts saw of all regular files and block devices together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) calls: u64,
+    pub(super) bytes: u64,
+    pub(super) distinct_bytes: u64,
+    pub(super) sequential: SampledShare,
+    pub(super) unaligned: SampledShare,
+    pub(super) repeated: SampledShare,
+    pub(super) after_seek: SampledShare,
+    pub(super) direct: SampledShare,
+    pub(super) synchronous: SampledShare,
+}
+
+/// Looks fewer than this say nothing about a share.
+pub(super) const ENOUGH_LOOKS: u64 = 20;
+
+/// A sampled share with its interval; `None` when too few were looked at.
+pub(super) fn share_of(sampled: SampledShare) -> Option<Range> {
+    let (low, high) = sampled.interval().filter(|_| sampled.n >= ENOUGH_LOOKS)?;
+    Some(Range::new(low, sampled.value()?, high))
+}
+
+/// Whether a file's bytes are on the path between program and disk. Descriptors whose file could not be looked up
+/// (`unknown`) were opened and closed within a moment: that is what is done with regular files, not with pipes.
+fn is_storage(file: &FileUse) -> bool {
+    matches!(file.kind.as_str(), "regular" | "block-device" | "unknown")
+}
+
+impl Facts<'_> {
+    /// A part of the wall time as a share of it, 0 to 1.
+    pub(super) fn wall_share(&self, wall_ns: f64) -> f64 {
+        let wall = self.account.wall_ns;
+        if wall > 0.0 { (wall_ns / wall).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// A part of the wall time as a share of what is left of it without queueing for a CPU: what a program does is the
+    /// same on a crowded machine, only later.
+    pub(super) fn share_without_queueing(&self, wall_ns: f64) -> f64 {
+        let rest = self.account.wall_ns - self.queueing_ns();
+        if rest > 0.0 { (wall_ns / rest).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// How the time is called that such a share is of.
+    pub(super) fn time_without_queueing(&self) -> &'static str {
+        if self.wall_share(self.queueing_ns()) >= super::WORTH_SAVING {
+            "the time apart from queueing for a CPU"
+        } else {
+            "the wall time"
+        }
+    }
+
+    /// CPU time of an operation.
+    pub(super) fn busy(&self, operation: Operation) -> Sum {
+        self.account.sum(|e| e.busy && e.class.operation == operation)
+    }
+
+    /// A wait inside an operation.
+    pub(super) fn waiting(&self, operation: Operation, wait: Wait) -> Sum {
+        self.account.sum(|e| e.class.operation == operation && e.class.wait == Some(wait))
+    }
+
+    /// Wall time of entering and leaving the kernel where it was not seen for what.
+    pub fn entering_wall_ns(&self) -> f64 {
+        self.account.sum(super::loops::entering).wall_ns
+    }
+
+    /// Calls of the read or write family that succeeded, all kinds of files together: the kernel's own count, less the part
+    /// of failing ones that bursts saw; else scaled from bursts.
+    pub(super) fn calls(&self, side: Side) -> Option<Range> {
+        let io = &self.profile.io;
+        let exact = match side {
+            Side::Read => io.read_calls,
+            Side::Write => io.write_calls,
+        };
+        let succeeded = |n: u64| Range::exact((n as f64 * self.counted_that_succeed(side)).round());
+        exact.map(succeeded).or_else(|| self.scaled_calls(side.call_names()))
+    }
+
+    /// The part of all system calls that are successful calls of the read or write family, by what bursts saw.
+    pub(super) fn part_of_calls(&self, side: Side) -> Option<f64> {
+        let sample = self.profile.calls.as_ref()?;
+        let all: u64 = sample.calls.iter().map(|c| c.calls).sum();
+        let of = sample.calls.iter().filter(|c| side.call_names().contains(&c.name.as_str()));
+        let part: u64 = of.map(CallCount::succeeded).sum();
+        (all >= ENOUGH_LOOKS).then(|| part as f64 / all as f64)
+    }
+
+    /// Bytes that they moved.
+    pub(super) fn bytes(&self, side: Side) -> Option<f64> {
+        let io = &self.profile.io;
+        match side {
+            Side::Read => io.read_bytes,
+            Side::Write => io.written_bytes,
+        }
+        .map(|b| b as f64)
+    }
+
+    /// Mean bytes of one call.
+    pub(super) fn mean_bytes(&self, side: Side) -> Option<f64> {
+        let calls = self.calls(side)?.likely;
+        (calls >= 1.0).then_some(self.bytes(side)? / calls)
+    }
+
+    /// How often system calls with these names did in the whole run what they are for: those that fail open, examine and
+    /// write nothing. See [`CallSample::scaled`](iowhy_core::profile::CallSample::scaled).
+    pub fn scaled_calls(&self, names: &[&str]) -> Option<Range> {
+        let sample = self.profile.calls.as_ref()?;
+        let of = || sample.calls.iter().filter(|c| names.contains(&c.name.as_str()));
+        let (done, all) = of().fold((0, 0), |(d, a), c| (d + c.succeeded(), a + c.calls));
+        let part = if all > 0 { done as f64 / all as f64 } else { 1.0 };
+        let attempts = self.attempted_calls(names)?;
+        Some(if sample.complete { Range::exact(done as f64) } else { attempts.times(Range::exact(part)) })
+    }
+
+    /// How often system calls with these names were made in the whole run, whatever became of them.
+    pub(super) fn attempted_calls(&self, names: &[&str]) -> Option<Range> {
+        let sample = self.profile.calls.as_ref()?;
+        let picked: Vec<_> = sample.calls.iter().filter(|c| names.contains(&c.name.as_str())).collect();
+        let (low, likely, high) = sample.scaled(&picked, self.account.wall_ns)?;
+        Some(if low == high { Range::exact(likely) } else { Range::new(low, likely, high) })
+    }
+
+    /// All system calls of the run, those that fail too: each costs its way into the kernel.
+    pub(crate) fn all_calls(&self) -> Option<Range> {
+        let names: Vec<&str> = self.profile.calls.as_ref()?.calls.iter().map(|c| c.name.as_str()).collect();
+        self.attempted_calls(&names)
+    }
+
+    /// Calls that make data durable: the kernel's count of writes times the syncs for each write that bursts saw, else
+    /// scaled from bursts, else from the sleeps in them (each such call sleeps about once for each thing it waits for, so
+    /// the most frequent thing counts; where not all sleeps were seen, no more than the devices were flushed). `None` where
+    /// threads were only looked at: how often a look finds one asleep says nothing about how often it fell asleep.
+    pub(super) fn syncs(&self) -> Option<Range> {
+        if let Some(by_writes) = self.syncs_by_writes() {
+            return Some(by_writes);
+        }
+        if let Some(scaled) = self.scaled_calls(&SYNC_CALLS).filter(|r| r.likely > 0.0) {
+            return Some(scaled);
+        }
+        if self.profile.sight.tier < Tier::T1 {
+            return None;
+        }
+        let kinds = [Wait::DataWriteback, Wait::CacheFlush, Wait::Journal, Wait::DeviceWrite];
+        let most = kinds.iter().map(|w| self.waiting(Operation::Sync, *w).events).max().unwrap_or(0) as f64;
+        let flushes: u64 = self.profile.devices.iter().map(|d| d.flushes).sum();
+        let most = if !self.sleeps_are_counted() && flushes > 0 { most.min(flushes as f64) } else { most };
+        (most > 0.0).then(|| Range::new(most / 2.0, most, most * 1.5))
+    }
+
+    /// Syncs by the ratio to writes (Cochran, Sampling Techniques, 1977, section 6.4): how long bursts take cancels out,
+    /// and the number of writes is known exactly. `None` where every call was seen, or too few writes were.
+    pub fn syncs_by_writes(&self) -> Option<Range> {
+        let sample = self.profile.calls.as_ref().filter(|c| !c.complete)?;
+        let all_writes = self.profile.io.write_calls? as f64;
+        let of = |names: &[&str]| -> Vec<_> {
+            sample.calls.iter().filter(|c| names.contains(&c.name.as_str())).collect()
+        };
+        let (syncs, writes) = (of(&SYNC_CALLS), of(Side::Write.call_names()));
+        let seen = |calls: &[&CallCount]| calls.iter().map(|c| c.succeeded()).sum::<u64>();
+        let part = |calls: &[&CallCount]| {
+            seen(calls) as f64 / (calls.iter().map(|c| c.calls).sum::<u64>() as f64).max(1.0)
+        };
+        let parts = (part(&syncs), part(&writes));
+        // How many of each entry failed is not kept: they are taken to fail evenly.
+        let all_writes = all_writes * self.counted_that_succeed(Side::Write);
+        let (seen_syncs, seen_writes) = (seen(&syncs) as f64, seen(&writes));
+        if seen_syncs < 1.0 || seen_writes < ENOUGH_LOOKS || all_writes < seen_writes as f64 {
+            return None;
+        }
+        let ratio = seen_syncs / seen_writes as f64;
+        let likely = all_writes * ratio;
+        let in_burst = |calls: &[&CallCount], i: usize| -> f64 {
+            calls.iter().filter_map(|c| c.per_burst.get(i)).map(|n| f64::from(*n)).sum()
+        };
+        let bursts = syncs.iter().chain(&writes).map(|c| c.per_burst.len()).max().unwrap_or(0);
+        let syncs_in = |i| parts.0 * in_burst(&syncs, i);
+        let writes_in = |i| parts.1 * in_burst(&writes, i);
+        let mean = (0..bursts).map(writes_in).sum::<f64>() / (bursts as f64).max(1.0);
+        if bursts < 2 || mean <= 0.0 {
+            return Some(Range::new((likely / 2.0).max(seen_syncs), likely, likely * 2.0));
+        }
+        let n = bursts as f64;
+        let squares: f64 = (0..bursts).map(|i| (syncs_in(i) - ratio * writes_in(i)).powi(2)).sum();
+        // Twice the standard error, more for the few bursts there are.
+        let variance = (squares / (n - 1.0)).max(EDGES);
+        let arm = (2.0 + 10.0 / (n * n)) * (variance / n).sqrt() / mean * all_writes;
+        Some(Range::new((likely - arm).max(seen_syncs), likely, likely + arm))
+    }
+
+    /// What bursts saw of reads or writes of regular files and block devices.
+    pub(super) fn tally(&self, side: Side) -> Tally {
+        self.tally_of(side, |_| true)
+    }
+
+    /// As [`Facts::tally`], of the files that are picked by what was done to them.
+    pub(super) fn tally_of(&self, side: Side, picked: impl Fn(&Access) -> bool) -> Tally {
+        let mut tally = Tally::default();
+        for access in self.storage_files().map(|file| access(file, side)).filter(|access| picked(access)) {
+            tally.calls += access.calls;
+            tally.bytes += access.bytes;
+            tally.distinct_bytes += access.distinct_bytes;
+            for (sum, part) in [
+                (&mut tally.sequential, access.sequential),
+                (&mut tally.unaligned, access.unaligned),
+                (&mut tally.repeated, access.repeated),
+                (&mut tally.after_seek, access.after_seek),
+                (&mut tally.direct, access.direct),
+                (&mut tally.synchronous, access.synchronous),
+            ] {
+                sum.hits += part.hits;
+                sum.n += part.n;
+            }
+        }
+        tally
+    }
+
+    /// Files whose bytes are on the path between program and disk.
+    pub(super) fn storage_files(&self) -> impl Iterator<Item = &FileUse> {
+        self.profile.files.iter().filter(|f| is_storage(f))
+    }
+
+    /// The part of the calls, and of the bytes, that went to such files, by what bursts saw; `None` where they saw too
+    /// little.
+    pub(super) fn storage_part(&self, side: Side) -> Option<(f64, f64)> {
+        let all = self.profile.files.iter().map(|f| access(f, side));
+        let (calls, bytes) = all.fold((0, 0), |(c, b), a| (c + a.calls, b + a.bytes));
+        let storage = self.tally(side);
+        let part = |part: u64, whole: u64| if whole == 0 { 1.0 } else { part as f64 / whole as f64 };
+        (calls >= ENOUGH_LOOKS).then(|| (part(storage.calls, calls), part(storage.bytes, bytes)))
+    }
+
+    /// The part of the calls whose size the program chooses: those to such files, and to character devices other than
+    /// terminals (/dev/null, /dev/zero); `None` where bursts saw too little.
+    pub(super) fn sizable_part(&self, side: Side) -> Option<f64> {
+        let terminal =
+            |path: &str| ["/dev/tty", "/dev/pts/", "/dev/console"].iter().any(|t| path.starts_with(t));
+        let chosen = |f: &FileUse| is_storage(f) || (f.kind == "character-device" && !terminal(&f.path));
+        let calls = |pick: &dyn Fn(&FileUse) -> bool| -> u64 {
+            self.profile.files.iter().filter(|f| pick(f)).map(|f| access(f, side).calls).sum()
+        };
+        let all = calls(&|_| true);
+        (all >= ENOUGH_LOOKS).then(|| calls(&chosen) as f64 / all as f64)
+    }
+
+    /// Bytes that were asked of regular files and block devices: an upper bound where nothing tells pipes and sockets
+    /// apart.
+    pub(super) fn storage_bytes(&self, side: Side) -> Option<f64> {
+        Some(self.bytes(side)? * self.storage_part(side).map_or(1.0, |(_, bytes)| bytes))
+    }
+
+    /// Sum of the sizes of regular files that were read or mapped: an upper bound of the distinct bytes of them.
+    pub(super) fn file_bytes_read(&self) -> Option<f64> {
+        let read = self.storage_files().filter(|f| f.reads.calls > 0 || f.mapped);
+        let sizes: Vec<u64> = read.filter_map(|f| f.size_bytes).collect();
+        (!sizes.is_empty()).then(|| sizes.iter().map(|s| *s as f64).sum())
+    }
+
+    /// The part of the bytes seen to be read that must have been read before: of each file, what the run read of it
+    /// beyond its size, where the bytes of the run are shared out over files as those in the bursts are.
+    pub(super) fn reads_beyond_sizes(&self) -> f64 {
+        let mut beyond = 0.0;
+        let mut all = 0.0;
+        let seen = self.tally(Side::Read);
+        let whole = self.storage_bytes(Side::Read).filter(|_| seen.calls >= ENOUGH_LOOKS).unwrap_or(0.0);
+        let scale = (whole / (seen.bytes as f64).max(1.0)).max(1.0);
+        for file in self.storage_files() {
+            let read = file.reads.bytes as f64 * scale;
+            all += read;
+            beyond += file.size_bytes.map_or(0.0, |size| (read - size as f64).max(0.0));
+        }
+        if all > 0.0 { beyond / all } else { 0.0 }
+    }
+
+    /// Sum of the sizes of mapped files.
+    pub(super) fn mapped_bytes(&self) -> Option<f64> {
+        let sizes: Vec<u64> =
+            self.storage_files().filter(|f| f.mapped).filter_map(|f| f.size_bytes).collect();
+        (!sizes.is_empty()).then(|| sizes.iter().map(|s| *s as f64).sum())
+    }
+
+    /// Pages of the program's files that were evicted not long ago.
+    pub(super) fn recently_evicted_pages(&self) -> u64 {
+        self.storage_files().filter_map(|f| f.recently_evicted_pages).sum()
+    }
+
+    /// The device that was busy longest.
+    pub(super) fn device(&self) -> Option<&DeviceUse> {
+        self.profile.devices.iter().max_by_key(|d| d.busy_ns)
+    }
+
+    /// Part of the wall time in which that device had a request in flight.
+    pub(super) fn device_busy_share(&self) -> Option<f64> {
+        let device = self.device()?;
+        (self.account.wall_ns > 0.0).then(|| (device.busy_ns as f64 / self.account.wall_ns).min(1.0))
+    }
+
+    /// Mean number of requests in flight while there was at least one: as traced, else by Little's law from the
+    /// device's own counters.
+    pub(super) fn in_flight(&self) -> Option<f64> {
+        if let Some(traced) = self.profile.block.as_ref().and_then(|b| b.in_flight) {
+            return Some(traced);
+        }
+        let d = self.device().filter(|d| d.busy_ns > 0)?;
+        Some((d.read_ns + d.write_ns + d.flush_ns) as f64 / d.busy_ns as f64)
+    }
+
+    /// The same for reads alone, or writes alone, so that write-back in the background does not look like reading with
+    /// a deep queue. A lower bound where it comes from the device's counters: its busy time is that of both.
+    pub(super) fn in_flight_of(&self, side: Side) -> Option<f64> {
+        if let Some(traced) = self.profile.block.as_ref().and_then(|b| b.in_flight) {
+            return Some(traced);
+        }
+        let d = self.device().filter(|d| d.busy_ns > 0)?;
+        let ns = match side {
+            Side::Read => d.read_ns,
+            Side::Write => d.write_ns,
+        };
+        Some((ns as f64 / d.busy_ns as f64).max(1.0))
+    }
+
+    /// Whether the list of files may be taken as complete. Short-lived files are missed where no calls were traced, and
+    /// of very many only some are kept; then opening takes time, or there are more opens than files.
+    pub(super) fn files_are_complete(&self) -> bool {
+        const OF_A_START: f64 = 30.0;
+        match self.scaled_calls(&["open", "openat", "openat2"]) {
+            Some(opens) => opens.likely <= 2.0 * self.profile.files.len() as f64 + OF_A_START,
+            None => self.account.wall_share(self.account.operation(Operation::Open)) < 0.02,
+        }
+    }
+
+    /// Mean bytes of a read request at the device: of the program's own requests where they were traced.
+    pub fn device_read_bytes_mean(&self) -> Option<f64> {
+        let own = self.profile.block.as_ref().filter(|b| b.own_reads > 0);
+        let all = self.device().filter(|d| d.reads > 0);
+        own.map(|b| b.own_read_bytes as f64 / b.own_reads as f64)
+            .or_else(|| all.map(|d| d.read_bytes as f64 / d.reads as f64))
+    }
+
+    /// Part of the program's read requests that began where the one before ended.
+    pub fn adjacent_reads(&self) -> Option<Range> {
+        let block = self.profile.block.as_ref()?;
+        share_of(SampledShare { hits: block.own_reads_adjacent, n: block.own_reads })
+    }
+
+    /// Whether reads of files follow each other: by the calls, else by the requests at the device.
+    pub(super) fn sequential_reads(&self) -> Option<Range> {
+        share_of(self.tally(Side::Read).sequential).or_else(|| self.adjacent_reads())
+    }
+
+    /// Whether reads of a file go from its end to its front, by the stretches in which the order of calls was seen.
+    pub(super) fn backward_reads(&self) -> Option<Range> {
+        let steps = self.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
+        // Two reads at random are a run of two, and every other one goes back.
+        let back = |s: &Step| s.count > 2 && s.stride < 0 && s.stride.unsigned_abs() <= 2 * s.bytes;
+        let (mut hits, mut n) = (0, 0);
+        for step in steps.filter(|s| s.kind == StepKind::Read && s.place.is_some()) {
+            n += u64::from(step.count);
+            hits += if back(step) { u64::from(step.count) } else { 0 };
+        }
+        share_of(SampledShare { hits, n })
+    }
+
+    /// Part of the calls on descriptors opened with O_DIRECT; 0 where that is not known.
+    pub(super) fn direct_share(&self, side: Side) -> f64 {
+        share_of(self.tally(side).direct).map_or(0.0, |s| s.likely)
+    }
+
+    /// How many times longer the device takes for a request of `large` bytes than for one of `small`: by the model,
+    /// else 1 to 2.5 (below the knee of a disk's curve the time hardly depends on the size).
+    pub(super) fn service_growth(&self, small: f64, large: f64) -> Range {
+        let cost = self.model.map(|m| m.cost(Layer::Device));
+        let page = self.model.map_or(PAGE_BYTES, |m| m.page_bytes.max(1) as f64);
+        let time = |bytes: f64| cost.map(|c| c.of(bytes / page, bytes)).filter(|t| *t > 0.0);
+        match (time(small), time(large)) {
+            (Some(short), Some(long)) => {
+                let growth = (long / short).max(1.0);
+                Range::new(1.0 + (growth - 1.0) * 0.7, growth, 1.0 + (growth - 1.0) * 1.3)
+            }
+            // Above the knee it grows with the size: at 1 MiB at the latest, at 128 KiB at the earliest.
+            _ => {
+                let beyond = |knee: f64| (large / knee).max(1.0) / (small / knee).max(1.0);
+                Range::new(beyond(1_048_576.0), 1.3 * beyond(262_144.0), 2.5 * beyond(131_072.0))
+            }
+        }
+    }
+
+    /// Fraction of waiting that is saved when requests of `now` bytes become requests of `then` bytes.
+    pub(super) fn saved_by_larger(&self, now: f64, then: f64) -> Range {
+        let requests = (now / then.max(1.0)).clamp(0.0, 1.0);
+        Range::exact(requests).times(self.service_growth(now, then)).at_most(1.0).rest()
+    }
+
+    /// Mean number of active threads (running, queued or waiting on the path) while one was in these entries: the wall
+    /// clock is shared out evenly among active threads, so thread time over wall time counts them. An upper bound of how
+    /// many are in these entries at once.
+    pub(super) fn concurrency(&self, pick: impl Fn(&Entry) -> bool) -> f64 {
+        let sum = self.account.sum(pick);
+        if sum.wall_ns > 0.0 { (sum.time_ns / sum.wall_ns).max(1.0) } else { 1.0 }
+    }
+
+    /// Samples and sleeps that the account rests on.
+    pub(super) fn evidence(&self) -> u64 {
+        self.account.entries.iter().fold(0, |sum, e| sum.saturating_add(e.events))
+    }
+
+    /// Whether the sleeps in the account are all that there were. Otherwise they are looks that found a thread asleep, or
+    /// sleeps of a part of the run: their number says nothing about how many there were, nor how long each was.
+    pub(super) fn sleeps_are_counted(&self) -> bool {
+        self.profile.sight.tier >= Tier::T1 && self.profile.observer.switch_duty >= 1.0
+    }
+
+    /// The part of the wall time in which nobody was active and of which it is not known what was waited for, as a share
+    /// of the wall time: the idle time, shared out by the time of the waits off the path.
+    pub(super) fn idle_unexplained(&self) -> f64 {
+        let off_path = |e: &Entry| e.class.wait.is_some_and(|w| !w.on_path());
+        let all = self.account.sum(off_path).time_ns;
+        let unknown = self.account.wait(Wait::Unknown).time_ns;
+        if all > 0.0 { self.wall_share(self.account.idle_wall_ns * unknown / all) } else { 0.0 }
+    }
+
+    /// How often and how long each: `120 waits for the device, 1.2 ms each`; without the mean where only looks were
+    /// taken: `waits for the device, seen in 120 looks`.
+    pub(super) fn waits_in_words(&self, sum: Sum, one: &str, several: &str) -> String {
+        if !self.sleeps_are_counted() {
+            let looks = if sum.events == 1 { "look" } else { "looks" };
+            return format!("{several}, seen in {} {looks}", say::count(sum.events as f64));
+        }
+        let noun = if sum.events == 1 { one } else { several };
+        let each = sum.time_ns / (sum.events as f64).max(1.0);
+        format!("{} {noun}, {} each", say::count(sum.events as f64), say::time(each))
+    }
+
+    /// Number of threads that were seen, pools unfolded.
+    pub(super) fn thread_count(&self) -> u64 {
+        self.profile.thread_count()
+    }
+}
+
+/// Reads or writes of a file.
+fn access(file: &FileUse, side: Side) -> &Access {
+    match side {
+        Side::Read => &file.reads,
+        Side::Write => &file.writes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::profile::CallSample;
+
+    use super::*;
+    use crate::findings::FindingId;
+    use crate::findings::synthetic::Run;
+
+    #[test]
+    fn burst_counts_are_scaled_and_carry_the_spread_of_the_bursts() {
+        let count = |per_burst: Vec<u32>| CallCount {
+            name: "fsync".into(),
+            calls: per_burst.iter().map(|n| u64::from(*n)).sum(),
+            per_burst,
+            ..CallCount::default()
+        };
+        let run = |per_burst: Vec<u32>, complete| {
+            let mut run = Run::new(10.0);
+            run.profile.calls = Some(CallSample {
+                bursts: per_burst.len() as u32,
+                observed_ns: 1_000_000_000,
+                complete,
+                calls: vec![count(per_burst)],
+                ..CallSample::default()
+            });
+            run.facts(|f| f.scaled_calls(&["fsync", "fdatasync"])).unwrap()
+        };
+        let even = run(vec![10, 10, 10, 10], false);
+        // No spread among the bursts; what is left is the half of a call at each of their ends.
+        assert!(
+            even.likely == 400.0 && even.low > 370.0 && even.low < 380.0 && even.high < 430.0,
+            "{even:?}"
+        );
+        let uneven = run(vec![0, 20, 0, 20], false);
+        assert!(uneven.low < 400.0 && uneven.likely == 400.0 && uneven.high > 400.0);
+        assert_eq!(run(vec![0, 20], true), Range::exact(20.0));
+        assert_eq!(run(vec![20], false), Range::new(100.0, 200.0, 400.0));
+    }
+
+    #[test]
+    fn syncs_follow_the_writes_and_not_the_time_of_bursts() {
+        // A batched writer: bursts happened to see one second in ten of a run that writes only at its start.
+        let count = |name: &str, per_burst: [u32; 4]| CallCount {
+            name: name.into(),
+            calls: per_burst.iter().map(|n| u64::from(*n)).sum(),
+            per_burst: per_burst.to_vec(),
+            ..CallCount::default()
+        };
+        let mut run = Run::new(10.0).io((0, 0), (1000, 100_000));
+        run.profile.calls = Some(CallSample {
+            bursts: 4,
+            observed_ns: 1_000_000_000,
+            calls: vec![count("write", [100, 50, 150, 0]), count("fsync", [2, 1, 3, 0])],
+            ..CallSample::default()
+        });
+        let syncs = run.facts(|f| f.syncs()).unwrap();
+        // One sync for 50 writes in each of them, and up to one more or less at their ends.
+        assert!(syncs.likely == 20.0 && (10.0..15.0).contains(&syncs.low) && syncs.high < 30.0, "{syncs:?}");
+        assert!(!run.wait(Operation::Sync, Wait::CacheFlush, 0.5).ids().contains(&FindingId::SyncPerWrite));
+    }
+
+    #[test]
+    fn bytes_of_pipes_are_not_bytes_of_files() {
+        let mut run = Run::new(1.0);
+        run.profile.io.read_bytes = Some(1000);
+        assert_eq!(run.facts(|f| f.storage_bytes(Side::Read)), Some(1000.0));
+        let seen = |kind: &str, calls, bytes| FileUse {
+            kind: kind.into(),
+            reads: Access { calls, bytes, ..Access::default() },
+            ..FileUse::default()
+        };
+        run.profile.files = vec![seen("pipe", 75, 300), seen("regular", 15, 60), seen("unknown", 10, 40)];
+        assert_eq!(run.facts(|f| f.storage_part(Side::Read)), Some((0.25, 0.25)));
+        assert_eq!(run.facts(|f| f.storage_bytes(Side::Read)), Some(250.0));
+    }
+
+    #[test]
+    fn requests_in_flight_by_littles_law() {
+        let mut run = Run::new(1.0);
+        run.profile.devices = vec![DeviceUse {
+            busy_ns: 500_000_000,
+            read_ns: 2_000_000_000,
+            reads: 10,
+            ..DeviceUse::default()
+        }];
+        assert_eq!(run.facts(|f| (f.in_flight(), f.device_busy_share())), (Some(4.0), Some(0.5)));
+    }
+
+    #[test]
+    fn larger_requests_save_by_the_model_where_there_is_one() {
+        let mut run = Run::new(1.0);
+        let guessed = run.facts(|f| f.saved_by_larger(4096.0, 65536.0));
+        assert!((guessed.high - 15.0 / 16.0).abs() < 1e-9 && (guessed.low - (1.0 - 2.5 / 16.0)).abs() < 1e-9);
+        run.model = Some(crate::findings::synthetic::model());
+        let known = run.facts(|f| f.saved_by_larger(4096.0, 65536.0));
+        let growth = (60_000.0 + 0.5 * 65536.0) / (60_000.0 + 0.5 * 4096.0);
+        assert!((known.likely - (1.0 - growth / 16.0)).abs() < 1e-9, "{known:?}");
+    }
+}

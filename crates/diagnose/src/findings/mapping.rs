@@ -1,0 +1,83 @@
+//! Whose page faults they are: of files that are mapped, or of fresh memory. By the kernel functions of the samples, so
+//! it also tells where the files themselves went unseen. What may not enter: causes.
+
+use iowhy_core::profile::State;
+
+use super::Facts;
+use crate::classify::{Operation, Wait};
+
+/// Functions that only faults on files run.
+const OF_FILES: [&str; 8] = [
+    "filemap_map_pages",
+    "filemap_map_folio_range",
+    "next_uptodate_folio",
+    "next_uptodate_page",
+    "filemap_fault",
+    "do_read_fault",
+    "do_shared_fault",
+    "do_fault_around",
+];
+/// Functions that only faults on fresh memory run.
+const OF_MEMORY: [&str; 4] =
+    ["do_anonymous_page", "do_huge_pmd_anonymous_page", "alloc_anon_folio", "vma_alloc_zeroed_movable_folio"];
+/// Fewer samples than this tell nothing,
+const ENOUGH: u64 = 10;
+/// or fewer than this where all are of one kind: five alike of two kinds come by chance one time in sixteen.
+const ENOUGH_ALIKE: u64 = 5;
+
+impl Facts<'_> {
+    /// Whether most faults are those of mapped files; `None` where too few of them were seen to tell. A wait for the
+    /// device within a fault is a file's (or swap's).
+    pub(super) fn faults_are_of_files(&self) -> Option<bool> {
+        let (mut files, mut memory, mut events) = (0.0, 0.0, 0);
+        for stack in self.profile.stacks.iter().filter(|s| s.known && s.state == State::Running) {
+            let any = |of: &[&str]| self.profile.kernel_names(stack).any(|name| of.contains(&name));
+            if any(&OF_FILES) {
+                files += stack.time_ns;
+            } else if any(&OF_MEMORY) {
+                memory += stack.time_ns;
+            } else {
+                continue;
+            }
+            events += stack.events;
+        }
+        let waits = self.waiting(Operation::Fault, Wait::DeviceRead);
+        let (of_files, events) = (files + waits.time_ns, events + waits.events);
+        let all_alike = of_files.min(memory) <= 0.0;
+        let enough = if all_alike { ENOUGH_ALIKE } else { ENOUGH };
+        (events >= enough).then_some(of_files > memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::profile::{StackTime, Symbol};
+
+    use super::*;
+    use crate::findings::synthetic::Run;
+
+    #[test]
+    fn the_functions_of_the_samples_tell_files_from_memory() {
+        let run = |name: &str, events| {
+            Run::new(1.0)
+                .with(|p| {
+                    p.symbols = vec![Symbol { name: name.into(), object: None }];
+                    p.stacks = vec![StackTime {
+                        thread: 0,
+                        state: State::Running,
+                        kernel: vec![0],
+                        user: Vec::new(),
+                        known: true,
+                        time_ns: 1e6,
+                        wall_ns: 1e6,
+                        events,
+                    }];
+                })
+                .facts(|f| f.faults_are_of_files())
+        };
+        assert_eq!(run("next_uptodate_folio", 50), Some(true));
+        assert_eq!(run("do_anonymous_page", 50), Some(false));
+        assert_eq!(run("next_uptodate_folio", 3), None, "too few samples");
+        assert_eq!(run("vfs_read", 50), None);
+    }
+}

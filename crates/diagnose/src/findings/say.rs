@@ -1,0 +1,77 @@
+//! Numbers in the sentences of findings. What may not enter: what the numbers mean.
+
+use iowhy_core::units::{self, Bytes};
+
+use super::range::Range;
+pub(super) use iowhy_core::units::percent;
+
+/// A count: whole below a million, digits in groups; three digits above.
+pub(super) fn count(n: f64) -> String {
+    if n >= 999_500.0 {
+        let (value, word) = if n >= 9.995e8 { (n / 1e9, "thousand million") } else { (n / 1e6, "million") };
+        let decimals = (2.0 - value.max(1.0).log10().floor()).clamp(0.0, 2.0) as usize;
+        return format!("{value:.decimals$} {word}");
+    }
+    // A mean of less than ten keeps a digit, because "1 write" and "1.4 writes" differ.
+    if n < 9.95 && (n - n.round()).abs() >= 0.05 {
+        return format!("{n:.1}");
+    }
+    let digits = format!("{n:.0}");
+    let mut text = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(c);
+    }
+    text
+}
+
+/// A count and its interval, where it has one.
+pub(super) fn counted(n: Range) -> String {
+    if n.high - n.low <= 0.005 * n.likely {
+        count(n.likely)
+    } else {
+        format!("about {} (between {} and {})", count(n.likely), count(n.low), count(n.high))
+    }
+}
+
+/// A size.
+pub(super) fn bytes(n: f64) -> String {
+    Bytes(n.max(0.0).round() as u64).to_string()
+}
+
+/// A rate.
+pub(super) fn rate(bytes: f64, ns: f64) -> String {
+    units::rate_bytes(bytes / (ns.max(1.0) / 1e9))
+}
+
+/// A time.
+pub(super) fn time(ns: f64) -> String {
+    units::time(ns)
+}
+
+/// A sampled share with its interval: `97 % (between 95 % and 99 %)`.
+pub(super) fn share(r: Range) -> String {
+    if r.high - r.low <= 0.01 {
+        percent(r.likely)
+    } else {
+        format!("{} (between {} and {})", percent(r.likely), percent(r.low), percent(r.high))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_at_a_glance() {
+        assert_eq!(
+            [0.0, 1.4, 12.0, 1234.0, 123_456.0, 1_234_567.0, 45.6e6, 2e9].map(count),
+            ["0", "1.4", "12", "1,234", "123,456", "1.23 million", "45.6 million", "2.00 thousand million"]
+        );
+        assert_eq!(counted(Range::new(90.0, 100.0, 120.0)), "about 100 (between 90 and 120)");
+        assert_eq!(counted(Range::exact(100.0)), "100");
+        assert_eq!(share(Range::new(0.5, 0.6, 0.7)), "60 % (between 50 % and 70 %)");
+    }
+}

@@ -1,0 +1,240 @@
+//! Known answers: what was put into a false watch must come out against a known model.
+
+use iowhy_core::model::Part as ModelPart;
+use iowhy_core::profile::{StackTime, State, Symbol};
+use iowhy_core::workload::{CacheState, Direction, Method};
+use proptest::prelude::*;
+
+use super::part::parts;
+use super::*;
+use crate::synthetic::Rounds;
+use iowhy_diagnose::account::account;
+use iowhy_diagnose::classify::Classifier;
+
+const MEASURING: u32 = 2;
+
+/// A watch of one measuring thread: state, kernel functions (innermost first), time, samples or sleeps. A second thread
+/// prepares; it reads as well and must not count.
+fn profile(pieces: &[(State, &[&str], u64, u64)]) -> Profile {
+    let mut p = Profile::default();
+    p.sight.tier = Tier::T2;
+    p.observer.switch_duty = 1.0;
+    p.threads = vec![
+        Thread { tid: 1, count: 1, ..Thread::default() },
+        Thread { tid: MEASURING, count: 1, ..Thread::default() },
+    ];
+    let preparing: (State, &[&str], u64, u64) =
+        (State::Running, &["filemap_read", "vfs_read", "__x64_sys_pread64"], 5_000_000, 5000);
+    for (thread, (state, kernel, time, events)) in
+        pieces.iter().map(|piece| (1, piece)).chain(std::iter::once((0, &preparing)))
+    {
+        let kernel = kernel
+            .iter()
+            .map(|name| {
+                p.symbols.push(Symbol { name: (*name).to_owned(), object: None });
+                (p.symbols.len() - 1) as u32
+            })
+            .collect();
+        let t = &mut p.threads[thread];
+        t.lifetime_ns += time;
+        *match state {
+            State::Running => &mut t.running_ns,
+            State::Queued => &mut t.queued_ns,
+            State::Blocked => &mut t.blocked_ns,
+        } += time;
+        p.stacks.push(StackTime {
+            thread: thread as u32,
+            state: *state,
+            kernel,
+            user: Vec::new(),
+            known: true,
+            time_ns: *time as f64,
+            wall_ns: *time as f64,
+            events: *events,
+        });
+    }
+    p
+}
+
+fn seen(p: &Profile, w: &Workload) -> Sighting {
+    sighting(p, &account(p, &Classifier::new()), w, |t| t.tid == MEASURING)
+}
+
+fn cost(per_call_ns: f64) -> LayerCost {
+    LayerCost::exact(Cost { per_call_ns, ..Cost::default() })
+}
+
+/// A cached read of 600 ns: 100 call, 100 file system, 200 cache, 200 copy, and 50 of our own.
+fn model(cache_ns: f64) -> StackModel {
+    StackModel {
+        schema: 1,
+        name: "known".to_owned(),
+        page_bytes: 4096,
+        device_parallelism: 1.0,
+        read_ahead_bytes: 131_072,
+        layers: BTreeMap::from([
+            (Layer::Call, cost(100.0)),
+            (Layer::Filesystem, cost(100.0)),
+            (Layer::Cache, cost(cache_ns)),
+            (Layer::Copy, cost(200.0)),
+            (Layer::Block, cost(3000.0)),
+        ]),
+        parts: BTreeMap::from([(ModelPart::Vfs, cost(50.0))]),
+    }
+}
+
+const CALL: &[&str] = &["do_syscall_64", "entry_SYSCALL_64_after_hwframe"];
+const FILE_SYSTEM: &[&str] = &["vfs_read", "__x64_sys_pread64", "do_syscall_64"];
+const CACHE: &[&str] =
+    &["filemap_get_pages", "filemap_read", "vfs_read", "__x64_sys_pread64", "do_syscall_64"];
+const COPY: &[&str] = &["_copy_to_iter", "filemap_read", "vfs_read", "__x64_sys_pread64", "do_syscall_64"];
+const SETUP: &[&str] = &["do_mmap", "vm_mmap_pgoff", "__x64_sys_mmap", "do_syscall_64"];
+
+/// 6500 samples of cached reads that cost what [`model`] says with a cache of 200 ns.
+fn cached() -> Profile {
+    profile(&[
+        (State::Running, &[], 500_000, 500),
+        (State::Running, CALL, 1_000_000, 1000),
+        (State::Running, FILE_SYSTEM, 1_000_000, 1000),
+        (State::Running, CACHE, 2_000_000, 2000),
+        (State::Running, COPY, 2_000_000, 2000),
+        // Before and after the requests.
+        (State::Running, SETUP, 9_000_000, 9000),
+    ])
+}
+
+fn cached_cell(busy_ns: f64) -> CellRun {
+    Rounds::new(Workload::reads(Method::Pread, CacheState::Warm, 4096, 1 << 20)).busy(busy_ns).build()
+}
+
+fn held(p: &Profile, run: &CellRun, measured: &CellRun, model: &StackModel) -> Witness {
+    let harness = Estimate { value: 50.0, low: 50.0, high: 50.0, unit: Unit::Nanoseconds, n: 9 };
+    let context = Context { model, facts: None, harness: Some(harness) };
+    compare(&seen(p, &run.workload), run, measured, &context).unwrap()
+}
+
+fn part<'a>(witness: &'a Witness, id: &str) -> &'a PartWitness {
+    witness.layers.iter().find(|p| p.id == id).unwrap_or_else(|| panic!("{id}: {witness:?}"))
+}
+
+#[test]
+fn two_accounts_of_the_same_costs_confirm_each_other() {
+    let run = cached_cell(650.0);
+    let witness = held(&cached(), &run, &run, &model(200.0));
+    assert_eq!(witness.verdict, Verdict::Confirmed, "{witness:?}");
+    assert_eq!(witness.samples, 6500, "what was done before the requests does not count");
+    let entry = part(&witness, "program+call");
+    assert!((entry.seen.value - 150.0).abs() < 1e-9 && entry.events == 1500 && entry.seen.n == 6500);
+    assert_eq!(entry.fitted.map(|f| f.value_ns), Some(150.0));
+    assert!((part(&witness, "copy").seen.value - 200.0).abs() < 1e-9);
+    let sum: f64 = witness.layers.iter().map(|p| p.seen.value).sum();
+    assert!((sum - witness.time_ns).abs() < 1e-6, "{sum}");
+}
+
+#[test]
+fn a_fit_that_says_less_than_was_seen_is_contradicted() {
+    let run = cached_cell(650.0);
+    let witness = held(&cached(), &run, &run, &model(80.0));
+    assert_eq!(witness.verdict, Verdict::Disagrees);
+    let wrong: Vec<&str> =
+        witness.layers.iter().filter(|p| p.result == Agreement::Disagrees).map(|p| p.id.as_str()).collect();
+    assert_eq!(wrong, ["cache"]);
+    // A difference below a tenth of the request is of no consequence, however sure.
+    assert_eq!(held(&cached(), &run, &run, &model(150.0)).verdict, Verdict::Confirmed);
+}
+
+#[test]
+fn few_samples_and_another_pace_cannot_tell() {
+    let few = profile(&[
+        (State::Running, CALL, 9000, 9),
+        (State::Running, FILE_SYSTEM, 6000, 6),
+        (State::Running, CACHE, 12_000, 12),
+        (State::Running, COPY, 12_000, 12),
+    ]);
+    let run = cached_cell(650.0);
+    let witness = held(&few, &run, &run, &model(200.0));
+    assert_eq!(witness.verdict, Verdict::CannotTell, "{witness:?}");
+    assert!(witness.reason.unwrap().contains("too wide"));
+    let slower = held(&cached(), &cached_cell(900.0), &run, &model(80.0));
+    assert_eq!(slower.verdict, Verdict::CannotTell);
+    assert!(slower.reason.unwrap().contains("1.38 times"));
+    let none = held(&profile(&[]), &run, &run, &model(200.0));
+    assert_eq!((none.verdict, none.samples), (Verdict::CannotTell, 0));
+}
+
+#[test]
+fn waiting_is_compared_with_what_the_counters_say() {
+    let asleep: &[&str] =
+        &["schedule", "io_schedule", "blk_io_schedule", "__iomap_dio_rw", "vfs_read", "__x64_sys_pread64"];
+    let submit: &[&str] = &["submit_bio", "__iomap_dio_rw", "vfs_read", "__x64_sys_pread64"];
+    let w = Workload::reads(Method::Direct, CacheState::Direct, 4096, 1 << 20);
+    // The cell's rounds hold 9e10 requests together: 60 us of sleep each.
+    let requests = 9 * 10_000_000_000_u64;
+    let watch = profile(&[
+        (State::Running, &[], 1_000_000, 200),
+        (State::Running, submit, 20_000_000, 4000),
+        (State::Blocked, asleep, requests * 60_000, requests),
+    ]);
+    let run = |device_ns: f64| {
+        Rounds::new(w.clone()).busy(3250.0).wait(60_000.0).device(1.0, 4096.0, device_ns).build()
+    };
+    let right = held(&watch, &run(61_000.0), &run(61_000.0), &model(0.0));
+    assert_eq!(right.verdict, Verdict::Confirmed, "{right:?}");
+    let wait = part(&right, "block+device+cpu-queue-wait");
+    assert!((wait.seen.value - 60_000.0).abs() < 1.0 && wait.seen.low == wait.seen.high);
+    let wrong = held(&watch, &run(30_000.0), &run(30_000.0), &model(0.0));
+    assert_eq!(wrong.verdict, Verdict::Disagrees, "{wrong:?}");
+    assert_eq!(part(&wrong, "block+device+cpu-queue-wait").result, Agreement::Disagrees);
+}
+
+#[test]
+fn every_fitted_layer_is_in_one_part_and_in_one_only() {
+    let fitted = [
+        Layer::Program,
+        Layer::Call,
+        Layer::Filesystem,
+        Layer::Cache,
+        Layer::Copy,
+        Layer::Memory,
+        Layer::Block,
+        Layer::Device,
+    ];
+    for (method, state) in [
+        (Method::Pread, CacheState::Cold),
+        (Method::Direct, CacheState::Direct),
+        (Method::Mmap, CacheState::Warm),
+        (Method::Pread, CacheState::Warm),
+    ] {
+        let table = parts(&Workload::reads(method, state, 4096, 1 << 20));
+        for layer in fitted {
+            let times = table.iter().filter(|p| p.busy.contains(&layer)).count();
+            assert!(times <= 1, "{method:?} {state:?} {layer:?}");
+            // Cached reads pay no block layer, and direct ones copy nothing.
+            if state == CacheState::Cold {
+                assert_eq!(times, 1, "{layer:?}");
+            }
+        }
+        assert!(table.iter().all(|p| p.busy.is_empty() != p.wait.is_empty()));
+    }
+    let mut write = Workload::reads(Method::PwriteFdatasync, CacheState::None, 4096, 1 << 20);
+    write.direction = Direction::Write;
+    assert!(parts(&write).iter().any(|p| !p.fitted));
+}
+
+proptest! {
+    /// Whatever was sampled and whatever is fitted: what disagrees is apart by a tenth, and every interval holds its value.
+    #[test]
+    fn a_disagreement_is_notable_and_outside_both_intervals(
+        fitted in 0.0..1000.0f64, down in 0.0..100.0f64, up in 0.0..100.0f64,
+        hits in 0u64..2000, others in 0u64..2000, total in 1.0..2000.0f64,
+    ) {
+        let sighting = Sighting { samples: hits + others, ..Sighting::default() };
+        let estimate = sighting.busy_estimate(hits, total);
+        prop_assert!(estimate.low <= estimate.value + 1e-9 && estimate.value <= estimate.high + 1e-9);
+        let fitted = Fitted { value_ns: fitted, low_ns: (fitted - down).max(0.0), high_ns: fitted + up };
+        let apart = fitted.high_ns < estimate.low || estimate.high < fitted.low_ns;
+        if agreement(&fitted, &estimate, total) == Agreement::Disagrees {
+            prop_assert!(apart && (fitted.value_ns - estimate.value).abs() >= NOTABLE_SHARE * total);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The meaning of the path report: what each layer costs, where the time of a measured cell goes, what limits it.
+//!
+//! Pure functions of plain data: the same record gives the same report on any machine. No I/O, no clock, no randomness
+//! that the caller did not seed.
+#![forbid(unsafe_code)]
+
+pub mod change;
+pub mod compare;
+pub mod cross_check;
+pub mod facts;
+pub mod fit;
+pub mod ladder;
+pub mod ledger;
+pub mod limit;
+pub mod per_request;
+pub mod reconcile;
+mod rows;
+
+#[cfg(test)]
+mod synthetic;
