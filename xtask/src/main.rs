@@ -3,6 +3,7 @@
 mod bench;
 mod bench_findings;
 mod browser;
+mod capture;
 mod dist;
 mod docs;
 mod hostile;
@@ -30,6 +31,8 @@ usage: cargo xtask <command>
            answers are kept under target/lab/runs, `--again` judges those
   tidy     the rules of the house alone
   docs     README and docs/ alone: links, paths, commands; builds the book where mdbook is installed
+  capture [--check] [FILTER]
+           runs the commands that pages name between markers and writes what they print; `--check` says which are old
   browser  reports in a real browser alone; pictures of them are kept under target/report-pages
   dist [--prefix DIR]
            the static binary, manual pages, shell completions and a Debian package, under target/dist; with --prefix
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         ["nightly", rest @ ..] => speeds::nightly(&root(), rest),
         ["browser"] => browser::check(&root()).exit_code(),
         ["docs"] => docs::run(&root()),
+        ["capture", rest @ ..] => capture::run(&root(), rest),
         ["tidy"] => tidy::report(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
         ["dist", rest @ ..] => dist::run(&root(), rest),

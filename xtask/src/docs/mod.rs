@@ -72,7 +72,16 @@ fn build(root: &Path) -> Ending {
 
 /// All pages by their path below the root.
 fn read(root: &Path) -> std::io::Result<BTreeMap<PathBuf, Page>> {
-    let mut pages = BTreeMap::new();
+    let parsed = |path: PathBuf| {
+        let text = std::fs::read_to_string(root.join(&path))?;
+        Ok((path, Page::parse(&text)))
+    };
+    files(root)?.into_iter().map(parsed).collect()
+}
+
+/// Paths of all pages below the root, in order.
+pub(crate) fn files(root: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder)? {
@@ -81,12 +90,12 @@ fn read(root: &Path) -> std::io::Result<BTreeMap<PathBuf, Page>> {
             if path.is_dir() && !NO_PAGES.iter().any(|no| name == *no) {
                 folders.push(path);
             } else if path.extension().is_some_and(|end| end == "md") {
-                let below = path.strip_prefix(root).unwrap_or(&path).to_owned();
-                pages.insert(below, Page::parse(&std::fs::read_to_string(&path)?));
+                found.push(path.strip_prefix(root).unwrap_or(&path).to_owned());
             }
         }
     }
-    Ok(pages)
+    found.sort();
+    Ok(found)
 }
 
 /// Pages of the book that its table of contents lacks.

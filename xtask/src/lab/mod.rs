@@ -33,8 +33,8 @@ use self::packages::Packages;
 use crate::static_target::{self, TARGET};
 use crate::steps::Ending;
 
-/// The phases of `cargo xtask test`: layer costs put into a disk are found again, and settings are restored.
-pub(crate) const SMOKE: [&str; 2] = ["copying", "settings"];
+/// The phases of `cargo xtask test`: costs put into one layer are found in that layer, and settings are restored.
+pub(crate) const SMOKE: [&str; 2] = ["layers", "settings"];
 
 /// Judges the answers that are kept instead of starting guests.
 const AGAIN: &str = "--again";
