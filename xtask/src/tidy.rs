@@ -205,7 +205,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
             if path.is_dir() {
-                if path.file_name().is_none_or(|n| n != "target") {
+                if !path.join("CACHEDIR.TAG").exists() {
                     open.push(path);
                 }
             } else if path.extension().is_some_and(|e| e == extension) {
