@@ -8,9 +8,9 @@ use iowhy_core::limit::Limit;
 use iowhy_core::model::StackModel;
 use iowhy_core::summary;
 use iowhy_core::workload::{CacheState, Method};
+use iowhy_path::calibration::CalibrationRun;
 use iowhy_path::compare;
 use iowhy_path::fit::{self, Fit, FitOptions, HeldOut};
-use iowhy_path::ladder::RungRun;
 use iowhy_path::limit::{self, Evidence};
 use iowhy_path::per_request;
 use iowhy_path::reconcile::{self, ReconcileContext};
@@ -166,17 +166,17 @@ impl<'a> Cells<'a> {
         Some((per_second * alone_ns / 1e9).max(1.0))
     }
 
-    fn rungs(&self) -> Vec<RungRun<'a>> {
+    fn rungs(&self) -> Vec<CalibrationRun<'a>> {
         self.plan
             .roles
             .iter()
             .zip(&self.outcome.cells)
             .filter_map(|(roles, runs)| {
                 let rung = roles.iter().find_map(|role| match role {
-                    Role::Ladder(rung) => Some(*rung),
+                    Role::Calibration(rung) => Some(*rung),
                     _ => None,
                 })?;
-                Some(RungRun { rung, run: runs.first()? })
+                Some(CalibrationRun { rung, run: runs.first()? })
             })
             .collect()
     }

@@ -21,7 +21,7 @@ use iowhy_probe::{counters, environment, ruler};
 use crate::command::costs::Layers;
 use crate::command::ending::{self, Ending};
 use crate::output;
-use crate::plan::path::RungTargets;
+use crate::plan::path::CalibrationTargets;
 use crate::progress::Progress;
 use crate::record::{CellRecord, Record, RulerRecord, SCHEMA, Seen};
 use crate::shell;
@@ -258,12 +258,12 @@ fn mislabelled_cells(cells: &[CellRecord]) -> Option<Problem> {
 }
 
 /// What the lower rungs read. A rung that cannot be had is left out; the fit says what that costs.
-pub(super) fn rung_targets(target: &Target) -> Result<RungTargets, Problem> {
+pub(super) fn rung_targets(target: &Target) -> Result<CalibrationTargets, Problem> {
     let harness = harness_target()?;
     if let Some(script) = target.script() {
         use iowhy_probe::method::scripted::Rung;
         let rung = |rung| Some(Target::scripted(script.on_rung(rung)));
-        return Ok(RungTargets {
+        return Ok(CalibrationTargets {
             null_device: rung(Rung::NullDevice),
             zero_device: rung(Rung::ZeroDevice),
             memory: rung(Rung::Memory),
@@ -273,7 +273,7 @@ pub(super) fn rung_targets(target: &Target) -> Result<RungTargets, Problem> {
     }
     let needs = Needs { scratch_bytes: MEMORY_RUNG_BYTES, write: false, destroy_data: None };
     let have = |spec: &str| target::resolve(spec, &needs, &mut |_, _| {}).ok();
-    Ok(RungTargets {
+    Ok(CalibrationTargets {
         null_device: have("/dev/null"),
         zero_device: have("/dev/zero"),
         memory: have("memory"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use iowhy_core::environment::TargetKind;
 use iowhy_core::pattern::Pattern;
 use iowhy_core::workload::{CacheState, Direction, Method, Touch, Workload};
-use iowhy_path::ladder::Rung;
+use iowhy_path::calibration::CalibrationCell;
 use iowhy_probe::access::Request;
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::runner::Bounds;
@@ -22,7 +22,7 @@ pub enum Role {
     /// One of the requests on the screen, under this label.
     Canonical(&'static str),
     /// A rung of the ladder.
-    Ladder(Rung),
+    Calibration(CalibrationCell),
     /// Decides the limit.
     Limit(LimitCell),
     /// A way of reading, compared with the others of the same state and size.
@@ -60,7 +60,7 @@ pub enum LimitCell {
 
 /// The false or anonymous targets that the lower rungs read.
 #[derive(Debug)]
-pub struct RungTargets {
+pub struct CalibrationTargets {
     /// `/dev/null`.
     pub null_device: Option<Target>,
     /// `/dev/zero`.
@@ -134,11 +134,16 @@ pub fn ladder_bytes(size_bytes: u64) -> u64 {
 
 /// Builds the plan for a target. What the target cannot do (no device under it, no O_DIRECT, not ours to write) is
 /// left out; the reasons are in the target's facts.
-pub fn plan<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, seed: u64) -> PathPlan<'a> {
+pub fn plan<'a>(
+    target: &'a Target,
+    rungs: &'a CalibrationTargets,
+    size_bytes: u64,
+    seed: u64,
+) -> PathPlan<'a> {
     plan_over(target, rungs, Areas::of(size_bytes.min(target.facts.size_bytes)), seed)
 }
 
-fn plan_over<'a>(target: &'a Target, rungs: &'a RungTargets, areas: Areas, seed: u64) -> PathPlan<'a> {
+fn plan_over<'a>(target: &'a Target, rungs: &'a CalibrationTargets, areas: Areas, seed: u64) -> PathPlan<'a> {
     let mut plan = Builder { cells: Vec::new(), roles: Vec::new(), seed };
     let facts = &target.facts;
     // Real time has no place beside virtual time, where every run is the same.
@@ -172,15 +177,19 @@ fn plan_over<'a>(target: &'a Target, rungs: &'a RungTargets, areas: Areas, seed:
 
 /// The ladder alone, for cells of another plan: our own cost and the rungs. Its cached rungs move over as much as those
 /// cells, up to `WARM_BYTES`; see [`ladder_bytes`].
-pub fn ladder<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, seed: u64) -> PathPlan<'a> {
+pub fn ladder<'a>(
+    target: &'a Target,
+    rungs: &'a CalibrationTargets,
+    size_bytes: u64,
+    seed: u64,
+) -> PathPlan<'a> {
     let size_bytes = size_bytes.min(target.facts.size_bytes);
     let areas = Areas { warm_bytes: ladder_bytes(size_bytes), ..Areas::of(size_bytes) };
     let whole = plan_over(target, rungs, areas, seed);
-    let kept = whole
-        .cells
-        .into_iter()
-        .zip(whole.roles)
-        .filter(|(_, roles)| roles.iter().any(|role| matches!(role, Role::Harness | Role::Ladder(_))));
+    let kept =
+        whole.cells.into_iter().zip(whole.roles).filter(|(_, roles)| {
+            roles.iter().any(|role| matches!(role, Role::Harness | Role::Calibration(_)))
+        });
     let (cells, roles) = kept.unzip();
     PathPlan { cells, roles }
 }
@@ -216,18 +225,18 @@ impl<'a> Builder<'a> {
     }
 
     /// The rungs that need nothing of the target: the call itself, the null and zero devices, memory.
-    fn ladder_below(&mut self, rungs: &'a RungTargets) {
+    fn ladder_below(&mut self, rungs: &'a CalibrationTargets) {
         if let Some(null) = &rungs.null_device {
             let call = Workload::reads(Method::Syscall, CacheState::None, SMALL, LARGE);
-            self.add("call", Role::Ladder(Rung::Syscall), 2, call, null);
+            self.add("call", Role::Calibration(CalibrationCell::Syscall), 2, call, null);
             let read = Workload::reads(Method::Pread, CacheState::None, SMALL, LARGE);
-            self.add("dev-null", Role::Ladder(Rung::NullDevice), 2, read, null);
+            self.add("dev-null", Role::Calibration(CalibrationCell::NullDevice), 2, read, null);
         }
         if let Some(zero) = &rungs.zero_device {
             for bytes in [SMALL, WAY, LARGE] {
                 let key = format!("dev-zero-{bytes}");
                 let read = Workload::reads(Method::Pread, CacheState::None, bytes, 4 * LARGE);
-                self.add(&key, Role::Ladder(Rung::ZeroDevice), 3, read, zero);
+                self.add(&key, Role::Calibration(CalibrationCell::ZeroDevice), 3, read, zero);
             }
         }
         if let Some(memory) = &rungs.memory {
@@ -239,7 +248,7 @@ impl<'a> Builder<'a> {
                     bytes,
                     memory.facts.size_bytes.min(WARM_BYTES),
                 );
-                self.add(&key, Role::Ladder(Rung::Memory), 4, read, memory);
+                self.add(&key, Role::Calibration(CalibrationCell::Memory), 4, read, memory);
             }
         }
     }
@@ -263,18 +272,30 @@ impl<'a> Builder<'a> {
         let mapped = warm(Method::Mmap, SMALL);
         self.add("mapped-4k", Role::Canonical("mapped, a page a time"), 20, mapped, target);
         let end = Workload::reads(Method::PreadEnd, CacheState::None, SMALL, LARGE);
-        self.add("end-of-file", Role::Ladder(Rung::EndOfFile), 4, end, target);
+        self.add("end-of-file", Role::Calibration(CalibrationCell::EndOfFile), 4, end, target);
         let mut ring = warm(Method::Uring, SMALL);
         ring.pattern = Pattern::Random;
         ring.depth = DEEP;
-        self.add("ring-warm-4k", Role::Ladder(Rung::RingMemory), 6, ring, target);
+        self.add("ring-warm-4k", Role::Calibration(CalibrationCell::RingMemory), 6, ring, target);
         for bytes in CACHED_LADDER {
             let key = format!("warm-{bytes}");
-            self.add(&key, Role::Ladder(Rung::CachedFile), 4, warm(Method::Pread, bytes), target);
+            self.add(
+                &key,
+                Role::Calibration(CalibrationCell::CachedFile),
+                4,
+                warm(Method::Pread, bytes),
+                target,
+            );
         }
         for bytes in [SMALL, WAY] {
             let key = format!("mapped-{bytes}");
-            self.add(&key, Role::Ladder(Rung::MappedFile), 4, warm(Method::Mmap, bytes), target);
+            self.add(
+                &key,
+                Role::Calibration(CalibrationCell::MappedFile),
+                4,
+                warm(Method::Mmap, bytes),
+                target,
+            );
         }
         for method in WAYS_WARM {
             let mut way = warm(method, WAY);
@@ -299,7 +320,7 @@ impl<'a> Builder<'a> {
         for bytes in [WAY, LARGE] {
             self.add(
                 &format!("cold-{bytes}"),
-                Role::Ladder(Rung::ColdFile),
+                Role::Calibration(CalibrationCell::ColdFile),
                 25,
                 cold(Method::Pread, bytes),
                 target,
@@ -313,7 +334,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Reads past the page cache.
-    fn direct(&mut self, target: &'a Target, areas: Areas, rungs: &'a RungTargets) {
+    fn direct(&mut self, target: &'a Target, areas: Areas, rungs: &'a CalibrationTargets) {
         let alignment = target.facts.direct_alignment_bytes.unwrap_or(512).max(512);
         let direct = |method, bytes: u64, depth, threads| {
             let mut w = Workload::reads(method, CacheState::Direct, bytes, areas.cold_bytes / bytes * bytes);
@@ -333,7 +354,7 @@ impl<'a> Builder<'a> {
                 self.add(&key, Role::Limit(role), 30, deep.clone(), target);
                 // The depth on the screen is predicted from its neighbours.
                 if depth != DEEP {
-                    self.add(&key, Role::Ladder(Rung::DirectDeep), 0, deep, target);
+                    self.add(&key, Role::Calibration(CalibrationCell::DirectDeep), 0, deep, target);
                 }
             }
             let deep = direct(Method::Uring, SMALL, DEEP, 1);
@@ -351,7 +372,13 @@ impl<'a> Builder<'a> {
         }
         for bytes in DIRECT_LADDER.into_iter().filter(|b| b % alignment == 0) {
             let workload = direct(Method::Direct, bytes, 1, 1);
-            self.add(&format!("direct-{bytes}"), Role::Ladder(Rung::DirectFile), 20, workload, target);
+            self.add(
+                &format!("direct-{bytes}"),
+                Role::Calibration(CalibrationCell::DirectFile),
+                20,
+                workload,
+                target,
+            );
         }
         let mut way = direct(Method::Direct, WAY, 1, 1);
         way.pattern = Pattern::Sequential;
@@ -366,7 +393,7 @@ impl<'a> Builder<'a> {
                     areas.cold_bytes / bytes * bytes,
                 );
                 w.pattern = Pattern::Permuted;
-                self.add(&format!("raw-{bytes}"), Role::Ladder(Rung::RawDevice), 20, w, raw);
+                self.add(&format!("raw-{bytes}"), Role::Calibration(CalibrationCell::RawDevice), 20, w, raw);
             }
         }
     }
@@ -389,7 +416,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A character device: only the call, the VFS and what the driver does with user memory.
-    fn character(&mut self, target: &'a Target, rungs: &'a RungTargets) {
+    fn character(&mut self, target: &'a Target, rungs: &'a CalibrationTargets) {
         self.ladder_below(rungs);
         for (bytes, label) in
             [(512, "read 512 B"), (SMALL, "read 4 KiB"), (WAY, "read 64 KiB"), (LARGE, "read 1 MiB")]

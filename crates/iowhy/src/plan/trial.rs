@@ -95,7 +95,7 @@ mod tests {
     use iowhy_diagnose::setting::TRIED;
 
     use super::*;
-    use crate::plan::path::{RungTargets, plan};
+    use crate::plan::path::{CalibrationTargets, plan};
 
     #[test]
     fn every_setting_has_requests_on_a_file_of_ours_and_no_control_is_touched() {
@@ -117,8 +117,13 @@ mod tests {
             |spec: &std::path::Path| iowhy_probe::target::resolve(spec, &needs, &mut |_, _| {}).unwrap();
         let target = resolve(&file);
         let harness = resolve("null".as_ref());
-        let rungs =
-            RungTargets { null_device: None, zero_device: None, memory: None, raw_device: None, harness };
+        let rungs = CalibrationTargets {
+            null_device: None,
+            zero_device: None,
+            memory: None,
+            raw_device: None,
+            harness,
+        };
         let of = |key| requests(key, &target, plan(&target, &rungs, 4 << 20, 1));
         let writes = |request: &Request<'_>| request.cell.arms.iter().any(|(w, _)| w.direction.writes());
         assert!(TRIED.iter().all(|&key| !of(key).iter().any(writes)));
