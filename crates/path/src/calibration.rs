@@ -73,7 +73,7 @@ impl CalibrationCell {
 #[derive(Clone, Copy, Debug)]
 pub struct CalibrationRun<'a> {
     /// Which rung.
-    pub rung: CalibrationCell,
+    pub cell: CalibrationCell,
     /// Its cell; the block size is the workload's.
     pub run: &'a CellRun,
 }

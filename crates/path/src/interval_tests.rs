@@ -23,7 +23,7 @@ fn direct(noise: f64, seed: u64) -> (CellRun, Vec<LayerEstimate>) {
     let cells: Vec<(CalibrationCell, CellRun)> =
         RUNGS.iter().flat_map(|&r| SIZES.map(|s| (r, t.cell(r, s, noise, seed)))).collect();
     let runs: Vec<CalibrationRun<'_>> =
-        cells.iter().map(|(rung, run)| CalibrationRun { rung: *rung, run }).collect();
+        cells.iter().map(|(cell, run)| CalibrationRun { cell: *cell, run }).collect();
     let fitted = fit(&runs, &FitOptions { replicates: 100, ..FitOptions::new("test", 4096, seed) });
     let draws: Vec<Draw> = fitted
         .replicates

@@ -4,16 +4,20 @@
 //! that the caller did not seed.
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 pub mod calibration;
 pub mod change;
-pub mod compare;
+pub mod costs;
 pub mod cross_check;
 pub mod facts;
 pub mod fit;
 pub mod ledger;
 pub mod limit;
+pub mod methods;
 pub mod per_request;
+pub mod plan;
 pub mod reconcile;
+pub mod trial;
 
 #[cfg(test)]
 mod interval_tests;

@@ -59,7 +59,7 @@ fn fitted() -> Fit {
             .map(|(d, busy_ns, wait_ns)| (CalibrationCell::DirectDeep, deep(d, busy_ns, wait_ns))),
     );
     let runs: Vec<CalibrationRun<'_>> =
-        cells.iter().map(|(rung, run)| CalibrationRun { rung: *rung, run }).collect();
+        cells.iter().map(|(cell, run)| CalibrationRun { cell: *cell, run }).collect();
     fit(&runs, &FitOptions { harness_ns: HARNESS_NS, replicates: 5, ..FitOptions::new("file", 4096, 1) })
 }
 

@@ -51,11 +51,11 @@ struct Measured<'a> {
 
 impl Measured<'_> {
     fn has(&self, rung: CalibrationCell) -> bool {
-        self.runs.iter().any(|r| r.rung == rung)
+        self.runs.iter().any(|r| r.cell == rung)
     }
 
     fn sizes(&self, rungs: &[CalibrationCell]) -> BTreeSet<u64> {
-        self.runs.iter().filter(|r| rungs.contains(&r.rung)).map(|r| r.run.workload.block_bytes).collect()
+        self.runs.iter().filter(|r| rungs.contains(&r.cell)).map(|r| r.run.workload.block_bytes).collect()
     }
 
     /// Pages and bytes are proportional for every size: nothing tells the two costs apart.
@@ -227,7 +227,7 @@ impl Measured<'_> {
         let depths: BTreeSet<usize> = self
             .runs
             .iter()
-            .filter(|r| r.rung == CalibrationCell::DirectDeep)
+            .filter(|r| r.cell == CalibrationCell::DirectDeep)
             .map(|r| r.run.workload.depth)
             .collect();
         let mut terms = Vec::new();

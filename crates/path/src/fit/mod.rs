@@ -31,7 +31,7 @@ use crate::per_request::{estimate, rounds, undisturbed_ns};
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldOut {
     /// On which rung.
-    pub rung: CalibrationCell,
+    pub cell: CalibrationCell,
     /// Size of one request.
     pub block_bytes: u64,
     /// Busy and waiting time of one request by the model.
@@ -78,7 +78,7 @@ pub fn fit(runs: &[CalibrationRun<'_>], options: &FitOptions) -> Fit {
     let usable = usable(runs, options, &mut notes);
     let (held_out, fitted): (Vec<&CalibrationRun<'_>>, Vec<&CalibrationRun<'_>>) = usable
         .iter()
-        .partition(|r| options.held_out.contains(&r.run.workload.block_bytes) && r.rung.spans_sizes());
+        .partition(|r| options.held_out.contains(&r.run.workload.block_bytes) && r.cell.spans_sizes());
     let stages = identified(&fitted, options.page_bytes, &mut notes);
     let table = stages.table;
     let data = Data::gather(&fitted, table, options);
@@ -130,7 +130,7 @@ pub fn fit(runs: &[CalibrationRun<'_>], options: &FitOptions) -> Fit {
         .collect();
     let mut held_out: Vec<HeldOut> =
         held_out.iter().filter_map(|r| predict(r, table, &solution.solved, options)).collect();
-    held_out.sort_by_key(|h| (h.rung, h.block_bytes));
+    held_out.sort_by_key(|h| (h.cell, h.block_bytes));
     Fit { model, held_out, residual_percent: solution.residual * 100.0, notes, replicates }
 }
 
@@ -153,12 +153,12 @@ fn usable<'a>(
     options: &FitOptions,
     notes: &mut Vec<String>,
 ) -> Vec<CalibrationRun<'a>> {
-    let has = |rung| runs.iter().any(|r| r.rung == rung);
+    let has = |rung| runs.iter().any(|r| r.cell == rung);
     let direct_file = has(CalibrationCell::DirectFile);
     let memory_is_the_file = has(CalibrationCell::EndOfFile) && !has(CalibrationCell::CachedFile);
     runs.iter()
         .filter(|r| {
-            let (rung, size) = (r.rung.id(), r.run.workload.block_bytes);
+            let (rung, size) = (r.cell.id(), r.run.workload.block_bytes);
             let mut refuse = |why: &str| {
                 let note = format!("{rung} at {size} bytes is not in the fit: {why}");
                 if !notes.contains(&note) {
@@ -172,7 +172,7 @@ fn usable<'a>(
             if rounds(r.run).next().is_none() {
                 return refuse(r.run.failure.as_deref().unwrap_or("nothing was completed"));
             }
-            match r.rung {
+            match r.cell {
                 CalibrationCell::DirectFile | CalibrationCell::RawDevice | CalibrationCell::DirectDeep
                     if options.memory_backed =>
                 {
@@ -188,9 +188,9 @@ fn usable<'a>(
                 _ => true,
             }
         })
-        .map(|&r| match r.rung {
+        .map(|&r| match r.cell {
             CalibrationCell::Memory if memory_is_the_file => {
-                CalibrationRun { rung: CalibrationCell::CachedFile, ..r }
+                CalibrationRun { cell: CalibrationCell::CachedFile, ..r }
             }
             _ => r,
         })
@@ -207,7 +207,7 @@ fn predict(
     let (block_bytes, depth) = (run.run.workload.block_bytes, run.run.workload.depth);
     let known: Vec<f64> = [Side::Busy, Side::Wait]
         .into_iter()
-        .flat_map(|side| equation(table, run.rung, side, block_bytes, depth))
+        .flat_map(|side| equation(table, run.cell, side, block_bytes, depth))
         .filter_map(|(term, count)| solved.get(&term).map(|ns| ns * count))
         .collect();
     if known.is_empty() {
@@ -216,7 +216,7 @@ fn predict(
     let predicted_ns: f64 = known.iter().sum();
     let measured = estimate(run.run, Unit::Nanoseconds, |s| undisturbed_ns(s) - options.harness_ns)?;
     Some(HeldOut {
-        rung: run.rung,
+        cell: run.cell,
         block_bytes,
         predicted_ns,
         measured,

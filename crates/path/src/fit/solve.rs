@@ -61,7 +61,7 @@ impl Data {
         let mut cold = Vec::new();
         for r in runs {
             let (block_bytes, depth) = (r.run.workload.block_bytes, r.run.workload.depth);
-            if r.rung == CalibrationCell::ColdFile {
+            if r.cell == CalibrationCell::ColdFile {
                 let device = rounds(r.run)
                     .map(|s| Some((device_requests(s)?, device_bytes(s)?)))
                     .collect::<Option<Vec<(f64, f64)>>>()
@@ -74,7 +74,7 @@ impl Data {
                 continue;
             }
             for side in [Side::Busy, Side::Wait] {
-                let equation = equation(table, r.rung, side, block_bytes, depth);
+                let equation = equation(table, r.cell, side, block_bytes, depth);
                 if equation.is_empty() {
                     continue;
                 }
@@ -82,7 +82,7 @@ impl Data {
                     Side::Busy => by_round(r.run, &|s| busy_ns(s) - own),
                     Side::Wait => by_round(r.run, &wait_ns),
                 };
-                observed.push(Observed { rung: r.rung, side, equation, values });
+                observed.push(Observed { rung: r.cell, side, equation, values });
             }
         }
         Data { rounds: ids, observed, cold, table }

@@ -37,7 +37,7 @@ fn ladder(
 
 fn fitted(cells: &[(CalibrationCell, CellRun)], options: &FitOptions) -> Fit {
     let runs: Vec<CalibrationRun<'_>> =
-        cells.iter().map(|(rung, run)| CalibrationRun { rung: *rung, run }).collect();
+        cells.iter().map(|(cell, run)| CalibrationRun { cell: *cell, run }).collect();
     fit(&runs, options)
 }
 
@@ -109,7 +109,7 @@ fn held_out_sizes_are_predicted_and_do_not_steer_the_fit() {
     }
     let bent = fitted(&cells, &options);
     assert_eq!(bent.model, clean.model);
-    let error = bent.held_out.iter().find(|h| h.rung == CalibrationCell::DirectFile).unwrap().error_percent;
+    let error = bent.held_out.iter().find(|h| h.cell == CalibrationCell::DirectFile).unwrap().error_percent;
     assert!((error + 50.0).abs() < 1e-4, "{error}");
 }
 
@@ -236,7 +236,7 @@ fn with_the_end_of_the_file_a_memory_file_of_any_kind_bends_nothing_and_has_its_
     assert!((own(&plain).per_call_ns - t.cache.0).abs() < 1e-4);
     assert!(own(&bent).per_page_ns > own(&plain).per_page_ns);
     let of_memory =
-        |fit: &Fit| fit.held_out.iter().find(|h| h.rung == CalibrationCell::Memory).unwrap().error_percent;
+        |fit: &Fit| fit.held_out.iter().find(|h| h.cell == CalibrationCell::Memory).unwrap().error_percent;
     assert!(of_memory(&plain).abs() < 1e-4 && of_memory(&bent).abs() > 1.0);
 }
 

@@ -1,18 +1,19 @@
 //! The cells of the main job: a handful of canonical requests, the ladder, the cells that decide the limit, and the
 //! ways of reading. One cell may play several roles and is measured once.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use iowhy_core::environment::TargetKind;
 use iowhy_core::pattern::Pattern;
 use iowhy_core::workload::{CacheState, Direction, Method, Touch, Workload};
-use iowhy_path::calibration::CalibrationCell;
 use iowhy_probe::access::Request;
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::Target;
 
-use crate::plan::sweep;
+use crate::calibration::CalibrationCell;
+use crate::facts::is_scsi_generic;
 
 /// Why a cell is in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub enum Role {
     /// Decides the limit.
     Limit(LimitCell),
     /// A way of reading, compared with the others of the same state and size.
-    Way,
+    Method,
 }
 
 /// The cells that the limit is decided from.
@@ -73,13 +74,39 @@ pub struct CalibrationTargets {
     pub harness: Target,
 }
 
-/// A plan: cells for the campaign, and beside each of them its roles.
-#[derive(Debug)]
+/// Cells for the campaign, and the roles of each.
+#[derive(Debug, Default)]
 pub struct PathPlan<'a> {
     /// What the campaign measures.
     pub cells: Vec<Cell<'a>>,
-    /// Why, in the same order.
-    pub roles: Vec<Vec<Role>>,
+    /// By the key of the cell.
+    roles: BTreeMap<String, Vec<Role>>,
+}
+
+impl PathPlan<'_> {
+    /// The roles of the cell with this key.
+    pub fn roles(&self, key: &str) -> &[Role] {
+        self.roles.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Keys and labels of the canonical requests, in the order of the plan.
+    pub fn canonical(&self) -> Vec<(String, &'static str)> {
+        let labels = |cell: &Cell<'_>| {
+            let roles = self.roles(&cell.key).iter();
+            roles.filter_map(Role::label).map(|label| (cell.key.clone(), label)).collect::<Vec<_>>()
+        };
+        self.cells.iter().flat_map(labels).collect()
+    }
+}
+
+impl Role {
+    /// The label of a canonical request.
+    pub fn label(&self) -> Option<&'static str> {
+        match self {
+            Role::Canonical(label) => Some(label),
+            _ => None,
+        }
+    }
 }
 
 /// Depths at which the device is asked, beside one: is it still getting faster at the deep end?
@@ -127,8 +154,8 @@ impl Areas {
     }
 }
 
-/// What the cached rungs of [`ladder`] move over, for cells that move over `size_bytes`.
-pub fn ladder_bytes(size_bytes: u64) -> u64 {
+/// What the cached rungs of [`calibration`] move over, for cells that move over `size_bytes`.
+pub fn calibration_bytes(size_bytes: u64) -> u64 {
     if size_bytes < SMALL { size_bytes } else { (size_bytes / SMALL * SMALL).min(WARM_BYTES) }
 }
 
@@ -144,7 +171,7 @@ pub fn plan<'a>(
 }
 
 fn plan_over<'a>(target: &'a Target, rungs: &'a CalibrationTargets, areas: Areas, seed: u64) -> PathPlan<'a> {
-    let mut plan = Builder { cells: Vec::new(), roles: Vec::new(), seed };
+    let mut plan = Builder { plan: PathPlan::default(), seed };
     let facts = &target.facts;
     // Real time has no place beside virtual time, where every run is the same.
     if target.script().is_none() {
@@ -152,7 +179,7 @@ fn plan_over<'a>(target: &'a Target, rungs: &'a CalibrationTargets, areas: Areas
         plan.add("null", Role::Harness, 2, null, &rungs.harness);
     }
     match facts.kind {
-        TargetKind::CharDevice if sweep::is_scsi_generic(facts) => plan.scsi(target),
+        TargetKind::CharDevice if is_scsi_generic(facts) => plan.scsi(target),
         TargetKind::CharDevice => plan.character(target, rungs),
         TargetKind::Null => {
             let nothing = Workload::reads(Method::Null, CacheState::None, SMALL, LARGE);
@@ -172,31 +199,28 @@ fn plan_over<'a>(target: &'a Target, rungs: &'a CalibrationTargets, areas: Areas
             }
         }
     }
-    PathPlan { cells: plan.cells, roles: plan.roles }
+    plan.plan
 }
 
 /// The ladder alone, for cells of another plan: our own cost and the rungs. Its cached rungs move over as much as those
-/// cells, up to `WARM_BYTES`; see [`ladder_bytes`].
-pub fn ladder<'a>(
+/// cells, up to `WARM_BYTES`; see [`calibration_bytes`].
+pub fn calibration<'a>(
     target: &'a Target,
     rungs: &'a CalibrationTargets,
     size_bytes: u64,
     seed: u64,
 ) -> PathPlan<'a> {
     let size_bytes = size_bytes.min(target.facts.size_bytes);
-    let areas = Areas { warm_bytes: ladder_bytes(size_bytes), ..Areas::of(size_bytes) };
-    let whole = plan_over(target, rungs, areas, seed);
-    let kept =
-        whole.cells.into_iter().zip(whole.roles).filter(|(_, roles)| {
-            roles.iter().any(|role| matches!(role, Role::Harness | Role::Calibration(_)))
-        });
-    let (cells, roles) = kept.unzip();
-    PathPlan { cells, roles }
+    let areas = Areas { warm_bytes: calibration_bytes(size_bytes), ..Areas::of(size_bytes) };
+    let mut plan = plan_over(target, rungs, areas, seed);
+    plan.roles
+        .retain(|_, roles| roles.iter().any(|role| matches!(role, Role::Harness | Role::Calibration(_))));
+    plan.cells.retain(|cell| plan.roles.contains_key(&cell.key));
+    plan
 }
 
 struct Builder<'a> {
-    cells: Vec<Cell<'a>>,
-    roles: Vec<Vec<Role>>,
+    plan: PathPlan<'a>,
     seed: u64,
 }
 
@@ -206,22 +230,22 @@ impl<'a> Builder<'a> {
         if workload.blocks() < workload.threads as u64 || !has_opinion(target, &workload) {
             return;
         }
-        if let Some(i) = self.cells.iter().position(|c| c.key == key) {
-            self.roles[i].push(role);
+        if let Some(roles) = self.plan.roles.get_mut(key) {
+            roles.push(role);
             return;
         }
         let mut workload = workload;
-        workload.seed = self.seed.wrapping_add(self.cells.len() as u64);
-        // A cold block may be asked for once; a mapped page faults once. Everything else may go round.
+        workload.seed = self.seed.wrapping_add(self.plan.cells.len() as u64);
+        // A cold block may be read once; a mapped page faults once.
         let once = workload.state == CacheState::Cold || workload.method.mapped();
         let requests = if once { workload.blocks() / workload.threads as u64 } else { u64::MAX };
-        self.cells.push(Cell {
+        self.plan.cells.push(Cell {
             key: key.to_owned(),
             arms: vec![(workload, target)],
             bounds: Bounds { wall: Duration::from_millis(slice_ms), requests_per_thread: requests },
             listed: None,
         });
-        self.roles.push(vec![role]);
+        self.plan.roles.insert(key.to_owned(), vec![role]);
     }
 
     /// The rungs that need nothing of the target: the call itself, the null and zero devices, memory.
@@ -300,7 +324,7 @@ impl<'a> Builder<'a> {
         for method in WAYS_WARM {
             let mut way = warm(method, WAY);
             way.touch = WAY_TOUCH;
-            self.add(&format!("warm-way-{}", method.id()), Role::Way, 12, way, target);
+            self.add(&format!("warm-way-{}", method.id()), Role::Method, 12, way, target);
         }
     }
 
@@ -329,7 +353,7 @@ impl<'a> Builder<'a> {
         for method in WAYS_COLD {
             let mut way = cold(method, WAY);
             way.touch = WAY_TOUCH;
-            self.add(&format!("cold-way-{}", method.id()), Role::Way, 25, way, target);
+            self.add(&format!("cold-way-{}", method.id()), Role::Method, 25, way, target);
         }
     }
 
@@ -383,7 +407,7 @@ impl<'a> Builder<'a> {
         let mut way = direct(Method::Direct, WAY, 1, 1);
         way.pattern = Pattern::Sequential;
         way.touch = WAY_TOUCH;
-        self.add("cold-way-direct", Role::Way, 25, way, target);
+        self.add("cold-way-direct", Role::Method, 25, way, target);
         if let Some(raw) = &rungs.raw_device {
             for bytes in [SMALL, WAY] {
                 let mut w = Workload::reads(
