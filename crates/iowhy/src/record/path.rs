@@ -178,7 +178,7 @@ pub struct CellRecord {
     pub device_bytes: Option<u64>,
     /// What the two say about each other, in words.
     pub bytes_verdict: String,
-    /// `ok`, `not-what-it-claims`, `cannot-tell` or `failed`.
+    /// `ok`, `mislabelled`, `cannot-tell` or `failed`.
     pub verdict: String,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -63,7 +63,7 @@ fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize,
         .iter()
         .filter_map(|(key, label)| {
             let cell = record.cells.iter().find(|c| c.key == *key)?;
-            let mark = if cell.verdict == "not-what-it-claims" { " (!)" } else { "" };
+            let mark = if cell.verdict == "mislabelled" { " (!)" } else { "" };
             Some((format!("{label}{mark}"), cell))
         })
         .collect();

@@ -133,7 +133,7 @@ pub(in crate::command) fn doubt(cell: &CellRecord) -> Option<String> {
         Some(failure.clone())
     } else if cell.planned_per_second.is_some() {
         Some("paced by a plan: its time per request is the plan's".to_owned())
-    } else if cell.verdict == "not-what-it-claims" {
+    } else if cell.verdict == "mislabelled" {
         Some("it was not what it claims".to_owned())
     } else {
         None

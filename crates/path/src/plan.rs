@@ -1,18 +1,19 @@
 //! The cells of the main job: a handful of canonical requests, the ladder, the cells that decide the limit, and the
 //! ways of reading. One cell may play several roles and is measured once.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use iowhy_core::environment::TargetKind;
 use iowhy_core::pattern::Pattern;
 use iowhy_core::workload::{CacheState, Direction, Method, Touch, Workload};
-use iowhy_path::ladder::Rung;
 use iowhy_probe::access::Request;
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::Target;
 
-use crate::plan::sweep;
+use crate::calibration::CalibrationCell;
+use crate::facts::is_scsi_generic;
 
 /// Why a cell is in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,11 +23,11 @@ pub enum Role {
     /// One of the requests on the screen, under this label.
     Canonical(&'static str),
     /// A rung of the ladder.
-    Ladder(Rung),
+    Calibration(CalibrationCell),
     /// Decides the limit.
     Limit(LimitCell),
     /// A way of reading, compared with the others of the same state and size.
-    Way,
+    Method,
 }
 
 /// The cells that the limit is decided from.
@@ -60,7 +61,7 @@ pub enum LimitCell {
 
 /// The false or anonymous targets that the lower rungs read.
 #[derive(Debug)]
-pub struct RungTargets {
+pub struct CalibrationTargets {
     /// `/dev/null`.
     pub null_device: Option<Target>,
     /// `/dev/zero`.
@@ -73,13 +74,39 @@ pub struct RungTargets {
     pub harness: Target,
 }
 
-/// A plan: cells for the campaign, and beside each of them its roles.
-#[derive(Debug)]
+/// Cells for the campaign, and the roles of each.
+#[derive(Debug, Default)]
 pub struct PathPlan<'a> {
     /// What the campaign measures.
     pub cells: Vec<Cell<'a>>,
-    /// Why, in the same order.
-    pub roles: Vec<Vec<Role>>,
+    /// By the key of the cell.
+    roles: BTreeMap<String, Vec<Role>>,
+}
+
+impl PathPlan<'_> {
+    /// The roles of the cell with this key.
+    pub fn roles(&self, key: &str) -> &[Role] {
+        self.roles.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Keys and labels of the canonical requests, in the order of the plan.
+    pub fn canonical(&self) -> Vec<(String, &'static str)> {
+        let labels = |cell: &Cell<'_>| {
+            let roles = self.roles(&cell.key).iter();
+            roles.filter_map(Role::label).map(|label| (cell.key.clone(), label)).collect::<Vec<_>>()
+        };
+        self.cells.iter().flat_map(labels).collect()
+    }
+}
+
+impl Role {
+    /// The label of a canonical request.
+    pub fn label(&self) -> Option<&'static str> {
+        match self {
+            Role::Canonical(label) => Some(label),
+            _ => None,
+        }
+    }
 }
 
 /// Depths at which the device is asked, beside one: is it still getting faster at the deep end?
@@ -127,19 +154,24 @@ impl Areas {
     }
 }
 
-/// What the cached rungs of [`ladder`] move over, for cells that move over `size_bytes`.
-pub fn ladder_bytes(size_bytes: u64) -> u64 {
+/// What the cached rungs of [`calibration`] move over, for cells that move over `size_bytes`.
+pub fn calibration_bytes(size_bytes: u64) -> u64 {
     if size_bytes < SMALL { size_bytes } else { (size_bytes / SMALL * SMALL).min(WARM_BYTES) }
 }
 
 /// Builds the plan for a target. What the target cannot do (no device under it, no O_DIRECT, not ours to write) is
 /// left out; the reasons are in the target's facts.
-pub fn plan<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, seed: u64) -> PathPlan<'a> {
+pub fn plan<'a>(
+    target: &'a Target,
+    rungs: &'a CalibrationTargets,
+    size_bytes: u64,
+    seed: u64,
+) -> PathPlan<'a> {
     plan_over(target, rungs, Areas::of(size_bytes.min(target.facts.size_bytes)), seed)
 }
 
-fn plan_over<'a>(target: &'a Target, rungs: &'a RungTargets, areas: Areas, seed: u64) -> PathPlan<'a> {
-    let mut plan = Builder { cells: Vec::new(), roles: Vec::new(), seed };
+fn plan_over<'a>(target: &'a Target, rungs: &'a CalibrationTargets, areas: Areas, seed: u64) -> PathPlan<'a> {
+    let mut plan = Builder { plan: PathPlan::default(), seed };
     let facts = &target.facts;
     // Real time has no place beside virtual time, where every run is the same.
     if target.script().is_none() {
@@ -147,7 +179,7 @@ fn plan_over<'a>(target: &'a Target, rungs: &'a RungTargets, areas: Areas, seed:
         plan.add("null", Role::Harness, 2, null, &rungs.harness);
     }
     match facts.kind {
-        TargetKind::CharDevice if sweep::is_scsi_generic(facts) => plan.scsi(target),
+        TargetKind::CharDevice if is_scsi_generic(facts) => plan.scsi(target),
         TargetKind::CharDevice => plan.character(target, rungs),
         TargetKind::Null => {
             let nothing = Workload::reads(Method::Null, CacheState::None, SMALL, LARGE);
@@ -167,27 +199,28 @@ fn plan_over<'a>(target: &'a Target, rungs: &'a RungTargets, areas: Areas, seed:
             }
         }
     }
-    PathPlan { cells: plan.cells, roles: plan.roles }
+    plan.plan
 }
 
 /// The ladder alone, for cells of another plan: our own cost and the rungs. Its cached rungs move over as much as those
-/// cells, up to `WARM_BYTES`; see [`ladder_bytes`].
-pub fn ladder<'a>(target: &'a Target, rungs: &'a RungTargets, size_bytes: u64, seed: u64) -> PathPlan<'a> {
+/// cells, up to `WARM_BYTES`; see [`calibration_bytes`].
+pub fn calibration<'a>(
+    target: &'a Target,
+    rungs: &'a CalibrationTargets,
+    size_bytes: u64,
+    seed: u64,
+) -> PathPlan<'a> {
     let size_bytes = size_bytes.min(target.facts.size_bytes);
-    let areas = Areas { warm_bytes: ladder_bytes(size_bytes), ..Areas::of(size_bytes) };
-    let whole = plan_over(target, rungs, areas, seed);
-    let kept = whole
-        .cells
-        .into_iter()
-        .zip(whole.roles)
-        .filter(|(_, roles)| roles.iter().any(|role| matches!(role, Role::Harness | Role::Ladder(_))));
-    let (cells, roles) = kept.unzip();
-    PathPlan { cells, roles }
+    let areas = Areas { warm_bytes: calibration_bytes(size_bytes), ..Areas::of(size_bytes) };
+    let mut plan = plan_over(target, rungs, areas, seed);
+    plan.roles
+        .retain(|_, roles| roles.iter().any(|role| matches!(role, Role::Harness | Role::Calibration(_))));
+    plan.cells.retain(|cell| plan.roles.contains_key(&cell.key));
+    plan
 }
 
 struct Builder<'a> {
-    cells: Vec<Cell<'a>>,
-    roles: Vec<Vec<Role>>,
+    plan: PathPlan<'a>,
     seed: u64,
 }
 
@@ -197,37 +230,37 @@ impl<'a> Builder<'a> {
         if workload.blocks() < workload.threads as u64 || !has_opinion(target, &workload) {
             return;
         }
-        if let Some(i) = self.cells.iter().position(|c| c.key == key) {
-            self.roles[i].push(role);
+        if let Some(roles) = self.plan.roles.get_mut(key) {
+            roles.push(role);
             return;
         }
         let mut workload = workload;
-        workload.seed = self.seed.wrapping_add(self.cells.len() as u64);
-        // A cold block may be asked for once; a mapped page faults once. Everything else may go round.
+        workload.seed = self.seed.wrapping_add(self.plan.cells.len() as u64);
+        // A cold block may be read once; a mapped page faults once.
         let once = workload.state == CacheState::Cold || workload.method.mapped();
         let requests = if once { workload.blocks() / workload.threads as u64 } else { u64::MAX };
-        self.cells.push(Cell {
+        self.plan.cells.push(Cell {
             key: key.to_owned(),
             arms: vec![(workload, target)],
             bounds: Bounds { wall: Duration::from_millis(slice_ms), requests_per_thread: requests },
             listed: None,
         });
-        self.roles.push(vec![role]);
+        self.plan.roles.insert(key.to_owned(), vec![role]);
     }
 
     /// The rungs that need nothing of the target: the call itself, the null and zero devices, memory.
-    fn ladder_below(&mut self, rungs: &'a RungTargets) {
+    fn ladder_below(&mut self, rungs: &'a CalibrationTargets) {
         if let Some(null) = &rungs.null_device {
             let call = Workload::reads(Method::Syscall, CacheState::None, SMALL, LARGE);
-            self.add("call", Role::Ladder(Rung::Syscall), 2, call, null);
+            self.add("call", Role::Calibration(CalibrationCell::Syscall), 2, call, null);
             let read = Workload::reads(Method::Pread, CacheState::None, SMALL, LARGE);
-            self.add("dev-null", Role::Ladder(Rung::NullDevice), 2, read, null);
+            self.add("dev-null", Role::Calibration(CalibrationCell::NullDevice), 2, read, null);
         }
         if let Some(zero) = &rungs.zero_device {
             for bytes in [SMALL, WAY, LARGE] {
                 let key = format!("dev-zero-{bytes}");
                 let read = Workload::reads(Method::Pread, CacheState::None, bytes, 4 * LARGE);
-                self.add(&key, Role::Ladder(Rung::ZeroDevice), 3, read, zero);
+                self.add(&key, Role::Calibration(CalibrationCell::ZeroDevice), 3, read, zero);
             }
         }
         if let Some(memory) = &rungs.memory {
@@ -239,7 +272,7 @@ impl<'a> Builder<'a> {
                     bytes,
                     memory.facts.size_bytes.min(WARM_BYTES),
                 );
-                self.add(&key, Role::Ladder(Rung::Memory), 4, read, memory);
+                self.add(&key, Role::Calibration(CalibrationCell::Memory), 4, read, memory);
             }
         }
     }
@@ -263,23 +296,35 @@ impl<'a> Builder<'a> {
         let mapped = warm(Method::Mmap, SMALL);
         self.add("mapped-4k", Role::Canonical("mapped, a page a time"), 20, mapped, target);
         let end = Workload::reads(Method::PreadEnd, CacheState::None, SMALL, LARGE);
-        self.add("end-of-file", Role::Ladder(Rung::EndOfFile), 4, end, target);
+        self.add("end-of-file", Role::Calibration(CalibrationCell::EndOfFile), 4, end, target);
         let mut ring = warm(Method::Uring, SMALL);
         ring.pattern = Pattern::Random;
         ring.depth = DEEP;
-        self.add("ring-warm-4k", Role::Ladder(Rung::RingMemory), 6, ring, target);
+        self.add("ring-warm-4k", Role::Calibration(CalibrationCell::RingMemory), 6, ring, target);
         for bytes in CACHED_LADDER {
             let key = format!("warm-{bytes}");
-            self.add(&key, Role::Ladder(Rung::CachedFile), 4, warm(Method::Pread, bytes), target);
+            self.add(
+                &key,
+                Role::Calibration(CalibrationCell::CachedFile),
+                4,
+                warm(Method::Pread, bytes),
+                target,
+            );
         }
         for bytes in [SMALL, WAY] {
             let key = format!("mapped-{bytes}");
-            self.add(&key, Role::Ladder(Rung::MappedFile), 4, warm(Method::Mmap, bytes), target);
+            self.add(
+                &key,
+                Role::Calibration(CalibrationCell::MappedFile),
+                4,
+                warm(Method::Mmap, bytes),
+                target,
+            );
         }
         for method in WAYS_WARM {
             let mut way = warm(method, WAY);
             way.touch = WAY_TOUCH;
-            self.add(&format!("warm-way-{}", method.id()), Role::Way, 12, way, target);
+            self.add(&format!("warm-way-{}", method.id()), Role::Method, 12, way, target);
         }
     }
 
@@ -299,7 +344,7 @@ impl<'a> Builder<'a> {
         for bytes in [WAY, LARGE] {
             self.add(
                 &format!("cold-{bytes}"),
-                Role::Ladder(Rung::ColdFile),
+                Role::Calibration(CalibrationCell::ColdFile),
                 25,
                 cold(Method::Pread, bytes),
                 target,
@@ -308,12 +353,12 @@ impl<'a> Builder<'a> {
         for method in WAYS_COLD {
             let mut way = cold(method, WAY);
             way.touch = WAY_TOUCH;
-            self.add(&format!("cold-way-{}", method.id()), Role::Way, 25, way, target);
+            self.add(&format!("cold-way-{}", method.id()), Role::Method, 25, way, target);
         }
     }
 
     /// Reads past the page cache.
-    fn direct(&mut self, target: &'a Target, areas: Areas, rungs: &'a RungTargets) {
+    fn direct(&mut self, target: &'a Target, areas: Areas, rungs: &'a CalibrationTargets) {
         let alignment = target.facts.direct_alignment_bytes.unwrap_or(512).max(512);
         let direct = |method, bytes: u64, depth, threads| {
             let mut w = Workload::reads(method, CacheState::Direct, bytes, areas.cold_bytes / bytes * bytes);
@@ -333,7 +378,7 @@ impl<'a> Builder<'a> {
                 self.add(&key, Role::Limit(role), 30, deep.clone(), target);
                 // The depth on the screen is predicted from its neighbours.
                 if depth != DEEP {
-                    self.add(&key, Role::Ladder(Rung::DirectDeep), 0, deep, target);
+                    self.add(&key, Role::Calibration(CalibrationCell::DirectDeep), 0, deep, target);
                 }
             }
             let deep = direct(Method::Uring, SMALL, DEEP, 1);
@@ -351,12 +396,18 @@ impl<'a> Builder<'a> {
         }
         for bytes in DIRECT_LADDER.into_iter().filter(|b| b % alignment == 0) {
             let workload = direct(Method::Direct, bytes, 1, 1);
-            self.add(&format!("direct-{bytes}"), Role::Ladder(Rung::DirectFile), 20, workload, target);
+            self.add(
+                &format!("direct-{bytes}"),
+                Role::Calibration(CalibrationCell::DirectFile),
+                20,
+                workload,
+                target,
+            );
         }
         let mut way = direct(Method::Direct, WAY, 1, 1);
         way.pattern = Pattern::Sequential;
         way.touch = WAY_TOUCH;
-        self.add("cold-way-direct", Role::Way, 25, way, target);
+        self.add("cold-way-direct", Role::Method, 25, way, target);
         if let Some(raw) = &rungs.raw_device {
             for bytes in [SMALL, WAY] {
                 let mut w = Workload::reads(
@@ -366,7 +417,7 @@ impl<'a> Builder<'a> {
                     areas.cold_bytes / bytes * bytes,
                 );
                 w.pattern = Pattern::Permuted;
-                self.add(&format!("raw-{bytes}"), Role::Ladder(Rung::RawDevice), 20, w, raw);
+                self.add(&format!("raw-{bytes}"), Role::Calibration(CalibrationCell::RawDevice), 20, w, raw);
             }
         }
     }
@@ -389,7 +440,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A character device: only the call, the VFS and what the driver does with user memory.
-    fn character(&mut self, target: &'a Target, rungs: &'a RungTargets) {
+    fn character(&mut self, target: &'a Target, rungs: &'a CalibrationTargets) {
         self.ladder_below(rungs);
         for (bytes, label) in
             [(512, "read 512 B"), (SMALL, "read 4 KiB"), (WAY, "read 64 KiB"), (LARGE, "read 1 MiB")]

@@ -1,5 +1,7 @@
 //! The cells of `doctor --try`: the canonical requests that a setting can touch, and one that it cannot, as a control.
 
+use std::collections::BTreeMap;
+
 use iowhy_core::environment::TargetKind;
 use iowhy_core::pattern::Pattern;
 use iowhy_core::setting::Key;
@@ -7,7 +9,7 @@ use iowhy_core::workload::Method;
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::target::Target;
 
-use crate::plan::path::{PathPlan, Role};
+use crate::plan::PathPlan;
 
 /// A request of a trial.
 #[derive(Debug)]
@@ -53,19 +55,20 @@ pub fn requests<'a>(setting: Key, target: &'a Target, plan: PathPlan<'a>) -> Vec
     if setting == Key::AccessTime && target.facts.kind != TargetKind::Scratch {
         return Vec::new();
     }
-    let mut all = plan.cells.into_iter().zip(plan.roles).collect::<Vec<_>>();
-    all.extend(stream(target, &all).map(|cell| (cell, vec![Role::Canonical(STREAM.1)])));
-    let control = cannot.iter().find(|key| all.iter().any(|(cell, _)| cell.key == **key));
-    let requests = all.into_iter().filter_map(|(cell, roles)| {
+    let labels: BTreeMap<String, &str> = plan
+        .canonical()
+        .into_iter()
+        .chain([MAPPED, STREAM].map(|(key, label)| (key.to_owned(), label)))
+        .collect();
+    let mut all = plan.cells;
+    all.extend(stream(target, &all));
+    let control = cannot.iter().find(|key| all.iter().any(|cell| cell.key == **key));
+    let requests = all.into_iter().filter_map(|cell| {
         let is_control = control.is_some_and(|key| *key == cell.key);
         if !is_control && !can.contains(&cell.key.as_str()) {
             return None;
         }
-        let label = roles.iter().find_map(|role| match role {
-            Role::Canonical(label) => Some(*label),
-            _ => None,
-        });
-        let label = label.or((cell.key == MAPPED.0).then_some(MAPPED.1))?;
+        let label = *labels.get(&cell.key)?;
         Some(Request { cell, label, control: is_control })
     });
     let requests: Vec<Request<'a>> = requests.collect();
@@ -73,9 +76,9 @@ pub fn requests<'a>(setting: Key, target: &'a Target, plan: PathPlan<'a>) -> Vec
 }
 
 /// Writes that nobody waits for, where the plan writes at all: only ever to a file that we made.
-fn stream<'a>(target: &'a Target, all: &[(Cell<'a>, Vec<Role>)]) -> Option<Cell<'a>> {
+fn stream<'a>(target: &'a Target, all: &[Cell<'a>]) -> Option<Cell<'a>> {
     const BLOCK: u64 = 1 << 20;
-    let (synced, _) = all.iter().find(|(cell, _)| cell.key == "write-sync-4k")?;
+    let synced = all.iter().find(|cell| cell.key == "write-sync-4k")?;
     let (workload, _) = synced.arms.first()?;
     let mut workload = workload.clone();
     workload.method = Method::Pwrite;
@@ -95,7 +98,7 @@ mod tests {
     use iowhy_diagnose::setting::TRIED;
 
     use super::*;
-    use crate::plan::path::{RungTargets, plan};
+    use crate::plan::{CalibrationTargets, plan};
 
     #[test]
     fn every_setting_has_requests_on_a_file_of_ours_and_no_control_is_touched() {
@@ -117,8 +120,13 @@ mod tests {
             |spec: &std::path::Path| iowhy_probe::target::resolve(spec, &needs, &mut |_, _| {}).unwrap();
         let target = resolve(&file);
         let harness = resolve("null".as_ref());
-        let rungs =
-            RungTargets { null_device: None, zero_device: None, memory: None, raw_device: None, harness };
+        let rungs = CalibrationTargets {
+            null_device: None,
+            zero_device: None,
+            memory: None,
+            raw_device: None,
+            harness,
+        };
         let of = |key| requests(key, &target, plan(&target, &rungs, 4 << 20, 1));
         let writes = |request: &Request<'_>| request.cell.arms.iter().any(|(w, _)| w.direction.writes());
         assert!(TRIED.iter().all(|&key| !of(key).iter().any(writes)));

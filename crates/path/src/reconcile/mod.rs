@@ -371,7 +371,7 @@ pub enum Verdict {
     /// It is what it claims.
     Ok,
     /// It measured something else.
-    NotWhatItClaims,
+    Mislabelled,
     /// It could not be checked, or the check did not decide.
     CannotTell,
     /// It failed.
@@ -383,7 +383,7 @@ impl Verdict {
     pub fn id(self) -> &'static str {
         match self {
             Verdict::Ok => "ok",
-            Verdict::NotWhatItClaims => "not-what-it-claims",
+            Verdict::Mislabelled => "mislabelled",
             Verdict::CannotTell => "cannot-tell",
             Verdict::Failed => "failed",
         }
@@ -399,18 +399,18 @@ pub fn verdict(run: &CellRun, context: &ReconcileContext<'_>) -> Verdict {
         return Verdict::Failed;
     }
     if matches!(run.state_check, StateCheck::Violated { .. }) {
-        return Verdict::NotWhatItClaims;
+        return Verdict::Mislabelled;
     }
     let w = &run.workload;
     let claims_device = matches!(w.state, CacheState::Cold | CacheState::Direct) && !w.direction.writes();
     match reconcile(run, context).account {
-        Account::NotDirect { .. } => Verdict::NotWhatItClaims,
-        Account::MemoryBacked if claims_device && !is_false(context.facts) => Verdict::NotWhatItClaims,
-        Account::Holes { .. } | Account::Unwritten { .. } if claims_device => Verdict::NotWhatItClaims,
-        Account::CacheHits { .. } | Account::SharedByJobs { .. } if claims_device => Verdict::NotWhatItClaims,
-        Account::CacheHits { share } if 1.0 - share > AGREEMENT_SHARE => Verdict::NotWhatItClaims,
+        Account::NotDirect { .. } => Verdict::Mislabelled,
+        Account::MemoryBacked if claims_device && !is_false(context.facts) => Verdict::Mislabelled,
+        Account::Holes { .. } | Account::Unwritten { .. } if claims_device => Verdict::Mislabelled,
+        Account::CacheHits { .. } | Account::SharedByJobs { .. } if claims_device => Verdict::Mislabelled,
+        Account::CacheHits { share } if 1.0 - share > AGREEMENT_SHARE => Verdict::Mislabelled,
         // The device read what a warm cell claims to have found in memory.
-        Account::Agrees if w.state == CacheState::Warm && claims_bytes(run) => Verdict::NotWhatItClaims,
+        Account::Agrees if w.state == CacheState::Warm && claims_bytes(run) => Verdict::Mislabelled,
         Account::AnotherProgram { .. } if w.state == CacheState::Warm => Verdict::CannotTell,
         Account::AnotherProgram { .. } | Account::Unaccounted { .. } => Verdict::CannotTell,
         Account::NoCounters if claims_device && !is_false(context.facts) => Verdict::CannotTell,

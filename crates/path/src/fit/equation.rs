@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use iowhy_core::layer::Layer;
 use iowhy_core::model::{Cost, LayerCost, Part};
 
-use crate::ladder::Rung;
+use crate::calibration::CalibrationCell;
 use crate::per_request::mean_pages;
 
 /// One unknown cost.
@@ -90,7 +90,7 @@ pub(crate) struct Table {
 /// What a rung pays for one request of this size with this many in flight: each term with its count.
 pub(crate) fn equation(
     table: Table,
-    rung: Rung,
+    rung: CalibrationCell,
     side: Side,
     block_bytes: u64,
     depth: usize,
@@ -100,19 +100,21 @@ pub(crate) fn equation(
     let pages = mean_pages(block_bytes, table.page_bytes);
     if side == Side::Wait {
         return match rung {
-            Rung::DirectFile | Rung::RawDevice => vec![(DeviceCall, 1.0), (DeviceByte, bytes)],
+            CalibrationCell::DirectFile | CalibrationCell::RawDevice => {
+                vec![(DeviceCall, 1.0), (DeviceByte, bytes)]
+            }
             _ => Vec::new(),
         };
     }
     match rung {
-        Rung::Syscall => vec![(Call, 1.0)],
-        Rung::NullDevice => vec![(Call, 1.0), (Vfs, 1.0)],
-        Rung::EndOfFile => vec![(Call, 1.0), (Vfs, 1.0), (FileCall, 1.0)],
-        Rung::ZeroDevice => vec![(Call, 1.0), (Vfs, 1.0), (Zero, bytes)],
-        Rung::Memory if table.memory_apart => {
+        CalibrationCell::Syscall => vec![(Call, 1.0)],
+        CalibrationCell::NullDevice => vec![(Call, 1.0), (Vfs, 1.0)],
+        CalibrationCell::EndOfFile => vec![(Call, 1.0), (Vfs, 1.0), (FileCall, 1.0)],
+        CalibrationCell::ZeroDevice => vec![(Call, 1.0), (Vfs, 1.0), (Zero, bytes)],
+        CalibrationCell::Memory if table.memory_apart => {
             vec![(Call, 1.0), (Vfs, 1.0), (MemoryCall, 1.0), (MemoryPage, pages), (MemoryByte, bytes)]
         }
-        Rung::Memory => vec![
+        CalibrationCell::Memory => vec![
             (Call, 1.0),
             (Vfs, 1.0),
             (CacheCall, 1.0),
@@ -121,8 +123,8 @@ pub(crate) fn equation(
             (MemoryExcessCall, 1.0),
             (MemoryExcessPage, pages),
         ],
-        Rung::CachedFile | Rung::RingMemory => vec![
-            (if rung == Rung::RingMemory { Ring } else { Call }, 1.0),
+        CalibrationCell::CachedFile | CalibrationCell::RingMemory => vec![
+            (if rung == CalibrationCell::RingMemory { Ring } else { Call }, 1.0),
             (Vfs, 1.0),
             (FileCall, 1.0),
             (FilePage, pages),
@@ -130,8 +132,8 @@ pub(crate) fn equation(
             (CachePage, pages),
             (Copy, bytes),
         ],
-        Rung::MappedFile => vec![(MapCall, 1.0), (MapPage, pages), (MapByte, bytes)],
-        Rung::DirectFile => vec![
+        CalibrationCell::MappedFile => vec![(MapCall, 1.0), (MapPage, pages), (MapByte, bytes)],
+        CalibrationCell::DirectFile => vec![
             (Call, 1.0),
             (Vfs, 1.0),
             (FileCall, 1.0),
@@ -141,10 +143,10 @@ pub(crate) fn equation(
             (BlockByte, bytes),
         ],
         // A raw device pays no file system; it stands in for the direct file when the target is a device.
-        Rung::RawDevice => {
+        CalibrationCell::RawDevice => {
             vec![(Call, 1.0), (Vfs, 1.0), (BlockCall, 1.0), (BlockPage, pages), (BlockByte, bytes)]
         }
-        Rung::DirectDeep => vec![
+        CalibrationCell::DirectDeep => vec![
             (Ring, 1.0),
             (Vfs, 1.0),
             (FileCall, 1.0),
@@ -152,9 +154,9 @@ pub(crate) fn equation(
             (DeepCall, 1.0),
             (DeepBatch, 1.0 / depth.max(1) as f64),
         ],
-        Rung::Copy => vec![(Copy, bytes)],
+        CalibrationCell::Copy => vec![(Copy, bytes)],
         // Fitted after the rest, because it needs the device's request counts.
-        Rung::ColdFile => Vec::new(),
+        CalibrationCell::ColdFile => Vec::new(),
     }
 }
 
@@ -260,15 +262,15 @@ mod tests {
             Term::FilePage | Term::MemoryExcessCall | Term::MemoryExcessPage | Term::MapByte => 0.0,
         };
         for rung in [
-            Rung::Syscall,
-            Rung::NullDevice,
-            Rung::EndOfFile,
-            Rung::ZeroDevice,
-            Rung::Memory,
-            Rung::CachedFile,
-            Rung::MappedFile,
-            Rung::DirectFile,
-            Rung::RingMemory,
+            CalibrationCell::Syscall,
+            CalibrationCell::NullDevice,
+            CalibrationCell::EndOfFile,
+            CalibrationCell::ZeroDevice,
+            CalibrationCell::Memory,
+            CalibrationCell::CachedFile,
+            CalibrationCell::MappedFile,
+            CalibrationCell::DirectFile,
+            CalibrationCell::RingMemory,
         ] {
             for (bytes, memory_apart) in [(512, false), (4096, true), (1 << 20, false), (1 << 20, true)] {
                 let table = Table { page_bytes: 4096, memory_apart };
@@ -285,7 +287,7 @@ mod tests {
         }
         let table = Table { page_bytes: 4096, memory_apart: true };
         for depth in [16, 64] {
-            let found: f64 = equation(table, Rung::DirectDeep, Side::Busy, 4096, depth)
+            let found: f64 = equation(table, CalibrationCell::DirectDeep, Side::Busy, 4096, depth)
                 .iter()
                 .map(|&(term, n)| n * value(term))
                 .sum();

@@ -1,7 +1,8 @@
 //! A ladder as it was once measured, on ext4 with large folios in a virtual machine: CPU time per request, medians of
 //! ten rounds. It does not follow the linear form, and a page of a memory file costs more than one of the file.
 
-use super::*;
+use crate::calibration::{CalibrationCell, CalibrationRun};
+use crate::fit::{Fit, FitOptions, fit};
 use crate::ledger::{LedgerContext, ledger};
 use crate::synthetic::Rounds;
 use iowhy_core::cell::CellRun;
@@ -11,30 +12,30 @@ use iowhy_core::workload::{CacheState, Method, Workload};
 
 const HARNESS_NS: f64 = 21.3;
 
-/// Rung, block size and nanoseconds of CPU.
-const LADDER: [(Rung, u64, f64); 22] = [
-    (Rung::Syscall, 4096, 146.2),
-    (Rung::NullDevice, 4096, 159.2),
-    (Rung::EndOfFile, 4096, 174.9),
-    (Rung::ZeroDevice, 4096, 210.3),
-    (Rung::ZeroDevice, 65_536, 1678.5),
-    (Rung::ZeroDevice, 1 << 20, 24_045.0),
-    (Rung::Memory, 512, 334.5),
-    (Rung::Memory, 1024, 413.5),
-    (Rung::Memory, 2048, 663.0),
-    (Rung::Memory, 4096, 956.8),
-    (Rung::Memory, 32_768, 6605.9),
-    (Rung::Memory, 262_144, 50_117.0),
-    (Rung::CachedFile, 512, 302.8),
-    (Rung::CachedFile, 1024, 336.5),
-    (Rung::CachedFile, 2048, 542.5),
-    (Rung::CachedFile, 4096, 691.1),
-    (Rung::CachedFile, 32_768, 3992.8),
-    (Rung::CachedFile, 262_144, 28_698.0),
-    (Rung::RingMemory, 4096, 582.0),
-    (Rung::DirectFile, 4096, 20_974.0),
-    (Rung::DirectFile, 32_768, 21_679.0),
-    (Rung::DirectFile, 262_144, 30_338.0),
+/// CalibrationCell, block size and nanoseconds of CPU.
+const LADDER: [(CalibrationCell, u64, f64); 22] = [
+    (CalibrationCell::Syscall, 4096, 146.2),
+    (CalibrationCell::NullDevice, 4096, 159.2),
+    (CalibrationCell::EndOfFile, 4096, 174.9),
+    (CalibrationCell::ZeroDevice, 4096, 210.3),
+    (CalibrationCell::ZeroDevice, 65_536, 1678.5),
+    (CalibrationCell::ZeroDevice, 1 << 20, 24_045.0),
+    (CalibrationCell::Memory, 512, 334.5),
+    (CalibrationCell::Memory, 1024, 413.5),
+    (CalibrationCell::Memory, 2048, 663.0),
+    (CalibrationCell::Memory, 4096, 956.8),
+    (CalibrationCell::Memory, 32_768, 6605.9),
+    (CalibrationCell::Memory, 262_144, 50_117.0),
+    (CalibrationCell::CachedFile, 512, 302.8),
+    (CalibrationCell::CachedFile, 1024, 336.5),
+    (CalibrationCell::CachedFile, 2048, 542.5),
+    (CalibrationCell::CachedFile, 4096, 691.1),
+    (CalibrationCell::CachedFile, 32_768, 3992.8),
+    (CalibrationCell::CachedFile, 262_144, 28_698.0),
+    (CalibrationCell::RingMemory, 4096, 582.0),
+    (CalibrationCell::DirectFile, 4096, 20_974.0),
+    (CalibrationCell::DirectFile, 32_768, 21_679.0),
+    (CalibrationCell::DirectFile, 262_144, 30_338.0),
 ];
 /// Depth, nanoseconds of CPU and of waiting for a direct page through a ring.
 const DEEP: [(usize, f64, f64); 3] = [(16, 4002.0, 8603.0), (32, 2507.0, 8625.0), (64, 2061.0, 7055.0)];
@@ -46,7 +47,7 @@ fn deep(depth: usize, busy_ns: f64, wait_ns: f64) -> CellRun {
 }
 
 fn fitted() -> Fit {
-    let mut cells: Vec<(Rung, CellRun)> = LADDER
+    let mut cells: Vec<(CalibrationCell, CellRun)> = LADDER
         .iter()
         .map(|&(rung, bytes, busy_ns)| {
             let w = Workload::reads(Method::Pread, CacheState::Warm, bytes, 1 << 26);
@@ -54,9 +55,11 @@ fn fitted() -> Fit {
         })
         .collect();
     cells.extend(
-        [DEEP[0], DEEP[2]].map(|(d, busy_ns, wait_ns)| (Rung::DirectDeep, deep(d, busy_ns, wait_ns))),
+        [DEEP[0], DEEP[2]]
+            .map(|(d, busy_ns, wait_ns)| (CalibrationCell::DirectDeep, deep(d, busy_ns, wait_ns))),
     );
-    let runs: Vec<RungRun<'_>> = cells.iter().map(|(rung, run)| RungRun { rung: *rung, run }).collect();
+    let runs: Vec<CalibrationRun<'_>> =
+        cells.iter().map(|(cell, run)| CalibrationRun { cell: *cell, run }).collect();
     fit(&runs, &FitOptions { harness_ns: HARNESS_NS, replicates: 5, ..FitOptions::new("file", 4096, 1) })
 }
 

@@ -4,7 +4,7 @@
 //! independently fitted costs, unscaled; waiting is booked no further than the kernel's own counters cover it, and
 //! where there are none the note says "not checked"; what is left stands under `unexplained`, and may be negative.
 //!
-//! Busy costs depend on how many requests are in flight: from [`MANY_IN_FLIGHT`] on, a ring pays `Part::Ring` for
+//! Busy costs depend on how many requests are in flight: from [`super::MANY_IN_FLIGHT`] on, a ring pays `Part::Ring` for
 //! `call`, and a direct request in it `Part::Deep` and its share of a batch for `block`, where the model has them.
 //! They are measured on their own rungs at other depths, so the ledger of a depth between them is a prediction.
 //!
@@ -20,26 +20,17 @@
 //! 4. What a write waits beyond that (journal commit, flush, dirty throttling, the inode lock) no counter of ours
 //!    tells apart. It stays unexplained, with a note.
 
-mod interval;
-mod path;
-mod queue;
-#[cfg(test)]
-mod tests;
-
 use iowhy_core::cell::{CellRun, Sample};
 use iowhy_core::environment::{TargetFacts, TargetKind};
 use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::model::{Cost, Part, StackModel};
 use iowhy_core::workload::{CacheState, Method, Workload};
 
-pub use self::interval::{Draw, estimates};
-pub use self::queue::MANY_IN_FLIGHT;
-
-use self::path::path;
-use self::queue::Queue;
+use super::method_path::path;
+use super::queue::Queue;
 use crate::per_request::{
-    busy_ns, device_bytes, device_request_ns, device_requests, mean_pages, median_rounds, stack_request_ns,
-    wait_ns,
+    block_busy_ns, busy_ns, device_bytes, device_request_ns, device_requests, mean_pages, median_rounds,
+    stack_request_ns, wait_ns,
 };
 
 /// What the ledger is told beside the cell.
@@ -84,7 +75,11 @@ pub fn ledger(run: &CellRun, context: &LedgerContext<'_>) -> Option<RequestLedge
 }
 
 /// The mean split of these rounds.
-fn of_middle(run: &CellRun, middle: &[&Sample], context: &LedgerContext<'_>) -> Option<RequestLedger> {
+pub(super) fn of_middle(
+    run: &CellRun,
+    middle: &[&Sample],
+    context: &LedgerContext<'_>,
+) -> Option<RequestLedger> {
     let rounds: Vec<RequestLedger> = middle.iter().map(|sample| of_round(run, sample, context)).collect();
     let share = 1.0 / rounds.len() as f64;
     let mut mean =
@@ -116,13 +111,6 @@ fn of_round(run: &CellRun, sample: &Sample, context: &LedgerContext<'_>) -> Requ
     let Booking { mut layers, notes, .. } = booking;
     layers.close(busy, total_ns - busy);
     RequestLedger { total_ns, busy_ns: busy, layers, notes }
-}
-
-/// CPU time of the block layer for one request of ours that became `requests` block requests of `bytes` in all.
-pub fn block_busy_ns(cost: &Cost, requests: f64, bytes: f64, page_bytes: u64) -> f64 {
-    cost.per_call_ns * requests
-        + cost.per_page_ns * bytes / page_bytes.max(1) as f64
-        + cost.per_byte_ns * bytes
 }
 
 /// One round on its way into a ledger.

@@ -39,7 +39,7 @@ pub struct MethodTable {
 
 /// Builds one table for each group of at least two comparable cells, in the order of their first cell. Cells
 /// without a completed round, and cells whose state was found to be something else, are left out.
-pub fn methods(cells: &[CellRun]) -> Vec<MethodTable> {
+pub fn tables(cells: &[CellRun]) -> Vec<MethodTable> {
     let mut groups: Vec<Vec<&CellRun>> = Vec::new();
     for cell in cells.iter().filter(|c| !matches!(c.state_check, StateCheck::Violated { .. })) {
         match groups.iter_mut().find(|g| same_question(&g[0].workload, &cell.workload)) {
@@ -102,7 +102,7 @@ mod tests {
                 s.thread_ns *= 1 + i as u64;
             }
         }
-        let tables = methods(&cells);
+        let tables = tables(&cells);
         assert_eq!((tables.len(), tables[0].reference), (1, Method::Pread));
         let mapped = &tables[0].rows[0];
         let ratio = mapped.ratio.unwrap();
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn without_pread_the_cheapest_is_the_reference() {
-        let tables = methods(&[cell(Method::Readv, 4096, 900.0), cell(Method::Mmap, 4096, 300.0)]);
+        let tables = tables(&[cell(Method::Readv, 4096, 900.0), cell(Method::Mmap, 4096, 300.0)]);
         assert_eq!(tables[0].reference, Method::Mmap);
         assert!((tables[0].rows[1].ratio.unwrap().value - 3.0).abs() < 1e-9);
     }
@@ -127,9 +127,9 @@ mod tests {
         let mut violated = cell(Method::Mmap, 4096, 1.0);
         violated.state_check = StateCheck::Violated { reason: "half of it was cached".into() };
         let cells = [cell(Method::Pread, 4096, 800.0), cell(Method::Mmap, 65_536, 4000.0), violated];
-        assert!(methods(&cells).is_empty());
+        assert!(tables(&cells).is_empty());
         let mut deep = cell(Method::Uring, 4096, 700.0);
         deep.workload.depth = 32;
-        assert!(methods(&[cell(Method::Pread, 4096, 800.0), deep]).is_empty());
+        assert!(tables(&[cell(Method::Pread, 4096, 800.0), deep]).is_empty());
     }
 }

@@ -1,58 +1,60 @@
-//! What the layers of a cell are split with: the fitted model, our own cost, and both in every draw of rounds, so that each
-//! layer comes with an interval. No rule of its own.
+//! What the layers of a cell are split with: the fitted model and the cost of iowhy itself, and both in every draw of
+//! rounds, so that each layer comes with an interval. Has no rule of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use iowhy_core::cell::CellRun;
+use iowhy_core::environment::TargetFacts;
 use iowhy_core::estimate::Estimate;
 use iowhy_core::layer::{LayerEstimate, Ledger};
 use iowhy_core::model::{MODEL_SCHEMA, StackModel};
 use iowhy_core::rng::Rng;
 use iowhy_core::stats;
-use iowhy_path::fit::Fit;
-use iowhy_path::ledger::{self, Draw, LedgerContext};
-use iowhy_path::per_request;
-use iowhy_probe::target::Target;
+use iowhy_core::summary;
 
-use crate::command::shared;
+use crate::fit::Fit;
+use crate::ledger::{self, Draw, LedgerContext};
+use crate::per_request;
 
 /// Draws of rounds where no model is fitted. As many as a fit makes.
 const DRAWS: usize = 400;
 
 /// What a split rests on.
 #[derive(Clone, Debug)]
-pub(super) struct Costs {
-    /// The fitted model; `None` without one: then the layers are our own cost, the wait for a CPU, and the device as far as
-    /// its counters cover it, and the rest is unexplained.
-    pub(super) model: Option<StackModel>,
-    /// Our own cost per request; absent in virtual time.
-    pub(super) harness: Option<Estimate>,
-    /// The same in every draw of rounds.
+pub struct Costs {
+    /// The fitted model. Without one the layers are the cost of iowhy, the wait for a CPU, and the device as far as its
+    /// counters cover it; the rest is unexplained.
+    pub model: Option<StackModel>,
+    /// Cost of iowhy itself per request; absent in virtual time.
+    pub harness: Option<Estimate>,
+    /// Both in every draw of rounds.
     draws: Vec<Draw>,
+    page_bytes: u64,
 }
 
-/// A ledger and what is to be said about it.
+/// A ledger and its notes.
 #[derive(Debug, Default)]
-pub(super) struct Layers {
-    /// The split, where the model has an opinion.
-    pub(super) ledger: Option<Ledger>,
-    /// The same with intervals.
-    pub(super) estimates: Vec<LayerEstimate>,
+pub struct Layers {
+    /// The split; absent where no request was completed.
+    pub ledger: Option<Ledger>,
+    /// Its intervals.
+    pub estimates: Vec<LayerEstimate>,
     /// What could not be checked.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 impl Costs {
-    /// From a fit and the cell that measured our own cost; `runs` are the cells that will be split.
-    pub(super) fn new<'a>(
+    /// From a fit and the cell that measured the cost of iowhy; `runs` are the cells that will be split.
+    pub fn new<'a>(
         fit: Option<&Fit>,
         harness: Option<&CellRun>,
         runs: impl Iterator<Item = &'a CellRun>,
-        seed: u64,
+        (page_bytes, seed): (u64, u64),
     ) -> Costs {
-        let own = harness.and_then(|run| shared::harness_cost(std::slice::from_ref(run), seed));
+        let nothing = || no_costs(page_bytes);
+        let own = harness.and_then(|run| summary::summarize(run, seed).time_per_request);
         let own_ns = own.map_or(0.0, |e| e.value);
-        // The median of the drawn rounds, and of all where our own cost was not measured in any of them.
+        // The median of the drawn rounds; of all rounds where none of the drawn ones has it.
         let own_in = |drawn: &[u32]| {
             let values: Vec<f64> = drawn
                 .iter()
@@ -81,21 +83,22 @@ impl Costs {
                 (0..DRAWS).map(|_| one(draw())).collect()
             }
         };
-        Costs { model: fit.map(|fit| fit.model.clone()), harness: own, draws }
+        Costs { model: fit.map(|fit| fit.model.clone()), harness: own, draws, page_bytes }
     }
 
-    /// The same without the model, for a target that its ladder does not stand on.
-    pub(super) fn without_model(&self) -> Costs {
-        let draws = self.draws.iter().map(|draw| Draw { model: nothing(), ..draw.clone() }).collect();
-        Costs { model: None, harness: self.harness, draws }
+    /// Without the model, for a target that was not calibrated.
+    pub fn without_model(&self) -> Costs {
+        let nothing = no_costs(self.page_bytes);
+        let draws = self.draws.iter().map(|draw| Draw { model: nothing.clone(), ..draw.clone() }).collect();
+        Costs { model: None, harness: self.harness, draws, page_bytes: self.page_bytes }
     }
 
     /// Splits a cell.
-    pub(super) fn layers(&self, run: &CellRun, target: &Target) -> Layers {
-        let nothing = nothing();
+    pub fn layers(&self, run: &CellRun, facts: &TargetFacts) -> Layers {
+        let nothing = no_costs(self.page_bytes);
         let context = LedgerContext {
             model: self.model.as_ref().unwrap_or(&nothing),
-            facts: Some(&target.facts),
+            facts: Some(facts),
             harness_ns: self.harness.map_or(0.0, |e| e.value),
         };
         let Some(split) = ledger::ledger(run, &context) else { return Layers::default() };
@@ -107,17 +110,17 @@ impl Costs {
 }
 
 /// The rounds that any of the cells completed something in, in order.
-pub(super) fn all_rounds<'a>(runs: impl Iterator<Item = &'a CellRun>) -> Vec<u32> {
+pub fn all_rounds<'a>(runs: impl Iterator<Item = &'a CellRun>) -> Vec<u32> {
     let rounds: BTreeSet<u32> = runs.flat_map(per_request::rounds).map(|sample| sample.round).collect();
     rounds.into_iter().collect()
 }
 
 /// A model that knows no cost.
-fn nothing() -> StackModel {
+fn no_costs(page_bytes: u64) -> StackModel {
     StackModel {
         schema: MODEL_SCHEMA,
         name: String::new(),
-        page_bytes: rustix::param::page_size() as u64,
+        page_bytes,
         device_parallelism: 1.0,
         read_ahead_bytes: 0,
         layers: BTreeMap::new(),
