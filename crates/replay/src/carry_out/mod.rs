@@ -7,16 +7,16 @@
 //! files of ours that have no name, or, where names are the matter, to a tree of ours that is removed (`small_files`); state
 //! of the cache is looked at before a run, not assumed.
 
-mod libc_calls;
-mod files;
-mod start_barrier;
-mod small_file_ops;
-mod replay_thread;
 mod cgroup_helper;
-mod host_memory;
-mod read_ring;
+mod files;
 mod free_space;
+mod host_memory;
+mod libc_calls;
+mod read_ring;
+mod replay_thread;
+mod small_file_ops;
 mod small_files;
+mod start_barrier;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -29,9 +29,9 @@ use iowhy_core::replay::{Do, Plan, Role};
 use serde::{Deserialize, Serialize};
 
 use self::files::Opened;
-use self::start_barrier::Gate;
 use self::replay_thread::{Done, Hands};
 use self::small_files::{Ready, SmallFiles};
+use self::start_barrier::Gate;
 use iowhy_probe::interrupt;
 
 pub use cgroup_helper::{Carrier, Ground, Inside, serve};

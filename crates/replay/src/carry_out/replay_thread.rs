@@ -10,10 +10,10 @@ use iowhy_linux::file_size;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::libc_calls;
 use super::files::Opened;
-use super::small_file_ops::Handling;
+use super::libc_calls;
 use super::read_ring::Ring;
+use super::small_file_ops::Handling;
 use super::small_files::Ready;
 use iowhy_probe::buffer::Buffer;
 use iowhy_probe::clock::Clock;
