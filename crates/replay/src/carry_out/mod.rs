@@ -7,16 +7,16 @@
 //! files of ours that have no name, or, where names are the matter, to a tree of ours that is removed (`small_files`); state
 //! of the cache is looked at before a run, not assumed.
 
-mod call;
+mod cgroup_helper;
 mod files;
-mod gate;
-mod handling;
-mod hands;
-mod inside;
-mod memory;
-mod ring;
-mod room;
+mod free_space;
+mod host_memory;
+mod libc_calls;
+mod read_ring;
+mod replay_thread;
+mod small_file_ops;
 mod small_files;
+mod start_barrier;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -29,13 +29,13 @@ use iowhy_core::replay::{Do, Plan, Role};
 use serde::{Deserialize, Serialize};
 
 use self::files::Opened;
-use self::gate::Gate;
-use self::hands::{Done, Hands};
+use self::replay_thread::{Done, Hands};
 use self::small_files::{Ready, SmallFiles};
+use self::start_barrier::Gate;
 use iowhy_probe::interrupt;
 
-pub use inside::{Carrier, Ground, Inside, serve};
-pub use room::{file_system, room};
+pub use cgroup_helper::{Carrier, Ground, Inside, serve};
+pub use free_space::{file_system, room};
 
 /// More threads are not started: each needs mappings of its own, of which a process has 65,530, and what fails there ends it.
 const MOST_THREADS: usize = 4096;
@@ -88,12 +88,12 @@ impl Stage {
                 "a replay of {threads} threads is not made, of {MOST_THREADS} at most"
             )));
         }
-        memory::enough(&plan)?;
+        host_memory::enough(&plan)?;
         let renewed = |at: usize| plan.any(|a| a.what == Do::Renew && a.file as usize == at);
         let open = |(at, file)| files::open(file, renewed(at));
         let files = plan.files.iter().enumerate().map(open).collect::<Result<_, _>>()?;
         let small = plan.tree.as_ref().map(SmallFiles::set).transpose()?;
-        let elsewhere = memory::elsewhere(&plan);
+        let elsewhere = host_memory::elsewhere(&plan);
         Ok(Stage { plan, files, small, elsewhere, passed: AtomicU64::new(0) })
     }
 
@@ -130,7 +130,7 @@ impl Stage {
             }
         }
         let ready = self.small.as_ref().map(SmallFiles::prepare).transpose()?;
-        memory::take(&self.plan);
+        host_memory::take(&self.plan);
         let round = self.carry_out(ready);
         // What was written makes room for the other arms, and is not written back while they run.
         self.files.iter().zip(&self.plan.files).for_each(|(file, planned)| file.clear(planned));

@@ -19,15 +19,15 @@ fn child_that_serves() {
     }
 }
 
-/// The name under which this program knows a test of this file.
-fn test_name(test: &str) -> String {
+/// A test of this module as `--exact` wants it.
+fn test(name: &str) -> String {
     let module = module_path!().split_once("::").map_or("", |(_, module)| module);
-    format!("{module}::{test}")
+    format!("{module}::{name}")
 }
 
 fn carrier() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", &test_name("child_that_serves")]).env(ROLE, "1");
+    command.args(["--exact", &test("child_that_serves")]).env(ROLE, "1");
     command
 }
 
@@ -264,11 +264,10 @@ fn a_group_that_may_not_be_entered_is_refused_with_the_exact_command() {
         return;
     };
     assert!(status.success());
-    let test = test_name("child_that_is_refused");
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", &test, "--nocapture"])
+        .args(["--exact", &test("child_that_is_refused"), "--nocapture"])
         .env(ROLE, &directory)
         .output()
         .unwrap();
@@ -278,6 +277,8 @@ fn a_group_that_may_not_be_entered_is_refused_with_the_exact_command() {
         return;
     }
     assert!(output.status.success(), "{said}");
+    let ran = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(ran.contains("1 passed"), "{ran}");
     assert_eq!(group.members(), "");
 }
 

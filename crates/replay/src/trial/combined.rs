@@ -1,17 +1,16 @@
-//! What all repairs give together where they are held against different replays: many small files have one of their own, and
-//! its calls are not among those of the other. What each saves of the run is added up; that is said.
+//! Gain of all repairs where small files have a baseline of their own: what each replay saves of the run is added up.
 
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::{FindingId, Gain};
 use iowhy_core::replay::{Do, Plan};
-use iowhy_replay::verdict::{self, Word};
 
-use crate::record::prove::{Proved, Together};
+use crate::proof::{Proved, Together};
+use crate::verdict::{self, Word};
 
-/// Adds what is proven of the files to what is proven of the calls: of all of those in one replay (`of_calls`), or of the
-/// best of them. `None` where there are no two to be added, and nothing was tried together.
+/// Adds the proven gain of the small files to that of the calls: of all their repairs in one replay (`of_calls`), or of the
+/// best repair. Without two gains to add: `of_calls`.
 pub(super) fn with_files(of_calls: Option<Together>, findings: &[Proved], calls: &Plan) -> Option<Together> {
-    // There opening and removing files are among the calls, and those of the small files with them.
+    // Then the calls include opening and removing files, those of the small files too.
     if calls.any(|a| a.what == Do::Renew) {
         return of_calls;
     }
@@ -35,12 +34,12 @@ pub(super) fn with_files(of_calls: Option<Together>, findings: &[Proved], calls:
         how: format!("{how}; {}", files.how.as_deref().unwrap_or_default()),
         measured: Some(measured),
         verdict: verdict::word(&measured),
-        reason: Some("each was replayed by itself, and what they save is added up".to_owned()),
+        reason: Some("replayed apart, and the savings added up".to_owned()),
         io_ns: Vec::new(),
     })
 }
 
-/// The gain of two savings of one run, of which neither holds the other.
+/// The gain of two savings of one run that do not overlap.
 fn both(a: &Estimate, b: &Estimate) -> Estimate {
     let saved = |gain: f64| 1.0 - 1.0 / gain.max(f64::MIN_POSITIVE);
     let gain = |a: f64, b: f64| 1.0 / (1.0 - saved(a) - saved(b)).max(1.0 / Gain::GREATEST);
@@ -56,7 +55,7 @@ fn both(a: &Estimate, b: &Estimate) -> Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::prove::Replayed;
+    use crate::proof::Replayed;
 
     fn gain(value: f64) -> Option<Estimate> {
         Some(Estimate { value, low: value * 0.9, high: value * 1.1, unit: Unit::Ratio, n: 9 })

@@ -362,5 +362,5 @@ fn files_of(line: &str) -> Result<FilesAs, Problem> {
 }
 
 #[cfg(test)]
-#[path = "inside_tests.rs"]
+#[path = "cgroup_helper_tests.rs"]
 mod tests;

@@ -10,10 +10,10 @@ use iowhy_linux::file_size;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::call;
 use super::files::Opened;
-use super::handling::Handling;
-use super::ring::Ring;
+use super::libc_calls;
+use super::read_ring::Ring;
+use super::small_file_ops::Handling;
 use super::small_files::Ready;
 use iowhy_probe::buffer::Buffer;
 use iowhy_probe::clock::Clock;
@@ -225,20 +225,20 @@ impl<'a> Hands<'a> {
         let from = usize::from(file.buffer_offset) % PAGE;
         let result = match action.what {
             Do::Read { fresh: true } => read_into_fresh(fd, bytes, place, from),
-            Do::Read { fresh: false } if sink => call::read(fd, self.buffer.part_mut(from, bytes)),
+            Do::Read { fresh: false } if sink => libc_calls::read(fd, self.buffer.part_mut(from, bytes)),
             Do::Read { fresh: false } => match &mut self.ring {
                 Some(ring) => ring.read(fd, &mut self.buffer, bytes, place),
-                None => call::read_at(fd, self.buffer.part_mut(from, bytes), place),
+                None => libc_calls::read_at(fd, self.buffer.part_mut(from, bytes), place),
             },
-            Do::Write if sink => call::write(fd, self.buffer.part(from, bytes)),
-            Do::Write => call::write_at(fd, self.buffer.part(from, bytes), place),
-            Do::Seek => call::seek(fd, place),
-            Do::Sync { whole } => call::sync(fd, whole),
+            Do::Write if sink => libc_calls::write(fd, self.buffer.part(from, bytes)),
+            Do::Write => libc_calls::write_at(fd, self.buffer.part(from, bytes), place),
+            Do::Seek => libc_calls::seek(fd, place),
+            Do::Sync { whole } => libc_calls::sync(fd, whole),
             Do::SyncAfter { passes } if !self.ends(pass, passes) => {
                 self.done.calls -= 1;
                 return Ok(());
             }
-            Do::SyncAfter { .. } => call::sync(fd, false),
+            Do::SyncAfter { .. } => libc_calls::sync(fd, false),
             Do::Forget => advise_range(fd, place, bytes, rustix::fs::Advice::DontNeed),
             Do::Announce => advise_range(fd, place, bytes, rustix::fs::Advice::WillNeed),
             Do::WriteBack => begin_write_back(fd, place, bytes),
@@ -397,7 +397,7 @@ fn begin_write_back(fd: &OwnedFd, place: u64, bytes: usize) -> Result<usize, Err
 /// Reads into memory that is taken from the kernel for this call and given back after it; `from` its beginning.
 fn read_into_fresh(fd: &OwnedFd, bytes: usize, place: u64, from: usize) -> Result<usize, Errno> {
     with_fresh(bytes + from, MapFlags::PRIVATE, |memory| {
-        call::read_at(fd, memory.get_mut(from..).unwrap_or_default(), place)
+        libc_calls::read_at(fd, memory.get_mut(from..).unwrap_or_default(), place)
     })?
 }
 
