@@ -3,7 +3,7 @@
 
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::{FindingId, Gain};
-use iowhy_core::replay::{Do, Plan};
+use iowhy_core::replay::{Op, Plan};
 use iowhy_replay::verdict::{self, Word};
 
 use crate::record::prove::{Proved, Together};
@@ -12,7 +12,7 @@ use crate::record::prove::{Proved, Together};
 /// best of them. `None` where there are no two to be added, and nothing was tried together.
 pub(super) fn with_files(of_calls: Option<Together>, findings: &[Proved], calls: &Plan) -> Option<Together> {
     // There opening and removing files are among the calls, and those of the small files with them.
-    if calls.any(|a| a.what == Do::Renew) {
+    if calls.any(|a| a.op == Op::RecreateFile) {
         return of_calls;
     }
     let proven = |f: &&Proved| f.verdict == Word::Proven;
@@ -103,7 +103,7 @@ mod tests {
         let most = with_files(None, &[files.clone(), much], &calls).unwrap().measured.unwrap();
         assert_eq!((most.value, most.high), (Gain::GREATEST, Gain::GREATEST));
         // Opening and removing files is in both.
-        let renew = iowhy_core::replay::Action::one(Do::Renew, 0, 0, 0, 0.0);
+        let renew = iowhy_core::replay::Action::one(Op::RecreateFile, 0, 0, 0, 0.0);
         let journals = Plan { threads: vec![vec![renew]], ..Plan::default() };
         assert_eq!(with_files(None, &[files.clone(), seek.clone()], &journals), None);
         let less = proved(FindingId::DeviceSaturated, 2.0, Word::Proven, false);
