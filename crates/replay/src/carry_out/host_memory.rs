@@ -6,7 +6,7 @@
 //! memory that is taken counts against a limit.
 
 use iowhy_core::problem::Problem;
-use iowhy_core::replay::{Action, Do, Plan, Role, State};
+use iowhy_core::replay::{Action, Op, Plan, Role, State};
 use iowhy_core::units;
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -62,7 +62,7 @@ pub(super) fn enough(plan: &Plan) -> Result<(), Problem> {
 
 /// Bytes of the largest request of each thread, so often as it is in flight.
 fn of_requests(plan: &Plan) -> u64 {
-    let moves = |a: &&Action| matches!(a.what, Do::Read { .. } | Do::Write);
+    let moves = |a: &&Action| matches!(a.op, Op::Read { .. } | Op::Write);
     let largest = |thread: &Vec<Action>| thread.iter().filter(moves).map(|a| a.bytes).max().unwrap_or(0);
     let one = plan.threads.iter().map(largest).fold(0, u64::saturating_add);
     one.saturating_mul(u64::from(plan.depth.max(1)))
@@ -74,7 +74,7 @@ const ELSEWHERE_BYTES: usize = 64 << 20;
 /// Memory that threads walk through where data is thrown away, so that its pages come back cold; empty where none is, and where
 /// it would count against a limit.
 pub(super) fn elsewhere(plan: &Plan) -> Vec<u8> {
-    let wanted = plan.any(|a| a.what == Do::ThrowAway) && !counts(plan);
+    let wanted = plan.any(|a| a.op == Op::Truncate) && !counts(plan);
     vec![1; if wanted { ELSEWHERE_BYTES } else { 0 }]
 }
 
@@ -89,13 +89,13 @@ fn filled(plan: &Plan) -> u64 {
     let of_file = |(at, file): (usize, &iowhy_core::replay::PlanFile)| {
         let moved = plan
             .actions()
-            .filter(|a| a.file as usize == at && !matches!(a.what, Do::Take { .. } | Do::Handle))
+            .filter(|a| a.file as usize == at && !matches!(a.op, Op::MmapAnon { .. } | Op::SmallFile))
             .fold(0u64, |sum, a| sum.saturating_add(a.bytes.saturating_mul(u64::from(a.count))))
             .saturating_mul(passes);
         match file.role {
             _ if file.direct => 0,
             Role::ScratchEmpty => moved,
-            Role::Own | Role::ScratchFull if file.state == State::Cold => moved.min(file.size_bytes),
+            Role::User | Role::ScratchFull if file.state == State::Cold => moved.min(file.size_bytes),
             _ => 0,
         }
     };
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn requests_that_no_memory_can_hold_are_refused_before_it_is_taken() {
         let plan = |bytes, depth| {
-            let read = Action::one(Do::Read { fresh: false }, 0, 0, bytes, 0.0);
+            let read = Action::one(Op::Read { fresh: false }, 0, 0, bytes, 0.0);
             Plan { threads: vec![vec![read]; 2], depth, ..Plan::default() }
         };
         assert_eq!(of_requests(&plan(1 << 20, 4)), 8 << 20);
@@ -127,13 +127,13 @@ mod tests {
             let action = Action { count: 10, ..Action::one(what, 0, 0, 4096, 0.0) };
             filled(&Plan { files: vec![file], threads: vec![vec![action]], passes: 3, ..Plan::default() })
         };
-        let read = Do::Read { fresh: false };
-        assert_eq!(of(Role::Own, State::Cold, false, 1 << 30, read), 30 * 4096);
-        assert_eq!(of(Role::Own, State::Cold, false, 8192, read), 8192, "no more than there is");
-        assert_eq!(of(Role::Own, State::Warm, false, 1 << 30, read), 0, "it is there");
-        assert_eq!(of(Role::Own, State::Cold, true, 1 << 30, read), 0, "past the cache");
-        assert_eq!(of(Role::ScratchEmpty, State::Warm, false, 0, Do::Write), 30 * 4096);
-        assert_eq!(of(Role::Sink, State::Warm, false, 0, Do::Write), 0);
+        let read = Op::Read { fresh: false };
+        assert_eq!(of(Role::User, State::Cold, false, 1 << 30, read), 30 * 4096);
+        assert_eq!(of(Role::User, State::Cold, false, 8192, read), 8192, "no more than there is");
+        assert_eq!(of(Role::User, State::Warm, false, 1 << 30, read), 0, "it is there");
+        assert_eq!(of(Role::User, State::Cold, true, 1 << 30, read), 0, "past the cache");
+        assert_eq!(of(Role::ScratchEmpty, State::Warm, false, 0, Op::Write), 30 * 4096);
+        assert_eq!(of(Role::Sink, State::Warm, false, 0, Op::Write), 0);
         take(&Plan::default());
     }
 }

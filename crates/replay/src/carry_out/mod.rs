@@ -25,7 +25,7 @@ mod tree_tests;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::replay::{Do, Plan, Role};
+use iowhy_core::replay::{Op, Plan, Role};
 use serde::{Deserialize, Serialize};
 
 use self::files::Opened;
@@ -89,7 +89,7 @@ impl Stage {
             )));
         }
         host_memory::enough(&plan)?;
-        let renewed = |at: usize| plan.any(|a| a.what == Do::Renew && a.file as usize == at);
+        let renewed = |at: usize| plan.any(|a| a.op == Op::RecreateFile && a.file as usize == at);
         let open = |(at, file)| files::open(file, renewed(at));
         let files = plan.files.iter().enumerate().map(open).collect::<Result<_, _>>()?;
         let small = plan.tree.as_ref().map(SmallFiles::set).transpose()?;
@@ -105,7 +105,7 @@ impl Stage {
     /// The next run begins where it would after this part of the user's largest file, 0 to 1: what another plan read a
     /// moment ago is in the caches of the CPU.
     pub fn go_ahead(&self, part: f64) {
-        let own = self.plan.files.iter().filter(|f| f.role == Role::Own && f.shift_bytes > 0);
+        let own = self.plan.files.iter().filter(|f| f.role == Role::User && f.shift_bytes > 0);
         if let Some(largest) = own.max_by_key(|f| f.size_bytes) {
             let passes = part.clamp(0.0, 1.0) * largest.size_bytes as f64 / largest.shift_bytes as f64;
             self.passed.store(passes as u64, Ordering::Relaxed);
@@ -125,7 +125,7 @@ impl Stage {
     pub fn run(&self) -> Result<Round, Problem> {
         for (at, (file, planned)) in self.files.iter().zip(&self.plan.files).enumerate() {
             match self.plan.placed {
-                Some(_) if planned.role == Role::Own => file.prepare_anew(planned, self.first_place(at))?,
+                Some(_) if planned.role == Role::User => file.prepare_anew(planned, self.first_place(at))?,
                 _ => file.prepare(planned)?,
             }
         }
@@ -140,7 +140,7 @@ impl Stage {
     /// Where the plan begins in a file.
     fn first_place(&self, file: usize) -> u64 {
         let first = self.plan.actions().find(|action| action.file as usize == file);
-        first.map_or(0, |action| action.place)
+        first.map_or(0, |action| action.offset)
     }
 
     fn carry_out(&self, ready: Option<Ready>) -> Result<Round, Problem> {

@@ -5,7 +5,7 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::replay::{Action, Advice, Do, Plan, Role};
+use iowhy_core::replay::{Action, Advice, Op, Plan, Role};
 use iowhy_linux::file_size;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -84,7 +84,7 @@ impl<'a> Hands<'a> {
         elsewhere: &'a [u8],
     ) -> Result<Self, Problem> {
         let actions: &[Action] = plan.threads.get(thread).map_or(&[], Vec::as_slice);
-        let moves = |a: &&Action| matches!(a.what, Do::Read { .. } | Do::Write);
+        let moves = |a: &&Action| matches!(a.op, Op::Read { .. } | Op::Write);
         let most = actions.iter().filter(moves).map(|a| a.bytes).max().unwrap_or(0);
         let most = most.max(plan.tree.as_ref().map_or(0, Handling::buffer_bytes));
         let slots = plan.depth.max(1) as usize;
@@ -95,10 +95,10 @@ impl<'a> Hands<'a> {
             .and_then(|bytes| bytes.checked_add(PAGE))
             .ok_or_else(|| Problem::failed("a request is too large"))?;
         let mut buffer = Buffer::new(bytes)?;
-        if actions.iter().any(|a| matches!(a.what, Do::Write | Do::Handle)) {
+        if actions.iter().any(|a| matches!(a.op, Op::Write | Op::SmallFile)) {
             buffer.fill(CONTENT_SEED);
         }
-        let maps = actions.iter().any(|a| matches!(a.what, Do::Window { .. }));
+        let maps = actions.iter().any(|a| matches!(a.op, Op::MapReadUnmap { .. }));
         Ok(Hands {
             plan,
             actions,
@@ -141,7 +141,7 @@ impl<'a> Hands<'a> {
                     self.think(action.think_ns);
                     self.call(action, pass, i)?;
                     self.since_look += 1;
-                    let long = matches!(action.what, Do::Sync { .. } | Do::SyncAfter { .. });
+                    let long = matches!(action.op, Op::Fsync { .. } | Op::FsyncAfter { .. });
                     if long || self.since_look >= LOOK_EVERY {
                         self.since_look = 0;
                         if interrupt::requested() {
@@ -182,12 +182,12 @@ impl<'a> Hands<'a> {
 
     #[inline]
     fn call(&mut self, action: &Action, pass: u64, i: u32) -> Result<(), Problem> {
-        if action.what == Do::Handle {
+        if action.op == Op::SmallFile {
             return self.handle(action.at(i));
         }
         let (files, plan) = (self.files, self.plan);
         let at = action.file as usize;
-        if let Do::Take { populate } = action.what {
+        if let Op::MmapAnon { populate } = action.op {
             self.done.calls += 1;
             return match take_and_give_back(action.bytes as usize, populate) {
                 Ok(_) => Ok(()),
@@ -201,13 +201,13 @@ impl<'a> Hands<'a> {
         let (Some(opened), Some(file)) = (files.get(at), plan.files.get(at)) else {
             return Err(Problem::failed("a plan names a file that it does not have"));
         };
-        if action.what == Do::ThrowAway {
+        if action.op == Op::Truncate {
             return self.throw_away(opened, file.role);
         }
         let onwards = match file.role {
             // What is said of a whole file has no place.
             _ if action.bytes == 0 => 0,
-            Role::Own => self.first_pass + pass,
+            Role::User => self.first_pass + pass,
             _ => pass,
         };
         let mut place = action.at(i).wrapping_add(onwards.wrapping_mul(file.shift_bytes));
@@ -223,30 +223,30 @@ impl<'a> Hands<'a> {
         let (fd, bytes) = (&opened.fd, action.bytes as usize);
         let sink = file.role == Role::Sink;
         let from = usize::from(file.buffer_offset) % PAGE;
-        let result = match action.what {
-            Do::Read { fresh: true } => read_into_fresh(fd, bytes, place, from),
-            Do::Read { fresh: false } if sink => libc_calls::read(fd, self.buffer.part_mut(from, bytes)),
-            Do::Read { fresh: false } => match &mut self.ring {
+        let result = match action.op {
+            Op::Read { fresh: true } => read_into_fresh(fd, bytes, place, from),
+            Op::Read { fresh: false } if sink => libc_calls::read(fd, self.buffer.part_mut(from, bytes)),
+            Op::Read { fresh: false } => match &mut self.ring {
                 Some(ring) => ring.read(fd, &mut self.buffer, bytes, place),
                 None => libc_calls::read_at(fd, self.buffer.part_mut(from, bytes), place),
             },
-            Do::Write if sink => libc_calls::write(fd, self.buffer.part(from, bytes)),
-            Do::Write => libc_calls::write_at(fd, self.buffer.part(from, bytes), place),
-            Do::Seek => libc_calls::seek(fd, place),
-            Do::Sync { whole } => libc_calls::sync(fd, whole),
-            Do::SyncAfter { passes } if !self.ends(pass, passes) => {
+            Op::Write if sink => libc_calls::write(fd, self.buffer.part(from, bytes)),
+            Op::Write => libc_calls::write_at(fd, self.buffer.part(from, bytes), place),
+            Op::Seek => libc_calls::seek(fd, place),
+            Op::Fsync { metadata } => libc_calls::sync(fd, metadata),
+            Op::FsyncAfter { passes } if !self.ends(pass, passes) => {
                 self.done.calls -= 1;
                 return Ok(());
             }
-            Do::SyncAfter { .. } => libc_calls::sync(fd, false),
-            Do::Forget => advise_range(fd, place, bytes, rustix::fs::Advice::DontNeed),
-            Do::Announce => advise_range(fd, place, bytes, rustix::fs::Advice::WillNeed),
-            Do::WriteBack => begin_write_back(fd, place, bytes),
-            Do::Renew => opened.renew(),
-            Do::Window { populate } => self.window(fd, place, bytes, populate, file.advice),
-            Do::Look | Do::Scan => return self.look(action, fd, place, bytes),
+            Op::FsyncAfter { .. } => libc_calls::sync(fd, false),
+            Op::FadviseDontNeed => advise_range(fd, place, bytes, rustix::fs::Advice::DontNeed),
+            Op::FadviseWillNeed => advise_range(fd, place, bytes, rustix::fs::Advice::WillNeed),
+            Op::SyncFileRange => begin_write_back(fd, place, bytes),
+            Op::RecreateFile => opened.renew(),
+            Op::MapReadUnmap { populate } => self.window(fd, place, bytes, populate, file.advice),
+            Op::TouchPages | Op::TouchLines => return self.look(action, fd, place, bytes),
             // Done above.
-            Do::Take { .. } | Do::Handle | Do::ThrowAway => return Ok(()),
+            Op::MmapAnon { .. } | Op::SmallFile | Op::Truncate => return Ok(()),
         };
         match result {
             Ok(moved) => {
@@ -295,11 +295,11 @@ impl<'a> Hands<'a> {
     #[cold]
     fn failed(&self, action: &Action, place: u64, errno: Errno) -> Problem {
         let path = self.plan.files.get(action.file as usize).map_or("?", |f| f.path.as_str());
-        let (what, whose) = match action.what {
-            Do::Write | Do::Sync { .. } | Do::SyncAfter { .. } | Do::WriteBack | Do::Renew => {
+        let (what, whose) = match action.op {
+            Op::Write | Op::Fsync { .. } | Op::FsyncAfter { .. } | Op::SyncFileRange | Op::RecreateFile => {
                 ("writing", "the scratch file beside ")
             }
-            Do::Window { .. } | Do::Look | Do::Scan => ("mapping", ""),
+            Op::MapReadUnmap { .. } | Op::TouchPages | Op::TouchLines => ("mapping", ""),
             _ => ("reading", ""),
         };
         let problem = Problem::failed(format!(
@@ -353,7 +353,7 @@ impl<'a> Hands<'a> {
         }
         let Some(kept) = self.kept.iter().find(|kept| kept.file == file) else { return Ok(()) };
         match kept.mapping.range(place, bytes) {
-            Some(range) if action.what == Do::Scan => range.load_lines(),
+            Some(range) if action.op == Op::TouchLines => range.load_lines(),
             Some(range) => range.load_pages(),
             None => {}
         }
