@@ -12,7 +12,7 @@ use crate::command::Ending;
 use crate::meaning;
 use crate::output::{self, Outputs};
 use crate::record::SCHEMA;
-use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, wrap};
+use iowhy_view::terminal::wrap::{LEAST_WIDTH, MOST_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 

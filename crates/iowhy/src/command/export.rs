@@ -10,7 +10,8 @@ use crate::cli::{ExportArgs, ExportFormat, OutputArgs};
 use crate::command::{Ending, load};
 use crate::output::{self, Pending, spare_inputs};
 use crate::record::Record;
-use crate::{csv, fio, store};
+use crate::{fio, store};
+use iowhy_view::csv;
 
 /// Runs the command.
 ///

@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::cli::{OutputArgs, ReportArgs};
 use crate::command::{Ending, load};
 use crate::output::{self, Pending, spare_inputs};
-use crate::report::{self, Kind, Known, html, markdown};
+use crate::report::{self, Kind, Known};
 use crate::store;
+use iowhy_view::{html, markdown};
 
 const HINT: &str = "name records that were made with `--json FILE`";
 

@@ -7,11 +7,11 @@ use std::path::Path;
 use iowhy_core::estimate::Estimate;
 use serde_json::Value;
 
-use super::spark::Marks;
 use super::{bench, path, prove, watch};
 use crate::record::Record;
 use crate::record::prove::ProveRecord;
 use crate::record::watch::WatchRecord;
+use iowhy_view::terminal::sparkline::Marks;
 
 const WIDTHS: [usize; 5] = [40, 60, 80, 100, 200];
 

@@ -8,8 +8,8 @@ use iowhy_core::units;
 use crate::record::doctor::TrialRecord;
 use crate::render::compare::{units_percent, verdict_word};
 use crate::render::heading;
-use crate::render::paragraph::{cut, wrap};
-use crate::render::table::{Align, layout};
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap::{cut, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

@@ -1,17 +1,13 @@
-//! From records to a report: one page or Markdown. A [`document::Document`] is made of each record first; what it becomes is
+//! From records to a report: one page or Markdown. A [`Document`] is made of each record first; what it becomes is
 //! decided last. Nothing is measured and no file is touched here.
 //!
 //! What may not enter: options, files, figures that are not in a record.
 
 mod compared;
-pub mod document;
-pub mod html;
 mod look;
-pub mod markdown;
 mod measured;
 mod simulated;
 mod surroundings;
-mod svg;
 mod told;
 mod watched;
 
@@ -20,7 +16,7 @@ use serde_json::Value;
 use crate::record::Record;
 use crate::record::prove::ProveRecord;
 use crate::record::watch::WatchRecord;
-use document::{Chapter, Document};
+use iowhy_view::document::{Chapter, Document};
 
 /// A record that a report can be made of.
 #[derive(Debug)]

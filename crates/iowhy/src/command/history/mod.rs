@@ -16,9 +16,9 @@ use crate::cli::{HistoryArgs, OutputArgs};
 use crate::command::{Ending, shared};
 use crate::output::{self, Outputs};
 use crate::record::SCHEMA;
-use crate::render::paragraph::{cut, cut_path};
-use crate::render::table::{Align, layout, visible_width};
 use crate::store;
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{cut, cut_path};
 
 /// Runs the command.
 ///

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::cli::SimArgs;
 use crate::output;
 use crate::record::SCHEMA;
-use crate::render::paragraph::{LEAST_WIDTH, wrap};
+use iowhy_view::terminal::wrap::{LEAST_WIDTH, wrap};
 
 /// Columns of a screen at most.
 const MOST_COLUMNS: usize = 100;
