@@ -77,7 +77,7 @@ fn outputs(path: &Path, original: &Path, comparing: bool) -> Vec<String> {
         path,
         &HistoryArgs { paths: vec![path.to_owned()], all: true, remove: vec![] },
     ));
-    shown.extend(load::shown(path, "").map(screens).unwrap_or_default());
+    shown.extend(load::shown(path, "").map(|(_, value)| screens(value)).unwrap_or_default());
     shown
 }
 

@@ -1,5 +1,6 @@
 //! The record of a proof: what was replayed, how like the program it was, and what became of each advice.
 
+use crate::record::Kind;
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{FindingId, Gain};
 use iowhy_core::replay::Plan;
@@ -12,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub struct ProveRecord {
     /// Version of this format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
     /// The command as it was typed.

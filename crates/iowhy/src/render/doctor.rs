@@ -169,6 +169,7 @@ mod tests {
         });
         DoctorRecord {
             schema: 1,
+            kind: crate::record::Kind::Doctor,
             iowhy: "0".into(),
             command: String::new(),
             path: "/data".into(),

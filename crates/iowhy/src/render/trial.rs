@@ -182,6 +182,7 @@ mod tests {
         let file = Some("/sys/block/vda/queue/read_ahead_kb".to_owned());
         TrialRecord {
             schema: 1,
+            kind: crate::record::Kind::TrialOfASetting,
             iowhy: "0".into(),
             command: String::new(),
             path: "/data".into(),

@@ -28,8 +28,8 @@ use crate::cli::{OutputArgs, ProveArgs};
 use crate::command::ending::{self, Ending};
 use crate::meaning::Meaning;
 use crate::output::{self, Outputs};
-use crate::record::SCHEMA;
 use crate::record::prove::{Other, Proof, ProveRecord, Proved, Together, WhatIf};
+use crate::record::{Kind, SCHEMA};
 use crate::render;
 use crate::run_as;
 use crate::shell;
@@ -67,6 +67,7 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let ending = ending_of(&proof);
     let record = ProveRecord {
         schema: SCHEMA,
+        kind: Kind::Proof,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         subject: record.subject,
