@@ -22,7 +22,7 @@ use iowhy_probe::{counters, environment, ruler};
 use crate::command::ending::{self, Ending};
 use crate::output;
 use crate::progress::Progress;
-use crate::record::{CellRecord, Record, RulerRecord, SCHEMA, Seen};
+use crate::record::{CellRecord, Kind, Record, RulerRecord, SCHEMA, Seen};
 use crate::shell;
 
 /// Finds or makes a target, with progress while a scratch file is filled.
@@ -121,6 +121,7 @@ pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome,
     }
     Record {
         schema: SCHEMA,
+        kind: Kind::Measurement,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         environment,

@@ -18,7 +18,7 @@ use crate::command::shared;
 use crate::output::Outputs;
 use crate::progress::Progress;
 use crate::record::classic::{ClassicRecord, Grid, RowRecord, Section};
-use crate::record::{CellRecord, SCHEMA};
+use crate::record::{CellRecord, Kind, SCHEMA};
 use crate::shell;
 
 /// Rounds: the fewest that give an interval by resampling, and those that the time is divided by.
@@ -128,6 +128,7 @@ impl Lab<'_> {
         warnings.extend(shared::busy_machine(&cells));
         ClassicRecord {
             schema: SCHEMA,
+            kind: Kind::Classic,
             iowhy: env!("CARGO_PKG_VERSION").to_owned(),
             command: command(),
             name: experiment.name.clone(),

@@ -10,7 +10,7 @@ use iowhy_path::change::{Change, LayerChange, Side, change};
 
 use super::{differences, settings};
 use crate::record::compare::{ChangedCell, ChangedLayer, Comparison, Source};
-use crate::record::{CellRecord, Record, SCHEMA};
+use crate::record::{CellRecord, Kind, Record, SCHEMA};
 use crate::shell;
 
 /// Compares two records.
@@ -40,6 +40,7 @@ pub(super) fn compare(
     }
     Ok(Comparison {
         schema: SCHEMA,
+        kind: Kind::Comparison,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         before: source(before_path, before),

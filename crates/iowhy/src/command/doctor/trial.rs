@@ -29,7 +29,7 @@ use crate::plan::sweep;
 use crate::progress::Progress;
 use crate::record::compare::ChangedCell;
 use crate::record::doctor::{TrialRecord, TriedRequest};
-use crate::record::{CellRecord, SCHEMA};
+use crate::record::{CellRecord, Kind, SCHEMA};
 use crate::render;
 use crate::shell;
 
@@ -132,6 +132,7 @@ pub(super) fn run(
     let changes = compared(&requests, &sides, &target, &setting, &value, &how);
     let record = TrialRecord {
         schema: SCHEMA,
+        kind: Kind::TrialOfASetting,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         path: name,

@@ -1,6 +1,6 @@
 //! Text in lines of a given width: words are kept whole, units stay with their numbers, control characters do not pass.
 
-use crate::render::table::visible_width;
+use crate::terminal::table::visible_width;
 
 /// Nobody's terminal is narrower; a pipe may say so.
 pub const LEAST_WIDTH: usize = 40;

@@ -5,19 +5,19 @@ use super::{Axis, Scale, element, label, tip};
 
 /// One class: values from `low` to `high`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Class {
+pub struct Class {
     /// Lower end, above 0.
-    pub(crate) low: f64,
+    pub low: f64,
     /// Upper end.
-    pub(crate) high: f64,
+    pub high: f64,
     /// How many.
-    pub(crate) count: u64,
+    pub count: u64,
     /// What its mark says.
-    pub(crate) tip: String,
+    pub tip: String,
 }
 
 /// The chart; `marks` are values with a name, such as percentiles.
-pub(crate) fn chart(
+pub fn chart(
     classes: &[Class],
     marks: &[(f64, String)],
     words: &dyn Fn(f64) -> String,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use iowhy_core::text::{acts, visible};
 
-use super::document::{Document, Part, Table};
+use crate::document::{Document, Part, Table};
 
 /// Rows that a table shows at most; issues are read by people.
 const MOST_ROWS: usize = 40;
@@ -105,7 +105,7 @@ fn cell(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::document::{Chapter, Chart, Section};
+    use crate::document::{Chapter, Chart, Section};
 
     #[test]
     fn charts_become_their_sentence_and_table() {

@@ -4,7 +4,7 @@ use super::{element, label};
 
 /// How values are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scale {
+pub enum Scale {
     /// Evenly.
     Linear,
     /// By their logarithm, ticks at decades (and between them where there are few).
@@ -24,7 +24,7 @@ const LEAST_ROOM: f64 = 1.12;
 
 /// One axis: values from `low` to `high` onto places from `from` to `to`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Axis {
+pub struct Axis {
     scale: Scale,
     low: f64,
     high: f64,
@@ -35,7 +35,7 @@ pub(crate) struct Axis {
 impl Axis {
     /// An axis that holds all finite values (for a logarithm: all above 0), with a little room at both ends. Without any
     /// such value it runs from 1 to 2.
-    pub(crate) fn new(scale: Scale, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
+    pub fn new(scale: Scale, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
         let fits = |v: &f64| v.abs() < MAX_VALUE && (scale == Scale::Linear || *v > MIN_LOG_VALUE);
         let (mut low, mut high) =
             values.filter(fits).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
@@ -59,7 +59,7 @@ impl Axis {
     }
 
     /// The place of a value; one beyond the axis stands at its end.
-    pub(crate) fn at(&self, value: f64) -> f64 {
+    pub fn at(&self, value: f64) -> f64 {
         let value = value.clamp(self.low, self.high);
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
@@ -70,7 +70,7 @@ impl Axis {
     }
 
     /// Values worth a tick, at most `most` of them.
-    pub(crate) fn ticks(&self, most: usize) -> Vec<f64> {
+    pub fn ticks(&self, most: usize) -> Vec<f64> {
         let within = |v: &f64| *v >= self.low && *v <= self.high;
         let most = most.max(2);
         match self.scale {
@@ -98,7 +98,7 @@ impl Axis {
     }
 
     /// Ticks, grid lines and texts below a chart that reaches from `top` to `bottom`.
-    pub(crate) fn below(&self, top: f64, bottom: f64, most: usize, words: &dyn Fn(f64) -> String) -> String {
+    pub fn below(&self, top: f64, bottom: f64, most: usize, words: &dyn Fn(f64) -> String) -> String {
         let mut text = String::new();
         for value in self.ticks(most) {
             let x = self.at(value);
@@ -117,7 +117,7 @@ impl Axis {
     }
 
     /// Ticks, grid lines and texts to the left of a chart that reaches from `left` to `right`.
-    pub(crate) fn beside(&self, left: f64, right: f64, most: usize, words: &dyn Fn(f64) -> String) -> String {
+    pub fn beside(&self, left: f64, right: f64, most: usize, words: &dyn Fn(f64) -> String) -> String {
         let mut text = String::new();
         for value in self.ticks(most) {
             let y = self.at(value);
@@ -146,7 +146,7 @@ fn powers(base: f64, low: f64, high: f64, most: usize) -> Vec<f64> {
 }
 
 /// An empty chart that says why.
-pub(super) fn nothing(width: f64, alt: &str) -> String {
+pub(crate) fn nothing(width: f64, alt: &str) -> String {
     element(width, 40.0, "", alt, &label(8.0, 24.0, "start", "dim", "nothing to draw"))
 }
 

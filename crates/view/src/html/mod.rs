@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use iowhy_core::text::{acts, visible};
 
-use super::document::{Chart, Document, Part, Section, Table};
+use crate::document::{Chart, Document, Part, Section, Table};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -157,7 +157,7 @@ fn push_table(text: &mut String, table: &Table) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::document::Chapter;
+    use crate::document::Chapter;
 
     #[test]
     fn what_a_record_says_cannot_become_markup() {

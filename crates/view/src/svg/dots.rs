@@ -5,17 +5,17 @@ use super::{Axis, Scale, element, fit, label, tip};
 
 /// One row.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Row {
+pub struct Row {
     /// What it is of.
-    pub(crate) label: String,
+    pub label: String,
     /// Value and the ends of its interval; `None` where there is none.
-    pub(crate) value: Option<(f64, f64, f64)>,
+    pub value: Option<(f64, f64, f64)>,
     /// What stands to the right.
-    pub(crate) words: String,
+    pub words: String,
     /// Number of the colour.
-    pub(crate) colour: usize,
+    pub colour: usize,
     /// What its mark says.
-    pub(crate) tip: String,
+    pub tip: String,
 }
 
 const ROW: f64 = 22.0;
@@ -23,7 +23,7 @@ const LABEL: f64 = 230.0;
 const WORDS: f64 = 190.0;
 
 /// The chart, over a logarithm; `same` is drawn through all rows.
-pub(crate) fn chart(rows: &[Row], same: f64, words: &dyn Fn(f64) -> String, width: f64, alt: &str) -> String {
+pub fn chart(rows: &[Row], same: f64, words: &dyn Fn(f64) -> String, width: f64, alt: &str) -> String {
     let values = || rows.iter().filter_map(|row| row.value);
     if values().next().is_none() {
         return nothing(width, alt);

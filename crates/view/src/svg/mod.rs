@@ -3,22 +3,22 @@
 //!
 //! What may not enter: what figures mean. A chart is given texts and numbers.
 
-pub(crate) mod bars;
-pub(crate) mod dots;
-pub(crate) mod flame;
-pub(crate) mod heat;
-pub(crate) mod histogram;
-pub(crate) mod lines;
+pub mod bars;
+pub mod dots;
+pub mod flame;
+pub mod heat;
+pub mod histogram;
+pub mod lines;
 mod scale;
 
-pub(crate) use scale::{Axis, Scale};
+pub use scale::{Axis, Scale};
 
-use super::html::escape;
+use crate::html::escape;
 
 /// Width of a chart that takes the whole page, in its own units.
-pub(crate) const WIDE: f64 = 960.0;
+pub const WIDE: f64 = 960.0;
 /// Width of one of several small ones.
-pub(crate) const SMALL: f64 = 400.0;
+pub const SMALL: f64 = 400.0;
 
 /// A chart's element around its contents.
 fn element(width: f64, height: f64, class: &str, alt: &str, contents: &str) -> String {

@@ -9,9 +9,8 @@ use iowhy_core::histogram::Histogram;
 use iowhy_core::stats;
 use iowhy_core::units;
 
-use crate::record::LatencyRecord;
-use crate::render::paragraph::{cut, wrap};
-use crate::render::table::{Align, layout};
+use crate::terminal::table::{Align, layout};
+use crate::terminal::wrap::{cut, wrap};
 
 /// Heights, the least first.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -113,24 +112,25 @@ const NAME: [usize; 2] = [44, 28];
 const TIME: usize = 10;
 
 /// A table of pictures, a line each; empty where there is nothing to see. `percentiles` adds p50 and p99.
-pub fn table(rows: &[(String, &LatencyRecord)], percentiles: bool, width: usize, marks: Marks) -> String {
+pub fn table(rows: &[(String, &Histogram)], percentiles: bool, width: usize, marks: Marks) -> String {
     let room = NAME[usize::from(percentiles)];
     let widest = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).clamp(7, room);
     let rest = widest + 2 + TIME * if percentiles { 4 } else { 2 };
     let columns = width.saturating_sub(rest).clamp(COLUMNS.0, COLUMNS.1);
     let mut shown: Vec<Vec<String>> = Vec::new();
     let mut counts: Vec<u64> = Vec::new();
-    for (name, latency) in rows {
-        let Some(spread) = spread(&latency.histogram, columns, marks) else { continue };
+    for (name, histogram) in rows {
+        let Some(spread) = spread(histogram, columns, marks) else { continue };
+        let n = histogram.count();
         let time = |ns: u64| units::time(ns as f64);
         let mut row = vec![cut(name, room)];
         if percentiles {
-            let p99 = if latency.n >= 100 { time(latency.p99) } else { "-".to_owned() };
-            row.extend([time(latency.p50), p99]);
+            let p99 = if n >= 100 { time(histogram.quantile(0.99)) } else { "-".to_owned() };
+            row.extend([time(histogram.quantile(0.5)), p99]);
         }
         row.extend([time(spread.low_ns), spread.picture, time(spread.high_ns)]);
         shown.push(row);
-        counts.push(latency.n);
+        counts.push(n);
     }
     let (Some(least), Some(most)) = (counts.iter().min(), counts.iter().max()) else { return String::new() };
     let mut header = vec!["latency"];
@@ -172,7 +172,7 @@ pub fn rounds(samples: &[Sample], marks: Marks) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::table::visible_width;
+    use crate::terminal::table::visible_width;
 
     fn of(values: &[(u64, u64)]) -> Histogram {
         let mut histogram = Histogram::new();
@@ -259,15 +259,7 @@ mod tests {
 
     #[test]
     fn a_table_keeps_to_the_width_and_leaves_out_what_is_alike() {
-        let latency = |histogram: Histogram| LatencyRecord {
-            n: histogram.count(),
-            p50: histogram.quantile(0.5),
-            p99: histogram.quantile(0.99),
-            p99_9: None,
-            max: histogram.max_ns(),
-            histogram,
-        };
-        let (wide, alike) = (latency(of_two()), latency(of(&[(500, 1000)])));
+        let (wide, alike) = (of_two(), of(&[(500, 1000)]));
         let rows = [("cold sequential, 128 KiB (!)".to_owned(), &wide), ("cached".to_owned(), &alike)];
         for (width, percentiles) in [(80, true), (80, false), (120, true)] {
             let text = table(&rows, percentiles, width, Marks::Blocks);

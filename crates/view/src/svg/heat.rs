@@ -5,21 +5,21 @@ use super::{Axis, Scale, element, label, tip};
 
 /// One field of the map.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Field {
+pub struct Field {
     /// Column, from 0.
-    pub(crate) column: usize,
+    pub column: usize,
     /// Lower end of the class of values, above 0.
-    pub(crate) low: f64,
+    pub low: f64,
     /// Upper end.
-    pub(crate) high: f64,
+    pub high: f64,
     /// Its part of the column, 0 to 1.
-    pub(crate) share: f64,
+    pub share: f64,
     /// What its mark says.
-    pub(crate) tip: String,
+    pub tip: String,
 }
 
 /// The chart of `columns` columns.
-pub(crate) fn chart(
+pub fn chart(
     fields: &[Field],
     columns: usize,
     words: &dyn Fn(f64) -> String,

@@ -5,26 +5,26 @@ use super::{element, fit, label, tip};
 
 /// One bar.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Bar {
+pub struct Bar {
     /// What it is of.
-    pub(crate) label: String,
+    pub label: String,
     /// The whole, in words.
-    pub(crate) whole: String,
+    pub whole: String,
     /// Its pieces, left to right.
-    pub(crate) pieces: Vec<Piece>,
+    pub pieces: Vec<Piece>,
 }
 
 /// One piece.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Piece {
+pub struct Piece {
     /// Its class in the style sheet: a layer's identifier, or `other`.
-    pub(crate) class: String,
+    pub class: String,
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Its size in any unit; what is not above 0 takes no room.
-    pub(crate) size: f64,
+    pub size: f64,
     /// What its mark says.
-    pub(crate) tip: String,
+    pub tip: String,
 }
 
 const ROW: f64 = 30.0;
@@ -33,7 +33,7 @@ const LABEL: f64 = 190.0;
 const WHOLE: f64 = 130.0;
 
 /// The chart, with a legend of the names that occur.
-pub(crate) fn chart(bars: &[Bar], width: f64, alt: &str) -> String {
+pub fn chart(bars: &[Bar], width: f64, alt: &str) -> String {
     let mut text = String::new();
     let (left, right) = (LABEL, width - WHOLE);
     for (number, bar) in bars.iter().enumerate() {
@@ -72,7 +72,7 @@ pub(crate) fn chart(bars: &[Bar], width: f64, alt: &str) -> String {
 }
 
 /// Colours with their names in as many lines as they need, from `top` on; also where they end.
-pub(super) fn legend(entries: &[(&str, &str)], top: f64, width: f64) -> (String, f64) {
+pub(crate) fn legend(entries: &[(&str, &str)], top: f64, width: f64) -> (String, f64) {
     let mut text = String::new();
     let (mut x, mut y) = (8.0, top);
     for (class, name) in entries {

@@ -6,49 +6,49 @@ use super::{Axis, SMALL, Scale, element, label, tip};
 
 /// One curve.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Series {
+pub struct Series {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Its dots, in the order of the line.
-    pub(crate) dots: Vec<Dot>,
+    pub dots: Vec<Dot>,
     /// Whether a line joins them.
-    pub(crate) joined: bool,
+    pub joined: bool,
     /// Whether that line is dashed and the dots are left out: what was not measured.
-    pub(crate) modelled: bool,
+    pub modelled: bool,
 }
 
 /// One value.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Dot {
+pub struct Dot {
     /// Place along the chart.
-    pub(crate) x: f64,
+    pub x: f64,
     /// Height.
-    pub(crate) y: f64,
+    pub y: f64,
     /// Ends of the interval.
-    pub(crate) ends: Option<(f64, f64)>,
+    pub ends: Option<(f64, f64)>,
     /// What its mark says.
-    pub(crate) tip: String,
+    pub tip: String,
 }
 
 /// What stands around the curves.
-pub(crate) struct Frame<'a> {
+pub struct Frame<'a> {
     /// Along.
-    pub(crate) x: (&'a str, Scale, &'a dyn Fn(f64) -> String),
+    pub x: (&'a str, Scale, &'a dyn Fn(f64) -> String),
     /// Upwards.
-    pub(crate) y: (&'a str, Scale, &'a dyn Fn(f64) -> String),
+    pub y: (&'a str, Scale, &'a dyn Fn(f64) -> String),
     /// Size of the whole.
-    pub(crate) width: f64,
+    pub width: f64,
     /// Height without the legend.
-    pub(crate) height: f64,
+    pub height: f64,
     /// What is to be seen.
-    pub(crate) alt: &'a str,
+    pub alt: &'a str,
 }
 
 /// Colours that the style sheet knows.
 const COLOURS: usize = 8;
 
 /// The chart.
-pub(crate) fn chart(series: &[Series], frame: &Frame<'_>) -> String {
+pub fn chart(series: &[Series], frame: &Frame<'_>) -> String {
     let dots = || series.iter().flat_map(|one| &one.dots);
     if dots().next().is_none() {
         return nothing(frame.width, frame.alt);

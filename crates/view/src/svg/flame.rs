@@ -6,9 +6,9 @@ use super::{escape, tip};
 
 /// A tree of frames.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Node {
+pub struct Node {
     /// Own and callees' size, in any unit.
-    pub(crate) size: f64,
+    pub size: f64,
     /// Size by class of the style sheet, of the stacks that pass through it.
     classes: BTreeMap<String, f64>,
     children: BTreeMap<String, Node>,
@@ -16,7 +16,7 @@ pub(crate) struct Node {
 
 impl Node {
     /// Adds one stack of a class, outermost frame first.
-    pub(crate) fn add(&mut self, frames: &[String], class: &str, size: f64) {
+    pub fn add(&mut self, frames: &[String], class: &str, size: f64) {
         self.size += size;
         let mut node = self;
         for name in frames {
@@ -33,7 +33,7 @@ impl Node {
     }
 
     /// Frames below this one.
-    pub(crate) fn depth(&self) -> usize {
+    pub fn depth(&self) -> usize {
         self.children.values().map(|child| child.depth() + 1).max().unwrap_or(0)
     }
 }
@@ -45,7 +45,7 @@ const LEAST_SHARE: f64 = 0.0007;
 const MOST_ROWS: usize = 60;
 
 /// The chart. `words` says a size.
-pub(crate) fn chart(root: &Node, name: &str, words: &dyn Fn(f64) -> String, alt: &str) -> String {
+pub fn chart(root: &Node, name: &str, words: &dyn Fn(f64) -> String, alt: &str) -> String {
     let rows = (root.depth() + 1).min(MOST_ROWS);
     let mut text = String::new();
     push(&mut text, root, (name, "other"), (0.0, 0), root.size, words);
