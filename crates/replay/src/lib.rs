@@ -10,16 +10,18 @@ mod calls;
 pub mod carry_out;
 mod faults;
 mod joined;
-pub mod length;
+mod length;
 mod order;
 mod placed;
+pub mod proof;
 pub mod repair;
-pub mod room;
-pub mod same_system;
+mod room;
+mod same_system;
 mod shape;
-pub mod small_files;
+mod small_files;
 #[cfg(test)]
 mod tests;
+pub mod trial;
 pub mod verdict;
 pub mod what_if;
 

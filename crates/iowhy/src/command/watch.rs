@@ -77,7 +77,8 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     let mut screen = render::watch::screen(&record, report.width());
     if args.prove {
         interrupt::look_at_terminal();
-        let proof = prove::prove(&record.profile, &prove::Wanted::default(), PROOF_SEED, report.quiet());
+        let wanted = prove::Wanted::default();
+        let proof = prove::prove(&record.profile, &record.findings, &wanted, PROOF_SEED, report.quiet());
         screen.push('\n');
         screen.push_str(&render::prove::screen(&record.subject, &proof, report.width()));
         record.proof = Some(proof);

@@ -6,13 +6,15 @@ use iowhy_stripe::Lint;
 use iowhy_stripe::places::Places;
 use serde::Serialize;
 
-use super::SCHEMA;
+use super::{Kind, SCHEMA};
 
 /// The result of `stripe lint`.
 #[derive(Debug, Serialize)]
 pub struct LintRecord {
     /// Version of the format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: &'static str,
     /// `stripe lint`.
@@ -71,6 +73,7 @@ impl LintRecord {
     pub fn new(subject: String, volume: Option<Volume>, warnings: Vec<Warning>) -> LintRecord {
         LintRecord {
             schema: SCHEMA,
+            kind: Kind::StripeCheck,
             iowhy: env!("CARGO_PKG_VERSION"),
             command: "stripe lint",
             subject,

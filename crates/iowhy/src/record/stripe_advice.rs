@@ -7,8 +7,8 @@ use iowhy_core::warning::Warning;
 use iowhy_probe::target::Target;
 use serde::Serialize;
 
-use super::SCHEMA;
 use super::member::MemberRecord;
+use super::{Kind, SCHEMA};
 use crate::command::stripe::{Measured, Pick, Point, Simulated};
 
 /// The result.
@@ -16,6 +16,8 @@ use crate::command::stripe::{Measured, Pick, Point, Simulated};
 pub struct AdviceRecord {
     /// Version of the format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: &'static str,
     /// `stripe advise`.
@@ -251,6 +253,7 @@ impl AdviceRecord {
         };
         AdviceRecord {
             schema: SCHEMA,
+            kind: Kind::StripeAdvice,
             iowhy: env!("CARGO_PKG_VERSION"),
             command: "stripe advise",
             load,

@@ -57,7 +57,7 @@ pub(super) fn open(planned: &PlanFile, renewed: bool) -> Result<Opened, Problem>
         })
     };
     let mut opened = match planned.role {
-        Role::Own => {
+        Role::User => {
             let failed = |error: std::io::Error| cannot(Errno::from_io_error(&error).unwrap_or(Errno::INVAL));
             let file = Regular::find(path, OFlags::empty()).map_err(failed)?;
             let quietly = |flags: OFlags| match file.open(flags | OFlags::NOATIME) {
@@ -172,7 +172,7 @@ fn leaves_access_time(fd: &OwnedFd) -> bool {
 impl Opened {
     /// Makes sure that a file of the user's is what it was.
     pub(super) fn still(&self, planned: &PlanFile) -> Result<(), Problem> {
-        let Some(then) = planned.identity.filter(|_| planned.role == Role::Own) else { return Ok(()) };
+        let Some(then) = planned.identity.filter(|_| planned.role == Role::User) else { return Ok(()) };
         let now = rustix::fs::fstat(&self.plain).ok().map(|s| FileIdentity {
             device: s.st_dev,
             inode: s.st_ino,
@@ -244,7 +244,7 @@ impl Opened {
                 return rustix::fs::fdatasync(&self.plain).map_err(|e| failed("settle", e));
             }
             Role::ScratchFull => rustix::fs::fdatasync(&self.plain).map_err(|e| failed("settle", e))?,
-            Role::Own => {}
+            Role::User => {}
         }
         let (file, bytes) = (self.plain.as_fd(), planned.size_bytes);
         if bytes == 0 {

@@ -7,16 +7,16 @@
 //! files of ours that have no name, or, where names are the matter, to a tree of ours that is removed (`small_files`); state
 //! of the cache is looked at before a run, not assumed.
 
-mod call;
+mod cgroup_helper;
 mod files;
-mod gate;
-mod handling;
-mod hands;
-mod inside;
-mod memory;
-mod ring;
-mod room;
+mod free_space;
+mod host_memory;
+mod libc_calls;
+mod read_ring;
+mod replay_thread;
+mod small_file_ops;
 mod small_files;
+mod start_barrier;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -25,17 +25,17 @@ mod tree_tests;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::replay::{Do, Plan, Role};
+use iowhy_core::replay::{Op, Plan, Role};
 use serde::{Deserialize, Serialize};
 
 use self::files::Opened;
-use self::gate::Gate;
-use self::hands::{Done, Hands};
+use self::replay_thread::{Done, Hands};
 use self::small_files::{Ready, SmallFiles};
+use self::start_barrier::Gate;
 use iowhy_probe::interrupt;
 
-pub use inside::{Carrier, Ground, Inside, serve};
-pub use room::{file_system, room};
+pub use cgroup_helper::{Carrier, Ground, Inside, serve};
+pub use free_space::{file_system, room};
 
 /// More threads are not started: each needs mappings of its own, of which a process has 65,530, and what fails there ends it.
 const MOST_THREADS: usize = 4096;
@@ -88,12 +88,12 @@ impl Stage {
                 "a replay of {threads} threads is not made, of {MOST_THREADS} at most"
             )));
         }
-        memory::enough(&plan)?;
-        let renewed = |at: usize| plan.any(|a| a.what == Do::Renew && a.file as usize == at);
+        host_memory::enough(&plan)?;
+        let renewed = |at: usize| plan.any(|a| a.op == Op::RecreateFile && a.file as usize == at);
         let open = |(at, file)| files::open(file, renewed(at));
         let files = plan.files.iter().enumerate().map(open).collect::<Result<_, _>>()?;
         let small = plan.tree.as_ref().map(SmallFiles::set).transpose()?;
-        let elsewhere = memory::elsewhere(&plan);
+        let elsewhere = host_memory::elsewhere(&plan);
         Ok(Stage { plan, files, small, elsewhere, passed: AtomicU64::new(0) })
     }
 
@@ -105,7 +105,7 @@ impl Stage {
     /// The next run begins where it would after this part of the user's largest file, 0 to 1: what another plan read a
     /// moment ago is in the caches of the CPU.
     pub fn go_ahead(&self, part: f64) {
-        let own = self.plan.files.iter().filter(|f| f.role == Role::Own && f.shift_bytes > 0);
+        let own = self.plan.files.iter().filter(|f| f.role == Role::User && f.shift_bytes > 0);
         if let Some(largest) = own.max_by_key(|f| f.size_bytes) {
             let passes = part.clamp(0.0, 1.0) * largest.size_bytes as f64 / largest.shift_bytes as f64;
             self.passed.store(passes as u64, Ordering::Relaxed);
@@ -125,12 +125,12 @@ impl Stage {
     pub fn run(&self) -> Result<Round, Problem> {
         for (at, (file, planned)) in self.files.iter().zip(&self.plan.files).enumerate() {
             match self.plan.placed {
-                Some(_) if planned.role == Role::Own => file.prepare_anew(planned, self.first_place(at))?,
+                Some(_) if planned.role == Role::User => file.prepare_anew(planned, self.first_place(at))?,
                 _ => file.prepare(planned)?,
             }
         }
         let ready = self.small.as_ref().map(SmallFiles::prepare).transpose()?;
-        memory::take(&self.plan);
+        host_memory::take(&self.plan);
         let round = self.carry_out(ready);
         // What was written makes room for the other arms, and is not written back while they run.
         self.files.iter().zip(&self.plan.files).for_each(|(file, planned)| file.clear(planned));
@@ -140,7 +140,7 @@ impl Stage {
     /// Where the plan begins in a file.
     fn first_place(&self, file: usize) -> u64 {
         let first = self.plan.actions().find(|action| action.file as usize == file);
-        first.map_or(0, |action| action.place)
+        first.map_or(0, |action| action.offset)
     }
 
     fn carry_out(&self, ready: Option<Ready>) -> Result<Round, Problem> {

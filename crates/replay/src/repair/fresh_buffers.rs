@@ -1,20 +1,20 @@
 //! `fresh-buffers`: the bytes go into one buffer that is kept. The program must be done with the bytes of one read when it
 //! asks for the next, as it gave their memory back before that.
 
-use iowhy_core::replay::{Do, Plan};
+use iowhy_core::replay::{Op, Plan};
 
 use super::super::buffers;
 use super::{Repaired, done, kept_mapping};
 
 pub(super) fn repaired(plan: &Plan) -> Result<Repaired, String> {
-    if plan.any(|a| matches!(a.what, Do::Take { .. })) {
+    if plan.any(|a| matches!(a.op, Op::MmapAnon { .. })) {
         return kept_mapping::repaired(plan);
     }
     let mut repaired = plan.clone();
     let mut found = false;
     for action in repaired.threads.iter_mut().flatten() {
-        if action.what == (Do::Read { fresh: true }) {
-            action.what = Do::Read { fresh: false };
+        if action.op == (Op::Read { fresh: true }) {
+            action.op = Op::Read { fresh: false };
             found = true;
         }
     }

@@ -22,7 +22,7 @@ mod unaligned_write;
 
 use iowhy_core::finding::FindingId;
 use iowhy_core::profile::Profile;
-use iowhy_core::replay::{Action, Advice, Do, Plan, Role};
+use iowhy_core::replay::{Action, Advice, Op, Plan, Role};
 
 use super::buffers;
 use iowhy_diagnose::findings::can_stay;
@@ -146,12 +146,12 @@ pub fn others(id: FindingId, plan: &Plan, beside: &Beside) -> Vec<Repaired> {
     if asked || !matches!(id, FindingId::SmallRequests | FindingId::QueueDepthOne) {
         return others;
     }
-    let direct = plan.files.iter().any(|f| f.direct && f.role == Role::Own);
+    let direct = plan.files.iter().any(|f| f.direct && f.role == Role::User);
     if direct && id == FindingId::SmallRequests {
         let sizes = Sizes { request_bytes: LONG_BYTES, ..beside.sizes };
         others.extend(coalesce::repaired(plan, &sizes));
     }
-    let writes = plan.any(|a| a.what == Do::Write);
+    let writes = plan.any(|a| a.op == Op::Write);
     if id == FindingId::QueueDepthOne && !writes {
         others.extend(queue_depth_one::announced(plan, &beside.sizes));
     }
@@ -220,13 +220,13 @@ pub(super) fn with_aligned_buffers(plan: &Plan) -> Option<Repaired> {
 /// The hint that the order is random, and nothing else.
 pub(super) fn hinted_random(plan: &Plan) -> Repaired {
     let mut plan = plan.clone();
-    plan.files.iter_mut().filter(|f| f.role == Role::Own).for_each(|f| f.advice = Advice::Random);
+    plan.files.iter_mut().filter(|f| f.role == Role::User).for_each(|f| f.advice = Advice::Random);
     Repaired { plan, how: "the hint that the order is random".to_owned(), kept: 0.0 }
 }
 
 /// Each call of a plan's thread by itself.
 fn each(actions: &[Action]) -> impl Iterator<Item = Action> {
-    actions.iter().flat_map(|a| (0..a.count).map(|i| Action { place: a.at(i), count: 1, stride: 0, ..*a }))
+    actions.iter().flat_map(|a| (0..a.count).map(|i| Action { offset: a.at(i), count: 1, stride: 0, ..*a }))
 }
 
 /// The same plan with other actions on each thread.
@@ -236,8 +236,8 @@ fn with_threads(plan: &Plan, change: impl Fn(&[Action]) -> Vec<Action>) -> Plan 
 }
 
 /// Whether it moves bytes by a call.
-fn moves(what: Do) -> bool {
-    matches!(what, Do::Read { .. } | Do::Write)
+fn moves(what: Op) -> bool {
+    matches!(what, Op::Read { .. } | Op::Write)
 }
 
 fn done(plan: Plan, how: impl Into<String>) -> Result<Repaired, String> {

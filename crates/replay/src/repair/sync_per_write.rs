@@ -3,7 +3,7 @@
 //! written to a journal stays as it was, at the same places of the one journal of a batch: how much of it a larger
 //! transaction needs, nobody saw.
 
-use iowhy_core::replay::{Action, Do, Plan};
+use iowhy_core::replay::{Action, Op, Plan};
 
 use super::{Repaired, Sizes, done, each};
 
@@ -14,7 +14,7 @@ pub(super) const BATCH: u64 = 100;
 
 pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
     let durable = |file: u32| plan.files.get(file as usize).is_some_and(|f| f.durable);
-    let syncs = |a: &Action| matches!(a.what, Do::Sync { .. }) || (a.what == Do::Write && durable(a.file));
+    let syncs = |a: &Action| matches!(a.op, Op::Fsync { .. }) || (a.op == Op::Write && durable(a.file));
     if !plan.any(syncs) {
         return Err("no sync was seen in the stretches that were traced".to_owned());
     }
@@ -32,8 +32,8 @@ pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
         let passes = (wanted as f64 / records.max(1) as f64).round().clamp(1.0, f64::from(u32::MAX)) as u32;
         most = most.max(batch.saturating_mul(u64::from(passes)));
         let sync = match passes {
-            1 => Do::Sync { whole: false },
-            passes => Do::SyncAfter { passes },
+            1 => Op::Fsync { metadata: false },
+            passes => Op::FsyncAfter { passes },
         };
         let mut pending = 0;
         // Files that the syncs of this batch were for, in the order of their last ones.
@@ -43,11 +43,11 @@ pub(super) fn repaired(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
         actions.clear();
         for action in each(of) {
             // A batch has one journal. One for several passes is left out: it is less than a call a pass.
-            let again = action.what == Do::Renew && (passes > 1 || renewed.contains(&action.file));
-            if action.what == Do::Renew {
+            let again = action.op == Op::RecreateFile && (passes > 1 || renewed.contains(&action.file));
+            if action.op == Op::RecreateFile {
                 renewed.push(action.file);
             }
-            if !again && !matches!(action.what, Do::Sync { .. }) {
+            if !again && !matches!(action.op, Op::Fsync { .. }) {
                 actions.push(Action { think_ns: action.think_ns + std::mem::take(&mut owed_ns), ..action });
             } else {
                 owed_ns += action.think_ns;
