@@ -9,7 +9,7 @@ use super::baselines::{Baseline, Baselines, Fidelity, Plans};
 use super::combined;
 use super::device_pace::DevicePace;
 use super::judge::{Against, Repairs, Tried, without_baseline};
-use crate::carry_out::Carrier;
+use crate::carry_out::HelperCommand;
 use crate::proof::{Proof, Proved, Together, WhatIf};
 use crate::repair::{self, Beside, Repaired, Sizes};
 use crate::verdict::Word;
@@ -36,7 +36,7 @@ pub struct Request<'a> {
 }
 
 /// Proves findings by replays. Files are opened and made as the user of this thread.
-pub fn prove(request: &Request<'_>, helper: Carrier<'_>, progress: Progress<'_>) -> Proof {
+pub fn prove(request: &Request<'_>, helper: HelperCommand<'_>, progress: Progress<'_>) -> Proof {
     let (trial, arms) = match Trial::plan(request) {
         Ok(planned) => planned,
         Err(proof) => return *proof,
