@@ -5,15 +5,12 @@
 //! the replay is like the run at all is judged before any repair is believed ([`verdict`]). Pure functions; what may not
 //! enter: I/O, a clock, the carrying out.
 
-mod buffers;
 mod calls;
 pub mod carry_out;
 mod faults;
 mod joined;
 pub mod length;
-mod order;
 mod placed;
-pub mod repair;
 pub mod room;
 pub mod same_system;
 mod shape;

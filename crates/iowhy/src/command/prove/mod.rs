@@ -15,9 +15,9 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::Profile;
-use iowhy_diagnose::findings::Facts;
+use iowhy_diagnose::findings::{self, Facts};
+use iowhy_diagnose::repair::{Beside, Repaired, Sizes};
 use iowhy_probe::interrupt;
-use iowhy_replay::repair::{self, Beside, Repaired, Sizes};
 use iowhy_replay::what_if::{self, Change};
 
 use self::arms::Times;
@@ -145,7 +145,7 @@ pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) 
         held.push((finding, repaired.and_then(|r| Ok(Held::new(finding.id, r, base?, &mut arms)))));
     }
     let together =
-        repair::together(&repairable, &main.as_was.plan, &Beside::of(profile, &main.as_was.plan, sizes));
+        findings::together(&repairable, &main.as_was.plan, &Beside::of(profile, &main.as_was.plan, sizes));
     if let Some((_, repaired)) = &together {
         arms.push(main.arm_of("all together", repaired.plan.clone()));
     }
@@ -254,9 +254,9 @@ fn what_became(against: &Against<'_>, (change, changed): (Change, Changed), time
 fn repaired(profile: &Profile, id: FindingId, bases: &Bases, sizes: Sizes) -> Result<Vec<Repaired>, String> {
     let as_was = &bases.of_finding(id).map_err(Clone::clone)?.as_was;
     let beside = Beside::of(profile, &as_was.plan, sizes);
-    let first =
-        repair::repaired(id, &as_was.plan, &beside).map_err(|why| format!("no mechanical repair: {why}"))?;
-    Ok(std::iter::once(first).chain(repair::others(id, &as_was.plan, &beside)).collect())
+    let first = findings::repaired(id, &as_was.plan, &beside)
+        .map_err(|why| format!("no mechanical repair: {why}"))?;
+    Ok(std::iter::once(first).chain(findings::others(id, &as_was.plan, &beside)).collect())
 }
 
 fn unproved(finding: &Finding, reason: &str) -> Proved {

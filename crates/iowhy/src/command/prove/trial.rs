@@ -5,8 +5,8 @@ use std::ops::Range;
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::problem::{Problem, Severity};
-use iowhy_diagnose::findings::Facts;
-use iowhy_replay::repair::{self, Repaired};
+use iowhy_diagnose::findings::{self, Facts};
+use iowhy_diagnose::repair::Repaired;
 use iowhy_replay::verdict::Word;
 use iowhy_replay::{AsWas, verdict};
 
@@ -32,7 +32,7 @@ impl<'a> Held<'a> {
         let from = arms.len();
         arms.extend(repaired.iter().map(|r| base.arm_of(id.id(), r.plan.clone())));
         let to = arms.len();
-        let first_time = repair::first_time(id, &base.as_was.plan).map(|first| {
+        let first_time = findings::first_time(id, &base.as_was.plan).map(|first| {
             arms.push(base.arm_of("first time", first.plan));
             (to, first.times_around)
         });
