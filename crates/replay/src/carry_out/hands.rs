@@ -106,7 +106,7 @@ impl<'a> Hands<'a> {
             files,
             buffer,
             kept: Vec::new(),
-            guard: if maps { Some(Guard::new()?) } else { None },
+            guard: if maps { Some(iowhy_probe::fault::guard()?) } else { None },
             ring: if plan.depth > 1 { Some(Ring::new(plan.depth, slot)?) } else { None },
             small: plan.tree.as_ref().zip(ready).map(|(tree, ready)| Handling::new(tree, ready)),
             elsewhere,
@@ -347,7 +347,7 @@ impl<'a> Hands<'a> {
                 Problem::failed(format!("cannot map `{}`: {}", planned.path, std::io::Error::from(errno)))
             })?;
             advise(&mapping, planned.advice);
-            let guard = Guard::new()?;
+            let guard = iowhy_probe::fault::guard()?;
             guard.cover(mapping.start(), mapping.bytes());
             self.kept.push(Kept { file, mapping, guard });
         }
