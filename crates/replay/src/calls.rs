@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use iowhy_core::profile::{FileUse, PatternFile, Step, StepKind, Stretch, buffer_offset};
-use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
+use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
 
 use super::joined::{self, Way};
 use super::{ARM_NS, AsWas, LONGEST_ARM_NS, MOST_WRITTEN_BYTES, passes_of, wall_ns};
@@ -92,9 +92,9 @@ fn chosen(all: &[Stretch]) -> Vec<&Stretch> {
 fn continued(first: &Action, second: &Action) -> bool {
     let even = first.count == 1 || second.count == 1 || first.stride == second.stride;
     let stride = if first.count > 1 { first.stride } else { second.stride };
-    even && (first.what, first.file, first.bytes) == (second.what, second.file, second.bytes)
+    even && (first.op, first.file, first.bytes) == (second.op, second.file, second.bytes)
         && first.stride == stride
-        && first.at(first.count) == second.place
+        && first.at(first.count) == second.offset
         && (first.think_ns - second.think_ns).abs() < 1.0
         && first.count.checked_add(second.count).is_some()
 }
@@ -168,21 +168,21 @@ impl<'a> Builder<'a> {
     /// One step of the pattern; what steers nothing is left out.
     fn step(&mut self, step: &Step) {
         let what = match step.kind {
-            StepKind::Read => Do::Read { fresh: step.fresh },
-            StepKind::Write => Do::Write,
-            StepKind::Seek => Do::Seek,
-            StepKind::Sync => Do::Sync { whole: step.argument == 1 },
+            StepKind::Read => Op::Read { fresh: step.fresh },
+            StepKind::Write => Op::Write,
+            StepKind::Seek => Op::Seek,
+            StepKind::Sync => Op::Fsync { metadata: step.argument == 1 },
             StepKind::Open => {
                 if self.is_made_for_a_moment(step.file)
                     && let Some(file) = self.file_of(step)
                 {
-                    self.push(step.thread, Action::one(Do::Renew, file, 0, 0, step.gap_ns as f64));
+                    self.push(step.thread, Action::one(Op::RecreateFile, file, 0, 0, step.gap_ns as f64));
                     self.ends[file as usize] = 0;
                     self.known_ns += step.time_ns;
                 }
                 return;
             }
-            StepKind::Advise if step.argument == FADV[2] => Do::Forget,
+            StepKind::Advise if step.argument == FADV[2] => Op::FadviseDontNeed,
             StepKind::Advise => {
                 if let Some(file) = self.file(step.file) {
                     self.plan.files[file as usize].advice = match step.argument {
@@ -214,7 +214,8 @@ impl<'a> Builder<'a> {
         };
         let think_ns = step.gap_ns as f64 / f64::from(count);
         let place = if transfer { self.joined(step, file).unwrap_or(place) } else { place };
-        let action = Action { what, file, place, bytes: self.bytes(step, file), count, stride, think_ns };
+        let action =
+            Action { op: what, file, offset: place, bytes: self.bytes(step, file), count, stride, think_ns };
         if transfer {
             let last = action.at(count - 1);
             self.begins[file as usize] = Some(last);
@@ -343,7 +344,7 @@ impl<'a> Builder<'a> {
         }
         // What the caller passed on says nothing about where the program makes its files.
         let used = |path: &str| self.facts.profile.files.iter().find(|file| file.path == path);
-        let own = |f: &PlanFile| f.role == Role::Own && used(&f.path).is_none_or(|file| !file.inherited);
+        let own = |f: &PlanFile| f.role == Role::User && used(&f.path).is_none_or(|file| !file.inherited);
         let known = |at: usize| self.planned(&self.files[at]).filter(own);
         let mut known = (0..self.files.len()).filter(|at| written(*at)).filter_map(known);
         let planned = known.next()?;
@@ -384,7 +385,7 @@ impl<'a> Builder<'a> {
             size_bytes: file.identity.map_or(0, |i| i.size_bytes),
             direct: flags & O_DIRECT != 0,
             durable: flags & O_DSYNC != 0,
-            ..PlanFile::new(file.path.clone(), if sink { Role::Sink } else { Role::Own })
+            ..PlanFile::new(file.path.clone(), if sink { Role::Sink } else { Role::User })
         })
     }
 
@@ -418,16 +419,16 @@ impl<'a> Builder<'a> {
         let weight = |calls: f64, bytes: f64| calls * CALL_BYTES + bytes;
         let scale = (weight(all, all_bytes) / weight(seen, seen_bytes)).max(1.0);
         let mut operations = vec![Operation::Read, Operation::Write];
-        if self.plan.any(|a| matches!(a.what, Do::Sync { .. })) {
+        if self.plan.any(|a| matches!(a.op, Op::Fsync { .. })) {
             operations.push(Operation::Sync);
         }
-        if self.plan.any(|a| a.what == Do::Renew) {
+        if self.plan.any(|a| a.op == Op::RecreateFile) {
             operations.extend([Operation::Open, Operation::Close, Operation::Names]);
         }
-        if self.plan.any(|a| matches!(a.what, Do::Seek | Do::Forget)) {
+        if self.plan.any(|a| matches!(a.op, Op::Seek | Op::FadviseDontNeed)) {
             operations.push(Operation::Descriptor);
         }
-        if self.plan.any(|a| a.what == Do::Read { fresh: true }) {
+        if self.plan.any(|a| a.op == Op::Read { fresh: true }) {
             operations.extend([Operation::Map, Operation::Fault]);
         }
         let entering = self.facts.entering_wall_ns();
@@ -442,7 +443,7 @@ impl<'a> Builder<'a> {
         self.plan.threads.iter_mut().flatten().for_each(|a| a.think_ns *= part);
         let threads = self.plan.threads.len().max(1) as f64;
         let pass_ns = program_io_ns / scale + own / threads;
-        let written = self.plan.bytes(|d| d == Do::Write).max(1);
+        let written = self.plan.bytes(|d| d == Op::Write).max(1);
         let most = most_passes.min(scale).min((MOST_WRITTEN_BYTES / written) as f64);
         self.plan.passes =
             passes_of(if self.fills_the_cache() { LONGEST_ARM_NS } else { ARM_NS }, pass_ns, most);
@@ -490,23 +491,23 @@ impl<'a> Builder<'a> {
         if ratio < UNEVEN {
             return (1.0, 1.0);
         }
-        let short = |what: Do| match what {
-            Do::Read { .. } => reads > writes,
-            Do::Write => writes > reads,
+        let short = |what: Op| match what {
+            Op::Read { .. } => reads > writes,
+            Op::Write => writes > reads,
             _ => false,
         };
         let in_order = |a: &Action| a.count > 1 && u64::try_from(a.stride) == Ok(a.bytes);
         let calls = |picked: &dyn Fn(&Action) -> bool| -> f64 {
             self.plan.actions().filter(|a| picked(a)).map(|a| f64::from(a.count)).sum()
         };
-        let all = calls(&|a| short(a.what));
-        let runs = calls(&|a| short(a.what) && in_order(a));
+        let all = calls(&|a| short(a.op));
+        let runs = calls(&|a| short(a.op) && in_order(a));
         // What is no run in order is made no longer, and then nothing is.
         if runs < MOSTLY * all {
             return (1.0, 1.0);
         }
         let longer = |a: &Action| (f64::from(a.count) * ratio).min(f64::from(u32::MAX / 2)) as u32;
-        for action in self.plan.threads.iter_mut().flatten().filter(|a| short(a.what) && in_order(a)) {
+        for action in self.plan.threads.iter_mut().flatten().filter(|a| short(a.op) && in_order(a)) {
             action.count = longer(action);
         }
         if reads > writes { (ratio, 1.0) } else { (1.0, ratio) }
@@ -516,7 +517,7 @@ impl<'a> Builder<'a> {
     /// ones: the beginning of a run is then no picture of all of it.
     fn fills_the_cache(&self) -> bool {
         let fetched = self.facts.profile.io.device_read_bytes.unwrap_or(0) as f64;
-        let cold = |f: &&PlanFile| f.role == Role::Own && f.state == State::Cold && !f.direct;
+        let cold = |f: &&PlanFile| f.role == Role::User && f.state == State::Cold && !f.direct;
         let hold: u64 = self.plan.files.iter().filter(cold).map(|f| f.size_bytes).sum();
         hold > 0 && fetched > FILLED * hold as f64
     }
@@ -526,21 +527,21 @@ impl<'a> Builder<'a> {
         let [actions] = self.plan.threads.as_slice() else { return 1.0 };
         let continues = (0..).zip(&self.plan.files).all(|(index, file)| {
             let of: Vec<&Action> =
-                actions.iter().filter(|a| a.file == index && order::has_place(a.what)).collect();
+                actions.iter().filter(|a| a.file == index && order::has_place(a.op)).collect();
             file.role == Role::Sink || of.is_empty() || order::order(&of) == Order::Sequential
         });
-        let bytes = self.plan.bytes(|d| matches!(d, Do::Read { .. } | Do::Write)).max(1);
+        let bytes = self.plan.bytes(|d| matches!(d, Op::Read { .. } | Op::Write)).max(1);
         let room = (MOST_JOINED / actions.len().max(1)) as u64;
         let times = LONG_PASS_BYTES.div_ceil(bytes).min(room).min(u64::from(self.plan.passes));
         let Ok(times) = u32::try_from(times) else { return 1.0 };
-        if !continues || times < 2 || self.plan.any(|a| matches!(a.what, Do::Sync { .. })) {
+        if !continues || times < 2 || self.plan.any(|a| matches!(a.op, Op::Fsync { .. })) {
             return 1.0;
         }
         let mut joined: Vec<Action> = Vec::new();
         for pass in 0..u64::from(times) {
             for action in actions {
                 let shift = self.plan.files.get(action.file as usize).map_or(0, |f| f.shift_bytes);
-                let action = Action { place: action.place.saturating_add(pass * shift), ..*action };
+                let action = Action { offset: action.offset.saturating_add(pass * shift), ..*action };
                 match joined.last_mut() {
                     Some(last) if continued(last, &action) => last.count += action.count,
                     _ => joined.push(action),
@@ -558,18 +559,18 @@ impl<'a> Builder<'a> {
     fn settle(&mut self, at: usize) -> Result<f64, String> {
         let index = at as u32;
         let actions: Vec<&Action> =
-            self.plan.actions().filter(|a| a.file == index && order::has_place(a.what)).collect();
+            self.plan.actions().filter(|a| a.file == index && order::has_place(a.op)).collect();
         if self.plan.files[at].role == Role::Sink {
             return Ok(f64::INFINITY);
         }
-        if self.plan.any(|a| a.file == index && a.what == Do::Renew) {
+        if self.plan.any(|a| a.file == index && a.op == Op::RecreateFile) {
             // Each of them begins empty, and goes with the next.
             let file = &mut self.plan.files[at];
             (file.role, file.state, file.size_bytes, file.shift_bytes) =
                 (Role::ScratchEmpty, State::Warm, 0, 0);
             return Ok(f64::INFINITY);
         }
-        let written = self.plan.any(|a| a.file == index && matches!(a.what, Do::Write | Do::Sync { .. }));
+        let written = self.plan.any(|a| a.file == index && matches!(a.op, Op::Write | Op::Fsync { .. }));
         let order = order::order(&actions);
         let (low, high) = order::extent(&actions).unwrap_or((0, 0));
         let requests: u64 = actions.iter().map(|a| u64::from(a.count)).sum();
@@ -581,7 +582,7 @@ impl<'a> Builder<'a> {
         let moved = io.read_bytes.unwrap_or(0) as f64;
         let used: Option<&FileUse> = facts.profile.files.iter().find(|f| f.path == file.path);
         let cached = used.and_then(|u| u.cached_before).unwrap_or(0.0);
-        let reads = actions.iter().any(|a| matches!(a.what, Do::Read { .. }));
+        let reads = actions.iter().any(|a| matches!(a.op, Op::Read { .. }));
         // Parts of blocks that were there before are read before they are written.
         let fetched_alone =
             !reads && cached < WARM && fetched > MOSTLY * io.written_bytes.unwrap_or(0) as f64;
@@ -593,16 +594,16 @@ impl<'a> Builder<'a> {
             _ => false,
         };
         let role = match written {
-            false => Role::Own,
+            false => Role::User,
             true if appended => Role::ScratchEmpty,
             true => Role::ScratchFull,
         };
         let cold = match role {
-            Role::Own => fetched > LITTLE * moved && cached < WARM,
+            Role::User => fetched > LITTLE * moved && cached < WARM,
             _ => fetched > LITTLE * io.written_bytes.unwrap_or(0) as f64 && cached < WARM,
         };
         let mut size = file.size_bytes;
-        if role == Role::Own && size == 0 {
+        if role == Role::User && size == 0 {
             return Err(format!("`{}` is gone or empty: it cannot be read again", file.path));
         }
         if role == Role::ScratchFull {
@@ -617,7 +618,7 @@ impl<'a> Builder<'a> {
         let asked = (mean.next_multiple_of(PAGE) + PAGE) as f64;
         let alone = facts.device_read_bytes_mean().is_some_and(|device| device <= 1.25 * asked);
         let file = &mut self.plan.files[at];
-        if unasked && alone && mean < 32 * PAGE && order != Order::Backward && role == Role::Own {
+        if unasked && alone && mean < 32 * PAGE && order != Order::Backward && role == Role::User {
             file.advice = Advice::Random;
         }
         file.role = role;
@@ -628,7 +629,7 @@ impl<'a> Builder<'a> {
         if role == Role::ScratchEmpty {
             let base = low / PAGE * PAGE;
             let actions = self.plan.threads.iter_mut().flatten();
-            actions.filter(|a| a.file == index).for_each(|a| a.place = a.place.saturating_sub(base));
+            actions.filter(|a| a.file == index).for_each(|a| a.offset = a.offset.saturating_sub(base));
         }
         Ok(fit)
     }

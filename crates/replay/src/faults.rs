@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use iowhy_core::profile::{FileUse, StepKind};
-use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
+use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
 use iowhy_core::rng::Rng;
 
 use super::calls::POPULATE;
@@ -50,7 +50,7 @@ fn mapped_file(path: &str, identity: Option<iowhy_core::profile::FileIdentity>) 
     Some(PlanFile {
         identity: Some(identity),
         size_bytes: identity.size_bytes,
-        ..PlanFile::new(path, Role::Own)
+        ..PlanFile::new(path, Role::User)
     })
 }
 
@@ -86,7 +86,7 @@ fn windows(facts: &Facts<'_>) -> Option<AsWas> {
         if bytes == 0 {
             continue;
         }
-        let what = Do::Window { populate: step.argument & POPULATE != 0 };
+        let what = Op::MapReadUnmap { populate: step.argument & POPULATE != 0 };
         plan.threads[at].push(Action::one(what, index, place, bytes, 0.0));
         seen += 1;
     }
@@ -132,7 +132,7 @@ fn memory(facts: &Facts<'_>) -> Option<AsWas> {
     let mut threads: BTreeMap<u32, Vec<Action>> = BTreeMap::new();
     let mut seen = 0.0;
     for step in pattern.stretches.iter().flat_map(|s| &s.steps).filter(taken) {
-        let what = Do::Take { populate: step.argument & POPULATE != 0 };
+        let what = Op::MmapAnon { populate: step.argument & POPULATE != 0 };
         let count = step.count.max(1);
         seen += f64::from(count);
         let action = Action { count, ..Action::one(what, 0, 0, step.bytes, 0.0) };
@@ -201,9 +201,9 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
         let part = (LONGEST_ARM_NS / (program_io_ns + own).max(1.0)).min(1.0);
         let count = ((all as f64 * part).ceil() as u64).min(u64::from(u32::MAX)) as u32;
         let action = Action {
-            what: Do::Look,
+            op: Op::TouchPages,
             file: 0,
-            place: 0,
+            offset: 0,
             bytes: 1,
             count,
             stride: PAGE as i64,
@@ -224,7 +224,7 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
             }
             let page = rng.below(pages);
             if drawn.insert(page) {
-                actions.push(Action::one(Do::Look, 0, page * PAGE, 1, own / faults as f64));
+                actions.push(Action::one(Op::TouchPages, 0, page * PAGE, 1, own / faults as f64));
             }
         }
         (faults, actions, "pages are taken to be touched at random, one for each fault")

@@ -3,7 +3,7 @@
 use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch};
-use iowhy_core::replay::{Action, Do, Plan, PlanFile, Role};
+use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role};
 
 use super::super::as_was;
 use iowhy_diagnose::classify::{Operation, Wait};
@@ -11,7 +11,7 @@ use iowhy_diagnose::findings::repaired;
 use iowhy_diagnose::findings::synthetic::Run;
 use iowhy_diagnose::repair::{Beside, Sizes};
 
-const SYNC: Do = Do::Sync { whole: false };
+const SYNC: Op = Op::Fsync { metadata: false };
 const O_RDWR: u32 = 0o2;
 const O_CREAT: u32 = 0o100;
 
@@ -58,8 +58,8 @@ fn data_base(journal: PatternFile) -> Run {
         .with(|p| p.pattern = CallPattern { files, stretches: vec![Stretch { length_ns: 1_000_000, steps }] })
 }
 
-fn count(plan: &Plan, what: Do) -> u64 {
-    plan.actions().filter(|a| a.what == what).map(|a| u64::from(a.count)).sum()
+fn count(plan: &Plan, what: Op) -> u64 {
+    plan.actions().filter(|a| a.op == what).map(|a| u64::from(a.count)).sum()
 }
 
 #[test]
@@ -71,15 +71,15 @@ fn a_journal_that_is_made_for_each_transaction_is_made_again_and_its_names_count
         let found = data_base(pattern_file(path, kind, O_RDWR | O_CREAT, None)).facts(as_was).unwrap();
         let plan = &found.plan;
         assert_eq!(
-            (count(plan, Do::Renew), count(plan, SYNC), count(plan, Do::Write)),
+            (count(plan, Op::RecreateFile), count(plan, SYNC), count(plan, Op::Write)),
             (10, 30, 30),
             "{path}"
         );
-        let renewed = plan.actions().find(|a| a.what == Do::Renew).unwrap().file;
+        let renewed = plan.actions().find(|a| a.op == Op::RecreateFile).unwrap().file;
         let journal = &plan.files[renewed as usize];
         assert_eq!((journal.role, journal.size_bytes, journal.shift_bytes), (Role::ScratchEmpty, 0, 0));
         assert!(journal.identity.is_none());
-        assert!(plan.threads[0].iter().any(|a| a.file == renewed && a.place == 512), "places stay");
+        assert!(plan.threads[0].iter().any(|a| a.file == renewed && a.offset == 512), "places stay");
         // Syncs, names and writes: nine tenths of a second.
         assert!((found.program_io_ns - 9e8).abs() < 1e6, "{}", found.program_io_ns);
     }
@@ -92,7 +92,7 @@ fn a_file_that_stays_or_was_there_is_not_made_anew() {
         pattern_file("?", "unknown", O_RDWR, None),
     ] {
         let found = data_base(journal.clone()).facts(as_was).unwrap();
-        assert_eq!(count(&found.plan, Do::Renew), 0, "{journal:?}");
+        assert_eq!(count(&found.plan, Op::RecreateFile), 0, "{journal:?}");
         assert!((found.program_io_ns - 7e8).abs() < 1e6, "names are of other files: {}", found.program_io_ns);
     }
 }
@@ -107,10 +107,10 @@ fn a_batch_of_transactions_has_one_journal() {
     };
     // 30 syncs are 10 transactions: five of them together.
     let five = of(15);
-    assert_eq!((count(&five, Do::Renew), count(&five, SYNC), count(&five, Do::Write)), (2, 6, 30));
+    assert_eq!((count(&five, Op::RecreateFile), count(&five, SYNC), count(&five, Op::Write)), (2, 6, 30));
     let all = of(Sizes::ALL);
     assert_eq!(
-        (count(&all, Do::Renew), count(&all, Do::SyncAfter { passes: u32::MAX })),
+        (count(&all, Op::RecreateFile), count(&all, Op::FsyncAfter { passes: u32::MAX })),
         (0, 3),
         "of the journal, of its directory, of the data"
     );
@@ -123,9 +123,9 @@ fn a_device_is_asked_for_one_request_in_so_many() {
     let read = Action {
         count: 640,
         stride: 1 << 20,
-        ..Action::one(Do::Read { fresh: false }, 0, 0, 1 << 20, 100.0)
+        ..Action::one(Op::Read { fresh: false }, 0, 0, 1 << 20, 100.0)
     };
-    let file = PlanFile { size_bytes: 1 << 30, direct: true, ..PlanFile::new("/data", Role::Own) };
+    let file = PlanFile { size_bytes: 1 << 30, direct: true, ..PlanFile::new("/data", Role::User) };
     let was =
         Plan { files: vec![file], threads: vec![vec![read]; 2], passes: 3, depth: 1, ..Plan::default() };
     let of = |one_in| {
@@ -134,7 +134,7 @@ fn a_device_is_asked_for_one_request_in_so_many() {
     };
     let now = of(16).unwrap();
     assert_eq!((now.plan.calls(), now.plan.passes), (80, 3));
-    assert!(now.plan.threads.iter().all(|t| t.iter().all(|a| a.stride == 1 << 20 && a.place == 0)));
+    assert!(now.plan.threads.iter().all(|t| t.iter().all(|a| a.stride == 1 << 20 && a.offset == 0)));
     assert!(now.how.contains("one byte in 16"), "{}", now.how);
     assert_eq!(of(Sizes::default().one_in).unwrap().plan.calls(), 640, "half of them");
     assert!(of(1000).unwrap_err().contains("too few calls"));
@@ -149,7 +149,7 @@ fn who_asks_for_more_than_there_is_needs_no_memory_for_it_and_endless_records_ar
             }
         });
         run.facts(as_was).map(|found| {
-            let read = |a: &&Action| matches!(a.what, Do::Read { .. });
+            let read = |a: &&Action| matches!(a.op, Op::Read { .. });
             found.plan.actions().find(read).map(|a| a.bytes)
         })
     };
@@ -169,12 +169,12 @@ fn each_thread_has_its_own_journal_and_a_sink_is_none() {
         })
     };
     let plan = run(journal()).facts(as_was).unwrap().plan;
-    assert_eq!((plan.threads.len(), count(&plan, Do::Renew)), (2, 20));
-    let renewed = |at: usize| plan.threads[at].iter().find(|a| a.what == Do::Renew).map(|a| a.file);
+    assert_eq!((plan.threads.len(), count(&plan, Op::RecreateFile)), (2, 20));
+    let renewed = |at: usize| plan.threads[at].iter().find(|a| a.op == Op::RecreateFile).map(|a| a.file);
     assert_ne!(renewed(0), renewed(1));
     for (thread, at) in plan.threads.iter().zip(0..) {
         // What it writes at 512 goes to its own.
-        assert!(thread.iter().filter(|a| a.place == 512).all(|a| Some(a.file) == renewed(at)));
+        assert!(thread.iter().filter(|a| a.offset == 512).all(|a| Some(a.file) == renewed(at)));
     }
     // A thread that only works on what another makes has none of its own.
     let handed = data_base(journal()).with(|p| {
@@ -183,13 +183,13 @@ fn each_thread_has_its_own_journal_and_a_sink_is_none() {
         }
     });
     let plan = handed.facts(as_was).unwrap().plan;
-    assert_eq!((plan.threads.len(), count(&plan, Do::Renew), count(&plan, SYNC)), (2, 10, 30));
-    let renewed = plan.threads[0].iter().find(|a| a.what == Do::Renew).map(|a| a.file).unwrap();
+    assert_eq!((plan.threads.len(), count(&plan, Op::RecreateFile), count(&plan, SYNC)), (2, 10, 30));
+    let renewed = plan.threads[0].iter().find(|a| a.op == Op::RecreateFile).map(|a| a.file).unwrap();
     assert!(plan.threads[1].iter().filter(|a| a.file == renewed).count() >= 10, "{plan:?}");
     assert_eq!(plan.files.len(), 3, "the base, one journal, and the directory: {:?}", plan.files);
     // A shell opens it with O_CREAT, too.
     let null = pattern_file("/dev/null", "character-device", O_RDWR | O_CREAT, None);
     let plan = data_base(null).facts(as_was).unwrap().plan;
-    assert_eq!(count(&plan, Do::Renew), 0);
+    assert_eq!(count(&plan, Op::RecreateFile), 0);
     assert!(plan.files.iter().any(|f| f.role == Role::Sink), "{:?}", plan.files);
 }

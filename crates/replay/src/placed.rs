@@ -28,14 +28,14 @@ pub(super) fn place(facts: &Facts<'_>, as_was: &mut AsWas) {
         as_was.notes.push(format!("replayed inside `{}`: {}", group.directory, limits.join("; ")));
     }
     if groups.iter().any(|group| group.limits(Limited::Memory)) && came_again(facts, plan) {
-        let cached = plan.files.iter_mut().filter(|f| f.role == Role::Own && !f.direct);
+        let cached = plan.files.iter_mut().filter(|f| f.role == Role::User && !f.direct);
         cached.for_each(|file| file.state = State::Warm);
     }
 }
 
 /// Whether what is read through the page cache came from the device more than once.
 fn came_again(facts: &Facts<'_>, plan: &Plan) -> bool {
-    let cached = plan.files.iter().filter(|f| f.role == Role::Own && !f.direct);
+    let cached = plan.files.iter().filter(|f| f.role == Role::User && !f.direct);
     let hold: u64 = cached.map(|f| f.size_bytes).sum();
     let fetched = facts.profile.io.device_read_bytes.unwrap_or(0);
     hold > 0 && fetched as f64 > AGAIN * hold as f64

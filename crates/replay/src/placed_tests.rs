@@ -5,7 +5,7 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{
     CallPattern, FileIdentity, GroupLimit, Limited, LimitedGroup, PatternFile, Step, StepKind, Stretch,
 };
-use iowhy_core::replay::{Action, Do, Placed, Plan, PlanFile, Role, State};
+use iowhy_core::replay::{Action, Op, Placed, Plan, PlanFile, Role, State};
 
 use super::super::as_was;
 use super::*;
@@ -15,7 +15,7 @@ use iowhy_diagnose::findings::{first_time, others, repaired};
 use iowhy_diagnose::repair::Beside;
 
 const MIB: u64 = 1 << 20;
-const READ: Do = Do::Read { fresh: false };
+const READ: Op = Op::Read { fresh: false };
 
 fn limit(of: Limited, set_by: &str) -> GroupLimit {
     GroupLimit { of, set_by: set_by.to_owned(), words: format!("{of:?} is limited") }
@@ -90,7 +90,7 @@ fn what_memory_did_not_hold_is_as_warm_as_memory_allows_inside_and_repaired_outs
     (around.threads[0][0].count, around.passes) = (4096, 1);
     let times = |plan: &Plan| first_time(FindingId::CacheThrash, plan).unwrap().times_around;
     assert_eq!(times(&around), 4.0);
-    around.threads[0][0].what = Do::Window { populate: false };
+    around.threads[0][0].op = Op::MapReadUnmap { populate: false };
     assert_eq!(times(&around), 4.0, "windows fetch, too");
     assert_eq!(
         repaired(FindingId::CacheThrash, &around, &beside()).unwrap().kept,
@@ -142,7 +142,7 @@ fn stretches_in_order_are_joined_and_others_stay() {
     let places = |groups, stride| -> Vec<u64> {
         let run = passes(groups)
             .with(|p| p.pattern.stretches = vec![stretch(128 * MIB, stride), stretch(8 * MIB, stride)]);
-        run.facts(as_was).unwrap().plan.actions().map(|a| a.place).collect()
+        run.facts(as_was).unwrap().plan.actions().map(|a| a.offset).collect()
     };
     let step = 40 * 65_536;
     // Joined, and then lengthened by passes that go on: one run of calls.
@@ -151,7 +151,7 @@ fn stretches_in_order_are_joined_and_others_stay() {
             .with(|p| p.pattern.stretches = vec![stretch(128 * MIB, 65_536), stretch(8 * MIB, 65_536)]);
         let plan = run.facts(as_was).unwrap().plan;
         let [all] = plan.threads[0].as_slice() else { panic!("{:?}", plan.threads) };
-        assert_eq!((all.place, all.stride), (128 * MIB, 65_536));
+        assert_eq!((all.offset, all.stride), (128 * MIB, 65_536));
         assert_eq!(plan.files[0].shift_bytes, u64::from(all.count) * 65_536);
         assert_eq!(u64::from(all.count) * 65_536 % (2 * step), 0);
     }
@@ -171,9 +171,9 @@ fn a_limit_of_cpu_time_and_one_that_was_not_seen_have_no_repair() {
 #[test]
 fn write_back_begins_for_all_that_is_written_in_order_and_in_pieces() {
     let write = |place: u64, count| Action {
-        what: Do::Write,
+        op: Op::Write,
         file: 0,
-        place,
+        offset: place,
         bytes: 256 << 10,
         count,
         stride: 256 << 10,
@@ -183,10 +183,10 @@ fn write_back_begins_for_all_that_is_written_in_order_and_in_pieces() {
         Plan { threads: vec![vec![write(0, 9), write(64 * MIB, 1)]], passes: 2, depth: 1, ..Plan::default() };
     let now = repaired(FindingId::DirtyThrottle, &plan, &beside()).unwrap().plan;
     let begun: Vec<(u64, u64)> =
-        now.actions().filter(|a| a.what == Do::WriteBack).map(|a| (a.place, a.bytes)).collect();
+        now.actions().filter(|a| a.op == Op::SyncFileRange).map(|a| (a.offset, a.bytes)).collect();
     assert_eq!(begun, [(0, MIB), (MIB, MIB), (2 * MIB, MIB / 4), (64 * MIB, MIB / 4)]);
     let places = |p: &Plan| -> Vec<u64> {
-        p.actions().filter(|a| a.what == Do::Write).flat_map(|a| (0..a.count).map(|i| a.at(i))).collect()
+        p.actions().filter(|a| a.op == Op::Write).flat_map(|a| (0..a.count).map(|i| a.at(i))).collect()
     };
     assert_eq!(places(&now), places(&plan));
     assert!((now.think_ns() - plan.think_ns()).abs() < 1e-9);
@@ -199,11 +199,11 @@ fn write_back_begins_for_all_that_is_written_in_order_and_in_pieces() {
     let plan = Plan { files: vec![file], ..plan };
     assert!(raised(&plan, false).is_empty());
     let unlimited = raised(&plan, true).remove(0).plan;
-    let thrown = unlimited.actions().filter(|a| a.what == Do::ThrowAway).count();
+    let thrown = unlimited.actions().filter(|a| a.op == Op::Truncate).count();
     assert_eq!((thrown, places(&unlimited)), (1, places(&plan)), "after each 2 MiB");
     let mut synced = plan.clone();
-    synced.threads[0].push(Action::one(Do::Sync { whole: false }, 0, 0, 0, 0.0));
+    synced.threads[0].push(Action::one(Op::Fsync { metadata: false }, 0, 0, 0, 0.0));
     assert!(raised(&synced, true).is_empty());
-    let reads = Plan { threads: vec![vec![Action { what: READ, ..write(0, 1) }]], ..Plan::default() };
+    let reads = Plan { threads: vec![vec![Action { op: READ, ..write(0, 1) }]], ..Plan::default() };
     assert!(repaired(FindingId::DirtyThrottle, &reads, &beside()).is_err());
 }

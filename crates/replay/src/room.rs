@@ -1,7 +1,7 @@
 //! How much a replay may write: no more than a part of what the file systems have free, so that neither it nor others run
 //! out of room. A plan that would write more makes fewer passes, or replays only the beginning of one.
 
-use iowhy_core::replay::{Action, Do, Plan, Role, Room};
+use iowhy_core::replay::{Action, Op, Plan, Role, Room};
 use iowhy_core::units::Bytes;
 
 use super::AsWas;
@@ -98,7 +98,7 @@ fn written(plan: &Plan, file: u32) -> u64 {
     if planned.role == Role::ScratchFull {
         return planned.size_bytes;
     }
-    let writes = || plan.actions().filter(|a| a.file == file && a.what == Do::Write);
+    let writes = || plan.actions().filter(|a| a.file == file && a.op == Op::Write);
     let passes = u64::from(plan.passes.max(1));
     let end =
         writes().map(|a| a.at(0).max(a.at(a.count.max(1) - 1)).saturating_add(a.bytes)).max().unwrap_or(0);
@@ -143,9 +143,9 @@ mod tests {
             ..PlanFile::new("/small/out", role)
         };
         let write = Action {
-            what: Do::Write,
+            op: Op::Write,
             file: 0,
-            place: 0,
+            offset: 0,
             bytes: MIB,
             count,
             stride: MIB as i64,
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(bound(plan.clone(), 120), Ok(plan.clone()));
         assert_eq!(within(plan.clone(), |_| None), Ok(plan));
         let mut reads = as_was(Role::ScratchEmpty, 1000, 4);
-        reads.plan.files[0].role = Role::Own;
+        reads.plan.files[0].role = Role::User;
         assert_eq!(bound(reads.clone(), 0), Ok(reads), "what is only read takes no room");
     }
 
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!((fewer.plan.passes, fewer.plan.calls()), (3, 10));
         assert!((fewer.scale - 2.0 * 4.0 / 3.0).abs() < 1e-9 && fewer.notes.len() == 1);
         let part = bound(as_was(Role::ScratchEmpty, 100, 2), 90).unwrap();
-        let (calls, written) = (part.plan.calls(), part.plan.bytes(|d| d == Do::Write));
+        let (calls, written) = (part.plan.calls(), part.plan.bytes(|d| d == Op::Write));
         assert!(part.plan.passes == 1 && calls > 10 && written <= 30 * MIB, "{calls}");
         assert!((part.scale * calls as f64 - 2.0 * 200.0).abs() < 1e-6);
     }

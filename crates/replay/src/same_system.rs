@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_is_only_read_is_asked_for_by_its_own_identity() {
-        assert!(checked(scratch(Role::Own, None), |_| None).is_ok());
+        assert!(checked(scratch(Role::User, None), |_| None).is_ok());
         assert!(checked(scratch(Role::Sink, None), |_| None).is_ok());
     }
 }

@@ -5,7 +5,7 @@
 //! replay is believed only where it takes the program's time.
 
 use iowhy_core::profile::{FileIdentity, FileUse, Limited};
-use iowhy_core::replay::{Action, Do, Plan, PlanFile, Role, State};
+use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role, State};
 use iowhy_core::rng::Rng;
 
 use super::{AsWas, LONGEST_ARM_NS, wall_ns};
@@ -63,9 +63,9 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
     let count = ((block.own_reads as f64 * part).ceil() as u64).clamp(1, MOST);
     let think_ns = own / block.own_reads as f64;
     let read = |place, count| Action {
-        what: Do::Read { fresh: false },
+        op: Op::Read { fresh: false },
         file: 0,
-        place,
+        offset: place,
         bytes,
         count,
         stride: i64::try_from(bytes).unwrap_or(0),
@@ -83,7 +83,7 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
         size_bytes: identity.size_bytes,
         direct: true,
         state: State::Cold,
-        ..PlanFile::new(used.path.clone(), Role::Own)
+        ..PlanFile::new(used.path.clone(), Role::User)
     };
     let plan = Plan { files: vec![file], threads: vec![actions], passes: 1, depth, ..Plan::default() };
     let note = format!(

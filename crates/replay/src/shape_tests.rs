@@ -52,14 +52,14 @@ fn plan(run: Run) -> Result<AsWas, String> {
 fn size_depth_and_order_are_those_at_the_device() {
     let random = plan(ring(50)).unwrap();
     let file = &random.plan.files[0];
-    assert_eq!((file.role, file.direct, random.plan.depth), (Role::Own, true, 16));
+    assert_eq!((file.role, file.direct, random.plan.depth), (Role::User, true, 16));
     let calls = random.plan.calls();
     // 1.2 s of 8 s.
     assert_eq!((calls, random.plan.bytes(|_| true)), (1200, 1200 << 17));
     assert!((random.scale * calls as f64 - 8000.0).abs() < 1e-6);
     assert!((random.program_io_ns - 7.2e9).abs() < 1.0, "{}", random.program_io_ns);
-    assert!(random.plan.actions().all(|a| a.place % 4096 == 0 && a.place + a.bytes <= 256 * MIB));
-    let first: Vec<u64> = random.plan.actions().take(3).map(|a| a.place).collect();
+    assert!(random.plan.actions().all(|a| a.offset % 4096 == 0 && a.offset + a.bytes <= 256 * MIB));
+    let first: Vec<u64> = random.plan.actions().take(3).map(|a| a.offset).collect();
     assert!(first[0] + (1 << 17) != first[1] || first[1] + (1 << 17) != first[2], "{first:?}");
     assert!(random.notes[0].contains("131072 bytes, 16 in flight, at places drawn at random"));
     let sequential = plan(ring(7500)).unwrap();

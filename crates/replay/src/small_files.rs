@@ -9,7 +9,7 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-use iowhy_core::replay::{Action, Do, OnFile, Plan, PlanTree, State};
+use iowhy_core::replay::{Action, OnFile, Op, Plan, PlanTree, State};
 use iowhy_core::units::{Bytes, count};
 
 use self::life::Life;
@@ -136,7 +136,7 @@ fn shared_out(files: u64, threads: usize, think_ns: f64) -> Vec<Vec<Action>> {
     let part = |thread: u64| {
         let (from, to) = (begin(thread), begin(thread + 1));
         let count = u32::try_from(to - from).unwrap_or(u32::MAX);
-        vec![Action { count, stride: 1, ..Action::one(Do::Handle, 0, from, 0, think_ns) }]
+        vec![Action { count, stride: 1, ..Action::one(Op::SmallFile, 0, from, 0, think_ns) }]
     };
     (0..threads).map(part).collect()
 }

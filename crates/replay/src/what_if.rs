@@ -3,7 +3,7 @@
 //!
 //! A change keeps the bytes that the program gets, and their order where it can. What may not enter: whether it helps.
 
-use iowhy_core::replay::{Action, Do, Plan, Role};
+use iowhy_core::replay::{Action, Op, Plan, Role};
 
 use iowhy_core::finding::FindingId;
 use iowhy_diagnose::findings::repaired;
@@ -84,11 +84,11 @@ pub fn changed(change: Change, plan: &Plan, sizes: &Sizes) -> Result<Repaired, S
 }
 
 fn reads(action: &Action) -> bool {
-    matches!(action.what, Do::Read { .. })
+    matches!(action.op, Op::Read { .. })
 }
 
 fn own(plan: &Plan, action: &Action) -> bool {
-    plan.files.get(action.file as usize).is_some_and(|f| f.role == Role::Own)
+    plan.files.get(action.file as usize).is_some_and(|f| f.role == Role::User)
 }
 
 fn direct(plan: &Plan) -> Result<Repaired, String> {
@@ -98,14 +98,14 @@ fn direct(plan: &Plan) -> Result<Repaired, String> {
         return Err("no read through the page cache was seen".to_owned());
     }
     let aligned = |n: u64| n.is_multiple_of(ALIGNMENT);
-    let whole = |a: &Action| aligned(a.place) && aligned(a.bytes) && aligned(a.stride.unsigned_abs());
+    let whole = |a: &Action| aligned(a.offset) && aligned(a.bytes) && aligned(a.stride.unsigned_abs());
     if !plan.actions().filter(|a| cached(a)).all(whole) {
         return Err(format!(
             "direct reads begin and end at multiples of {ALIGNMENT} bytes, and these do not"
         ));
     }
     let mut changed = plan.clone();
-    for file in changed.files.iter_mut().filter(|f| f.role == Role::Own) {
+    for file in changed.files.iter_mut().filter(|f| f.role == Role::User) {
         file.direct = true;
         file.buffer_offset = 0;
         file.shift_bytes = file.shift_bytes.next_multiple_of(ALIGNMENT);
@@ -118,7 +118,7 @@ fn windows(plan: &Plan) -> Result<Repaired, String> {
     let mut found = false;
     for action in changed.threads.iter_mut().flatten() {
         if reads(action) && own(plan, action) && !plan.files[action.file as usize].direct {
-            action.what = Do::Window { populate: false };
+            action.op = Op::MapReadUnmap { populate: false };
             found = true;
         }
     }
@@ -134,18 +134,18 @@ mod tests {
 
     use super::*;
 
-    fn plan(what: Do, bytes: u64) -> Plan {
+    fn plan(what: Op, bytes: u64) -> Plan {
         let file = PlanFile {
             size_bytes: 1 << 30,
             shift_bytes: 100 * bytes,
             buffer_offset: 48,
-            ..PlanFile::new("/data", Role::Own)
+            ..PlanFile::new("/data", Role::User)
         };
         let action = Action { count: 100, stride: bytes as i64, ..Action::one(what, 0, 0, bytes, 1.0) };
         Plan { files: vec![file], threads: vec![vec![action]], passes: 1, depth: 1, ..Plan::default() }
     }
 
-    const READ: Do = Do::Read { fresh: false };
+    const READ: Op = Op::Read { fresh: false };
 
     fn of(change: Change, plan: &Plan) -> Result<Plan, String> {
         changed(change, plan, &Sizes::default()).map(|r| r.plan)
@@ -155,8 +155,8 @@ mod tests {
     fn each_change_moves_the_same_bytes_another_way() {
         let was = plan(READ, 4096);
         assert!(of(Change::Direct, &was).unwrap().files[0].direct);
-        assert_eq!(of(Change::Windows, &was).unwrap().threads[0][0].what, Do::Window { populate: false });
-        assert_eq!(of(Change::Mapped, &was).unwrap().threads[0][0].what, Do::Look);
+        assert_eq!(of(Change::Windows, &was).unwrap().threads[0][0].op, Op::MapReadUnmap { populate: false });
+        assert_eq!(of(Change::Mapped, &was).unwrap().threads[0][0].op, Op::TouchPages);
         assert_eq!(of(Change::Deeper, &was).unwrap().threads.len(), 16);
         assert_eq!(of(Change::Larger, &was).unwrap().calls(), 7);
         assert_eq!(of(Change::Random, &was).unwrap().files[0].advice, Advice::Random);
@@ -177,7 +177,7 @@ mod tests {
         let aligned = of(Change::Aligned, &small).unwrap();
         assert!(of(Change::Aligned, &aligned).unwrap_err().contains("begin where a page does"));
         assert!(of(Change::Direct, &small).unwrap_err().contains("multiples of 4096"));
-        let writes = plan(Do::Write, 4096);
+        let writes = plan(Op::Write, 4096);
         for change in [Change::Direct, Change::Windows, Change::Mapped, Change::Deeper] {
             assert!(of(change, &writes).is_err(), "{}", change.id());
         }

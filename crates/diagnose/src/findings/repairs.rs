@@ -4,7 +4,7 @@
 //! whether it is faster.
 
 use iowhy_core::finding::FindingId;
-use iowhy_core::replay::{Do, Plan, Role};
+use iowhy_core::replay::{Op, Plan, Role};
 
 use super::{
     cache_thrash, copy_bound, device_saturated, dirty_throttle, fresh_buffers, inode_lock, many_small_files,
@@ -63,12 +63,12 @@ pub fn others(id: FindingId, plan: &Plan, beside: &Beside) -> Vec<Repaired> {
     if asked || !matches!(id, FindingId::SmallRequests | FindingId::QueueDepthOne) {
         return others;
     }
-    let direct = plan.files.iter().any(|f| f.direct && f.role == Role::Own);
+    let direct = plan.files.iter().any(|f| f.direct && f.role == Role::User);
     if direct && id == FindingId::SmallRequests {
         let sizes = Sizes { request_bytes: LONG_BYTES, ..beside.sizes };
         others.extend(small_requests::repair::merged(plan, &sizes));
     }
-    let writes = plan.any(|a| a.what == Do::Write);
+    let writes = plan.any(|a| a.op == Op::Write);
     if id == FindingId::QueueDepthOne && !writes {
         others.extend(queue_depth_one::repair::announced(plan, &beside.sizes));
     }

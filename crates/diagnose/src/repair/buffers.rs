@@ -13,7 +13,7 @@
 //! glibc bug 30994). `malloc` of the GNU C library puts every large buffer 16 bytes behind. A replay from another place is
 //! another run. What may not enter: the calls.
 
-use iowhy_core::replay::{Do, Plan, Role};
+use iowhy_core::replay::{Op, Plan, Role};
 
 /// `malloc` of the GNU C library asks the kernel for memory of this many bytes and more (M_MMAP_THRESHOLD, mallopt(3)),
 const MAPPED_BYTES: u64 = 128 << 10;
@@ -31,7 +31,7 @@ pub fn usual(bytes: u64) -> u16 {
 /// program puts them at the beginning of a page it goes on to.
 pub(crate) fn taken_anew(plan: &mut Plan) {
     for at in 0..plan.files.len() {
-        let moved = plan.actions().filter(|a| a.file as usize == at && moves(a.what));
+        let moved = plan.actions().filter(|a| a.file as usize == at && moves(a.op));
         let Some(most) = moved.map(|a| a.bytes).max() else { continue };
         let file = &mut plan.files[at];
         if file.buffer_offset != 0 && !file.direct {
@@ -46,11 +46,11 @@ pub(crate) fn aligned(plan: &Plan) -> Option<Plan> {
     for file in changed.files.iter_mut().filter(|f| f.role != Role::Sink) {
         file.buffer_offset = 0;
     }
-    (plan.any(|a| moves(a.what)) && changed != *plan).then_some(changed)
+    (plan.any(|a| moves(a.op)) && changed != *plan).then_some(changed)
 }
 
-fn moves(what: Do) -> bool {
-    matches!(what, Do::Read { .. } | Do::Write)
+fn moves(what: Op) -> bool {
+    matches!(what, Op::Read { .. } | Op::Write)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iowhy_core::replay::{Action, Do};
+use iowhy_core::replay::{Action, Op};
 
 use super::{each, moves};
 
@@ -17,19 +17,19 @@ pub(crate) fn merge(actions: &[Action], most: u64) -> Vec<Action> {
     let mut owed_ns = 0.0;
     for action in each(actions) {
         owed_ns += action.think_ns;
-        if !moves(action.what) {
+        if !moves(action.op) {
             for write in [false, true] {
                 merged.extend(open.remove(&(action.file, write)));
             }
             // The kernel's position moves with what is read: a seek before a merged call is none.
-            if action.what != Do::Seek {
+            if action.op != Op::Seek {
                 merged.push(Action { think_ns: std::mem::take(&mut owed_ns), ..action });
             }
             continue;
         }
-        let key = (action.file, action.what == Do::Write);
+        let key = (action.file, action.op == Op::Write);
         match open.get_mut(&key) {
-            Some(run) if run.place + run.bytes == action.place && run.what == action.what => {
+            Some(run) if run.offset + run.bytes == action.offset && run.op == action.op => {
                 run.bytes += action.bytes;
                 run.think_ns += std::mem::take(&mut owed_ns);
             }
@@ -42,13 +42,13 @@ pub(crate) fn merge(actions: &[Action], most: u64) -> Vec<Action> {
         if let Some(run) = open.get_mut(&key) {
             // A buffer that was filled from the beginning of the file on is filled at multiples of its size.
             loop {
-                let bytes = most - run.place % most;
+                let bytes = most - run.offset % most;
                 if run.bytes < bytes || run.bytes <= action.bytes {
                     break;
                 }
                 let think_ns = run.think_ns * (bytes as f64 / run.bytes as f64);
                 merged.push(Action { bytes, think_ns, ..*run });
-                run.place += bytes;
+                run.offset += bytes;
                 run.bytes -= bytes;
                 run.think_ns -= think_ns;
             }

@@ -11,7 +11,7 @@ pub mod order;
 pub(crate) mod placed;
 
 use iowhy_core::profile::Profile;
-use iowhy_core::replay::{Action, Advice, Do, Plan, Role};
+use iowhy_core::replay::{Action, Advice, Op, Plan, Role};
 
 /// A request that no device answers much faster for each byte when it is longer.
 pub(crate) const LONG_BYTES: u64 = 1 << 20;
@@ -101,13 +101,13 @@ pub fn with_aligned_buffers(plan: &Plan) -> Option<Repaired> {
 /// The hint that the order is random, and nothing else.
 pub fn hinted_random(plan: &Plan) -> Repaired {
     let mut plan = plan.clone();
-    plan.files.iter_mut().filter(|f| f.role == Role::Own).for_each(|f| f.advice = Advice::Random);
+    plan.files.iter_mut().filter(|f| f.role == Role::User).for_each(|f| f.advice = Advice::Random);
     Repaired { plan, how: "the hint that the order is random".to_owned(), kept: 0.0 }
 }
 
 /// Each call of a plan's thread by itself.
 pub(crate) fn each(actions: &[Action]) -> impl Iterator<Item = Action> {
-    actions.iter().flat_map(|a| (0..a.count).map(|i| Action { place: a.at(i), count: 1, stride: 0, ..*a }))
+    actions.iter().flat_map(|a| (0..a.count).map(|i| Action { offset: a.at(i), count: 1, stride: 0, ..*a }))
 }
 
 /// The same plan with other actions on each thread.
@@ -117,8 +117,8 @@ pub(crate) fn with_threads(plan: &Plan, change: impl Fn(&[Action]) -> Vec<Action
 }
 
 /// Whether it moves bytes by a call.
-pub(crate) fn moves(what: Do) -> bool {
-    matches!(what, Do::Read { .. } | Do::Write)
+pub(crate) fn moves(what: Op) -> bool {
+    matches!(what, Op::Read { .. } | Op::Write)
 }
 
 pub(crate) fn done(plan: Plan, how: impl Into<String>) -> Result<Repaired, String> {

@@ -1,6 +1,6 @@
 //! In which order a file is gone through, and where the next pass over it goes on.
 
-use iowhy_core::replay::{Action, Do};
+use iowhy_core::replay::{Action, Op};
 
 /// From this share of calls on an order is the order.
 const MOSTLY: f64 = 0.8;
@@ -24,8 +24,8 @@ pub enum Order {
 }
 
 /// Whether an action has a place that tells of an order.
-pub fn has_place(what: Do) -> bool {
-    matches!(what, Do::Read { .. } | Do::Write | Do::Window { .. } | Do::Look)
+pub fn has_place(what: Op) -> bool {
+    matches!(what, Op::Read { .. } | Op::Write | Op::MapReadUnmap { .. } | Op::TouchPages)
 }
 
 /// Counts of steps from call to call: sequential, onwards, backwards, all.
@@ -40,10 +40,10 @@ fn steps(actions: &[&Action]) -> (u64, u64, u64, u64) {
     let mut before: Option<(u64, u64)> = None;
     for action in actions {
         if let Some((place, bytes)) = before {
-            note(place, bytes, action.place, 1);
+            note(place, bytes, action.offset, 1);
         }
         if action.count > 1 {
-            note(action.place, action.bytes, action.at(1), u64::from(action.count - 1));
+            note(action.offset, action.bytes, action.at(1), u64::from(action.count - 1));
         }
         before = Some((action.at(action.count.max(1) - 1), action.bytes));
     }
@@ -68,7 +68,7 @@ pub fn order(actions: &[&Action]) -> Order {
 /// The bytes from the first to the last.
 pub fn extent(actions: &[&Action]) -> Option<(u64, u64)> {
     let ends = |a: &&Action| {
-        let (first, last) = (a.place, a.at(a.count.max(1) - 1));
+        let (first, last) = (a.offset, a.at(a.count.max(1) - 1));
         (first.min(last), first.max(last).saturating_add(a.bytes))
     };
     let all: Vec<(u64, u64)> = actions.iter().map(ends).collect();

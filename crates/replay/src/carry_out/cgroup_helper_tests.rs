@@ -5,7 +5,7 @@ use std::io::Seek;
 use std::path::PathBuf;
 
 use iowhy_core::profile::{GroupLimit, Limited};
-use iowhy_core::replay::{Action, Do, Placed, PlanFile, Role};
+use iowhy_core::replay::{Action, Op, Placed, PlanFile, Role};
 
 use super::super::replay::Replay;
 use super::*;
@@ -97,11 +97,12 @@ fn placed(directory: &Path) -> Placed {
 
 /// Reads of 4 KiB over a file of 1 MiB, so many, with this time of the program before each.
 fn plan(file: &tempfile::NamedTempFile, count: u32, think_ns: f64, placed: Option<Placed>) -> Plan {
-    let planned = PlanFile { size_bytes: MIB, ..PlanFile::new(file.path().display().to_string(), Role::Own) };
+    let planned =
+        PlanFile { size_bytes: MIB, ..PlanFile::new(file.path().display().to_string(), Role::User) };
     let read = Action {
-        what: Do::Read { fresh: false },
+        op: Op::Read { fresh: false },
         file: 0,
-        place: 64 << 10,
+        offset: 64 << 10,
         bytes: 4096,
         count,
         stride: 4096,

@@ -56,7 +56,7 @@ pub(super) fn open(planned: &PlanFile, recreated: bool) -> Result<ReplayFile, Pr
         })
     };
     let mut opened = match planned.role {
-        Role::Own => {
+        Role::User => {
             let failed = |error: std::io::Error| cannot(Errno::from_io_error(&error).unwrap_or(Errno::INVAL));
             let file = Regular::find(path, OFlags::empty()).map_err(failed)?;
             let quietly = |flags: OFlags| match file.open(flags | OFlags::NOATIME) {
@@ -173,7 +173,7 @@ fn leaves_access_time(fd: &OwnedFd) -> bool {
 impl ReplayFile {
     /// Checks a user file against its recorded identity.
     pub(super) fn check_unchanged(&self, planned: &PlanFile) -> Result<(), Problem> {
-        let Some(then) = planned.identity.filter(|_| planned.role == Role::Own) else { return Ok(()) };
+        let Some(then) = planned.identity.filter(|_| planned.role == Role::User) else { return Ok(()) };
         let now = rustix::fs::fstat(&self.plain).ok().map(|s| FileIdentity {
             device: s.st_dev,
             inode: s.st_ino,
@@ -245,7 +245,7 @@ impl ReplayFile {
                 return rustix::fs::fdatasync(&self.plain).map_err(|e| failed("settle", e));
             }
             Role::ScratchFull => rustix::fs::fdatasync(&self.plain).map_err(|e| failed("settle", e))?,
-            Role::Own => {}
+            Role::User => {}
         }
         let (file, bytes) = (self.plain.as_fd(), planned.size_bytes);
         if bytes == 0 {

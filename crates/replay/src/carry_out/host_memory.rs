@@ -5,7 +5,7 @@
 //! of arms must not matter. Not in control groups, where memory counts against a limit.
 
 use iowhy_core::problem::Problem;
-use iowhy_core::replay::{Action, Do, Plan, Role, State};
+use iowhy_core::replay::{Action, Op, Plan, Role, State};
 use iowhy_core::units;
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -58,7 +58,7 @@ pub(super) fn check_requests_fit(plan: &Plan) -> Result<(), Problem> {
 
 /// The largest request of each thread times the queue depth.
 fn request_bytes(plan: &Plan) -> u64 {
-    let moves = |a: &&Action| matches!(a.what, Do::Read { .. } | Do::Write);
+    let moves = |a: &&Action| matches!(a.op, Op::Read { .. } | Op::Write);
     let largest = |thread: &Vec<Action>| thread.iter().filter(moves).map(|a| a.bytes).max().unwrap_or(0);
     let one = plan.threads.iter().map(largest).fold(0, u64::saturating_add);
     one.saturating_mul(u64::from(plan.depth.max(1)))
@@ -69,7 +69,7 @@ const COLD_BYTES: usize = 64 << 20;
 
 /// Memory that threads read through after they drop dirty data; empty where none is dropped, and in control groups.
 pub(super) fn cold_memory(plan: &Plan) -> Vec<u8> {
-    let wanted = plan.any(|a| a.what == Do::ThrowAway) && !is_charged(plan);
+    let wanted = plan.any(|a| a.op == Op::Truncate) && !is_charged(plan);
     vec![1; if wanted { COLD_BYTES } else { 0 }]
 }
 
@@ -84,13 +84,13 @@ fn cached_bytes(plan: &Plan) -> u64 {
     let of_file = |(at, file): (usize, &iowhy_core::replay::PlanFile)| {
         let moved = plan
             .actions()
-            .filter(|a| a.file as usize == at && !matches!(a.what, Do::Take { .. } | Do::Handle))
+            .filter(|a| a.file as usize == at && !matches!(a.op, Op::MmapAnon { .. } | Op::SmallFile))
             .fold(0u64, |sum, a| sum.saturating_add(a.bytes.saturating_mul(u64::from(a.count))))
             .saturating_mul(passes);
         match file.role {
             _ if file.direct => 0,
             Role::ScratchEmpty => moved,
-            Role::Own | Role::ScratchFull if file.state == State::Cold => moved.min(file.size_bytes),
+            Role::User | Role::ScratchFull if file.state == State::Cold => moved.min(file.size_bytes),
             _ => 0,
         }
     };
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn requests_beyond_free_memory_are_refused() {
         let plan = |bytes, depth| {
-            let read = Action::one(Do::Read { fresh: false }, 0, 0, bytes, 0.0);
+            let read = Action::one(Op::Read { fresh: false }, 0, 0, bytes, 0.0);
             Plan { threads: vec![vec![read]; 2], depth, ..Plan::default() }
         };
         assert_eq!(request_bytes(&plan(1 << 20, 4)), 8 << 20);
@@ -127,13 +127,13 @@ mod tests {
                 ..Plan::default()
             })
         };
-        let read = Do::Read { fresh: false };
-        assert_eq!(of(Role::Own, State::Cold, false, 1 << 30, read), 30 * 4096);
-        assert_eq!(of(Role::Own, State::Cold, false, 8192, read), 8192, "the whole file");
-        assert_eq!(of(Role::Own, State::Warm, false, 1 << 30, read), 0, "cached already");
-        assert_eq!(of(Role::Own, State::Cold, true, 1 << 30, read), 0, "direct");
-        assert_eq!(of(Role::ScratchEmpty, State::Warm, false, 0, Do::Write), 30 * 4096);
-        assert_eq!(of(Role::Sink, State::Warm, false, 0, Do::Write), 0);
+        let read = Op::Read { fresh: false };
+        assert_eq!(of(Role::User, State::Cold, false, 1 << 30, read), 30 * 4096);
+        assert_eq!(of(Role::User, State::Cold, false, 8192, read), 8192, "the whole file");
+        assert_eq!(of(Role::User, State::Warm, false, 1 << 30, read), 0, "cached already");
+        assert_eq!(of(Role::User, State::Cold, true, 1 << 30, read), 0, "direct");
+        assert_eq!(of(Role::ScratchEmpty, State::Warm, false, 0, Op::Write), 30 * 4096);
+        assert_eq!(of(Role::Sink, State::Warm, false, 0, Op::Write), 0);
         fault_in(&Plan::default());
     }
 }

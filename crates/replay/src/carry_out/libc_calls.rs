@@ -49,9 +49,10 @@ pub(super) fn seek(fd: &OwnedFd, offset: u64) -> Result<usize, Errno> {
     if at < 0 { Err(last_error()) } else { Ok(0) }
 }
 
-pub(super) fn sync(fd: &OwnedFd, whole: bool) -> Result<usize, Errno> {
+pub(super) fn sync(fd: &OwnedFd, metadata: bool) -> Result<usize, Errno> {
     // SAFETY: no memory is involved.
-    let result = unsafe { if whole { libc::fsync(fd.as_raw_fd()) } else { libc::fdatasync(fd.as_raw_fd()) } };
+    let result =
+        unsafe { if metadata { libc::fsync(fd.as_raw_fd()) } else { libc::fdatasync(fd.as_raw_fd()) } };
     if result == 0 { Ok(0) } else { Err(last_error()) }
 }
 

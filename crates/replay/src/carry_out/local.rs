@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::replay::{Do, Plan, Role};
+use iowhy_core::replay::{Op, Plan, Role};
 use serde::{Deserialize, Serialize};
 
 use super::files::{self, ReplayFile};
@@ -64,7 +64,7 @@ impl LocalReplay {
             )));
         }
         host_memory::check_requests_fit(&plan)?;
-        let recreated = |at: usize| plan.any(|a| a.what == Do::Renew && a.file as usize == at);
+        let recreated = |at: usize| plan.any(|a| a.op == Op::RecreateFile && a.file as usize == at);
         let open = |(at, file)| files::open(file, recreated(at));
         let files = plan.files.iter().enumerate().map(open).collect::<Result<_, _>>()?;
         let trees = plan.tree.as_ref().map(ScratchTrees::new).transpose()?;
@@ -79,7 +79,7 @@ impl LocalReplay {
 
     /// Starts the next run behind this share of the largest user file: what another plan just read is in the CPU's caches.
     pub fn start_behind(&self, share: f64) {
-        let own = self.plan.files.iter().filter(|f| f.role == Role::Own && f.shift_bytes > 0);
+        let own = self.plan.files.iter().filter(|f| f.role == Role::User && f.shift_bytes > 0);
         if let Some(largest) = own.max_by_key(|f| f.size_bytes) {
             let passes = share.clamp(0.0, 1.0) * largest.size_bytes as f64 / largest.shift_bytes as f64;
             self.passes_done.store(passes as u64, Ordering::Relaxed);
@@ -98,7 +98,7 @@ impl LocalReplay {
     pub fn run(&self) -> Result<RunOutcome, Problem> {
         for (at, (file, planned)) in self.files.iter().zip(&self.plan.files).enumerate() {
             match self.plan.placed {
-                Some(_) if planned.role == Role::Own => {
+                Some(_) if planned.role == Role::User => {
                     file.prepare_in_cgroup(planned, self.first_offset(at))?
                 }
                 _ => file.prepare(planned)?,
@@ -115,7 +115,7 @@ impl LocalReplay {
     /// First offset of the plan in a file.
     fn first_offset(&self, file: usize) -> u64 {
         let first = self.plan.actions().find(|action| action.file as usize == file);
-        first.map_or(0, |action| action.place)
+        first.map_or(0, |action| action.offset)
     }
 
     fn run_threads(&self, names: Option<&RunNames>) -> Result<RunOutcome, Problem> {

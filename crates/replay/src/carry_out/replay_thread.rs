@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::replay::{Action, Advice, Do, Plan, Role};
+use iowhy_core::replay::{Action, Advice, Op, Plan, Role};
 use iowhy_linux::file_size;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -15,6 +15,7 @@ use super::scratch_trees::RunNames;
 use super::small_file_ops::SmallFileOps;
 use iowhy_probe::buffer::Buffer;
 use iowhy_probe::clock::Clock;
+use iowhy_probe::fault;
 use iowhy_probe::interrupt;
 use iowhy_probe::method::mapped::mapping::{Mapping, Purpose};
 use iowhy_probe::sigbus::Guard;
@@ -81,7 +82,7 @@ impl<'a> ReplayThread<'a> {
         cold_memory: &'a [u8],
     ) -> Result<Self, Problem> {
         let actions: &[Action] = plan.threads.get(thread).map_or(&[], Vec::as_slice);
-        let moves = |a: &&Action| matches!(a.what, Do::Read { .. } | Do::Write);
+        let moves = |a: &&Action| matches!(a.op, Op::Read { .. } | Op::Write);
         let most = actions.iter().filter(moves).map(|a| a.bytes).max().unwrap_or(0);
         let most = most.max(plan.tree.as_ref().map_or(0, SmallFileOps::buffer_bytes));
         let slots = plan.depth.max(1) as usize;
@@ -92,10 +93,10 @@ impl<'a> ReplayThread<'a> {
             .and_then(|bytes| bytes.checked_add(PAGE))
             .ok_or_else(|| Problem::failed("a request is too large"))?;
         let mut buffer = Buffer::new(bytes)?;
-        if actions.iter().any(|a| matches!(a.what, Do::Write | Do::Handle)) {
+        if actions.iter().any(|a| matches!(a.op, Op::Write | Op::SmallFile)) {
             buffer.fill(CONTENT_SEED);
         }
-        let maps = actions.iter().any(|a| matches!(a.what, Do::Window { .. }));
+        let maps = actions.iter().any(|a| matches!(a.op, Op::MapReadUnmap { .. }));
         Ok(ReplayThread {
             plan,
             actions,
@@ -103,7 +104,7 @@ impl<'a> ReplayThread<'a> {
             files,
             buffer,
             mappings: Vec::new(),
-            guard: if maps { Some(Guard::new()?) } else { None },
+            guard: if maps { Some(fault::guard()?) } else { None },
             ring: if plan.depth > 1 { Some(ReadRing::new(plan.depth, slot)?) } else { None },
             small_files: plan.tree.as_ref().zip(names).map(|(tree, names)| SmallFileOps::new(tree, names)),
             cold_memory,
@@ -138,7 +139,7 @@ impl<'a> ReplayThread<'a> {
                     self.think(action.think_ns);
                     self.call(action, pass, i)?;
                     self.calls_since_check += 1;
-                    let long = matches!(action.what, Do::Sync { .. } | Do::SyncAfter { .. });
+                    let long = matches!(action.op, Op::Fsync { .. } | Op::FsyncAfter { .. });
                     if long || self.calls_since_check >= CALLS_PER_CHECK {
                         self.calls_since_check = 0;
                         if interrupt::requested() {
@@ -179,12 +180,12 @@ impl<'a> ReplayThread<'a> {
 
     #[inline]
     fn call(&mut self, action: &Action, pass: u64, i: u32) -> Result<(), Problem> {
-        if action.what == Do::Handle {
+        if action.op == Op::SmallFile {
             return self.small_file(action.at(i));
         }
         let (files, plan) = (self.files, self.plan);
         let at = action.file as usize;
-        if let Do::Take { populate } = action.what {
+        if let Op::MmapAnon { populate } = action.op {
             self.outcome.calls += 1;
             return match map_and_unmap(action.bytes as usize, populate) {
                 Ok(_) => Ok(()),
@@ -198,13 +199,13 @@ impl<'a> ReplayThread<'a> {
         let (Some(opened), Some(file)) = (files.get(at), plan.files.get(at)) else {
             return Err(Problem::failed("a plan names a file that it does not have"));
         };
-        if action.what == Do::ThrowAway {
+        if action.op == Op::Truncate {
             return self.drop_dirty(opened, file.role);
         }
         let shifts = match file.role {
             // Advice on a whole file has no offset.
             _ if action.bytes == 0 => 0,
-            Role::Own => self.first_pass + pass,
+            Role::User => self.first_pass + pass,
             _ => pass,
         };
         let mut offset = action.at(i).wrapping_add(shifts.wrapping_mul(file.shift_bytes));
@@ -220,30 +221,30 @@ impl<'a> ReplayThread<'a> {
         let (fd, bytes) = (&opened.fd, action.bytes as usize);
         let sink = file.role == Role::Sink;
         let from = usize::from(file.buffer_offset) % PAGE;
-        let result = match action.what {
-            Do::Read { fresh: true } => read_into_fresh(fd, bytes, offset, from),
-            Do::Read { fresh: false } if sink => libc_calls::read(fd, self.buffer.part_mut(from, bytes)),
-            Do::Read { fresh: false } => match &mut self.ring {
+        let result = match action.op {
+            Op::Read { fresh: true } => read_into_fresh(fd, bytes, offset, from),
+            Op::Read { fresh: false } if sink => libc_calls::read(fd, self.buffer.part_mut(from, bytes)),
+            Op::Read { fresh: false } => match &mut self.ring {
                 Some(ring) => ring.read(fd, &mut self.buffer, bytes, offset),
                 None => libc_calls::read_at(fd, self.buffer.part_mut(from, bytes), offset),
             },
-            Do::Write if sink => libc_calls::write(fd, self.buffer.part(from, bytes)),
-            Do::Write => libc_calls::write_at(fd, self.buffer.part(from, bytes), offset),
-            Do::Seek => libc_calls::seek(fd, offset),
-            Do::Sync { whole } => libc_calls::sync(fd, whole),
-            Do::SyncAfter { passes } if !self.ends_batch(pass, passes) => {
+            Op::Write if sink => libc_calls::write(fd, self.buffer.part(from, bytes)),
+            Op::Write => libc_calls::write_at(fd, self.buffer.part(from, bytes), offset),
+            Op::Seek => libc_calls::seek(fd, offset),
+            Op::Fsync { metadata } => libc_calls::sync(fd, metadata),
+            Op::FsyncAfter { passes } if !self.ends_batch(pass, passes) => {
                 self.outcome.calls -= 1;
                 return Ok(());
             }
-            Do::SyncAfter { .. } => libc_calls::sync(fd, false),
-            Do::Forget => advise_range(fd, offset, bytes, rustix::fs::Advice::DontNeed),
-            Do::Announce => advise_range(fd, offset, bytes, rustix::fs::Advice::WillNeed),
-            Do::WriteBack => begin_write_back(fd, offset, bytes),
-            Do::Renew => opened.recreate(),
-            Do::Window { populate } => self.map_read_unmap(fd, offset, bytes, populate, file.advice),
-            Do::Look | Do::Scan => return self.read_mapping(action, fd, offset, bytes),
+            Op::FsyncAfter { .. } => libc_calls::sync(fd, false),
+            Op::FadviseDontNeed => advise_range(fd, offset, bytes, rustix::fs::Advice::DontNeed),
+            Op::FadviseWillNeed => advise_range(fd, offset, bytes, rustix::fs::Advice::WillNeed),
+            Op::SyncFileRange => begin_write_back(fd, offset, bytes),
+            Op::RecreateFile => opened.recreate(),
+            Op::MapReadUnmap { populate } => self.map_read_unmap(fd, offset, bytes, populate, file.advice),
+            Op::TouchPages | Op::TouchLines => return self.read_mapping(action, fd, offset, bytes),
             // Handled above.
-            Do::Take { .. } | Do::Handle | Do::ThrowAway => return Ok(()),
+            Op::MmapAnon { .. } | Op::SmallFile | Op::Truncate => return Ok(()),
         };
         match result {
             Ok(moved) => {
@@ -291,11 +292,11 @@ impl<'a> ReplayThread<'a> {
     #[cold]
     fn failed(&self, action: &Action, offset: u64, errno: Errno) -> Problem {
         let path = self.plan.files.get(action.file as usize).map_or("?", |f| f.path.as_str());
-        let (doing, which) = match action.what {
-            Do::Write | Do::Sync { .. } | Do::SyncAfter { .. } | Do::WriteBack | Do::Renew => {
+        let (doing, which) = match action.op {
+            Op::Write | Op::Fsync { .. } | Op::FsyncAfter { .. } | Op::SyncFileRange | Op::RecreateFile => {
                 ("writing", "the scratch file beside ")
             }
-            Do::Window { .. } | Do::Look | Do::Scan => ("mapping", ""),
+            Op::MapReadUnmap { .. } | Op::TouchPages | Op::TouchLines => ("mapping", ""),
             _ => ("reading", ""),
         };
         let problem = Problem::failed(format!(
@@ -349,13 +350,13 @@ impl<'a> ReplayThread<'a> {
                 Problem::failed(format!("cannot map `{}`: {}", planned.path, std::io::Error::from(errno)))
             })?;
             advise(&mapping, planned.advice);
-            let guard = Guard::new()?;
+            let guard = fault::guard()?;
             guard.cover(mapping.start(), mapping.bytes());
             self.mappings.push(KeptMapping { file, mapping, guard });
         }
         let Some(kept) = self.mappings.iter().find(|kept| kept.file == file) else { return Ok(()) };
         match kept.mapping.range(offset, bytes) {
-            Some(range) if action.what == Do::Scan => range.load_lines(),
+            Some(range) if action.op == Op::TouchLines => range.load_lines(),
             Some(range) => range.load_pages(),
             None => {}
         }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
 use iowhy_core::profile::FileIdentity;
-use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
+use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
 
 use super::*;
 use iowhy_probe::residency;
@@ -42,7 +42,7 @@ fn own(file: &tempfile::NamedTempFile, state: State) -> PlanFile {
         }),
         size_bytes: m.len(),
         state,
-        ..PlanFile::new(file.path().display().to_string(), Role::Own)
+        ..PlanFile::new(file.path().display().to_string(), Role::User)
     }
 }
 
@@ -51,7 +51,7 @@ fn plan(files: Vec<PlanFile>, threads: Vec<Vec<Action>>) -> Plan {
 }
 
 fn reads(place: u64, bytes: u64, count: u32, stride: i64) -> Action {
-    Action { what: Do::Read { fresh: false }, file: 0, place, bytes, count, stride, think_ns: 0.0 }
+    Action { op: Op::Read { fresh: false }, file: 0, offset: place, bytes, count, stride, think_ns: 0.0 }
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn what_has_become_a_pipe_is_not_opened() {
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     // Opening it would wait for a writer.
-    let file = PlanFile::new(path.display().to_string(), Role::Own);
+    let file = PlanFile::new(path.display().to_string(), Role::User);
     assert!(files::open(&file, false).is_err());
 }
 
@@ -106,7 +106,7 @@ fn the_programs_own_time_is_spun_and_told_apart() {
 fn the_users_file_is_read_only_and_unchanged() {
     let file = data(MIB);
     let before = (std::fs::read(file.path()).unwrap(), file.as_file().metadata().unwrap().mtime_nsec());
-    let write = Action::one(Do::Write, 0, 0, 4096, 0.0);
+    let write = Action::one(Op::Write, 0, 0, 4096, 0.0);
     let error = LocalReplay::prepare(plan(vec![own(&file, State::Warm)], vec![vec![write]]))
         .unwrap()
         .run()
@@ -140,8 +140,8 @@ fn what_is_written_has_no_name_and_is_gone_afterwards() {
     let file =
         |role, size_bytes| PlanFile { size_bytes, ..PlanFile::new(target.display().to_string(), role) };
     let files = vec![file(Role::ScratchEmpty, 0), file(Role::ScratchFull, MIB)];
-    let write = |file, count| Action { what: Do::Write, file, stride: 4096, count, ..reads(0, 4096, 1, 0) };
-    let sync = |file| Action::one(Do::Sync { whole: false }, file, 0, 0, 0.0);
+    let write = |file, count| Action { op: Op::Write, file, stride: 4096, count, ..reads(0, 4096, 1, 0) };
+    let sync = |file| Action::one(Op::Fsync { metadata: false }, file, 0, 0, 0.0);
     let replay =
         LocalReplay::prepare(plan(files, vec![vec![write(0, 10), sync(0), write(1, 10), sync(1)]])).unwrap();
     for _ in 0..2 {
@@ -150,8 +150,8 @@ fn what_is_written_has_no_name_and_is_gone_afterwards() {
     }
     assert_eq!(std::fs::read(&target).unwrap(), b"the user's");
     // What is thrown away is a file of ours, and never one of the user's.
-    let own = PlanFile { role: Role::Own, ..file(Role::Own, 10) };
-    let throw = |at| Action::one(Do::ThrowAway, at, 0, 0, 0.0);
+    let own = PlanFile { role: Role::User, ..file(Role::User, 10) };
+    let throw = |at| Action::one(Op::Truncate, at, 0, 0, 0.0);
     let files = vec![file(Role::ScratchEmpty, 0), own];
     let replay =
         LocalReplay::prepare(plan(files, vec![vec![write(0, 10), throw(0), write(0, 5), throw(1)]])).unwrap();
@@ -167,9 +167,9 @@ fn a_journal_is_made_anew_under_a_name_of_ours_and_goes_with_the_replay() {
     let target = dir.path().join("base");
     std::fs::write(&target, b"the user's").unwrap();
     let journal = PlanFile::new(target.display().to_string(), Role::ScratchEmpty);
-    let renew = Action::one(Do::Renew, 0, 0, 0, 0.0);
-    let write = |place| Action { what: Do::Write, ..reads(place, 4096, 1, 0) };
-    let sync = Action::one(Do::Sync { whole: true }, 0, 0, 0, 0.0);
+    let renew = Action::one(Op::RecreateFile, 0, 0, 0, 0.0);
+    let write = |place| Action { op: Op::Write, ..reads(place, 4096, 1, 0) };
+    let sync = Action::one(Op::Fsync { metadata: true }, 0, 0, 0, 0.0);
     // Each is empty when it is made: what is read behind the first block is not there.
     let actions = vec![renew, write(0), write(4096), sync, renew, write(0), reads(4096, 4096, 1, 0)];
     let replay =
@@ -183,7 +183,7 @@ fn a_journal_is_made_anew_under_a_name_of_ours_and_goes_with_the_replay() {
     drop(replay);
     assert_eq!((names(), std::fs::read(&target).unwrap().as_slice()), (1, b"the user's".as_slice()));
     // Only where a plan says of a file of ours that it is made anew.
-    let own = PlanFile { size_bytes: 10, ..PlanFile::new(journal.path, Role::Own) };
+    let own = PlanFile { size_bytes: 10, ..PlanFile::new(journal.path, Role::User) };
     let error = LocalReplay::prepare(plan(vec![own], vec![vec![renew]])).unwrap().run().unwrap_err();
     assert!(error.message.contains("base"), "{error}");
     assert_eq!(std::fs::read(&target).unwrap(), b"the user's");
@@ -195,7 +195,7 @@ fn a_journal_that_a_killed_replay_leaves_is_known_as_ours() {
     let target = dir.path().join("base");
     std::fs::write(&target, b"the user's").unwrap();
     let journal = PlanFile::new(target.display().to_string(), Role::ScratchEmpty);
-    let renew = Action::one(Do::Renew, 0, 0, 0, 0.0);
+    let renew = Action::one(Op::RecreateFile, 0, 0, 0, 0.0);
     let replay = LocalReplay::prepare(plan(vec![journal], vec![vec![renew]])).unwrap();
     // As in the midst of a run.
     replay.files[0].recreate().unwrap();
@@ -224,7 +224,7 @@ fn a_plan_begins_cold_where_it_says_so() {
 fn against_read_around_every_page_of_a_mapping_is_waited_for() {
     let Some(file) = evictable(8 * MIB) else { return };
     // 1500 pages in an order that jumps: 997 is prime to 2048.
-    let touch = |i: u64| Action::one(Do::Look, 0, i * 997 % 2048 * 4096, 1, 0.0);
+    let touch = |i: u64| Action::one(Op::TouchPages, 0, i * 997 % 2048 * 4096, 1, 0.0);
     let run = |advice| {
         let mut planned = own(&file, State::Cold);
         planned.advice = advice;
@@ -243,10 +243,10 @@ fn against_read_around_every_page_of_a_mapping_is_waited_for() {
 fn windows_fresh_memory_and_seeks_are_carried_out() {
     let file = data(MIB);
     let actions = vec![
-        Action { what: Do::Window { populate: false }, ..reads(0, 65536, 16, 65536) },
-        Action { what: Do::Window { populate: true }, ..reads(0, MIB, 2, 0) },
-        Action { what: Do::Read { fresh: true }, ..reads(0, 65536, 16, 65536) },
-        Action::one(Do::Seek, 0, 77, 0, 0.0),
+        Action { op: Op::MapReadUnmap { populate: false }, ..reads(0, 65536, 16, 65536) },
+        Action { op: Op::MapReadUnmap { populate: true }, ..reads(0, MIB, 2, 0) },
+        Action { op: Op::Read { fresh: true }, ..reads(0, 65536, 16, 65536) },
+        Action::one(Op::Seek, 0, 77, 0, 0.0),
     ];
     let round =
         LocalReplay::prepare(plan(vec![own(&file, State::Warm)], vec![actions])).unwrap().run().unwrap();
@@ -273,9 +273,9 @@ fn a_batch_of_several_passes_is_synced_once() {
         shift_bytes: 40960,
         ..PlanFile::new(dir.path().join("log").display().to_string(), Role::ScratchEmpty)
     };
-    let write = Action { what: Do::Write, ..reads(0, 4096, 10, 4096) };
+    let write = Action { op: Op::Write, ..reads(0, 4096, 10, 4096) };
     for (passes, syncs) in [(1, 7), (3, 3), (u32::MAX, 1)] {
-        let sync = Action::one(Do::SyncAfter { passes }, 0, 0, 0, 0.0);
+        let sync = Action::one(Op::FsyncAfter { passes }, 0, 0, 0, 0.0);
         let mut p = plan(vec![file.clone()], vec![vec![write, sync]]);
         p.passes = 7;
         assert_eq!(LocalReplay::prepare(p).unwrap().run().unwrap().calls, 70 + syncs, "{passes}");
@@ -284,8 +284,8 @@ fn a_batch_of_several_passes_is_synced_once() {
 
 #[test]
 fn memory_is_taken_and_given_back_and_a_mapping_is_looked_at_whole() {
-    let take = |populate| Action { what: Do::Take { populate }, ..reads(0, MIB, 5, 0) };
-    let scan = Action { what: Do::Scan, ..reads(100, MIB - 100, 1, 0) };
+    let take = |populate| Action { op: Op::MmapAnon { populate }, ..reads(0, MIB, 5, 0) };
+    let scan = Action { op: Op::TouchLines, ..reads(100, MIB - 100, 1, 0) };
     let file = data(MIB);
     let all = plan(vec![own(&file, State::Warm)], vec![vec![take(true), take(false), scan]]);
     let round = LocalReplay::prepare(all).unwrap().run().unwrap();
@@ -337,7 +337,7 @@ fn a_whole_file_is_forgotten_whole() {
     let Some(file) = evictable(4 * MIB) else { return };
     let mut planned = own(&file, State::Warm);
     planned.shift_bytes = MIB;
-    let forget = Action::one(Do::Forget, 0, 0, 0, 0.0);
+    let forget = Action::one(Op::FadviseDontNeed, 0, 0, 0, 0.0);
     let mut p = plan(vec![planned], vec![vec![reads(0, 4096, 4, 4096), forget]]);
     p.passes = 3;
     LocalReplay::prepare(p).unwrap().run().unwrap();

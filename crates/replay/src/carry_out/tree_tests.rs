@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use iowhy_core::replay::{Action, Do, OnFile, Plan, PlanTree, State, Touch};
+use iowhy_core::replay::{Action, OnFile, Op, Plan, PlanTree, State, Touch};
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn plan(parent: &Path, life: &[(OnFile, u64, f64)]) -> Plan {
     let action = |place: u64, count: u64| Action {
         count: count as u32,
         stride: 1,
-        ..Action::one(Do::Handle, 0, place, 0, 0.0)
+        ..Action::one(Op::SmallFile, 0, place, 0, 0.0)
     };
     let half = FILES / 2;
     let threads = vec![vec![action(0, half)], vec![action(half, half)]];

@@ -3,7 +3,7 @@
 use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::{Access, CallCount, CallPattern, FileUse, PatternFile, Step, StepKind, Stretch};
-use iowhy_core::replay::{Do, OnFile, Role, State};
+use iowhy_core::replay::{OnFile, Op, Role, State};
 
 use super::*;
 use iowhy_diagnose::classify::Operation;
@@ -190,7 +190,7 @@ fn what_each_made_or_copied_file_takes_is_in_the_plan() {
 
 #[test]
 fn packed_the_same_bytes_are_read_written_or_copied() {
-    let bytes = |run: &Run, what: Do| {
+    let bytes = |run: &Run, what: Op| {
         let was = run.facts(as_was).unwrap().plan;
         let now = repaired(FindingId::ManySmallFiles, &was, &Beside::default()).unwrap();
         assert!(now.plan.calls() < was.calls() / 50 && now.how.contains("one packed file"), "{}", now.how);
@@ -199,11 +199,11 @@ fn packed_the_same_bytes_are_read_written_or_copied() {
         assert!(now.plan.actions().all(|a| a.bytes <= 65_536));
         (roles, now.plan.bytes(|d| d == what))
     };
-    let read = Do::Read { fresh: false };
+    let read = Op::Read { fresh: false };
     assert_eq!(bytes(&reader(), read), (vec![Role::ScratchFull], 4000 * 301));
-    assert_eq!(bytes(&maker(), Do::Write), (vec![Role::ScratchEmpty], 4000 * 300));
+    assert_eq!(bytes(&maker(), Op::Write), (vec![Role::ScratchEmpty], 4000 * 300));
     assert_eq!(bytes(&copier(), read), (vec![Role::ScratchFull, Role::ScratchEmpty], 4000 * 300));
-    assert_eq!(bytes(&copier(), Do::Write).1, 4000 * 300);
+    assert_eq!(bytes(&copier(), Op::Write).1, 4000 * 300);
     // Other causes are none of the tree's.
     let was = reader().facts(as_was).unwrap().plan;
     assert!(repaired(FindingId::SmallRequests, &was, &Beside::default()).is_err());

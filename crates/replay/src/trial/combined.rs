@@ -2,7 +2,7 @@
 
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::{FindingId, Gain};
-use iowhy_core::replay::{Do, Plan};
+use iowhy_core::replay::{Op, Plan};
 
 use crate::proof::{Proved, Together};
 use crate::verdict::{self, Word};
@@ -11,7 +11,7 @@ use crate::verdict::{self, Word};
 /// best repair. Without two gains to add: `of_calls`.
 pub(super) fn with_files(of_calls: Option<Together>, findings: &[Proved], calls: &Plan) -> Option<Together> {
     // Then the calls include opening and removing files, those of the small files too.
-    if calls.any(|a| a.what == Do::Renew) {
+    if calls.any(|a| a.op == Op::RecreateFile) {
         return of_calls;
     }
     let proven = |f: &&Proved| f.verdict == Word::Proven;
@@ -102,7 +102,7 @@ mod tests {
         let most = with_files(None, &[files.clone(), much], &calls).unwrap().measured.unwrap();
         assert_eq!((most.value, most.high), (Gain::GREATEST, Gain::GREATEST));
         // Opening and removing files is in both.
-        let renew = iowhy_core::replay::Action::one(Do::Renew, 0, 0, 0, 0.0);
+        let renew = iowhy_core::replay::Action::one(Op::RecreateFile, 0, 0, 0, 0.0);
         let journals = Plan { threads: vec![vec![renew]], ..Plan::default() };
         assert_eq!(with_files(None, &[files.clone(), seek.clone()], &journals), None);
         let less = proved(FindingId::DeviceSaturated, 2.0, Word::Proven, false);

@@ -207,7 +207,8 @@ impl<'a> Trial<'a> {
 fn repairs(facts: &Facts<'_>, id: FindingId, plans: &Plans, sizes: Sizes) -> Result<Vec<Repaired>, String> {
     let plan = &plans.for_finding(id).map_err(Clone::clone)?.plan;
     let beside = Beside::of(facts.profile, plan, sizes);
-    let first = findings::repaired(id, plan, &beside).map_err(|why| format!("no mechanical repair: {why}"))?;
+    let first =
+        findings::repaired(id, plan, &beside).map_err(|why| format!("no mechanical repair: {why}"))?;
     Ok(std::iter::once(first).chain(findings::others(id, plan, &beside)).collect())
 }
 

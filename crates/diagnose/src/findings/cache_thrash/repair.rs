@@ -3,13 +3,13 @@
 //! the first time.
 
 use iowhy_core::profile::Limited;
-use iowhy_core::replay::{Action, Do, Plan, PlanFile, Role, State};
+use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role, State};
 
 use crate::repair::placed;
 use crate::repair::{Beside, FirstTime, Repaired, moves, with_threads};
 
 fn cached(file: &PlanFile) -> bool {
-    file.role == Role::Own && !file.direct
+    file.role == Role::User && !file.direct
 }
 
 pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
@@ -17,14 +17,16 @@ pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repa
     if let Some((repaired, how)) = outside.filter(|_| plan.files.iter().any(cached)) {
         return Ok(Repaired { plan: with_state(&repaired, State::Warm), how, kept: kept(beside)? });
     }
-    let cold = |f: &&iowhy_core::replay::PlanFile| f.role == Role::Own && f.state == State::Cold && !f.direct;
+    let cold =
+        |f: &&iowhy_core::replay::PlanFile| f.role == Role::User && f.state == State::Cold && !f.direct;
     if plan.files.iter().filter(cold).count() == 0 {
         return Err("no file that comes from the device through the page cache was seen".to_owned());
     }
     let kept = kept(beside)?;
-    let mut repaired =
-        with_threads(plan, |actions| actions.iter().copied().filter(|a| a.what != Do::Forget).collect());
-    repaired.files.iter_mut().filter(|f| f.role == Role::Own).for_each(|f| f.state = State::Warm);
+    let mut repaired = with_threads(plan, |actions| {
+        actions.iter().copied().filter(|a| a.op != Op::FadviseDontNeed).collect()
+    });
+    repaired.files.iter_mut().filter(|f| f.role == Role::User).for_each(|f| f.state = State::Warm);
     Ok(Repaired { plan: repaired, how: "what was read once stays in the cache".to_owned(), kept })
 }
 
@@ -39,8 +41,8 @@ pub(in crate::findings) fn first_time(plan: &Plan) -> Option<FirstTime> {
 
 /// How often one run moves as many bytes as its cached files hold; at least once.
 fn times_around(plan: &Plan) -> f64 {
-    let fetches = |what: Do| moves(what) || matches!(what, Do::Window { .. });
-    let of_cached = |a: &&Action| plan.files.get(a.file as usize).is_some_and(cached) && fetches(a.what);
+    let fetches = |what: Op| moves(what) || matches!(what, Op::MapReadUnmap { .. });
+    let of_cached = |a: &&Action| plan.files.get(a.file as usize).is_some_and(cached) && fetches(a.op);
     let bytes = |a: &Action| a.bytes as f64 * f64::from(a.count);
     let moved: f64 = plan.actions().filter(of_cached).map(bytes).sum();
     let hold: f64 = plan.files.iter().filter(|f| cached(f)).map(|f| f.size_bytes as f64).sum();

@@ -1,7 +1,7 @@
 //! `copy-bound`: the file is mapped, once, instead of read. What the program looks at cannot be seen; that its own code takes
 //! less time for a page than loading all of it takes shows that it looks at little.
 
-use iowhy_core::replay::{Do, Plan, Role, State};
+use iowhy_core::replay::{Op, Plan, Role, State};
 
 use crate::repair::{Beside, Repaired, done};
 
@@ -10,27 +10,27 @@ const PAGE: f64 = 4096.0;
 const LEAST_WHOLE_NS: f64 = 25.0;
 
 pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
-    let reads = |what: Do| matches!(what, Do::Read { .. });
+    let reads = |what: Op| matches!(what, Op::Read { .. });
     let mappable = |index: u32| {
         plan.files
             .get(index as usize)
-            .is_some_and(|f| f.role == Role::Own && f.state == State::Warm && !f.direct)
+            .is_some_and(|f| f.role == Role::User && f.state == State::Warm && !f.direct)
     };
     let bytes = plan.bytes(reads) as f64;
     let sinks = |a: &iowhy_core::replay::Action| {
         plan.files.get(a.file as usize).is_some_and(|f| f.role == Role::Sink)
     };
     if bytes <= 0.0
-        || plan.any(|a| reads(a.what) && !mappable(a.file))
-        || plan.any(|a| a.what == Do::Write && !sinks(a))
+        || plan.any(|a| reads(a.op) && !mappable(a.file))
+        || plan.any(|a| a.op == Op::Write && !sinks(a))
     {
         return Err("only files that are read, and are in the page cache, can be mapped instead".to_owned());
     }
     let own_ns = plan.think_ns() / (bytes / PAGE);
     let little = own_ns < LEAST_WHOLE_NS;
     let mut repaired = plan.clone();
-    for action in repaired.threads.iter_mut().flatten().filter(|a| reads(a.what)) {
-        action.what = if little { Do::Look } else { Do::Scan };
+    for action in repaired.threads.iter_mut().flatten().filter(|a| reads(a.op)) {
+        action.op = if little { Op::TouchPages } else { Op::TouchLines };
     }
     let how = match little {
         true => format!(

@@ -2,7 +2,7 @@
 //! the kernel looks. The same bytes are written in the same order. The limits themselves are the machine's, and stay; what
 //! the writes would take without them is shown by throwing away what is dirty before it counts ([`unlimited`]).
 
-use iowhy_core::replay::{Action, Do, Plan, Role};
+use iowhy_core::replay::{Action, Op, Plan, Role};
 
 use crate::repair::{Beside, Repaired, done, each, with_threads};
 
@@ -12,7 +12,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 const UNCOUNTED_BYTES: u64 = 2 << 20;
 
 pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
-    if !plan.any(|a| a.what == Do::Write) {
+    if !plan.any(|a| a.op == Op::Write) {
         return Err("no write was seen in the stretches that were traced".to_owned());
     }
     let repaired = with_threads(plan, |actions| {
@@ -21,20 +21,20 @@ pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired,
         let mut waiting: Option<(u32, u64, u64)> = None;
         let hand_over = |now: &mut Vec<Action>, waiting: &mut Option<(u32, u64, u64)>| {
             if let Some((file, from, to)) = waiting.take() {
-                now.push(Action::one(Do::WriteBack, file, from, to - from, 0.0));
+                now.push(Action::one(Op::SyncFileRange, file, from, to - from, 0.0));
             }
         };
         for action in each(actions) {
             now.push(action);
-            if action.what != Do::Write {
+            if action.op != Op::Write {
                 continue;
             }
-            let end = action.place.saturating_add(action.bytes);
+            let end = action.offset.saturating_add(action.bytes);
             match &mut waiting {
-                Some((file, _, to)) if *file == action.file && *to == action.place => *to = end,
+                Some((file, _, to)) if *file == action.file && *to == action.offset => *to = end,
                 _ => {
                     hand_over(&mut now, &mut waiting);
-                    waiting = Some((action.file, action.place, end));
+                    waiting = Some((action.file, action.offset, end));
                 }
             }
             if waiting.is_some_and(|(_, from, to)| to - from >= PIECE_BYTES) {
@@ -56,8 +56,8 @@ pub(in crate::findings) fn unlimited(plan: &Plan) -> Option<Repaired> {
             role => role == Role::Sink,
         })
     };
-    let waits = |a: &Action| matches!(a.what, Do::Sync { .. } | Do::SyncAfter { .. });
-    let writes = |a: &Action| a.what == Do::Write;
+    let waits = |a: &Action| matches!(a.op, Op::Fsync { .. } | Op::FsyncAfter { .. });
+    let writes = |a: &Action| a.op == Op::Write;
     if !plan.any(writes) || plan.any(waits) || plan.any(|a| writes(a) && !grows(a)) {
         return None;
     }
@@ -66,12 +66,12 @@ pub(in crate::findings) fn unlimited(plan: &Plan) -> Option<Repaired> {
         let mut dirty = 0;
         for action in each(actions) {
             now.push(action);
-            if action.what == Do::Write {
+            if action.op == Op::Write {
                 dirty += action.bytes;
             }
-            if action.what == Do::Write && dirty >= UNCOUNTED_BYTES {
+            if action.op == Op::Write && dirty >= UNCOUNTED_BYTES {
                 dirty = 0;
-                now.push(Action::one(Do::ThrowAway, action.file, 0, 0, 0.0));
+                now.push(Action::one(Op::Truncate, action.file, 0, 0, 0.0));
             }
         }
         now

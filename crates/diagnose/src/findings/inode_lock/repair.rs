@@ -1,13 +1,13 @@
 //! `inode-lock`: each thread writes to a file of its own, over blocks that are there. The same bytes are written; who reads
 //! them must look into several files.
 
-use iowhy_core::replay::{Do, Plan, Role};
+use iowhy_core::replay::{Op, Plan, Role};
 
 use crate::repair::{Beside, Repaired, done};
 
 pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     let writes = |thread: &[iowhy_core::replay::Action], file: u32| {
-        thread.iter().any(|a| a.file == file && a.what == Do::Write)
+        thread.iter().any(|a| a.file == file && a.op == Op::Write)
     };
     let shared = (0..plan.files.len() as u32)
         .filter(|file| plan.threads.iter().filter(|t| writes(t, *file)).count() > 1)
@@ -32,12 +32,12 @@ pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired,
     // The blocks of a thread follow each other in its file.
     for thread in &mut repaired.threads {
         let mut end = 0;
-        for action in thread.iter_mut().filter(|a| a.what == Do::Write) {
-            action.place = end;
+        for action in thread.iter_mut().filter(|a| a.op == Op::Write) {
+            action.offset = end;
             action.stride = i64::try_from(action.bytes).unwrap_or(0);
             end += action.bytes * u64::from(action.count);
         }
-        for action in thread.iter().filter(|a| a.what == Do::Write) {
+        for action in thread.iter().filter(|a| a.op == Op::Write) {
             let file = &mut repaired.files[action.file as usize];
             file.role = Role::ScratchFull;
             file.shift_bytes = end;

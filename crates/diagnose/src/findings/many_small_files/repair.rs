@@ -1,7 +1,7 @@
 //! `many-small-files`: one packed file of the same bytes, read or written in calls of 64 KiB. The program finds each former
 //! file in what it read before, as with an archive; who wants one of them alone reads more than it.
 
-use iowhy_core::replay::{Action, Do, OnFile, Plan, PlanFile, PlanTree, Role};
+use iowhy_core::replay::{Action, OnFile, Op, Plan, PlanFile, PlanTree, Role};
 use iowhy_core::units::count;
 
 use crate::repair::{Beside, Repaired, coalesce, done};
@@ -18,8 +18,8 @@ pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired,
     let mut packed = Plan { passes: plan.passes, depth: 1, ..Plan::default() };
     let mut moves = Vec::new();
     for (wanted, role, what) in [
-        (reads || copies, Role::ScratchFull, Do::Read { fresh: false }),
-        (makes || copies, Role::ScratchEmpty, Do::Write),
+        (reads || copies, Role::ScratchFull, Op::Read { fresh: false }),
+        (makes || copies, Role::ScratchEmpty, Op::Write),
     ] {
         if wanted {
             moves.push((what, packed.files.len() as u32));
@@ -51,7 +51,7 @@ fn file(tree: &PlanTree, role: Role) -> PlanFile {
 }
 
 /// Calls of one thread over its part of the packed file; where there are two files, piece by piece.
-fn calls(begin: u64, bytes: u64, moves: &[(Do, u32)], think_ns: f64) -> Vec<Action> {
+fn calls(begin: u64, bytes: u64, moves: &[(Op, u32)], think_ns: f64) -> Vec<Action> {
     let pieces = bytes.div_ceil(coalesce::BYTES);
     let think_ns = think_ns / (pieces * moves.len() as u64).max(1) as f64;
     let mut actions = Vec::new();

@@ -1,7 +1,7 @@
 //! `queue-depth-one`: the same reads with several in flight. What the program does with the bytes of one read must not
 //! decide where the next one lies; that cannot be seen, and is said in the manual.
 
-use iowhy_core::replay::{Action, Do, Plan, Role, State};
+use iowhy_core::replay::{Action, Op, Plan, Role, State};
 
 use crate::repair::{Beside, Repaired, Sizes, done, each, with_threads};
 
@@ -18,13 +18,13 @@ const MOST_LANES: usize = 64;
 
 pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
     let sizes = &beside.sizes;
-    let reads = |a: &Action| matches!(a.what, Do::Read { .. } | Do::Look);
+    let reads = |a: &Action| matches!(a.op, Op::Read { .. } | Op::TouchPages);
     if !plan.any(reads) {
         return Err("only reads are replayed with several requests in flight".to_owned());
     }
     // Other threads would change the order of reads and writes.
     let kept = |a: &Action| plan.files.get(a.file as usize).is_some_and(|f| f.role != Role::Sink);
-    if plan.any(|a| (a.what == Do::Write && kept(a)) || syncs(a.what)) {
+    if plan.any(|a| (a.op == Op::Write && kept(a)) || syncs(a.op)) {
         return announced(plan, sizes).ok_or_else(|| {
             "reads between writes can only be announced where they go through the \
                                                       page cache, and none does"
@@ -39,7 +39,7 @@ pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repa
     }
     let wanted = sizes.depth.map_or(LANES, |depth| depth as usize).clamp(1, MOST_LANES);
     let mut lanes: Vec<Vec<Action>> = vec![Vec::new(); wanted];
-    let all = plan.threads.iter().flat_map(|actions| each(actions)).filter(|a| a.what != Do::Seek);
+    let all = plan.threads.iter().flat_map(|actions| each(actions)).filter(|a| a.op != Op::Seek);
     for (i, action) in all.enumerate() {
         lanes[i % wanted].push(action);
     }
@@ -53,8 +53,8 @@ pub(in crate::findings) fn announced(plan: &Plan, sizes: &Sizes) -> Option<Repai
     let ahead = sizes.depth.unwrap_or(AHEAD).clamp(1, MOST_AHEAD) as usize;
     let cold = |a: &Action| {
         let file = plan.files.get(a.file as usize);
-        matches!(a.what, Do::Read { .. })
-            && file.is_some_and(|f| f.role == Role::Own && f.state == State::Cold && !f.direct)
+        matches!(a.op, Op::Read { .. })
+            && file.is_some_and(|f| f.role == Role::User && f.state == State::Cold && !f.direct)
     };
     if !plan.any(cold) {
         return None;
@@ -68,7 +68,7 @@ pub(in crate::findings) fn announced(plan: &Plan, sizes: &Sizes) -> Option<Repai
             if cold(&action) {
                 if made.is_multiple_of(ahead) {
                     let next = coming.next().unwrap_or_default();
-                    told.extend(next.iter().map(|a| Action { what: Do::Announce, think_ns: 0.0, ..*a }));
+                    told.extend(next.iter().map(|a| Action { op: Op::FadviseWillNeed, think_ns: 0.0, ..*a }));
                 }
                 made += 1;
             }
@@ -79,6 +79,6 @@ pub(in crate::findings) fn announced(plan: &Plan, sizes: &Sizes) -> Option<Repai
     done(repaired, format!("the next {ahead} reads announced by POSIX_FADV_WILLNEED")).ok()
 }
 
-fn syncs(what: Do) -> bool {
-    matches!(what, Do::Sync { .. } | Do::SyncAfter { .. })
+fn syncs(what: Op) -> bool {
+    matches!(what, Op::Fsync { .. } | Op::FsyncAfter { .. })
 }

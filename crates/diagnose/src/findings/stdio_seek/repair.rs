@@ -2,7 +2,7 @@
 //! places, of which the next finds nothing in the buffer either, only 512 bytes are read, by pread, because the seek shows
 //! that the rest was not wanted.
 
-use iowhy_core::replay::{Action, Do, Plan};
+use iowhy_core::replay::{Action, Op, Plan};
 
 use crate::repair::{Beside, Repaired, done, each, with_threads};
 
@@ -10,7 +10,7 @@ use crate::repair::{Beside, Repaired, done, each, with_threads};
 const WANTED: u64 = 512;
 
 pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
-    if !plan.any(|a| a.what == Do::Seek) {
+    if !plan.any(|a| a.op == Op::Seek) {
         return Err("no seek was seen".to_owned());
     }
     let repaired = with_threads(plan, |actions| {
@@ -22,25 +22,25 @@ pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired,
         let all: Vec<Action> = each(actions).collect();
         for (at, action) in all.iter().copied().enumerate() {
             owed_ns += action.think_ns;
-            match action.what {
-                Do::Seek => sought = true,
-                Do::Read { .. } if std::mem::take(&mut sought) => {
+            match action.op {
+                Op::Seek => sought = true,
+                Op::Read { .. } if std::mem::take(&mut sought) => {
                     let inside = held.is_some_and(|(file, from, to)| {
-                        file == action.file && (from..to).contains(&action.place)
+                        file == action.file && (from..to).contains(&action.offset)
                     });
                     // What the next read finds in this buffer is wanted too.
-                    let next = all[at + 1..].iter().find(|a| matches!(a.what, Do::Read { .. }));
+                    let next = all[at + 1..].iter().find(|a| matches!(a.op, Op::Read { .. }));
                     let goes_on = next.is_some_and(|next| {
-                        let into = next.place.checked_sub(action.place);
+                        let into = next.offset.checked_sub(action.offset);
                         next.file == action.file && into.is_some_and(|into| into + WANTED <= action.bytes)
                     });
                     let near = (inside || goes_on) && action.bytes > WANTED;
-                    if inside && near && held.is_some_and(|(_, _, to)| action.place + WANTED <= to) {
+                    if inside && near && held.is_some_and(|(_, _, to)| action.offset + WANTED <= to) {
                         continue;
                     }
                     let bytes = if near { action.bytes } else { action.bytes.min(WANTED) };
                     left.push(Action { bytes, think_ns: std::mem::take(&mut owed_ns), ..action });
-                    held = Some((action.file, action.place, action.place + action.bytes));
+                    held = Some((action.file, action.offset, action.offset + action.bytes));
                 }
                 _ => left.push(Action { think_ns: std::mem::take(&mut owed_ns), ..action }),
             }

@@ -3,14 +3,14 @@
 //! written to a journal stays as it was, at the same places of the one journal of a batch: how much of it a larger
 //! transaction needs, nobody saw.
 
-use iowhy_core::replay::{Action, Do, Plan};
+use iowhy_core::replay::{Action, Op, Plan};
 
 use crate::repair::{Beside, Repaired, Sizes, done, each};
 
 pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
     let sizes = &beside.sizes;
     let durable = |file: u32| plan.files.get(file as usize).is_some_and(|f| f.durable);
-    let syncs = |a: &Action| matches!(a.what, Do::Sync { .. }) || (a.what == Do::Write && durable(a.file));
+    let syncs = |a: &Action| matches!(a.op, Op::Fsync { .. }) || (a.op == Op::Write && durable(a.file));
     if !plan.any(syncs) {
         return Err("no sync was seen in the stretches that were traced".to_owned());
     }
@@ -28,8 +28,8 @@ pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repa
         let passes = (wanted as f64 / records.max(1) as f64).round().clamp(1.0, f64::from(u32::MAX)) as u32;
         most = most.max(batch.saturating_mul(u64::from(passes)));
         let sync = match passes {
-            1 => Do::Sync { whole: false },
-            passes => Do::SyncAfter { passes },
+            1 => Op::Fsync { metadata: false },
+            passes => Op::FsyncAfter { passes },
         };
         let mut pending = 0;
         // Files that the syncs of this batch were for, in the order of their last ones.
@@ -39,11 +39,11 @@ pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repa
         actions.clear();
         for action in each(of) {
             // A batch has one journal. One for several passes is left out: it is less than a call a pass.
-            let again = action.what == Do::Renew && (passes > 1 || renewed.contains(&action.file));
-            if action.what == Do::Renew {
+            let again = action.op == Op::RecreateFile && (passes > 1 || renewed.contains(&action.file));
+            if action.op == Op::RecreateFile {
                 renewed.push(action.file);
             }
-            if !again && !matches!(action.what, Do::Sync { .. }) {
+            if !again && !matches!(action.op, Op::Fsync { .. }) {
                 actions.push(Action { think_ns: action.think_ns + std::mem::take(&mut owed_ns), ..action });
             } else {
                 owed_ns += action.think_ns;
