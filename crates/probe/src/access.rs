@@ -6,7 +6,6 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::counters::ThreadUsage;
-use crate::hot_loop::HotLoop;
 
 /// One request. Offsets are absolute in the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,22 +128,6 @@ pub trait Access {
     /// back too (the page tables of a mapping).
     fn finish(&mut self) -> Result<(), Failure> {
         Ok(())
-    }
-
-    /// Hands itself to the hot loop of depth 1. Not to be overridden: it exists so that the loop is compiled for each
-    /// method and calls it directly.
-    fn closed_loop(&mut self, work: &mut HotLoop<'_>, start_ns: u64) -> Result<(), String> {
-        work.closed(self, start_ns)
-    }
-
-    /// Likewise for greater depths.
-    fn closed_loop_deep(
-        &mut self,
-        work: &mut HotLoop<'_>,
-        depth: usize,
-        start_ns: u64,
-    ) -> Result<(), String> {
-        work.closed_deep(self, depth, start_ns)
     }
 
     /// Options that were asked for and refused by the kernel, in words: `IOPOLL: not supported (EOPNOTSUPP)`.

@@ -1,11 +1,8 @@
-//! The loops that every request of ours goes through, from drawing an offset to booking a latency.
+//! The loops that every request goes through, from drawing an offset to recording a latency. Nothing is allocated in them.
 //!
-//! Goal: to cost nothing that a bare loop does not. Non-goal: threads, barriers, counters (the runner's). Invariants: a
-//! request's latency is taken from before its submission (open loop: from its planned instant), never from after it;
-//! a request that fails ends the loop and everything before it is kept; nothing is allocated while a loop runs.
-//!
-//! The closed loops are generic, and [`Access`] hands itself to them, so that each method gets its own copy with direct
-//! calls: after a system call the CPU has forgotten where an indirect call goes, and pays for it anew each time.
+//! Invariants: latency counts from before submission (open loop: from the planned instant). A failed request ends the loop,
+//! and all requests before it are kept. The closed loops are compiled for each method ([`HotAccess`]) with direct calls:
+//! after a system call an indirect call is mispredicted.
 
 use iowhy_core::histogram::Histogram;
 use iowhy_core::pattern::Offsets;
@@ -103,6 +100,31 @@ pub struct HotLoop<'a> {
     flying: Vec<(u64, Request)>,
     free: Vec<usize>,
     done: Vec<Completion>,
+}
+
+/// An access with a closed loop compiled for its own type, see the module's header.
+pub trait HotAccess: Access {
+    /// Runs the loop of depth 1.
+    fn closed_loop(&mut self, work: &mut HotLoop<'_>, start_ns: u64) -> Result<(), String>;
+
+    /// Runs the loop of a greater depth.
+    fn closed_loop_deep(&mut self, work: &mut HotLoop<'_>, depth: usize, start_ns: u64)
+    -> Result<(), String>;
+}
+
+impl<A: Access> HotAccess for A {
+    fn closed_loop(&mut self, work: &mut HotLoop<'_>, start_ns: u64) -> Result<(), String> {
+        work.closed(self, start_ns)
+    }
+
+    fn closed_loop_deep(
+        &mut self,
+        work: &mut HotLoop<'_>,
+        depth: usize,
+        start_ns: u64,
+    ) -> Result<(), String> {
+        work.closed_deep(self, depth, start_ns)
+    }
 }
 
 /// What a loop counts.

@@ -49,13 +49,12 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard that covers nothing yet. The handler is installed by the first one.
+    /// A guard that covers nothing yet. Needs the handler of `fault`.
     ///
     /// # Errors
     /// Fails when more guards are alive than there is room for.
-    pub fn new() -> Result<Guard, Problem> {
+    pub(crate) fn new() -> Result<Guard, Problem> {
         PAGE_BYTES.store(rustix::param::page_size(), Ordering::Release);
-        crate::fault::install();
         Guard::claim(&TABLE)
     }
 

@@ -5,16 +5,13 @@
 //! the replay is like the run at all is judged before any repair is believed ([`verdict`]). Pure functions; what may not
 //! enter: I/O, a clock, the carrying out.
 
-mod buffers;
 mod calls;
 pub mod carry_out;
 mod faults;
 mod joined;
 mod length;
-mod order;
 mod placed;
 pub mod proof;
-pub mod repair;
 mod room;
 mod same_system;
 mod shape;

@@ -4,18 +4,10 @@
 //! Invariant: nothing is guessed. A file that could be two things is neither until the user says so.
 
 use crate::error::TraceError;
+use crate::fit::{self, Fit};
 use crate::format::Format;
 use crate::reader::Options;
 use crate::{binary, text};
-
-/// What a format says of the beginning of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fit {
-    Yes,
-    No,
-    /// It must see more.
-    More,
-}
 
 const LIST: &str =
     "`iowhy trace formats` lists the formats; name the right one with `--format` (or `--from`)";
@@ -31,7 +23,7 @@ pub(crate) fn detect(
     if head.is_empty() && complete {
         return Err(TraceError::new("it is empty").hint("name a trace file that holds requests"));
     }
-    let text = is_text(head);
+    let text = fit::is_text(head);
     let mut fitting = Vec::new();
     let mut more = false;
     for format in Format::all().filter(|format| format.is_text() == text) {
@@ -78,11 +70,6 @@ pub(crate) fn detect(
             )))
         }
     }
-}
-
-/// Whether bytes are text: no control characters but those of lines, columns and escapes.
-pub(crate) fn is_text(head: &[u8]) -> bool {
-    head.iter().all(|byte| *byte >= b' ' || matches!(byte, b'\n' | b'\r' | b'\t' | 0x1b | 0x0c))
 }
 
 #[cfg(test)]

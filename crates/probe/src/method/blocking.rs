@@ -13,8 +13,9 @@ use iowhy_core::units::typed_size;
 use iowhy_core::workload::{CacheState, Direction, Method, Workload};
 use rustix::io::Errno;
 
-use crate::access::{Access, Blocking, Failure, Perform, Request};
+use crate::access::{Blocking, Failure, Perform, Request};
 use crate::buffer::Buffer;
+use crate::hot_loop::HotAccess;
 use crate::target::{How, Target};
 
 use reads::{AtPosition, Flagged, InFour, Positioned, Reader};
@@ -25,7 +26,7 @@ use writes::{Allocate, Durable, WriteAtPosition, WritePositioned, Writer};
 /// # Errors
 /// Refuses sizes that O_DIRECT on this target cannot do; passes on
 /// what opening the target says.
-pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Problem> {
+pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn HotAccess>, Problem> {
     let method = workload.method;
     let direct = method == Method::Direct || workload.state == CacheState::Direct;
     if direct {
@@ -90,7 +91,7 @@ pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Pro
     })
 }
 
-fn boxed(perform: impl Perform + 'static) -> Box<dyn Access> {
+fn boxed(perform: impl Perform + 'static) -> Box<dyn HotAccess> {
     Box::new(Blocking::new(perform))
 }
 

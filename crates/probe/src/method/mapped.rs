@@ -15,14 +15,15 @@ use iowhy_core::workload::{Method, Workload};
 use rustix::io::Errno;
 use rustix::mm::Advice;
 
-use crate::access::{Access, Blocking, Perform};
+use crate::access::{Blocking, Perform};
+use crate::hot_loop::HotAccess;
 use crate::target::{How, Target};
 
 /// Opens the target for the workload's method.
 ///
 /// # Errors
 /// Names the target and why it cannot be mapped, or the limit that forbids locking; passes on what opening says.
-pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Problem> {
+pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn HotAccess>, Problem> {
     let store = workload.method == Method::MmapStore;
     let fd = target.open(How { write: store, ..How::default() })?;
     let cannot = |errno| cannot_map(&target.facts.name, errno);
@@ -40,7 +41,7 @@ pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Pro
     })
 }
 
-fn boxed(perform: impl Perform + 'static) -> Box<dyn Access> {
+fn boxed(perform: impl Perform + 'static) -> Box<dyn HotAccess> {
     Box::new(Blocking::new(perform))
 }
 

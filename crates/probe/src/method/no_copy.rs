@@ -10,14 +10,15 @@ use iowhy_core::workload::{Method, Workload};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::SpliceFlags;
 
-use crate::access::{Access, Blocking, Failure, Perform, Request};
+use crate::access::{Blocking, Failure, Perform, Request};
+use crate::hot_loop::HotAccess;
 use crate::target::{How, Target};
 
 /// Opens the target for the workload's method.
 ///
 /// # Errors
 /// Says what the kernel refuses: a pipe, or sending to /dev/null; passes on what opening the target says.
-pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Problem> {
+pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn HotAccess>, Problem> {
     let fd = target.open(How::default())?;
     Ok(if workload.method == Method::Sendfile {
         Box::new(Blocking::new(Sendfile::new(fd)?))

@@ -13,7 +13,7 @@ use iowhy_core::kernel_text::choice;
 use iowhy_core::setting::Key;
 
 use super::mount_time::{self, MountTime};
-use crate::interrupt::LastAct;
+use crate::last_act::LastAct;
 
 /// What a note may put back, below these directories only.
 const BELOW: [(&str, &[&str]); 4] = [

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 use super::back::{self, Back, by_hand, present};
 use super::mount_time::{self, MountTime};
-use crate::interrupt::{self, LastAct};
+use crate::last_act::{self, LastAct};
 
 /// Where notes are left: it is gone after the next start of the machine, as the settings are.
 const NOTES: &str = "/run";
@@ -110,7 +110,7 @@ impl Held {
             .iter()
             .map(|part| &part.note)
             .map(|note| LastAct::Remove { directory: note.dir.as_fd().as_raw_fd(), name: note.name.clone() });
-        interrupt::put_back_at_the_end(back.chain(notes).collect());
+        last_act::arm(back.chain(notes).collect());
         Ok(held)
     }
 
@@ -159,7 +159,7 @@ impl Drop for Held {
         for (part, done) in self.parts.iter().zip(done) {
             part.let_go(done);
         }
-        interrupt::put_back_at_the_end(Vec::new());
+        last_act::arm(Vec::new());
         self.parts.clear();
     }
 }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::mount::{FsPickFlags, fsconfig_reconfigure, fsconfig_set_flag, fspick};
 
 use crate::environment::mounts;
-use crate::interrupt::LastAct;
+use crate::last_act::LastAct;
 use crate::target::Status;
 
 /// Values of the time of access, as mount(8) names them, and the attribute of mount_setattr(2).

@@ -1,216 +1,146 @@
-//! Plans that are carried out inside other control groups than ours.
+//! A process that enters control groups and carries a plan out there, so that its files, page cache and transfers are
+//! limited by them and charged to them. It enters before it gets the plan. Protocol: lines of JSON over a socket.
 //!
-//! A process of ours is moved there before it knows the plan, so that all it does (files of ours, page cache, transfers) is
-//! under the limits of the group and charged to it. It gets the owner of its files and the plan, and answers, over a socket, a
-//! line of JSON each.
-//!
-//! Invariants: of a group nothing is changed but that this one process is in it for a while; our own membership is never
-//! changed; the process is gone and reaped when the plan is dropped, and it dies with us.
+//! Invariants: it is the only change to a group; iowhy's own membership never changes; it is reaped when dropped and dies
+//! with iowhy.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use iowhy_core::kernel_text::mountinfo;
 use iowhy_core::problem::{Problem, Severity};
-use iowhy_core::replay::{Placed, PlacedGroup, Plan};
+use iowhy_core::replay::{PlacedGroup, Plan};
 use iowhy_linux::identity::{self, FileOwner, FilesAs};
 use iowhy_linux::names::Dir;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use super::{Round, Stage};
-use iowhy_probe::environment::control_group::Groups;
+use super::local::{LocalReplay, RunOutcome};
 use iowhy_probe::environment::mounts;
 use iowhy_probe::interrupt;
 
-/// Makes the command of a process that calls [`serve`] and does nothing else.
-pub type Carrier<'a> = &'a dyn Fn() -> Command;
+/// Makes the command of a process that calls [`serve`] and nothing else.
+pub type HelperCommand<'a> = &'a dyn Fn() -> Command;
 
-/// Signals are looked at so often while the other process works.
-const LOOK: Duration = Duration::from_millis(100);
-/// Longer no run takes, with what goes before it: a limit may make bringing a file into the cache very slow.
-const LONGEST: Duration = Duration::from_secs(120);
-/// So long the other process may take to end of its own accord.
-const TO_END: Duration = Duration::from_millis(500);
-/// Numbers of the file systems of control groups (statfs(2)).
+/// Interval of checks for signals while the helper works.
+const POLL: Duration = Duration::from_millis(100);
+/// For one run with its preparation: a limit may make filling the cache very slow.
+const MAX_ANSWER: Duration = Duration::from_secs(120);
+/// For the helper to end by itself before it is killed.
+const MAX_EXIT: Duration = Duration::from_millis(500);
+/// CGROUP_SUPER_MAGIC and CGROUP2_SUPER_MAGIC (statfs(2)).
 const MAGIC: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
-/// What asks for a run.
+/// Request for a run.
 const RUN: &str = "run";
 
-/// Where a plan is carried out.
-#[derive(Debug)]
-pub enum Ground {
-    /// In this process.
-    Here(Box<Stage>),
-    /// In a process of ours inside other control groups.
-    Inside(Inside),
-}
-
-impl Ground {
-    /// Sets a plan up where it is to run.
-    ///
-    /// # Errors
-    /// As [`Stage::set`]; a group is gone or may not be entered; we are inside a group that the plan must be outside of.
-    pub fn set(plan: Plan, carrier: Carrier<'_>) -> Result<Ground, Problem> {
-        let Some(placed) = &plan.placed else {
-            return Stage::set(plan).map(|stage| Ground::Here(Box::new(stage)));
-        };
-        let table = mounts::read();
-        let ours = Groups::here(&table).hierarchies();
-        let missing = missing(placed, &ours)?;
-        if missing.is_empty() {
-            return Stage::set(plan).map(|stage| Ground::Here(Box::new(stage)));
-        }
-        Inside::start(&missing, &plan, carrier).map(Ground::Inside)
-    }
-
-    /// As [`Stage::lengthen`]. Inside other groups nothing is lengthened: whether it was done.
-    pub fn lengthen(&mut self, times: u32) -> bool {
-        match self {
-            Ground::Here(stage) => stage.lengthen(times),
-            Ground::Inside(_) => return false,
-        }
-        true
-    }
-
-    /// As [`Stage::go_ahead`]. Inside other groups each run begins where the plan does.
-    pub fn go_ahead(&self, part: f64) {
-        if let Ground::Here(stage) = self {
-            stage.go_ahead(part);
-        }
-    }
-
-    /// As [`Stage::run`].
-    ///
-    /// # Errors
-    /// As there; the process inside the groups ended early.
-    pub fn run(&mut self) -> Result<Round, Problem> {
-        match self {
-            Ground::Here(stage) => stage.run(),
-            Ground::Inside(inside) => inside.run(),
-        }
-    }
-}
-
-/// The groups that are still to be entered. `ours`: the directories of each hierarchy that we are in, innermost first.
-fn missing<'a>(placed: &'a Placed, ours: &[Vec<PathBuf>]) -> Result<Vec<&'a PlacedGroup>, Problem> {
-    let within = |group: &str| ours.iter().flatten().any(|dir| dir == Path::new(group));
-    if let Some(group) = placed.outside.iter().find(|group| within(group)) {
-        let above = Path::new(group).parent().unwrap_or(Path::new("/"));
-        return Err(Problem::refused(format!(
-            "iowhy itself is inside the control group `{group}`: nothing can be replayed without its limit"
-        ))
-        .hint(format!(
-            "run it outside: `sudo sh -c 'echo $$ > {}/cgroup.procs && exec iowhy prove RECORD'`",
-            above.display()
-        )));
-    }
-    let innermost =
-        |group: &str| ours.iter().filter_map(|dirs| dirs.first()).any(|dir| dir == Path::new(group));
-    Ok(placed.inside.iter().filter(|group| !innermost(&group.directory)).collect())
-}
-
-/// What the other process answers.
+/// An answer of the helper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {
-    /// The plan is set up.
     Ready,
-    /// It was carried out.
-    Ran(Round),
-    /// It could not be.
+    Ran(RunOutcome),
     Failed { refused: bool, message: String, hint: Option<String> },
 }
 
-impl Answer {
-    fn of(problem: Problem) -> Answer {
+impl From<Problem> for Answer {
+    fn from(problem: Problem) -> Answer {
         let Problem { severity, message, hint } = problem;
         Answer::Failed { refused: severity == Severity::Refused, message, hint }
     }
 }
 
-/// A process of ours inside control groups, with a plan.
+/// A helper inside control groups, with a plan.
 #[derive(Debug)]
-pub struct Inside {
+pub struct CgroupHelper {
     child: Child,
     stream: UnixStream,
-    /// For words.
+    /// Their names, for messages.
     groups: String,
 }
 
-impl Inside {
-    fn start(groups: &[&PlacedGroup], plan: &Plan, carrier: Carrier<'_>) -> Result<Inside, Problem> {
+impl CgroupHelper {
+    pub(super) fn start(
+        groups: &[&PlacedGroup],
+        plan: &Plan,
+        command: HelperCommand<'_>,
+    ) -> Result<CgroupHelper, Problem> {
         let names: Vec<String> = groups.iter().map(|group| format!("`{}`", group.directory)).collect();
         let names = names.join(" and ");
-        let cannot =
-            |error: std::io::Error| Problem::failed(format!("cannot start a process for {names}: {error}"));
+        let cannot = |error: std::io::Error| {
+            Problem::failed(format!("cannot start a helper process for {names}: {error}"))
+        };
         let (stream, theirs) = UnixStream::pair().map_err(cannot)?;
-        stream.set_read_timeout(Some(LOOK)).map_err(cannot)?;
-        let mut command = carrier();
+        stream.set_read_timeout(Some(POLL)).map_err(cannot)?;
+        let mut command = command();
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
-        // Starting it and moving it takes our own rights; files it makes as we do here.
+        // Starting and moving it takes iowhy's own rights; it makes files as this thread does.
         let owner = FileOwner::of_thread().map(|owner| (owner.uid, owner.gid, owner.groups));
         let root = identity::as_self();
         let child = command.spawn().map_err(cannot)?;
-        // Our copy of the other end goes, so that its end is seen.
+        // Closes this side's copy of its socket, so that its end is seen.
         drop(command);
-        // From here on dropping ends and reaps it.
-        let mut inside = Inside { child, stream, groups: names };
+        // From here on a drop ends and reaps it.
+        let mut helper = CgroupHelper { child, stream, groups: names };
         for group in groups {
-            enter(group, inside.child.id())?;
+            enter(group, helper.child.id())?;
         }
         drop(root);
-        let handed_over = |error| Problem::failed(format!("a plan cannot be handed over: {error}"));
-        let owner = serde_json::to_string(&owner).map_err(handed_over)?;
-        let plan = serde_json::to_string(plan).map_err(handed_over)?;
-        match inside.ask(&format!("{owner}\n{plan}"))? {
-            Answer::Ready => Ok(inside),
-            other => Err(inside.unexpected(other)),
+        let not_sent =
+            |error| Problem::failed(format!("cannot send the plan to the helper process: {error}"));
+        let owner = serde_json::to_string(&owner).map_err(not_sent)?;
+        let plan = serde_json::to_string(plan).map_err(not_sent)?;
+        match helper.ask(&format!("{owner}\n{plan}"))? {
+            Answer::Ready => Ok(helper),
+            other => Err(helper.unexpected(other)),
         }
     }
 
-    fn run(&mut self) -> Result<Round, Problem> {
+    pub(super) fn run(&mut self) -> Result<RunOutcome, Problem> {
         match self.ask(RUN)? {
-            Answer::Ran(round) => Ok(round),
+            Answer::Ran(outcome) => Ok(outcome),
             other => Err(self.unexpected(other)),
         }
     }
 
-    /// Sends a line and waits for the answer; a signal to us ends the other process.
+    /// Sends a line and waits for the answer; a signal to iowhy ends the helper.
     fn ask(&mut self, line: &str) -> Result<Answer, Problem> {
         let begun = Instant::now();
         if (&self.stream).write_all(format!("{line}\n").as_bytes()).is_err() {
-            return Err(self.ended());
+            return Err(self.ended_early());
         }
         let mut answer = Vec::new();
         let mut reader = BufReader::new(&self.stream);
         while answer.last() != Some(&b'\n') {
             match reader.read_until(b'\n', &mut answer) {
-                Ok(0) => return Err(self.ended()),
+                Ok(0) => return Err(self.ended_early()),
                 Ok(_) => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                     if interrupt::requested() {
                         self.interrupt();
-                        self.end_kindly();
+                        self.close();
                         return Err(Problem::failed("interrupted during a replay"));
                     }
-                    if begun.elapsed() > LONGEST {
-                        self.end();
+                    if begun.elapsed() > MAX_ANSWER {
+                        self.kill();
                         let groups = &self.groups;
                         let message = format!("a replay inside {groups} took longer than 120 s");
                         return Err(Problem::failed(message));
                     }
                 }
-                Err(_) => return Err(self.ended()),
+                Err(_) => return Err(self.ended_early()),
             }
         }
-        serde_json::from_slice(&answer)
-            .map_err(|error| Problem::failed(format!("the answer from {} is damaged: {error}", self.groups)))
+        serde_json::from_slice(&answer).map_err(|error| {
+            Problem::failed(format!(
+                "the answer of the helper process in {} is damaged: {error}",
+                self.groups
+            ))
+        })
     }
 
     fn unexpected(&self, answer: Answer) -> Problem {
@@ -219,20 +149,20 @@ impl Inside {
                 let severity = if refused { Severity::Refused } else { Severity::Failed };
                 Problem { severity, message, hint }
             }
-            _ => Problem::failed(format!("an answer from {} came out of turn", self.groups)),
+            _ => Problem::failed(format!("unexpected answer of the helper process in {}", self.groups)),
         }
     }
 
-    /// It ended without an answer: killed for want of memory, most likely.
-    fn ended(&mut self) -> Problem {
-        let how = self.end().map_or(String::new(), |status| format!(" ({status})"));
+    /// Ended without an answer: most likely killed by a memory limit.
+    fn ended_early(&mut self) -> Problem {
+        let how = self.kill().map_or(String::new(), |status| format!(" ({status})"));
         Problem::failed(format!("the replay inside {} ended early{how}", self.groups))
-            .hint("a limit of memory there may be too small for it")
+            .hint("the memory limit there may be too small for it")
     }
 
-    /// Ends the run that the process is in the midst of.
+    /// Ends the current run.
     fn interrupt(&mut self) {
-        // A process that has ended is reaped here, and its number another's.
+        // After the process has ended its number may be another's.
         if let (Ok(None), Some(pid)) =
             (self.child.try_wait(), rustix::process::Pid::from_raw(self.child.id().cast_signed()))
         {
@@ -240,47 +170,47 @@ impl Inside {
         }
     }
 
-    /// Tells the process that nothing more comes, so that it removes what it made and ends; one that does not is killed.
-    fn end_kindly(&mut self) {
+    /// Closes the socket, at which the helper removes its files and ends; after a while it is killed.
+    fn close(&mut self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
         let begun = Instant::now();
-        while begun.elapsed() < TO_END {
+        while begun.elapsed() < MAX_EXIT {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        self.end();
+        self.kill();
     }
 
-    /// Ends the process, if it still runs, and reaps it.
-    fn end(&mut self) -> Option<std::process::ExitStatus> {
-        // Nothing is to be done where it has ended already.
+    /// Kills the helper if it still runs, and reaps it.
+    fn kill(&mut self) -> Option<std::process::ExitStatus> {
+        // An error means that it has ended.
         let _ = self.child.kill();
         self.child.wait().ok()
     }
 }
 
-impl Drop for Inside {
+impl Drop for CgroupHelper {
     fn drop(&mut self) {
-        self.end_kindly();
+        self.close();
     }
 }
 
-/// Moves a process into a group.
+/// Moves a process into a control group.
 fn enter(group: &PlacedGroup, process: u32) -> Result<(), Problem> {
     let directory = Path::new(&group.directory);
     let name = &group.directory;
     let limits: Vec<&str> = group.limits.iter().map(|limit| limit.words.as_str()).collect();
     let gone = || {
         Problem::refused(format!(
-            "the control group `{name}`, in which the program ran, is gone ({})",
+            "the control group `{name}` of the recorded run is gone ({})",
             limits.join("; ")
         ))
         .hint("prove it while the group is there: `sudo iowhy --prove -- CMD`")
     };
-    // A record names the directory, and whoever made the record may exchange what it names: a process number goes nowhere
-    // else than into the file of a control group.
+    // The directory comes from a record, and its author may replace it: a process number is written to a file of a control
+    // group only.
     let is_group = |file: BorrowedFd<'_>| {
         rustix::fs::fstatfs(file).is_ok_and(|system| MAGIC.contains(&(system.f_type as u64)))
     };
@@ -295,12 +225,13 @@ fn enter(group: &PlacedGroup, process: u32) -> Result<(), Problem> {
     let Err(error) = moved else { return Ok(()) };
     let file = directory.join("cgroup.procs");
     let cannot = Problem::refused(format!(
-        "the program ran inside the control group `{name}`, and a replay cannot be moved there: {error}"
+        "cannot move the replay into the control group `{name}` of the recorded run: {error}"
     ));
     Err(match error.kind() {
         ErrorKind::NotFound => gone(),
-        ErrorKind::PermissionDenied => cannot
-            .hint(format!("it takes the right to write `{}`: `sudo iowhy prove RECORD`", file.display())),
+        ErrorKind::PermissionDenied => {
+            cannot.hint(format!("this needs write access to `{}`: `sudo iowhy prove RECORD`", file.display()))
+        }
         ErrorKind::ReadOnlyFilesystem => {
             let table = mounts::read();
             let mount = mountinfo::above(&table, directory).map_or(directory, |mount| mount.point.as_path());
@@ -310,14 +241,13 @@ fn enter(group: &PlacedGroup, process: u32) -> Result<(), Problem> {
     })
 }
 
-/// The other side: gets a plan over stdin, which must be a socket, and carries it out as often as it is asked to.
+/// The helper's side: reads a plan from stdin, which must be a socket, and runs it on each request.
 ///
 /// # Errors
-/// It was not started by [`Ground::set`].
+/// iowhy did not start this process.
 pub fn serve() -> Result<(), Problem> {
-    let not_ours =
-        || Problem::refused("this command carries out parts of `iowhy prove`, which starts it itself");
-    // Who asked is gone: so are we, in the midst of a run too.
+    let not_ours = || Problem::refused("`iowhy prove` starts this command itself");
+    // The helper dies with iowhy, even during a run.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     interrupt::install();
     let stdin = std::io::stdin();
@@ -333,28 +263,28 @@ pub fn serve() -> Result<(), Problem> {
         (&stream).write_all(format!("{line}\n").as_bytes()).map_err(|_| not_ours())
     };
     let (Some(Ok(owner)), Some(Ok(plan))) = (lines.next(), lines.next()) else { return Err(not_ours()) };
-    let _files = match files_of(&owner) {
+    let _files = match enter_owner(&owner) {
         Ok(files) => files,
-        Err(problem) => return answer(Answer::of(problem)),
+        Err(problem) => return answer(Answer::from(problem)),
     };
     let plan: Plan = serde_json::from_str(&plan).map_err(|_| not_ours())?;
-    let stage = match Stage::set(plan) {
-        Ok(stage) => stage,
-        Err(problem) => return answer(Answer::of(problem)),
+    let replay = match LocalReplay::prepare(plan) {
+        Ok(replay) => replay,
+        Err(problem) => return answer(Answer::from(problem)),
     };
     answer(Answer::Ready)?;
     while let Some(Ok(line)) = lines.next() {
         if line != RUN {
             return Err(not_ours());
         }
-        answer(stage.run().map_or_else(Answer::of, Answer::Ran))?;
+        answer(replay.run().map_or_else(Answer::from, Answer::Ran))?;
     }
     Ok(())
 }
 
-/// Takes the identity for files that the other side had.
-fn files_of(line: &str) -> Result<FilesAs, Problem> {
-    let cannot = |error: String| Problem::failed(format!("the files of a replay cannot be made: {error}"));
+/// Makes files as the user that the other side named.
+fn enter_owner(line: &str) -> Result<FilesAs, Problem> {
+    let cannot = |error: String| Problem::failed(format!("cannot make the files of a replay: {error}"));
     let owner: Option<(u32, u32, Vec<u32>)> =
         serde_json::from_str(line).map_err(|e| cannot(e.to_string()))?;
     let Some((uid, gid, groups)) = owner else { return Ok(FilesAs::unchanged()) };

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io::Seek;
+use std::path::PathBuf;
 
 use iowhy_core::profile::{GroupLimit, Limited};
-use iowhy_core::replay::{Action, Op, PlanFile, Role};
+use iowhy_core::replay::{Action, Op, Placed, PlanFile, Role};
 
+use super::super::replay::Replay;
 use super::*;
 
 const MIB: u64 = 1 << 20;
@@ -25,7 +27,7 @@ fn test(name: &str) -> String {
     format!("{module}::{name}")
 }
 
-fn carrier() -> Command {
+fn helper_command() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", &test("child_that_serves")]).env(ROLE, "1");
     command
@@ -127,10 +129,10 @@ fn a_plan_runs_inside_its_group_as_the_owner_of_the_files() {
     let Ok(_files) = owner.enter() else {
         return eprintln!("skipped: only root can act as another user");
     };
-    let mut ground = Ground::set(plan(&file, 100, 0.0, Some(placed(&group.0))), &carrier).unwrap();
-    let Ground::Inside(inside) = &ground else { panic!("we are not in that group") };
+    let mut replay = Replay::prepare(plan(&file, 100, 0.0, Some(placed(&group.0))), &helper_command).unwrap();
+    let Replay::InCgroup(helper) = &replay else { panic!("we are not in that group") };
     // Here a thread of a test serves, beside the main thread.
-    let threads = fs::read_dir(format!("/proc/{}/task", inside.child.id())).unwrap().flatten();
+    let threads = fs::read_dir(format!("/proc/{}/task", helper.child.id())).unwrap().flatten();
     let serving = threads.into_iter().any(|thread| {
         let status = fs::read_to_string(thread.path().join("status")).unwrap();
         let line = |name: &str| -> Vec<u32> {
@@ -142,7 +144,7 @@ fn a_plan_runs_inside_its_group_as_the_owner_of_the_files() {
         owner && line("Groups:") == [65_532, 65_533]
     });
     assert!(serving, "no thread there makes files as that user");
-    assert_eq!(ground.run().unwrap().calls, 100);
+    assert_eq!(replay.run().unwrap().calls, 100);
 }
 
 fn ours() -> String {
@@ -154,16 +156,16 @@ fn a_plan_runs_inside_its_group_and_group_and_we_are_as_before() {
     let Some(group) = Made::new("runs") else { return };
     let (before, settings) = (ours(), group.settings());
     let file = data();
-    let mut ground = Ground::set(plan(&file, 100, 0.0, Some(placed(&group.0))), &carrier).unwrap();
-    let Ground::Inside(inside) = &ground else { panic!("we are not in that group") };
-    assert_eq!(group.members(), format!("{}\n", inside.child.id()), "the process that carries the plan out");
+    let mut replay = Replay::prepare(plan(&file, 100, 0.0, Some(placed(&group.0))), &helper_command).unwrap();
+    let Replay::InCgroup(helper) = &replay else { panic!("we are not in that group") };
+    assert_eq!(group.members(), format!("{}\n", helper.child.id()), "the process that carries the plan out");
     assert_eq!(ours(), before, "and not we");
     for _ in 0..2 {
-        let round = ground.run().unwrap();
+        let round = replay.run().unwrap();
         assert_eq!((round.calls, round.bytes), (100, 100 * 4096));
         assert!(round.elapsed_ns > 0.0);
     }
-    drop(ground);
+    drop(replay);
     assert_eq!(group.members(), "", "nobody is left inside");
     assert_eq!((ours(), group.settings()), (before, settings));
 }
@@ -172,10 +174,10 @@ fn a_plan_runs_inside_its_group_and_group_and_we_are_as_before() {
 fn a_process_that_is_killed_is_told_and_nobody_is_left_inside() {
     let Some(group) = Made::new("killed") else { return };
     let file = data();
-    let mut ground = Ground::set(plan(&file, 100, 0.0, Some(placed(&group.0))), &carrier).unwrap();
-    let Ground::Inside(inside) = &mut ground else { panic!("we are not in that group") };
-    inside.child.kill().unwrap();
-    let problem = ground.run().unwrap_err();
+    let mut replay = Replay::prepare(plan(&file, 100, 0.0, Some(placed(&group.0))), &helper_command).unwrap();
+    let Replay::InCgroup(helper) = &mut replay else { panic!("we are not in that group") };
+    helper.child.kill().unwrap();
+    let problem = replay.run().unwrap_err();
     assert!(problem.message.contains("ended early") && problem.hint.is_some(), "{problem}");
     assert_eq!(group.members(), "");
 }
@@ -185,11 +187,11 @@ fn one_that_is_dropped_in_the_midst_of_a_run_is_gone() {
     let Some(group) = Made::new("dropped") else { return };
     let file = data();
     // Ten seconds of own time.
-    let ground = Ground::set(plan(&file, 100, 1e8, Some(placed(&group.0))), &carrier).unwrap();
-    let Ground::Inside(inside) = &ground else { panic!("we are not in that group") };
-    (&inside.stream).write_all(b"run\n").unwrap();
+    let replay = Replay::prepare(plan(&file, 100, 1e8, Some(placed(&group.0))), &helper_command).unwrap();
+    let Replay::InCgroup(helper) = &replay else { panic!("we are not in that group") };
+    (&helper.stream).write_all(b"run\n").unwrap();
     std::thread::sleep(Duration::from_millis(50));
-    drop(ground);
+    drop(replay);
     assert_eq!(group.members(), "");
 }
 
@@ -199,8 +201,8 @@ fn what_fails_inside_is_told_as_it_would_be_here() {
     let file = data();
     let mut wrong = plan(&file, 1, 0.0, Some(placed(&group.0)));
     wrong.files[0].path = "/no/such/file".to_owned();
-    let there = Ground::set(wrong.clone(), &carrier).unwrap_err();
-    let here = Ground::set(Plan { placed: None, ..wrong }, &carrier).unwrap_err();
+    let there = Replay::prepare(wrong.clone(), &helper_command).unwrap_err();
+    let here = Replay::prepare(Plan { placed: None, ..wrong }, &helper_command).unwrap_err();
     assert_eq!(there, here);
     assert_eq!(group.members(), "");
 }
@@ -211,7 +213,8 @@ fn a_directory_that_is_no_control_group_gets_no_process() {
     let file = data();
     fs::write(dir.path().join("cgroup.procs"), "").unwrap();
     for directory in [dir.path().to_owned(), dir.path().join("gone")] {
-        let problem = Ground::set(plan(&file, 1, 0.0, Some(placed(&directory))), &carrier).unwrap_err();
+        let problem =
+            Replay::prepare(plan(&file, 1, 0.0, Some(placed(&directory))), &helper_command).unwrap_err();
         assert!(problem.message.contains("is gone (memory is limited to 1 bytes"), "{problem}");
         assert!(problem.exit_code() == 2 && problem.hint.is_some_and(|hint| hint.contains("--prove")));
     }
@@ -234,25 +237,6 @@ fn a_link_is_no_control_group() {
         assert!(enter(&group, std::process::id()).is_err(), "{}", directory.display());
     }
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
-}
-
-#[test]
-fn groups_that_we_are_in_are_not_entered_and_those_that_hold_us_are_not_left() {
-    let ours = [vec![PathBuf::from("/cg/memory/a/b"), PathBuf::from("/cg/memory/a")], Vec::new()];
-    let group = |directory: &str| PlacedGroup { directory: directory.to_owned(), limits: Vec::new() };
-    let inside = vec![group("/cg/memory/a/b"), group("/cg/blkio/x"), group("/cg/memory/a")];
-    let entered = Placed { inside, outside: vec!["/cg/memory/other".to_owned()] };
-    let left = missing(&entered, &ours).unwrap();
-    assert_eq!(
-        left.iter().map(|g| g.directory.as_str()).collect::<Vec<_>>(),
-        ["/cg/blkio/x", "/cg/memory/a"]
-    );
-    for held in ["/cg/memory/a", "/cg/memory/a/b"] {
-        let problem =
-            missing(&Placed { inside: Vec::new(), outside: vec![held.to_owned()] }, &ours).unwrap_err();
-        assert!(problem.exit_code() == 2 && problem.message.contains(held), "{problem}");
-        assert!(problem.hint.is_some_and(|hint| hint.contains("/cgroup.procs && exec iowhy prove")));
-    }
 }
 
 /// Without the right to write there the replay is refused, with the command that has it.

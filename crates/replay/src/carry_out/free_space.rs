@@ -1,10 +1,10 @@
-//! What a replay may write: how much the file system beside a file of the user's has free.
+//! Free space for scratch files.
 
 use std::path::Path;
 
 use iowhy_core::replay::Room;
 
-/// The room for scratch files beside this file; `None` where the file system sets no bound or cannot be asked.
+/// Free space beside this file; `None` where the file system sets no bound or cannot be asked.
 pub fn room(beside: &str) -> Option<Room> {
     let dir = Path::new(beside).parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file_system = rustix::fs::stat(dir).ok()?.st_dev;
@@ -14,7 +14,7 @@ pub fn room(beside: &str) -> Option<Room> {
         .then(|| Room { file_system, free_bytes: space.f_bavail.saturating_mul(space.f_frsize) })
 }
 
-/// The file system, by its `st_dev`, on which a replay makes files in this directory.
+/// `st_dev` of a directory.
 pub fn file_system(directory: &str) -> Option<u64> {
     Some(rustix::fs::stat(directory).ok()?.st_dev)
 }

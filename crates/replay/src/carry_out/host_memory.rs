@@ -1,9 +1,8 @@
-//! Memory that a run will fill with cached data, made to be at hand before its time begins.
+//! Memory of a run: faulted in beforehand, and bounded.
 //!
-//! The host of a virtual machine may take free memory away after a moment, and handing it out anew costs more than filling
-//! it: 256 MiB read eight times took 0.4 s, and 0.6 to 0.8 s after a run that had used little memory (Firecracker with free page
-//! reporting, Linux 6.18). In which order arms are carried out shall not decide. What may not enter: control groups, where
-//! memory that is taken counts against a limit.
+//! A host may reclaim free memory of a virtual machine, and returning it costs more than filling it: 256 MiB read eight times
+//! took 0.4 s, and 0.6 to 0.8 s after a run with little memory (Firecracker with free page reporting, Linux 6.18). The order
+//! of arms must not matter. Not in control groups, where memory counts against a limit.
 
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::{Action, Op, Plan, Role, State};
@@ -12,16 +11,16 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use iowhy_probe::environment::{memory_available_bytes, memory_is_limited};
 
-/// More is not taken,
-const MOST_BYTES: u64 = 320 << 20;
-/// nor more than one part in so many of what is free.
-const PART: u64 = 4;
+/// Bound of the memory that is faulted in,
+const MAX_BYTES: u64 = 320 << 20;
+/// and its share of free memory: 1/N.
+const FREE_PART: u64 = 4;
 
-/// Takes as much as one run brings into the page cache, and gives it back. Memory that cannot be had is not missed.
-pub(super) fn take(plan: &Plan) {
-    let bytes = filled(plan).min(MOST_BYTES).min(memory_available_bytes().unwrap_or(0) / PART);
+/// Faults in and frees as much memory as one run brings into the page cache, as far as possible.
+pub(super) fn fault_in(plan: &Plan) {
+    let bytes = cached_bytes(plan).min(MAX_BYTES).min(memory_available_bytes().unwrap_or(0) / FREE_PART);
     let Ok(bytes) = usize::try_from(bytes) else { return };
-    if bytes == 0 || counts(plan) {
+    if bytes == 0 || is_charged(plan) {
         return;
     }
     // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory that exists.
@@ -34,34 +33,31 @@ pub(super) fn take(plan: &Plan) {
         )
     };
     if let Ok(start) = taken {
-        // SAFETY: the mapping was made above, and nobody else knows it.
+        // SAFETY: the mapping was made above, and nothing else uses it.
         let _ = unsafe { rustix::mm::munmap(start, bytes) };
     }
 }
 
-/// Requests may take so much of the memory that is free.
-const MOST_OF_FREE: u64 = 2;
+/// Share of free memory for the requests: 1/N.
+const REQUESTS_PART: u64 = 2;
 
-/// Makes sure that the memory of all requests in flight can be had.
-///
-/// # Errors
-/// It is more than half of what is free.
-pub(super) fn enough(plan: &Plan) -> Result<(), Problem> {
+/// Checks that the buffers of all requests in flight fit in half of the free memory.
+pub(super) fn check_requests_fit(plan: &Plan) -> Result<(), Problem> {
     let free = memory_available_bytes().unwrap_or(u64::MAX);
-    let needed = of_requests(plan);
-    if needed <= free / MOST_OF_FREE {
+    let needed = request_bytes(plan);
+    if needed <= free / REQUESTS_PART {
         return Ok(());
     }
     Err(Problem::failed(format!(
-        "the requests of the replay take {} of memory, and {} are free",
+        "the requests of the replay need {} of memory, and {} are free",
         units::Bytes(needed),
         units::Bytes(free)
     ))
-    .hint("ask for less: a smaller `--depth` or `--request`"))
+    .hint("use a smaller `--depth` or `--request`"))
 }
 
-/// Bytes of the largest request of each thread, so often as it is in flight.
-fn of_requests(plan: &Plan) -> u64 {
+/// The largest request of each thread times the queue depth.
+fn request_bytes(plan: &Plan) -> u64 {
     let moves = |a: &&Action| matches!(a.op, Op::Read { .. } | Op::Write);
     let largest = |thread: &Vec<Action>| thread.iter().filter(moves).map(|a| a.bytes).max().unwrap_or(0);
     let one = plan.threads.iter().map(largest).fold(0, u64::saturating_add);
@@ -69,22 +65,21 @@ fn of_requests(plan: &Plan) -> u64 {
 }
 
 /// More than the caches of a CPU hold.
-const ELSEWHERE_BYTES: usize = 64 << 20;
+const COLD_BYTES: usize = 64 << 20;
 
-/// Memory that threads walk through where data is thrown away, so that its pages come back cold; empty where none is, and where
-/// it would count against a limit.
-pub(super) fn elsewhere(plan: &Plan) -> Vec<u8> {
-    let wanted = plan.any(|a| a.op == Op::Truncate) && !counts(plan);
-    vec![1; if wanted { ELSEWHERE_BYTES } else { 0 }]
+/// Memory that threads read through after they drop dirty data; empty where none is dropped, and in control groups.
+pub(super) fn cold_memory(plan: &Plan) -> Vec<u8> {
+    let wanted = plan.any(|a| a.op == Op::Truncate) && !is_charged(plan);
+    vec![1; if wanted { COLD_BYTES } else { 0 }]
 }
 
-/// Whether memory that is taken counts against a limit of a control group.
-fn counts(plan: &Plan) -> bool {
+/// Whether memory counts against a limit of a control group.
+fn is_charged(plan: &Plan) -> bool {
     plan.placed.as_ref().is_some_and(|placed| !placed.inside.is_empty()) || memory_is_limited()
 }
 
 /// Bytes that one run brings into the page cache.
-fn filled(plan: &Plan) -> u64 {
+fn cached_bytes(plan: &Plan) -> u64 {
     let passes = u64::from(plan.passes.max(1));
     let of_file = |(at, file): (usize, &iowhy_core::replay::PlanFile)| {
         let moved = plan
@@ -109,31 +104,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_that_no_memory_can_hold_are_refused_before_it_is_taken() {
+    fn requests_beyond_free_memory_are_refused() {
         let plan = |bytes, depth| {
             let read = Action::one(Op::Read { fresh: false }, 0, 0, bytes, 0.0);
             Plan { threads: vec![vec![read]; 2], depth, ..Plan::default() }
         };
-        assert_eq!(of_requests(&plan(1 << 20, 4)), 8 << 20);
-        assert_eq!(enough(&plan(4096, 1)), Ok(()));
-        let problem = enough(&plan(u64::MAX / 8, 64)).unwrap_err();
+        assert_eq!(request_bytes(&plan(1 << 20, 4)), 8 << 20);
+        assert_eq!(check_requests_fit(&plan(4096, 1)), Ok(()));
+        let problem = check_requests_fit(&plan(u64::MAX / 8, 64)).unwrap_err();
         assert!(problem.message.contains("are free") && problem.hint.is_some(), "{problem}");
     }
 
     #[test]
-    fn what_comes_into_the_cache_is_counted_and_nothing_else() {
+    fn only_bytes_that_enter_the_cache_are_counted() {
         let of = |role, state, direct, size_bytes, what| {
             let file = PlanFile { state, direct, size_bytes, ..PlanFile::new("/data", role) };
             let action = Action { count: 10, ..Action::one(what, 0, 0, 4096, 0.0) };
-            filled(&Plan { files: vec![file], threads: vec![vec![action]], passes: 3, ..Plan::default() })
+            cached_bytes(&Plan {
+                files: vec![file],
+                threads: vec![vec![action]],
+                passes: 3,
+                ..Plan::default()
+            })
         };
         let read = Op::Read { fresh: false };
         assert_eq!(of(Role::User, State::Cold, false, 1 << 30, read), 30 * 4096);
-        assert_eq!(of(Role::User, State::Cold, false, 8192, read), 8192, "no more than there is");
-        assert_eq!(of(Role::User, State::Warm, false, 1 << 30, read), 0, "it is there");
-        assert_eq!(of(Role::User, State::Cold, true, 1 << 30, read), 0, "past the cache");
+        assert_eq!(of(Role::User, State::Cold, false, 8192, read), 8192, "the whole file");
+        assert_eq!(of(Role::User, State::Warm, false, 1 << 30, read), 0, "cached already");
+        assert_eq!(of(Role::User, State::Cold, true, 1 << 30, read), 0, "direct");
         assert_eq!(of(Role::ScratchEmpty, State::Warm, false, 0, Op::Write), 30 * 4096);
         assert_eq!(of(Role::Sink, State::Warm, false, 0, Op::Write), 0);
-        take(&Plan::default());
+        fault_in(&Plan::default());
     }
 }

@@ -1,6 +1,6 @@
-//! Direct reads in flight on a ring: as many at a time as the plan says, one buffer for each.
+//! Direct reads in flight on an io_uring, each with a slot of the buffer.
 //!
-//! Invariant: no buffer is given back while the kernel may write to it: dropping a ring waits for what is in flight.
+//! Invariant: no buffer is freed while the kernel may write to it; dropping a ring waits for reads in flight.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -10,8 +10,7 @@ use rustix::io::Errno;
 
 use iowhy_probe::buffer::Buffer;
 
-/// The ring.
-pub(super) struct Ring {
+pub(super) struct ReadRing {
     ring: IoUring,
     free: Vec<usize>,
     slot_bytes: usize,
@@ -20,23 +19,23 @@ pub(super) struct Ring {
     queued: usize,
 }
 
-impl Ring {
-    pub(super) fn new(depth: u32, slot_bytes: usize) -> Result<Ring, Problem> {
+impl ReadRing {
+    pub(super) fn new(depth: u32, slot_bytes: usize) -> Result<ReadRing, Problem> {
         let ring = IoUring::new(depth.next_power_of_two()).map_err(|error| {
-            Problem::failed(format!("cannot make a ring for {depth} requests: {error}"))
-                .hint("io_uring may be switched off: `sysctl kernel.io_uring_disabled`")
+            Problem::failed(format!("cannot create an io_uring for {depth} requests: {error}"))
+                .hint("io_uring may be disabled: `sysctl kernel.io_uring_disabled`")
         })?;
         let depth = depth as usize;
-        Ok(Ring { ring, free: (0..depth).collect(), slot_bytes, in_flight: 0, depth, queued: 0 })
+        Ok(ReadRing { ring, free: (0..depth).collect(), slot_bytes, in_flight: 0, depth, queued: 0 })
     }
 
-    /// Puts a read in flight, after waiting for another where there is no room. Returns bytes of those that completed.
+    /// Queues a read, after waiting for a free slot. Returns the bytes of completed reads.
     pub(super) fn read(
         &mut self,
         fd: &OwnedFd,
         buffer: &mut Buffer,
         bytes: usize,
-        place: u64,
+        offset: u64,
     ) -> Result<usize, Errno> {
         let mut moved = 0;
         if self.free.is_empty() {
@@ -45,7 +44,7 @@ impl Ring {
         let Some(slot) = self.free.pop() else { return Err(Errno::AGAIN) };
         let memory = &mut buffer.as_mut_slice()[slot * self.slot_bytes..][..bytes.min(self.slot_bytes)];
         let read = opcode::Read::new(types::Fd(fd.as_raw_fd()), memory.as_mut_ptr(), memory.len() as u32)
-            .offset(place)
+            .offset(offset)
             .build()
             .user_data(slot as u64);
         // SAFETY: the file and the buffer of this slot outlive the request: the thread drains the ring before it ends,
@@ -56,14 +55,14 @@ impl Ring {
         }
         self.queued += 1;
         self.in_flight += 1;
-        // Handed over when all slots are taken: by then each of them is a new request of the device.
+        // Submitted when all slots are taken, so that the device gets them at once.
         if self.in_flight == self.depth {
             moved += self.wait()?;
         }
         Ok(moved)
     }
 
-    /// Hands over what is queued, waits for at least one to complete, and takes all that have.
+    /// Submits queued reads, waits for one completion, and reaps all. Returns their bytes.
     fn wait(&mut self) -> Result<usize, Errno> {
         match self.ring.submit_and_wait(1) {
             Ok(_) => self.queued = 0,
@@ -72,7 +71,7 @@ impl Ring {
         }
         let mut moved = 0;
         let mut failed = None;
-        let Ring { ring, free, in_flight, .. } = self;
+        let ReadRing { ring, free, in_flight, .. } = self;
         for done in ring.completion() {
             *in_flight -= 1;
             free.push(done.user_data() as usize);
@@ -84,21 +83,21 @@ impl Ring {
         failed.map_or(Ok(moved), Err)
     }
 
-    /// Waits for all.
+    /// Waits for all reads.
     pub(super) fn drain(&mut self) -> Result<u64, Problem> {
         let mut moved = 0;
         while self.in_flight > 0 {
             moved += self.wait().map_err(|errno| {
-                Problem::failed(format!("a read on a ring failed: {}", std::io::Error::from(errno)))
+                Problem::failed(format!("a read through io_uring failed: {}", std::io::Error::from(errno)))
             })? as u64;
         }
         Ok(moved)
     }
 }
 
-impl Drop for Ring {
+impl Drop for ReadRing {
     fn drop(&mut self) {
-        // Requests that failed count as done; a ring that cannot even wait is closed by the kernel, which cancels them.
+        // Failed reads count as done. If waiting fails, the kernel cancels them when it closes the ring.
         for _ in 0..2 * self.depth {
             if self.in_flight == 0 {
                 return;

@@ -1,6 +1,4 @@
-//! One thread of a replay.
-//!
-//! What may not enter: allocation between the start and the end of its time, but where the plan itself takes memory anew.
+//! One thread of a replay. It allocates nothing while it is timed, except where the plan maps fresh memory.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -10,31 +8,31 @@ use iowhy_linux::file_size;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::files::Opened;
+use super::files::ReplayFile;
 use super::libc_calls;
-use super::read_ring::Ring;
-use super::small_file_ops::Handling;
-use super::small_files::Ready;
+use super::read_ring::ReadRing;
+use super::scratch_trees::RunNames;
+use super::small_file_ops::SmallFileOps;
 use iowhy_probe::buffer::Buffer;
 use iowhy_probe::clock::Clock;
+use iowhy_probe::fault;
 use iowhy_probe::interrupt;
 use iowhy_probe::method::mapped::mapping::{Mapping, Purpose};
 use iowhy_probe::sigbus::Guard;
 
-/// The program's own time is spun in pieces of no less than this: reading the clock takes some 20 ns.
-const LEAST_SPIN_NS: f64 = 2000.0;
-/// Signals and the limit are looked at after so many calls.
-const LOOK_EVERY: u32 = 256;
-/// A run ends here, whatever its plan says.
-const LONGEST_NS: u64 = 20_000_000_000;
-/// Memory begins somewhere within one.
+/// Think time is spun in pieces of at least this: reading the clock takes some 20 ns.
+const MIN_SPIN_NS: f64 = 2000.0;
+/// Calls between checks for signals and the time limit.
+const CALLS_PER_CHECK: u32 = 256;
+/// Longest run, whatever the plan says.
+const MAX_RUN_NS: u64 = 20_000_000_000;
 const PAGE: usize = 4096;
-/// Seed of what is written.
+/// Of written data.
 const CONTENT_SEED: u64 = 0x0070_726f_7665;
 
-/// What a thread did.
+/// Times and counts of one thread.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Done {
+pub(super) struct ThreadOutcome {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     pub(super) think_ns: u64,
@@ -43,53 +41,53 @@ pub(super) struct Done {
     pub(super) major_faults: u64,
 }
 
-/// A mapping that is kept, protected while its file may shrink.
-struct Kept {
+/// A mapping of a whole file, guarded against a file that shrinks.
+struct KeptMapping {
     file: u32,
-    /// Before the mapping, so that it is dropped first.
+    /// Declared before the mapping, so that it is dropped first.
     guard: Guard,
     mapping: Mapping,
 }
 
 /// A thread with its memory.
-pub(super) struct Hands<'a> {
+pub(super) struct ReplayThread<'a> {
     plan: &'a Plan,
     actions: &'a [Action],
-    /// Passes of earlier runs, for places in the user's files.
+    /// Passes of earlier runs, which shift offsets in user files.
     first_pass: u64,
-    files: &'a [Opened],
-    /// Before the buffer, so that it is dropped first: it may still write there.
-    ring: Option<Ring>,
+    files: &'a [ReplayFile],
+    /// Declared before the buffer, so that it is dropped first: the kernel may still write there.
+    ring: Option<ReadRing>,
     buffer: Buffer,
-    kept: Vec<Kept>,
+    mappings: Vec<KeptMapping>,
     guard: Option<Guard>,
-    small: Option<Handling<'a>>,
-    /// Other memory, larger than the caches of a CPU; may be empty.
-    elsewhere: &'a [u8],
+    small_files: Option<SmallFileOps<'a>>,
+    /// Larger than the caches of a CPU, or empty.
+    cold_memory: &'a [u8],
     clock: Clock,
-    /// Own time that is still to be spun.
+    /// Think time that is still to be spun.
     owed_ns: f64,
-    since_look: u32,
+    calls_since_check: u32,
     limit_ns: u64,
-    done: Done,
+    outcome: ThreadOutcome,
 }
 
-impl<'a> Hands<'a> {
+impl<'a> ReplayThread<'a> {
     pub(super) fn new(
         plan: &'a Plan,
         thread: usize,
         first_pass: u64,
-        files: &'a [Opened],
-        ready: Option<&'a Ready>,
-        elsewhere: &'a [u8],
+        files: &'a [ReplayFile],
+        names: Option<&'a RunNames>,
+        cold_memory: &'a [u8],
     ) -> Result<Self, Problem> {
         let actions: &[Action] = plan.threads.get(thread).map_or(&[], Vec::as_slice);
         let moves = |a: &&Action| matches!(a.op, Op::Read { .. } | Op::Write);
         let most = actions.iter().filter(moves).map(|a| a.bytes).max().unwrap_or(0);
-        let most = most.max(plan.tree.as_ref().map_or(0, Handling::buffer_bytes));
+        let most = most.max(plan.tree.as_ref().map_or(0, SmallFileOps::buffer_bytes));
         let slots = plan.depth.max(1) as usize;
         let slot = usize::try_from(most).unwrap_or(usize::MAX).max(1).next_multiple_of(4096);
-        // The first slot may begin anywhere in its page.
+        // One page more: the first slot may begin anywhere in its page.
         let bytes = slot
             .checked_mul(slots)
             .and_then(|bytes| bytes.checked_add(PAGE))
@@ -99,38 +97,38 @@ impl<'a> Hands<'a> {
             buffer.fill(CONTENT_SEED);
         }
         let maps = actions.iter().any(|a| matches!(a.op, Op::MapReadUnmap { .. }));
-        Ok(Hands {
+        Ok(ReplayThread {
             plan,
             actions,
             first_pass,
             files,
             buffer,
-            kept: Vec::new(),
-            guard: if maps { Some(Guard::new()?) } else { None },
-            ring: if plan.depth > 1 { Some(Ring::new(plan.depth, slot)?) } else { None },
-            small: plan.tree.as_ref().zip(ready).map(|(tree, ready)| Handling::new(tree, ready)),
-            elsewhere,
+            mappings: Vec::new(),
+            guard: if maps { Some(fault::guard()?) } else { None },
+            ring: if plan.depth > 1 { Some(ReadRing::new(plan.depth, slot)?) } else { None },
+            small_files: plan.tree.as_ref().zip(names).map(|(tree, names)| SmallFileOps::new(tree, names)),
+            cold_memory,
             clock: Clock::real(),
             owed_ns: 0.0,
-            since_look: 0,
+            calls_since_check: 0,
             limit_ns: u64::MAX,
-            done: Done::default(),
+            outcome: ThreadOutcome::default(),
         })
     }
 
     /// Carries out all passes.
-    pub(super) fn work(&mut self) -> Result<Done, Problem> {
+    pub(super) fn run(&mut self) -> Result<ThreadOutcome, Problem> {
         let faults = major_faults();
-        self.done.start_ns = self.clock.now_ns();
-        self.limit_ns = self.done.start_ns + LONGEST_NS;
+        self.outcome.start_ns = self.clock.now_ns();
+        self.limit_ns = self.outcome.start_ns + MAX_RUN_NS;
         let result = self.passes();
         if let Some(ring) = &mut self.ring {
-            self.done.bytes += ring.drain()?;
+            self.outcome.bytes += ring.drain()?;
         }
         self.spin();
-        self.done.end_ns = self.clock.now_ns();
-        self.done.major_faults = major_faults().saturating_sub(faults);
-        result.map(|()| self.done)
+        self.outcome.end_ns = self.clock.now_ns();
+        self.outcome.major_faults = major_faults().saturating_sub(faults);
+        result.map(|()| self.outcome)
     }
 
     fn passes(&mut self) -> Result<(), Problem> {
@@ -140,10 +138,10 @@ impl<'a> Hands<'a> {
                 for i in 0..action.count {
                     self.think(action.think_ns);
                     self.call(action, pass, i)?;
-                    self.since_look += 1;
+                    self.calls_since_check += 1;
                     let long = matches!(action.op, Op::Fsync { .. } | Op::FsyncAfter { .. });
-                    if long || self.since_look >= LOOK_EVERY {
-                        self.since_look = 0;
+                    if long || self.calls_since_check >= CALLS_PER_CHECK {
+                        self.calls_since_check = 0;
                         if interrupt::requested() {
                             return Ok(());
                         }
@@ -160,7 +158,7 @@ impl<'a> Hands<'a> {
     #[inline]
     fn think(&mut self, ns: f64) {
         self.owed_ns += ns;
-        if self.owed_ns >= LEAST_SPIN_NS {
+        if self.owed_ns >= MIN_SPIN_NS {
             self.spin();
         }
     }
@@ -176,23 +174,23 @@ impl<'a> Hands<'a> {
             std::hint::spin_loop();
             now = self.clock.now_ns();
         }
-        self.done.think_ns += now - from;
+        self.outcome.think_ns += now - from;
         self.owed_ns = 0.0;
     }
 
     #[inline]
     fn call(&mut self, action: &Action, pass: u64, i: u32) -> Result<(), Problem> {
         if action.op == Op::SmallFile {
-            return self.handle(action.at(i));
+            return self.small_file(action.at(i));
         }
         let (files, plan) = (self.files, self.plan);
         let at = action.file as usize;
         if let Op::MmapAnon { populate } = action.op {
-            self.done.calls += 1;
-            return match take_and_give_back(action.bytes as usize, populate) {
+            self.outcome.calls += 1;
+            return match map_and_unmap(action.bytes as usize, populate) {
                 Ok(_) => Ok(()),
                 Err(errno) => Err(Problem::failed(format!(
-                    "taking {} bytes of memory failed: {}",
+                    "mapping {} bytes of memory failed: {}",
                     action.bytes,
                     std::io::Error::from(errno)
                 ))),
@@ -202,70 +200,70 @@ impl<'a> Hands<'a> {
             return Err(Problem::failed("a plan names a file that it does not have"));
         };
         if action.op == Op::Truncate {
-            return self.throw_away(opened, file.role);
+            return self.drop_dirty(opened, file.role);
         }
-        let onwards = match file.role {
-            // What is said of a whole file has no place.
+        let shifts = match file.role {
+            // Advice on a whole file has no offset.
             _ if action.bytes == 0 => 0,
             Role::User => self.first_pass + pass,
             _ => pass,
         };
-        let mut place = action.at(i).wrapping_add(onwards.wrapping_mul(file.shift_bytes));
-        if file.role != Role::ScratchEmpty && place.saturating_add(action.bytes) > file.size_bytes {
+        let mut offset = action.at(i).wrapping_add(shifts.wrapping_mul(file.shift_bytes));
+        if file.role != Role::ScratchEmpty && offset.saturating_add(action.bytes) > file.size_bytes {
             // Whole blocks, so that direct requests stay aligned.
             let whole = (file.size_bytes / 4096 * 4096).max(1);
-            place %= whole;
-            if place + action.bytes > file.size_bytes {
-                place = 0;
+            offset %= whole;
+            if offset + action.bytes > file.size_bytes {
+                offset = 0;
             }
         }
-        self.done.calls += 1;
+        self.outcome.calls += 1;
         let (fd, bytes) = (&opened.fd, action.bytes as usize);
         let sink = file.role == Role::Sink;
         let from = usize::from(file.buffer_offset) % PAGE;
         let result = match action.op {
-            Op::Read { fresh: true } => read_into_fresh(fd, bytes, place, from),
+            Op::Read { fresh: true } => read_into_fresh(fd, bytes, offset, from),
             Op::Read { fresh: false } if sink => libc_calls::read(fd, self.buffer.part_mut(from, bytes)),
             Op::Read { fresh: false } => match &mut self.ring {
-                Some(ring) => ring.read(fd, &mut self.buffer, bytes, place),
-                None => libc_calls::read_at(fd, self.buffer.part_mut(from, bytes), place),
+                Some(ring) => ring.read(fd, &mut self.buffer, bytes, offset),
+                None => libc_calls::read_at(fd, self.buffer.part_mut(from, bytes), offset),
             },
             Op::Write if sink => libc_calls::write(fd, self.buffer.part(from, bytes)),
-            Op::Write => libc_calls::write_at(fd, self.buffer.part(from, bytes), place),
-            Op::Seek => libc_calls::seek(fd, place),
+            Op::Write => libc_calls::write_at(fd, self.buffer.part(from, bytes), offset),
+            Op::Seek => libc_calls::seek(fd, offset),
             Op::Fsync { metadata } => libc_calls::sync(fd, metadata),
-            Op::FsyncAfter { passes } if !self.ends(pass, passes) => {
-                self.done.calls -= 1;
+            Op::FsyncAfter { passes } if !self.ends_batch(pass, passes) => {
+                self.outcome.calls -= 1;
                 return Ok(());
             }
             Op::FsyncAfter { .. } => libc_calls::sync(fd, false),
-            Op::FadviseDontNeed => advise_range(fd, place, bytes, rustix::fs::Advice::DontNeed),
-            Op::FadviseWillNeed => advise_range(fd, place, bytes, rustix::fs::Advice::WillNeed),
-            Op::SyncFileRange => begin_write_back(fd, place, bytes),
-            Op::RecreateFile => opened.renew(),
-            Op::MapReadUnmap { populate } => self.window(fd, place, bytes, populate, file.advice),
-            Op::TouchPages | Op::TouchLines => return self.look(action, fd, place, bytes),
-            // Done above.
+            Op::FadviseDontNeed => advise_range(fd, offset, bytes, rustix::fs::Advice::DontNeed),
+            Op::FadviseWillNeed => advise_range(fd, offset, bytes, rustix::fs::Advice::WillNeed),
+            Op::SyncFileRange => begin_write_back(fd, offset, bytes),
+            Op::RecreateFile => opened.recreate(),
+            Op::MapReadUnmap { populate } => self.map_read_unmap(fd, offset, bytes, populate, file.advice),
+            Op::TouchPages | Op::TouchLines => return self.read_mapping(action, fd, offset, bytes),
+            // Handled above.
             Op::MmapAnon { .. } | Op::SmallFile | Op::Truncate => return Ok(()),
         };
         match result {
             Ok(moved) => {
-                self.done.bytes += moved as u64;
+                self.outcome.bytes += moved as u64;
                 Ok(())
             }
             Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(self.failed(action, place, errno)),
+            Err(errno) => Err(self.failed(action, offset, errno)),
         }
     }
 
-    /// Whether a batch of so many passes ends with this one.
-    fn ends(&self, pass: u64, passes: u32) -> bool {
+    /// Whether a batch of `passes` ends with this one.
+    fn ends_batch(&self, pass: u64, passes: u32) -> bool {
         let done = pass + 1;
         done.is_multiple_of(u64::from(passes.max(1))) || done == u64::from(self.plan.passes.max(1))
     }
 
-    /// Only what is ours, and as if no time passed.
-    fn throw_away(&mut self, opened: &Opened, role: Role) -> Result<(), Problem> {
+    /// Empties a scratch file so that it has no dirty pages; the time counts as think time.
+    fn drop_dirty(&mut self, opened: &ReplayFile, role: Role) -> Result<(), Problem> {
         if role != Role::ScratchEmpty {
             return Ok(());
         }
@@ -273,29 +271,28 @@ impl<'a> Hands<'a> {
         rustix::fs::ftruncate(&opened.fd, 0).map_err(|errno| {
             Problem::failed(format!("cannot empty a scratch file: {}", std::io::Error::from(errno)))
         })?;
-        // The pages come back to the next writes, still in the caches of the CPU; those of a program that writes on and on
-        // are not there.
+        // The next writes reuse these pages while the CPU caches them; a program that keeps writing gets cold ones.
         let sum =
-            self.elsewhere.iter().step_by(64).fold(0u64, |sum, byte| sum.wrapping_add(u64::from(*byte)));
+            self.cold_memory.iter().step_by(64).fold(0u64, |sum, byte| sum.wrapping_add(u64::from(*byte)));
         std::hint::black_box(sum);
-        self.done.think_ns += self.clock.now_ns().saturating_sub(from);
+        self.outcome.think_ns += self.clock.now_ns().saturating_sub(from);
         Ok(())
     }
 
-    fn handle(&mut self, number: u64) -> Result<(), Problem> {
-        let Some(small) = &mut self.small else {
+    fn small_file(&mut self, number: u64) -> Result<(), Problem> {
+        let Some(small_files) = &mut self.small_files else {
             return Err(Problem::failed("a plan names files of a tree that it does not have"));
         };
-        let handled = small.file(number, &mut self.buffer)?;
-        self.done.calls += handled.calls;
-        self.done.bytes += handled.bytes;
+        let counts = small_files.file(number, &mut self.buffer)?;
+        self.outcome.calls += counts.calls;
+        self.outcome.bytes += counts.bytes;
         Ok(())
     }
 
     #[cold]
-    fn failed(&self, action: &Action, place: u64, errno: Errno) -> Problem {
+    fn failed(&self, action: &Action, offset: u64, errno: Errno) -> Problem {
         let path = self.plan.files.get(action.file as usize).map_or("?", |f| f.path.as_str());
-        let (what, whose) = match action.op {
+        let (doing, which) = match action.op {
             Op::Write | Op::Fsync { .. } | Op::FsyncAfter { .. } | Op::SyncFileRange | Op::RecreateFile => {
                 ("writing", "the scratch file beside ")
             }
@@ -303,7 +300,7 @@ impl<'a> Hands<'a> {
             _ => ("reading", ""),
         };
         let problem = Problem::failed(format!(
-            "{what} {} bytes at {place} of {whose}`{path}` failed: {}",
+            "{doing} {} bytes at offset {offset} of {which}`{path}` failed: {}",
             action.bytes,
             std::io::Error::from(errno)
         ));
@@ -316,18 +313,18 @@ impl<'a> Hands<'a> {
         }
     }
 
-    fn window(
+    fn map_read_unmap(
         &mut self,
         fd: &OwnedFd,
-        place: u64,
+        offset: u64,
         bytes: usize,
         populate: bool,
         advice: Advice,
     ) -> Result<usize, Errno> {
         let purpose = if populate { Purpose::Populate } else { Purpose::Load };
-        let mapping = Mapping::new(fd, place, bytes as u64, purpose)?;
+        let mapping = Mapping::new(fd, offset, bytes as u64, purpose)?;
         advise(&mapping, advice);
-        if let (Some(guard), Some(range)) = (&self.guard, mapping.range(place, bytes)) {
+        if let (Some(guard), Some(range)) = (&self.guard, mapping.range(offset, bytes)) {
             guard.cover(mapping.start(), mapping.bytes());
             range.load_pages();
             let vanished = guard.vanished();
@@ -339,20 +336,26 @@ impl<'a> Hands<'a> {
         Ok(bytes)
     }
 
-    fn look(&mut self, action: &Action, fd: &OwnedFd, place: u64, bytes: usize) -> Result<(), Problem> {
+    fn read_mapping(
+        &mut self,
+        action: &Action,
+        fd: &OwnedFd,
+        offset: u64,
+        bytes: usize,
+    ) -> Result<(), Problem> {
         let file = action.file;
-        if !self.kept.iter().any(|kept| kept.file == file) {
+        if !self.mappings.iter().any(|kept| kept.file == file) {
             let planned = &self.plan.files[file as usize];
             let mapping = Mapping::new(fd, 0, planned.size_bytes, Purpose::Load).map_err(|errno| {
                 Problem::failed(format!("cannot map `{}`: {}", planned.path, std::io::Error::from(errno)))
             })?;
             advise(&mapping, planned.advice);
-            let guard = Guard::new()?;
+            let guard = fault::guard()?;
             guard.cover(mapping.start(), mapping.bytes());
-            self.kept.push(Kept { file, mapping, guard });
+            self.mappings.push(KeptMapping { file, mapping, guard });
         }
-        let Some(kept) = self.kept.iter().find(|kept| kept.file == file) else { return Ok(()) };
-        match kept.mapping.range(place, bytes) {
+        let Some(kept) = self.mappings.iter().find(|kept| kept.file == file) else { return Ok(()) };
+        match kept.mapping.range(offset, bytes) {
             Some(range) if action.op == Op::TouchLines => range.load_lines(),
             Some(range) => range.load_pages(),
             None => {}
@@ -360,16 +363,16 @@ impl<'a> Hands<'a> {
         if kept.guard.vanished() {
             return Err(Problem::failed("a mapped file became shorter during the replay"));
         }
-        self.done.bytes += bytes as u64;
+        self.outcome.bytes += bytes as u64;
         Ok(())
     }
 }
 
-fn advise_range(fd: &OwnedFd, place: u64, bytes: usize, advice: rustix::fs::Advice) -> Result<usize, Errno> {
-    rustix::fs::fadvise(fd, place, std::num::NonZeroU64::new(bytes as u64), advice).map(|()| 0)
+fn advise_range(fd: &OwnedFd, offset: u64, bytes: usize, advice: rustix::fs::Advice) -> Result<usize, Errno> {
+    rustix::fs::fadvise(fd, offset, std::num::NonZeroU64::new(bytes as u64), advice).map(|()| 0)
 }
 
-/// A hint that the kernel does not take leaves the mapping as it is.
+/// A refused hint leaves the mapping as it is.
 fn advise(mapping: &Mapping, advice: Advice) {
     let advice = match advice {
         Advice::Normal => return,
@@ -380,12 +383,12 @@ fn advise(mapping: &Mapping, advice: Advice) {
     let _ = unsafe { rustix::mm::madvise(mapping.start().cast(), mapping.bytes(), advice) };
 }
 
-/// Lets the kernel begin to write a range back.
-fn begin_write_back(fd: &OwnedFd, place: u64, bytes: usize) -> Result<usize, Errno> {
-    let (Ok(from), Ok(length)) = (i64::try_from(place), i64::try_from(bytes)) else {
+/// Starts write-back of a range without waiting for it.
+fn begin_write_back(fd: &OwnedFd, offset: u64, bytes: usize) -> Result<usize, Errno> {
+    let (Ok(from), Ok(length)) = (i64::try_from(offset), i64::try_from(bytes)) else {
         return Err(Errno::INVAL);
     };
-    // SAFETY: sync_file_range(2) takes numbers, and touches no memory of ours.
+    // SAFETY: sync_file_range(2) takes numbers and touches no memory of this process.
     let done = unsafe { libc::sync_file_range(fd.as_raw_fd(), from, length, libc::SYNC_FILE_RANGE_WRITE) };
     if done == 0 {
         Ok(0)
@@ -394,15 +397,15 @@ fn begin_write_back(fd: &OwnedFd, place: u64, bytes: usize) -> Result<usize, Err
     }
 }
 
-/// Reads into memory that is taken from the kernel for this call and given back after it; `from` its beginning.
-fn read_into_fresh(fd: &OwnedFd, bytes: usize, place: u64, from: usize) -> Result<usize, Errno> {
+/// Reads into memory that is mapped for this call, `from` bytes behind its start.
+fn read_into_fresh(fd: &OwnedFd, bytes: usize, offset: u64, from: usize) -> Result<usize, Errno> {
     with_fresh(bytes + from, MapFlags::PRIVATE, |memory| {
-        libc_calls::read_at(fd, memory.get_mut(from..).unwrap_or_default(), place)
+        libc_calls::read_at(fd, memory.get_mut(from..).unwrap_or_default(), offset)
     })?
 }
 
-/// Takes memory and gives it back; every page of it is there in between.
-fn take_and_give_back(bytes: usize, populate: bool) -> Result<usize, Errno> {
+/// Maps anonymous memory, makes every page resident, and unmaps it.
+fn map_and_unmap(bytes: usize, populate: bool) -> Result<usize, Errno> {
     let flags = if populate { MapFlags::PRIVATE | MapFlags::POPULATE } else { MapFlags::PRIVATE };
     with_fresh(bytes, flags, |memory| {
         if !populate {
@@ -413,14 +416,14 @@ fn take_and_give_back(bytes: usize, populate: bool) -> Result<usize, Errno> {
     })
 }
 
-/// Memory from the kernel for one use.
+/// Anonymous memory for one use.
 fn with_fresh<T>(bytes: usize, flags: MapFlags, used: impl FnOnce(&mut [u8]) -> T) -> Result<T, Errno> {
     let bytes = bytes.max(1);
     // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory that exists.
     let start = unsafe {
         rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags)
     }?;
-    // SAFETY: the kernel zeroes anonymous pages, and the mapping lives until it is unmapped below; nobody else knows it.
+    // SAFETY: the kernel zeroes anonymous pages; the mapping lives until munmap below, and nothing else uses it.
     let memory = unsafe { std::slice::from_raw_parts_mut(start.cast::<u8>(), bytes) };
     let result = used(memory);
     // SAFETY: the mapping was made above, and its slice is used no more.
@@ -428,7 +431,7 @@ fn with_fresh<T>(bytes: usize, flags: MapFlags, used: impl FnOnce(&mut [u8]) -> 
     Ok(result)
 }
 
-/// Faults of this thread that waited for a device.
+/// Page faults of this thread that waited for a device.
 fn major_faults() -> u64 {
     // SAFETY: `rusage` is plain numbers, for which zero is a value; the kernel writes to the local.
     unsafe {

@@ -1,6 +1,4 @@
-//! What one thread does with each small file.
-//!
-//! What may not enter: allocation between the start and the end of the time, and names that were not made ready before.
+//! The calls of one thread on each small file. It allocates nothing while it is timed, and uses prepared names only.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -10,99 +8,94 @@ use iowhy_core::replay::{OnFile, PlanTree};
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir, StatxFlags};
 use rustix::io::Errno;
 
-use super::small_files::{Names, Ready};
+use super::scratch_trees::{Names, RunNames};
 use iowhy_probe::buffer::Buffer;
 use iowhy_probe::tree::Spot;
 
-/// Buffer of a listing, as the C library and Rust's have it.
+/// Buffer of a directory listing, as in the C library and in Rust's.
 const LISTING_BYTES: usize = 32 << 10;
 
-/// Handles of one thread.
-pub(super) struct Handling<'a> {
+pub(super) struct SmallFileOps<'a> {
     tree: &'a PlanTree,
-    ready: &'a Ready,
-    /// Opened for reading.
+    names: &'a RunNames,
+    /// Open for reading.
     source: Option<OwnedFd>,
-    /// Made.
+    /// Created.
     target: Option<OwnedFd>,
     listing: Vec<MaybeUninit<u8>>,
 }
 
-/// What was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Handled {
+pub(super) struct Counts {
     pub(super) calls: u64,
     pub(super) bytes: u64,
 }
 
-impl<'a> Handling<'a> {
-    pub(super) fn new(tree: &'a PlanTree, ready: &'a Ready) -> Handling<'a> {
+impl<'a> SmallFileOps<'a> {
+    pub(super) fn new(tree: &'a PlanTree, names: &'a RunNames) -> SmallFileOps<'a> {
         let listing = if tree.does(OnFile::List) { LISTING_BYTES } else { 0 };
-        Handling { tree, ready, source: None, target: None, listing: vec![MaybeUninit::uninit(); listing] }
+        SmallFileOps {
+            tree,
+            names,
+            source: None,
+            target: None,
+            listing: vec![MaybeUninit::uninit(); listing],
+        }
     }
 
-    /// Bytes that a thread needs for what is read and written.
+    /// Size of the buffer that a thread needs.
     pub(super) fn buffer_bytes(tree: &PlanTree) -> u64 {
         tree.life.iter().map(|touch| touch.bytes).max().unwrap_or(0)
     }
 
-    /// Does with this file what is done with each.
-    pub(super) fn file(&mut self, number: u64, buffer: &mut Buffer) -> Result<Handled, Problem> {
-        let mut handled = Handled::default();
+    /// All calls on one file.
+    pub(super) fn file(&mut self, number: u64, buffer: &mut Buffer) -> Result<Counts, Problem> {
+        let mut counts = Counts::default();
         let tree = self.tree;
         for touch in &tree.life {
             for _ in 0..touch.times(number) {
-                handled.calls += touch.what.calls();
-                match self.touch(touch.what, touch.bytes as usize, number, buffer) {
-                    Ok(moved) => handled.bytes += moved as u64,
+                counts.calls += touch.what.calls();
+                match self.call(touch.what, touch.bytes as usize, number, buffer) {
+                    Ok(moved) => counts.bytes += moved as u64,
                     Err(Errno::INTR) => {}
                     Err(errno) => return Err(self.failed(touch.what, number, errno)),
                 }
             }
         }
-        // What a program keeps open at the end of a file's life is closed all the same.
+        // Also closes what the program kept open.
         (self.source, self.target) = (None, None);
-        Ok(handled)
+        Ok(counts)
     }
 
     #[inline]
-    fn touch(
-        &mut self,
-        what: OnFile,
-        bytes: usize,
-        number: u64,
-        buffer: &mut Buffer,
-    ) -> Result<usize, Errno> {
-        // Of several folders that are listed, each in turn.
+    fn call(&mut self, what: OnFile, bytes: usize, number: u64, buffer: &mut Buffer) -> Result<usize, Errno> {
         let none = Errno::NOENT;
         match what {
             OnFile::List => {
                 let there =
-                    if self.ready.read.folders.is_empty() { &self.ready.made } else { &*self.ready.read };
+                    if self.names.read.folders.is_empty() { &self.names.made } else { &*self.names.read };
                 let folders = &there.folders;
                 let per_folder = (self.tree.files / (folders.len().max(1) as u64)).max(1);
                 let at = (number / per_folder) as usize % folders.len().max(1);
                 list(there, folders.get(at).ok_or(none)?, &mut self.listing)
             }
-            OnFile::Examine => {
-                self.examine(&self.ready.read, name(&self.ready.read.files, number).ok_or(none)?)
-            }
+            OnFile::Examine => self.stat(&self.names.read, name(&self.names.read.files, number).ok_or(none)?),
             OnFile::Miss => {
-                let names = if self.tree.is_made() { &self.ready.made } else { &*self.ready.read };
-                match self.examine(names, name(&names.missing, number).ok_or(none)?) {
+                let names = if self.tree.is_made() { &self.names.made } else { &*self.names.read };
+                match self.stat(names, name(&names.missing, number).ok_or(none)?) {
                     Err(Errno::NOENT) => Ok(0),
                     Ok(_) => Err(Errno::EXIST),
                     Err(errno) => Err(errno),
                 }
             }
             OnFile::Open => {
-                let names = &self.ready.read;
+                let names = &self.names.read;
                 let spot = name(&names.files, number).ok_or(none)?;
                 self.source = Some(spot.open(&names.anchors, OFlags::empty())?);
                 Ok(0)
             }
             OnFile::Make => {
-                let names = &self.ready.made;
+                let names = &self.names.made;
                 let spot = name(&names.files, number).ok_or(none)?;
                 let dir = spot.dir(&names.anchors)?;
                 let mode = Mode::from_raw_mode(0o644);
@@ -122,7 +115,7 @@ impl<'a> Handling<'a> {
             }
             OnFile::Ask => {
                 let fd = self.last().ok_or(Errno::BADF)?;
-                // Files are no terminals: that is the answer.
+                // Fails with ENOTTY, as for the program.
                 let _ = rustix::termios::tcgetattr(fd);
                 Ok(0)
             }
@@ -140,7 +133,7 @@ impl<'a> Handling<'a> {
             }
             OnFile::Copy => {
                 let (from, to) = self.source.as_ref().zip(self.target.as_ref()).ok_or(Errno::BADF)?;
-                // What is read and what is written count, as with the two calls.
+                // Bytes read and bytes written, as with two calls.
                 rustix::fs::copy_file_range(from, None, to, None, bytes).map(|copied| 2 * copied)
             }
             OnFile::Close => {
@@ -150,7 +143,7 @@ impl<'a> Handling<'a> {
                 Ok(0)
             }
             OnFile::Remove => {
-                let names = &self.ready.made;
+                let names = &self.names.made;
                 let spot = name(&names.files, number).ok_or(none)?;
                 spot.dir(&names.anchors)?.remove_file(spot.path()).map(|()| 0)
             }
@@ -161,7 +154,7 @@ impl<'a> Handling<'a> {
         self.target.as_ref().or(self.source.as_ref())
     }
 
-    fn examine(&self, names: &Names, spot: &Spot) -> Result<usize, Errno> {
+    fn stat(&self, names: &Names, spot: &Spot) -> Result<usize, Errno> {
         let dir = spot.dir(&names.anchors)?;
         if self.tree.statx {
             rustix::fs::statx(dir, spot.path(), AtFlags::empty(), StatxFlags::ALL).map(|_| 0)
@@ -173,10 +166,10 @@ impl<'a> Handling<'a> {
     #[cold]
     fn failed(&self, what: OnFile, number: u64, errno: Errno) -> Problem {
         let doing = match what {
-            OnFile::List => "listing the folder of",
+            OnFile::List => "listing the directory of",
             OnFile::Examine | OnFile::ExamineOpen | OnFile::Miss => "examining",
             OnFile::Open => "opening",
-            OnFile::Make => "making",
+            OnFile::Make => "creating",
             OnFile::Remove => "removing",
             OnFile::Write | OnFile::Copy => "writing",
             _ => "reading",
@@ -198,7 +191,7 @@ fn name(names: &[Spot], number: u64) -> Option<&Spot> {
     names.get(usize::try_from(number).ok()?)
 }
 
-/// All entries of a folder.
+/// Reads all entries of a directory.
 fn list(names: &Names, folder: &Spot, buffer: &mut [MaybeUninit<u8>]) -> Result<usize, Errno> {
     let folder = folder.open(&names.anchors, OFlags::DIRECTORY)?;
     let mut listing = RawDir::new(&folder, buffer);

@@ -1,10 +1,9 @@
-//! Threads that begin together, or not at all: one that cannot be started must not leave the others waiting for it.
+//! A barrier that can be cancelled: threads start together or not at all, also where one of them cannot be started.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Opens when all have come, unless it was shut before.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct StartBarrier {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -12,34 +11,36 @@ pub(super) struct Gate {
 #[derive(Debug)]
 struct State {
     missing: usize,
-    shut: bool,
+    cancelled: bool,
 }
 
-impl Gate {
-    pub(super) fn new(threads: usize) -> Gate {
-        Gate { state: Mutex::new(State { missing: threads, shut: false }), changed: Condvar::new() }
+impl StartBarrier {
+    pub(super) fn new(threads: usize) -> StartBarrier {
+        StartBarrier {
+            state: Mutex::new(State { missing: threads, cancelled: false }),
+            changed: Condvar::new(),
+        }
     }
 
-    /// Waits for the others; whether they have come.
-    pub(super) fn pass(&self) -> bool {
+    /// Waits for all threads; `false` if it was cancelled.
+    pub(super) fn wait(&self) -> bool {
         let mut state = self.state();
         state.missing = state.missing.saturating_sub(1);
         if state.missing == 0 {
             self.changed.notify_all();
         }
-        let waits = |state: &mut State| state.missing > 0 && !state.shut;
+        let waits = |state: &mut State| state.missing > 0 && !state.cancelled;
         let state = self.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
-        !state.shut
+        !state.cancelled
     }
 
-    /// Nobody passes any more; who waits goes.
-    pub(super) fn shut(&self) {
-        self.state().shut = true;
+    /// Wakes waiting threads and lets none start.
+    pub(super) fn cancel(&self) {
+        self.state().cancelled = true;
         self.changed.notify_all();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that may panic is done with it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -49,19 +50,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_pass_or_none() {
-        let passed = |threads: usize, come: usize, shut: bool| -> Vec<bool> {
-            let gate = Gate::new(threads);
+    fn all_threads_start_or_none() {
+        let started = |threads: usize, come: usize, cancel: bool| -> Vec<bool> {
+            let barrier = StartBarrier::new(threads);
             std::thread::scope(|scope| {
-                let all: Vec<_> = (0..come).map(|_| scope.spawn(|| gate.pass())).collect();
-                if shut {
-                    gate.shut();
+                let all: Vec<_> = (0..come).map(|_| scope.spawn(|| barrier.wait())).collect();
+                if cancel {
+                    barrier.cancel();
                 }
                 all.into_iter().map(|thread| thread.join().unwrap()).collect()
             })
         };
-        assert_eq!(passed(4, 4, false), [true; 4]);
-        assert_eq!(passed(5, 3, true), [false; 3]);
-        assert_eq!(passed(1, 1, false), [true]);
+        assert_eq!(started(4, 4, false), [true; 4]);
+        assert_eq!(started(5, 3, true), [false; 3]);
+        assert_eq!(started(1, 1, false), [true]);
     }
 }

@@ -10,7 +10,7 @@ use iowhy_core::rng::Rng;
 use iowhy_probe::interrupt;
 
 use super::device_pace::DevicePace;
-use crate::carry_out::{Carrier, Ground, room};
+use crate::carry_out::{HelperCommand, Replay, room};
 use crate::length;
 
 /// Golden ratio: arms start at offsets of the user's files that are far from each other.
@@ -91,7 +91,7 @@ impl Index<ArmId> for AllTimes {
 struct Running {
     arm: Arm,
     /// `None` after it dropped out.
-    replay: Option<Ground>,
+    replay: Option<Replay>,
     times: ArmTimes,
     /// Duration of the warm-up run.
     first_ns: f64,
@@ -102,7 +102,7 @@ struct Running {
 /// Measures all arms; an interrupt ends it early.
 pub(super) fn measure(
     arms: Arms,
-    helper: Carrier<'_>,
+    helper: HelperCommand<'_>,
     pace: Option<&DevicePace>,
     rounds: usize,
     seed: u64,
@@ -138,11 +138,12 @@ pub(super) fn measure(
     AllTimes(all.into_iter().map(|arm| arm.times).collect())
 }
 
-fn prepare(at: usize, arm: Arm, helper: Carrier<'_>) -> Running {
+fn prepare(at: usize, arm: Arm, helper: HelperCommand<'_>) -> Running {
     let mut times = ArmTimes::default();
-    let replay = Ground::set(arm.plan.clone(), helper).map_err(|problem| times.problem = Some(problem)).ok();
+    let replay =
+        Replay::prepare(arm.plan.clone(), helper).map_err(|problem| times.problem = Some(problem)).ok();
     if let Some(replay) = &replay {
-        replay.go_ahead((at as f64 * GOLDEN).fract());
+        replay.start_behind((at as f64 * GOLDEN).fract());
     }
     Running { arm, replay, times, first_ns: 0.0, repeats: 1.0 }
 }

@@ -3,12 +3,12 @@
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::problem::{Problem, Severity};
-use iowhy_diagnose::findings::Facts;
+use iowhy_diagnose::findings::{self, Facts};
+use iowhy_diagnose::repair::Repaired;
 
 use super::arms::{AllTimes, ArmId, ArmTimes, Arms};
 use super::baselines::Baseline;
 use crate::proof::{Other, Proved};
-use crate::repair::{self, Repaired};
 use crate::verdict::Word;
 use crate::{AsWas, verdict};
 
@@ -29,7 +29,7 @@ impl Repairs {
     ) -> Repairs {
         let mut add = |name: &str, plan| arms.add_change(name, plan, baseline.arm);
         let repairs = repaired.into_iter().map(|r| (r.clone(), add(id.id(), r.plan))).collect();
-        let first_time = repair::first_time(id, &baseline.as_was.plan);
+        let first_time = findings::first_time(id, &baseline.as_was.plan);
         let first_time = first_time.map(|first| (add("first time", first.plan), first.times_around));
         Repairs { repairs, first_time }
     }

@@ -1,7 +1,8 @@
 //! A proof from findings to verdicts: plan, measure, judge.
 
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_diagnose::findings::Facts;
+use iowhy_diagnose::findings::{self, Facts};
+use iowhy_diagnose::repair::{Beside, Repaired, Sizes};
 use iowhy_probe::interrupt;
 
 use super::arms::{self, AllTimes, ArmId, Arms, Progress};
@@ -9,9 +10,8 @@ use super::baselines::{Baseline, Baselines, Fidelity, Plans};
 use super::combined;
 use super::device_pace::DevicePace;
 use super::judge::{Against, Repairs, Tried, without_baseline};
-use crate::carry_out::Carrier;
+use crate::carry_out::HelperCommand;
 use crate::proof::{Proof, Proved, Together, WhatIf};
-use crate::repair::{self, Beside, Repaired, Sizes};
 use crate::verdict::Word;
 use crate::what_if::{self, Change};
 
@@ -36,7 +36,7 @@ pub struct Request<'a> {
 }
 
 /// Proves findings by replays. Files are opened and made as the user of this thread.
-pub fn prove(request: &Request<'_>, helper: Carrier<'_>, progress: Progress<'_>) -> Proof {
+pub fn prove(request: &Request<'_>, helper: HelperCommand<'_>, progress: Progress<'_>) -> Proof {
     let (trial, arms) = match Trial::plan(request) {
         Ok(planned) => planned,
         Err(proof) => return *proof,
@@ -97,7 +97,7 @@ impl<'a> Trial<'a> {
             with_arms.push((finding, repairs));
         }
         let plan = &main.as_was.plan;
-        let combined = repair::together(&repairable, plan, &Beside::of(facts.profile, plan, sizes));
+        let combined = findings::together(&repairable, plan, &Beside::of(facts.profile, plan, sizes));
         let combined = combined.map(|(ids, repaired)| {
             let arm = arms.add_change("all repairs", repaired.plan.clone(), main.arm);
             (ids, repaired, arm)
@@ -207,8 +207,9 @@ impl<'a> Trial<'a> {
 fn repairs(facts: &Facts<'_>, id: FindingId, plans: &Plans, sizes: Sizes) -> Result<Vec<Repaired>, String> {
     let plan = &plans.for_finding(id).map_err(Clone::clone)?.plan;
     let beside = Beside::of(facts.profile, plan, sizes);
-    let first = repair::repaired(id, plan, &beside).map_err(|why| format!("no mechanical repair: {why}"))?;
-    Ok(std::iter::once(first).chain(repair::others(id, plan, &beside)).collect())
+    let first =
+        findings::repaired(id, plan, &beside).map_err(|why| format!("no mechanical repair: {why}"))?;
+    Ok(std::iter::once(first).chain(findings::others(id, plan, &beside)).collect())
 }
 
 fn judge_combined(

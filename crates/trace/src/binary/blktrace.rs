@@ -7,8 +7,8 @@
 use iowhy_core::request::{Marks, Op, Request};
 
 use super::{CUT_OFF, u16_at, u32_at, u64_at};
-use crate::detect::Fit;
 use crate::error::{Place, TraceError};
+use crate::fit::Fit;
 use crate::input::Input;
 use crate::losses::Losses;
 use crate::names::Names;

@@ -14,8 +14,8 @@ use iowhy_core::request::{Op, Request};
 
 use super::oracle_general::SIZE_ZERO;
 use super::{RecordParser, next_use, seconds, u8_at, u16_at, u32_at, u64_at};
-use crate::detect::Fit;
 use crate::error::{Place, TraceError};
+use crate::fit::Fit;
 use crate::op_code;
 use crate::reader::Sink;
 

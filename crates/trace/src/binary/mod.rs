@@ -10,8 +10,8 @@ mod vscsi;
 
 use iowhy_core::request::{NEVER, Request};
 
-use crate::detect::Fit;
 use crate::error::{Place, TraceError};
+use crate::fit::Fit;
 use crate::format::Format;
 use crate::input::{Input, WINDOW};
 use crate::losses::Losses;

@@ -5,7 +5,7 @@
 use iowhy_core::request::{Op, Request};
 
 use super::{RecordParser, next_use, seconds, some_records, u8_at, u16_at, u32_at, u64_at};
-use crate::detect::Fit;
+use crate::fit::Fit;
 use crate::op_code;
 use crate::reader::Sink;
 

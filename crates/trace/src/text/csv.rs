@@ -12,8 +12,8 @@ pub(crate) use columns::OWN_HEADER;
 use columns::{Column, Columns, Time};
 
 use super::{LineParser, Refusal, whole_lines};
-use crate::detect::Fit;
 use crate::error::TraceError;
+use crate::fit::Fit;
 use crate::format::Kind;
 use crate::reader::Sink;
 use crate::{hash, number, op_code};

@@ -7,7 +7,7 @@ use iowhy_core::request::{Op, Request};
 
 use super::fields::words;
 use super::{LineParser, Refusal, whole_lines};
-use crate::detect::Fit;
+use crate::fit::Fit;
 use crate::number;
 use crate::reader::Sink;
 

@@ -18,8 +18,8 @@ mod twitter;
 use iowhy_core::request::Request;
 use memchr::memchr_iter;
 
-use crate::detect::Fit;
 use crate::error::{Place, TraceError};
+use crate::fit::Fit;
 use crate::format::{Format, Kind};
 use crate::input::Input;
 use crate::losses::Losses;

@@ -13,8 +13,8 @@ use iowhy_core::finding::Finding;
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::Profile;
 use iowhy_diagnose::findings::Facts;
+use iowhy_diagnose::repair::Sizes;
 use iowhy_probe::interrupt;
-use iowhy_replay::repair::Sizes;
 use iowhy_replay::trial::{self, Request};
 use iowhy_replay::what_if::Change;
 

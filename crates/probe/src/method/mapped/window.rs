@@ -11,6 +11,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use super::mapping::{Mapping, Purpose};
 use crate::access::{Failure, Perform, Request};
+use crate::fault;
 use crate::sigbus::Guard;
 
 /// The mapping of the last request.
@@ -26,7 +27,7 @@ struct Window {
 impl Window {
     fn new(fd: OwnedFd) -> Result<Window, Problem> {
         let last = Request { offset: 0, bytes: 0, write: false };
-        Ok(Window { guard: Guard::new()?, fd, mapping: None, last })
+        Ok(Window { guard: fault::guard()?, fd, mapping: None, last })
     }
 
     /// Unmaps the window before and maps the one of this request.

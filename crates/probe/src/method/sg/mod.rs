@@ -18,8 +18,9 @@ use rustix::io::Errno;
 
 use self::device::{Mapping, Nature, Trouble};
 use self::header::{Moved, Transfer};
-use crate::access::{Access, Blocking, Failure, Perform, Request};
+use crate::access::{Blocking, Failure, Perform, Request};
 use crate::buffer::Buffer;
+use crate::hot_loop::HotAccess;
 use crate::target::{How, Target};
 
 /// The first version of the driver with SG_IO.
@@ -33,7 +34,7 @@ const ALLOW_DIRECT: &str = "/proc/scsi/sg/allow_dio";
 /// # Errors
 /// The target is no SCSI generic device, or the device has no READ BUFFER or a smaller buffer than the block size, or
 /// sg's reserve buffer cannot be mapped.
-pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Problem> {
+pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn HotAccess>, Problem> {
     let method = workload.method;
     if workload.direction.writes() {
         return Err(Problem::refused(format!("--method {} only reads", method.id())).hint("use --rw read"));

@@ -18,8 +18,9 @@ use iowhy_core::units::Bytes;
 use iowhy_core::workload::{CacheState, Method, Workload};
 
 use super::{direction, null};
-use crate::access::{Access, Failure, Sent};
+use crate::access::{Failure, Sent};
 use crate::clock::Clock;
+use crate::hot_loop::HotAccess;
 use crate::target::Target;
 use crate::target::stripe::Striped;
 
@@ -32,7 +33,7 @@ pub(super) fn open(
     target: &Target,
     stripe: &Arc<Striped>,
     clock: &Clock,
-) -> Result<Box<dyn Access>, Problem> {
+) -> Result<Box<dyn HotAccess>, Problem> {
     if target.script().is_some() {
         return Ok(Box::new(scripted::Striped::new(workload, stripe, clock)));
     }

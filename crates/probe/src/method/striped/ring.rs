@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use super::{at_member, count};
 use crate::access::{Access, Completion, Failure, Request, Sent};
 use crate::buffer::Buffer;
+use crate::hot_loop::HotAccess;
 use crate::method::uring::reap::Reaps;
 use crate::method::uring::ring::{Mode, Ring};
 use crate::method::uring::{Named, Plan, ended_badly, entry, register_memory, slots};
@@ -28,7 +29,10 @@ use crate::target::stripe;
 ///
 /// # Errors
 /// As for one target.
-pub(super) fn open(workload: &Workload, stripe: &Arc<stripe::Striped>) -> Result<Box<dyn Access>, Problem> {
+pub(super) fn open(
+    workload: &Workload,
+    stripe: &Arc<stripe::Striped>,
+) -> Result<Box<dyn HotAccess>, Problem> {
     let plan = Plan::of(workload);
     if plan.mode != Mode::Iopoll {
         return Ok(Box::new(Striped::new(stripe, plan, Vec::new())?));

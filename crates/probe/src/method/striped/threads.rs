@@ -17,6 +17,7 @@ use super::{at_member, count, of_member};
 use crate::access::{Access, Completion, Failure, Request, Sent};
 use crate::clock::Clock;
 use crate::counters::{self, ThreadUsage};
+use crate::hot_loop::HotAccess;
 use crate::method;
 use crate::target::stripe;
 
@@ -25,7 +26,7 @@ pub(super) struct Striped {
     stripe: Arc<stripe::Striped>,
     map: Stripe,
     /// One for each member that has a part of the region.
-    own: Vec<Option<Box<dyn Access>>>,
+    own: Vec<Option<Box<dyn HotAccess>>>,
     /// Likewise; empty where no request can be split.
     helpers: Vec<Option<Helper>>,
     /// Whether a request is one call whatever its length (the bare call, a read at the end): it goes to one member whole.

@@ -25,6 +25,7 @@ use self::reap::Reaps;
 use self::ring::{Mode, Ring};
 use crate::access::{Access, Completion, Failure, Request};
 use crate::buffer::Buffer;
+use crate::hot_loop::HotAccess;
 use crate::target::{How, Target};
 
 /// Slots start on pages: every direct read is content with that.
@@ -37,7 +38,7 @@ const MAX_REGISTERED_BYTES: usize = 1 << 30;
 ///
 /// # Errors
 /// io_uring is not to be had here, the target refuses to be opened that way, or there is no memory for the buffers.
-pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Problem> {
+pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn HotAccess>, Problem> {
     let plan = Plan::of(workload);
     let how = How { write: plan.writes, direct: plan.direct, dsync: false };
     Ok(Box::new(Uring::new(target.open(how)?, plan)?))
