@@ -2,8 +2,8 @@
 
 use iowhy_core::volume::Volume;
 use iowhy_core::warning::Warning;
-use iowhy_stripe::Lint;
-use iowhy_stripe::places::Places;
+use iowhy_stripe::layout::Layout;
+use iowhy_stripe::lint::Lint;
 use serde::Serialize;
 
 use super::{Kind, SCHEMA};
@@ -58,7 +58,7 @@ pub struct PlacesRecord {
 
 impl PlacesRecord {
     /// The figures of a layout.
-    pub fn of(places: &Places) -> PlacesRecord {
+    pub fn of(places: &Layout) -> PlacesRecord {
         PlacesRecord {
             file_system: places.name,
             group_bytes: places.group_bytes,

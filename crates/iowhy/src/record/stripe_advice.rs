@@ -5,11 +5,13 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::service::{DiskCurves, ServiceCurve};
 use iowhy_core::warning::Warning;
 use iowhy_probe::target::Target;
+use iowhy_stripe::members::Measured;
+use iowhy_stripe::pick::Pick;
+use iowhy_stripe::simulate::{Point, Simulated};
 use serde::Serialize;
 
 use super::member::MemberRecord;
 use super::{Kind, SCHEMA};
-use crate::command::stripe::{Measured, Pick, Point, Simulated};
 
 /// The result.
 #[derive(Debug, Serialize)]

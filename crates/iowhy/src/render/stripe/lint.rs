@@ -6,7 +6,7 @@ use anstyle::Style;
 use iowhy_core::text::visible;
 use iowhy_core::units::Bytes;
 use iowhy_core::volume::{Volume, VolumeKind};
-use iowhy_stripe::{Lint, Spread};
+use iowhy_stripe::lint::{Lint, Spread};
 
 use super::interleave;
 use crate::record::stripe::LintRecord;

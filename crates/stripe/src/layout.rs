@@ -19,7 +19,7 @@ pub struct Area {
 
 /// The places of a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct Layout {
     /// What it is called: `ffs`, `ext4`, `xfs`; `none` for a stripe without one.
     pub name: &'static str,
     /// Bytes of a group; 0: nothing repeats.
@@ -40,10 +40,10 @@ const FFS_INODE_BYTES: u64 = 128;
 const FFS_BOOT_BYTES: u64 = 16 << 10;
 const FFS_SUPERBLOCK_BYTES: u64 = 8 << 10;
 
-impl Places {
+impl Layout {
     /// A stripe without a file system: only requests count.
-    pub fn none(alignment_bytes: u64) -> Places {
-        Places { name: "none", group_bytes: 0, groups: 1, start_bytes: 0, alignment_bytes, areas: Vec::new() }
+    pub fn none(alignment_bytes: u64) -> Layout {
+        Layout { name: "none", group_bytes: 0, groups: 1, start_bytes: 0, alignment_bytes, areas: Vec::new() }
     }
 
     /// FFS with cylinder groups of `group_bytes` on a volume of `volume_bytes`, blocks of `block_bytes`, an inode for every
@@ -55,7 +55,7 @@ impl Places {
         block_bytes: u64,
         bytes_per_inode: u64,
         used_inodes: Option<u64>,
-    ) -> Places {
+    ) -> Layout {
         let block = block_bytes.max(512);
         let superblock = FFS_BOOT_BYTES.next_multiple_of(block);
         let descriptor = superblock + FFS_SUPERBLOCK_BYTES.next_multiple_of(block);
@@ -67,7 +67,7 @@ impl Places {
                 .checked_next_multiple_of(block)
                 .map_or(all, |bytes| bytes.min(all))
         });
-        Places {
+        Layout {
             name: "ffs",
             group_bytes,
             groups: groups(volume_bytes, group_bytes),
@@ -82,7 +82,7 @@ impl Places {
     }
 
     /// ext4 from its superblock's figures. Copies of the superblock, which a few groups have, are left out.
-    pub fn ext4(super_block: &Ext4) -> Places {
+    pub fn ext4(super_block: &Ext4) -> Layout {
         let block = super_block.block_bytes;
         let flex = super_block.flex_groups.max(1);
         let group_bytes = super_block.blocks_per_group.saturating_mul(block).saturating_mul(flex);
@@ -96,7 +96,7 @@ impl Places {
         let used = super_block.used_inodes_per_group.map_or(table, |used| {
             used.saturating_mul(super_block.inode_bytes).saturating_mul(flex).min(table)
         });
-        Places {
+        Layout {
             name: "ext4",
             group_bytes,
             groups: groups(super_block.volume_bytes, group_bytes),
@@ -111,10 +111,10 @@ impl Places {
     }
 
     /// XFS from its geometry: the headers and the first blocks of the free-space and inode trees of each allocation group.
-    pub fn xfs(geometry: &Xfs) -> Places {
+    pub fn xfs(geometry: &Xfs) -> Layout {
         let headers = geometry.sector_bytes.saturating_mul(4);
         let block_bytes = geometry.block_bytes;
-        Places {
+        Layout {
             name: "xfs",
             group_bytes: geometry.group_bytes,
             groups: geometry.groups.max(1),

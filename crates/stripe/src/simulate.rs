@@ -11,76 +11,63 @@ use iowhy_core::warning::Warning;
 use iowhy_probe::interrupt;
 use iowhy_sim::machine::Machine;
 use iowhy_sim::outcome::{DeviceUse, Outcome};
-use iowhy_sim::sweep;
+use iowhy_sim::sweep::{self, Settings};
 use iowhy_sim::workload::{What, Workload};
-use iowhy_stripe::splits;
 use rayon::prelude::*;
 
-use super::Set;
-use crate::command::sim::{Demand, Watch};
-use crate::progress::Progress;
+use crate::load::Question;
+use crate::split;
 
 /// Requests that are simulated at most at each point: rates are steady long before.
-pub(super) const MOST_REQUESTS: u64 = 60_000;
+pub const MAX_REQUESTS: u64 = 60_000;
 /// Requests of a single stream.
 const STREAM_REQUESTS: u64 = 256;
 const STREAM_BYTES: u64 = 1 << 20;
 /// The measured curve may be off by this factor either way.
 const OFF_BY: f64 = 1.25;
 
-/// What is asked.
-pub(super) struct Question<'a> {
-    pub(super) demand: &'a Demand,
-    pub(super) set: &'a Set,
-    pub(super) interleaves: &'a [u64],
-    /// The disks, in the order in which they were named.
-    pub(super) disks: &'a [DiskCurves],
-    pub(super) seed: u64,
-    pub(super) progress: &'a Progress,
-}
-
 /// One stripe.
 #[derive(Clone, Debug)]
-pub(crate) struct Point {
+pub struct Point {
     /// Which of the disks, in their order.
-    pub(crate) members: Vec<usize>,
+    pub members: Vec<usize>,
     /// Bytes of one turn; for one disk it says nothing.
-    pub(crate) interleave_bytes: u64,
+    pub interleave_bytes: u64,
     /// Time of the workload.
-    pub(crate) time_s: f64,
+    pub time_s: f64,
     /// What stripes are compared by: the time, or the mean latency where requests come whether others are answered or not.
-    pub(crate) cost_s: f64,
+    pub cost_s: f64,
     /// Bytes a second.
-    pub(crate) bytes_per_second: f64,
+    pub bytes_per_second: f64,
     /// Requests a second.
-    pub(crate) requests_per_second: f64,
+    pub requests_per_second: f64,
     /// Bytes of the busiest disk over the mean.
-    pub(crate) most_over_mean: f64,
+    pub most_over_mean: f64,
     /// Share of the time that each disk is at work, or at its limit.
-    pub(crate) loads: Vec<f64>,
+    pub loads: Vec<f64>,
     /// Share of the requests that are split; absent for a trace.
-    pub(crate) split_share: Option<f64>,
+    pub split_share: Option<f64>,
     /// One stream of 1 MiB requests in order, bytes a second.
-    pub(crate) stream_bytes_per_second: f64,
+    pub stream_bytes_per_second: f64,
 }
 
 /// All points.
-pub(crate) struct Simulated {
+pub struct Simulated {
     /// All disks, by interleave.
-    pub(crate) points: Vec<Point>,
+    pub points: Vec<Point>,
     /// The fastest interleave of each number of disks, from one on; of fewer than all the fastest disks.
-    pub(crate) by_disks: Vec<Point>,
+    pub by_disks: Vec<Point>,
     /// The slowest disk, where they are not all alike.
-    pub(crate) slowest: Option<usize>,
+    pub slowest: Option<usize>,
     /// The greatest loss of each interleave against the best, over curves that are off; in the order of `points`.
-    pub(crate) regret: Vec<f64>,
+    pub regret: Vec<f64>,
     /// What a reader must know.
-    pub(crate) warnings: Vec<Warning>,
+    pub warnings: Vec<Warning>,
 }
 
 impl Simulated {
     /// The best of all disks but the slowest, where they are not all alike.
-    pub(crate) fn without_slowest(&self) -> Option<&Point> {
+    pub fn without_slowest(&self) -> Option<&Point> {
         let slowest = self.slowest?;
         let all = self.points.first()?.members.len();
         self.by_disks.iter().find(|point| point.members.len() + 1 == all && !point.members.contains(&slowest))
@@ -100,7 +87,7 @@ struct Task {
 ///
 /// # Errors
 /// A workload that does not fit on the disks, keys that are none, a trace that breaks off, Ctrl-C.
-pub(super) fn simulate(question: &Question<'_>) -> Result<Simulated, Problem> {
+pub fn simulate(question: &Question<'_>) -> Result<Simulated, Problem> {
     let begun = Instant::now();
     let mut warnings = Vec::new();
     let all_disks: Vec<usize> = (0..question.disks.len()).collect();
@@ -166,7 +153,7 @@ pub(super) fn simulate(question: &Question<'_>) -> Result<Simulated, Problem> {
             let done = finished.fetch_add(1, Ordering::Relaxed) + 1;
             let share = done as f64 / tasks.len() as f64;
             let left = one.mul_f64((tasks.len() - done) as f64 / rayon::current_num_threads().max(1) as f64);
-            question.progress.at(share, left.min(Duration::from_secs(86_400)), "simulating");
+            (question.progress)(share, left.min(Duration::from_secs(86_400)), "simulating");
             Ok(Some(point(question, &outcome, task, stream)))
         })
         .collect::<Result<_, Problem>>()?;
@@ -187,10 +174,10 @@ const USUAL_REQUEST_BYTES: u64 = 64 << 10;
 
 /// The disks from the fastest to the slowest at the load's requests; equals in the order in which they were named.
 fn by_speed(question: &Question<'_>) -> Vec<usize> {
-    let bytes = question.demand.workload().map_or(USUAL_REQUEST_BYTES, Workload::request_bytes);
+    let bytes = question.load.workload().map_or(USUAL_REQUEST_BYTES, Workload::request_bytes);
     // Many, so that disks that serve several side by side have them full.
     const MANY: u64 = 1000;
-    let (reads, writes) = match question.demand.workload().map(|workload| &workload.what) {
+    let (reads, writes) = match question.load.workload().map(|workload| &workload.what) {
         Some(What::Region { write_percent, .. }) => (100 - (*write_percent).min(100), *write_percent),
         _ => (100, 0),
     };
@@ -202,7 +189,7 @@ fn by_speed(question: &Question<'_>) -> Vec<usize> {
 }
 
 /// The curves of some of the disks, each used as far as the smallest of them.
-pub(super) fn lineup(disks: &[DiskCurves], members: &[usize]) -> Vec<DiskCurves> {
+pub fn lineup(disks: &[DiskCurves], members: &[usize]) -> Vec<DiskCurves> {
     let chosen: Vec<DiskCurves> = members.iter().filter_map(|index| disks.get(*index).copied()).collect();
     let size_bytes = chosen.iter().map(|disk| disk.read.size_bytes).min().unwrap_or(0);
     chosen.into_iter().map(|disk| disk.map(|curve| ServiceCurve { size_bytes, ..curve })).collect()
@@ -246,9 +233,9 @@ fn regret(points: &[Point], off: &[Point], row: usize) -> Vec<f64> {
 ///
 /// # Errors
 /// Keys that cannot be set.
-pub(super) fn machine(curves: &[DiskCurves], set: &Set, bytes: u64) -> Result<Machine, Problem> {
+pub fn machine(curves: &[DiskCurves], settings: &Settings, bytes: u64) -> Result<Machine, Problem> {
     let machine = Machine::of_disks(curves, (bytes / 512).max(1));
-    let machine = sweep::machine_at(&machine, set)?;
+    let machine = sweep::machine_at(&machine, settings)?;
     machine.check()?;
     Ok(machine)
 }
@@ -259,9 +246,8 @@ fn run(
     bytes: u64,
     warnings: &mut Vec<Warning>,
 ) -> Result<Outcome, Problem> {
-    let machine = machine(curves, question.set, bytes)?;
-    let watch = Watch::new(question.demand, false, None);
-    question.demand.run_first(&machine, question.seed, MOST_REQUESTS, warnings, &watch)
+    let machine = machine(curves, question.settings, bytes)?;
+    question.load.run_first(&machine, question.seed, MAX_REQUESTS, warnings)
 }
 
 /// One stream of large requests in order: what a large interleave takes away.
@@ -288,17 +274,24 @@ fn point(question: &Question<'_>, outcome: &Outcome, task: &Task, stream: f64) -
         members: task.members.clone(),
         interleave_bytes: task.bytes,
         time_s,
-        cost_s: if question.demand.is_open() { latency_s } else { time_s },
+        cost_s: if question.load.is_open() { latency_s } else { time_s },
         bytes_per_second: outcome.bytes_per_second(),
         requests_per_second: outcome.requests_per_second(),
-        most_over_mean: crate::render::members::imbalance(&moved).unwrap_or(1.0),
+        most_over_mean: imbalance(&moved),
         loads: each.map(|(disk, used)| load(disk, used, outcome.settled_ns)).collect(),
         split_share: question
-            .demand
+            .load
             .workload()
             .and_then(|workload| split_share(workload, task.members.len(), task.bytes)),
         stream_bytes_per_second: stream,
     }
+}
+
+/// The most over the mean; 1 where nothing was moved.
+fn imbalance(moved: &[f64]) -> f64 {
+    let total: f64 = moved.iter().sum();
+    let most = moved.iter().copied().fold(0.0, f64::max);
+    if total > 0.0 { most * moved.len() as f64 / total } else { 1.0 }
 }
 
 /// Share of the time that a disk is at work, or at the limit that it has: by what it was asked for and its curve. How long an
@@ -318,21 +311,21 @@ fn split_share(workload: &Workload, disks: usize, interleave: u64) -> Option<f64
     let stripe = Stripe::new(interleave, disks)?;
     match &workload.what {
         // They begin at multiples of themselves.
-        What::Region { bytes, .. } => Some(splits::split(&stripe, *bytes, *bytes)?.share),
+        What::Region { bytes, .. } => Some(split::split(&stripe, *bytes, *bytes)?.share),
         What::Tree { sizes, .. } => {
             let shares: Vec<f64> =
-                sizes.iter().filter_map(|bytes| Some(splits::split(&stripe, *bytes, 4096)?.share)).collect();
+                sizes.iter().filter_map(|bytes| Some(split::split(&stripe, *bytes, 4096)?.share)).collect();
             Some(shares.iter().sum::<f64>() / shares.len().max(1) as f64)
         }
     }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A stripe of three disks.
-    pub(in super::super) fn point(interleave_bytes: u64, time_s: f64, stream: f64) -> Point {
+    pub(crate) fn point(interleave_bytes: u64, time_s: f64, stream: f64) -> Point {
         Point {
             members: vec![0, 1, 2],
             interleave_bytes,

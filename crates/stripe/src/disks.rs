@@ -5,9 +5,9 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::service::{DiskCurves, ServiceCurve};
 use iowhy_core::stats;
 use iowhy_core::warning::Warning;
-use iowhy_stripe::curve::{self, Point};
 
-use super::members::{Measured, Outcome, Shape};
+use crate::curve::{self, Point};
+use crate::members::{Measured, Outcome, Shape};
 
 /// Members whose times differ by more than this are no longer taken for equal.
 const ALIKE: f64 = 1.20;
@@ -17,17 +17,17 @@ const THROTTLE_BURST_S: f64 = 0.1;
 const GOOD_FIT_PERCENT: f64 = 15.0;
 
 /// What is simulated.
-pub(super) struct Known {
+pub struct Known {
     /// One a member, in their order.
-    pub(super) disks: Vec<DiskCurves>,
+    pub disks: Vec<DiskCurves>,
     /// Whether every curve passes near its points.
-    pub(super) good_fit: bool,
+    pub good_fit: bool,
     /// What is to be said of them.
-    pub(super) warnings: Vec<Warning>,
+    pub warnings: Vec<Warning>,
 }
 
 /// The curves of the members, whose names these are; `None` when too little was measured of one.
-pub(super) fn known(measured: &Outcome, names: &[&str], sizes: &[u64]) -> Option<Known> {
+pub fn known(measured: &Outcome, names: &[String], sizes: &[u64]) -> Option<Known> {
     let groups = groups(&measured.members);
     let mut disks: Vec<Option<DiskCurves>> = vec![None; measured.members.len()];
     let mut throttled = false;
@@ -124,7 +124,7 @@ fn pooled(group: &[usize], members: &[Measured], write: bool) -> Vec<Point> {
 }
 
 /// Says how far the groups are apart.
-fn differences(groups: &[Vec<usize>], members: &[Measured], names: &[&str]) -> Option<Warning> {
+fn differences(groups: &[Vec<usize>], members: &[Measured], names: &[String]) -> Option<Warning> {
     let firsts: Vec<usize> = groups.iter().filter_map(|group| group.first().copied()).collect();
     let (mut slowest, mut fastest) = (*firsts.first()?, *firsts.first()?);
     for index in &firsts {
@@ -179,7 +179,7 @@ mod tests {
 
     fn of(members: Vec<Measured>) -> Known {
         let outcome = Outcome { members, throttled: true, warnings: Vec::new() };
-        known(&outcome, &["a", "b", "c"], &[1 << 30; 3]).unwrap()
+        known(&outcome, &["a", "b", "c"].map(str::to_owned), &[1 << 30; 3]).unwrap()
     }
 
     #[test]
@@ -211,6 +211,6 @@ mod tests {
             throttled: false,
             warnings: Vec::new(),
         };
-        assert!(known(&outcome, &["a", "b", "c"], &[1 << 30; 3]).is_none());
+        assert!(known(&outcome, &["a", "b", "c"].map(str::to_owned), &[1 << 30; 3]).is_none());
     }
 }

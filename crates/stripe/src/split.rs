@@ -25,7 +25,7 @@ pub fn split(stripe: &Stripe, bytes: u64, alignment: u64) -> Option<Split> {
         return None;
     }
     let interleave = stripe.interleave();
-    let grain = super::gcd(alignment.max(1), interleave);
+    let grain = gcd(alignment.max(1), interleave);
     let places = interleave / grain;
     // A place at k * grain touches 1 + floor((k * grain + bytes - 1) / I) turns: bytes = whole * I + rest adds `whole`, and one
     // more wherever k * grain + rest > I.
@@ -50,4 +50,8 @@ pub fn split(stripe: &Stripe, bytes: u64, alignment: u64) -> Option<Split> {
         transfers,
         disks: transfers.min(stripe.members() as f64),
     })
+}
+
+pub(crate) fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -1,6 +1,6 @@
 //! Which of the simulated interleaves is recommended, and how sure that is. Pure.
 
-use super::points::Simulated;
+use crate::simulate::Simulated;
 
 /// Within this share of the fastest an interleave is as good for the workload, and the single stream decides.
 const AS_GOOD: f64 = 1.03;
@@ -10,7 +10,7 @@ const FAIR: f64 = 1.15;
 
 /// How sure a pick is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Confidence {
+pub enum Confidence {
     /// It stays within 5 % of the best when the curve is off by a quarter.
     Firm,
     /// Within 15 %.
@@ -21,7 +21,7 @@ pub(crate) enum Confidence {
 
 impl Confidence {
     /// The stable identifier.
-    pub(crate) fn id(self) -> &'static str {
+    pub fn id(self) -> &'static str {
         match self {
             Confidence::Firm => "firm",
             Confidence::Fair => "fair",
@@ -32,18 +32,18 @@ impl Confidence {
 
 /// What is recommended.
 #[derive(Clone, Debug)]
-pub(crate) struct Pick {
+pub struct Pick {
     /// Which of the points.
-    pub(crate) index: usize,
+    pub index: usize,
     /// Those that are as good for the workload.
-    pub(crate) as_good: Vec<usize>,
+    pub as_good: Vec<usize>,
     /// How sure.
-    pub(crate) confidence: Confidence,
+    pub confidence: Confidence,
 }
 
 /// Chooses: the fastest for the workload; among those as good the one that is kindest to a single stream, then the one with
 /// the least to lose, then the larger.
-pub(super) fn pick(simulated: &Simulated, good_fit: bool) -> Option<Pick> {
+pub fn pick(simulated: &Simulated, good_fit: bool) -> Option<Pick> {
     let points = &simulated.points;
     let best = points.iter().map(|point| point.cost_s).fold(f64::INFINITY, f64::min);
     let as_good: Vec<usize> = (0..points.len()).filter(|at| points[*at].cost_s <= best * AS_GOOD).collect();
@@ -72,8 +72,8 @@ pub(super) fn pick(simulated: &Simulated, good_fit: bool) -> Option<Pick> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::points::tests::point;
     use super::*;
+    use crate::simulate::tests::point;
 
     #[test]
     fn among_equals_the_single_stream_decides_and_then_the_larger() {

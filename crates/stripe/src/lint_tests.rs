@@ -3,19 +3,20 @@
 use iowhy_core::volume::{Ext4, Xfs};
 use proptest::prelude::*;
 
-use super::places::Places;
 use super::*;
+use crate::layout::Layout;
+use crate::rules;
 
 const SECTOR: u64 = 512;
 const BLOCK: u64 = 8192;
 /// Three disks of 2080 MiB, as in the test of 1999.
 const DISK: u64 = 2080 << 20;
 
-fn ffs(group_sectors: u64, disks: u64) -> Places {
+fn ffs(group_sectors: u64, disks: u64) -> Layout {
     let volume = DISK * disks;
     let group = group_sectors * SECTOR;
     // 1.2 million files over all groups.
-    Places::ffs(group, volume, BLOCK, 4096, Some(1_200_000 / (volume / group)))
+    Layout::ffs(group, volume, BLOCK, 4096, Some(1_200_000 / (volume / group)))
 }
 
 fn linted(group_sectors: u64, interleave_sectors: u64, disks: u64) -> Lint {
@@ -99,7 +100,7 @@ fn the_better_interleave_is_near_even_and_splits_few() {
 fn splits_of_known_interleaves() {
     let share = |interleave: u64, bytes: u64, alignment: u64| {
         let stripe = Stripe::new(interleave * SECTOR, 3).unwrap();
-        splits::split(&stripe, bytes, alignment).unwrap()
+        split::split(&stripe, bytes, alignment).unwrap()
     };
     assert!((share(126, BLOCK, BLOCK).share - 7.0 / 63.0).abs() < 1e-12);
     assert!((share(2046, BLOCK, BLOCK).share - 7.0 / 1023.0).abs() < 1e-12);
@@ -108,24 +109,24 @@ fn splits_of_known_interleaves() {
     // vinum(8): (S + F - 1) / S transfers of an unaligned request of F sectors.
     let unaligned = share(128, 16 * SECTOR, SECTOR);
     assert!((unaligned.transfers - (128.0 + 16.0 - 1.0) / 128.0).abs() < 1e-12);
-    assert_eq!(splits::split(&Stripe::new(512, 2).unwrap(), 0, 512), None);
+    assert_eq!(split::split(&Stripe::new(512, 2).unwrap(), 0, 512), None);
 }
 
 #[test]
 fn ext4_and_xfs_as_they_are_made_by_default() {
     // 16 groups of 128 MiB keep their tables together: 32 MiB of inodes cross every turn, the bitmaps of 64 KiB do not.
     let stripe = Stripe::new(64 << 10, 2).unwrap();
-    let found = lint(stripe, &Places::ext4(&Ext4::usual(1 << 40)), &[4096], Makable::ANY).unwrap();
+    let found = lint(stripe, &Layout::ext4(&Ext4::usual(1 << 40)), &[4096], Makable::ANY).unwrap();
     assert_eq!(worst(&found, "block bitmaps"), 2.0);
     assert!(worst(&found, "inodes") < 1.01);
     let three = Stripe::new(64 << 10, 3).unwrap();
     assert_eq!(
-        lint(three, &Places::ext4(&Ext4::usual(1 << 40)), &[], Makable::ANY).unwrap().spread,
+        lint(three, &Layout::ext4(&Ext4::usual(1 << 40)), &[], Makable::ANY).unwrap().spread,
         Spread::Even
     );
     // Four allocation groups on three disks: one has two of them, and that is no fault of the interleave.
     let xfs = |group_bytes, groups| {
-        Places::xfs(&Xfs {
+        Layout::xfs(&Xfs {
             group_bytes,
             groups,
             block_bytes: 4096,
@@ -137,7 +138,7 @@ fn ext4_and_xfs_as_they_are_made_by_default() {
     let found = lint(three, &xfs(10 << 30, 4), &[4096], Makable::ANY).unwrap();
     assert_eq!((found.areas[0].possible, found.spread), (1.5, Spread::Even), "{found:?}");
     assert_eq!(lint(three, &xfs(3 << 30, 64), &[4096], Makable::ANY).unwrap().spread, Spread::Concentrated);
-    let nothing = lint(three, &Places::none(4096), &[], Makable::ANY).unwrap();
+    let nothing = lint(three, &Layout::none(4096), &[], Makable::ANY).unwrap();
     assert_eq!((nothing.period_groups, nothing.spread, nothing.split_share), (None, Spread::Even, 0.0));
 }
 
@@ -166,7 +167,7 @@ proptest! {
     #[test]
     fn splits_are_counted_right(interleave in 1u64..80, disks in 1usize..5, bytes in 1u64..300, alignment in 1u64..40) {
         let stripe = Stripe::new(interleave, disks).unwrap();
-        let split = splits::split(&stripe, bytes, alignment).unwrap();
+        let split = split::split(&stripe, bytes, alignment).unwrap();
         // All residues of multiples of the alignment are met within `interleave` of them.
         let chunks: Vec<u64> = (0..interleave).map(|n| stripe.chunks(n * alignment, bytes)).collect();
         let share = chunks.iter().filter(|c| **c > 1).count() as f64 / chunks.len() as f64;
@@ -181,7 +182,7 @@ proptest! {
         interleave in 1u64..5000, disks in 1usize..9, group in 0u64..100_000, groups in 0u64..500, block in 0u64..10_000,
     ) {
         let stripe = Stripe::new(interleave * SECTOR, disks).unwrap();
-        let places = Places::ffs(group * SECTOR, group * SECTOR * groups, block, 4096, None);
+        let places = Layout::ffs(group * SECTOR, group * SECTOR * groups, block, 4096, None);
         let lint = lint(stripe, &places, &[4096, 1 << 20], Makable::ANY).unwrap();
         for area in &lint.areas {
             prop_assert!((area.shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);

@@ -11,7 +11,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::service::DiskCurves;
 use iowhy_core::units::{Bytes, counted};
 use iowhy_core::warning::Warning;
-use iowhy_core::workload::{Direction, Method, Touch, Workload};
+use iowhy_core::workload::{CacheState, Direction, Method, Touch, Workload};
 use iowhy_probe::access::Request;
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::listed::Listed;
@@ -19,8 +19,8 @@ use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Target, stripe};
 use iowhy_sim::places::Place;
 
-use super::points::{self, Point, Question};
-use super::prove::{all_direct, state_of};
+use crate::load::Question;
+use crate::simulate::{self, Point};
 
 /// A request of more is cut.
 const MOST_BYTES: u64 = 16 << 20;
@@ -34,32 +34,31 @@ const FEWEST: u64 = 16;
 const WRITES_AS_READS: &str = "writes-as-reads";
 
 /// How many requests a slice makes: as many as the pick is expected to answer in its time.
-pub(super) fn requests_for(slice: Duration, pick: &Point, question: &Question<'_>) -> u64 {
-    let least = FEWEST.max(4 * u64::from(question.demand.clients().unwrap_or(1)));
+pub(crate) fn requests_for(slice: Duration, pick: &Point, question: &Question<'_>) -> u64 {
+    let least = FEWEST.max(4 * u64::from(question.load.clients().unwrap_or(1)));
     let expected = (pick.requests_per_second * slice.as_secs_f64()) as u64;
-    expected.clamp(least, points::MOST_REQUESTS.max(least))
+    expected.clamp(least, simulate::MAX_REQUESTS.max(least))
 }
 
-/// A cell for each stripe: the first so many requests of the load, where the layout puts them on that stripe. With each how many
-/// bytes a request of the load asks of the stripe, on average: directories, inodes and whole blocks count.
+/// A cell for each stripe: the first requests of the load, at the offsets that the layout gives them on that stripe. With each
+/// the expected rate in bytes a second: directories, inodes and whole blocks count.
 ///
 /// # Errors
 /// Loads whose requests are several steps each and come at their own times; what the layout refuses.
-pub(super) fn cells<'a>(
+pub(crate) fn cells<'a>(
     question: &Question<'_>,
-    points: &[&Point],
-    stripes: &'a [Arc<Target>],
+    stripes: &[(&Point, &'a Target)],
     first: u64,
     wall: Duration,
     warnings: &mut Vec<Warning>,
 ) -> Result<Vec<(Cell<'a>, f64)>, Problem> {
     let (mut bent, mut cells) = (Bent::default(), Vec::new());
     let direct = all_direct(stripes);
-    let writable = stripes.iter().all(|target| target.writable());
-    for (point, target) in points.iter().zip(stripes) {
-        let curves: Vec<DiskCurves> = points::lineup(question.disks, &point.members);
-        let machine = points::machine(&curves, question.set, point.interleave_bytes)?;
-        let placed = question.demand.places(&machine, question.seed, first)?;
+    let writable = stripes.iter().all(|(_, target)| target.writable());
+    for (point, target) in stripes {
+        let curves: Vec<DiskCurves> = simulate::lineup(question.disks, &point.members);
+        let machine = simulate::machine(&curves, question.settings, point.interleave_bytes)?;
+        let placed = question.load.places(&machine, question.seed, first)?;
         let mut places = placed.places;
         bent.remarks = placed.remarks;
         bent.as_reads = 0;
@@ -69,7 +68,7 @@ pub(super) fn cells<'a>(
                 bent.as_reads += 1;
             }
         }
-        if question.demand.is_open() && places.len() as u64 > placed.requests {
+        if question.load.is_open() && places.len() as u64 > placed.requests {
             return Err(Problem::refused(
                 "`--prove` cannot carry out this load: requests of several steps each, at their own times",
             )
@@ -77,7 +76,8 @@ pub(super) fn cells<'a>(
         }
         let cell = cell(question, &places, target, direct, wall, &mut bent);
         let bytes = cell.listed.as_ref().map_or(0, |listed| listed.bytes());
-        cells.push((cell, bytes as f64 / placed.requests.max(1) as f64));
+        let each = bytes as f64 / placed.requests.max(1) as f64;
+        cells.push((cell, each * point.requests_per_second));
     }
     warnings.extend(bent.said());
     Ok(cells)
@@ -122,7 +122,7 @@ impl Bent {
 fn cell<'a>(
     question: &Question<'_>,
     places: &[Place],
-    target: &'a Arc<Target>,
+    target: &'a Target,
     direct: bool,
     wall: Duration,
     bent: &mut Bent,
@@ -142,9 +142,9 @@ fn cell<'a>(
         workload.direction = Direction::Mixed(50);
     }
     let fits = (MOST_MEMORY / most.max(1)).max(1);
-    let listed = match question.demand.clients() {
+    let listed = match question.load.clients() {
         // Whoever is answered takes the trace's next request: one list, with so many of it in flight.
-        Some(clients) if question.demand.workload().is_none() => {
+        Some(clients) if question.load.workload().is_none() => {
             workload.depth = u64::from(clients).clamp(1, fits) as usize;
             Listed::closed(vec![requests])
         }
@@ -163,10 +163,25 @@ fn cell<'a>(
     };
     Cell {
         key: target.facts.name.clone(),
-        arms: vec![(workload, target.as_ref())],
+        arms: vec![(workload, target)],
         bounds: Bounds { wall, requests_per_thread: u64::MAX },
         listed: Some(Arc::new(listed)),
     }
+}
+
+/// The state that its reads can be in: past the cache; false members have a model of that, too, and files that allow no
+/// O_DIRECT are cold.
+pub(crate) fn state_of(target: &Target, direct: bool) -> CacheState {
+    match (target.facts.memory_backed, direct) {
+        (true, _) => CacheState::Warm,
+        (false, true) => CacheState::Direct,
+        (false, false) => CacheState::Cold,
+    }
+}
+
+/// Whether all of them can be read past the cache: else none is.
+pub(crate) fn all_direct(stripes: &[(&Point, &Target)]) -> bool {
+    stripes.iter().all(|(_, target)| target.facts.direct_supported != Some(false))
 }
 
 /// A place as a request that can be made: whole blocks, inside the stripe.
