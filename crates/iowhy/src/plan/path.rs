@@ -162,7 +162,7 @@ fn plan_over<'a>(target: &'a Target, rungs: &'a RungTargets, areas: Areas, seed:
                     plan.direct(target, areas, rungs);
                 }
             }
-            if target.is_ours() {
+            if target.is_scratch() {
                 plan.writes(target, areas);
             }
         }

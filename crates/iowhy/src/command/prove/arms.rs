@@ -100,7 +100,7 @@ pub(super) fn measure(
         for (done, &at) in order.iter().enumerate() {
             // Without the run as it was there is nothing to hold the others against.
             let without_base = |at: usize| stages.get(bases[at]).is_none_or(Option::is_none);
-            interrupt::look_at_terminal();
+            interrupt::check_terminal();
             if interrupt::requested() || (0..stages.len()).all(without_base) {
                 return times;
             }

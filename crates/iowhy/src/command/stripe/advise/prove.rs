@@ -178,9 +178,9 @@ pub(super) fn run(
         }
     };
     let effort = Effort {
-        least_rounds: ROUNDS,
-        most_rounds: ROUNDS,
-        budget: plan.runtime * cells.len() as u32,
+        min_rounds: ROUNDS,
+        max_rounds: ROUNDS,
+        time: plan.runtime * cells.len() as u32,
         precision: 0.0,
         seed: question.seed,
     };
