@@ -76,7 +76,7 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     report.warn(&record.warnings);
     let mut screen = render::watch::screen(&record, report.width());
     if args.prove {
-        interrupt::look_at_terminal();
+        interrupt::check_terminal();
         let wanted = prove::Wanted::default();
         let proof = prove::prove(&record.profile, &record.findings, &wanted, PROOF_SEED, report.quiet());
         screen.push('\n');
