@@ -30,9 +30,10 @@ use crate::meaning::Meaning;
 use crate::output::{self, Outputs};
 use crate::record::prove::{Other, Proof, ProveRecord, Proved, Together, WhatIf};
 use crate::record::{Kind, SCHEMA};
-use crate::render;
 use crate::run_as;
+use crate::screen;
 use crate::shell;
+use iowhy_view::document::Detail;
 
 use iowhy_explain::replay::verdict::Word;
 
@@ -75,8 +76,8 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         proof,
     };
     outputs.warn(&record.warnings);
-    let screen = render::prove::screen(&record.subject, &record.proof, output::width());
-    outputs.finish(&screen, &record)?;
+    let shown = screen::text(&screen::prove::chapter(&record, Detail::Screen), output::width());
+    outputs.finish(&shown, &record)?;
     Ok(ending)
 }
 
