@@ -5,14 +5,13 @@
 
 pub(crate) mod control_group;
 mod machine;
-pub(crate) mod mounts;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use iowhy_core::environment::Environment;
-use iowhy_core::kernel_text::choice;
-use iowhy_core::kernel_text::mountinfo::Mount;
+use iowhy_linux::choice;
+use iowhy_linux::mounts::{self, Mount};
 
 use crate::setting::Place;
 use crate::target::devices::{self, Devices};
@@ -30,7 +29,7 @@ pub fn environment(target: &Target) -> Environment {
     let target = target.with_bytes().first().copied().unwrap_or(target);
     let status = target.status();
     let mount =
-        status.filter(|s| s.holds_files()).and_then(|s| mounts::of(&table, s.mount_id, target.path()));
+        status.filter(|s| s.holds_files()).and_then(|s| mounts::find(&table, s.mount_id, target.path()));
     gather(&table, under, status, mount, file_system(target))
 }
 
@@ -89,7 +88,7 @@ pub(crate) fn memory_is_limited() -> bool {
 pub(crate) fn file_system(target: &Target) -> Option<String> {
     let status = target.status().filter(|s| s.holds_files())?;
     let table = mounts::read();
-    let listed = mounts::of(&table, status.mount_id, target.path()).map(|m| m.file_system.clone());
+    let listed = mounts::find(&table, status.mount_id, target.path()).map(|m| m.file_system.clone());
     // A memfd is on the kernel's own tmpfs, which no mount table lists.
     listed.or_else(|| status.memory_backed.then(|| "tmpfs".to_owned()))
 }

@@ -15,7 +15,6 @@ pub mod calls;
 pub mod child;
 pub mod event;
 pub mod perf;
-pub mod proc_fs;
 pub mod session;
 pub mod signals;
 pub mod symbols;

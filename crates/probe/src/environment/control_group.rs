@@ -5,10 +5,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use iowhy_core::kernel_text::control_group::{
+use iowhy_linux::control_group::text::{
     Membership, V1_THROTTLES, groups, parse, sentence, v1_cpu_limit, v1_limit, v2_cpu_limit, v2_limits,
 };
-use iowhy_core::kernel_text::mountinfo::Mount;
+use iowhy_linux::mounts::Mount;
 
 /// The control groups of this process. The root that files are read below may be a made-up one.
 pub(crate) struct Groups<'a> {

@@ -15,17 +15,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use iowhy_core::kernel_text::mountinfo;
 use iowhy_core::problem::{Problem, Severity};
 use iowhy_core::replay::{Placed, PlacedGroup, Plan};
 use iowhy_linux::identity::{self, FileOwner, FilesAs};
+use iowhy_linux::mounts;
 use iowhy_linux::names::Dir;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::{Round, Stage};
 use crate::environment::control_group::Groups;
-use crate::environment::mounts;
 use crate::interrupt;
 
 /// Makes the command of a process that calls [`serve`] and does nothing else.
@@ -303,7 +302,7 @@ fn enter(group: &PlacedGroup, process: u32) -> Result<(), Problem> {
             .hint(format!("it takes the right to write `{}`: `sudo iowhy prove RECORD`", file.display())),
         ErrorKind::ReadOnlyFilesystem => {
             let table = mounts::read();
-            let mount = mountinfo::above(&table, directory).map_or(directory, |mount| mount.point.as_path());
+            let mount = mounts::above(&table, directory).map_or(directory, |mount| mount.point.as_path());
             cannot.hint(format!("make it writable: `sudo mount -o remount,rw {}`", mount.display()))
         }
         _ => cannot,

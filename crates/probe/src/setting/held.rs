@@ -13,9 +13,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use iowhy_core::kernel_text::mountinfo::Mount;
 use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Group, Key, Reading};
+use iowhy_linux::mounts::Mount;
 use iowhy_linux::names::Dir;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;

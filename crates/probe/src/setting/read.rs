@@ -6,10 +6,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use iowhy_core::kernel_text::choice;
-use iowhy_core::kernel_text::mountinfo::{self, Mount};
 use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Group, Key, Reading};
+use iowhy_linux::choice;
+use iowhy_linux::mounts::{self, Mount};
 
 use super::mount_time;
 use crate::environment::control_group::Groups;
@@ -293,7 +293,7 @@ fn mount(mount: &Mount) -> Vec<Reading> {
 
 fn control_groups(root: &Path, devices: &Devices) -> Vec<Reading> {
     let text = fs::read(root.join("proc/self/mountinfo")).unwrap_or_default();
-    let mounts = mountinfo::parse(&String::from_utf8_lossy(&text));
+    let mounts = mounts::parse(&String::from_utf8_lossy(&text));
     let groups = Groups::below(root, &mounts);
     let keys = [Key::IoLimit, Key::MemoryLimit, Key::MemoryHigh, Key::CpuLimit];
     if !groups.visible() {

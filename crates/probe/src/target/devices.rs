@@ -8,11 +8,10 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use iowhy_core::kernel_text::mountinfo::{Mount, overlay_layers};
 use iowhy_core::problem::Problem;
+use iowhy_linux::mounts::{self, Mount, overlay_layers};
 
 use super::{Status, Target};
-use crate::environment::mounts;
 
 /// The block devices under a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,7 +67,7 @@ fn all_under(target: &Target) -> Devices {
     of_file_system(
         &Sysfs::real(),
         status,
-        mounts::of(&table, status.mount_id, target.path()),
+        mounts::find(&table, status.mount_id, target.path()),
         target.path(),
         0,
     )
@@ -88,7 +87,7 @@ pub fn under_path(path: &Path) -> Result<(Devices, Option<Mount>), Problem> {
         return Ok((none("a character device has no block device under it"), None));
     }
     let table = mounts::read();
-    let mount = mounts::of(&table, status.mount_id, Some(path));
+    let mount = mounts::find(&table, status.mount_id, Some(path));
     let devices = of_file_system(&Sysfs::real(), &status, mount, Some(path), 0);
     Ok((devices, mount.cloned()))
 }
@@ -168,7 +167,7 @@ fn of_overlay(sysfs: &Sysfs, mount: &Mount, path: Option<&Path>, depth: usize) -
     });
     let Some((status, inside)) = found else { return hidden };
     let table = mounts::read();
-    let mount = mounts::of(&table, status.mount_id, Some(&inside));
+    let mount = mounts::find(&table, status.mount_id, Some(&inside));
     of_file_system(sysfs, &status, mount, Some(&inside), depth + 1)
 }
 
@@ -248,7 +247,7 @@ impl Sysfs {
             return self.of_number(major, minor, depth);
         }
         let table = mounts::read();
-        of_file_system(self, &status, mounts::of(&table, status.mount_id, Some(file)), Some(file), depth)
+        of_file_system(self, &status, mounts::find(&table, status.mount_id, Some(file)), Some(file), depth)
     }
 
     /// Devices named by nodes such as `/dev/sda1`.

@@ -160,4 +160,16 @@ mod tests {
         let memory = rustix::fs::memfd_create("t", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         assert!(Status::of(memory.as_fd()).unwrap().memory_backed);
     }
+
+    #[test]
+    fn the_temporary_directory_is_on_a_mount_that_is_listed() {
+        let file = tempfile::tempfile().unwrap();
+        let status = Status::of(file.as_fd()).unwrap();
+        let table = iowhy_linux::mounts::read();
+        if table.is_empty() || status.mount_id.is_none() {
+            eprintln!("skipped: no mount table or no mount identifiers");
+            return;
+        }
+        assert!(iowhy_linux::mounts::find(&table, status.mount_id, None).is_some());
+    }
 }

@@ -8,7 +8,6 @@
 //! too.
 
 mod attr;
-mod cpus;
 mod explain;
 mod let_go;
 mod merge;
@@ -30,7 +29,7 @@ mod live_tests;
 
 /// How many CPUs there are.
 pub(crate) fn online_cpus() -> u64 {
-    cpus::online().len() as u64
+    iowhy_linux::cpus::online().len() as u64
 }
 
 /// CLOCK_MONOTONIC, the clock of all records.

@@ -18,7 +18,9 @@ use super::record::{Decoded, Ids, decode};
 use super::rights::{self, Rights};
 use super::ring::{Ring, map_all};
 use super::tracepoints::{Point, Reader};
-use super::{cpus, explain, now_ns};
+use iowhy_linux::cpus;
+
+use super::{explain, now_ns};
 use crate::event::{Event, Kind};
 use crate::tracefs::Tracefs;
 

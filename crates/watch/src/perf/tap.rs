@@ -14,7 +14,9 @@ use super::merge::Merger;
 use super::record::{Decoded, Ids, decode};
 use super::ring::{Ring, map_all};
 use super::tracepoints::{Point, Reader};
-use super::{cpus, now_ns};
+use iowhy_linux::cpus;
+
+use super::now_ns;
 use crate::event::{Event, Kind};
 use crate::tracefs::Tracefs;
 

@@ -11,8 +11,8 @@ use super::roster::Roster;
 use crate::calls::{CallTracer, Costs, Planner};
 use crate::event::Kind;
 use crate::perf::{SyscallTap, now_ns};
-use crate::proc_fs::reader::Reader;
-use crate::proc_fs::syscalls;
+use iowhy_linux::reader::Reader;
+use iowhy_linux::syscalls;
 
 /// Records of one burst: bounds memory and our own time.
 const MOST_RECORDS: u64 = 200_000;

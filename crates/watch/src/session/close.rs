@@ -16,12 +16,13 @@ use super::pump::{Pump, own_cpu_ns};
 use super::state::State;
 use crate::child::{Adoption, Child};
 use crate::perf::{self, Counts, now_ns};
-use crate::proc_fs::counters::{io, of_thread, since};
-use crate::proc_fs::devices::{Snapshot, uses};
-use crate::proc_fs::file_facts::identity;
-use crate::proc_fs::reader::Reader;
-use crate::proc_fs::{pressure, task, tree};
 use crate::timeline::Ticks;
+use iowhy_linux::block::uses::{Snapshot, uses};
+use iowhy_linux::file_facts::identity;
+use iowhy_linux::pressure;
+use iowhy_linux::process::counters::{io, of_thread, since};
+use iowhy_linux::process::{task, tree};
+use iowhy_linux::reader::Reader;
 
 /// The state of the machine at the start.
 pub(super) struct Before {

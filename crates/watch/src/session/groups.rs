@@ -4,13 +4,13 @@
 //! Goal: the groups that most looks found, with the limits that held there at the first look. Non-goal: which process was in
 //! which group when.
 
-use iowhy_core::kernel_text::meminfo;
 use iowhy_core::profile::LimitedGroup;
+use iowhy_linux::meminfo;
 
 use super::files::after_looks;
-use crate::proc_fs::control_group::{ControlGroups, device_name};
-use crate::proc_fs::reader::Reader;
-use crate::proc_fs::task::process_stat;
+use iowhy_linux::control_group::{ControlGroups, device_name};
+use iowhy_linux::process::task::process_stat;
+use iowhy_linux::reader::Reader;
 
 /// Processes that are looked at each time.
 const MOST_PROCESSES: usize = 8;

@@ -31,8 +31,8 @@ use iowhy_linux::terminal::Terminal;
 
 use crate::child::{Adoption, Child, Existing, Refusal};
 use crate::perf;
-use crate::proc_fs::usable;
 use crate::signals::{Arrival, Signals};
+use iowhy_linux::process::usable;
 
 use pump::{Pump, Roots, Target, Turn};
 use requests::{Answer, Reach, Requests};

@@ -16,12 +16,12 @@ use super::{Options, close::Before};
 use crate::child::Adoption;
 use crate::event::Kind;
 use crate::perf::{self, Recorder, Rights, SelfTest, now_ns};
-use crate::proc_fs::census::Census;
-use crate::proc_fs::counters::{HeldIo, of_thread};
-use crate::proc_fs::reader::Reader;
-use crate::proc_fs::{task, tree};
 use crate::signals::{Arrival, Signals};
 use crate::timeline::Found;
+use iowhy_linux::process::counters::{HeldIo, of_thread};
+use iowhy_linux::process::kernel_stack::Census;
+use iowhy_linux::process::{task, tree};
+use iowhy_linux::reader::Reader;
 
 /// Work is due at least so often at the beginning, when much may happen in little time, and later. A ring that is half
 /// full asks for it earlier.

@@ -3,11 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use iowhy_core::kernel_text::block_stat::DeviceCounters;
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::Plan;
 use iowhy_core::rng::Rng;
 use iowhy_explain::replay::length;
+use iowhy_linux::block::counters::DeviceCounters;
 use iowhy_probe::interrupt;
 use iowhy_probe::replay::{Carrier, Ground, room};
 

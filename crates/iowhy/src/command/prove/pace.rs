@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use iowhy_core::kernel_text::block_stat::{self, DeviceCounters};
 use iowhy_core::profile::{DeviceUse, Profile};
+use iowhy_linux::block::counters::{self, DeviceCounters};
 
 /// So many requests have a mean.
 const FEWEST: u64 = 20;
@@ -52,7 +52,7 @@ impl Pace {
     /// The counters of the device now.
     pub(super) fn counters(&self) -> Option<DeviceCounters> {
         let folder = Path::new("/sys/class/block").join(self.device.replace('/', "!"));
-        block_stat::parse(&fs::read_to_string(folder.join("stat")).ok()?)
+        counters::parse(&fs::read_to_string(folder.join("stat")).ok()?)
     }
 
     /// How its requests of that kind differed from those of the run, in words; `None`: they took about as long, were few, or

@@ -2,13 +2,13 @@
 
 use std::num::NonZeroI32;
 
-use iowhy_core::kernel_text::meminfo;
+use crate::meminfo;
 use iowhy_core::profile::Pressure;
 use rustix::process::Pid;
 
-use super::control_group::ControlGroups;
-use super::reader::Reader;
-use super::task::tick_ns;
+use crate::control_group::ControlGroups;
+use crate::process::task::tick_ns;
+use crate::reader::Reader;
 
 /// What is needed at the start to tell the pressure at the end.
 #[derive(Clone, Debug)]

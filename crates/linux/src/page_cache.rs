@@ -6,10 +6,10 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
-use iowhy_linux::names::Regular;
+use crate::names::Regular;
 use rustix::fs::OFlags;
 
-use super::file_facts::FileFacts;
+use crate::file_facts::FileFacts;
 
 /// What was seen of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl CacheSight {
     }
 }
 
-/// Counts the pages of the file that `at` leads to (see [`super::open_files::path_to`]). It is opened for reading for
+/// Counts the pages of the file that `at` leads to (see [`crate::process::open_files::path_to`]). It is opened for reading for
 /// an instant, without touching its access time where that is allowed. `None`: it is no regular file with a page cache
 /// that can be trusted ([`FileFacts::cache_visible`]), we may not read it, or the kernel does not tell.
 ///
@@ -96,10 +96,10 @@ mod tests {
 
     use rustix::fs::{CWD, FileType, Mode};
 
-    use super::super::file_facts::{facts_of_path, mounts_of};
-    use super::super::reader::Reader;
-    use super::super::under::BlockTree;
     use super::*;
+    use crate::block::under::BlockTree;
+    use crate::file_facts::{facts_of_path, mounts_of};
+    use crate::reader::Reader;
 
     fn facts_of(path: &Path) -> Option<FileFacts> {
         let mounts = mounts_of(&mut Reader::new(), std::process::id());

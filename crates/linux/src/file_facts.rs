@@ -5,12 +5,12 @@
 
 use std::path::Path;
 
-use iowhy_core::kernel_text::mountinfo::{self, Mount, above};
+use crate::mounts::{self, Mount, above};
 use iowhy_core::profile::FileIdentity;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 
-use super::reader::Reader;
-use super::under::{BlockTree, Under, is_served};
+use crate::block::under::{BlockTree, Under, is_served};
+use crate::reader::Reader;
 
 /// Facts about one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,13 +25,13 @@ pub struct FileFacts {
     pub under: Under,
     /// Device and inode number: two descriptors with the same identity are one file (of a device: one node).
     pub identity: (u64, u64),
-    /// Whether its pages may be counted without harm and with a true answer: see [`super::cache::look`].
+    /// Whether its pages may be counted without harm and with a true answer: see [`crate::page_cache::look`].
     pub cache_visible: bool,
 }
 
 /// The mounts that a process sees; those of this process for one that is gone or hidden.
 pub fn mounts_of(reader: &mut Reader, pid: u32) -> Vec<Mount> {
-    let parse = |text: &[u8]| mountinfo::parse(&String::from_utf8_lossy(text));
+    let parse = |text: &[u8]| mounts::parse(&String::from_utf8_lossy(text));
     if let Some(text) = reader.read(format_args!("/proc/{pid}/mountinfo")) {
         return parse(text);
     }
@@ -100,7 +100,7 @@ fn kind(mode: u32) -> &'static str {
 
 /// What a path leads to now, if that is a regular file: which file, how large, and when it was changed. A server is not
 /// asked.
-pub(crate) fn identity(path: &Path) -> Option<FileIdentity> {
+pub fn identity(path: &Path) -> Option<FileIdentity> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC;
     let found = rustix::fs::statx(CWD, path, flags, StatxFlags::BASIC_STATS).ok()?;
     let regular = FileType::from_raw_mode(found.stx_mode.into()).is_file();
@@ -121,8 +121,8 @@ mod tests {
     use std::fs::File;
     use std::os::fd::{AsRawFd, FromRawFd};
 
-    use super::super::open_files::{OpenFile, facts, open_file};
     use super::*;
+    use crate::process::open_files::{OpenFile, facts, open_file};
 
     fn here() -> (Vec<Mount>, BlockTree) {
         let mounts = mounts_of(&mut Reader::new(), std::process::id());
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn only_caches_that_tell_the_truth_are_looked_into() {
         let of = |line: &str| {
-            let mount = mountinfo::parse(line).remove(0);
+            let mount = mounts::parse(line).remove(0);
             has_honest_cache(mount.device, Some(&mount))
         };
         assert!(of("1 0 8:1 / / rw - ext4 /dev/sda1 rw") && of("1 0 0:40 / / rw - btrfs /dev/sda1 rw"));
@@ -192,7 +192,7 @@ mod tests {
     fn a_path_that_is_not_there_or_is_served_has_no_facts() {
         let (mounts, tree) = here();
         assert_eq!(facts_of_path(Path::new("/no/such/file"), &mounts, &tree), None);
-        let served = mountinfo::parse("1 0 0:40 / / rw - nfs4 host:/x rw");
+        let served = mounts::parse("1 0 0:40 / / rw - nfs4 host:/x rw");
         assert_eq!(facts_of_path(Path::new("/"), &served, &tree), None);
         assert_eq!(facts_of_path(Path::new("/"), &mounts, &tree).unwrap().kind, "directory");
     }

@@ -5,11 +5,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use iowhy_core::kernel_text::block_stat::{self, DeviceCounters};
+use crate::block::counters::{self, DeviceCounters};
 use iowhy_core::profile::DeviceUse;
 
-use super::control_group::ControlGroups;
-use super::reader::Reader;
+use crate::control_group::ControlGroups;
+use crate::reader::Reader;
 
 /// The counters of all block devices at one instant, partitions included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ fn parse(text: &str) -> Vec<(String, DeviceCounters)> {
         let (_major, rest) = line.trim_start().split_once(' ')?;
         let (_minor, rest) = rest.trim_start().split_once(' ')?;
         let (name, fields) = rest.split_once(' ')?;
-        Some((name.to_owned(), block_stat::parse(fields)?))
+        Some((name.to_owned(), counters::parse(fields)?))
     };
     text.lines().filter_map(line).collect()
 }

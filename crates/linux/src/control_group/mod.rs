@@ -2,14 +2,16 @@
 //!
 //! Invariant: a limit counts when the process's group or any group above it, as far as they are visible, sets it.
 
+pub mod text;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use iowhy_core::kernel_text::control_group::{
+use crate::control_group::text::{
     V1_THROTTLES, cpu_throttled_ns, devices, groups, parse, sentence, v1_cpu_limit, v1_limit, v2_cpu_limit,
     v2_limits,
 };
-use iowhy_core::kernel_text::mountinfo::{self, Mount};
+use crate::mounts::{self, Mount};
 use iowhy_core::profile::{GroupLimit, Limited, LimitedGroup};
 
 /// Directories of the groups, innermost first. They stay readable when the process has ended, as long as nobody removes
@@ -31,7 +33,7 @@ impl ControlGroups {
 
     /// Those that a text of `/proc/PID/cgroup` names.
     pub fn named(memberships: &str) -> ControlGroups {
-        ControlGroups::from(memberships, &mounts())
+        ControlGroups::from(memberships, &mounts::read())
     }
 
     fn from(memberships: &str, mounts: &[Mount]) -> ControlGroups {
@@ -160,12 +162,6 @@ pub fn device_name(number: &str) -> Option<String> {
     Some(link.file_name()?.to_string_lossy().into_owned())
 }
 
-fn mounts() -> Vec<Mount> {
-    fs::read("/proc/self/mountinfo")
-        .map(|t| mountinfo::parse(&String::from_utf8_lossy(&t)))
-        .unwrap_or_default()
-}
-
 fn text(file: &Path) -> Option<String> {
     fs::read_to_string(file).ok()
 }
@@ -194,12 +190,12 @@ mod tests {
         write("cpu/job/cpu.stat", "throttled_time 11\n");
         write("memory/memory.limit_in_bytes", "9223372036854771712\n");
         write("blkio/blkio.throttle.read_iops_device", "8:0 9\n");
-        let mounts = format!(
+        let table = format!(
             "1 0 0:1 / {top}/two rw - cgroup2 cgroup2 rw\n2 0 0:2 / {top}/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
              3 0 0:3 / {top}/memory rw - cgroup cgroup rw,memory\n4 0 0:4 / {top}/blkio rw - cgroup cgroup rw,blkio\n"
         );
         let memberships = "4:blkio:/\n3:memory:/job\n2:cpu,cpuacct:/job\n0::/top/job\n";
-        (folder, ControlGroups::from(memberships, &mountinfo::parse(&mounts)))
+        (folder, ControlGroups::from(memberships, &mounts::parse(&table)))
     }
 
     #[test]

@@ -8,14 +8,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use iowhy_core::kernel_text::mountinfo::{Mount, above, overlay_layers};
+use crate::mounts::{Mount, above, overlay_layers};
 
 /// Block devices under a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Under {
     /// Kernel name of the device that the file's file system names: `nvme0n1p2`, `dm-0`, `vda`.
     pub display: Option<String>,
-    /// Leaf whole disks, by the names of [`super::devices::uses`], sorted; empty when there are none or they are not known.
+    /// Leaf whole disks, by the names of [`crate::block::uses::uses`], sorted; empty when there are none or they are not known.
     pub leaves: Vec<String>,
     /// Leaves under the backing files of loop devices, sorted. Their counters hold the same bytes again.
     pub backing: Vec<String>,
@@ -202,7 +202,7 @@ fn file_name(path: &Path) -> Option<String> {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use iowhy_core::kernel_text::mountinfo::parse;
+    use crate::mounts::parse;
 
     use super::*;
 

@@ -1,0 +1,5 @@
+//! Block devices: their counters, what is under a file, what they did between two instants.
+
+pub mod counters;
+pub mod under;
+pub mod uses;
