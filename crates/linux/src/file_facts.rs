@@ -9,8 +9,9 @@ use crate::mounts::{self, Mount, above};
 use iowhy_core::profile::FileIdentity;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 
-use crate::block::under::{BlockTree, Under, is_served};
+use crate::block::devices::{BlockTree, Devices};
 use crate::reader::Reader;
+use crate::served;
 
 /// Facts about one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct FileFacts {
     /// Size of a regular file.
     pub size_bytes: Option<u64>,
     /// Block devices under it.
-    pub under: Under,
+    pub devices: Devices,
     /// Device and inode number: two descriptors with the same identity are one file (of a device: one node).
     pub identity: (u64, u64),
     /// Whether its pages may be counted without harm and with a true answer: see [`crate::page_cache::look`].
@@ -42,7 +43,7 @@ pub fn mounts_of(reader: &mut Reader, pid: u32) -> Vec<Mount> {
 /// not there, or is on a file system where asking could hang.
 pub fn facts_of_path(path: &Path, mounts: &[Mount], tree: &BlockTree) -> Option<FileFacts> {
     let mount = above(mounts, path)?;
-    if is_served(&mount.file_system) {
+    if served::by_type(&mount.file_system).is_some() {
         return None;
     }
     facts(path, Some(path), Some(mount), tree)
@@ -57,16 +58,16 @@ pub fn facts(at: &Path, name: Option<&Path>, mount: Option<&Mount>, tree: &Block
     let number = (status.stx_dev_major, status.stx_dev_minor);
     let in_file_system = matches!(kind, "regular" | "directory" | "symbolic-link");
     let mount = mount.filter(|_| in_file_system);
-    let under = match kind {
-        "block-device" => tree.of_number((status.stx_rdev_major, status.stx_rdev_minor)),
-        _ if in_file_system => tree.of_file(number, mount, name),
-        _ => Under::default(),
+    let devices = match kind {
+        "block-device" => tree.under_device((status.stx_rdev_major, status.stx_rdev_minor)),
+        _ if in_file_system => tree.under_file(number, mount, name),
+        _ => Devices::default(),
     };
     Some(FileFacts {
         kind,
         file_system: mount.map(|mount| mount.file_system.clone()),
         size_bytes: (kind == "regular").then_some(status.stx_size),
-        under,
+        devices,
         identity: (rustix::fs::makedev(number.0, number.1), status.stx_ino),
         cache_visible: kind == "regular" && has_honest_cache(number, mount),
     })
@@ -77,7 +78,7 @@ pub fn facts(at: &Path, name: Option<&Path>, mount: Option<&Mount>, tree: &Block
 fn has_honest_cache(number: (u32, u32), mount: Option<&Mount>) -> bool {
     match mount.map(|mount| mount.file_system.as_str()) {
         Some("btrfs" | "bcachefs") => true,
-        Some(served) if is_served(served) => false,
+        Some(kind) if served::by_type(kind).is_some() => false,
         Some(_) => number.0 != 0,
         // Its mount is not listed: what answers for it is not known.
         None => false,
@@ -166,7 +167,10 @@ mod tests {
         // SAFETY: a new descriptor that nobody else owns.
         let event = unsafe { File::from_raw_fd(event) };
         let (_, facts) = facts_of(&event);
-        assert_eq!((facts.kind, facts.under, facts.cache_visible), ("anonymous", Under::default(), false));
+        assert_eq!(
+            (facts.kind, facts.devices, facts.cache_visible),
+            ("anonymous", Devices::default(), false)
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 pub mod block;
 pub mod choice;
+pub mod clock;
 pub mod control_group;
 pub mod cpus;
 pub mod file_facts;
@@ -16,6 +17,7 @@ pub mod page_cache;
 pub mod pressure;
 pub mod process;
 pub mod reader;
+pub mod served;
 pub mod signals;
 pub mod syscalls;
 pub mod terminal;

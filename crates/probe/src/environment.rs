@@ -14,8 +14,10 @@ use iowhy_linux::choice;
 use iowhy_linux::mounts::{self, Mount};
 
 use crate::setting::Place;
-use crate::target::devices::{self, Devices};
+use crate::target::devices;
 use crate::target::{Status, Target};
+use iowhy_linux::block::devices::Devices;
+use iowhy_linux::block::sysfs::{self, Sysfs};
 
 use control_group::Groups;
 
@@ -96,8 +98,8 @@ pub(crate) fn file_system(target: &Target) -> Option<String> {
 /// Adds what sysfs tells of the device that the target stands on.
 fn add_device(environment: &mut Environment, under: Devices, status: Option<&Status>) {
     if let Some(display) = &under.display {
-        let stack = Queue::of(display);
-        let leaf = under.leaves.first().map(|name| Queue::of(name));
+        let stack = Queue::new(display);
+        let leaf = under.leaves.first().map(|name| Queue::new(name));
         environment.device_model = stack.model().or_else(|| leaf.as_ref().and_then(Queue::model));
         environment.scheduler =
             leaf.as_ref().and_then(|q| Some(choice::parse(&q.text("queue/scheduler")?)?.0));
@@ -117,9 +119,9 @@ fn read_ahead_kib(stack: &Queue, display: &str, status: Option<&Status>) -> Opti
     match status.filter(|s| s.holds_files() && s.device.0 == 0) {
         None => of_device(),
         Some(s) => {
-            let own = format!("/sys/class/bdi/{}:{}/read_ahead_kb", s.device.0, s.device.1);
-            let own = fs::read_to_string(own).ok().and_then(|text| text.trim().parse().ok());
-            own.or_else(|| devices::btrfs_read_ahead_kib(display))
+            let of_file_system = format!("/sys/class/bdi/{}:{}/read_ahead_kb", s.device.0, s.device.1);
+            sysfs::number(Path::new(&of_file_system))
+                .or_else(|| sysfs::number(&Sysfs::new().btrfs_of(display)?.join("bdi/read_ahead_kb")))
         }
     }
 }
@@ -144,14 +146,12 @@ struct Queue {
 }
 
 impl Queue {
-    fn of(name: &str) -> Queue {
-        let dir = fs::canonicalize(Path::new("/sys/class/block").join(name)).ok();
-        Queue { dir: dir.map(|dir| devices::whole_disk(&dir).to_owned()) }
+    fn new(name: &str) -> Queue {
+        Queue { dir: Sysfs::new().device_of_name(name).map(|dir| sysfs::whole_disk(&dir).to_owned()) }
     }
 
     fn text(&self, file: &str) -> Option<String> {
-        let text = fs::read_to_string(self.dir.as_ref()?.join(file)).ok()?;
-        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+        sysfs::text(&self.dir.as_ref()?.join(file))
     }
 
     fn number(&self, file: &str) -> Option<u64> {

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use iowhy_linux::signals::{self, Meaning};
 
-use crate::clock::monotonic_ns;
+use iowhy_linux::clock::monotonic_ns;
+
 use crate::fault;
 
 /// When the first signal came, by CLOCK_MONOTONIC; 0 before it.

@@ -60,7 +60,7 @@ pub fn look(path: &Path) -> Result<Found, Problem> {
         });
     };
     let mut found = Found::default();
-    let sys = sysfs::Sysfs::real();
+    let sys = sysfs::Volumes::new();
     if status.char_device {
         found.lacks.push("a character device has no block devices under it".to_owned());
         return Ok(found);

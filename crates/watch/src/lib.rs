@@ -16,7 +16,6 @@ pub mod child;
 pub mod event;
 pub mod perf;
 pub mod session;
-pub mod signals;
 pub mod symbols;
 pub mod timeline;
 pub mod tracefs;

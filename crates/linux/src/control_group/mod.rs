@@ -156,12 +156,6 @@ fn throttles(dir: &Path, files: &[&str], name: &dyn Fn(&str) -> Option<String>) 
     found
 }
 
-/// Kernel name of a block device by its number, from sysfs.
-pub fn device_name(number: &str) -> Option<String> {
-    let link = fs::read_link(Path::new("/sys/dev/block").join(number)).ok()?;
-    Some(link.file_name()?.to_string_lossy().into_owned())
-}
-
 fn text(file: &Path) -> Option<String> {
     fs::read_to_string(file).ok()
 }

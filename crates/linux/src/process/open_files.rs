@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::mounts::Mount;
 
-use crate::block::under::BlockTree;
+use crate::block::devices::BlockTree;
 use crate::file_facts::{self, FileFacts};
 use crate::reader::Reader;
 

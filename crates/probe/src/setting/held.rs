@@ -77,7 +77,7 @@ impl Held {
     /// Those of [`Held::hold`]; the device is not there.
     pub fn read_ahead(device: &str) -> Result<Held, Problem> {
         let devices =
-            crate::target::devices::Devices { leaves: vec![device.to_owned()], ..Default::default() };
+            iowhy_linux::block::devices::Devices { leaves: vec![device.to_owned()], ..Default::default() };
         let place = super::Place { devices, mount: None };
         let all = super::read_each(Path::new("/"), &place, Key::ReadAhead);
         let found: Vec<Reading> = all.into_iter().filter(|reading| reading.value.is_some()).collect();

@@ -14,7 +14,9 @@ use iowhy_linux::mounts::{self, Mount};
 use super::mount_time;
 use crate::environment::control_group::Groups;
 use crate::environment::numbered;
-use crate::target::devices::{self, Devices, whole_disk};
+use crate::target::devices;
+use iowhy_linux::block::devices::Devices;
+use iowhy_linux::block::sysfs::whole_disk;
 
 /// What lies under a path.
 #[derive(Clone, Debug, Default)]

@@ -12,12 +12,13 @@ use iowhy_core::units;
 
 use super::bursts::Finished;
 use super::counted::Counted;
-use super::pump::{Pump, own_cpu_ns};
+use super::pump::Pump;
 use super::state::State;
 use crate::child::{Adoption, Child};
-use crate::perf::{self, Counts, now_ns};
+use crate::perf::{self, Counts};
 use crate::timeline::Ticks;
 use iowhy_linux::block::uses::{Snapshot, uses};
+use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
 use iowhy_linux::file_facts::identity;
 use iowhy_linux::pressure;
 use iowhy_linux::process::counters::{io, of_thread, since};
@@ -68,9 +69,9 @@ impl Pump<'_> {
     /// added up becomes the profile.
     pub(super) fn close(mut self, end: End, child: Option<Child>, adoption: &mut Adoption) -> Profile {
         // What we do from here on takes nothing from the program.
-        self.watched_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_before_ns);
+        self.watched_cpu_ns = thread_cpu_ns().saturating_sub(self.own_cpu_before_ns);
         // What can be read of a program that has ended, or is about to be let go, comes first.
-        let now = now_ns();
+        let now = monotonic_ns();
         if let Some(child) = &child
             && let Some(t) = task::schedstat(&mut self.state.reader, child.pid(), child.pid())
         {
@@ -87,7 +88,7 @@ impl Pump<'_> {
             let reader = &mut self.state.reader;
             (Snapshot::take(reader), before.pressure.end(reader))
         });
-        let own_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_before_ns)
+        let own_cpu_ns = thread_cpu_ns().saturating_sub(self.own_cpu_before_ns)
             + self.state.names_cpu_ns.load(Ordering::Relaxed);
         self.file_round(now);
         self.drain(true);

@@ -10,7 +10,7 @@ use iowhy_core::profile::{FileUse, RingUse};
 use iowhy_linux::mounts::Mount;
 
 use crate::calls;
-use iowhy_linux::block::under::BlockTree;
+use iowhy_linux::block::devices::BlockTree;
 use iowhy_linux::file_facts::{FileFacts, facts_of_path, mounts_of};
 use iowhy_linux::page_cache;
 use iowhy_linux::process::open_files::{self, OpenFile};
@@ -299,11 +299,11 @@ fn complete(
     file.size_bytes = size.or(facts.size_bytes);
     file.file_system = facts.file_system;
     // The name under which the device's own counters are told, where there is one such device.
-    file.device = match facts.under.leaves.as_slice() {
+    file.device = match facts.devices.leaves.as_slice() {
         [one] => Some(one.clone()),
-        _ => facts.under.display,
+        _ => facts.devices.display,
     };
-    devices.extend(facts.under.leaves.into_iter().chain(facts.under.backing));
+    devices.extend(facts.devices.leaves.into_iter().chain(facts.devices.backing));
 }
 
 /// At most so many open files of a process, others at each turn: a server may have thousands.

@@ -8,7 +8,8 @@ use iowhy_core::profile::LimitedGroup;
 use iowhy_linux::meminfo;
 
 use super::files::after_looks;
-use iowhy_linux::control_group::{ControlGroups, device_name};
+use iowhy_linux::block::sysfs::Sysfs;
+use iowhy_linux::control_group::ControlGroups;
 use iowhy_linux::process::task::process_stat;
 use iowhy_linux::reader::Reader;
 
@@ -74,7 +75,7 @@ impl GroupsSeen {
             .unwrap_or(u64::MAX);
         self.known.push(Known {
             looks: 1,
-            limited: groups.limited(memory, &device_name),
+            limited: groups.limited(memory, &|number| Sysfs::new().name_of(number)),
             throttled_ns: groups.cpu_throttled_ns(),
             groups,
             text,
