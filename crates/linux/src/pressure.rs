@@ -42,7 +42,7 @@ const FEWEST_TICKS: u64 = 20;
 impl Before {
     /// Reads it for a process (`None`: for this one, whose limits a child will inherit).
     pub fn take(reader: &mut Reader, pid: Option<u32>) -> Before {
-        let groups = ControlGroups::of(pid);
+        let groups = ControlGroups::of_process(pid);
         let physical =
             reader.text(format_args!("/proc/meminfo")).and_then(|text| meminfo::bytes(text, "MemTotal"));
         Before {

@@ -3,7 +3,6 @@
 //! Invariant: works without root; what cannot be read is `None`, never a guess. Texts of the kernel are read by pure
 //! functions with known answers.
 
-pub(crate) mod control_group;
 mod machine;
 
 use std::fs;
@@ -11,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use iowhy_core::environment::Environment;
 use iowhy_linux::choice;
+use iowhy_linux::control_group::ControlGroups;
 use iowhy_linux::mounts::{self, Mount};
 
 use crate::setting::Place;
@@ -18,8 +18,6 @@ use crate::target::devices;
 use crate::target::{Status, Target};
 use iowhy_linux::block::devices::Devices;
 use iowhy_linux::block::sysfs::{self, Sysfs};
-
-use control_group::Groups;
 
 pub use machine::CpuCache;
 
@@ -32,18 +30,17 @@ pub fn environment(target: &Target) -> Environment {
     let status = target.status();
     let mount =
         status.filter(|s| s.holds_files()).and_then(|s| mounts::find(&table, s.mount_id, target.path()));
-    gather(&table, under, status, mount, file_system(target))
+    gather(under, status, mount, file_system(target))
 }
 
 /// The same for a path that is only looked at.
 pub fn environment_of(path: &Path, place: &Place) -> Environment {
     let mount = place.mount.as_ref();
     let file_system = mount.map(|mount| mount.file_system.clone());
-    gather(&mounts::read(), place.devices.clone(), Status::of_path(path).as_ref(), mount, file_system)
+    gather(place.devices.clone(), Status::of_path(path).as_ref(), mount, file_system)
 }
 
 fn gather(
-    table: &[Mount],
     under: Devices,
     status: Option<&Status>,
     mount: Option<&Mount>,
@@ -51,13 +48,13 @@ fn gather(
 ) -> Environment {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let memory_bytes = machine::memory_bytes();
-    let groups = Groups::here(table);
+    let groups = ControlGroups::of_process(None);
     let mut environment = Environment {
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         cpu: machine::cpu(&cpuinfo),
         cpus: machine::cpus(),
         memory_bytes,
-        memory_limit_bytes: groups.memory_limit_bytes(memory_bytes),
+        memory_limit_bytes: memory_limit_bytes(&groups, memory_bytes),
         file_system,
         mount_options: mount.map(Mount::all_options),
         virtualization: machine::virtualization(&cpuinfo),
@@ -77,13 +74,18 @@ pub fn cpu_caches() -> Vec<CpuCache> {
 /// Memory that can be filled without swapping or hitting the control group's limit; `None` without /proc.
 pub fn memory_available_bytes() -> Option<u64> {
     let available = machine::memory_available_bytes()?;
-    Some(Groups::here(&mounts::read()).memory_limit_bytes(available).unwrap_or(available))
+    Some(memory_limit_bytes(&ControlGroups::of_process(None), available).unwrap_or(available))
 }
 
 /// Whether a control group that we are in sets a limit of memory below what is available.
 pub(crate) fn memory_is_limited() -> bool {
     machine::memory_available_bytes()
-        .is_some_and(|available| Groups::here(&mounts::read()).memory_limit_bytes(available).is_some())
+        .is_some_and(|available| memory_limit_bytes(&ControlGroups::of_process(None), available).is_some())
+}
+
+/// The memory limit of the groups; `None` when it leaves all of `memory_bytes`.
+fn memory_limit_bytes(groups: &ControlGroups, memory_bytes: u64) -> Option<u64> {
+    groups.memory_limit_bytes().filter(|limit| *limit < memory_bytes)
 }
 
 /// The type of the file system that the target's bytes are in; `None` for devices and the false targets.

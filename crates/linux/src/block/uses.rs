@@ -102,7 +102,9 @@ fn use_of(name: &str, passed: &DeviceCounters, queue: &Queue, groups: &ControlGr
         read_ahead_bytes: queue.number("queue/read_ahead_kb").and_then(|kib| kib.checked_mul(1024)),
         queue_requests: queue.number("queue/nr_requests"),
         scheduler: queue.text("queue/scheduler").and_then(|text| Some(choice::parse(&text)?.0)),
-        throttle: number.and_then(|number| groups.device_throttle(&[number])),
+        throttle: number
+            .map(|number| groups.throttles(&[number]).join("; "))
+            .filter(|words| !words.is_empty()),
     }
 }
 
@@ -218,7 +220,7 @@ mod tests {
         }
         let all: Vec<String> = before.devices.iter().flatten().map(|(name, _)| name.clone()).collect();
         let after = Snapshot::take(&mut reader);
-        let uses = uses(&before, &after, &all, &ControlGroups::of(None));
+        let uses = uses(&before, &after, &all, &ControlGroups::of_process(None));
         assert!(uses.iter().all(|u| u.read_bytes < 1 << 40 && u.written_bytes < 1 << 40), "{uses:?}");
     }
 }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use iowhy_core::problem::{Problem, Severity};
 use iowhy_core::replay::{Placed, PlacedGroup, Plan};
+use iowhy_linux::control_group::ControlGroups;
 use iowhy_linux::identity::{self, FileOwner, FilesAs};
 use iowhy_linux::mounts;
 use iowhy_linux::names::Dir;
@@ -24,7 +25,6 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::{Round, Stage};
-use crate::environment::control_group::Groups;
 use crate::interrupt;
 
 /// Makes the command of a process that calls [`serve`] and does nothing else.
@@ -59,9 +59,7 @@ impl Ground {
         let Some(placed) = &plan.placed else {
             return Stage::set(plan).map(|stage| Ground::Here(Box::new(stage)));
         };
-        let table = mounts::read();
-        let ours = Groups::here(&table).hierarchies();
-        let missing = missing(placed, &ours)?;
+        let missing = missing(placed, &ControlGroups::of_process(None).hierarchies())?;
         if missing.is_empty() {
             return Stage::set(plan).map(|stage| Ground::Here(Box::new(stage)));
         }
@@ -97,8 +95,8 @@ impl Ground {
 }
 
 /// The groups that are still to be entered. `ours`: the directories of each hierarchy that we are in, innermost first.
-fn missing<'a>(placed: &'a Placed, ours: &[Vec<PathBuf>]) -> Result<Vec<&'a PlacedGroup>, Problem> {
-    let within = |group: &str| ours.iter().flatten().any(|dir| dir == Path::new(group));
+fn missing<'a>(placed: &'a Placed, ours: &[impl AsRef<[PathBuf]>]) -> Result<Vec<&'a PlacedGroup>, Problem> {
+    let within = |group: &str| ours.iter().flat_map(AsRef::as_ref).any(|dir| dir == Path::new(group));
     if let Some(group) = placed.outside.iter().find(|group| within(group)) {
         let above = Path::new(group).parent().unwrap_or(Path::new("/"));
         return Err(Problem::refused(format!(
@@ -110,7 +108,7 @@ fn missing<'a>(placed: &'a Placed, ours: &[Vec<PathBuf>]) -> Result<Vec<&'a Plac
         )));
     }
     let innermost =
-        |group: &str| ours.iter().filter_map(|dirs| dirs.first()).any(|dir| dir == Path::new(group));
+        |group: &str| ours.iter().filter_map(|dirs| dirs.as_ref().first()).any(|dir| dir == Path::new(group));
     Ok(placed.inside.iter().filter(|group| !innermost(&group.directory)).collect())
 }
 

@@ -68,7 +68,7 @@ impl GroupsSeen {
         if self.known.len() >= MOST_KNOWN {
             return;
         }
-        let groups = ControlGroups::named(&text);
+        let groups = ControlGroups::parse(&text);
         let memory = reader
             .text(format_args!("/proc/meminfo"))
             .and_then(|text| meminfo::bytes(text, "MemTotal"))
@@ -123,7 +123,7 @@ mod tests {
             throttled_ns: None,
         };
         seen.known.push(other(1));
-        assert_eq!(seen.most_seen().map(|known| known.groups), Some(ControlGroups::of(None)));
+        assert_eq!(seen.most_seen().map(|known| known.groups), Some(ControlGroups::of_process(None)));
         let tie = GroupsSeen {
             known: vec![Known { text: "first".to_owned(), ..other(2) }, other(2)],
             ..GroupsSeen::default()
