@@ -29,7 +29,7 @@ impl Root {
 
     fn read(&self, leaves: &[&str], mountinfo: &str) -> Vec<Reading> {
         let leaves = leaves.iter().map(|&leaf| leaf.to_owned()).collect();
-        let mount = mountinfo::parse(mountinfo).into_iter().next();
+        let mount = iowhy_linux::mounts::parse(mountinfo).into_iter().next();
         let devices = Devices { leaves, ..Devices::default() };
         read(self.dir.path(), &Storage { devices, mount })
     }

@@ -12,16 +12,15 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use iowhy_core::kernel_text::mountinfo;
 use iowhy_core::problem::{Problem, Severity};
 use iowhy_core::replay::{PlacedGroup, Plan};
 use iowhy_linux::identity::{self, FileOwner, FilesAs};
+use iowhy_linux::mounts;
 use iowhy_linux::names::Dir;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::local::{LocalReplay, RunOutcome};
-use iowhy_probe::environment::mounts;
 use iowhy_probe::interrupt;
 
 /// Makes the command of a process that calls [`serve`] and nothing else.
@@ -234,7 +233,7 @@ fn enter(group: &PlacedGroup, process: u32) -> Result<(), Problem> {
         }
         ErrorKind::ReadOnlyFilesystem => {
             let table = mounts::read();
-            let mount = mountinfo::above(&table, directory).map_or(directory, |mount| mount.point.as_path());
+            let mount = mounts::above(&table, directory).map_or(directory, |mount| mount.point.as_path());
             cannot.hint(format!("make it writable: `sudo mount -o remount,rw {}`", mount.display()))
         }
         _ => cannot,

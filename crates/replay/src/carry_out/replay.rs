@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::{Placed, PlacedGroup, Plan};
-use iowhy_probe::environment::control_group::Groups;
-use iowhy_probe::environment::mounts;
+use iowhy_linux::control_group::ControlGroups;
 
 use super::cgroup_helper::{CgroupHelper, HelperCommand};
 use super::local::{LocalReplay, RunOutcome};
@@ -27,7 +26,7 @@ impl Replay {
     /// in.
     pub fn prepare(plan: Plan, helper: HelperCommand<'_>) -> Result<Replay, Problem> {
         let groups = match &plan.placed {
-            Some(placed) => groups_to_enter(placed, &Groups::here(&mounts::read()).hierarchies())?,
+            Some(placed) => groups_to_enter(placed, &ControlGroups::of_process(None).hierarchies())?,
             None => Vec::new(),
         };
         if groups.is_empty() {
@@ -67,9 +66,9 @@ impl Replay {
 /// The groups that iowhy is not in yet. `current`: the directories that it is in, by hierarchy, innermost first.
 fn groups_to_enter<'a>(
     placed: &'a Placed,
-    current: &[Vec<PathBuf>],
+    current: &[impl AsRef<[PathBuf]>],
 ) -> Result<Vec<&'a PlacedGroup>, Problem> {
-    let within = |group: &str| current.iter().flatten().any(|dir| dir == Path::new(group));
+    let within = |group: &str| current.iter().flat_map(AsRef::as_ref).any(|dir| dir == Path::new(group));
     if let Some(group) = placed.outside.iter().find(|group| within(group)) {
         let above = Path::new(group).parent().unwrap_or(Path::new("/"));
         return Err(Problem::refused(format!(
@@ -80,8 +79,9 @@ fn groups_to_enter<'a>(
             above.display()
         )));
     }
-    let innermost =
-        |group: &str| current.iter().filter_map(|dirs| dirs.first()).any(|dir| dir == Path::new(group));
+    let innermost = |group: &str| {
+        current.iter().filter_map(|dirs| dirs.as_ref().first()).any(|dir| dir == Path::new(group))
+    };
     Ok(placed.inside.iter().filter(|group| !innermost(&group.directory)).collect())
 }
 

@@ -3,10 +3,10 @@
 use std::ops::Index;
 use std::time::{Duration, Instant};
 
-use iowhy_core::kernel_text::block_stat::DeviceCounters;
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::Plan;
 use iowhy_core::rng::Rng;
+use iowhy_linux::block::counters::DeviceCounters;
 use iowhy_probe::interrupt;
 
 use super::device_pace::DevicePace;

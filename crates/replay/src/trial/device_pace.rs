@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use iowhy_core::kernel_text::block_stat::{self, DeviceCounters};
 use iowhy_core::profile::{DeviceUse, Profile};
+use iowhy_linux::block::counters::{self, DeviceCounters};
 
 /// Fewer requests have no mean.
 const MIN_REQUESTS: u64 = 20;
@@ -50,7 +50,7 @@ impl DevicePace {
 
     pub(super) fn counters(&self) -> Option<DeviceCounters> {
         let folder = Path::new("/sys/class/block").join(self.device.replace('/', "!"));
-        block_stat::parse(&fs::read_to_string(folder.join("stat")).ok()?)
+        counters::parse(&fs::read_to_string(folder.join("stat")).ok()?)
     }
 
     /// How its mean latency changed, in words; `None` where it is about the same, or sizes differ, or requests are few.

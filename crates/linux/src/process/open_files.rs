@@ -6,11 +6,11 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use iowhy_core::kernel_text::mountinfo::Mount;
+use crate::mounts::Mount;
 
-use super::file_facts::{self, FileFacts};
-use super::reader::Reader;
-use super::under::BlockTree;
+use crate::block::devices::BlockTree;
+use crate::file_facts::{self, FileFacts};
+use crate::reader::Reader;
 
 /// One open file descriptor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,7 +100,7 @@ fn parse_info(text: &str) -> Option<OpenFile> {
 
 /// Device and inode of the files that this process has open and passes on at exec: those that it was given itself, as
 /// everything that it opens is closed then.
-pub(crate) fn given() -> HashSet<(u64, u64)> {
+pub fn given() -> HashSet<(u64, u64)> {
     let mut reader = Reader::new();
     let passed_on = |file: &OpenFile| !file.flags.has(libc::O_CLOEXEC);
     let ours = open_files(&mut reader, std::process::id());

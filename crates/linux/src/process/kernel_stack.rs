@@ -9,16 +9,16 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
-use iowhy_core::kernel_text::schedstat;
+use crate::process::schedstat;
 
-use super::reader::Reader;
-use super::syscalls;
-use super::task::parse_stat;
+use crate::process::task::parse_stat;
+use crate::reader::Reader;
+use crate::syscalls;
 
 /// What was seen of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Its state as in [`super::task::Stat::state`]; `R` is running or runnable.
+    /// Its state as in [`crate::process::task::Stat::state`]; `R` is running or runnable.
     pub state: char,
     /// Kernel functions, innermost first, without suffixes such as `.isra.0`. Where stacks are forbidden: the function
     /// that it waits in, and `__x64_sys_NAME` (on every machine in this spelling) for the system call that it is in,

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use iowhy_core::profile::IoCounters;
 
-use super::reader::Reader;
+use crate::reader::Reader;
 
 /// The I/O counters of a process; the other fields stay `None`.
 ///
@@ -76,8 +76,8 @@ pub fn from_usage(usage: &libc::rusage) -> IoCounters {
 /// the peak of its memory; the I/O counters stay `None`. As in [`io`], children that it has waited for are in them, but for
 /// the peak.
 pub fn usage(reader: &mut Reader, pid: u32) -> Option<IoCounters> {
-    let stat = super::task::process_stat(reader, pid)?;
-    let tick_ns = super::task::tick_ns();
+    let stat = crate::process::task::process_stat(reader, pid)?;
+    let tick_ns = crate::process::task::tick_ns();
     let status = reader.read(format_args!("/proc/{pid}/status")).unwrap_or_default();
     Some(IoCounters {
         minor_faults: stat.minor_faults.checked_add(stat.waited_minor_faults),
@@ -95,8 +95,8 @@ pub fn usage(reader: &mut Reader, pid: u32) -> Option<IoCounters> {
 /// All counters of one thread that lives, but for the peak. CPU time is the exact sum, split by ticks as the kernel does it.
 pub fn of_thread(reader: &mut Reader, pid: u32, tid: u32) -> Option<IoCounters> {
     let io = parse_io(reader.text(format_args!("/proc/{pid}/task/{tid}/io"))?)?;
-    let Some(stat) = super::task::stat(reader, pid, tid) else { return Some(io) };
-    let exact = super::task::schedstat(reader, pid, tid).map(|times| times.running_ns);
+    let Some(stat) = crate::process::task::stat(reader, pid, tid) else { return Some(io) };
+    let exact = crate::process::task::schedstat(reader, pid, tid).map(|times| times.running_ns);
     let ticks = stat.user_ticks.saturating_add(stat.system_ticks);
     let user_ns = exact.map(|all| match ticks {
         0 => all,
@@ -228,7 +228,7 @@ mod tests {
         drop(shell.stdin.take());
         let pid = Pid::from_raw(shell.id() as i32).unwrap();
         rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
-        let state = super::super::task::process_stat(&mut reader, shell.id()).unwrap().state;
+        let state = crate::process::task::process_stat(&mut reader, shell.id()).unwrap().state;
         let seen = held.as_ref().and_then(|held| held.read(&mut reader));
         let opened_late = io(&mut reader, shell.id());
         let used = usage(&mut reader, shell.id());

@@ -1,5 +1,6 @@
 //! The mount table, `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// One mount.
@@ -35,6 +36,19 @@ impl Mount {
         }
         all.join(",")
     }
+}
+
+/// The mounts that this process sees; empty without /proc.
+pub fn read() -> Vec<Mount> {
+    fs::read("/proc/self/mountinfo").map(|text| parse(&String::from_utf8_lossy(&text))).unwrap_or_default()
+}
+
+/// The mount with this identifier; without one, the last mount at the longest mount point above the path.
+pub fn find<'a>(table: &'a [Mount], id: Option<u64>, path: Option<&Path>) -> Option<&'a Mount> {
+    if let Some(id) = id {
+        return table.iter().find(|m| m.id == id);
+    }
+    above(table, &fs::canonicalize(path?).ok()?)
 }
 
 /// The mount that an absolute path without links lies on. Later mounts cover earlier ones at the same point.
@@ -141,5 +155,12 @@ broken line
         let options = "rw,lowerdir=/l1:/l2,upperdir=/u,workdir=/w,lowerdir+=/l3";
         assert_eq!(overlay_layers(options), ["/u", "/l1", "/l2", "/l3"]);
         assert_eq!(overlay_layers("rw,lowerdir=/l1"), ["/l1"]);
+    }
+
+    #[test]
+    fn an_identifier_that_is_not_listed_is_no_guess() {
+        let table = parse("22 27 0:21 / / rw - ext4 /dev/vda rw\n");
+        assert_eq!(find(&table, Some(22), None).unwrap().id, 22);
+        assert_eq!(find(&table, Some(99), Some(Path::new("/"))), None);
     }
 }

@@ -1,12 +1,18 @@
-//! What each signal means to iowhy, one table for all; and what signals were like when this process was started.
+//! What each signal means to iowhy, in one table.
 //!
-//! Non-goal: handlers and what they lead to. Invariant: every signal whose default action ends a process, and that can be
-//! caught, is in the table with a decision.
+//! Invariant: every signal whose default action ends a process, and that can be caught, is in the table with a
+//! decision. What a request to stop leads to is decided elsewhere.
+
+mod at_start;
+mod listener;
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::c_int;
+
+pub use at_start::{ignored_at_start, open_files_at_start, streams_closed_at_start};
+pub use listener::{Arrival, Signals};
 
 /// What a signal is to iowhy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +91,13 @@ pub fn set_plain(signal: c_int, ignore: bool) {
     }
 }
 
-/// Signals that were ignored when this process was started: bit N-1 for signal N.
-static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
-
-/// Whether a signal was ignored when this process was started. False also where that could not be seen.
-pub fn ignored_at_start(signal: c_int) -> bool {
-    (1..=MAX_SIGNAL).contains(&signal) && IGNORED_AT_START.load(Ordering::Relaxed) >> (signal - 1) & 1 != 0
+/// Lets us wait for our children: where SIGCHLD is ignored, the kernel reaps them and nobody learns their exit codes.
+pub fn keep_ended_children() {
+    let discards =
+        |a: &libc::sigaction| a.sa_sigaction == libc::SIG_IGN || a.sa_flags & libc::SA_NOCLDWAIT != 0;
+    if action(libc::SIGCHLD).as_ref().is_some_and(discards) {
+        set_plain(libc::SIGCHLD, false);
+    }
 }
 
 /// Whether the kernel told us that our terminal went away.
@@ -117,22 +124,6 @@ pub fn terminal_is_gone() -> bool {
             rc != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EIO)
         })
 }
-
-/// Runs before `main` and before the runtime of Rust, which ignores SIGPIPE.
-extern "C" fn look_at_start() {
-    for signal in 1..=MAX_SIGNAL {
-        if is_ignored(signal) {
-            IGNORED_AT_START.fetch_or(1 << (signal - 1), Ordering::Relaxed);
-        }
-    }
-}
-
-/// Has the dynamic loader, or the C library of a static program, call [`look_at_start`].
-#[used]
-// SAFETY: the section holds pointers to functions without results, called once before main (System V ABI, "Initialization
-// and Termination Functions"); arguments that some loaders pass are ignored.
-#[unsafe(link_section = ".init_array")]
-static LOOK_AT_START: extern "C" fn() = look_at_start;
 
 #[cfg(test)]
 mod tests {

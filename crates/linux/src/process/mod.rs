@@ -4,19 +4,12 @@
 //! instant, hide, or bear an odd name. A reading that fails is `None` or is left out; it is never a guess and never an
 //! error, for there is nothing that the user could do about it. Non-goal: what the readings mean.
 
-pub mod cache;
-pub mod census;
-pub mod control_group;
 pub mod counters;
-pub mod devices;
-pub mod file_facts;
+pub mod kernel_stack;
 pub mod open_files;
-pub mod pressure;
-pub mod reader;
-pub mod syscalls;
+pub mod schedstat;
 pub mod task;
 pub mod tree;
-pub mod under;
 
 use iowhy_core::problem::Problem;
 

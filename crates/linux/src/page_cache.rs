@@ -6,10 +6,11 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
-use iowhy_linux::names::Regular;
+use crate::names::Regular;
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
-use super::file_facts::FileFacts;
+use crate::file_facts::FileFacts;
 
 /// What was seen of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl CacheSight {
     }
 }
 
-/// Counts the pages of the file that `at` leads to (see [`super::open_files::path_to`]). It is opened for reading for
+/// Counts the pages of the file that `at` leads to (see [`crate::process::open_files::path_to`]). It is opened for reading for
 /// an instant, without touching its access time where that is allowed. `None`: it is no regular file with a page cache
 /// that can be trusted ([`FileFacts::cache_visible`]), we may not read it, or the kernel does not tell.
 ///
@@ -46,7 +47,7 @@ pub fn look(at: &Path, facts: &FileFacts) -> Option<CacheSight> {
         return None;
     }
     let file = found.open_quietly().ok()?;
-    let seen = cachestat(file.as_fd()).ok()?;
+    let seen = cachestat(file.as_fd(), 0, 0).ok()?;
     Some(CacheSight {
         pages: found.bytes().div_ceil(rustix::param::page_size() as u64),
         cached: seen.cache,
@@ -55,7 +56,7 @@ pub fn look(at: &Path, facts: &FileFacts) -> Option<CacheSight> {
     })
 }
 
-/// `struct cachestat_range` of include/uapi/linux/mman.h. A length of 0 means "to the end".
+/// `struct cachestat_range` of include/uapi/linux/mman.h.
 #[repr(C)]
 struct Range {
     offset: u64,
@@ -64,13 +65,18 @@ struct Range {
 
 /// `struct cachestat` of include/uapi/linux/mman.h: numbers of pages.
 #[repr(C)]
-#[derive(Default)]
-struct Counts {
-    cache: u64,
-    dirty: u64,
-    writeback: u64,
-    evicted: u64,
-    recently_evicted: u64,
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cachestat {
+    /// In the cache, those that read-ahead has asked for and that have not arrived yet among them.
+    pub cache: u64,
+    /// Not yet written back.
+    pub dirty: u64,
+    /// Being written back.
+    pub writeback: u64,
+    /// Evicted since they were read.
+    pub evicted: u64,
+    /// Evicted so lately that more memory would have kept them.
+    pub recently_evicted: u64,
 }
 
 /// cachestat(2); libc does not name it for every machine.
@@ -81,13 +87,21 @@ const SYS_CACHESTAT: libc::c_long = 4451;
 #[cfg(not(any(target_arch = "mips64", target_arch = "mips")))]
 const SYS_CACHESTAT: libc::c_long = 451;
 
-fn cachestat(file: BorrowedFd<'_>) -> std::io::Result<Counts> {
-    let range = Range { offset: 0, length: 0 };
-    let mut seen = Counts::default();
+/// Counts the pages of a byte range; a length of 0 means "to the end".
+///
+/// # Errors
+/// Those of the kernel: ENOSYS before Linux 6.5, EPERM behind some container filters, EOPNOTSUPP on huge pages.
+pub fn cachestat(file: BorrowedFd<'_>, offset: u64, length: u64) -> Result<Cachestat, Errno> {
+    let range = Range { offset, length };
+    let mut seen = Cachestat::default();
     // SAFETY: both structs have the kernel's layout and outlive the call, which only reads `range` and writes `seen`.
     let result =
         unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut seen, 0u32) };
-    if result == 0 { Ok(seen) } else { Err(std::io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(seen)
+    } else {
+        Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
+    }
 }
 
 #[cfg(test)]
@@ -96,10 +110,10 @@ mod tests {
 
     use rustix::fs::{CWD, FileType, Mode};
 
-    use super::super::file_facts::{facts_of_path, mounts_of};
-    use super::super::reader::Reader;
-    use super::super::under::BlockTree;
     use super::*;
+    use crate::block::devices::BlockTree;
+    use crate::file_facts::{facts_of_path, mounts_of};
+    use crate::reader::Reader;
 
     fn facts_of(path: &Path) -> Option<FileFacts> {
         let mounts = mounts_of(&mut Reader::new(), std::process::id());
@@ -113,7 +127,7 @@ mod tests {
         let page = rustix::param::page_size();
         file.write_all(&vec![7; page * PAGES as usize]).unwrap();
         let facts = facts_of(file.path()).unwrap();
-        if !facts.cache_visible || cachestat(file.as_file().as_fd()).is_err() {
+        if !facts.cache_visible || cachestat(file.as_file().as_fd(), 0, 0).is_err() {
             eprintln!("skipped: no cachestat, or a file system ({:?}) where it lies", facts.file_system);
             return;
         }

@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use super::reader::Reader;
-use super::task::process_stat;
+use crate::process::task::process_stat;
+use crate::reader::Reader;
 
 /// Threads of a process, in the order in which they were made; empty when it is gone.
 pub fn threads(pid: u32) -> Vec<u32> {

@@ -4,9 +4,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use iowhy_core::kernel_text::schedstat::{self, Schedstat};
+use crate::process::schedstat::{self, Schedstat};
 
-use super::reader::Reader;
+use crate::reader::Reader;
 
 /// What `/proc/PID/task/TID/stat` says (proc_pid_stat(5)). Ticks are those of [`tick_ns`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

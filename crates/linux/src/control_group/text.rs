@@ -4,7 +4,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::mountinfo::Mount;
+use crate::mounts::Mount;
 
 /// One line of `/proc/PID/cgroup`: the controllers (none in version 2) and the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,8 +121,8 @@ pub fn cpu_throttled_ns(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mountinfo;
     use super::*;
+    use crate::mounts;
 
     const MOUNTS: &str = "\
 30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn groups_of_both_versions_are_found_with_all_above_them() {
-        let mounts = mountinfo::parse(MOUNTS);
+        let mounts = mounts::parse(MOUNTS);
         let memberships =
             parse("9:name=systemd:/x\n7:net_cls,blkio:/a:b\n4:memory:/docker/1/job\n0::/user.slice/u1\n");
         let paths = |controller| groups(&mounts, &memberships, controller);
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_group_outside_of_what_is_mounted_gives_the_top() {
-        let mounts = mountinfo::parse(MOUNTS);
+        let mounts = mounts::parse(MOUNTS);
         let memberships = parse("4:memory:/other/place\n");
         assert_eq!(groups(&mounts, &memberships, Some("memory")), [PathBuf::from("/cg/memory/")]);
     }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_group_seen_from_inside_another_name_space_gives_the_top() {
-        let mounts = mountinfo::parse(MOUNTS);
+        let mounts = mounts::parse(MOUNTS);
         assert_eq!(groups(&mounts, &parse("0::/../other\n"), None), [PathBuf::from("/sys/fs/cgroup/")]);
     }
 

@@ -5,12 +5,13 @@
 
 use std::path::Path;
 
-use iowhy_core::kernel_text::mountinfo::{self, Mount, above};
+use crate::mounts::{self, Mount, above};
 use iowhy_core::profile::FileIdentity;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 
-use super::reader::Reader;
-use super::under::{BlockTree, Under, is_served};
+use crate::block::devices::{BlockTree, Devices};
+use crate::reader::Reader;
+use crate::served;
 
 /// Facts about one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,16 +23,16 @@ pub struct FileFacts {
     /// Size of a regular file.
     pub size_bytes: Option<u64>,
     /// Block devices under it.
-    pub under: Under,
+    pub devices: Devices,
     /// Device and inode number: two descriptors with the same identity are one file (of a device: one node).
     pub identity: (u64, u64),
-    /// Whether its pages may be counted without harm and with a true answer: see [`super::cache::look`].
+    /// Whether its pages may be counted without harm and with a true answer: see [`crate::page_cache::look`].
     pub cache_visible: bool,
 }
 
 /// The mounts that a process sees; those of this process for one that is gone or hidden.
 pub fn mounts_of(reader: &mut Reader, pid: u32) -> Vec<Mount> {
-    let parse = |text: &[u8]| mountinfo::parse(&String::from_utf8_lossy(text));
+    let parse = |text: &[u8]| mounts::parse(&String::from_utf8_lossy(text));
     if let Some(text) = reader.read(format_args!("/proc/{pid}/mountinfo")) {
         return parse(text);
     }
@@ -42,7 +43,7 @@ pub fn mounts_of(reader: &mut Reader, pid: u32) -> Vec<Mount> {
 /// not there, or is on a file system where asking could hang.
 pub fn facts_of_path(path: &Path, mounts: &[Mount], tree: &BlockTree) -> Option<FileFacts> {
     let mount = above(mounts, path)?;
-    if is_served(&mount.file_system) {
+    if served::by_type(&mount.file_system).is_some() {
         return None;
     }
     facts(path, Some(path), Some(mount), tree)
@@ -57,16 +58,16 @@ pub fn facts(at: &Path, name: Option<&Path>, mount: Option<&Mount>, tree: &Block
     let number = (status.stx_dev_major, status.stx_dev_minor);
     let in_file_system = matches!(kind, "regular" | "directory" | "symbolic-link");
     let mount = mount.filter(|_| in_file_system);
-    let under = match kind {
-        "block-device" => tree.of_number((status.stx_rdev_major, status.stx_rdev_minor)),
-        _ if in_file_system => tree.of_file(number, mount, name),
-        _ => Under::default(),
+    let devices = match kind {
+        "block-device" => tree.under_device((status.stx_rdev_major, status.stx_rdev_minor)),
+        _ if in_file_system => tree.under_file(number, mount, name),
+        _ => Devices::default(),
     };
     Some(FileFacts {
         kind,
         file_system: mount.map(|mount| mount.file_system.clone()),
         size_bytes: (kind == "regular").then_some(status.stx_size),
-        under,
+        devices,
         identity: (rustix::fs::makedev(number.0, number.1), status.stx_ino),
         cache_visible: kind == "regular" && has_honest_cache(number, mount),
     })
@@ -77,7 +78,7 @@ pub fn facts(at: &Path, name: Option<&Path>, mount: Option<&Mount>, tree: &Block
 fn has_honest_cache(number: (u32, u32), mount: Option<&Mount>) -> bool {
     match mount.map(|mount| mount.file_system.as_str()) {
         Some("btrfs" | "bcachefs") => true,
-        Some(served) if is_served(served) => false,
+        Some(kind) if served::by_type(kind).is_some() => false,
         Some(_) => number.0 != 0,
         // Its mount is not listed: what answers for it is not known.
         None => false,
@@ -100,7 +101,7 @@ fn kind(mode: u32) -> &'static str {
 
 /// What a path leads to now, if that is a regular file: which file, how large, and when it was changed. A server is not
 /// asked.
-pub(crate) fn identity(path: &Path) -> Option<FileIdentity> {
+pub fn identity(path: &Path) -> Option<FileIdentity> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC;
     let found = rustix::fs::statx(CWD, path, flags, StatxFlags::BASIC_STATS).ok()?;
     let regular = FileType::from_raw_mode(found.stx_mode.into()).is_file();
@@ -121,8 +122,8 @@ mod tests {
     use std::fs::File;
     use std::os::fd::{AsRawFd, FromRawFd};
 
-    use super::super::open_files::{OpenFile, facts, open_file};
     use super::*;
+    use crate::process::open_files::{OpenFile, facts, open_file};
 
     fn here() -> (Vec<Mount>, BlockTree) {
         let mounts = mounts_of(&mut Reader::new(), std::process::id());
@@ -166,13 +167,16 @@ mod tests {
         // SAFETY: a new descriptor that nobody else owns.
         let event = unsafe { File::from_raw_fd(event) };
         let (_, facts) = facts_of(&event);
-        assert_eq!((facts.kind, facts.under, facts.cache_visible), ("anonymous", Under::default(), false));
+        assert_eq!(
+            (facts.kind, facts.devices, facts.cache_visible),
+            ("anonymous", Devices::default(), false)
+        );
     }
 
     #[test]
     fn only_caches_that_tell_the_truth_are_looked_into() {
         let of = |line: &str| {
-            let mount = mountinfo::parse(line).remove(0);
+            let mount = mounts::parse(line).remove(0);
             has_honest_cache(mount.device, Some(&mount))
         };
         assert!(of("1 0 8:1 / / rw - ext4 /dev/sda1 rw") && of("1 0 0:40 / / rw - btrfs /dev/sda1 rw"));
@@ -192,7 +196,7 @@ mod tests {
     fn a_path_that_is_not_there_or_is_served_has_no_facts() {
         let (mounts, tree) = here();
         assert_eq!(facts_of_path(Path::new("/no/such/file"), &mounts, &tree), None);
-        let served = mountinfo::parse("1 0 0:40 / / rw - nfs4 host:/x rw");
+        let served = mounts::parse("1 0 0:40 / / rw - nfs4 host:/x rw");
         assert_eq!(facts_of_path(Path::new("/"), &served, &tree), None);
         assert_eq!(facts_of_path(Path::new("/"), &mounts, &tree).unwrap().kind, "directory");
     }

@@ -2,13 +2,13 @@
 
 use std::num::NonZeroI32;
 
-use iowhy_core::kernel_text::meminfo;
+use crate::meminfo;
 use iowhy_core::profile::Pressure;
 use rustix::process::Pid;
 
-use super::control_group::ControlGroups;
-use super::reader::Reader;
-use super::task::tick_ns;
+use crate::control_group::ControlGroups;
+use crate::process::task::tick_ns;
+use crate::reader::Reader;
 
 /// What is needed at the start to tell the pressure at the end.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ const FEWEST_TICKS: u64 = 20;
 impl Before {
     /// Reads it for a process (`None`: for this one, whose limits a child will inherit).
     pub fn take(reader: &mut Reader, pid: Option<u32>) -> Before {
-        let groups = ControlGroups::of(pid);
+        let groups = ControlGroups::of_process(pid);
         let physical =
             reader.text(format_args!("/proc/meminfo")).and_then(|text| meminfo::bytes(text, "MemTotal"));
         Before {

@@ -1,7 +1,7 @@
 //! Which CPUs are online. Those that come later are not watched.
 
 /// Numbers of the CPUs that are online, in order; never empty.
-pub(crate) fn online() -> Vec<u32> {
+pub fn online() -> Vec<u32> {
     let listed = std::fs::read_to_string("/sys/devices/system/cpu/online").map(|text| parse(&text));
     match listed {
         Ok(cpus) if !cpus.is_empty() => cpus,

@@ -1,23 +1,22 @@
-//! Signals that ask us to stop, as things to read in order; and what signals were like when we were started.
+//! Requests to stop, as messages to read in order. Handlers write to a pipe: unlike signalfd this needs no signal to be
+//! blocked, so it works whatever other threads do, and a program that we start inherits nothing.
 //!
-//! Handlers write to a pipe: unlike signalfd this needs no signal to be blocked, so it works whatever other threads do,
-//! and the program that we start inherits nothing. What may not enter: what a request leads to (the session's).
-//!
-//! Invariants: a signal that was ignored when we were started (`nohup`) stays ignored; what was there before is put
-//! back at the end.
+//! Invariant: a signal that was ignored when we were started (`nohup`) stays ignored; former handlers return at the end.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use iowhy_linux::signals::{self as table, Meaning};
 use libc::c_int;
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use super::{Meaning, all, is_ignored, note_hang_up};
+use crate::clock::monotonic_ns;
+
 /// The signals that we hear: all that would end us, but for faults.
 fn heard() -> impl Iterator<Item = c_int> {
-    table::all(|m| matches!(m, Meaning::Stop | Meaning::Message | Meaning::Limit))
+    all(|m| matches!(m, Meaning::Stop | Meaning::Message | Meaning::Limit))
 }
 
 /// Where the handler writes; -1: nobody listens.
@@ -75,14 +74,11 @@ impl Signals {
         while rustix::io::read(read_end, &mut [0u8; MESSAGE]).is_ok() {}
         WRITE_END.store(write_end.as_raw_fd(), Ordering::Release);
         let mut before = Vec::new();
-        for signal in heard() {
+        for signal in heard().filter(|signal| !is_ignored(*signal)) {
             // SAFETY: zeroed structures are valid values. `on_signal` has the signature that SA_SIGINFO asks for and
             // makes only async-signal-safe calls.
             unsafe {
                 let mut old: libc::sigaction = std::mem::zeroed();
-                if libc::sigaction(signal, ptr::null(), &mut old) != 0 || old.sa_sigaction == libc::SIG_IGN {
-                    continue;
-                }
                 let mut new: libc::sigaction = std::mem::zeroed();
                 new.sa_sigaction = on_signal as *const () as libc::sighandler_t;
                 new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
@@ -138,19 +134,17 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mu
         return;
     }
     // SAFETY: the kernel hands over a valid siginfo with SA_SIGINFO. write(2) and clock_gettime(2) are async-signal-safe,
-    // and the errno that they may change is put back. A zeroed timespec is a valid value.
+    // and the errno that they may change is put back.
     unsafe {
         let from_kernel = !info.is_null() && (*info).si_code == libc::SI_KERNEL;
         if from_kernel && signal == libc::SIGHUP {
-            table::note_hang_up();
+            note_hang_up();
         }
         let sent =
             !info.is_null() && matches!((*info).si_code, libc::SI_USER | libc::SI_QUEUE | libc::SI_TKILL);
         let sender = if sent { (*info).si_pid() as u32 } else { 0 };
         let errno = *libc::__errno_location();
-        let mut now: libc::timespec = std::mem::zeroed();
-        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now);
-        let at_ns = (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64);
+        let at_ns = monotonic_ns();
         let mut message = [0u8; MESSAGE];
         message[0] = signal as u8;
         message[1] = u8::from(from_kernel);
@@ -161,65 +155,6 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mu
     }
 }
 
-/// The limit on open files as found: soft and hard, with 1 added so that 0 means "not known".
-static OPEN_FILES: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
-
-/// Which of stdin, stdout and stderr were closed, one bit each.
-static CLOSED: AtomicU64 = AtomicU64::new(0);
-
-/// Makes the ends of our children ours to learn: where SIGCHLD is ignored, the kernel reaps them and nobody is told.
-pub(crate) fn keep_ended_children() {
-    // SAFETY: both structures are zeroed, which is a valid value (SIG_DFL, no flags, empty mask).
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        if libc::sigaction(libc::SIGCHLD, ptr::null(), &mut action) == 0
-            && (action.sa_sigaction == libc::SIG_IGN || action.sa_flags & libc::SA_NOCLDWAIT != 0)
-        {
-            let default: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(libc::SIGCHLD, &default, ptr::null_mut());
-        }
-    }
-}
-
-/// Which of stdin, stdout and stderr were closed when this process was started.
-pub(crate) fn streams_closed_as_found() -> [bool; 3] {
-    let closed = CLOSED.load(Ordering::Relaxed);
-    [0, 1, 2].map(|stream| closed >> stream & 1 != 0)
-}
-
-/// The limit on open files that this process was started with, which it may have raised since for itself.
-pub(crate) fn open_files_as_found() -> Option<libc::rlimit> {
-    let [soft, hard] = [0, 1].map(|i| OPEN_FILES[i].load(Ordering::Relaxed).checked_sub(1));
-    Some(libc::rlimit { rlim_cur: soft? as libc::rlim_t, rlim_max: hard? as libc::rlim_t })
-}
-
-/// Runs before `main` and before the runtime of Rust, which opens /dev/null for streams that are closed.
-extern "C" fn look_at_start() {
-    // SAFETY: all calls are mere questions; they write to zeroed plain data or nowhere.
-    unsafe {
-        for stream in 0..3 {
-            if libc::fcntl(stream, libc::F_GETFD) == -1 {
-                CLOSED.fetch_or(1 << stream, Ordering::Relaxed);
-            }
-        }
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            #[allow(clippy::unnecessary_cast)] // u64 on every target of ours but not on all of libc's
-            for (slot, value) in OPEN_FILES.iter().zip([limit.rlim_cur as u64, limit.rlim_max as u64]) {
-                // RLIM_INFINITY is the greatest number and must not wrap to "not known".
-                slot.store(value.saturating_add(1), Ordering::Relaxed);
-            }
-        }
-    }
-}
-
-/// Has the dynamic loader, or the C library of a static program, call [`look_at_start`].
-#[used]
-// SAFETY: the section holds pointers to functions without results, called once before main (System V ABI, "Initialization
-// and Termination Functions"); arguments that some loaders pass are ignored.
-#[unsafe(link_section = ".init_array")]
-static LOOK_AT_START: extern "C" fn() = look_at_start;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,14 +162,7 @@ mod tests {
     /// The one test of the handlers: they belong to the whole process.
     #[test]
     fn signals_are_read_in_order_and_handlers_put_back() {
-        let handler = |signal| {
-            // SAFETY: a mere question.
-            unsafe {
-                let mut action: libc::sigaction = std::mem::zeroed();
-                libc::sigaction(signal, ptr::null(), &mut action);
-                action.sa_sigaction
-            }
-        };
+        let handler = |signal| super::super::action(signal).unwrap().sa_sigaction;
         let all_now = || heard().map(handler).collect::<Vec<_>>();
         let before = all_now();
         let Some(signals) = Signals::listen() else {
@@ -264,11 +192,5 @@ mod tests {
         assert_eq!(late, MESSAGE as isize);
         let again = Signals::listen().expect("nobody listens");
         assert_eq!((again.next(), WRITE_END.load(Ordering::Acquire)), (None, number));
-    }
-
-    #[test]
-    fn the_start_was_seen() {
-        let found = open_files_as_found().expect("the function before main ran");
-        assert!(found.rlim_cur <= found.rlim_max);
     }
 }

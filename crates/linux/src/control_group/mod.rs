@@ -2,14 +2,16 @@
 //!
 //! Invariant: a limit counts when the process's group or any group above it, as far as they are visible, sets it.
 
+pub mod text;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use iowhy_core::kernel_text::control_group::{
+use crate::control_group::text::{
     V1_THROTTLES, cpu_throttled_ns, devices, groups, parse, sentence, v1_cpu_limit, v1_limit, v2_cpu_limit,
     v2_limits,
 };
-use iowhy_core::kernel_text::mountinfo::{self, Mount};
+use crate::mounts::{self, Mount};
 use iowhy_core::profile::{GroupLimit, Limited, LimitedGroup};
 
 /// Directories of the groups, innermost first. They stay readable when the process has ended, as long as nobody removes
@@ -24,32 +26,54 @@ pub struct ControlGroups {
 
 impl ControlGroups {
     /// Those of a process (`None`: of this one); none when it is gone or no control groups are mounted here.
-    pub fn of(pid: Option<u32>) -> ControlGroups {
-        let of_process = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
-        ControlGroups::named(&fs::read_to_string(format!("/proc/{of_process}/cgroup")).unwrap_or_default())
+    pub fn of_process(pid: Option<u32>) -> ControlGroups {
+        let process = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
+        ControlGroups::parse(&fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default())
     }
 
     /// Those that a text of `/proc/PID/cgroup` names.
-    pub fn named(memberships: &str) -> ControlGroups {
-        ControlGroups::from(memberships, &mounts())
+    pub fn parse(memberships: &str) -> ControlGroups {
+        ControlGroups::new(Path::new("/"), memberships, &mounts::read())
     }
 
-    fn from(memberships: &str, mounts: &[Mount]) -> ControlGroups {
+    /// Those of this process, seen below a root where `proc` and the control groups are.
+    pub fn below(root: &Path) -> ControlGroups {
+        let text = |file| fs::read(root.join(file)).unwrap_or_default();
+        let mounts = mounts::parse(&String::from_utf8_lossy(&text("proc/self/mountinfo")));
+        ControlGroups::new(root, &String::from_utf8_lossy(&text("proc/self/cgroup")), &mounts)
+    }
+
+    fn new(root: &Path, memberships: &str, mounts: &[Mount]) -> ControlGroups {
         let memberships = parse(memberships);
-        let of = |controller| groups(mounts, &memberships, controller);
+        let below = |dir: PathBuf| root.join(dir.strip_prefix("/").unwrap_or(&dir));
+        let dirs = |controller| groups(mounts, &memberships, controller).into_iter().map(below).collect();
         ControlGroups {
-            unified: of(None),
-            cpu: of(Some("cpu")),
-            memory: of(Some("memory")),
-            block: of(Some("blkio")),
+            unified: dirs(None),
+            cpu: dirs(Some("cpu")),
+            memory: dirs(Some("memory")),
+            block: dirs(Some("blkio")),
         }
+    }
+
+    /// The directories in each hierarchy, innermost first; a hierarchy without any has an empty list.
+    pub fn hierarchies(&self) -> [&[PathBuf]; 4] {
+        [&self.unified, &self.memory, &self.block, &self.cpu]
+    }
+
+    /// Whether any group can be seen.
+    pub fn are_visible(&self) -> bool {
+        self.hierarchies().into_iter().any(|dirs| !dirs.is_empty())
     }
 
     /// The smallest memory limit in bytes. Where version 1 sets none it is a number beyond any memory.
     pub fn memory_limit_bytes(&self) -> Option<u64> {
-        let v2 = self.unified.iter().map(|dir| dir.join("memory.max"));
-        let v1 = self.memory.iter().map(|dir| dir.join("memory.limit_in_bytes"));
-        v2.chain(v1).filter_map(|file| text(&file)?.trim().parse().ok()).min()
+        let v1 = smallest(&self.memory, "memory.limit_in_bytes");
+        smallest(&self.unified, "memory.max").into_iter().chain(v1).min()
+    }
+
+    /// The smallest `memory.high`, from which on the kernel slows the group down; version 2 only.
+    pub fn memory_high_bytes(&self) -> Option<u64> {
+        smallest(&self.unified, "memory.high")
     }
 
     /// The smallest CPU limit, in CPUs.
@@ -69,7 +93,7 @@ impl ControlGroups {
     }
 
     /// Limits on any of these devices (kernel name and `major:minor`), in words.
-    pub fn device_throttle(&self, devices: &[(String, String)]) -> Option<String> {
+    pub fn throttles(&self, devices: &[(String, String)]) -> Vec<String> {
         let mut found = Vec::new();
         for dir in &self.unified {
             let limits = text(&dir.join("io.max")).unwrap_or_default();
@@ -83,7 +107,7 @@ impl ControlGroups {
                 }));
             }
         }
-        (!found.is_empty()).then(|| found.join("; "))
+        found
     }
 
     /// The groups that something limits, one for each hierarchy. `memory_bytes`: what the machine has; `name` finds the
@@ -120,6 +144,11 @@ impl ControlGroups {
     }
 }
 
+/// The smallest number in a file of these groups.
+fn smallest(dirs: &[PathBuf], file: &str) -> Option<u64> {
+    dirs.iter().filter_map(|dir| text(&dir.join(file))?.trim().parse().ok()).min()
+}
+
 /// A directory in words; the top of a hierarchy is joined with nothing, which leaves a slash behind.
 fn shown(dir: &Path) -> String {
     dir.display().to_string().trim_end_matches('/').to_owned()
@@ -154,18 +183,6 @@ fn throttles(dir: &Path, files: &[&str], name: &dyn Fn(&str) -> Option<String>) 
     found
 }
 
-/// Kernel name of a block device by its number, from sysfs.
-pub fn device_name(number: &str) -> Option<String> {
-    let link = fs::read_link(Path::new("/sys/dev/block").join(number)).ok()?;
-    Some(link.file_name()?.to_string_lossy().into_owned())
-}
-
-fn mounts() -> Vec<Mount> {
-    fs::read("/proc/self/mountinfo")
-        .map(|t| mountinfo::parse(&String::from_utf8_lossy(&t)))
-        .unwrap_or_default()
-}
-
 fn text(file: &Path) -> Option<String> {
     fs::read_to_string(file).ok()
 }
@@ -194,12 +211,12 @@ mod tests {
         write("cpu/job/cpu.stat", "throttled_time 11\n");
         write("memory/memory.limit_in_bytes", "9223372036854771712\n");
         write("blkio/blkio.throttle.read_iops_device", "8:0 9\n");
-        let mounts = format!(
+        let table = format!(
             "1 0 0:1 / {top}/two rw - cgroup2 cgroup2 rw\n2 0 0:2 / {top}/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
              3 0 0:3 / {top}/memory rw - cgroup cgroup rw,memory\n4 0 0:4 / {top}/blkio rw - cgroup cgroup rw,blkio\n"
         );
         let memberships = "4:blkio:/\n3:memory:/job\n2:cpu,cpuacct:/job\n0::/top/job\n";
-        (folder, ControlGroups::from(memberships, &mountinfo::parse(&mounts)))
+        (folder, ControlGroups::new(Path::new("/"), memberships, &mounts::parse(&table)))
     }
 
     #[test]
@@ -208,10 +225,10 @@ mod tests {
         assert_eq!(groups.memory_limit_bytes(), Some(4096));
         assert_eq!(groups.cpu_limit(), Some(1.5));
         assert_eq!(groups.cpu_throttled_ns(), Some(5011));
-        let words = groups.device_throttle(&[("sda".into(), "8:0".into())]).unwrap();
+        let words = groups.throttles(&[("sda".into(), "8:0".into())]).join("; ");
         assert!(words.contains("reads on sda are limited to 7 bytes/s"), "{words}");
         assert!(words.contains("reads on sda are limited to 9 requests/s"), "{words}");
-        assert_eq!(groups.device_throttle(&[("sdb".into(), "8:16".into())]), None);
+        assert!(groups.throttles(&[("sdb".into(), "8:16".into())]).is_empty());
     }
 
     #[test]
@@ -249,13 +266,13 @@ mod tests {
 
     #[test]
     fn no_groups_limit_nothing() {
-        let none = ControlGroups::from("", &[]);
+        let none = ControlGroups::new(Path::new("/"), "", &[]);
         assert_eq!(none, ControlGroups::default());
         assert_eq!(
             (none.memory_limit_bytes(), none.cpu_limit(), none.cpu_throttled_ns()),
             (None, None, None)
         );
-        assert_eq!(ControlGroups::of(Some(u32::MAX)), ControlGroups::default());
-        let _ = ControlGroups::of(None).cpu_throttled_ns();
+        assert_eq!(ControlGroups::of_process(Some(u32::MAX)), ControlGroups::default());
+        let _ = ControlGroups::of_process(None).cpu_throttled_ns();
     }
 }

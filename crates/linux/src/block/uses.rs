@@ -2,14 +2,15 @@
 //!
 //! Invariant: a device whose counters stand still (`iostats` off) is not said to have done nothing: it is left out.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use iowhy_core::kernel_text::block_stat::{self, DeviceCounters};
+use crate::block::counters::{self, DeviceCounters};
 use iowhy_core::profile::DeviceUse;
 
-use super::control_group::ControlGroups;
-use super::reader::Reader;
+use crate::block::sysfs::{self, Sysfs};
+use crate::choice;
+use crate::control_group::ControlGroups;
+use crate::reader::Reader;
 
 /// The counters of all block devices at one instant, partitions included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +40,7 @@ fn parse(text: &str) -> Vec<(String, DeviceCounters)> {
         let (_major, rest) = line.trim_start().split_once(' ')?;
         let (_minor, rest) = rest.trim_start().split_once(' ')?;
         let (name, fields) = rest.split_once(' ')?;
-        Some((name.to_owned(), block_stat::parse(fields)?))
+        Some((name.to_owned(), counters::parse(fields)?))
     };
     text.lines().filter_map(line).collect()
 }
@@ -52,11 +53,11 @@ pub fn uses(
     wanted: &[String],
     groups: &ControlGroups,
 ) -> Vec<DeviceUse> {
-    uses_in(Path::new("/sys"), before, after, wanted, groups)
+    uses_in(&Sysfs::new(), before, after, wanted, groups)
 }
 
 fn uses_in(
-    sys: &Path,
+    sysfs: &Sysfs,
     before: &Snapshot,
     after: &Snapshot,
     wanted: &[String],
@@ -69,7 +70,7 @@ fn uses_in(
     for (name, now) in after.devices.iter().flatten() {
         // A device that came meanwhile began at zero.
         let passed = now.since(before.of(name).unwrap_or(&DeviceCounters::default()));
-        let queue = Queue::of(sys, name);
+        let queue = Queue { directory: sysfs.class_directory(name) };
         let is_wanted = wanted.contains(name);
         let idle = DeviceCounters { busy_ns: passed.busy_ns, ..DeviceCounters::default() };
         if (is_wanted || passed != idle) && !queue.is_partition() && queue.counts() {
@@ -100,8 +101,10 @@ fn use_of(name: &str, passed: &DeviceCounters, queue: &Queue, groups: &ControlGr
         rotational: queue.number("queue/rotational").map(|flag| flag != 0),
         read_ahead_bytes: queue.number("queue/read_ahead_kb").and_then(|kib| kib.checked_mul(1024)),
         queue_requests: queue.number("queue/nr_requests"),
-        scheduler: queue.text("queue/scheduler").and_then(|text| active_scheduler(&text)),
-        throttle: number.and_then(|number| groups.device_throttle(&[number])),
+        scheduler: queue.text("queue/scheduler").and_then(|text| Some(choice::parse(&text)?.0)),
+        throttle: number
+            .map(|number| groups.throttles(&[number]).join("; "))
+            .filter(|words| !words.is_empty()),
     }
 }
 
@@ -111,11 +114,6 @@ struct Queue {
 }
 
 impl Queue {
-    fn of(sys: &Path, name: &str) -> Queue {
-        // The kernel writes a slash in a name (`cciss/c0d0`) as an exclamation mark there.
-        Queue { directory: sys.join("class/block").join(name.replace('/', "!")) }
-    }
-
     fn is_partition(&self) -> bool {
         self.directory.join("partition").exists()
     }
@@ -125,20 +123,12 @@ impl Queue {
     }
 
     fn text(&self, file: &str) -> Option<String> {
-        let text = fs::read_to_string(self.directory.join(file)).ok()?;
-        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+        sysfs::text(&self.directory.join(file))
     }
 
     fn number(&self, file: &str) -> Option<u64> {
-        self.text(file)?.parse().ok()
+        sysfs::number(&self.directory.join(file))
     }
-}
-
-/// `none mq-deadline [kyber]`; a device with one scheduler only may write it without brackets.
-fn active_scheduler(text: &str) -> Option<String> {
-    let mut words = text.split_ascii_whitespace();
-    let marked = words.clone().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
-    marked.or_else(|| words.next().filter(|_| words.next().is_none())).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -162,8 +152,8 @@ mod tests {
         let sys = tempfile::tempdir().unwrap();
         let write = |file: &str, text: &str| {
             let file = sys.path().join("class/block").join(file);
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, text).unwrap();
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
         };
         write("vda/queue/rotational", "1\n");
         write("vda/queue/read_ahead_kb", "128\n");
@@ -178,8 +168,13 @@ mod tests {
     fn devices_that_were_wanted_or_moved_are_told_with_their_differences() {
         let sys = made_up();
         let wanted = ["dm-0".to_owned()];
-        let uses =
-            uses_in(sys.path(), &snapshot(BEFORE), &snapshot(AFTER), &wanted, &ControlGroups::default());
+        let uses = uses_in(
+            &Sysfs::at(sys.path().to_owned()),
+            &snapshot(BEFORE),
+            &snapshot(AFTER),
+            &wanted,
+            &ControlGroups::default(),
+        );
         assert_eq!(uses.iter().map(|u| u.name.as_str()).collect::<Vec<_>>(), ["dm-0", "vda", "sdb"]);
         let vda = &uses[1];
         assert_eq!((vda.reads, vda.read_bytes, vda.read_ns), (5, 40 * 512, 4_000_000));
@@ -196,20 +191,16 @@ mod tests {
     #[test]
     fn a_device_that_does_not_count_is_left_out() {
         let sys = made_up();
-        fs::write(sys.path().join("class/block/vda/queue/iostats"), "0\n").unwrap();
+        std::fs::write(sys.path().join("class/block/vda/queue/iostats"), "0\n").unwrap();
         let wanted = ["vda".to_owned()];
-        let uses =
-            uses_in(sys.path(), &snapshot(BEFORE), &snapshot(AFTER), &wanted, &ControlGroups::default());
+        let uses = uses_in(
+            &Sysfs::at(sys.path().to_owned()),
+            &snapshot(BEFORE),
+            &snapshot(AFTER),
+            &wanted,
+            &ControlGroups::default(),
+        );
         assert!(uses.iter().all(|u| u.name != "vda"));
-    }
-
-    #[test]
-    fn schedulers_are_read_in_all_forms() {
-        for (text, expected) in
-            [("[none] mq-deadline", Some("none")), ("none", Some("none")), ("a b", None), ("", None)]
-        {
-            assert_eq!(active_scheduler(text).as_deref(), expected, "{text:?}");
-        }
     }
 
     proptest! {
@@ -229,7 +220,7 @@ mod tests {
         }
         let all: Vec<String> = before.devices.iter().flatten().map(|(name, _)| name.clone()).collect();
         let after = Snapshot::take(&mut reader);
-        let uses = uses(&before, &after, &all, &ControlGroups::of(None));
+        let uses = uses(&before, &after, &all, &ControlGroups::of_process(None));
         assert!(uses.iter().all(|u| u.read_bytes < 1 << 40 && u.written_bytes < 1 << 40), "{uses:?}");
     }
 }
