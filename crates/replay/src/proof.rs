@@ -57,7 +57,7 @@ pub struct Proved {
     pub id: FindingId,
     /// Predicted gain of the finding: old wall time over new.
     pub predicted: Option<Gain>,
-    /// Gain of the whole run by the replays; for the interval see [`crate::verdict::measured`].
+    /// Gain of the whole run by the replays.
     pub measured: Option<Estimate>,
     /// The verdict on the measured gain.
     pub verdict: Word,

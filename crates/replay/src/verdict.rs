@@ -11,16 +11,13 @@ use iowhy_core::profile::SampledShare;
 use iowhy_core::stats::{self, Verdict, verdict_of_ratio};
 use serde::{Deserialize, Serialize};
 
-use super::AsWas;
+use crate::fidelity::fidelity;
+use crate::plan::Baseline;
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::{Facts, Range, around};
 
 /// A gain of less than this is not worth anybody's attention.
-pub const THRESHOLD: f64 = 0.05;
-/// The replay must take the program's time within this part of it, or nothing that it says is believed. A wide interval
-/// does not help: what was not reproduced was not reproduced.
-pub const FAITHFUL: f64 = 0.35;
-
+const THRESHOLD: f64 = 0.05;
 /// What became of an advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -47,29 +44,13 @@ impl Word {
     }
 }
 
-/// Time of the replay of the unchanged run over that of the program, in the calls that are replayed; 1 is the same.
-/// `io_ns` holds the times of the rounds.
-pub fn fidelity(as_was: &AsWas, io_ns: &[f64], seed: u64) -> Option<Estimate> {
-    let unwatched = as_was.unwatched_io_ns();
-    if unwatched <= 0.0 {
-        return None;
-    }
-    let scaled: Vec<f64> = io_ns.iter().map(|ns| ns * as_was.scale / unwatched).collect();
-    stats::bootstrap_median(&scaled, seed, Unit::Ratio)
-}
-
-/// Whether a replay with this fidelity is like the program.
-pub fn is_faithful(fidelity: &Estimate) -> bool {
-    (1.0 / (1.0 + FAITHFUL)..=1.0 + FAITHFUL).contains(&fidelity.value)
-}
-
 /// What the measured arms give for the whole run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// Old wall time over new.
-    pub gain: Estimate,
+    pub(crate) gain: Estimate,
     /// The word.
-    pub word: Word,
+    pub(crate) word: Word,
 }
 
 /// The gain of the whole run from the times of both arms, round by round. `spared`: the part of the calls that the repair
@@ -79,9 +60,9 @@ pub struct Measured {
 /// the noise of the rounds; that the replay is not quite the program (what is saved is taken in relation to the replay of the run
 /// as it was; as the program's time less that of the repaired replay; and as the difference of the two replays: where these
 /// differ, all are in); the own code that goes with calls; and the looks at the run from which it is known what of it is I/O.
-pub fn measured(
+pub(crate) fn measured(
     facts: &Facts<'_>,
-    as_was: &AsWas,
+    baseline: &Baseline,
     io_ns: (&[f64], &[f64]),
     spared: f64,
     kept: f64,
@@ -89,20 +70,20 @@ pub fn measured(
 ) -> Option<Measured> {
     let ratio = stats::paired_ratio(io_ns.1, io_ns.0, seed)?;
     // Not more than the run held besides: the account's share is of the wall clock.
-    let watched_io = as_was.program_io_ns.min(facts.account.wall_ns);
-    let io = as_was.unwatched_io_ns().min(watched_io);
+    let watched_io = baseline.program_io_ns.min(facts.account.wall_ns);
+    let io = baseline.io_ns_without_overhead().min(watched_io);
     let wall = facts.account.wall_ns - (watched_io - io);
     if wall <= 0.0 || io <= 0.0 {
         return None;
     }
-    let fidelity = fidelity(as_was, io_ns.0, seed)?.value;
+    let fidelity = fidelity(baseline, io_ns.0, seed)?.value;
     // Saved parts of the I/O, as if the replay differed from the program in equal parts everywhere, in what is repaired
     // only, and in what is not repaired only.
     let relative = 1.0 - ratio.value;
     let readings = [relative, 1.0 - ratio.value * fidelity, (relative * fidelity).min(relative.max(1.0))];
     let least_read = readings.into_iter().fold(f64::INFINITY, f64::min);
     let most_read = readings.into_iter().fold(f64::NEG_INFINITY, f64::max);
-    let calls = as_was.scale * as_was.plan.calls() as f64 * f64::from(as_was.plan.passes.max(1));
+    let calls = baseline.scale * baseline.plan.calls() as f64 * f64::from(baseline.plan.passes.max(1));
     let saved_io = |ratio: f64| io * (1.0 - ratio) * (1.0 - kept);
     let own = if spared > 0.0 {
         around(facts, calls, saved_io(ratio.value).max(0.0), Range::exact(spared)).0
@@ -159,7 +140,7 @@ fn looks(facts: &Facts<'_>, wall: f64, io: f64) -> (f64, f64) {
 }
 
 /// The word on a gain.
-pub fn word(gain: &Estimate) -> Word {
+pub(crate) fn word(gain: &Estimate) -> Word {
     match verdict_of_ratio(&gain.reciprocal(1.0, Unit::Ratio), THRESHOLD) {
         Verdict::Improved => Word::Proven,
         Verdict::Regressed => Word::Contradicted,

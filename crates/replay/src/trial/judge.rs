@@ -7,10 +7,10 @@ use iowhy_diagnose::findings::{self, Facts};
 use iowhy_diagnose::repair::Repaired;
 
 use super::arms::{AllTimes, ArmId, ArmTimes, Arms};
-use super::baselines::Baseline;
+use super::baselines::BaselineArm;
+use crate::plan::Baseline;
 use crate::proof::{Other, Proved};
-use crate::verdict::Word;
-use crate::{AsWas, verdict};
+use crate::verdict::{self, Word};
 
 /// Repairs of one finding with their arms, the advised one first.
 pub(super) struct Repairs {
@@ -24,19 +24,19 @@ impl Repairs {
     pub(super) fn new(
         id: FindingId,
         repaired: Vec<Repaired>,
-        baseline: &Baseline,
+        baseline: &BaselineArm,
         arms: &mut Arms,
     ) -> Repairs {
         let mut add = |name: &str, plan| arms.add_change(name, plan, baseline.arm);
         let repairs = repaired.into_iter().map(|r| (r.clone(), add(id.id(), r.plan))).collect();
-        let first_time = findings::first_time(id, &baseline.as_was.plan);
+        let first_time = findings::first_time(id, &baseline.baseline.plan);
         let first_time = first_time.map(|first| (add("first time", first.plan), first.times_around));
         Repairs { repairs, first_time }
     }
 
     /// The repair that gained most; the others are its alternatives.
     pub(super) fn judge(&self, against: &Against<'_>, finding: &Finding, times: &AllTimes) -> Proved {
-        if let Some(problem) = &against.baseline.problem {
+        if let Some(problem) = &against.times.problem {
             return without_baseline(finding, problem);
         }
         // More requests in flight save no call.
@@ -85,8 +85,8 @@ fn with_hint(problem: &Problem) -> String {
 /// A measured baseline.
 pub(super) struct Against<'a> {
     pub(super) facts: &'a Facts<'a>,
-    pub(super) as_was: &'a AsWas,
-    pub(super) baseline: &'a ArmTimes,
+    pub(super) baseline: &'a Baseline,
+    pub(super) times: &'a ArmTimes,
     pub(super) faithful: bool,
     pub(super) seed: u64,
 }
@@ -123,11 +123,11 @@ impl Against<'_> {
             let failed = problem.severity == Severity::Failed;
             return Tried { failed, ..Tried::without_gain(&with_hint(problem)) };
         }
-        let Against { facts, as_was, baseline, faithful, seed } = *self;
-        let left = repaired.plan.calls() as f64 / (as_was.plan.calls() as f64).max(1.0);
+        let Against { facts, baseline, times: unchanged, faithful, seed } = *self;
+        let left = repaired.plan.calls() as f64 / (baseline.plan.calls() as f64).max(1.0);
         let removed = if saves_calls { (1.0 - left).max(0.0) } else { 0.0 };
-        let io_ns = (baseline.io_ns.as_slice(), times.io_ns.as_slice());
-        let Some(measured) = verdict::measured(facts, as_was, io_ns, removed, repaired.kept, seed) else {
+        let io_ns = (unchanged.io_ns.as_slice(), times.io_ns.as_slice());
+        let Some(measured) = verdict::measured(facts, baseline, io_ns, removed, repaired.kept, seed) else {
             return Tried::without_gain("too few rounds were made");
         };
         Tried {

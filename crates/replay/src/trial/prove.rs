@@ -6,14 +6,14 @@ use iowhy_diagnose::repair::{Beside, Repaired, Sizes};
 use iowhy_probe::interrupt;
 
 use super::arms::{self, AllTimes, ArmId, Arms, Progress};
-use super::baselines::{Baseline, Baselines, Fidelity, Plans};
+use super::baselines::{BaselineArm, Baselines, Fidelity, Plans};
 use super::combined;
 use super::device_pace::DevicePace;
 use super::judge::{Against, Repairs, Tried, without_baseline};
 use crate::carry_out::HelperCommand;
+use crate::plan::what_if::{self, Change};
 use crate::proof::{Proof, Proved, Together, WhatIf};
 use crate::verdict::Word;
-use crate::what_if::{self, Change};
 
 /// Only the most valuable findings are tried.
 const MAX_FINDINGS: usize = 4;
@@ -96,7 +96,7 @@ impl<'a> Trial<'a> {
             let repairs = repaired.and_then(|r| Ok(Repairs::new(finding.id, r, baseline?, &mut arms)));
             with_arms.push((finding, repairs));
         }
-        let plan = &main.as_was.plan;
+        let plan = &main.baseline.plan;
         let combined = findings::together(&repairable, plan, &Beside::of(facts.profile, plan, sizes));
         let combined = combined.map(|(ids, repaired)| {
             let arm = arms.add_change("all repairs", repaired.plan.clone(), main.arm);
@@ -135,7 +135,7 @@ impl<'a> Trial<'a> {
         if problem.is_none() {
             let against = self.against(main, fidelity, times);
             let combined = self.combined.as_ref().map(|combined| judge_combined(&against, combined, times));
-            proof.together = combined::with_files(combined, &proof.findings, &main.as_was.plan);
+            proof.together = combined::with_files(combined, &proof.findings, &main.baseline.plan);
             proof.what_if = self.changes.iter().map(|change| judge_change(&against, change, times)).collect();
         }
         const NOT_TRIED: &str = "only the most valuable findings are tried";
@@ -152,7 +152,7 @@ impl<'a> Trial<'a> {
         &self,
         finding: &Finding,
         repairs: &Result<Repairs, String>,
-        main: &Baseline,
+        main: &BaselineArm,
         times: &AllTimes,
     ) -> Proved {
         let baseline = self.baselines.for_finding(finding.id);
@@ -172,18 +172,23 @@ impl<'a> Trial<'a> {
         proved
     }
 
-    fn against<'b>(&'b self, baseline: &'b Baseline, fidelity: Fidelity, times: &'b AllTimes) -> Against<'b> {
+    fn against<'b>(
+        &'b self,
+        baseline: &'b BaselineArm,
+        fidelity: Fidelity,
+        times: &'b AllTimes,
+    ) -> Against<'b> {
         Against {
             facts: self.request.facts,
-            as_was: &baseline.as_was,
-            baseline: &times[baseline.arm],
+            baseline: &baseline.baseline,
+            times: &times[baseline.arm],
             faithful: fidelity.faithful,
             seed: self.request.seed,
         }
     }
 
     /// Why the verdicts on this baseline are inconclusive, with what is known of the machine.
-    fn unfaithful(&self, baseline: &Baseline, fidelity: &Fidelity, times: &AllTimes) -> String {
+    fn unfaithful(&self, baseline: &BaselineArm, fidelity: &Fidelity, times: &AllTimes) -> String {
         let Some(estimate) = &fidelity.estimate else {
             return "the program's I/O time is not known, or too few rounds were made".to_owned();
         };

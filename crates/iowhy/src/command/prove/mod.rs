@@ -15,8 +15,8 @@ use iowhy_core::profile::Profile;
 use iowhy_diagnose::findings::Facts;
 use iowhy_diagnose::repair::Sizes;
 use iowhy_probe::interrupt;
+use iowhy_replay::plan::what_if::Change;
 use iowhy_replay::trial::{self, Request};
-use iowhy_replay::what_if::Change;
 
 use crate::cli::{OutputArgs, ProveArgs};
 use crate::command::ending::{self, Ending};

@@ -1,7 +1,7 @@
 //! Known answers for plans, repairs and words.
 
-#[path = "shape_tests.rs"]
-mod shape;
+#[path = "ring_reads_tests.rs"]
+mod ring_reads;
 
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::FindingId;
@@ -10,8 +10,10 @@ use iowhy_core::profile::{CallPattern, FileIdentity, PatternFile, Step, StepKind
 use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
 use proptest::prelude::*;
 
-use super::verdict::{Word, fidelity, is_faithful, measured, word};
-use super::{AsWas, as_was};
+use super::Baseline;
+use super::recorded::baseline;
+use crate::fidelity::{fidelity, reproduces};
+use crate::verdict::{Word, measured, word};
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::synthetic::Run;
 use iowhy_diagnose::findings::{others, repaired, together};
@@ -197,9 +199,9 @@ fn toucher(size_bytes: u64) -> Run {
 
 #[test]
 fn touches_of_a_mapping_are_counted_by_faults_unless_a_fault_hides_most_of_them() {
-    let many = toucher(1 << 30).facts(as_was).unwrap().plan;
+    let many = toucher(1 << 30).facts(baseline).unwrap().plan;
     assert_eq!((many.calls(), many.files[0].state), (305, State::Cold), "120 are of the start");
-    let hidden = toucher(16 << 20).facts(as_was).unwrap_err();
+    let hidden = toucher(16 << 20).facts(baseline).unwrap_err();
     assert!(hidden.contains("how many pages were touched is not seen"), "{hidden}");
 }
 
@@ -231,7 +233,7 @@ fn windows_are_as_many_as_were_mapped_and_by_bursts_where_nobody_counted() {
             })
     };
     let windows = |mappings| {
-        let found = run(mappings).facts(as_was).unwrap();
+        let found = run(mappings).facts(baseline).unwrap();
         (found.scale * found.plan.calls() as f64 * f64::from(found.plan.passes)).round()
     };
     assert_eq!(windows(260), 260.0);
@@ -324,7 +326,7 @@ fn reader() -> Run {
 
 #[test]
 fn the_run_as_it_was_is_the_calls_that_were_seen_scaled_to_the_run() {
-    let found = reader().facts(as_was).unwrap();
+    let found = reader().facts(baseline).unwrap();
     let plan = &found.plan;
     assert_eq!((plan.files.len(), plan.threads.len()), (1, 1));
     assert_eq!((plan.files[0].role, plan.files[0].state), (Role::User, State::Warm));
@@ -346,14 +348,14 @@ fn a_file_that_is_written_is_replayed_on_a_file_of_ours() {
         p.io.write_calls = Some(100_000);
         p.io.read_calls = Some(0);
     });
-    let found = run.facts(as_was).unwrap();
+    let found = run.facts(baseline).unwrap();
     assert_eq!(found.plan.files[0].role, Role::ScratchEmpty);
     assert_eq!(found.plan.threads[0][0].offset, 0, "it is appended to an empty file");
 }
 
 #[test]
 fn runs_that_cannot_be_replayed_say_why() {
-    let why = |run: Run| run.facts(as_was).unwrap_err();
+    let why = |run: Run| run.facts(baseline).unwrap_err();
     assert!(why(reader().with(|p| p.pattern = CallPattern::default())).contains("no calls in their order"));
     assert!(why(reader().with(|p| p.pattern.files[0].identity = None)).contains("gone"));
     assert!(why(reader().with(|p| p.pattern.files[0].path = "?".into())).contains("not known"));
@@ -373,7 +375,7 @@ fn calls_weigh_by_their_bytes_where_few_large_ones_are_the_run() {
         p.io.read_bytes = Some(10 * large + 90 * 1024);
         (p.io.write_calls, p.io.written_bytes) = (Some(0), Some(0));
     });
-    let found = run.facts(as_was).unwrap();
+    let found = run.facts(baseline).unwrap();
     let of_run = found.scale * f64::from(found.plan.passes);
     assert!((of_run - 5.0).abs() < 0.01, "{of_run} and not 50");
 }
@@ -391,7 +393,7 @@ fn a_file_that_was_there_for_a_moment_is_replayed_beside_one_that_is_known() {
             ..PatternFile::default()
         });
     });
-    let plan = run.facts(as_was).unwrap().plan;
+    let plan = run.facts(baseline).unwrap().plan;
     let of = |f: &PlanFile| (f.path.clone(), f.role, f.identity.is_some());
     let files: Vec<_> = plan.files.iter().map(of).collect();
     let path = "/data".to_owned();
@@ -409,7 +411,7 @@ fn the_direction_of_which_less_was_seen_is_made_as_long_as_it_was() {
         p.io.write_calls = Some(2000);
         p.io.written_bytes = Some(2000 * 128);
     });
-    let found = run.facts(as_was).unwrap();
+    let found = run.facts(baseline).unwrap();
     let (reads, writes) = (count(&found.plan, READ), count(&found.plan, Op::Write));
     assert_eq!(reads, 50 * writes);
     let of_run = found.scale * f64::from(found.plan.passes);
@@ -425,7 +427,7 @@ fn parts_of_blocks_that_were_there_are_written_over_a_file_that_is_full() {
             (p.io.write_calls, p.io.read_calls) = (Some(100_000), Some(0));
             (p.io.written_bytes, p.io.device_read_bytes) = (Some(12_800_000), Some(fetched));
         });
-        run.facts(as_was).unwrap().plan.files[0].role
+        run.facts(baseline).unwrap().plan.files[0].role
     };
     assert_eq!(updates(0, 128), Role::ScratchEmpty);
     assert_eq!(updates(0, 65_536), Role::ScratchFull, "gaps are no append");
@@ -462,7 +464,7 @@ fn memory_that_comes_and_goes_is_replayed_and_kept_once() {
     let run = of(0.9).with(|p| {
         p.pattern = CallPattern { files: vec![], stretches: vec![Stretch { length_ns: 100_000_000, steps }] };
     });
-    let found = run.facts(as_was).unwrap();
+    let found = run.facts(baseline).unwrap();
     let populated = Op::MmapAnon { populate: true };
     assert_eq!((found.plan.threads.len(), count(&found.plan, populated)), (4, 40));
     let now = repair(FindingId::MmapLock, &found.plan);
@@ -530,12 +532,12 @@ fn all_repairs_go_into_one_plan() {
     assert!(together(&ids[1..], &was, &Beside::default()).is_none(), "one alone is not together");
 }
 
-fn replayed(io_s: f64) -> AsWas {
-    AsWas {
+fn replayed(io_s: f64) -> Baseline {
+    Baseline {
         plan: plan(Role::User, vec![action(READ, 0, 128, 1000, 128)]),
         scale: 100.0,
         program_io_ns: io_s * 1e9,
-        recording: 0.0,
+        overhead: 0.0,
         notes: vec![],
     }
 }
@@ -608,7 +610,7 @@ fn the_interval_of_a_gain_holds_how_like_the_replay_is_and_how_often_the_run_was
     assert!(wide(worse(8)) > 3.0 * wide(worse(100_000)) && worse(8).low < worse(8).value, "{:?}", worse(8));
     // What recording took is in neither run.
     let mut watched = replayed(8.0);
-    watched.recording = 0.1;
+    watched.overhead = 0.1;
     let times = (&[72e6; 9][..], &[7.2e6; 9][..]);
     let found = run(100_000).facts(|f| measured(f, &watched, times, 0.0, 0.0, 1)).unwrap().gain;
     assert!((found.value - 9.2 / (2.0 + 0.72)).abs() < 1e-9, "{found:?}");
@@ -626,13 +628,13 @@ fn the_four_words() {
 
 #[test]
 fn a_replay_that_is_another_run_is_not_believed() {
-    let near = |ns: f64| fidelity(&replayed(8.0), &[ns; 9], 1).is_some_and(|f| is_faithful(&f));
+    let near = |ns: f64| fidelity(&replayed(8.0), &[ns; 9], 1).is_some_and(|f| reproduces(&f));
     assert!(near(8e7) && near(9e7) && near(7e7));
     assert!(!near(2e8) && !near(2e7));
     let wide = fidelity(&replayed(8.0), &[2e7, 3e7, 4e7, 9e7, 3e8], 1).unwrap();
-    assert!(wide.high > 1.0 && !is_faithful(&wide), "half of the time, however wide: {wide:?}");
+    assert!(wide.high > 1.0 && !reproduces(&wide), "half of the time, however wide: {wide:?}");
     assert_eq!(fidelity(&replayed(0.0), &[1.0; 9], 1), None);
     // What watching cost is no time of the program's, but for more than it can be known.
-    let watched = |recording| fidelity(&AsWas { recording, ..replayed(8.0) }, &[8e7; 9], 1).unwrap().value;
+    let watched = |overhead| fidelity(&Baseline { overhead, ..replayed(8.0) }, &[8e7; 9], 1).unwrap().value;
     assert!((watched(0.1) - 1.0 / 0.9).abs() < 1e-9 && (watched(0.9) - 1.0 / 0.85).abs() < 1e-9);
 }
