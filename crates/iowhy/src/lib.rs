@@ -6,7 +6,6 @@
 
 pub mod cli;
 pub mod command;
-pub mod csv;
 pub mod fio;
 pub mod folded;
 pub mod meaning;

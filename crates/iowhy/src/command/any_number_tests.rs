@@ -14,9 +14,10 @@ use crate::cli::{CompareArgs, ExportFormat, HistoryArgs};
 use crate::record::Record;
 use crate::record::prove::ProveRecord;
 use crate::record::watch::WatchRecord;
-use crate::render::spark::Marks;
 use crate::render::{bench, path as path_report, prove, watch};
-use crate::report::{self, html, markdown};
+use crate::report;
+use iowhy_view::terminal::sparkline::Marks;
+use iowhy_view::{html, markdown};
 
 /// The order of the numbers is drawn with this, and so is the one of a list that is replaced.
 const SEED: u64 = 17;
@@ -76,7 +77,7 @@ fn outputs(path: &Path, original: &Path, comparing: bool) -> Vec<String> {
         path,
         &HistoryArgs { paths: vec![path.to_owned()], all: true, remove: vec![] },
     ));
-    shown.extend(load::shown(path, "").map(screens).unwrap_or_default());
+    shown.extend(load::shown(path, "").map(|(_, value)| screens(value)).unwrap_or_default());
     shown
 }
 

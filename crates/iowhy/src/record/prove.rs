@@ -1,5 +1,6 @@
 //! The record of `iowhy prove`.
 
+use crate::record::Kind;
 use iowhy_core::warning::Warning;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +11,8 @@ pub use iowhy_replay::proof::{Other, Proof, Proved, Replayed, Together, WhatIf};
 pub struct ProveRecord {
     /// Version of this format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
     /// The command as it was typed.

@@ -10,8 +10,8 @@ use iowhy_core::units;
 
 use crate::record::classic::{ClassicRecord, RowRecord, Section};
 use crate::render::heading::heading;
-use crate::render::paragraph::{LEAST_WIDTH, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{LEAST_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

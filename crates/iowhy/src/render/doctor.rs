@@ -7,8 +7,8 @@ use iowhy_core::setting::{Group, Key};
 
 use crate::record::doctor::{DoctorRecord, RightsRecord, SettingRecord};
 use crate::render::heading;
-use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, cut, wrap};
 use crate::render::remedies::{explained, with_sudo};
+use iowhy_view::terminal::wrap::{LEAST_WIDTH, MOST_WIDTH, cut, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -169,6 +169,7 @@ mod tests {
         });
         DoctorRecord {
             schema: 1,
+            kind: crate::record::Kind::Doctor,
             iowhy: "0".into(),
             command: String::new(),
             path: "/data".into(),

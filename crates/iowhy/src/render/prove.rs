@@ -8,9 +8,9 @@ use iowhy_core::units::{count, time};
 use iowhy_replay::verdict::Word;
 
 use crate::record::prove::{Other, Proof, Proved, Replayed, WhatIf};
-use crate::render::paragraph::{cut, wrap};
-use crate::render::table::{Align, layout};
 use crate::render::watch::words::factor;
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap::{cut, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

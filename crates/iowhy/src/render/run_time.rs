@@ -7,7 +7,7 @@ use iowhy_core::units;
 
 use crate::record::run_time::RunTimeRecord;
 use crate::record::watch::Exit;
-use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, cut, wrap};
+use iowhy_view::terminal::wrap::{LEAST_WIDTH, MOST_WIDTH, cut, wrap};
 
 const BOLD: Style = Style::new().bold();
 

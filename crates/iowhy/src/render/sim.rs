@@ -7,8 +7,8 @@ use iowhy_core::text::visible;
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::sim::{PLANNED_TIMES, PartRecord, PointRecord, SimRecord};
-use crate::render::paragraph::{LEAST_WIDTH, flow, wrap};
-use crate::render::table::{Align, layout};
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap::{LEAST_WIDTH, flow, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

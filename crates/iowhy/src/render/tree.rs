@@ -8,8 +8,8 @@ use iowhy_core::units::{self, Bytes};
 
 use crate::record::tree::{PhaseRecord, TreeRecord};
 use crate::render::heading::machine;
-use crate::render::paragraph::{LEAST_WIDTH, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{LEAST_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

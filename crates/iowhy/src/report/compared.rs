@@ -4,11 +4,11 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::units;
 use serde_json::Value;
 
-use super::document::{Chapter, Chart, Part, Section, Table};
 use super::look::{estimate, list, number, text, written};
 use super::simulated::warnings;
-use super::svg::WIDE;
-use super::svg::dots::{self, Row};
+use iowhy_view::document::{Chapter, Chart, Part, Section, Table};
+use iowhy_view::svg::WIDE;
+use iowhy_view::svg::dots::{self, Row};
 
 fn shown(of: &Value, key: &str) -> String {
     estimate(of, key).as_ref().map_or_else(|| "-".to_owned(), written)

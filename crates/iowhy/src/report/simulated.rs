@@ -3,11 +3,11 @@
 use iowhy_core::units::{self, Bytes};
 use serde_json::Value;
 
-use super::document::{Chapter, Chart, Part, Section, Table};
 use super::look::{any, list, number, text, texts};
-use super::svg::bars::{self, Bar, Piece};
-use super::svg::lines::{self, Dot, Frame, Series};
-use super::svg::{Scale, WIDE};
+use iowhy_view::document::{Chapter, Chart, Part, Section, Table};
+use iowhy_view::svg::bars::{self, Bar, Piece};
+use iowhy_view::svg::lines::{self, Dot, Frame, Series};
+use iowhy_view::svg::{Scale, WIDE};
 
 /// The chapter of `sim`.
 pub(super) fn sim(record: &Value) -> Chapter {

@@ -3,8 +3,8 @@
 use iowhy_core::environment::Environment;
 use iowhy_core::warning::Warning;
 
-use super::document::{Part, Section};
 use crate::render::heading::machine;
+use iowhy_view::document::{Part, Section};
 
 /// The machine and the warnings.
 pub(super) fn section(environment: &Environment, warnings: &[Warning]) -> Section {

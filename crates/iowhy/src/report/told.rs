@@ -5,12 +5,12 @@ use iowhy_core::estimate::Unit;
 use iowhy_core::units::{self, Bytes};
 use serde_json::Value;
 
-use super::document::{Chapter, Chart, Part, Section, Table};
 use super::look::{any, estimate, in_unit, list, number, text, texts, written};
 use super::simulated::warnings;
 use super::surroundings;
-use super::svg::lines::{self, Dot, Frame, Series};
-use super::svg::{Scale, WIDE};
+use iowhy_view::document::{Chapter, Chart, Part, Section, Table};
+use iowhy_view::svg::lines::{self, Dot, Frame, Series};
+use iowhy_view::svg::{Scale, WIDE};
 
 fn machine(record: &Value) -> Section {
     let environment: Option<Environment> =

@@ -7,17 +7,17 @@ use iowhy_core::profile::{StackTime, State};
 use iowhy_core::units;
 use iowhy_diagnose::classify::Wait;
 
-use super::document::{Chapter, Chart, Part, Section, Table};
 use super::look::written;
 use super::surroundings;
-use super::svg::WIDE;
-use super::svg::bars::{self, Bar, Piece};
-use super::svg::flame::{self, Node};
 use crate::meaning::Meaning;
 use crate::record::prove::{Proof, ProveRecord, WhatIf};
 use crate::record::watch::{LayerShare, WatchRecord};
 use crate::render::remedies::remedies;
 use crate::render::watch::words::{bytes, factor, percent_of, share};
+use iowhy_view::document::{Chapter, Chart, Part, Section, Table};
+use iowhy_view::svg::WIDE;
+use iowhy_view::svg::bars::{self, Bar, Piece};
+use iowhy_view::svg::flame::{self, Node};
 
 /// Files, threads and callers that are listed; the record holds all.
 const MOST_ROWS: usize = 25;

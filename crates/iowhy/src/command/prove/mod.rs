@@ -23,8 +23,8 @@ use crate::command::ending::{self, Ending};
 use crate::meaning::Meaning;
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
-use crate::record::SCHEMA;
 use crate::record::prove::{Proof, ProveRecord};
+use crate::record::{Kind, SCHEMA};
 use crate::render;
 use crate::run_as;
 use crate::shell;
@@ -58,6 +58,7 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let ending = ending_of(&proof);
     let record = ProveRecord {
         schema: SCHEMA,
+        kind: Kind::Proof,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         subject: record.subject,

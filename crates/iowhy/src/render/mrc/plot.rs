@@ -73,7 +73,7 @@ pub(super) fn plot(points: &[Point], policies: &[PolicyId], unit: Unit, width: u
     text.push_str(&format!("{:>SCALE$}  {first}{}{last}\n", "", " ".repeat(gap)));
     let names: Vec<String> = policies.iter().map(|policy| format!("{} {policy}", letter(*policy))).collect();
     let legend = format!("{}  {SEVERAL} several", names.join("  "));
-    text.push_str(&crate::render::paragraph::wrap(
+    text.push_str(&iowhy_view::terminal::wrap::wrap(
         &legend,
         width,
         &" ".repeat(SCALE + 2),

@@ -9,8 +9,8 @@ use iowhy_core::units::{self, Bytes};
 
 use super::{interleave, proof};
 use crate::record::stripe_advice::{AdviceRecord, DiskPointRecord, PickRecord, PointRecord, StragglerRecord};
-use crate::render::paragraph::{LEAST_WIDTH, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{LEAST_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

@@ -6,12 +6,12 @@ use anstyle::Style;
 use iowhy_core::text::visible;
 use iowhy_core::units::Bytes;
 use iowhy_core::volume::{Volume, VolumeKind};
-use iowhy_stripe::{Lint, Spread};
+use iowhy_stripe::lint::{Lint, Spread};
 
 use super::interleave;
 use crate::record::stripe::LintRecord;
-use crate::render::paragraph::{LEAST_WIDTH, wrap};
-use crate::render::table::{Align, layout};
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap::{LEAST_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

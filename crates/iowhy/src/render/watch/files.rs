@@ -8,8 +8,8 @@ use super::tables::narrowed;
 use super::words::{bytes, count, percent_of, plural, visible};
 use super::{DIM, seconds};
 use crate::record::watch::WatchRecord;
-use crate::render::paragraph::{cut_path, wrap};
-use crate::render::table::{Align, layout};
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap::{cut_path, wrap};
 
 /// Files that are shown.
 const MOST_FILES: usize = 3;

@@ -7,7 +7,7 @@ use iowhy_core::finding::{Finding, Gain};
 use super::words::{factor, percent_of};
 use super::{BOLD, DIM};
 use crate::record::watch::WatchRecord;
-use crate::render::paragraph::wrap;
+use iowhy_view::terminal::wrap::wrap;
 
 /// Findings that are shown.
 const MOST_FINDINGS: usize = 2;

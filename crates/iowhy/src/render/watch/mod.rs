@@ -20,8 +20,8 @@ use iowhy_core::units::{self, Bytes};
 use iowhy_diagnose::classify::Operation;
 
 use crate::record::watch::{Exit, LayerShare, RanAs, WatchRecord};
-use crate::render::bar;
-use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, cut, flow, wrap};
+use iowhy_view::terminal::bar;
+use iowhy_view::terminal::wrap::{LEAST_WIDTH, MOST_WIDTH, cut, flow, wrap};
 use words::{percent_of, plural, share};
 
 const BOLD: Style = Style::new().bold();

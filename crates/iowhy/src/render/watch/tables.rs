@@ -6,8 +6,8 @@ use iowhy_diagnose::classify::Operation;
 use super::seconds;
 use super::words::{arm, count, estimated, percent_of, share, visible};
 use crate::record::watch::{CallSite, LayerShare, OperationRecord, WatchRecord};
-use crate::render::paragraph::{cut, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{cut, wrap};
 
 /// Operations that are shown.
 const MOST_OPERATIONS: usize = 6;

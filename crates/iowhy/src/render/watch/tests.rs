@@ -6,11 +6,11 @@ use super::words::*;
 use super::*;
 use crate::meaning::{Explained, Meaning};
 use crate::record::watch::{Told, record, synthetic};
-use crate::render::paragraph::cut_path;
-use crate::render::table::visible_width;
 use iowhy_core::environment::Environment;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::{Access, FileUse, Profile};
+use iowhy_view::terminal::table::visible_width;
+use iowhy_view::terminal::wrap::cut_path;
 use proptest::prelude::*;
 
 fn of((profile, explained): (Profile, Explained), subject: &str) -> WatchRecord {

@@ -7,8 +7,8 @@ use iowhy_core::profile::Tier;
 use super::words::{count, percent_of, plural};
 use super::{DIM, seconds};
 use crate::record::watch::WatchRecord;
-use crate::render::paragraph::wrap;
 use crate::render::remedies::remedies;
+use iowhy_view::terminal::wrap::wrap;
 
 /// Lacks that are shown.
 const MOST_LACKS: usize = 3;

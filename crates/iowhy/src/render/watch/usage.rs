@@ -6,7 +6,7 @@ use iowhy_core::units;
 use super::words::{bytes, percent_of, plural, visible};
 use super::{DIM, seconds};
 use crate::record::watch::WatchRecord;
-use crate::render::paragraph::wrap;
+use iowhy_view::terminal::wrap::wrap;
 
 /// Devices that are shown.
 const MOST_DEVICES: usize = 3;
