@@ -5,9 +5,9 @@ use anstyle::{AnsiColor, Style};
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::Gain;
 use iowhy_core::units::{count, time};
-use iowhy_replay::verdict::Word;
+use iowhy_replay::verdict::Verdict;
 
-use crate::record::prove::{Other, Proof, Proved, Replayed, WhatIf};
+use crate::record::prove::{BaselineReplay, FindingProof, Other, Proof, WhatIf};
 use crate::render::watch::words::factor;
 use iowhy_view::terminal::table::{Align, layout};
 use iowhy_view::terminal::wrap::{cut, wrap};
@@ -23,14 +23,14 @@ const WIDTHS: (usize, usize) = (60, 100);
 pub fn screen(subject: &str, proof: &Proof, width: usize) -> String {
     let width = width.clamp(WIDTHS.0, WIDTHS.1);
     let mut text = format!("{BOLD}{}{BOLD:#}\n", cut(&format!("replayed: {subject}"), width));
-    if let Some(replay) = &proof.replay {
-        text.push_str(&wrap(&like_the_program("the run as it was", replay), width, "  ", "  "));
+    if let Some(replay) = &proof.baseline {
+        text.push_str(&wrap(&like_the_program("baseline replay", replay), width, "  ", "  "));
         for note in &replay.notes {
             text.push_str(&wrap(note, width, "  - ", "    "));
         }
     }
     if let Some(reason) = &proof.reason {
-        text.push_str(&wrap(&format!("cannot tell: {reason}"), width, "  ", "    "));
+        text.push_str(&wrap(&format!("inconclusive: {reason}"), width, "  ", "    "));
     }
     if proof.findings.is_empty() && proof.what_if.is_empty() {
         text.push_str("  no finding has an advice to prove\n");
@@ -42,8 +42,8 @@ pub fn screen(subject: &str, proof: &Proof, width: usize) -> String {
         if let Some(line) = remark(finding, proof) {
             text.push_str(&wrap(&line, width, "", "  "));
         }
-        if let Some(replay) = &finding.replay {
-            let words = like_the_program("held against the files alone", replay);
+        if let Some(replay) = &finding.baseline {
+            let words = like_the_program("baseline replay of the files alone", replay);
             text.push_str(&wrap(&words, width, "  ", "  "));
             for note in &replay.notes {
                 text.push_str(&wrap(note, width, "  - ", "    "));
@@ -64,13 +64,13 @@ pub fn screen(subject: &str, proof: &Proof, width: usize) -> String {
             [tried.how.as_str()].into_iter().filter(|how| !how.is_empty()).chain(reason).collect();
         text.push_str(&wrap(&format!("what if {id}: {}", parts.join("; ")), width, "", "  "));
     }
-    let legend = "gain: old wall time over new, of the whole run; the interval holds the noise of rounds, the unlikeness of \
-                  replay and program, and sampling";
+    let legend = "gain: old over new wall time of the whole run; 95 % interval, including round-to-round noise, replay error \
+                  and sampling error";
     text.push_str(&format!("{DIM}{}{DIM:#}\n", wrap(legend, width, "", "  ").trim_end()));
     text
 }
 
-fn like_the_program(what: &str, replay: &Replayed) -> String {
+fn like_the_program(what: &str, replay: &BaselineReplay) -> String {
     let run = replay.io_ns.len();
     let part = match replay.scale {
         s if s < 1.05 => "all of the run".to_owned(),
@@ -78,7 +78,7 @@ fn like_the_program(what: &str, replay: &Replayed) -> String {
     };
     let fidelity = match &replay.fidelity {
         Some(f) => format!(
-            "took {:.2} [{:.2}, {:.2}] of the program's time in these calls ({}), n = {}",
+            "{:.2}x [{:.2}, {:.2}] the original time in these calls ({}), n = {}",
             f.value,
             f.low,
             f.high,
@@ -92,7 +92,7 @@ fn like_the_program(what: &str, replay: &Replayed) -> String {
 
 fn table(proof: &Proof) -> String {
     let gain = |m: &Option<Estimate>| m.as_ref().map_or("-".to_owned(), measured);
-    let row = |f: &Proved| {
+    let row = |f: &FindingProof| {
         vec![
             f.id.id().to_owned(),
             f.predicted.map_or("-".to_owned(), foretold),
@@ -132,20 +132,20 @@ fn measured(gain: &Estimate) -> String {
     format!("{}x [{}, {over}{}], n = {}", factor(gain.value), factor(gain.low), factor(gain.high), gain.n)
 }
 
-fn word(word: Word) -> String {
+fn word(word: Verdict) -> String {
     let style = match word {
-        Word::Proven => GREEN,
-        Word::Contradicted => RED,
-        Word::NotConfirmed | Word::CannotTell => return word.words().to_owned(),
+        Verdict::Proven => GREEN,
+        Verdict::Contradicted => RED,
+        Verdict::NotConfirmed | Verdict::Inconclusive => return word.words().to_owned(),
     };
     format!("{style}{}{style:#}", word.words())
 }
 
 /// What was done, or why nothing was; a reason that stands at the top already is not repeated.
-fn remark(finding: &Proved, proof: &Proof) -> Option<String> {
+fn remark(finding: &FindingProof, proof: &Proof) -> Option<String> {
     let reason = finding.reason.as_deref().filter(|r| {
         Some(*r) != proof.reason.as_deref()
-            && (finding.measured.is_none() || proof.reason.is_none() || finding.replay.is_some())
+            && (finding.measured.is_none() || proof.reason.is_none() || finding.baseline.is_some())
     });
     match (&finding.how, reason) {
         (None, None) => None,
@@ -164,8 +164,8 @@ mod tests {
     use super::*;
     use crate::record::prove::Together;
 
-    fn proved(verdict: Word, value: f64) -> Proved {
-        Proved {
+    fn proved(verdict: Verdict, value: f64) -> FindingProof {
+        FindingProof {
             id: FindingId::SmallRequests,
             predicted: Some(Gain { predicted: 3.0, low: 2.0, high: 4.0, open_above: false }),
             measured: Some(Estimate { value, low: value, high: value, unit: Unit::Ratio, n: 9 }),
@@ -175,13 +175,13 @@ mod tests {
             failed: false,
             io_ns: vec![],
             others: vec![],
-            replay: None,
+            baseline: None,
         }
     }
 
     #[test]
     fn each_finding_has_what_was_foretold_what_was_measured_and_a_word() {
-        let findings = vec![proved(Word::Proven, 2.5), proved(Word::Contradicted, 0.33)];
+        let findings = vec![proved(Verdict::Proven, 2.5), proved(Verdict::Contradicted, 0.33)];
         let proof = Proof { findings, ..Proof::default() };
         let text = anstream::adapter::strip_str(&screen("prog", &proof, 100)).to_string();
         assert!(
@@ -196,13 +196,13 @@ mod tests {
     fn other_repairs_and_all_together_stand_below() {
         let gain = Some(Estimate { value: 9.0, low: 8.0, high: 10.0, unit: Unit::Ratio, n: 9 });
         let other =
-            Other { how: "by the megabyte".into(), measured: gain, verdict: Word::Proven, reason: None };
-        let finding = Proved { others: vec![other], ..proved(Word::Proven, 2.5) };
+            Other { how: "by the megabyte".into(), measured: gain, verdict: Verdict::Proven, reason: None };
+        let finding = FindingProof { others: vec![other], ..proved(Verdict::Proven, 2.5) };
         let together = Together {
             ids: vec![FindingId::SmallRequests, FindingId::SyncPerWrite],
             how: "both".to_owned(),
             measured: gain,
-            verdict: Word::Proven,
+            verdict: Verdict::Proven,
             reason: None,
             io_ns: vec![],
         };
@@ -215,9 +215,9 @@ mod tests {
 
     #[test]
     fn what_is_held_against_something_else_says_against_what_and_why_it_is_not_believed() {
-        let replay = Replayed {
+        let replay = BaselineReplay {
             fidelity: None,
-            faithful: false,
+            reproduces: false,
             program_io_s: 1.0,
             scale: 40.0,
             calls: 24_000,
@@ -225,24 +225,31 @@ mod tests {
             notes: vec!["a tree of 4,000 files".to_owned()],
             plan: iowhy_core::replay::Plan::default(),
         };
-        let finding = Proved {
-            replay: Some(replay),
+        let finding = FindingProof {
+            baseline: Some(replay),
             reason: Some("it is another run".to_owned()),
-            ..proved(Word::CannotTell, 9.0)
+            ..proved(Verdict::Inconclusive, 9.0)
         };
         let proof =
             Proof { findings: vec![finding], reason: Some("no reads".to_owned()), ..Proof::default() };
         let text = anstream::adapter::strip_str(&screen("prog", &proof, 100)).to_string();
         assert!(text.contains("small-requests: merged; it is another run"), "{text}");
-        assert!(text.contains("held against the files alone, 24,000 calls, 1 in 40 of the run"), "{text}");
+        assert!(
+            text.contains("baseline replay of the files alone, 24,000 calls, 1 in 40 of the run"),
+            "{text}"
+        );
         assert!(text.contains("- a tree of 4,000 files"), "{text}");
     }
 
     #[test]
     fn a_reason_is_said_once_and_an_empty_proof_says_so() {
         let reason = Some("the file is gone".to_owned());
-        let finding =
-            Proved { measured: None, how: None, reason: reason.clone(), ..proved(Word::CannotTell, 1.0) };
+        let finding = FindingProof {
+            measured: None,
+            how: None,
+            reason: reason.clone(),
+            ..proved(Verdict::Inconclusive, 1.0)
+        };
         let proof = Proof { findings: vec![finding], reason, ..Proof::default() };
         assert_eq!(screen("prog", &proof, 80).matches("the file is gone").count(), 1);
         assert!(screen("prog", &Proof::default(), 80).contains("no finding"));

@@ -142,7 +142,7 @@ pub(super) fn proof(proof: &Proof) -> Section {
         ]);
     }
     let mut parts = Vec::new();
-    if let Some(replay) = &proof.replay {
+    if let Some(replay) = &proof.baseline {
         let fidelity = replay.fidelity.as_ref().map_or_else(|| "cannot tell".to_owned(), written);
         parts.push(Part::Text(format!(
             "The run as it was, replayed: {}, {fidelity} of the program's own time in them.",
@@ -150,7 +150,7 @@ pub(super) fn proof(proof: &Proof) -> Section {
         )));
     }
     for one in &proof.findings {
-        let Some(replay) = &one.replay else { continue };
+        let Some(replay) = &one.baseline else { continue };
         let fidelity = replay.fidelity.as_ref().map_or_else(|| "cannot tell".to_owned(), written);
         parts.push(Part::Text(format!(
             "{} was held against the files alone: {}, {fidelity} of the program's own time in them.",
@@ -172,7 +172,7 @@ pub(super) fn proved(record: &ProveRecord) -> Chapter {
     let words = |warning: &iowhy_core::warning::Warning| warning.message.clone();
     let known = Section::new("To know", vec![Part::List(record.warnings.iter().map(words).collect())]);
     Chapter {
-        title: format!("Proved: {}", record.subject),
+        title: format!("FindingProof: {}", record.subject),
         facts: vec![record.command.clone(), format!("iowhy {}", record.iowhy)],
         sections: if record.warnings.is_empty() {
             vec![proof(&record.proof)]

@@ -13,11 +13,23 @@ use proptest::prelude::*;
 use super::Baseline;
 use super::recorded::baseline;
 use crate::fidelity::{fidelity, reproduces};
-use crate::verdict::{Word, measured, word};
+use crate::verdict::{Measurement, Verdict, gain};
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::synthetic::Run;
-use iowhy_diagnose::findings::{others, repaired, together};
+use iowhy_diagnose::findings::{Facts, others, repaired, together};
 use iowhy_diagnose::repair::{Beside, Sizes};
+
+/// The gain by the times of a baseline and a repair.
+fn measured(
+    facts: &Facts<'_>,
+    baseline: &Baseline,
+    (baseline_ns, repaired_ns): (&[f64], &[f64]),
+    removed_share: f64,
+    unaffected_share: f64,
+    seed: u64,
+) -> Option<Estimate> {
+    gain(facts, &Measurement { baseline, baseline_ns, repaired_ns, removed_share, unaffected_share, seed })
+}
 
 const READ: Op = Op::Read { fresh: false };
 const SYNC: Op = Op::Fsync { metadata: false };
@@ -549,21 +561,22 @@ fn half_of_the_io_time_gone_is_half_of_the_io_time_gone_from_the_run() {
     let was = [80e6; 9];
     let now = [40e6; 9];
     let gain = |kept| {
-        run.facts(|f| measured(f, &replayed(8.0), (&was, &now), 0.0, kept, 1)).map(|m| (m.gain.value, m.word))
+        run.facts(|f| measured(f, &replayed(8.0), (&was, &now), 0.0, kept, 1))
+            .map(|gain| (gain.value, Verdict::of_gain(&gain)))
     };
     let (whole, verdict) = gain(0.0).unwrap();
-    assert!((whole - 10.0 / 6.0).abs() < 1e-9 && verdict == Word::Proven);
+    assert!((whole - 10.0 / 6.0).abs() < 1e-9 && verdict == Verdict::Proven);
     let (part, _) = gain(0.5).unwrap();
     assert!((part - 10.0 / 8.0).abs() < 1e-9, "half of the run stays as it was");
     let slower = run.facts(|f| measured(f, &replayed(4.0), (&now, &was), 0.0, 0.0, 1)).unwrap();
-    assert!((slower.gain.value - 10.0 / 14.0).abs() < 1e-9 && slower.word == Word::Contradicted);
+    assert!((slower.value - 10.0 / 14.0).abs() < 1e-9 && Verdict::of_gain(&slower) == Verdict::Contradicted);
     // Interrupts come with time: a run that is half as long has half of them.
     let often = Run::new(10.0)
         .busy(Operation::Read, Layer::Call, 0.8)
         .busy(Operation::User, Layer::Program, 0.1)
         .busy(Operation::Interrupt, Layer::Elsewhere, 0.1);
     let with = often.facts(|f| measured(f, &replayed(8.0), (&was, &now), 0.0, 0.0, 1)).unwrap();
-    assert!((with.gain.value - 10.0 / (10.0 - 4.0 - 4.0 / 9.0)).abs() < 1e-9, "{}", with.gain.value);
+    assert!((with.value - 10.0 / (10.0 - 4.0 - 4.0 / 9.0)).abs() < 1e-9, "{}", with.value);
     let few = run.facts(|f| measured(f, &replayed(8.0), (&was[..2], &now[..2]), 0.0, 0.0, 1));
     assert_eq!(few, None);
 }
@@ -580,7 +593,7 @@ fn the_interval_of_a_gain_holds_how_like_the_replay_is_and_how_often_the_run_was
     };
     let gain = |looks, program_s, now| {
         let times = (&[80e6; 9][..], &[now; 9][..]);
-        run(looks).facts(|f| measured(f, &replayed(program_s), times, 0.0, 0.0, 1)).unwrap().gain
+        run(looks).facts(|f| measured(f, &replayed(program_s), times, 0.0, 0.0, 1)).unwrap()
     };
     // Nothing but looks: of 100,000 that saw something else in a fifth.
     let sure = gain(100_000, 8.0, 8e6);
@@ -612,18 +625,18 @@ fn the_interval_of_a_gain_holds_how_like_the_replay_is_and_how_often_the_run_was
     let mut watched = replayed(8.0);
     watched.overhead = 0.1;
     let times = (&[72e6; 9][..], &[7.2e6; 9][..]);
-    let found = run(100_000).facts(|f| measured(f, &watched, times, 0.0, 0.0, 1)).unwrap().gain;
+    let found = run(100_000).facts(|f| measured(f, &watched, times, 0.0, 0.0, 1)).unwrap();
     assert!((found.value - 9.2 / (2.0 + 0.72)).abs() < 1e-9, "{found:?}");
 }
 
 #[test]
 fn the_four_words() {
-    let of = |value, low, high| word(&Estimate { value, low, high, unit: Unit::Ratio, n: 9 });
-    assert_eq!(of(2.0, 1.5, 3.0), Word::Proven);
-    assert_eq!(of(0.4, 0.3, 0.5), Word::Contradicted);
-    assert_eq!(of(1.0, 0.98, 1.02), Word::NotConfirmed);
-    assert_eq!(of(1.3, 0.9, 1.8), Word::CannotTell);
-    assert_eq!(Word::CannotTell.words(), "cannot tell");
+    let of = |value, low, high| Verdict::of_gain(&Estimate { value, low, high, unit: Unit::Ratio, n: 9 });
+    assert_eq!(of(2.0, 1.5, 3.0), Verdict::Proven);
+    assert_eq!(of(0.4, 0.3, 0.5), Verdict::Contradicted);
+    assert_eq!(of(1.0, 0.98, 1.02), Verdict::NotConfirmed);
+    assert_eq!(of(1.3, 0.9, 1.8), Verdict::Inconclusive);
+    assert_eq!(Verdict::Inconclusive.words(), "cannot tell");
 }
 
 #[test]

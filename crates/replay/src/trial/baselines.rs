@@ -8,7 +8,7 @@ use super::arms::{AllTimes, ArmId, Arms};
 use crate::carry_out as carried;
 use crate::fidelity;
 use crate::plan::{Baseline, free_space, recorded, same_system, small_files};
-use crate::proof::Replayed;
+use crate::proof::BaselineReplay;
 
 /// Plans of the unchanged run, or why there is none.
 pub(super) struct Plans {
@@ -97,21 +97,21 @@ impl Baselines {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fidelity {
     pub(super) estimate: Option<Estimate>,
-    pub(super) faithful: bool,
+    pub(super) reproduces: bool,
 }
 
 impl BaselineArm {
     pub(super) fn fidelity(&self, times: &AllTimes, seed: u64) -> Fidelity {
         let estimate = fidelity::fidelity(&self.baseline, &times[self.arm].io_ns, seed);
-        Fidelity { estimate, faithful: estimate.as_ref().is_some_and(fidelity::reproduces) }
+        Fidelity { estimate, reproduces: estimate.as_ref().is_some_and(fidelity::reproduces) }
     }
 
     /// For the record.
-    pub(super) fn recorded(&self, times: &AllTimes, fidelity: Fidelity) -> Replayed {
+    pub(super) fn recorded(&self, times: &AllTimes, fidelity: Fidelity) -> BaselineReplay {
         let times = &times[self.arm];
-        Replayed {
+        BaselineReplay {
             fidelity: fidelity.estimate,
-            faithful: fidelity.faithful,
+            reproduces: fidelity.reproduces,
             program_io_s: self.baseline.io_ns_without_overhead() / 1e9,
             scale: self.baseline.scale,
             calls: times.calls,

@@ -12,8 +12,8 @@ use super::device_pace::DevicePace;
 use super::judge::{Against, Repairs, Tried, without_baseline};
 use crate::carry_out::HelperCommand;
 use crate::plan::what_if::{self, Change};
-use crate::proof::{Proof, Proved, Together, WhatIf};
-use crate::verdict::Word;
+use crate::proof::{FindingProof, Proof, Together, WhatIf};
+use crate::verdict::Verdict;
 
 /// Only the most valuable findings are tried.
 const MAX_FINDINGS: usize = 4;
@@ -80,7 +80,7 @@ impl<'a> Trial<'a> {
             Err(reason) => {
                 let proved = |f: &&Finding| {
                     let why = baselines.for_finding(f.id).err().unwrap_or(reason);
-                    Proved { failed: without_room, ..Proved::not_measured(f, why) }
+                    FindingProof { failed: without_room, ..FindingProof::not_measured(f, why) }
                 };
                 return Err(Box::new(Proof {
                     seed: request.seed,
@@ -128,7 +128,7 @@ impl<'a> Trial<'a> {
                 let made = times[main.arm].io_ns.len();
                 proof.reason = Some(format!("interrupted after {made} of {rounds} rounds"));
             }
-            None if !fidelity.faithful => proof.reason = Some(self.unfaithful(main, &fidelity, times)),
+            None if !fidelity.reproduces => proof.reason = Some(self.unfaithful(main, &fidelity, times)),
             None => {}
         }
         proof.findings = self.tried.iter().map(|(finding, r)| self.proved(finding, r, main, times)).collect();
@@ -139,11 +139,11 @@ impl<'a> Trial<'a> {
             proof.what_if = self.changes.iter().map(|change| judge_change(&against, change, times)).collect();
         }
         const NOT_TRIED: &str = "only the most valuable findings are tried";
-        proof.findings.extend(self.not_tried.iter().map(|f| Proved::not_measured(f, NOT_TRIED)));
+        proof.findings.extend(self.not_tried.iter().map(|f| FindingProof::not_measured(f, NOT_TRIED)));
         // Stable: findings keep their order but for contradicted ones.
-        proof.findings.sort_by_key(|f| f.verdict == Word::Contradicted);
+        proof.findings.sort_by_key(|f| f.verdict == Verdict::Contradicted);
         if problem.is_none() {
-            proof.replay = Some(main.recorded(times, fidelity));
+            proof.baseline = Some(main.recorded(times, fidelity));
         }
         proof
     }
@@ -154,18 +154,18 @@ impl<'a> Trial<'a> {
         repairs: &Result<Repairs, String>,
         main: &BaselineArm,
         times: &AllTimes,
-    ) -> Proved {
+    ) -> FindingProof {
         let baseline = self.baselines.for_finding(finding.id);
         let (repairs, baseline) = match (repairs, baseline, &times[main.arm].problem) {
             (Ok(repairs), Ok(baseline), _) => (repairs, baseline),
             (_, _, Some(problem)) => return without_baseline(finding, problem),
-            (Err(why), ..) | (_, Err(why), _) => return Proved::not_measured(finding, why),
+            (Err(why), ..) | (_, Err(why), _) => return FindingProof::not_measured(finding, why),
         };
         let fidelity = baseline.fidelity(times, self.request.seed);
         let mut proved = repairs.judge(&self.against(baseline, fidelity, times), finding, times);
         if baseline.arm != main.arm && times[baseline.arm].problem.is_none() {
-            proved.replay = Some(baseline.recorded(times, fidelity));
-            if !fidelity.faithful && proved.measured.is_some() {
+            proved.baseline = Some(baseline.recorded(times, fidelity));
+            if !fidelity.reproduces && proved.measured.is_some() {
                 proved.reason = Some(self.unfaithful(baseline, &fidelity, times));
             }
         }
@@ -182,7 +182,7 @@ impl<'a> Trial<'a> {
             facts: self.request.facts,
             baseline: &baseline.baseline,
             times: &times[baseline.arm],
-            faithful: fidelity.faithful,
+            reproduces: fidelity.reproduces,
             seed: self.request.seed,
         }
     }
@@ -273,6 +273,6 @@ mod tests {
         let proof = Run::new(1.0).facts(request);
         let ids: Vec<FindingId> = proof.findings.iter().map(|f| f.id).collect();
         assert_eq!(ids, [FindingId::SyncPerWrite, FindingId::QueueDepthOne]);
-        assert!(proof.replay.is_none() && proof.reason.is_some_and(|why| why.contains("no calls")));
+        assert!(proof.baseline.is_none() && proof.reason.is_some_and(|why| why.contains("no calls")));
     }
 }

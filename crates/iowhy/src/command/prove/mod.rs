@@ -46,7 +46,7 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let outputs = Outputs::open_apart(options, &[&args.record])?;
     let (record, warnings) = load::record(&args.record, args.force)?;
     let proof = prove(&record.profile, &record.findings, &wanted, args.seed, outputs.quiet());
-    if proof.replay.is_none()
+    if proof.baseline.is_none()
         && let Some(reason) = &proof.reason
         && proof.findings.iter().all(|f| !f.failed && f.measured.is_none())
     {
