@@ -29,7 +29,7 @@ Examples:
   sudo iowhy attach 1234 --time 10s
                                  the same for a program that runs already
   iowhy explain sync-per-write   what a finding means
-  iowhy                          where the time goes under the present directory
+  iowhy                          where the time goes under the current directory
   iowhy /data/big.bin            the same for a file (read only, never changed)
   sudo iowhy /dev/nvme0n1        the same for a device (reads only)
   iowhy mrc trace.csv --size 64MiB,1GiB
@@ -161,7 +161,7 @@ pub enum ColorWhen {
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 pub struct PathArgs {
     /// A directory (a scratch file is made in it and removed), a file, a device (both read only), `null`, `memory`,
-    /// `scripted[:MODEL.toml]`, or several that take turns, `stripe:64k:A,B,C` [default: the present directory]
+    /// `scripted[:MODEL.toml]`, or several that take turns, `stripe:64k:A,B,C` [default: the current directory]
     #[arg(value_name = "PATH")]
     pub target: Option<String>,
 

@@ -17,5 +17,6 @@ pub mod record;
 pub mod render;
 pub mod report;
 pub mod run_as;
+pub mod screen;
 pub mod shell;
 pub mod store;

@@ -69,7 +69,7 @@ impl Pending {
     pub fn spare(&self, targets: &[&Target]) -> Result<(), Problem> {
         let Some(replaced) = self.place.as_ref().and_then(Destination::replaces) else { return Ok(()) };
         let same = |target: &&&Target| {
-            let mut identities = target.with_bytes().into_iter().filter_map(Target::identity);
+            let mut identities = target.data_targets().into_iter().filter_map(Target::identity);
             identities.any(|id| (id.device, id.inode) == replaced)
         };
         match targets.iter().find(same) {

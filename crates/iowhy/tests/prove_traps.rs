@@ -168,7 +168,10 @@ fn a_repair_that_removes_nearly_all_calls_is_proven() {
     }
     let findings = proof["findings"].as_array().expect("findings");
     let small = findings.iter().find(|f| f["id"] == "small-requests").expect("millions of small requests");
-    println!("{}: gain {} [{}, {}]", CONTROL.name, small["measured"]["value"], small["measured"]["low"], small["measured"]["high"]);
+    println!(
+        "{}: gain {} [{}, {}]",
+        CONTROL.name, small["measured"]["value"], small["measured"]["low"], small["measured"]["high"]
+    );
     assert_eq!(small["verdict"], "proven", "{small}");
 }
 

@@ -194,7 +194,7 @@ fn plan_over<'a>(target: &'a Target, rungs: &'a CalibrationTargets, areas: Areas
                     plan.direct(target, areas, rungs);
                 }
             }
-            if target.is_ours() {
+            if target.is_scratch() {
                 plan.writes(target, areas);
             }
         }

@@ -14,7 +14,7 @@ use iowhy_core::environment::Environment;
 use iowhy_core::kernel_text::choice;
 use iowhy_core::kernel_text::mountinfo::Mount;
 
-use crate::setting::Place;
+use crate::setting::Storage;
 use crate::target::devices::{self, Devices};
 use crate::target::{Status, Target};
 
@@ -27,7 +27,7 @@ pub fn environment(target: &Target) -> Environment {
     let table = mounts::read();
     let under = devices::under(target);
     // The members of a stripe stand on file systems of their own; the first speaks for all, the devices are those of all.
-    let target = target.with_bytes().first().copied().unwrap_or(target);
+    let target = target.data_targets().first().copied().unwrap_or(target);
     let status = target.status();
     let mount =
         status.filter(|s| s.holds_files()).and_then(|s| mounts::of(&table, s.mount_id, target.path()));
@@ -35,10 +35,10 @@ pub fn environment(target: &Target) -> Environment {
 }
 
 /// The same for a path that is only looked at.
-pub fn environment_of(path: &Path, place: &Place) -> Environment {
+pub fn environment_of(path: &Path, place: &Storage) -> Environment {
     let mount = place.mount.as_ref();
     let file_system = mount.map(|mount| mount.file_system.clone());
-    gather(&mounts::read(), place.devices.clone(), Status::of_path(path).as_ref(), mount, file_system)
+    gather(&mounts::read(), place.devices.clone(), Status::from_path(path).as_ref(), mount, file_system)
 }
 
 fn gather(

@@ -1,8 +1,8 @@
-//! Signals after which nothing goes on (SIGSEGV, SIGBUS, SIGABRT and their like): changed settings are restored, then the
-//! process ends as it would have.
+//! Faults (SIGSEGV, SIGBUS, SIGABRT and the like): changed settings are restored, then the process ends by the
+//! signal.
 //!
-//! Non-goal: requests to stop (see [`crate::interrupt`]). Invariants: a fault that [`crate::sigbus`] repairs restores
-//! nothing; a fault sent by another process ends this one, unless the signal was ignored at the start.
+//! Invariants: a fault that [`crate::sigbus`] repairs restores nothing. A fault signal sent by another process ends
+//! this one, unless the signal was ignored at the start.
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use iowhy_linux::signals::{self, MAX_SIGNAL, Meaning};
 
 use crate::{last_act, sigbus};
 
-/// What handled each signal before: the Rust runtime reports stack overflows from SIGSEGV and SIGBUS.
+/// The previous handlers: the Rust runtime reports stack overflows from SIGSEGV and SIGBUS.
 static PREVIOUS: OnceLock<[Option<libc::sigaction>; MAX_SIGNAL as usize + 1]> = OnceLock::new();
 
 /// Handles every fault from now on. Idempotent.
@@ -80,7 +80,7 @@ pub(crate) fn end_by(signal: c_int) {
     unsafe { libc::raise(signal) };
 }
 
-/// Gives a fault to whoever handled it before.
+/// Passes a fault on to the previous handler.
 fn pass_on(
     previous: Option<&libc::sigaction>,
     signal: c_int,

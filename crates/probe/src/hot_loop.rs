@@ -12,14 +12,14 @@ use iowhy_core::workload::{Direction, Method, Touch, Workload};
 use crate::access::{Access, Completion, Failure, Request};
 use crate::clock::Clock;
 use crate::interrupt;
-use crate::listed::Listed;
+use crate::listed::RequestLists;
 use crate::pace::Pacer;
 use crate::target::Target;
 
 /// Generates requests: pattern for the offset, a coin for the direction of a mix.
 struct NextRequest<'a> {
     offsets: Offsets,
-    /// What is made instead of what the pattern says, and how much of it is used up.
+    /// Requests made instead of the pattern, and how many of them are used up.
     listed: Option<&'a [Request]>,
     listed_used: usize,
     /// Drawn ahead: drawing one by one costs a mispredicted branch after each system call.
@@ -85,7 +85,7 @@ impl<'a> NextRequest<'a> {
 /// Few, so that drawing them does not show in the upper percentiles of a request of some hundred nanoseconds.
 const DRAWN_AHEAD: usize = 8;
 
-/// The hot loops and what they share.
+/// State of the hot loops.
 pub struct HotLoop<'a> {
     clock: &'a Clock,
     next: NextRequest<'a>,
@@ -127,7 +127,7 @@ impl<A: Access> HotAccess for A {
     }
 }
 
-/// What a loop counts.
+/// Counts of a loop.
 pub(crate) struct Tally {
     pub(crate) latency: Histogram,
     pub(crate) requests: u64,
@@ -145,9 +145,9 @@ impl<'a> HotLoop<'a> {
         target: &Target,
         clock: &'a Clock,
         depth: usize,
-        (limit, listed): (u64, Option<&'a Listed>),
+        (limit, listed): (u64, Option<&'a RequestLists>),
     ) -> Self {
-        let listed = listed.map(|listed| listed.of(thread));
+        let listed = listed.map(|listed| listed.for_thread(thread));
         let limit = listed.map_or(limit, |list| limit.min(list.len() as u64));
         let mut latency = Histogram::default();
         latency.reserve();
@@ -155,7 +155,7 @@ impl<'a> HotLoop<'a> {
             clock,
             next: NextRequest::new(workload, thread, threads, listed),
             touch: workload.touch,
-            zero_is_end: !target.answers_nothing()
+            zero_is_end: !target.moves_no_data()
                 && !matches!(workload.method, Method::Syscall | Method::PreadEnd),
             deadline_ns: 0,
             limit,
@@ -182,7 +182,7 @@ impl<'a> HotLoop<'a> {
         self.deadline_ns = deadline_ns;
     }
 
-    /// What was counted.
+    /// The counts.
     pub(crate) fn into_tally(self) -> Tally {
         self.tally
     }

@@ -18,7 +18,7 @@ static REQUESTED_NS: AtomicU64 = AtomicU64::new(0);
 /// A signal this soon after the first is its echo.
 const ECHO_NS: u64 = 200_000_000;
 
-/// Whether somebody asked us to stop.
+/// Whether a signal requested a stop.
 #[inline]
 pub fn requested() -> bool {
     REQUESTED_NS.load(Ordering::Relaxed) != 0
@@ -36,9 +36,8 @@ pub fn install() {
     });
 }
 
-/// Takes it for a request to stop when the terminal that we were started from is gone: SIGHUP may have come while nobody
-/// listened.
-pub fn look_at_terminal() {
+/// Requests a stop if the controlling terminal is gone: SIGHUP may have come before the handler was installed.
+pub fn check_terminal() {
     if signals::terminal_is_gone() {
         let _ = REQUESTED_NS.compare_exchange(0, monotonic_ns().max(1), Ordering::Relaxed, Ordering::Relaxed);
     }

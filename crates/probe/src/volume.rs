@@ -52,7 +52,7 @@ pub struct FilePart {
 pub fn look(path: &Path) -> Result<Found, Problem> {
     let stat = rustix::fs::stat(path).map_err(|errno| cannot_open(path, errno))?;
     let table = mounts::read();
-    let Some(status) = Status::of_path(path) else {
+    let Some(status) = Status::from_path(path) else {
         // Between the two looks it went away, or it may be named and not opened.
         return Ok(Found {
             lacks: vec![format!("`{}` cannot be looked at", path.display())],

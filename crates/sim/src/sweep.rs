@@ -15,7 +15,7 @@ pub struct Axis {
 }
 
 /// Values of one axis at most: a range of more is refused at once.
-const MOST_VALUES: usize = 100_000;
+const MAX_VALUES: usize = 100_000;
 
 impl Axis {
     /// Reads `layer.key=a,b,c..d`. A range doubles, or goes by what stands behind `*` or `+`: `8..4096*4`, `10..50+10`.
@@ -34,7 +34,7 @@ impl Axis {
                 Some((low, rest)) => range(low, rest, &mut values).map_err(refuse)?,
                 None => values.push(Value::Text(item.to_owned())),
             }
-            if values.len() > MOST_VALUES {
+            if values.len() > MAX_VALUES {
                 return Err(refuse("more than 100000 values"));
             }
         }
@@ -98,7 +98,7 @@ fn range(low: &str, rest: &str, values: &mut Vec<Value>) -> Result<(), &'static 
     let mut at = low;
     while at < high {
         values.push(Value::Int(at));
-        if values.len() > MOST_VALUES {
+        if values.len() > MAX_VALUES {
             return Err("more than 100000 values");
         }
         at = match at.checked_mul(factor).and_then(|next| next.checked_add(step)) {

@@ -14,7 +14,7 @@ use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Direction, Method, Touch, Workload};
 use iowhy_probe::access::Request;
 use iowhy_probe::campaign::Cell;
-use iowhy_probe::listed::Listed;
+use iowhy_probe::listed::RequestLists;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Target, stripe};
 use iowhy_sim::places::Place;
@@ -146,7 +146,7 @@ fn cell<'a>(
         // Whoever is answered takes the trace's next request: one list, with so many of it in flight.
         Some(clients) if question.load.workload().is_none() => {
             workload.depth = u64::from(clients).clamp(1, fits) as usize;
-            Listed::closed(vec![requests])
+            RequestLists::closed(vec![requests])
         }
         Some(_) => {
             let mut by_client: BTreeMap<u32, Vec<Request>> = BTreeMap::new();
@@ -154,11 +154,11 @@ fn cell<'a>(
                 by_client.entry(place.client).or_default().push(request);
             }
             workload.threads = by_client.len().max(1);
-            Listed::closed(by_client.into_values().collect())
+            RequestLists::closed(by_client.into_values().collect())
         }
         None => {
             workload.depth = MOST_DEPTH.min(fits) as usize;
-            Listed::open(places.iter().map(|place| place.at_ns).zip(requests).collect())
+            RequestLists::open(places.iter().map(|place| place.at_ns).zip(requests).collect())
         }
     };
     Cell {

@@ -133,9 +133,9 @@ pub fn measure(disks: &[Target], plan: Plan, progress: Progress<'_>) -> Outcome 
         cell.bounds.wall = slice;
     }
     let effort = Effort {
-        least_rounds: ROUNDS,
-        most_rounds: ROUNDS,
-        budget: slice * cells.len() as u32 * ROUNDS,
+        min_rounds: ROUNDS,
+        max_rounds: ROUNDS,
+        time: slice * cells.len() as u32 * ROUNDS,
         precision: 0.0,
         seed: plan.seed,
     };

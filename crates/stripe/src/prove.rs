@@ -189,9 +189,9 @@ pub fn run(
     let expected: Vec<(String, f64)> = planned.iter().map(|(cell, rate)| (cell.key.clone(), *rate)).collect();
     let cells: Vec<Cell<'_>> = planned.into_iter().map(|(cell, _)| cell).collect();
     let effort = Effort {
-        least_rounds: ROUNDS,
-        most_rounds: ROUNDS,
-        budget: plan.time * cells.len() as u32,
+        min_rounds: ROUNDS,
+        max_rounds: ROUNDS,
+        time: plan.time * cells.len() as u32,
         precision: 0.0,
         seed: question.seed,
     };

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use iowhy_core::text::{acts, visible};
 
 use crate::document::{Document, Part, Table};
+use crate::svg::bars;
 
 /// Rows that a table shows at most; issues are read by people.
 const MOST_ROWS: usize = 40;
@@ -14,10 +15,10 @@ pub fn text(document: &Document) -> String {
     let mut text = String::new();
     for chapter in &document.chapters {
         let _ = writeln!(text, "# {}\n", plain(&chapter.title));
-        for fact in &chapter.facts {
+        for fact in std::iter::once(&chapter.about).filter(|about| !about.is_empty()).chain(&chapter.facts) {
             let _ = writeln!(text, "{}  ", plain(fact));
         }
-        if !chapter.facts.is_empty() {
+        if !chapter.facts.is_empty() || !chapter.about.is_empty() {
             text.push('\n');
         }
         for section in chapter.sections.iter().filter(|section| !section.is_empty()) {
@@ -38,13 +39,28 @@ fn push(text: &mut String, part: &Part) {
         Part::Text(words) | Part::Note(words) => {
             let _ = writeln!(text, "{}\n", plain(words));
         }
-        Part::List(items) => {
+        Part::Lead(lead, words) => {
+            let _ = writeln!(text, "**{}** {}\n", plain(lead), plain(words));
+        }
+        Part::Advice(words) => {
+            let _ = writeln!(text, "**What to do:** {}\n", plain(words));
+        }
+        Part::Facts(facts) => {
+            for (label, fact) in facts {
+                let _ = writeln!(text, "- {}: {}", plain(label), plain(fact));
+            }
+            text.push('\n');
+        }
+        Part::Split(split) => push(text, &Part::Chart(bars::from_split(split))),
+        // Charts of every latency stand in.
+        Part::Spread(_) => {}
+        Part::List(items) | Part::Remarks(items) => {
             for item in items {
                 let _ = writeln!(text, "- {}", plain(item));
             }
             text.push('\n');
         }
-        Part::Table(table) => push_table(text, table),
+        Part::Table(table) => push_table(text, &table.without_bars()),
         Part::Chart(chart) => {
             let _ = writeln!(text, "{}: {}\n", plain(&chart.title), plain(&chart.alt));
             push_table(text, &chart.table);
@@ -65,7 +81,7 @@ fn push_table(text: &mut String, table: &Table) {
     let rule = |numbers: bool| if numbers { "---:" } else { "---" }.to_owned();
     let _ = writeln!(text, "{}", line(&mut table.columns.iter().map(|(_, numbers)| rule(*numbers))));
     for row in table.rows.iter().take(MOST_ROWS) {
-        let _ = writeln!(text, "{}", line(&mut row.iter().map(|words| cell(words))));
+        let _ = writeln!(text, "{}", line(&mut row.iter().map(|words| cell(&words.text()))));
     }
     if table.rows.len() > MOST_ROWS {
         let _ = writeln!(text, "\nand {} rows more in the record", table.rows.len() - MOST_ROWS);
@@ -110,11 +126,16 @@ mod tests {
     #[test]
     fn charts_become_their_sentence_and_table() {
         let mut table = Table::new(&["size", "#time"]);
-        table.row(["4 KiB".into(), "1 | 2".into()]);
-        table.row(["`a|b`".into(), "3".into()]);
+        table.row(["4 KiB", "1 | 2"]);
+        table.row(["`a|b`", "3"]);
         let chart = Chart { title: "Time".into(), alt: "grows".into(), svg: "<svg/>".into(), table };
         let section = Section::new("How *long*", vec![Part::Verdict("slow".into()), Part::Chart(chart)]);
-        let chapter = Chapter { title: "x".into(), facts: vec!["Linux".into()], sections: vec![section] };
+        let chapter = Chapter {
+            title: "x".into(),
+            about: String::new(),
+            facts: vec!["Linux".into()],
+            sections: vec![section],
+        };
         let text = text(&Document { title: "t".into(), chapters: vec![chapter] });
         assert_eq!(
             text,

@@ -13,7 +13,7 @@ pub struct ClassicArgs {
     pub name: Option<String>,
 
     /// Where to run it: a directory (scratch files are made in it and removed), a file or a device (read only); for
-    /// linux-mmap-1999 also two, as `A:B` [default: the present directory]
+    /// linux-mmap-1999 also two, as `A:B` [default: the current directory]
     #[arg(value_name = "PATH")]
     pub target: Option<String>,
 

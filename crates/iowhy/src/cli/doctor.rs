@@ -7,7 +7,7 @@ use clap::Args;
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// The path whose settings are looked at: a directory, a file or a device [default: the present directory]
+    /// The path whose settings are looked at: a directory, a file or a device [default: the current directory]
     #[arg(value_name = "PATH")]
     pub path: Option<PathBuf>,
 

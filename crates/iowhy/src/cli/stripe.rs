@@ -79,7 +79,7 @@ pub struct StripeAdviseArgs {
 /// Options of `stripe lint`.
 #[derive(Debug, Args)]
 pub struct StripeLintArgs {
-    /// A directory, file or device on md, LVM or btrfs; it is only looked at [default: the present directory, unless
+    /// A directory, file or device on md, LVM or btrfs; it is only looked at [default: the current directory, unless
     /// numbers are given]
     #[arg(value_name = "PATH")]
     pub path: Option<PathBuf>,

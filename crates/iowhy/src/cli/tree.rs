@@ -7,7 +7,7 @@ use clap::Args;
 /// Options of `tree`.
 #[derive(Debug, Args)]
 pub struct TreeArgs {
-    /// Directory to make the tree in; it is removed afterwards [default: the present directory]
+    /// Directory to make the tree in; it is removed afterwards [default: the current directory]
     #[arg(value_name = "DIR", conflicts_with_all = ["from", "keep", "remove"])]
     pub target: Option<PathBuf>,
 

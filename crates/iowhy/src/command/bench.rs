@@ -312,10 +312,10 @@ fn effort(sweep: &Sweep, cells: u32) -> Effort {
     };
     let (least, most) = if sweep.once { (PASSES, PASSES) } else { (LEAST_ROUNDS, ROUNDS) };
     Effort {
-        least_rounds: least,
-        most_rounds: most,
+        min_rounds: least,
+        max_rounds: most,
         // The rounds are the bound; preparation comes on top of the measured time.
-        budget: per_cell(sweep) * cells * 10,
+        time: per_cell(sweep) * cells * 10,
         precision,
         seed: sweep.seed,
     }

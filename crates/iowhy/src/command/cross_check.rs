@@ -145,7 +145,7 @@ pub(super) fn observe(
     let table = Arc::clone(meaning);
     let observer = Observer::start(&[this_thread()], TIER, move |kernel: &[&str]| table.on_path(kernel))
         .map_err(|problem| problem.to_string())?;
-    let effort = Effort { least_rounds: 1, most_rounds: MOST_SLICES, budget: PER_CELL, precision: 0.0, seed };
+    let effort = Effort { min_rounds: 1, max_rounds: MOST_SLICES, time: PER_CELL, precision: 0.0, seed };
     let outcome = campaign::run(std::slice::from_ref(&again), effort, &mut |_| {});
     let profile = observer.stop().map_err(|problem| problem.to_string())?;
     let run = outcome.cells.into_iter().flatten().next().filter(|run| run.failure.is_none());

@@ -12,7 +12,7 @@ use crate::command::Ending;
 use crate::meaning;
 use crate::output::{self, Outputs};
 use crate::record::{Kind, SCHEMA};
-use iowhy_view::terminal::wrap::{LEAST_WIDTH, MOST_WIDTH, wrap};
+use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 
@@ -26,7 +26,7 @@ pub fn run(args: &ExplainArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         None => FindingId::ALL.to_vec(),
     };
     let outputs = Outputs::open(options)?;
-    let width = output::width().clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = output::width().clamp(MIN_WIDTH, MAX_WIDTH);
     let screen = match chosen.as_slice() {
         [one] => page(*one, width),
         all => list(all, width),

@@ -33,7 +33,7 @@ pub use self::ending::Ending;
 
 /// Puts settings back that a killed run of iowhy has left changed, and says so on stderr.
 pub fn put_back_left(options: &OutputArgs) {
-    let left = iowhy_probe::setting::undo_left().into_iter();
+    let left = iowhy_probe::setting::restore_leftovers().into_iter();
     let warnings: Vec<Warning> = left.map(|said| Warning::new("setting-put-back", said)).collect();
     if !options.quiet {
         crate::output::print_warnings(&warnings);

@@ -88,9 +88,9 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     fit_slices(&mut plan, left);
     // Whoever names a budget wants it used.
     let effort = Effort {
-        least_rounds: LEAST_ROUNDS,
-        most_rounds: if args.time.is_some() { MOST_ROUNDS } else { ROUNDS },
-        budget: left,
+        min_rounds: LEAST_ROUNDS,
+        max_rounds: if args.time.is_some() { MOST_ROUNDS } else { ROUNDS },
+        time: left,
         precision: 0.0,
         seed,
     };
@@ -122,7 +122,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     Ok(ending)
 }
 
-/// Measures the path under the present directory for this long, and fits its model: what `sim --machine host` runs on.
+/// Measures the path under the current directory for this long, and fits its model: what `sim --machine host` runs on.
 ///
 /// # Errors
 /// What keeps it from being measured; too little measured for a model.
@@ -138,7 +138,7 @@ pub(super) fn model_here(
     let ruler = shared::measure_ruler(&[&target], seed)?;
     let mut plan = plan(&target, &rungs, sweep::DEFAULT_REGION_BYTES, seed);
     fit_slices(&mut plan, budget);
-    let effort = Effort { least_rounds: LEAST_ROUNDS, most_rounds: ROUNDS, budget, precision: 0.0, seed };
+    let effort = Effort { min_rounds: LEAST_ROUNDS, max_rounds: ROUNDS, time: budget, precision: 0.0, seed };
     let outcome = campaign::run(&plan.cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
     analyse(&plan, &outcome, &target, &ruler, seed).model.ok_or_else(|| {
         Problem::failed("this machine has no model: too little was measured")

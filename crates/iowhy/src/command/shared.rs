@@ -43,7 +43,7 @@ pub(super) fn resolve(spec: &str, needs: &Needs, progress: &Progress) -> Result<
 /// Says on stderr what this run is about to destroy, also with `--quiet`: name, kind, size, model, what is on it. Called before
 /// anything is written.
 pub(super) fn announce_destruction(targets: &[&Target], progress: &Progress) {
-    for target in targets.iter().flat_map(|target| target.with_bytes()) {
+    for target in targets.iter().flat_map(|target| target.data_targets()) {
         let facts = &target.facts;
         let Some(content) = &facts.overwritten else { continue };
         let (kind, model, unused) = match facts.kind {
@@ -256,12 +256,12 @@ fn mislabelled_cells(cells: &[CellRecord]) -> Option<Problem> {
 pub(super) fn rung_targets(target: &Target) -> Result<CalibrationTargets, Problem> {
     let harness = harness_target()?;
     if let Some(script) = target.script() {
-        use iowhy_probe::method::scripted::Rung;
-        let rung = |rung| Some(Target::scripted(script.on_rung(rung)));
+        use iowhy_probe::method::scripted::ScriptedTarget;
+        let on = |target| Some(Target::scripted(script.on_target(target)));
         return Ok(CalibrationTargets {
-            null_device: rung(Rung::NullDevice),
-            zero_device: rung(Rung::ZeroDevice),
-            memory: rung(Rung::Memory),
+            null_device: on(ScriptedTarget::NullDevice),
+            zero_device: on(ScriptedTarget::ZeroDevice),
+            memory: on(ScriptedTarget::Memory),
             raw_device: None,
             harness,
         });

@@ -12,7 +12,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::units;
 use iowhy_core::warning::Warning;
 use iowhy_probe::target::{Needs, Target};
-use iowhy_probe::tree::{self, Files, MOST_READERS, Order, Pass, Phase, Shape, State, Tree};
+use iowhy_probe::tree::{self, Files, MAX_READERS, Order, Pass, Phase, Shape, State, Tree};
 use iowhy_probe::{environment, interrupt};
 
 use crate::cli::{OutputArgs, TreeArgs};
@@ -136,7 +136,7 @@ impl Plan {
         within("--files", files, 1, MOST_FILES)?;
         let directories = args.dirs.unwrap_or_else(|| DEFAULT_DIRECTORIES.min(files));
         within("--dirs", directories, 1, files)?;
-        within("--threads", args.threads, 1, MOST_READERS as u64)?;
+        within("--threads", args.threads, 1, MAX_READERS as u64)?;
         if let Some(each) = args.files_per_thread {
             within("--files-per-thread", each, 1, files / args.threads)?;
         }

@@ -8,7 +8,7 @@ use iowhy_core::units;
 use crate::record::{CellRecord, Record};
 use iowhy_view::terminal::bar;
 use iowhy_view::terminal::sparkline::{self, Marks};
-use iowhy_view::terminal::wrap::{LEAST_WIDTH, MOST_WIDTH, flow};
+use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, flow};
 
 const BOLD: Style = Style::new().bold();
 
@@ -89,7 +89,7 @@ pub fn layers(named: &[(String, &CellRecord)], width: usize) -> String {
         text.push_str(&format!("  {name}\n"));
         let figure = |layer: &LayerEstimate| format!("{} {}", bar::key(layer.id), small_time(&layer.time));
         let figures: Vec<String> = cell.layer_estimates.iter().map(figure).collect();
-        text.push_str(&flow(&figures, width.clamp(LEAST_WIDTH, MOST_WIDTH), "    "));
+        text.push_str(&flow(&figures, width.clamp(MIN_WIDTH, MAX_WIDTH), "    "));
     }
     text
 }

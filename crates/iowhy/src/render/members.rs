@@ -39,7 +39,7 @@ pub fn table(cells: &[(String, &[MemberRecord])]) -> String {
             "bytes and requests {what}, in order: {}; busy: share of the time in which its device had a request in flight",
             names.join(", ")
         ),
-        wrap::MOST_WIDTH.min(100),
+        wrap::MAX_WIDTH.min(100),
         "",
         "",
     ));

@@ -14,7 +14,7 @@ use crate::render::witness;
 use iowhy_view::terminal::bar;
 use iowhy_view::terminal::sparkline::{self, Marks};
 use iowhy_view::terminal::table::{Align, layout, visible_width};
-use iowhy_view::terminal::wrap::{LEAST_WIDTH, MOST_WIDTH, fold};
+use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, fold};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -52,7 +52,7 @@ pub fn screen(
 
 /// Sentences broken at words.
 fn folded(sentences: &str, width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
     sentences.lines().map(|line| fold(line, width) + "\n").collect()
 }
 

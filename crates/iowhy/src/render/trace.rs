@@ -6,7 +6,7 @@ use std::path::Path;
 use anstyle::Style;
 use iowhy_core::request::{Marks, Op, Request};
 use iowhy_core::units::{Bytes, count, count_rate, counted, time};
-use iowhy_trace::survey::distinct::{Amount, MOST_BYTES};
+use iowhy_trace::survey::distinct::{Amount, MAX_BYTES};
 use iowhy_trace::survey::{Flow, Survey};
 use iowhy_trace::write::Written;
 use iowhy_trace::{BlockAction, Compression, Format, Kind, Losses, Trace};
@@ -168,7 +168,7 @@ fn what(text: &mut String, trace: &Trace, survey: &Survey, width: usize) {
         0 => format!("{bytes} of different bytes, {blocks}"),
         requests => format!(
             "at least {bytes} of different bytes, {blocks}: of {requests} requests beyond {} only the beginning was counted",
-            Bytes(MOST_BYTES)
+            Bytes(MAX_BYTES)
         ),
     };
     line(text, "footprint", &said, width);

@@ -110,7 +110,12 @@ pub(super) fn cells(record: &Value) -> Chapter {
     }
     sections.push(differences(record));
     sections.push(warnings(record));
-    Chapter { title: "Did the change help?".to_owned(), facts: vec![side("before"), side("after")], sections }
+    Chapter {
+        about: String::new(),
+        title: "Did the change help?".to_owned(),
+        facts: vec![side("before"), side("after")],
+        sections,
+    }
 }
 
 /// The chapter of runs of watched programs.
@@ -202,5 +207,10 @@ pub(super) fn programs(record: &Value) -> Chapter {
     let fact = |key: &str| {
         format!("{key}: {}, {} ({})", text(side(key), "named"), runs(key), text(side(key), "subject"))
     };
-    Chapter { title: "Did the change help?".to_owned(), facts: vec![fact("before"), fact("after")], sections }
+    Chapter {
+        about: String::new(),
+        title: "Did the change help?".to_owned(),
+        facts: vec![fact("before"), fact("after")],
+        sections,
+    }
 }

@@ -8,9 +8,9 @@ use iowhy_core::units::{self, Bytes};
 use iowhy_core::workload::{CacheState, Method};
 
 use super::look::written;
-use super::surroundings;
 use crate::record::{CellRecord, Record};
 use crate::render::cell;
+use crate::screen::surroundings;
 use iowhy_view::document::{Chapter, Chart, Part, Section, Table};
 use iowhy_view::svg::bars::{self, Bar, Piece};
 use iowhy_view::svg::dots::{self, Row};
@@ -41,6 +41,7 @@ pub(super) fn chapter(record: &Record) -> Chapter {
     let target = record.targets.iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", ");
     let rounds = if record.interrupted { ", interrupted" } else { "" };
     Chapter {
+        about: String::new(),
         title: if target.is_empty() { record.command.clone() } else { format!("Where time goes: {target}") },
         facts: vec![
             record.command.clone(),

@@ -7,16 +7,15 @@ mod compared;
 mod look;
 mod measured;
 mod simulated;
-mod surroundings;
 mod told;
-mod watched;
 
 use serde_json::Value;
 
 use crate::record::prove::ProveRecord;
 use crate::record::watch::WatchRecord;
 use crate::record::{Kind, Record};
-use iowhy_view::document::{Chapter, Document};
+use crate::screen;
+use iowhy_view::document::{Chapter, Detail, Document};
 
 /// A record that a report can be made of.
 #[derive(Debug)]
@@ -44,8 +43,8 @@ pub fn document(records: &[Known]) -> Document {
 fn chapter(record: &Known) -> Chapter {
     match record {
         Known::Measured(record) => measured::chapter(record),
-        Known::Watched(record) => watched::chapter(record),
-        Known::Proved(record) => watched::proved(record),
+        Known::Watched(record) => screen::watch::chapter(record, Detail::Page),
+        Known::Proved(record) => screen::prove::chapter(record, Detail::Page),
         Known::Other(Kind::Simulation, value) => simulated::sim(value),
         Known::Other(Kind::MissRatios, value) => simulated::curves(value),
         Known::Other(Kind::Classic, value) => told::classic(value),

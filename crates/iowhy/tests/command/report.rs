@@ -134,7 +134,7 @@ fn a_proof_stands_beside_what_was_foretold() {
     for path in [&record, &other] {
         let page = iowhy(&["report", text(path)]).done().stdout;
         holds_together(&page);
-        for words in ["13x [3.2, 116]", "22x [18, 33] (n = 9)", "inconclusive", "no call was seen"] {
+        for words in ["13x [3.2, 116]", "22x [18, 33], n = 9", "inconclusive", "no call was seen"] {
             assert!(page.contains(words), "{words}: {page}");
         }
     }

@@ -1,4 +1,4 @@
-//! Block device counters from sysfs. Invariant: a device whose counters stand still (`iostats` off) is not read as
+//! Block device counters from sysfs. Invariant: a device whose counters are off (`iostats`) is not read as
 //! a device that moved nothing.
 
 use std::fs;

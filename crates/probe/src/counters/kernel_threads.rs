@@ -1,5 +1,5 @@
-//! CPU time of the kernel's own threads (kworker, kswapd, jbd2, nvme poll, ...): work that a request causes and that no
-//! thread of ours is charged for.
+//! CPU time of kernel threads (kworker, kswapd, jbd2, nvme poll, ...): work caused by requests and charged to no
+//! thread of iowhy.
 //!
 //! io_uring's workers (`iou-wrk`) are threads of the process that made the ring and do not carry PF_KTHREAD: they are
 //! not in this sum.

@@ -32,7 +32,7 @@ mod tests {
     #[test]
     fn the_temporary_directory_is_on_a_mount_that_is_listed() {
         let file = tempfile::tempfile().unwrap();
-        let status = crate::target::Status::of(std::os::fd::AsFd::as_fd(&file)).unwrap();
+        let status = crate::target::Status::from_fd(std::os::fd::AsFd::as_fd(&file)).unwrap();
         let table = read();
         if table.is_empty() || status.mount_id.is_none() {
             eprintln!("skipped: no mount table or no mount identifiers");

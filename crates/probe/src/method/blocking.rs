@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use crate::access::{Blocking, Failure, Perform, Request};
 use crate::buffer::Buffer;
 use crate::hot_loop::HotAccess;
-use crate::target::{How, Target};
+use crate::target::{OpenMode, Target};
 
 use reads::{AtPosition, Flagged, InFour, Positioned, Reader};
 use writes::{Allocate, Durable, WriteAtPosition, WritePositioned, Writer};
@@ -32,7 +32,7 @@ pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn HotAccess>, 
     if direct {
         check_direct_alignment(workload, target)?;
     }
-    let fd = |write, dsync| target.open(How { write, direct, dsync });
+    let fd = |write, dsync| target.open(OpenMode { write, direct, dsync });
     let bytes = block_bytes(workload)?;
     let seed = workload.seed;
     Ok(match method {
@@ -196,7 +196,7 @@ impl<R: reads::ReadCall, W: writes::WriteCall> Perform for Mixed<R, W> {
         if request.write { self.writer.perform(request) } else { self.reader.perform(request) }
     }
 
-    /// What the last read brought; a write after it leaves it alone.
+    /// Content of the last read; a write keeps it.
     fn data(&self) -> Option<&[u8]> {
         self.reader.data()
     }

@@ -17,7 +17,7 @@ use rustix::mm::Advice;
 
 use crate::access::{Blocking, Perform};
 use crate::hot_loop::HotAccess;
-use crate::target::{How, Target};
+use crate::target::{OpenMode, Target};
 
 /// Opens the target for the workload's method.
 ///
@@ -25,7 +25,7 @@ use crate::target::{How, Target};
 /// Names the target and why it cannot be mapped, or the limit that forbids locking; passes on what opening says.
 pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn HotAccess>, Problem> {
     let store = workload.method == Method::MmapStore;
-    let fd = target.open(How { write: store, ..How::default() })?;
+    let fd = target.open(OpenMode { write: store, ..OpenMode::default() })?;
     let cannot = |errno| cannot_map(&target.facts.name, errno);
     let (offset, bytes) = (workload.region_offset, workload.region_bytes);
     let whole = |fd, advice| whole::Whole::new(fd, offset, bytes, advice)?.map_err(cannot);

@@ -1,6 +1,6 @@
 //! One file per family of system calls; [`open`] picks the family. Each family is an [`Access`].
 //!
-//! What may not enter: timing (the runner's) and choice of offsets (core's patterns).
+//! Timing belongs to the runner, offsets to core's patterns.
 
 pub mod blocking;
 pub mod direction;

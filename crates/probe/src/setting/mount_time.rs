@@ -42,7 +42,7 @@ fn argument(key: Key, value: &str) -> Result<u64, Errno> {
     values(key).iter().find(|(word, _)| *word == value).map(|(_, argument)| *argument).ok_or(Errno::INVAL)
 }
 
-/// What is set on a mount.
+/// A time option of a mount.
 pub(super) fn present(key: Key, mount: &Mount) -> &'static str {
     let has = |options: &str, option: &str| options.split(',').any(|one| one == option);
     match key {
@@ -73,7 +73,7 @@ pub(super) struct MountTime {
 }
 
 impl MountTime {
-    pub(super) fn of(key: Key, mount: &Mount) -> MountTime {
+    pub(super) fn new(key: Key, mount: &Mount) -> MountTime {
         MountTime {
             key,
             point: mount.point.clone(),
@@ -100,7 +100,7 @@ impl MountTime {
     /// The path leads to another mount, or cannot be opened.
     pub(super) fn open(&self) -> Result<OwnedFd, Errno> {
         let file = rustix::fs::open(&self.point, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let covered = Status::of(file.as_fd())?.mount_id != Some(self.id);
+        let covered = Status::from_fd(file.as_fd())?.mount_id != Some(self.id);
         if covered { Err(Errno::STALE) } else { Ok(file) }
     }
 
@@ -117,7 +117,7 @@ impl MountTime {
     }
 
     /// The same for the last signal.
-    pub(super) fn at_the_end(&self, mount: BorrowedFd<'_>, value: &str) -> Option<LastAct> {
+    pub(super) fn last_act(&self, mount: BorrowedFd<'_>, value: &str) -> Option<LastAct> {
         let act: fn(RawFd, u64) -> bool = if self.key == Key::LazyTime { end_lazy } else { end_access };
         Some(LastAct::Call { act, descriptor: mount.as_raw_fd(), argument: argument(self.key, value).ok()? })
     }
@@ -153,7 +153,7 @@ impl MountTime {
     }
 }
 
-/// Whether a mount point can stand in a note, which has a line for each entry.
+/// Whether a mount point fits into a note, which has one line per entry.
 pub(super) fn can_be_noted(point: &Path) -> bool {
     point.to_str().is_some_and(|text| !text.chars().any(char::is_control))
 }
@@ -204,7 +204,7 @@ fn change_lazy(mount: BorrowedFd<'_>, on: u64) -> Result<(), Errno> {
     fsconfig_reconfigure(&context)
 }
 
-/// What the last signal calls.
+/// Called by the last signal.
 fn end_access(mount: RawFd, attribute: u64) -> bool {
     // SAFETY: it is open as long as it is armed; at the worst, on the way out, the call fails.
     change_access(unsafe { BorrowedFd::borrow_raw(mount) }, attribute).is_ok()
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_note_brings_the_same_mount_back_and_nonsense_none() {
-        let one = MountTime::of(Key::LazyTime, &mount("rw", "rw"));
+        let one = MountTime::new(Key::LazyTime, &mount("rw", "rw"));
         assert_eq!(MountTime::from_note(&one.to_note()), Some(one));
         for text in [
             "",
@@ -284,14 +284,14 @@ mod tests {
 
     #[test]
     fn commands_name_the_option_of_mount() {
-        let of = |key| MountTime::of(key, &mount("rw", "rw"));
+        let of = |key| MountTime::new(key, &mount("rw", "rw"));
         assert_eq!(of(Key::LazyTime).by_hand("off"), "sudo mount -o remount,nolazytime '/mnt/a b'");
         assert_eq!(of(Key::AccessTime).by_hand("noatime"), "sudo mount -o remount,noatime '/mnt/a b'");
     }
 
     #[test]
     fn a_mount_that_is_not_there_is_not_touched() {
-        let gone = MountTime { id: u64::MAX, ..MountTime::of(Key::AccessTime, &mount("rw", "rw")) };
+        let gone = MountTime { id: u64::MAX, ..MountTime::new(Key::AccessTime, &mount("rw", "rw")) };
         assert!(gone.found().is_none() && gone.open().is_err());
         let root = MountTime { point: "/".into(), ..gone };
         assert_eq!(root.open().err(), Some(Errno::STALE), "another mount is at that point");

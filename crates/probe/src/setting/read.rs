@@ -1,6 +1,6 @@
-//! What is set, from procfs and sysfs below a root, which may be a made-up one.
+//! Reads settings from procfs and sysfs below a root, which tests replace.
 //!
-//! Invariant: what cannot be read says why; nothing is guessed from something else.
+//! Invariant: an unreadable setting has a reason; no value is inferred from another.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,29 +16,29 @@ use crate::environment::control_group::Groups;
 use crate::environment::numbered;
 use crate::target::devices::{self, Devices, whole_disk};
 
-/// What lies under a path.
+/// Devices and mount under a path.
 #[derive(Clone, Debug, Default)]
-pub struct Place {
+pub struct Storage {
     /// The block devices.
     pub devices: Devices,
     /// The mount; `None` for a device.
     pub mount: Option<Mount>,
 }
 
-impl Place {
+impl Storage {
     /// Looks at a path without opening it.
     ///
     /// # Errors
     /// A refusal where there is nothing of that name.
-    pub fn of(path: &Path) -> Result<Place, Problem> {
+    pub fn under(path: &Path) -> Result<Storage, Problem> {
         let (devices, mount) = devices::under_path(path)?;
-        Ok(Place { devices, mount })
+        Ok(Storage { devices, mount })
     }
 }
 
-/// Reads every setting of the machine and of what lies under a path, in the order of [`Key::ALL`]; `root` is where `proc`
-/// and `sys` are.
-pub fn read(root: &Path, place: &Place) -> Vec<Reading> {
+/// Reads every setting of the machine and of the storage under a path, in the order of [`Key::ALL`]; `root` holds
+/// `proc` and `sys`.
+pub fn read(root: &Path, place: &Storage) -> Vec<Reading> {
     let files = Files { root };
     let mut found = vec![governor(&files), mitigations(&files), thp(&files)];
     found.extend(memory(&files));
@@ -50,7 +50,7 @@ pub fn read(root: &Path, place: &Place) -> Vec<Reading> {
 
 /// One setting, a reading for each device, mount or group of CPUs that has one of its own; none where the path has none of
 /// that kind.
-pub fn read_each(root: &Path, place: &Place, key: Key) -> Vec<Reading> {
+pub fn read_each(root: &Path, place: &Storage, key: Key) -> Vec<Reading> {
     let files = Files { root };
     match key.group() {
         // Of a pair also the one that does not count.
@@ -200,7 +200,7 @@ fn memory(files: &Files<'_>) -> Vec<Reading> {
 }
 
 /// The queues of the devices under the path. Devices on which a setting is the same share a reading.
-fn queues(files: &Files<'_>, place: &Place) -> Vec<Reading> {
+fn queues(files: &Files<'_>, place: &Storage) -> Vec<Reading> {
     let mut found: Vec<Reading> = Vec::new();
     if place.devices.leaves.is_empty() {
         return found;
@@ -222,7 +222,7 @@ fn queues(files: &Files<'_>, place: &Place) -> Vec<Reading> {
 }
 
 /// A setting of the queues, device by device.
-fn queues_of(files: &Files<'_>, place: &Place, key: Key) -> Vec<Reading> {
+fn queues_of(files: &Files<'_>, place: &Storage, key: Key) -> Vec<Reading> {
     let devices = &place.devices;
     match (key, own_window(files, place), &devices.stack) {
         // The window that counts is that of the file system, or of the topmost device.
@@ -245,7 +245,7 @@ fn queue(files: &Files<'_>, key: Key, device: &str) -> Reading {
 }
 
 /// The read-ahead window of a file system that keeps its own, because its device number is none of a device.
-fn own_window(files: &Files<'_>, place: &Place) -> Option<Reading> {
+fn own_window(files: &Files<'_>, place: &Storage) -> Option<Reading> {
     let mount = place.mount.as_ref().filter(|mount| mount.device.0 == 0)?;
     let file = format!("/sys/class/bdi/{}:{}/read_ahead_kb", mount.device.0, mount.device.1);
     let reading = files.reading(Key::ReadAhead, &file);

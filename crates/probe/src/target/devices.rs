@@ -80,7 +80,7 @@ fn all_under(target: &Target) -> Devices {
 /// A refusal where there is nothing of that name, or it may not be looked at.
 pub fn under_path(path: &Path) -> Result<(Devices, Option<Mount>), Problem> {
     rustix::fs::stat(path).map_err(|errno| super::cannot_open(path, errno))?;
-    let status = Status::of_path(path).ok_or_else(|| super::cannot_open(path, rustix::io::Errno::NOENT))?;
+    let status = Status::from_path(path).ok_or_else(|| super::cannot_open(path, rustix::io::Errno::NOENT))?;
     if let Some((major, minor)) = status.block_device {
         return Ok((Sysfs::real().of_number(major, minor, 0), None));
     }
@@ -164,7 +164,7 @@ fn of_overlay(sysfs: &Sysfs, mount: &Mount, path: Option<&Path>, depth: usize) -
     let Some(below_mount) = below_mount else { return hidden };
     let found = overlay_layers(&mount.super_options).into_iter().find_map(|layer| {
         let inside = Path::new(layer).join(&below_mount);
-        Some((Status::of_path(&inside)?, inside))
+        Some((Status::from_path(&inside)?, inside))
     });
     let Some((status, inside)) = found else { return hidden };
     let table = mounts::read();
@@ -243,7 +243,7 @@ impl Sysfs {
     }
 
     fn of_backing_file(&self, file: &Path, depth: usize) -> Devices {
-        let Some(status) = Status::of_path(file) else { return none("the backing file is not visible") };
+        let Some(status) = Status::from_path(file) else { return none("the backing file is not visible") };
         if let Some((major, minor)) = status.block_device {
             return self.of_number(major, minor, depth);
         }
@@ -255,7 +255,7 @@ impl Sysfs {
     fn of_nodes<'a>(&self, nodes: impl Iterator<Item = &'a str>, depth: usize) -> Devices {
         let mut all = Devices::default();
         for node in nodes {
-            if let Some((major, minor)) = Status::of_path(Path::new(node)).and_then(|s| s.block_device) {
+            if let Some((major, minor)) = Status::from_path(Path::new(node)).and_then(|s| s.block_device) {
                 all.join(self.of_number(major, minor, depth));
             }
         }

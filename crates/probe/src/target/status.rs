@@ -1,4 +1,4 @@
-//! What stat, statx and statfs say of an open file or a path: identity, kind, mount, alignment.
+//! Facts from stat, statx and statfs about an open file or a path: identity, kind, mount, alignment.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, StatxFlags, major, minor};
 use rustix::io::Errno;
 
-/// What identifies the bytes: two targets with the same identity share them and their page cache.
+/// Identity of the bytes: targets with the same identity share bytes and page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Device number of the file system, or of the device itself when the target is one.
@@ -15,7 +15,7 @@ pub struct Identity {
     pub inode: u64,
 }
 
-/// The kernel's answers about one file.
+/// Facts about one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Status {
     /// Size of a regular file.
@@ -43,16 +43,16 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// Asks about an open file.
-    pub(crate) fn of(file: BorrowedFd<'_>) -> Result<Status, Errno> {
+    /// From an open file.
+    pub(crate) fn from_fd(file: BorrowedFd<'_>) -> Result<Status, Errno> {
         let mut status = Status::from_stat(&rustix::fs::fstat(file)?);
         status.add_file_system(file);
         status.add_statx(file, Path::new(""), AtFlags::EMPTY_PATH);
         Ok(status)
     }
 
-    /// Asks about a path without opening it for reading.
-    pub(crate) fn of_path(path: &Path) -> Option<Status> {
+    /// From a path, without opening it for reading.
+    pub(crate) fn from_path(path: &Path) -> Option<Status> {
         let mut status = Status::from_stat(&rustix::fs::stat(path).ok()?);
         let handle = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
         status.add_file_system(handle.as_fd());
@@ -65,7 +65,7 @@ impl Status {
         self.block_device.is_none() && !self.char_device
     }
 
-    /// What identifies the bytes.
+    /// Identity of the bytes.
     pub(crate) fn identity(&self) -> Identity {
         Identity { device: self.raw_device, inode: self.inode }
     }
@@ -93,7 +93,7 @@ impl Status {
         }
     }
 
-    /// Adds what only newer kernels tell.
+    /// Adds facts that only newer kernels report.
     fn add_statx(&mut self, at: BorrowedFd<'_>, path: &Path, flags: AtFlags) {
         let wanted = StatxFlags::MNT_ID | StatxFlags::DIOALIGN;
         let Ok(answer) = rustix::fs::statx(at, path, flags, wanted) else { return };
@@ -142,22 +142,22 @@ mod tests {
         assert_eq!(served_by(0x6573_5546, 8), None, "fuseblk stands on a disk");
         assert_eq!(served_by(0xef53, 0), None);
         let folder = tempfile::tempdir().unwrap();
-        let found = Status::of_path(folder.path()).unwrap();
+        let found = Status::from_path(folder.path()).unwrap();
         assert!(found.served_by.is_none() || found.device.0 == 0);
     }
 
     #[test]
     fn path_and_descriptor_agree_and_devices_are_known_by_number() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let (a, b) = (Status::of(file.as_fd()).unwrap(), Status::of_path(file.path()).unwrap());
+        let (a, b) = (Status::from_fd(file.as_fd()).unwrap(), Status::from_path(file.path()).unwrap());
         assert_eq!((a.identity(), a.mount_id), (b.identity(), b.mount_id));
-        let null = Status::of_path(Path::new("/dev/null")).unwrap();
+        let null = Status::from_path(Path::new("/dev/null")).unwrap();
         assert!(null.char_device && null.identity().inode == 0);
     }
 
     #[test]
     fn a_memfd_is_memory() {
         let memory = rustix::fs::memfd_create("t", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        assert!(Status::of(memory.as_fd()).unwrap().memory_backed);
+        assert!(Status::from_fd(memory.as_fd()).unwrap().memory_backed);
     }
 }

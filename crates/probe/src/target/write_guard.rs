@@ -44,7 +44,7 @@ impl Permit {
             Some(given) if Path::new(given).as_os_str() == typed.as_os_str() => {}
             Some(given) => {
                 return Err(Problem::refused(format!(
-                    "`--destroy-data {given}` does not name the target `{name}` exactly as it was typed"
+                    "`--destroy-data {given}` does not name the target `{name}` exactly as typed"
                 ))
                 .hint(format!(
                     "to destroy all data on it give the same name twice: `--destroy-data {name} {name}`"
@@ -81,7 +81,7 @@ impl Permit {
         Ok(Permit { claim, content })
     }
 
-    /// What was found on it, in words; a target that is mounted or carries a signature never gets here.
+    /// Content found on it, in words; a target that is mounted or has a signature is refused before.
     pub(super) fn content(&self) -> &'static str {
         self.content
     }
@@ -106,7 +106,7 @@ fn refuse_untrusted_way(typed: &Path, claim: BorrowedFd<'_>) -> Result<(), Probl
     Err(refused(&"another file was put under that name in this moment"))
 }
 
-/// Returns what the examined bytes hold, in words.
+/// Describes the content of the examined bytes.
 fn refuse_signature(typed: &Path, device: BorrowedFd<'_>) -> Result<&'static str, Problem> {
     let unreadable = |error: io::Error| {
         Problem::refused(format!("cannot examine `{}` for data before writing: {error}", typed.display()))
@@ -189,7 +189,7 @@ mod tests {
         let missing = obtain(path, None).unwrap_err();
         assert!(missing.hint.unwrap().contains(&format!("--destroy-data {name} {name}")));
         let other = obtain(path, Some(&format!("{name}/"))).unwrap_err();
-        assert!(other.message.contains("exactly as it was typed"), "{other}");
+        assert!(other.message.contains("exactly as typed"), "{other}");
         assert!(obtain(path, Some("")).is_err());
     }
 

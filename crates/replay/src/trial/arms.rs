@@ -120,7 +120,7 @@ pub(super) fn measure(
         }
         rng.shuffle(&mut order);
         for (done, &at) in order.iter().enumerate() {
-            interrupt::look_at_terminal();
+            interrupt::check_terminal();
             let without_baseline = |at: usize| all[all[at].arm.baseline.0].replay.is_none();
             if interrupt::requested() || (0..all.len()).all(without_baseline) {
                 break 'rounds;

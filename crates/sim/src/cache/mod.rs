@@ -20,7 +20,7 @@ pub(crate) fn whole_key(start: u64) -> u64 {
 }
 
 /// Ages that are kept without looking through them.
-const LEAST_AGES: usize = 1024;
+const MIN_AGES: usize = 1024;
 
 /// A cache by policy and number of blocks.
 ///
@@ -97,7 +97,7 @@ impl Cache {
     /// Drops the ages of blocks that are clean again, once they are more than the dirty ones: a cache that never comes to
     /// write back must not remember every block that it gave up.
     fn forget_clean(&mut self) {
-        if self.ages.len() > 2 * self.dirty.len() + LEAST_AGES {
+        if self.ages.len() > 2 * self.dirty.len() + MIN_AGES {
             let dirty = &self.dirty;
             let mut kept = crate::hash::Numbers::default();
             // A block that became dirty again is as old as it was first.

@@ -16,7 +16,7 @@ pub enum Unit {
 }
 
 /// A request that touches more blocks than this is left out: no disk was ever asked so, but a corrupt file may be.
-pub const MOST_BLOCKS_OF_REQUEST: u64 = 1 << 20;
+pub const MAX_BLOCKS_OF_REQUEST: u64 = 1 << 20;
 
 /// What was not counted, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct LeftOut {
     pub no_access: u64,
     /// Reads and writes of zero bytes.
     pub empty: u64,
-    /// Requests of more than [`MOST_BLOCKS_OF_REQUEST`] blocks.
+    /// Requests of more than [`MAX_BLOCKS_OF_REQUEST`] blocks.
     pub too_large: u64,
     /// Different requests than asked for (reads or writes only).
     pub other_kind: u64,
@@ -47,7 +47,7 @@ pub enum Counted {
 const BLOCK_BITS: u32 = 40;
 /// The upper bit marks keys from the table of rare ones.
 const RARE: u64 = 1 << 63;
-const MOST_PLAIN_OBJECTS: u64 = 1 << (63 - BLOCK_BITS);
+const MAX_PLAIN_OBJECTS: u64 = 1 << (63 - BLOCK_BITS);
 
 /// Turns requests into keys.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl Keys {
                     self.left_out.empty += 1;
                     return;
                 }
-                if count > MOST_BLOCKS_OF_REQUEST {
+                if count > MAX_BLOCKS_OF_REQUEST {
                     self.left_out.too_large += 1;
                     return;
                 }
@@ -137,7 +137,7 @@ impl Keys {
                 number
             }
         };
-        if number < MOST_PLAIN_OBJECTS && blocks.end <= 1 << BLOCK_BITS {
+        if number < MAX_PLAIN_OBJECTS && blocks.end <= 1 << BLOCK_BITS {
             keys.extend(blocks.map(|block| number << BLOCK_BITS | block));
             return;
         }

@@ -28,7 +28,7 @@ impl Cliff {
 }
 
 /// A fall counts when the miss ratio drops by so much ...
-const LEAST_FALL: f64 = 0.05;
+const MIN_FALL: f64 = 0.05;
 /// ... within this factor of room ...
 const WIDEST: f64 = 1.35;
 /// ... and at least so many times faster than the whole curve falls for the same factor of room.
@@ -65,7 +65,7 @@ pub fn cliffs(curve: &LruCurve) -> Vec<Cliff> {
         let whole = curve.miss_ratio(0) - curve.miss_ratio(enough);
         let doublings = (enough.max(2) as f64).log2();
         let even = whole / doublings * (to as f64 / from as f64).log2();
-        if fall < LEAST_FALL || fall < even * STEEPER {
+        if fall < MIN_FALL || fall < even * STEEPER {
             break;
         }
         found.push(narrowed(curve, from, to));

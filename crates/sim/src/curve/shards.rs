@@ -14,7 +14,7 @@ use super::stack::{COLD, Stack};
 const STEPS: u64 = 128;
 
 /// Blocks below which a sample cannot tell its own error: its parts hold less than eight each.
-pub const LEAST_FOLLOWED: u64 = 64;
+pub const MIN_FOLLOWED: u64 = 64;
 
 /// How much is sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -228,9 +228,9 @@ impl SampledCurve {
         Some(self.whole.miss_ratio(room)).filter(|ratio| ratio.is_finite())
     }
 
-    /// Half the width of its 95 % interval; `None` when the sample is too small to tell ([`LEAST_FOLLOWED`]).
+    /// Half the width of its 95 % interval; `None` when the sample is too small to tell ([`MIN_FOLLOWED`]).
     pub fn error(&self, room: u64) -> Option<f64> {
-        if self.followed < LEAST_FOLLOWED {
+        if self.followed < MIN_FOLLOWED {
             return None;
         }
         let parts: Vec<f64> = self.parts.iter().map(|part| part.miss_ratio(room)).collect();

@@ -65,7 +65,7 @@ const LONGEST_NS: u64 = 5_000_000_000_000_000_000;
 /// Work between two calls of a guard: some milliseconds, some MiB at the most beside the largest request.
 const GUARD_WORK: u64 = 1 << 14;
 /// Blocks that warming puts into a cache at most.
-const MOST_WARM_BLOCKS: u64 = 1 << 28;
+const MAX_WARM_BLOCKS: u64 = 1 << 28;
 
 /// Runs a load on a machine.
 ///
@@ -301,7 +301,7 @@ impl<'a, 'w> Engine<'a, 'w> {
         };
         let Some(cache) = &mut self.cache else { return };
         let mut steps = Vec::new();
-        let mut left = MOST_WARM_BLOCKS;
+        let mut left = MAX_WARM_BLOCKS;
         for object in 0..count {
             self.layout.steps(&Request { object, bytes: size, ..Request::default() }, &mut steps);
             for step in &steps {

@@ -37,7 +37,7 @@ pub(super) struct Task {
 }
 
 /// Requests of more are cut: they would be split into a quarter of a million blocks and more.
-const MOST_REQUEST_BYTES: u64 = 1 << 30;
+const MAX_REQUEST_BYTES: u64 = 1 << 30;
 /// More than any run lasts, so a larger cost ends the run; a u64 holds the sum of two.
 const MAX_COST_NS: f64 = 6e18;
 
@@ -62,8 +62,8 @@ impl Engine<'_, '_> {
     pub(super) fn begin(&mut self, task: u32, at_ns: u64) {
         self.totals.issued += 1;
         let state = &mut self.tasks[task as usize];
-        if state.request.bytes > MOST_REQUEST_BYTES {
-            state.request.bytes = MOST_REQUEST_BYTES;
+        if state.request.bytes > MAX_REQUEST_BYTES {
+            state.request.bytes = MAX_REQUEST_BYTES;
             self.totals.cut += 1;
         }
         let request = state.request;

@@ -17,7 +17,7 @@ const INODE_BYTES: u64 = 128;
 /// First sector of the inodes in a group: behind the boot block, the superblock's copy and the group's own block.
 const FIRST_INODE_SECTOR: u64 = 64;
 /// More files than this are not laid out.
-const MOST_FILES: u64 = 50_000_000;
+const MAX_FILES: u64 = 50_000_000;
 
 /// A run of a file's bytes.
 #[derive(Clone, Copy, Debug)]
@@ -178,9 +178,9 @@ impl Ffs {
             return Err(Problem::refused("a file system without directories or files has nothing to read")
                 .hint("for example `sizes=930:3030:6102,dirs=390`"));
         }
-        if files > MOST_FILES || directories > files.max(1) {
+        if files > MAX_FILES || directories > files.max(1) {
             return Err(Problem::refused(format!(
-                "{files} files in {directories} directories cannot be laid out: at most {MOST_FILES} files, and no more directories than files"
+                "{files} files in {directories} directories cannot be laid out: at most {MAX_FILES} files, and no more directories than files"
             ))
             .hint("fewer files tell the same when each directory keeps its size"));
         }

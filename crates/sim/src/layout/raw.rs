@@ -13,7 +13,7 @@ use crate::volume::SECTOR_BYTES;
 /// Begin of an object of a trace.
 const ALIGN_BYTES: u64 = 1 << 20;
 /// Files whose begins are kept in a list.
-const MOST_KNOWN: u64 = 1 << 16;
+const MAX_KNOWN: u64 = 1 << 16;
 
 /// Objects by their begins.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Raw {
                 too_small(&format!("{count} files of {bytes} bytes"), needed, volume_bytes)
             })?,
         };
-        let listed = if count == 0 { 0 } else { count.saturating_add(1).min(MOST_KNOWN) };
+        let listed = if count == 0 { 0 } else { count.saturating_add(1).min(MAX_KNOWN) };
         let known = (0..listed).map(|file| begin_of(file, count, volume_bytes, align)).collect();
         Ok(Raw { volume_bytes, files: count, align, known, begins: Table::default(), wrapped: 0 })
     }

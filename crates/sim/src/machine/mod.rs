@@ -404,16 +404,16 @@ impl Machine {
             let why = format!("is {}: a page has 512 bytes to 1 GiB", self.page_bytes);
             return refuse("cpu.page_bytes", why, "4096 is usual");
         }
-        if self.cpus > MOST_CPUS {
-            let why = format!("is {}: more than {MOST_CPUS}", self.cpus);
+        if self.cpus > MAX_CPUS {
+            let why = format!("is {}: more than {MAX_CPUS}", self.cpus);
             return refuse("cpu.count", why, "0 stands for as many as there are requests");
         }
         if self.device.kind == DeviceKind::Missing {
             return Err(Problem::refused(format!("machine `{}` has no device", self.name))
                 .hint("give `device.model` (as `st32171w`) or `device.kind` (rotating, ssd, cloud, null)"));
         }
-        if self.device.count > MOST_DEVICES {
-            let why = format!("is {}: more than {MOST_DEVICES}", self.device.count);
+        if self.device.count > MAX_DEVICES {
+            let why = format!("is {}: more than {MAX_DEVICES}", self.device.count);
             return refuse("device.count", why, "a sweep of fewer tells the same");
         }
         if self.volume.kind == JoinKind::Single && self.device.count > 1 {
@@ -428,8 +428,8 @@ impl Machine {
         }
         let depths = std::iter::once(&self.scheduler).chain(self.members.iter().map(|m| &m.scheduler));
         for depth in depths.map(|scheduler| scheduler.depth) {
-            if !(1..=MOST_DEPTH).contains(&depth) {
-                let why = format!("is {depth}: a device holds 1 to {MOST_DEPTH} commands");
+            if !(1..=MAX_DEPTH).contains(&depth) {
+                let why = format!("is {depth}: a device holds 1 to {MAX_DEPTH} commands");
                 return refuse("scheduler.depth", why, "1 is a device without tagged queueing");
             }
         }
@@ -474,8 +474,8 @@ impl Machine {
 }
 
 /// More are taken for a slip of the finger.
-const MOST_CPUS: u64 = 65_536;
+const MAX_CPUS: u64 = 65_536;
 /// As above.
-const MOST_DEVICES: u64 = 4096;
+const MAX_DEVICES: u64 = 4096;
 /// NVMe's largest queue.
-const MOST_DEPTH: u64 = 65_536;
+const MAX_DEPTH: u64 = 65_536;

@@ -9,7 +9,7 @@ use super::keys::Value;
 use super::{Machine, model};
 
 /// A file larger than this is no machine.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 impl Machine {
     /// Reads a machine, or a stack model that was measured; `source` names it in errors.
@@ -17,7 +17,7 @@ impl Machine {
     /// # Errors
     /// What TOML refuses, an unknown key with the nearest known one, a value that a key cannot take, each with its line.
     pub fn from_toml(text: &str, source: &str) -> Result<Machine, Problem> {
-        if text.len() > MOST_BYTES {
+        if text.len() > MAX_BYTES {
             return Err(Problem::refused(format!("`{source}` is too large to be a machine"))
                 .hint("`iowhy sim --machine list` shows the ones that ship"));
         }
@@ -49,7 +49,7 @@ impl Machine {
 type Setting = (String, Value, usize);
 
 /// Deeper than any key is.
-const MOST_DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 fn flatten(
     table: &DeTable<'_>,
@@ -62,7 +62,7 @@ fn flatten(
             if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
         let at = key.span().start;
         match value.get_ref() {
-            DeValue::Table(inner) if depth < MOST_DEPTH => flatten(inner, &path, depth + 1, out)?,
+            DeValue::Table(inner) if depth < MAX_DEPTH => flatten(inner, &path, depth + 1, out)?,
             _ => {
                 let value = scalar(value).ok_or_else(|| {
                     let problem = Problem::refused(format!("`{path}` has a value that no key takes")).hint(

@@ -90,11 +90,11 @@ pub(super) struct Hashed {
 /// No entry. A real one never looks so: its slot is below [`NIL`].
 const FREE: u64 = u64::MAX;
 /// Entries of the smallest table.
-const LEAST_ENTRIES: usize = 16;
+const MIN_ENTRIES: usize = 16;
 
 /// Entries for so many numbers, 60 % full.
 fn entries_for(held: usize) -> usize {
-    held.saturating_mul(5).div_ceil(3).saturating_add(1).max(LEAST_ENTRIES)
+    held.saturating_mul(5).div_ceil(3).saturating_add(1).max(MIN_ENTRIES)
 }
 
 /// The upper half of a hash: the finalizer of SplitMix64 without its last step (Steele, Lea, Flood 2014).
@@ -128,7 +128,7 @@ impl Hashed {
 
     #[cold]
     fn grow(&mut self) {
-        let doubled = entries_for(self.held.saturating_mul(2).max(LEAST_ENTRIES));
+        let doubled = entries_for(self.held.saturating_mul(2).max(MIN_ENTRIES));
         // `most` is a promise about the steady state; one more for a number put in before another is erased.
         let wanted = doubled.min(entries_for(self.most.saturating_add(1))).max(entries_for(self.held + 1));
         let old = std::mem::replace(&mut self.entries, vec![FREE; wanted]);
@@ -142,7 +142,7 @@ impl Index for Hashed {
     type Id = u64;
 
     fn with_most(most: usize) -> Self {
-        Hashed { entries: vec![FREE; LEAST_ENTRIES], held: 0, most }
+        Hashed { entries: vec![FREE; MIN_ENTRIES], held: 0, most }
     }
 
     #[inline]

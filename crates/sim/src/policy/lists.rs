@@ -6,7 +6,7 @@ use super::index::Index;
 use super::nodes::{Beside, Nodes};
 
 /// Uses that are counted at most.
-pub(super) const MOST_USES: u8 = 63;
+pub(super) const MAX_USES: u8 = 63;
 
 /// `N` lists, four at most; their anchors are slots `0..N`.
 #[derive(Debug)]
@@ -82,19 +82,19 @@ impl<I: Index, const N: usize> Lists<I, N> {
         self.state.get(slot) >> 2
     }
 
-    /// Counts a use, up to [`MOST_USES`].
+    /// Counts a use, up to [`MAX_USES`].
     #[inline]
     pub(super) fn count_use(&mut self, slot: u32) {
         let state = self.state.get(slot);
-        if state >> 2 < MOST_USES {
+        if state >> 2 < MAX_USES {
             self.state.set(slot, state + 4);
         }
     }
 
-    /// Sets the count of uses, [`MOST_USES`] at most.
+    /// Sets the count of uses, [`MAX_USES`] at most.
     #[inline]
     pub(super) fn set_uses(&mut self, slot: u32, uses: u8) {
-        self.state.set(slot, uses.min(MOST_USES) << 2 | self.of(slot) as u8);
+        self.state.set(slot, uses.min(MAX_USES) << 2 | self.of(slot) as u8);
     }
 
     /// Bytes of memory held beside the slots.

@@ -132,7 +132,7 @@ impl<I: Index> Nodes<I> {
             let more = self.nodes.len().max(64).min(self.most.saturating_sub(self.nodes.len()).max(1));
             self.nodes.reserve_exact(more);
         }
-        // Below NIL: `MOST_BLOCKS` and the few lists and ghosts of any policy keep the sum of slots far from it.
+        // Below NIL: `MAX_BLOCKS` and the few lists and ghosts of any policy keep the sum of slots far from it.
         let slot = self.nodes.len() as u32;
         self.nodes.push(Node { id, prev: slot, next: slot });
         slot

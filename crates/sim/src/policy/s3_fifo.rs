@@ -17,7 +17,7 @@ const GHOST_SHARE: f64 = 0.9;
 /// Uses in the small queue that lead to the main one.
 const TO_MAIN: u8 = 2;
 /// Uses that count at most when a block goes round in the main queue.
-const MOST_ROUNDS: u8 = 3;
+const MAX_ROUNDS: u8 = 3;
 
 /// S3-FIFO.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl<I: Index> S3Fifo<I> {
     fn evict_main(&mut self, evicted: &mut impl FnMut(I::Id)) {
         while self.lists.count(MAIN) > 0 {
             let slot = self.lists.tail(MAIN);
-            let uses = self.lists.uses(slot).min(MOST_ROUNDS);
+            let uses = self.lists.uses(slot).min(MAX_ROUNDS);
             if uses > 0 {
                 self.lists.renew(slot);
                 self.lists.set_uses(slot, uses - 1);

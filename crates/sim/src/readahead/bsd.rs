@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{Advice, MOST_STREAMS, ReadAhead};
+use super::{Advice, MAX_STREAMS, ReadAhead};
 use crate::hash::Table;
 
 /// One file: `v_lastr`, `v_ralen`, `v_maxra`.
@@ -32,7 +32,7 @@ impl Cluster {
 
 impl ReadAhead for Cluster {
     fn access(&mut self, stream: u64, asked: Range<u64>, missing: bool, limit: u64) -> Advice {
-        if self.files.len() > MOST_STREAMS {
+        if self.files.len() > MAX_STREAMS {
             self.files.clear();
         }
         let known = self.files.get(&stream).copied();

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{Advice, MOST_STREAMS, ReadAhead};
+use super::{Advice, MAX_STREAMS, ReadAhead};
 use crate::hash::Table;
 
 /// One open file: the present window, and how much of its end is a lead.
@@ -54,7 +54,7 @@ impl OnDemand {
 
 impl ReadAhead for OnDemand {
     fn access(&mut self, stream: u64, asked: Range<u64>, missing: bool, limit: u64) -> Advice {
-        if self.windows.len() > MOST_STREAMS {
+        if self.windows.len() > MAX_STREAMS {
             self.windows.clear();
         }
         let known = self.windows.contains_key(&stream);

@@ -40,7 +40,7 @@ pub fn new(machine: &Machine) -> Box<dyn ReadAhead> {
 }
 
 /// Streams that are remembered; more are forgotten all at once, as if their files were opened anew.
-const MOST_STREAMS: usize = 1 << 20;
+const MAX_STREAMS: usize = 1 << 20;
 
 /// No read-ahead.
 #[derive(Debug)]

@@ -65,11 +65,11 @@ pub const KEYS: &[(&str, &str)] = &[
     ("write", "large files: writes in per cent"),
 ];
 
-const MOST_CLIENTS: u64 = 1 << 20;
-const MOST_REQUESTS: u64 = 1 << 40;
-const MOST_POPULATION: u64 = 50_000_000;
+const MAX_CLIENTS: u64 = 1 << 20;
+const MAX_REQUESTS: u64 = 1 << 40;
+const MAX_POPULATION: u64 = 50_000_000;
 /// A request of more is a slip of the finger, and would be split into a quarter of a million blocks.
-const MOST_REQUEST_BYTES: u64 = 1 << 30;
+const MAX_REQUEST_BYTES: u64 = 1 << 30;
 
 /// What was given.
 #[derive(Default)]
@@ -202,7 +202,7 @@ fn build(mut given: Given) -> Result<Workload, Problem> {
             return Err(Problem::refused(format!("--workload: `{key}` is given twice")).hint("give it once"));
         }
     }
-    let clients = count(&mut given, "readers", 1, 1..=MOST_CLIENTS)? as u32;
+    let clients = count(&mut given, "readers", 1, 1..=MAX_CLIENTS)? as u32;
     let think_ns = match given.take("think") {
         None => 0,
         Some(text) if text.trim_end_matches(char::is_alphabetic) == "0" => 0,
@@ -249,10 +249,10 @@ fn build(mut given: Given) -> Result<Workload, Problem> {
 }
 
 fn tree(given: &mut Given, clients: u32) -> Result<What, Problem> {
-    let files = count(given, "files", 1000, 1..=MOST_POPULATION)?;
-    let directories = count(given, "dirs", 1, 1..=MOST_POPULATION)?;
+    let files = count(given, "files", 1000, 1..=MAX_POPULATION)?;
+    let directories = count(given, "dirs", 1, 1..=MAX_POPULATION)?;
     let read = files.saturating_mul(u64::from(clients));
-    let population = count(given, "population", read.max(directories), 1..=MOST_POPULATION)?;
+    let population = count(given, "population", read.max(directories), 1..=MAX_POPULATION)?;
     if read > population {
         return Err(Problem::refused(format!("--workload: {clients} readers of {files} files each need {read} files, and there are {population}"))
             .hint("raise `population`"));
@@ -262,7 +262,7 @@ fn tree(given: &mut Given, clients: u32) -> Result<What, Problem> {
         .split(':')
         .map(|size| units::parse_bytes_nonzero("--workload sizes", size))
         .collect::<Result<Vec<u64>, Problem>>()?;
-    if sizes.iter().any(|size| *size > MOST_REQUEST_BYTES) {
+    if sizes.iter().any(|size| *size > MAX_REQUEST_BYTES) {
         return Err(Problem::refused(format!(
             "--workload: `sizes={text}`: a file that is read whole has 1 GiB at most"
         ))
@@ -282,13 +282,13 @@ fn tree(given: &mut Given, clients: u32) -> Result<What, Problem> {
 fn region(given: &mut Given) -> Result<What, Problem> {
     let size = bytes(given, "size", 64 << 20)?;
     let bytes = bytes(given, "bytes", 4096)?;
-    if bytes > size || bytes > MOST_REQUEST_BYTES {
+    if bytes > size || bytes > MAX_REQUEST_BYTES {
         return Err(Problem::refused(format!(
             "--workload: requests of {bytes} bytes do not fit into files of {size}, or exceed 1 GiB"
         ))
         .hint("give a larger `size`, or smaller `bytes`"));
     }
-    let requests = count(given, "requests", 10_000, 1..=MOST_REQUESTS)?;
+    let requests = count(given, "requests", 10_000, 1..=MAX_REQUESTS)?;
     let pattern = match given.take("pattern") {
         None => Pattern::Sequential,
         Some(text) => text.parse::<Pattern>()?,

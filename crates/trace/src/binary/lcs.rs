@@ -24,7 +24,7 @@ pub(crate) const MAGIC: u64 = 0x1234_5678_9abc_def0;
 
 /// Bytes of the headers of old and of today.
 const OLD_HEADER_BYTES: usize = 1024;
-pub(crate) const MOST_HEADER_BYTES: usize = 8192;
+pub(crate) const MAX_HEADER_BYTES: usize = 8192;
 
 /// Where a number stands in a record, and what it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,8 +166,8 @@ pub(crate) fn header(head: &[u8]) -> Result<(Layout, usize), TraceError> {
     }
     let bytes = if old {
         OLD_HEADER_BYTES
-    } else if ends_at(MOST_HEADER_BYTES) {
-        MOST_HEADER_BYTES
+    } else if ends_at(MAX_HEADER_BYTES) {
+        MAX_HEADER_BYTES
     } else {
         return Err(bad("its header is cut off, or does not end with the magic number of LCS".to_owned()));
     };

@@ -81,7 +81,7 @@ pub(crate) fn reader(
             Box::new(Ordered::new(blktrace::Blktrace::new(input, options.action.unwrap_or_default())))
         }
         _ => {
-            let (layout, header_bytes) = lcs::header(input.want(lcs::MOST_HEADER_BYTES)?)?;
+            let (layout, header_bytes) = lcs::header(input.want(lcs::MAX_HEADER_BYTES)?)?;
             input.pass(header_bytes);
             Box::new(Records::new(input, layout))
         }
@@ -90,7 +90,7 @@ pub(crate) fn reader(
 
 /// Whole records that must be in sight of a file that ends inside one, before it is taken for cut off: its length is no
 /// evidence then.
-const LEAST_OF_CUT: usize = 4;
+const MIN_OF_CUT: usize = 4;
 
 /// Whether the beginning of a file is of a format of records. `cut`: it may end inside a record.
 pub(crate) fn fits(format: Format, head: &[u8], complete: bool, cut: bool) -> Fit {
@@ -105,7 +105,7 @@ pub(crate) fn fits(format: Format, head: &[u8], complete: bool, cut: bool) -> Fi
     };
     // Only where all of it is in sight: a head of the largest size may go on.
     let ends_inside = complete && head.len() < WINDOW && !head.len().is_multiple_of(size);
-    if ends_inside && !(cut && head.len() >= LEAST_OF_CUT * size) {
+    if ends_inside && !(cut && head.len() >= MIN_OF_CUT * size) {
         return Fit::No;
     }
     match format {

@@ -2,12 +2,12 @@
 //!
 //! A thing is in the sample if its hash is below a threshold; when the table is full the threshold is halved and what
 //! lies above it is thrown out. So the sample is as good at the end as if its size had been known before (Waldspurger
-//! et al., FAST 2015, for cache curves). Invariant: memory is [`MOST_KEPT`] entries a table, about 40 MiB.
+//! et al., FAST 2015, for cache curves). Invariant: memory is [`MAX_KEPT`] entries a table, about 40 MiB.
 
 use crate::hash::{self, NumberMap};
 
 /// Things that are kept; up to here an answer is exact.
-pub const MOST_KEPT: usize = 1 << 20;
+pub const MAX_KEPT: usize = 1 << 20;
 
 /// Bytes of the blocks in which addresses are counted.
 pub const BLOCK_BYTES: u64 = 4096;
@@ -16,10 +16,10 @@ pub const BLOCK_BYTES: u64 = 4096;
 const CHUNK_BLOCKS: u64 = 64;
 
 /// Entries that one request may touch: 64 GiB; of a larger one the beginning counts.
-const MOST_CHUNKS: u64 = 1 << 18;
+const MAX_CHUNKS: u64 = 1 << 18;
 
 /// Bytes of a request that are counted in any case; of a larger one only the beginning may be.
-pub const MOST_BYTES: u64 = (MOST_CHUNKS - 1) * CHUNK_BLOCKS * BLOCK_BYTES;
+pub const MAX_BYTES: u64 = (MAX_CHUNKS - 1) * CHUNK_BLOCKS * BLOCK_BYTES;
 
 /// An amount and its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,7 +85,7 @@ impl Default for Keys {
 impl Keys {
     /// None yet.
     pub fn new() -> Keys {
-        Keys(Sample::new(MOST_KEPT))
+        Keys(Sample::new(MAX_KEPT))
     }
 
     /// Takes a key.
@@ -123,7 +123,7 @@ impl Default for Blocks {
 impl Blocks {
     /// None yet.
     pub fn new() -> Blocks {
-        Blocks { sample: Sample::new(MOST_KEPT), cut: 0 }
+        Blocks { sample: Sample::new(MAX_KEPT), cut: 0 }
     }
 
     /// Takes a range of bytes of an object.
@@ -135,8 +135,8 @@ impl Blocks {
         let last = offset.saturating_add(bytes - 1) / BLOCK_BYTES;
         let (from, to) = (first / CHUNK_BLOCKS, last / CHUNK_BLOCKS);
         let beyond_the_end = offset.checked_add(bytes - 1).is_none();
-        self.cut += u64::from(beyond_the_end || to - from >= MOST_CHUNKS);
-        for chunk in from..=to.min(from.saturating_add(MOST_CHUNKS - 1)) {
+        self.cut += u64::from(beyond_the_end || to - from >= MAX_CHUNKS);
+        for chunk in from..=to.min(from.saturating_add(MAX_CHUNKS - 1)) {
             let low = if chunk == from { first % CHUNK_BLOCKS } else { 0 };
             let high = if chunk == to { last % CHUNK_BLOCKS } else { CHUNK_BLOCKS - 1 };
             let mask = u64::MAX << low & u64::MAX >> (CHUNK_BLOCKS - 1 - high);
@@ -145,7 +145,7 @@ impl Blocks {
         }
     }
 
-    /// Ranges of more than [`MOST_BYTES`], or beyond the last address, of which only the beginning was counted.
+    /// Ranges of more than [`MAX_BYTES`], or beyond the last address, of which only the beginning was counted.
     pub fn cut(&self) -> u64 {
         self.cut
     }
@@ -194,8 +194,8 @@ mod tests {
     #[test]
     fn a_request_too_large_to_count_is_known_to_be() {
         let mut blocks = Blocks::new();
-        blocks.add(1, 0, MOST_BYTES);
-        assert_eq!((blocks.cut(), blocks.bytes().value), (0, MOST_BYTES as f64));
+        blocks.add(1, 0, MAX_BYTES);
+        assert_eq!((blocks.cut(), blocks.bytes().value), (0, MAX_BYTES as f64));
         blocks.add(2, 0, 1 << 40);
         blocks.add(3, u64::MAX, u64::MAX);
         assert_eq!(blocks.cut(), 2);

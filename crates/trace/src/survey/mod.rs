@@ -13,10 +13,10 @@ use crate::format::Kind;
 use crate::hash::NumberMap;
 
 /// Sizes that are counted one by one; a trace with more has the rest in powers of two only.
-const MOST_SIZES: usize = 1 << 16;
+const MAX_SIZES: usize = 1 << 16;
 
 /// Objects whose last end is remembered to see sequential requests.
-const MOST_ENDS: usize = 1 << 20;
+const MAX_ENDS: usize = 1 << 20;
 
 /// Sums of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub struct Survey {
 }
 
 /// Streams that are told apart.
-const MOST_STREAMS: usize = 1 << 16;
+const MAX_STREAMS: usize = 1 << 16;
 
 impl Survey {
     /// Of a trace whose requests address this.
@@ -112,7 +112,7 @@ impl Survey {
                 *count += u64::from(request.marks.0 >> bit & 1);
             }
         }
-        if request.stream > 0 && self.streams.len() < MOST_STREAMS {
+        if request.stream > 0 && self.streams.len() < MAX_STREAMS {
             self.streams.insert(request.stream, ());
         }
         if matches!(request.op, Op::Read | Op::Write) {
@@ -126,7 +126,7 @@ impl Survey {
         if bytes > 0 {
             self.powers[bytes.ilog2() as usize] += 1;
         }
-        let room = self.sizes.len() < MOST_SIZES;
+        let room = self.sizes.len() < MAX_SIZES;
         match self.sizes.get_mut(&bytes) {
             Some(count) => *count += 1,
             None if room => {
@@ -141,7 +141,7 @@ impl Survey {
         self.objects.add(request.object, 0);
         self.blocks.add(request.object, request.offset, bytes);
         let end = request.offset.saturating_add(bytes);
-        let room = self.ends.len() < MOST_ENDS;
+        let room = self.ends.len() < MAX_ENDS;
         match self.ends.get_mut(&request.object) {
             Some(last) => {
                 self.followed += 1;
@@ -263,7 +263,7 @@ impl Survey {
         if self.kind == Kind::Keys { self.keys.weight() } else { self.blocks.bytes() }
     }
 
-    /// Requests of which only the beginning is in the footprint, because they are beyond [`distinct::MOST_BYTES`] or the last
+    /// Requests of which only the beginning is in the footprint, because they are beyond [`distinct::MAX_BYTES`] or the last
     /// address; 0: the footprint is all there is.
     pub fn footprint_from_below(&self) -> u64 {
         if self.kind == Kind::Keys { 0 } else { self.blocks.cut() }
@@ -271,7 +271,7 @@ impl Survey {
 
     /// Different processes, threads or clients; `None` where they were too many to count.
     pub fn streams(&self) -> Option<usize> {
-        (self.streams.len() < MOST_STREAMS).then_some(self.streams.len())
+        (self.streams.len() < MAX_STREAMS).then_some(self.streams.len())
     }
 }
 

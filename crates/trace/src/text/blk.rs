@@ -1,7 +1,7 @@
 //! Events of the block layer as requests: what blktrace's binary files and blkparse's text have in common.
 //!
 //! A request passes several steps; one of them is taken as the request, see [`BlockAction`]. Issued requests wait here
-//! for their completion. Invariant: at most [`MOST_PENDING`] wait.
+//! for their completion. Invariant: at most [`MAX_PENDING`] wait.
 
 use iowhy_core::request::{Marks, Op, Request};
 
@@ -9,7 +9,7 @@ use crate::hash::NumberMap;
 use crate::reader::{BlockAction, Sink};
 
 /// Issued requests that wait for their completion at most.
-const MOST_PENDING: usize = 1 << 16;
+const MAX_PENDING: usize = 1 << 16;
 
 /// The steps that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Assembler {
         }
         let key = (event.device, event.sector);
         match event.step {
-            Step::Issue if self.pending.len() >= MOST_PENDING && !self.pending.contains_key(&key) => {
+            Step::Issue if self.pending.len() >= MAX_PENDING && !self.pending.contains_key(&key) => {
                 sink.lose("more than 65536 requests without completion: latency not known");
                 sink.push(request);
             }

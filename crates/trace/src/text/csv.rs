@@ -22,7 +22,7 @@ use crate::{hash, number, op_code};
 pub(crate) const KIND_COMMENT: &str = "# iowhy trace, kind=";
 
 /// The most columns of a line.
-const MOST_FIELDS: usize = 256;
+const MAX_FIELDS: usize = 256;
 
 /// The parser.
 pub(super) struct Csv {

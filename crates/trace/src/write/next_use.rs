@@ -1,7 +1,7 @@
 //! The next use of each object, filled into a file of records that was written without it.
 //!
 //! The file is walked from its end in chunks, with a table of where each id was last met, so a pass costs one sequential
-//! read and write. Invariant: memory is one chunk and a table of about [`MOST_IDS`] ids (some 400 MiB); a trace with more
+//! read and write. Invariant: memory is one chunk and a table of about [`MAX_IDS`] ids (some 400 MiB); a trace with more
 //! ids is walked several times, each time for a part of the ids, with the same exact result.
 
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use crate::hash::{self, NumberMap};
 
 /// Ids of one pass.
-const MOST_IDS: u64 = 16 << 20;
+const MAX_IDS: u64 = 16 << 20;
 
 /// Bytes that are held at a time.
 const CHUNK: usize = 1 << 20;
@@ -42,7 +42,7 @@ pub(super) struct Distinct {
 
 /// Fills in the next uses: the number of the next request for the same id, counted from 1, or -1.
 pub(super) fn fill(file: &File, layout: Layout, records: u64) -> io::Result<Distinct> {
-    fill_in_parts(file, layout, records, MOST_IDS)
+    fill_in_parts(file, layout, records, MAX_IDS)
 }
 
 fn fill_in_parts(file: &File, layout: Layout, records: u64, most_ids: u64) -> io::Result<Distinct> {

@@ -10,11 +10,11 @@ use super::carry::{self, Carries};
 use crate::format::Kind;
 use crate::hash::NumberMap;
 use crate::losses::Losses;
-use crate::names::{MOST_NAMES, Names};
+use crate::names::{MAX_NAMES, Names};
 use crate::text::{KIND_COMMENT, OWN_HEADER, first_line};
 
 /// Objects whose first mention is remembered, for names.
-const MOST_SEEN: usize = MOST_NAMES;
+const MAX_SEEN: usize = MAX_NAMES;
 
 /// Writing into memory does not fail.
 macro_rules! put {
@@ -58,7 +58,7 @@ impl Encoder for Csv {
         if let Some(name) = names.get(r.object)
             && !self.named.contains_key(&r.object)
         {
-            if self.named.len() < MOST_SEEN {
+            if self.named.len() < MAX_SEEN {
                 self.named.insert(r.object, ());
             }
             let clean: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
@@ -103,9 +103,9 @@ impl Iolog {
             return;
         }
         // fio drops waits below 100 microseconds; they add up here until they count.
-        const LEAST_WAIT_US: u64 = 100;
+        const MIN_WAIT_US: u64 = 100;
         let wait = us.saturating_sub(self.time_us);
-        if wait >= LEAST_WAIT_US {
+        if wait >= MIN_WAIT_US {
             self.line(out, request.object, names, format_args!("wait {wait} 0"));
             self.time_us = us;
         } else if wait > 0 || us < self.time_us {
@@ -115,7 +115,7 @@ impl Iolog {
 }
 
 /// Names longer than this are refused by fio.
-const MOST_NAME: usize = 256;
+const MAX_NAME: usize = 256;
 
 /// The name of an object; one that fio could not read, or none, becomes a number.
 fn put_name(out: &mut Vec<u8>, object: u64, names: &Names) {
@@ -130,7 +130,7 @@ fn put_name(out: &mut Vec<u8>, object: u64, names: &Names) {
 fn usable_name(object: u64, names: &Names) -> Option<&str> {
     let fits = |name: &&str| {
         !name.is_empty()
-            && name.len() <= MOST_NAME
+            && name.len() <= MAX_NAME
             && !name.chars().any(|c| c.is_whitespace() || c.is_control())
     };
     names.get(object).filter(fits)
@@ -156,7 +156,7 @@ impl Encoder for Iolog {
                 return false;
             }
         };
-        if !self.open.contains_key(&request.object) && self.open.len() >= MOST_SEEN {
+        if !self.open.contains_key(&request.object) && self.open.len() >= MAX_SEEN {
             losses.add("more than a million files: requests to the rest left out", None);
             return false;
         }

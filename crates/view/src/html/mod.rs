@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use iowhy_core::text::{acts, visible};
 
 use crate::document::{Chart, Document, Part, Section, Table};
+use crate::svg::bars;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -48,6 +49,9 @@ pub fn page(document: &Document) -> String {
     text.push_str("<main>\n");
     for (number, chapter) in document.chapters.iter().enumerate() {
         let _ = writeln!(text, "<article id=\"r{number}\">\n<header><h1>{}</h1>", escape(&chapter.title));
+        if !chapter.about.is_empty() {
+            let _ = writeln!(text, "<p class=\"fact\">{}</p>", escape(&chapter.about));
+        }
         for fact in &chapter.facts {
             let _ = writeln!(text, "<p class=\"fact\">{}</p>", escape(fact));
         }
@@ -82,12 +86,29 @@ fn push_section(text: &mut String, section: &Section) {
             Part::Note(words) => {
                 let _ = writeln!(text, "<p class=\"note\">{}</p>", code(words));
             }
-            Part::List(items) => {
+            Part::Lead(lead, words) => {
+                let _ = writeln!(text, "<p><b>{}</b> {}</p>", code(lead), code(words));
+            }
+            Part::Advice(words) => {
+                let _ = writeln!(text, "<p><b>What to do:</b> {}</p>", code(words));
+            }
+            Part::Facts(facts) => {
+                let mut table = Table::new(["", ""]);
+                facts.iter().for_each(|(label, fact)| table.row([label.as_str(), fact.as_str()]));
+                push_table(text, &table);
+            }
+            Part::Split(split) => push_chart(text, &bars::from_split(split)),
+            // Pages have charts of every latency instead.
+            Part::Spread(_) => {}
+            Part::List(items) | Part::Remarks(items) => {
                 text.push_str("<ul>\n");
                 for item in items {
                     let _ = writeln!(text, "<li>{}</li>", code(item));
                 }
                 text.push_str("</ul>\n");
+            }
+            Part::Table(table) if table.bars().next().is_some() => {
+                push_chart(text, &bars::from_table(&section.title, table));
             }
             Part::Table(table) => push_table(text, table),
             Part::Chart(chart) => push_chart(text, chart),
@@ -147,7 +168,7 @@ fn push_table(text: &mut String, table: &Table) {
         text.push_str("<tr>");
         for (cell, (_, numbers)) in row.iter().zip(&table.columns) {
             let class = if *numbers { " class=\"n\"" } else { "" };
-            let _ = write!(text, "<td{class}>{}</td>", code(cell));
+            let _ = write!(text, "<td{class}>{}</td>", code(&cell.text()));
         }
         text.push_str("</tr>\n");
     }
@@ -169,6 +190,7 @@ mod tests {
             title: evil.into(),
             chapters: vec![Chapter {
                 title: evil.into(),
+                about: evil.into(),
                 facts: vec![evil.into()],
                 sections: vec![Section::new(
                     evil,
@@ -178,6 +200,10 @@ mod tests {
                         Part::Note(format!("`{evil}`")),
                         Part::List(vec![evil.into()]),
                         Part::Table(table),
+                        Part::Lead(evil.into(), evil.into()),
+                        Part::Advice(evil.into()),
+                        Part::Facts(vec![(evil.into(), evil.into())]),
+                        Part::Remarks(vec![evil.into()]),
                         Part::Chart(chart),
                     ],
                 )],

@@ -1,7 +1,11 @@
 //! A stacked bar a row, all of one length: how a whole is split. The length is the whole, because what is compared is the
 //! split; the whole itself stands beside it in figures.
 
-use super::{element, fit, label, tip};
+use iowhy_core::layer::Ledger;
+use iowhy_core::units;
+
+use super::{WIDE, element, fit, label, tip};
+use crate::document::{self, Table};
 
 /// One bar.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,6 +73,51 @@ pub fn chart(bars: &[Bar], width: f64, alt: &str) -> String {
     let (key, below) = legend(&seen, bars.len() as f64 * ROW + 8.0, width);
     text.push_str(&key);
     element(width, below, "bars", alt, &text)
+}
+
+/// A ledger as pieces of a bar.
+pub fn pieces(ledger: &Ledger) -> Vec<Piece> {
+    let whole = ledger.total_ns();
+    let piece = |entry: &iowhy_core::layer::LayerTime| Piece {
+        class: entry.id.id().to_owned(),
+        name: entry.id.id().to_owned(),
+        size: entry.total_ns(),
+        tip: format!(
+            "{}\n{}, {:.1} %\nbusy {}, waiting {}",
+            entry.id.id(),
+            units::time(entry.total_ns()),
+            entry.total_ns() / whole * 100.0,
+            units::time(entry.busy_ns),
+            units::time(entry.wait_ns)
+        ),
+    };
+    ledger.entries().iter().map(piece).collect()
+}
+
+/// A table whose rows have bars, as a chart with the other columns as its figures.
+pub fn from_table(title: &str, table: &Table) -> document::Chart {
+    let most = |(label, _, ledger): (String, String, &Ledger)| {
+        let most = ledger.entries().iter().max_by(|a, b| a.total_ns().total_cmp(&b.total_ns()))?;
+        let whole: f64 = ledger.entries().iter().map(|e| e.total_ns().max(0.0)).sum();
+        let share = most.total_ns() / whole * 100.0;
+        Some(format!("{label}: most in `{}` ({share:.0} %)", most.id.id()))
+    };
+    let alt = table.bars().filter_map(most).collect::<Vec<_>>().join("; ");
+    let bars: Vec<Bar> =
+        table.bars().map(|(label, whole, ledger)| Bar { label, whole, pieces: pieces(ledger) }).collect();
+    let svg = chart(&bars, WIDE, &alt);
+    document::Chart { title: title.to_owned(), alt, svg, table: table.without_bars() }
+}
+
+/// One bar with its legend as figures.
+pub fn from_split(split: &document::Split) -> document::Chart {
+    let mut table = Table::new(["layer", "#share"]);
+    split.legend.iter().for_each(|(_, name, share)| table.row([name.as_str(), share.as_str()]));
+    let alt = split.legend.iter().map(|(_, name, share)| format!("{name} {share}"));
+    let alt = alt.collect::<Vec<_>>().join(", ");
+    let bar = Bar { label: split.label.clone(), whole: String::new(), pieces: pieces(&split.ledger) };
+    let svg = chart(&[bar], WIDE, &alt);
+    document::Chart { title: split.label.clone(), alt, svg, table }
 }
 
 /// Colours with their names in as many lines as they need, from `top` on; also where they end.

@@ -1,9 +1,12 @@
 //! Text for a terminal: wrapped paragraphs, aligned tables, bars of letters, small pictures in a line.
 
 pub mod bar;
+mod screen;
 pub mod sparkline;
 pub mod table;
 pub mod wrap;
+
+pub use screen::screen;
 
 /// Columns of the terminal that stdout is, or enough for every column where it is none.
 pub fn width() -> usize {

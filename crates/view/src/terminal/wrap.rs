@@ -3,9 +3,9 @@
 use crate::terminal::table::visible_width;
 
 /// Nobody's terminal is narrower; a pipe may say so.
-pub const LEAST_WIDTH: usize = 40;
+pub const MIN_WIDTH: usize = 40;
 /// Lines longer than this are hard to read on any terminal.
-pub const MOST_WIDTH: usize = 120;
+pub const MAX_WIDTH: usize = 120;
 
 /// A text cut to `room` characters, its end replaced; control characters do not reach the terminal.
 pub fn cut(text: &str, room: usize) -> String {

@@ -86,9 +86,9 @@ impl Lab<'_> {
     /// Measures the cells within their own bounds.
     pub(super) fn run(&self, cells: &[Cell<'_>]) -> Outcome {
         let effort = Effort {
-            least_rounds: LEAST_ROUNDS,
-            most_rounds: ROUNDS,
-            budget: self.budget,
+            min_rounds: LEAST_ROUNDS,
+            max_rounds: ROUNDS,
+            time: self.budget,
             precision: 0.0,
             seed: self.seed,
         };

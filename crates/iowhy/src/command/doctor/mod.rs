@@ -11,7 +11,7 @@ use iowhy_core::profile::Tier;
 use iowhy_core::setting::{Group, Reading};
 use iowhy_diagnose::setting::{Judgement, judge};
 use iowhy_probe::environment;
-use iowhy_probe::setting::{self, Place};
+use iowhy_probe::setting::{self, Storage};
 use iowhy_watch::perf::{self, Rights};
 
 use crate::cli::{DoctorArgs, OutputArgs};
@@ -31,7 +31,7 @@ const ROOT: &str = "/";
 /// A refusal for a path that is not there, or an output that cannot be written.
 pub fn run(args: &DoctorArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let path = args.path.clone().unwrap_or_else(|| PathBuf::from("."));
-    let place = Place::of(&path)?;
+    let place = Storage::under(&path)?;
     if let Some(text) = &args.trial {
         return trial::run(text, args, options, &path, &place);
     }

@@ -15,7 +15,7 @@ use iowhy_path::costs::Layers;
 use iowhy_path::plan::plan;
 use iowhy_path::trial::{Request, requests};
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
-use iowhy_probe::setting::{Held, Place};
+use iowhy_probe::setting::{ChangedSetting, Storage};
 use iowhy_probe::target::{Needs, Target};
 use iowhy_probe::{environment, interrupt};
 
@@ -85,7 +85,7 @@ pub(super) fn run(
     args: &DoctorArgs,
     options: &OutputArgs,
     path: &Path,
-    place: &Place,
+    place: &Storage,
 ) -> Result<Ending, Problem> {
     let begun = Instant::now();
     let wish = Wish::parse(text)?;
@@ -104,7 +104,7 @@ pub(super) fn run(
     let outputs = Outputs::open(options)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
-    let held = Held::hold(&readings, place)?;
+    let held = ChangedSetting::new(&readings, place)?;
     let needs = Needs { scratch_bytes: how.size, write: false, destroy_data: None };
     let target = shared::resolve(&name, &needs, &progress)?;
     outputs.spare(&[&target])?;
@@ -119,11 +119,11 @@ pub(super) fn run(
     }
     // The kernel has the last word on a value, before time is spent.
     held.set(&value)?;
-    held.put_back()?;
+    held.restore()?;
     let left = how.budget.saturating_sub(begun.elapsed());
     let cells = fit(&mut requests, left);
     let (sides, rounds) = in_turn(&cells, &held, &value, left, how.seed, &progress)?;
-    held.put_back()?;
+    held.restore()?;
     drop(progress);
     let was = held.old_state();
     drop(held);
@@ -221,7 +221,7 @@ fn fit<'a>(requests: &mut [Request<'a>], left: Duration) -> Vec<Cell<'a>> {
 /// begins. A round that was interrupted counts for nothing. Returns old and new, and the number of rounds.
 fn in_turn(
     cells: &[Cell<'_>],
-    held: &Held,
+    held: &ChangedSetting,
     value: &str,
     left: Duration,
     seed: u64,
@@ -240,12 +240,12 @@ fn in_turn(
             let doing = if side == OLD { held.old_state() } else { value.to_owned() };
             progress.at(share, left.saturating_sub(begun.elapsed()), &format!("measuring with {doing}"));
             if side == OLD {
-                held.put_back()?;
+                held.restore()?;
             } else {
                 held.set(value)?;
             }
             let seed = seed.wrapping_add(u64::from(rounds));
-            let effort = Effort { least_rounds: 1, most_rounds: 1, budget: left, precision: 0.0, seed };
+            let effort = Effort { min_rounds: 1, max_rounds: 1, time: left, precision: 0.0, seed };
             outcomes[side] = Some(campaign::run(cells, effort, &mut |_| {}));
         }
         if interrupt::requested() {

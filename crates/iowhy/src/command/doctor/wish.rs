@@ -4,7 +4,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Group, Key, Reading};
 use iowhy_core::units;
 use iowhy_diagnose::setting::TRIED;
-use iowhy_probe::setting::{self, Place};
+use iowhy_probe::setting::{self, Storage};
 
 use super::ROOT;
 
@@ -59,7 +59,7 @@ impl Wish {
     ///
     /// # Errors
     /// A refusal for a path without a device, without the one that is named, or without that setting.
-    pub(super) fn present(&self, place: &Place, path: &str) -> Result<Vec<Reading>, Problem> {
+    pub(super) fn present(&self, place: &Storage, path: &str) -> Result<Vec<Reading>, Problem> {
         let leaves = &place.devices.leaves;
         if matches!(self.key.group(), Group::Queue | Group::Memory) && leaves.is_empty() {
             let why = place.devices.reason.as_deref().unwrap_or("no block device was found");
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_path_without_a_device_or_with_another_is_refused() {
-        let mut place = Place::default();
+        let mut place = Storage::default();
         place.devices.reason = Some("its bytes live in memory".into());
         let wish = Wish::parse("read_ahead_kb=0").unwrap();
         assert!(wish.present(&place, "/shm").unwrap_err().message.contains("live in memory"));

@@ -4,7 +4,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::units::parse_bytes_nonzero;
 use iowhy_sim::curve::keys::Unit;
 use iowhy_sim::curve::shards::Sampling;
-use iowhy_sim::policy::{MOST_BLOCKS, PolicyId};
+use iowhy_sim::policy::{MAX_BLOCKS, PolicyId};
 
 /// The most sizes that one option may give.
 const MOST_SIZES: usize = 1000;
@@ -75,8 +75,8 @@ fn parse_one(item: &str, unit: Unit) -> Result<Size, Problem> {
     }
     if !item.is_empty() && item.bytes().all(|byte| byte.is_ascii_digit()) {
         return match item.parse() {
-            Ok(count) if count > 0 && count <= MOST_BLOCKS as u64 => Ok(Size::Count(count)),
-            _ => Err(refused(&format!("a cache holds 1 to {MOST_BLOCKS} blocks"))),
+            Ok(count) if count > 0 && count <= MAX_BLOCKS as u64 => Ok(Size::Count(count)),
+            _ => Err(refused(&format!("a cache holds 1 to {MAX_BLOCKS} blocks"))),
         };
     }
     let bytes = parse_bytes_nonzero("--size", item)
@@ -88,8 +88,8 @@ fn parse_one(item: &str, unit: Unit) -> Result<Size, Problem> {
         .hint("give a number of objects (`20000`) or a part of the trace (`1%`), or leave `--objects` out")),
         Unit::Blocks(block) if bytes < block => Err(refused(&format!("it holds no block of {block} bytes"))
             .hint("choose a larger cache or a smaller `--block`")),
-        Unit::Blocks(block) if bytes / block > MOST_BLOCKS as u64 => {
-            Err(refused(&format!("it holds more than {MOST_BLOCKS} blocks of {block} bytes"))
+        Unit::Blocks(block) if bytes / block > MAX_BLOCKS as u64 => {
+            Err(refused(&format!("it holds more than {MAX_BLOCKS} blocks of {block} bytes"))
                 .hint("choose a smaller cache or a larger `--block`"))
         }
         Unit::Blocks(_) => Ok(Size::Bytes(bytes)),

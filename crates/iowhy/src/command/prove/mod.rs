@@ -25,9 +25,10 @@ use crate::output::{self, Outputs};
 use crate::progress::Progress;
 use crate::record::prove::{Proof, ProveRecord};
 use crate::record::{Kind, SCHEMA};
-use crate::render;
 use crate::run_as;
+use crate::screen;
 use crate::shell;
+use iowhy_view::document::Detail;
 
 pub use cgroup_helper::serve;
 
@@ -66,8 +67,8 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         proof,
     };
     outputs.warn(&record.warnings);
-    let screen = render::prove::screen(&record.subject, &record.proof, output::width());
-    outputs.finish(&screen, &record)?;
+    let shown = screen::text(&screen::prove::chapter(&record, Detail::Screen), output::width());
+    outputs.finish(&shown, &record)?;
     Ok(ending)
 }
 

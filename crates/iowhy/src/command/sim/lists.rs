@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::cli::SimArgs;
 use crate::output;
 use crate::record::{Kind, SCHEMA};
-use iowhy_view::terminal::wrap::{LEAST_WIDTH, wrap};
+use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 
 /// Columns of a screen at most.
 const MOST_COLUMNS: usize = 100;
@@ -23,7 +23,7 @@ type Row = (String, String);
 
 /// The list that is asked for by name, if one is.
 pub(super) fn asked(args: &SimArgs) -> Option<List> {
-    let width = output::width().clamp(LEAST_WIDTH, MOST_COLUMNS);
+    let width = output::width().clamp(MIN_WIDTH, MOST_COLUMNS);
     match (args.machine.as_str(), args.workload.as_deref()) {
         ("list", _) => Some(machines(width)),
         ("keys", _) => Some(keys(width)),

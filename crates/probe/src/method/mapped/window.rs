@@ -80,7 +80,7 @@ impl Perform for Populated {
     }
 }
 
-/// mmap(2), mlock(2), load, munlock(2), munmap(2): the arm that read() was held against in 1999.
+/// mmap(2), mlock(2), load, munlock(2), munmap(2): the mmap side of the comparison of 1999.
 #[derive(Debug)]
 pub struct Locked(Window);
 

@@ -1,4 +1,4 @@
-//! Requests to a stripe of ours: split at the borders of turns, the parts sent to the members at the same time.
+//! Requests to a stripe: split at the borders of chunks, the parts sent to the members at the same time.
 //!
 //! Three ways, by what carries the parts: `threads` for methods that are one system call a request, `ring` for
 //! io_uring, `scripted` for false members in virtual time. A part is carried out by the method itself, on the member.
@@ -92,7 +92,7 @@ fn of_member(workload: &Workload, stripe: &Striped, member: usize) -> Option<Wor
     })
 }
 
-/// Says which member it was.
+/// Adds the member's name.
 fn at_member(stripe: &Striped, member: usize) -> impl FnOnce(Failure) -> Failure {
     let name = stripe.name(member);
     move |failure| Failure::Member { name, failure: Box::new(failure) }

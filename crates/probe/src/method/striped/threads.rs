@@ -31,7 +31,7 @@ pub(super) struct Striped {
     helpers: Vec<Option<Helper>>,
     /// Whether a request is one call whatever its length (the bare call, a read at the end): it goes to one member whole.
     undivided: bool,
-    /// A read of nothing is an answer and not an end.
+    /// A read of nothing is normal and not the end of the file.
     empty_is_fine: bool,
     parts: Vec<Part>,
     sent: Vec<Sent>,
@@ -309,14 +309,14 @@ impl Access for Striped {
     }
 }
 
-/// What a helper is asked to do.
+/// A request to a helper.
 enum Job {
     Begin,
     Do(Request),
     Finish,
 }
 
-/// What it answers.
+/// The reply of a helper.
 enum Answer {
     Opened(Result<(), Problem>),
     Begun,
@@ -379,7 +379,7 @@ impl Drop for Helper {
     }
 }
 
-/// The life of a helper: opens its member, does what it is asked, ends when nobody can ask any more.
+/// A helper thread: opens its member and serves requests until the channel closes.
 fn help(
     workload: &Workload,
     stripe: &stripe::Striped,

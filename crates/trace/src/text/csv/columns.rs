@@ -2,7 +2,7 @@
 
 use iowhy_core::request::Request;
 
-use super::MOST_FIELDS;
+use super::MAX_FIELDS;
 use crate::error::TraceError;
 use crate::format::Kind;
 
@@ -151,8 +151,8 @@ impl Columns {
         let mut list = Vec::new();
         for (column, place) in meanings(spec)? {
             let Ok(number) = place.parse::<usize>() else { return Ok(None) };
-            if number == 0 || number > MOST_FIELDS {
-                return Err(refuse(format!("columns count from 1 to {MOST_FIELDS}, not {number}")));
+            if number == 0 || number > MAX_FIELDS {
+                return Err(refuse(format!("columns count from 1 to {MAX_FIELDS}, not {number}")));
             }
             if list.len() < number {
                 list.resize(number, Column::Skip);
@@ -230,7 +230,7 @@ fn meanings(spec: &str) -> Result<Vec<(Column, &str)>, TraceError> {
 fn split(line: &[u8]) -> Option<(Vec<&str>, u8)> {
     let text = std::str::from_utf8(line).ok()?;
     let separator = [b',', b';', b'\t'].into_iter().find(|separator| line.contains(separator))?;
-    let names: Vec<&str> = text.split(char::from(separator)).take(MOST_FIELDS).collect();
+    let names: Vec<&str> = text.split(char::from(separator)).take(MAX_FIELDS).collect();
     Some((names, separator))
 }
 

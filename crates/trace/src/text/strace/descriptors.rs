@@ -1,20 +1,20 @@
 //! Which descriptor of which process is which file, and where in it the next read begins.
 //!
 //! Processes that share a table (threads) share it here; a fork copies the table, and both sides share the position, as
-//! the kernel has it. Invariant: bounded, see [`MOST_ENTRIES`] and [`MOST_FILES`].
+//! the kernel has it. Invariant: bounded, see [`MAX_ENTRIES`] and [`MAX_FILES`].
 
 use std::collections::HashMap;
 
 use crate::hash::NumberMap;
 
 /// Descriptors in all tables together.
-const MOST_ENTRIES: usize = 1 << 20;
+const MAX_ENTRIES: usize = 1 << 20;
 
 /// Files whose end is remembered for appending writes.
-const MOST_FILES: usize = 1 << 20;
+const MAX_FILES: usize = 1 << 20;
 
 /// Processes that are told apart at one time; what comes on top shares one table.
-const MOST_PROCESSES: usize = 1 << 16;
+const MAX_PROCESSES: usize = 1 << 16;
 
 /// An open file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Descriptors {
         if let Some(table) = self.of_process.get(&pid) {
             return *table;
         }
-        if self.of_process.len() >= MOST_PROCESSES {
+        if self.of_process.len() >= MAX_PROCESSES {
             return match self.crowd {
                 Some(crowd) => crowd,
                 None => {
@@ -99,7 +99,7 @@ impl Descriptors {
             return true;
         }
         let table = self.table(parent);
-        if self.of_process.len() >= MOST_PROCESSES {
+        if self.of_process.len() >= MAX_PROCESSES {
             return false;
         }
         if shared {
@@ -108,7 +108,7 @@ impl Descriptors {
             return true;
         }
         let copied = self.tables[table].entries.clone();
-        if self.entries + copied.len() > MOST_ENTRIES {
+        if self.entries + copied.len() > MAX_ENTRIES {
             self.table(child);
             return false;
         }
@@ -163,7 +163,7 @@ impl Descriptors {
 
     fn put(&mut self, pid: u32, fd: i32, entry: Entry) -> bool {
         let table = self.table(pid);
-        if self.entries >= MOST_ENTRIES && !self.tables[table].entries.contains_key(&fd) {
+        if self.entries >= MAX_ENTRIES && !self.tables[table].entries.contains_key(&fd) {
             self.release(entry);
             return false;
         }
@@ -242,7 +242,7 @@ impl Descriptors {
 
     /// Remembers how far a file reaches.
     pub(super) fn reaches(&mut self, object: u64, end: u64) {
-        if self.ends.len() < MOST_FILES || self.ends.contains_key(&object) {
+        if self.ends.len() < MAX_FILES || self.ends.contains_key(&object) {
             let known = self.ends.entry(object).or_default();
             *known = (*known).max(end);
         }

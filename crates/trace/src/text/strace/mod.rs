@@ -19,8 +19,8 @@ use crate::number;
 use crate::reader::Sink;
 
 /// Calls that wait for the rest of their line at most, and how long each may be.
-const MOST_BEGUN: usize = 1 << 12;
-const MOST_BEGUN_BYTES: usize = 16 << 10;
+const MAX_BEGUN: usize = 1 << 12;
+const MAX_BEGUN_BYTES: usize = 16 << 10;
 
 /// The parser.
 #[derive(Debug, Default)]
@@ -111,7 +111,7 @@ impl LineParser for Strace {
                 Ok(())
             }
             What::Begun { name, arguments } => {
-                if self.begun.len() < MOST_BEGUN && arguments.len() <= MOST_BEGUN_BYTES {
+                if self.begun.len() < MAX_BEGUN && arguments.len() <= MAX_BEGUN_BYTES {
                     self.begun.insert(cut.pid, (cut.time_ns, name.to_vec(), arguments.to_vec()));
                     Ok(())
                 } else {

@@ -9,7 +9,7 @@ use iowhy_core::workload::{CacheState, Method};
 use iowhy_path::costs::Layers;
 use iowhy_probe::campaign::{self, Cell, Effort};
 use iowhy_probe::interrupt;
-use iowhy_probe::setting::Held;
+use iowhy_probe::setting::ChangedSetting;
 use iowhy_probe::target::Target;
 
 use super::super::lab::{Lab, cell, reads};
@@ -55,8 +55,8 @@ fn measure(lab: &Lab<'_>, target: &Target, region: u64) -> Result<(Times, u64), 
             cell
         })
         .collect();
-    let held = Held::read_ahead(device)?;
-    let was_kib: u64 = held.was().parse().unwrap_or(0);
+    let held = ChangedSetting::read_ahead(device)?;
+    let was_kib: u64 = held.old_value().parse().unwrap_or(0);
     let mut times: Times = vec![Default::default(); BLOCKS.len()];
     for round in 0..ROUNDS {
         for (column, kib) in [0, was_kib].into_iter().enumerate() {
@@ -70,7 +70,7 @@ fn measure(lab: &Lab<'_>, target: &Target, region: u64) -> Result<(Times, u64), 
             );
             held.set(&kib.to_string())?;
             let seed = lab.seed.wrapping_add(round as u64);
-            let effort = Effort { least_rounds: 1, most_rounds: 1, budget: lab.budget, precision: 0.0, seed };
+            let effort = Effort { min_rounds: 1, max_rounds: 1, time: lab.budget, precision: 0.0, seed };
             let outcome = campaign::run(&cells, effort, &mut |_| {});
             for (block, runs) in outcome.cells.iter().enumerate() {
                 let Some(run) = runs.first() else { continue };

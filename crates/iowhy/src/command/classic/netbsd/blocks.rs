@@ -12,7 +12,7 @@ use iowhy_core::stats;
 use iowhy_core::units::{self, Bytes};
 use iowhy_probe::counters;
 use iowhy_probe::interrupt;
-use iowhy_probe::made::{Image, Kind, Stand, goes_past_the_cache};
+use iowhy_probe::scratch_fs::{Image, Kind, MountPoint, has_direct_io};
 use iowhy_probe::tree::{self, Files, Order, Phase, Shape, Tree};
 
 use super::super::lab::Lab;
@@ -57,7 +57,7 @@ pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment, record: &mut Class
         sizes: ["size-small", "size-middle", "size-large"].into_iter().map(fact).collect(),
     };
     let readers = fact("readers").max(1);
-    let mut stand = match Stand::new() {
+    let mut stand = match MountPoint::new() {
         Ok(stand) => stand,
         Err(problem) => {
             record.say(format!("now: cannot tell: {problem}."));
@@ -110,10 +110,10 @@ impl Arm {
         block_bytes: u64,
         shape: &Shape,
         readers: u64,
-        stand: &mut Stand,
+        stand: &mut MountPoint,
     ) -> Result<Arm, Problem> {
         let image = Image::make(Path::new(lab.spec), IMAGE_BYTES, kind, block_bytes)?;
-        stand.put(image.mount(false)?)?;
+        stand.attach(image.mount(false)?)?;
         let begun = Instant::now();
         let tree =
             Tree::make(&stand.path(), Some(&stand.path().join("news")), shape.clone(), &mut |done, all| {
@@ -123,7 +123,7 @@ impl Arm {
             });
         let files = tree.map(|tree| tree.files());
         // Clean before anything is read.
-        stand.clear()?;
+        stand.detach()?;
         let files = files?;
         let lists = files.lists(readers as usize, Some(shape.files / readers), Order::Random, lab.seed);
         let bytes = lists.iter().flatten().map(|file| files.size(*file)).sum();
@@ -140,18 +140,18 @@ impl Arm {
     }
 
     /// One pass on a mount of its own.
-    fn pass(&mut self, stand: &mut Stand) -> Result<(), Problem> {
+    fn pass(&mut self, stand: &mut MountPoint) -> Result<(), Problem> {
         let mounted = self.image.mount(true)?;
         let device = mounted.device().to_owned();
-        if !goes_past_the_cache(&device) {
-            self.image.forget()?;
+        if !has_direct_io(&device) {
+            self.image.drop_cache()?;
         }
-        stand.put(mounted)?;
+        stand.attach(mounted)?;
         let names = [device];
         let before = counters::devices(&names);
         let pass = tree::run(Phase::Read, &mut self.files, &self.lists, None, &mut |_| {});
         let after = counters::devices(&names);
-        stand.clear()?;
+        stand.detach()?;
         let pass = pass?;
         if pass.interrupted {
             return Ok(());
@@ -181,7 +181,7 @@ impl Arm {
 }
 
 /// Passes of both, in seeded order within a round.
-fn rounds(lab: &Lab<'_>, pair: &mut [Arm; 2], stand: &mut Stand, number: u64) -> Result<u32, Problem> {
+fn rounds(lab: &Lab<'_>, pair: &mut [Arm; 2], stand: &mut MountPoint, number: u64) -> Result<u32, Problem> {
     let (begun, budget) = (Instant::now(), lab.budget / 4);
     let mut round = 0;
     while round < ROUNDS.1 && (round < ROUNDS.0 || begun.elapsed() < budget) {

@@ -1,4 +1,4 @@
-//! Numbers as they are written on this screen.
+//! Shares, counts and factors with their intervals, as screens and pages write them.
 
 use iowhy_core::units::{Bytes, per_cent};
 pub(crate) use iowhy_core::units::{count, counted as plural};

@@ -41,7 +41,7 @@ impl Machine {
     }
 
     /// A second disk, and a hold of the read-ahead of both.
-    fn both(&self, other: &str) -> Result<Held, Problem> {
+    fn both(&self, other: &str) -> Result<ChangedSetting, Problem> {
         let second = "sys/devices/vdy/queue/read_ahead_kb";
         fs::create_dir_all(self.at(second).parent().unwrap()).unwrap();
         fs::write(self.at(second), format!("{other}\n")).unwrap();
@@ -51,20 +51,20 @@ impl Machine {
             ..Reading::of(Key::ReadAhead, value)
         };
         let readings = [reading("vdx", "128"), reading("vdy", other)];
-        Held::hold_in(&readings, None, self.dir.path(), &self.at("run"))
+        ChangedSetting::hold_in(&readings, None, self.dir.path(), &self.at("run"))
     }
 
     fn values(&self) -> (String, String) {
         (self.now(), self.text("sys/devices/vdy/queue/read_ahead_kb"))
     }
 
-    fn hold(&self, key: Key, directory: &str, value: &str) -> Result<Held, Problem> {
+    fn hold(&self, key: Key, directory: &str, value: &str) -> Result<ChangedSetting, Problem> {
         let file = Some(format!("/{directory}/{}", key.id()));
         let reading = Reading { file, subject: Some("vdx".into()), ..Reading::of(key, value) };
-        Held::hold_in(&[reading], None, self.dir.path(), &self.at("run"))
+        ChangedSetting::hold_in(&[reading], None, self.dir.path(), &self.at("run"))
     }
 
-    fn read_ahead(&self) -> Result<Held, Problem> {
+    fn read_ahead(&self) -> Result<ChangedSetting, Problem> {
         self.hold(Key::ReadAhead, QUEUE, "128")
     }
 
@@ -77,8 +77,8 @@ impl Machine {
     }
 }
 
-/// Ends a hold as SIGKILL does: the lock goes, nothing else happens.
-fn kill(held: Held) {
+/// Releases the lock and does nothing else, as SIGKILL would.
+fn kill(held: ChangedSetting) {
     for part in &held.parts {
         flock(part.note._lock.try_clone().unwrap(), FlockOperation::Unlock).unwrap();
     }
@@ -89,12 +89,12 @@ fn kill(held: Held) {
 fn what_was_there_is_put_back_and_the_note_goes() {
     let machine = Machine::new();
     let held = machine.read_ahead().unwrap();
-    assert_eq!((held.was(), machine.notes()), ("128", 1));
+    assert_eq!((held.old_value(), machine.notes()), ("128", 1));
     let second = machine.read_ahead().unwrap_err();
     assert!(second.message.contains("another run"), "{second}");
     held.set("0").unwrap();
     assert_eq!((machine.now().as_str(), machine.undo().len()), ("0", 0), "a run that lives is let be");
-    held.put_back().unwrap();
+    held.restore().unwrap();
     assert_eq!((machine.now().as_str(), machine.notes()), ("128", 1), "still held");
     held.set("7").unwrap();
     drop(held);
@@ -102,7 +102,7 @@ fn what_was_there_is_put_back_and_the_note_goes() {
     let panicked = std::panic::catch_unwind(|| {
         let held = machine.read_ahead().unwrap();
         held.set("7").unwrap();
-        // Unwinds as a panic does, without its words: nobody should look for an error here.
+        // Unwinds as a panic does, without its message.
         std::panic::resume_unwind(Box::new(()));
     });
     assert!(panicked.is_err());
@@ -141,7 +141,7 @@ fn what_a_killed_run_has_left_is_undone_once_and_only_where_settings_are() {
 fn what_changes_along_with_a_setting_is_put_back_too() {
     let machine = Machine::new();
     let held = machine.hold(Key::Scheduler, QUEUE, "mq-deadline").unwrap();
-    // What the kernel does when the scheduler is changed.
+    // The kernel does this when the scheduler is changed.
     for (file, text) in [("scheduler", "none"), ("nr_requests", "64"), ("wbt_lat_usec", "0")] {
         fs::write(machine.at(QUEUE).join(file), text).unwrap();
     }
@@ -178,7 +178,7 @@ fn a_setting_that_is_not_there_is_refused_and_leaves_no_note() {
     let missing = machine.hold(Key::Iostats, QUEUE, "1").unwrap_err();
     assert!(missing.message.contains("iostats") && missing.hint.is_some(), "{missing}");
     assert_eq!(machine.notes(), 0);
-    assert!(Held::read_ahead("no-such-device").is_err());
+    assert!(ChangedSetting::read_ahead("no-such-device").is_err());
 }
 
 fn two(a: &str, b: &str) -> (String, String) {
@@ -192,7 +192,7 @@ fn several_devices_are_changed_together_and_each_gets_its_own_back() {
     assert_eq!((held.old_state().as_str(), machine.notes()), ("vdx 128, vdy 512", 2));
     held.set("64").unwrap();
     assert_eq!(machine.values(), two("64", "64"));
-    held.put_back().unwrap();
+    held.restore().unwrap();
     assert_eq!(machine.values(), two("128", "512"));
     held.set("64").unwrap();
     drop(held);
@@ -237,7 +237,7 @@ fn governors_come_back_with_what_hangs_on_them() {
         subject: Some("policy0".into()),
         ..Reading::of(Key::Governor, "powersave")
     };
-    let held = Held::hold_in(&[reading], None, machine.dir.path(), &machine.at("run")).unwrap();
+    let held = ChangedSetting::hold_in(&[reading], None, machine.dir.path(), &machine.at("run")).unwrap();
     held.set("performance").unwrap();
     // What intel_pstate does then.
     write("energy_performance_preference", "performance");

@@ -1,10 +1,9 @@
-//! A setting of the machine, on one device or on several at once, changed for a while and put back: for every program, so only
-//! where the user asks for it.
+//! Changes a setting of the machine, on one device or several, and restores it. It affects every program, so it needs
+//! the user's request.
 //!
-//! Invariants: what was there is put back when the change is dropped, also after an interrupt or a panic, and by the signal
-//! that ends the process at once; before anything is changed a note for each device says what is to be put back, so that
-//! the next start can undo what a killed run has left. Whether a run still lives is told by the lock on its note, which the kernel takes
-//! from a dead one.
+//! Invariants: the old value is restored when the change is dropped, after an interrupt or panic, and before a signal
+//! ends the process. A note per device is written before the change, so that the next start can restore what a killed
+//! run left. A locked note belongs to a live run.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File, OpenOptions};
@@ -20,18 +19,18 @@ use iowhy_linux::names::Dir;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 
-use super::back::{self, Back, by_hand, present};
 use super::mount_time::{self, MountTime};
+use super::restore::{self, Restore, by_hand, present};
 use crate::last_act::{self, LastAct};
 
-/// Where notes are left: it is gone after the next start of the machine, as the settings are.
+/// Directory of the notes. A reboot clears it, and resets the settings too.
 const NOTES: &str = "/run";
 /// Begin of a note's name; the device and the setting follow.
 const NOTE: &str = "iowhy-setting-";
 
-/// A setting that is held: changed, or about to be.
+/// A setting that is changed, or about to be.
 #[derive(Debug)]
-pub struct Held {
+pub struct ChangedSetting {
     parts: Vec<Part>,
 }
 
@@ -39,14 +38,14 @@ pub struct Held {
 #[derive(Debug)]
 struct Part {
     subject: Option<String>,
-    place: Place,
+    place: Location,
     was: String,
-    /// What puts the old state back, in this order: the setting, or its other half, and what changes along with it.
-    back: Vec<Back>,
+    /// Restores the old state, in this order: the setting, or its other half, and what changes along with it.
+    back: Vec<Restore>,
     note: Note,
 }
 
-/// A note of what is to be put back.
+/// A note of the old state.
 #[derive(Debug)]
 struct Note {
     dir: Arc<Dir>,
@@ -57,34 +56,34 @@ struct Note {
 
 /// Where a setting is.
 #[derive(Debug)]
-enum Place {
+enum Location {
     File(PathBuf),
     Mount(MountTime, OwnedFd),
 }
 
-impl Held {
+impl ChangedSetting {
     /// Takes hold of a setting that was read, on each device that it was read of, without changing it yet.
     ///
     /// # Errors
     /// A refusal where it may not be written, or where another run has it.
-    pub fn hold(readings: &[Reading], place: &super::Place) -> Result<Held, Problem> {
-        Held::hold_in(readings, place.mount.as_ref(), Path::new("/"), Path::new(NOTES))
+    pub fn new(readings: &[Reading], place: &super::Storage) -> Result<ChangedSetting, Problem> {
+        ChangedSetting::hold_in(readings, place.mount.as_ref(), Path::new("/"), Path::new(NOTES))
     }
 
     /// The same for a device's read-ahead, by its kernel name.
     ///
     /// # Errors
-    /// Those of [`Held::hold`]; the device is not there.
-    pub fn read_ahead(device: &str) -> Result<Held, Problem> {
+    /// Those of [`ChangedSetting::new`]; the device is not there.
+    pub fn read_ahead(device: &str) -> Result<ChangedSetting, Problem> {
         let devices =
             crate::target::devices::Devices { leaves: vec![device.to_owned()], ..Default::default() };
-        let place = super::Place { devices, mount: None };
+        let place = super::Storage { devices, mount: None };
         let all = super::read_each(Path::new("/"), &place, Key::ReadAhead);
         let found: Vec<Reading> = all.into_iter().filter(|reading| reading.value.is_some()).collect();
         if found.is_empty() {
             return Err(Problem::refused(format!("`{device}` has no read-ahead here")));
         }
-        Held::hold(&found, &place)
+        ChangedSetting::new(&found, &place)
     }
 
     fn hold_in(
@@ -92,19 +91,19 @@ impl Held {
         mount: Option<&Mount>,
         root: &Path,
         notes: &Path,
-    ) -> Result<Held, Problem> {
-        // What is held when a later one is refused was not changed yet, and goes as it came.
-        let mut held = Held { parts: Vec::new() };
+    ) -> Result<ChangedSetting, Problem> {
+        // If a later one is refused, nothing was changed yet.
+        let mut held = ChangedSetting { parts: Vec::new() };
         let notes = Arc::new(Dir::open(notes).map_err(|error| no_note(notes, &error))?);
         for reading in readings {
             held.parts.push(Part::hold(reading, mount, root, &notes)?);
         }
         if let Err(problem) = held.parts.iter().try_for_each(Part::check) {
-            // What somebody else has set stays.
+            // Another run's change stays.
             held.parts.iter_mut().for_each(|part| part.back.clear());
             return Err(problem);
         }
-        let back = held.parts.iter().flat_map(|part| part.back.iter().filter_map(Back::at_the_end));
+        let back = held.parts.iter().flat_map(|part| part.back.iter().filter_map(Restore::last_act));
         let notes = held
             .parts
             .iter()
@@ -114,8 +113,8 @@ impl Held {
         Ok(held)
     }
 
-    /// What was there, in the kernel's words: on the first device, where there are several.
-    pub fn was(&self) -> &str {
+    /// The old value in the kernel's words; with several devices, that of the first.
+    pub fn old_value(&self) -> &str {
         self.parts.first().map_or("", |part| &part.was)
     }
 
@@ -136,23 +135,23 @@ impl Held {
     /// Changes it, on every device. A file that is opened from now on has a new read-ahead.
     ///
     /// # Errors
-    /// What the system refuses, also by taking another value than the one given. What was changed already stays so until it
-    /// is put back.
+    /// What the system refuses, also by taking another value than the one given. Values already changed stay until
+    /// they are restored.
     pub fn set(&self, value: &str) -> Result<(), Problem> {
         self.parts.iter().try_for_each(|part| part.set(value))
     }
 
-    /// Puts the old state back, on every device; it is still held.
+    /// Restores the old value on every device; the change can be set again.
     ///
     /// # Errors
-    /// What the system refuses first; then the note stays, and the next start tries again. The others are put back.
-    pub fn put_back(&self) -> Result<(), Problem> {
+    /// The first refusal; then the note stays, and the next start tries again. The other devices are restored.
+    pub fn restore(&self) -> Result<(), Problem> {
         let tried: Vec<Result<(), Problem>> = self.parts.iter().map(Part::put_back).collect();
         tried.into_iter().collect()
     }
 }
 
-impl Drop for Held {
+impl Drop for ChangedSetting {
     fn drop(&mut self) {
         // Armed until all is put back.
         let done: Vec<bool> = self.parts.iter().map(|part| part.put_back().is_ok()).collect();
@@ -187,11 +186,11 @@ impl Part {
         Ok(Part { subject: reading.subject.clone(), place, was: was.clone(), back, note })
     }
 
-    /// Whether it can be changed, once nobody else can: another run may have put its own back since it was read.
+    /// Checked after the lock: another run may have restored its value since the reading.
     fn check(&self) -> Result<(), Problem> {
         let now = match &self.place {
-            Place::File(file) => present(file),
-            Place::Mount(time, _) => {
+            Location::File(file) => present(file),
+            Location::Mount(time, _) => {
                 time.found().map(|mount| mount_time::present(time.key, &mount).to_owned())
             }
         };
@@ -205,14 +204,14 @@ impl Part {
         }
         match &self.place {
             // That it may be written was seen when it was opened.
-            Place::File(_) => Ok(()),
-            Place::Mount(..) => self.set(&self.was),
+            Location::File(_) => Ok(()),
+            Location::Mount(..) => self.set(&self.was),
         }
     }
 
     fn old_state(&self) -> String {
         match (&self.place, self.back.first()) {
-            (Place::File(own), Some(Back::File(file, value))) if file != own => {
+            (Location::File(own), Some(Restore::File(file, value))) if file != own => {
                 format!("{}={value}", file.file_name().unwrap_or_default().to_string_lossy())
             }
             _ => self.was.clone(),
@@ -221,8 +220,8 @@ impl Part {
 
     fn set(&self, value: &str) -> Result<(), Problem> {
         match &self.place {
-            Place::File(file) => set_file(file, value, &self.was),
-            Place::Mount(time, mount) => {
+            Location::File(file) => set_file(file, value, &self.was),
+            Location::Mount(time, mount) => {
                 time.set(mount.as_fd(), value).map_err(|errno| cannot_remount(time, value, errno))
             }
         }
@@ -245,7 +244,7 @@ impl Part {
     }
 }
 
-fn hold_file(reading: &Reading, was: &str, root: &Path) -> Result<(Place, Vec<Back>), Problem> {
+fn hold_file(reading: &Reading, was: &str, root: &Path) -> Result<(Location, Vec<Restore>), Problem> {
     let Some(file) = &reading.file else {
         return Err(Problem::refused(format!("`{}` is in no file that could be written", reading.key.id())));
     };
@@ -253,12 +252,12 @@ fn hold_file(reading: &Reading, was: &str, root: &Path) -> Result<(Place, Vec<Ba
     // Where links lead to: only such paths are put back from a note.
     let file = fs::canonicalize(&file).unwrap_or(file);
     OpenOptions::new().write(true).open(&file).map_err(|error| cannot_change(&file, &error))?;
-    let back = back::of_file(reading.key, &file, was);
-    Ok((Place::File(file), back))
+    let back = restore::for_file(reading.key, &file, was);
+    Ok((Location::File(file), back))
 }
 
-fn hold_mount(key: Key, mount: &Mount, was: &str) -> Result<(Place, Vec<Back>), Problem> {
-    let time = MountTime::of(key, mount);
+fn hold_mount(key: Key, mount: &Mount, was: &str) -> Result<(Location, Vec<Restore>), Problem> {
+    let time = MountTime::new(key, mount);
     if !mount_time::can_be_noted(&mount.point) {
         return Err(Problem::refused(format!(
             "the mount point `{}` holds control characters",
@@ -274,12 +273,12 @@ fn hold_mount(key: Key, mount: &Mount, was: &str) -> Result<(Place, Vec<Back>), 
         Ok((file, again))
     });
     let (file, again) = opened.map_err(|errno| cannot_remount(&time, was, errno))?;
-    let back = vec![Back::Mount(time.clone(), Some(again), was.to_owned())];
-    Ok((Place::Mount(time, file), back))
+    let back = vec![Restore::Mount(time.clone(), Some(again), was.to_owned())];
+    Ok((Location::Mount(time, file), back))
 }
 
-/// Whether a file system can be told of one flag and keeps all else as it is. Others of a kind may fall back to what they
-/// take when they are not told.
+/// Whether remounting with one flag keeps all other options. Other file systems may fall back to defaults for options
+/// that are not repeated.
 fn may_be_reconfigured(mount: &Mount) -> Result<(), Problem> {
     const KNOWN: [&str; 3] = ["ext4", "xfs", "btrfs"];
     let (point, kind) = (mount.point.display(), mount.file_system.as_str());
@@ -288,7 +287,7 @@ fn may_be_reconfigured(mount: &Mount) -> Result<(), Problem> {
         return Err(Problem::refused(format!("the file system at `{point}` is read only"))
             .hint("no time is written there, soon or late"));
     }
-    // XFS that is not told of inode32 takes inode64.
+    // XFS without inode32 takes inode64.
     if !KNOWN.contains(&kind) || has("inode32") {
         let with = if has("inode32") { " with inode32" } else { "" };
         return Err(Problem::refused(format!(
@@ -304,7 +303,7 @@ fn may_be_reconfigured(mount: &Mount) -> Result<(), Problem> {
 }
 
 fn set_file(file: &Path, value: &str, was: &str) -> Result<(), Problem> {
-    back::overwrite(file, value).map_err(|error| {
+    restore::overwrite(file, value).map_err(|error| {
         Problem::refused(format!("the kernel does not take `{value}` for `{}`: {error}", file.display()))
             .hint(format!("it is `{was}`; name a value that this device and kernel can take"))
     })?;
@@ -357,8 +356,8 @@ fn no_note(note: &Path, error: &std::io::Error) -> Problem {
         .hint("without it a run that is killed could not be undone")
 }
 
-/// Writes and locks the note. Of two runs only one gets it; what a killed one has left is undone first.
-fn write_note(dir: &Dir, name: &CStr, back: &[Back]) -> Result<File, Problem> {
+/// Writes and locks the note. Only one of two runs gets it; a killed run's change is restored first.
+fn write_note(dir: &Dir, name: &CStr, back: &[Restore]) -> Result<File, Problem> {
     let note = dir.path_of(name);
     let refused = |errno: Errno| no_note(&note, &errno.into());
     // A note may vanish between opening and locking, when its owner ends.
@@ -390,7 +389,7 @@ fn write_note(dir: &Dir, name: &CStr, back: &[Back]) -> Result<File, Problem> {
             }
             Lock::Ours => {}
         }
-        let text: String = back.iter().map(Back::to_note).collect();
+        let text: String = back.iter().map(Restore::to_note).collect();
         file.write_all(text.as_bytes())
             .and_then(|()| file.flush())
             .map_err(|error| no_note(&note, &error))?;
@@ -419,8 +418,8 @@ fn lock(file: &File, dir: &Dir, name: &CStr) -> Lock {
     }
 }
 
-/// Puts back what runs that were killed have left; in words, one a setting. Where that is not allowed it says so.
-pub fn undo_left() -> Vec<String> {
+/// Restores what killed runs left; one sentence per setting, also where it is not permitted.
+pub fn restore_leftovers() -> Vec<String> {
     undo_in(Path::new(NOTES), Path::new("/"))
 }
 
@@ -438,8 +437,8 @@ fn undo_one(notes: &Dir, name: &CStr, root: &Path) -> Option<String> {
     }
     let mut text = String::new();
     note.read_to_string(&mut text).ok()?;
-    let back: Vec<Back> = text.lines().filter_map(Back::from_note).collect();
-    if !back.iter().all(|step| step.may_be_put(root)) {
+    let back: Vec<Restore> = text.lines().filter_map(Restore::from_note).collect();
+    if !back.iter().all(|step| step.is_permitted(root)) {
         return None;
     }
     let words: Vec<String> =
@@ -460,5 +459,5 @@ fn undo_one(notes: &Dir, name: &CStr, root: &Path) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "held_tests.rs"]
+#[path = "changed_tests.rs"]
 mod tests;

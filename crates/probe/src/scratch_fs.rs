@@ -1,8 +1,7 @@
-//! File systems made for a measurement: in a nameless scratch file, on a loop device, mounted where nobody else sees it.
+//! Scratch file systems: in an unnamed file, on a loop device, mounted where no other process sees them. Root only.
 //!
-//! Root only. Invariants: nothing is left behind however the process ends, SIGKILL included: the file has no name, the loop
-//! device clears itself with its last user, and the mount is attached nowhere and goes with its descriptor. No device or mount
-//! of the user's is touched. Non-goal: what is done on it.
+//! Invariants: nothing is left behind, not even by SIGKILL: the file has no name, the loop device clears itself with
+//! its last user, and the mount is attached nowhere. No device or mount of the user is touched.
 
 use std::fs;
 use std::mem;
@@ -57,7 +56,7 @@ impl Kind {
 
 /// Where tools of the administrator are, when the path does not say.
 const PLACES: [&str; 2] = ["/usr/sbin", "/sbin"];
-/// How often a loop device that somebody else was faster to take is asked for again.
+/// Retries when another process takes the free loop device first.
 const TRIES: u32 = 8;
 
 /// A file system in a file.
@@ -68,10 +67,10 @@ pub struct Image {
 }
 
 impl Image {
-    /// Makes it in a nameless file of so many bytes, which takes room only as it is filled.
+    /// Makes it in a sparse unnamed file of `bytes` bytes.
     ///
     /// # Errors
-    /// No root, no tool, no nameless files in `dir`, or what the tool says.
+    /// No root, no tool, no unnamed files in `dir`, or the tool's error.
     pub fn make(dir: &Path, bytes: u64, kind: Kind, block_bytes: u64) -> Result<Image, Problem> {
         if !rustix::process::geteuid().is_root() {
             return Err(Problem::refused("making and mounting a file system needs root")
@@ -100,10 +99,10 @@ impl Image {
         Ok(Image { file, kind })
     }
 
-    /// Mounts it; nothing of it is in any cache then but what mounting reads.
+    /// Mounts it, with cold caches except for what mounting reads.
     ///
     /// # Errors
-    /// No free loop device, or what the kernel says of the file system.
+    /// No free loop device, or the kernel's error.
     pub fn mount(&self, read_only: bool) -> Result<Mounted, Problem> {
         let (name, device) = attach(&self.file, read_only)?;
         let kind = self.kind.id();
@@ -131,7 +130,7 @@ impl Image {
     }
 }
 
-/// A mount that is attached nowhere: it goes with its last descriptor.
+/// A detached mount: it ends with its last descriptor.
 #[derive(Debug)]
 pub struct Mounted {
     root: OwnedFd,
@@ -145,19 +144,19 @@ impl Mounted {
     }
 }
 
-/// A place in the file system where one mount after the other can stand: its path stays the same.
+/// A directory to which mounts are attached one after the other; its path stays the same.
 #[derive(Debug)]
-pub struct Stand {
+pub struct MountPoint {
     slot: OwnedFd,
 }
 
-impl Stand {
+impl MountPoint {
     /// An empty one.
     ///
     /// # Errors
-    /// What the system refuses.
-    pub fn new() -> Result<Stand, Problem> {
-        Ok(Stand { slot: nothing()? })
+    /// The system's error.
+    pub fn new() -> Result<MountPoint, Problem> {
+        Ok(MountPoint { slot: nothing()? })
     }
 
     /// Its path, of this process alone.
@@ -165,19 +164,19 @@ impl Stand {
         PathBuf::from(format!("/proc/self/fd/{}", self.slot.as_raw_fd()))
     }
 
-    /// Puts a mount there, in place of what was there.
+    /// Attaches a mount, in place of the one before.
     ///
     /// # Errors
-    /// What the system refuses.
-    pub fn put(&mut self, mounted: Mounted) -> Result<(), Problem> {
+    /// The system's error.
+    pub fn attach(&mut self, mounted: Mounted) -> Result<(), Problem> {
         self.take(&mounted.root)
     }
 
-    /// Takes away what is there; a mount that nobody else uses is gone then.
+    /// Detaches the mount, which ends if it has no other user.
     ///
     /// # Errors
-    /// What the system refuses.
-    pub fn clear(&mut self) -> Result<(), Problem> {
+    /// The system's error.
+    pub fn detach(&mut self) -> Result<(), Problem> {
         self.take(&nothing()?)
     }
 
@@ -206,7 +205,7 @@ fn tool(name: &str) -> Result<Command, Problem> {
     })
 }
 
-/// What the kernel has said of a mount that it refused.
+/// The kernel's messages about a refused mount.
 fn messages(context: &OwnedFd) -> String {
     let mut said = String::new();
     let mut line = [0u8; 1024];
@@ -255,8 +254,8 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
-/// A free loop device over the file, which clears itself with its last user; its name, and a descriptor that holds it. Past
-/// the page cache of the file where that is possible, or each block would be cached twice.
+/// A free loop device over the file, which clears itself with its last user: its name and a descriptor. With direct
+/// I/O
 fn attach(file: &OwnedFd, read_only: bool) -> Result<(String, OwnedFd), Problem> {
     let refused = |what: &str, error: std::io::Error| {
         Problem::refused(format!("cannot {what}: {error}")).hint("loop devices need root and the loop driver")
@@ -289,18 +288,18 @@ fn attach(file: &OwnedFd, read_only: bool) -> Result<(String, OwnedFd), Problem>
     Err(refused("set up a loop device", last))
 }
 
-/// Whether the loop device goes past the page cache of its file.
-pub fn goes_past_the_cache(device: &str) -> bool {
+/// Whether the loop device reads its file with direct I/O.
+pub fn has_direct_io(device: &str) -> bool {
     let path = format!("/sys/block/{device}/loop/dio");
     fs::read_to_string(path).is_ok_and(|text| text.trim() == "1")
 }
 
 impl Image {
-    /// Drops what the page cache holds of the file, for loop devices that go through it.
+    /// Drops the file's pages from the page cache, for loop devices without direct I/O.
     ///
     /// # Errors
-    /// What the system says of dirty pages that cannot be written.
-    pub fn forget(&self) -> Result<(), Problem> {
+    /// The system's error for dirty pages that cannot be written.
+    pub fn drop_cache(&self) -> Result<(), Problem> {
         let bytes = rustix::fs::fstat(&self.file).map_or(0, |status| status.st_size as u64);
         crate::residency::evict(self.file.as_fd(), 0, bytes)
     }
@@ -333,7 +332,7 @@ mod tests {
                 return;
             }
         };
-        let mut stand = Stand::new().unwrap();
+        let mut stand = MountPoint::new().unwrap();
         let path = stand.path().join("file");
         let mounted = match image.mount(false) {
             Ok(mounted) => mounted,
@@ -344,15 +343,15 @@ mod tests {
         };
         let device = mounted.device().to_owned();
         assert!(loops_in_use().contains(&device));
-        stand.put(mounted).unwrap();
+        stand.attach(mounted).unwrap();
         fs::write(&path, "there").unwrap();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(&format!("/dev/{device} ")), "attached nowhere: {mounts}");
-        stand.clear().unwrap();
+        stand.detach().unwrap();
         assert!(!path.exists());
         let mounted = image.mount(true).unwrap();
         let device = mounted.device().to_owned();
-        stand.put(mounted).unwrap();
+        stand.attach(mounted).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "there");
         assert!(fs::write(&path, "other").is_err(), "read-only");
         drop(stand);

@@ -1,4 +1,4 @@
-//! The last section of a chapter: what it was measured on, and what a reader must know.
+//! The last section of a page: the machine, and warnings.
 
 use iowhy_core::environment::Environment;
 use iowhy_core::warning::Warning;
@@ -7,7 +7,7 @@ use crate::render::heading::machine;
 use iowhy_view::document::{Part, Section};
 
 /// The machine and the warnings.
-pub(super) fn section(environment: &Environment, warnings: &[Warning]) -> Section {
+pub(crate) fn section(environment: &Environment, warnings: &[Warning]) -> Section {
     let mut parts = Vec::new();
     if !warnings.is_empty() {
         let words = |warning: &Warning| match &warning.next {
@@ -24,4 +24,10 @@ pub(super) fn section(environment: &Environment, warnings: &[Warning]) -> Sectio
         parts.push(Part::List(lines));
     }
     Section::new("Surroundings", parts)
+}
+
+/// Warnings alone.
+pub(super) fn warnings(warnings: &[Warning]) -> Option<Section> {
+    let messages: Vec<String> = warnings.iter().map(|warning| warning.message.clone()).collect();
+    (!messages.is_empty()).then(|| Section::new("Warnings", vec![Part::List(messages)]))
 }

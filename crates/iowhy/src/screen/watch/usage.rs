@@ -1,17 +1,18 @@
-//! Bytes and calls in a few lines: what the program moved, what the devices did, what it waited for off the path.
+//! Bytes and calls of the program, activity of the devices, waits off the I/O path.
 
 use iowhy_core::profile::DeviceUse;
 use iowhy_core::units;
 
-use super::words::{bytes, percent_of, plural, visible};
-use super::{DIM, seconds};
+use iowhy_view::document::Part;
+
+use super::{percent_of, plural, seconds, visible};
 use crate::record::watch::WatchRecord;
-use iowhy_view::terminal::wrap::wrap;
+use crate::screen::figures::bytes;
 
 /// Devices that are shown.
-const MOST_DEVICES: usize = 3;
+const MAX_DEVICES: usize = 3;
 /// Waits off the path that are shown.
-const MOST_WAITS: usize = 3;
+const MAX_WAITS: usize = 3;
 /// A wait off the path below this share of the thread time is not shown.
 const WAIT_MATTERS: f64 = 0.02;
 /// Idle time below this share of the wall time is not shown.
@@ -22,30 +23,29 @@ const MANY_BYTES: u64 = 1 << 20;
 const MANY_CALLS: u64 = 100;
 
 /// The block, empty when nothing moved.
-pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
-    let mut text = String::new();
-    let indent = "           ";
+pub(super) fn parts(record: &WatchRecord) -> Vec<Part> {
+    let mut lines: Vec<(String, String)> = Vec::new();
     let mut line = |label: &str, facts: String| {
         if !facts.is_empty() {
-            text.push_str(&wrap(&facts, width, &format!("{label:<11}"), indent));
+            lines.push((label.to_owned(), facts));
         }
     };
     let io = &record.io;
     let cache = match (io.cache_hit_share, io.device_read_bytes, io.read_bytes) {
-        (_, Some(0), Some(read)) if read > 0 => "; no byte of it came from a device".to_owned(),
+        (_, Some(0), Some(read)) if read > 0 => "; none of it from a device".to_owned(),
         (Some(share), Some(fetched), _) => {
-            format!("; {} came from a device, {} from the cache", bytes(fetched), percent_of(share))
+            format!("; {} from a device, {} from the page cache", bytes(fetched), percent_of(share))
         }
         (None, Some(fetched), Some(read)) if fetched > read.saturating_add(read / 10) => {
-            let other = ways_without_calls(record);
+            let other = other_methods(record);
             if other.is_empty() {
-                format!("; {} came from a device, with what was read ahead", bytes(fetched))
+                format!("; {} from a device, including read-ahead", bytes(fetched))
             } else {
                 // The kernel counts the bytes of calls only.
-                format!("; {} came from a device, also through {}", bytes(fetched), other.join(" and "))
+                format!("; {} from a device, also through {}", bytes(fetched), other.join(" and "))
             }
         }
-        (None, Some(fetched), Some(_)) => format!("; {} came from a device", bytes(fetched)),
+        (None, Some(fetched), Some(_)) => format!("; {} from a device", bytes(fetched)),
         _ => String::new(),
     };
     let matters = |moved: Option<u64>, calls: Option<u64>, operation: &str| {
@@ -64,15 +64,13 @@ pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
     line(
         "faults",
         faults
-            .map(|n| {
-                plural(n, "page fault began a read from a device", "page faults began a read from a device")
-            })
+            .map(|n| plural(n, "page fault read from a device", "page faults read from a device"))
             .unwrap_or_default(),
     );
-    // What a device did for others only is no part of this program's story.
+    // Activity for other processes only does not concern this program.
     if io.device_bytes.is_none_or(|bytes| bytes > 0) {
         for device in
-            record.devices.iter().filter(|d| (d.reads, d.writes, d.flushes) != (0, 0, 0)).take(MOST_DEVICES)
+            record.devices.iter().filter(|d| (d.reads, d.writes, d.flushes) != (0, 0, 0)).take(MAX_DEVICES)
         {
             line(&device.name, device_facts(device, record.wall_s));
         }
@@ -81,32 +79,25 @@ pub(super) fn usage(record: &WatchRecord, width: usize) -> String {
         .waits
         .iter()
         .filter(|wait| !wait.on_path && wait.share >= WAIT_MATTERS)
-        .take(MOST_WAITS)
+        .take(MAX_WAITS)
         .map(|wait| format!("{} {} ({})", wait.words, seconds(wait.seconds), percent_of(wait.share)))
         .collect();
     line("waited for", elsewhere.join(", "));
     if record.idle_s > 0.0 && record.wall_s > 0.0 && record.idle_s / record.wall_s >= IDLE_MATTERS {
-        line(
-            "idle",
-            format!(
-                "{} of the wall time no thread ran, wanted a CPU, or waited for storage",
-                percent_of(record.idle_s / record.wall_s)
-            ),
-        );
+        line("idle", format!("{} of wall time", percent_of(record.idle_s / record.wall_s)));
     }
-    if !text.is_empty() {
-        return text + "\n";
+    if !lines.is_empty() {
+        return vec![Part::Facts(lines)];
     }
-    let nothing = match io.bytes {
+    vec![Part::Note(match io.bytes {
         Some(0) => "no bytes were read or written".to_owned(),
-        Some(few) => format!("hardly any bytes were read or written: {}", bytes(few)),
-        None => "what was read and written is not known".to_owned(),
-    };
-    format!("{DIM}  {nothing}{DIM:#}\n\n")
+        Some(few) => format!("{} read and written in total", bytes(few)),
+        None => "bytes read and written: unknown".to_owned(),
+    })]
 }
 
-/// Ways to bytes that no call of the read family moves, as far as they take visible time.
-fn ways_without_calls(record: &WatchRecord) -> Vec<&'static str> {
+/// Access methods beside the read family, where they take visible time.
+fn other_methods(record: &WatchRecord) -> Vec<&'static str> {
     [("ring", "io_uring"), ("aio", "libaio"), ("fault", "mapped files")]
         .into_iter()
         .filter(|(id, _)| record.operations.iter().any(|o| o.id == *id && visible(o.share)))
@@ -124,7 +115,7 @@ fn moved(moved: Option<u64>, calls: Option<u64>) -> Option<String> {
     Some(format!("{} in {}{mean}", bytes(moved), plural(calls, "call", "calls")))
 }
 
-/// What a device did over the time, whoever asked.
+/// Activity of a device, requests of all processes included.
 fn device_facts(device: &DeviceUse, wall_s: f64) -> String {
     let mut facts = Vec::new();
     if device.busy_ns > 0 && wall_s > 0.0 {
@@ -148,5 +139,5 @@ fn device_facts(device: &DeviceUse, wall_s: f64) -> String {
     if let Some(throttle) = &device.throttle {
         facts.push(format!("limit {throttle}"));
     }
-    format!("all programs together: {}", facts.join(", "))
+    format!("all processes: {}", facts.join(", "))
 }

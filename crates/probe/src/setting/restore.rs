@@ -1,7 +1,7 @@
 //! What puts an old state back: a file with what belongs into it, or a time of a mount. In the process, in a note that the next
 //! start reads, in the last act of a signal, and as a command for people.
 //!
-//! Invariant: from a note only settings are put back that [`super::Held`] changes, and no other file of the machine.
+//! Invariant: from a note only settings are put back that [`super::ChangedSetting`] changes, and no other file of the machine.
 
 use std::ffi::CString;
 use std::fs;
@@ -15,7 +15,7 @@ use iowhy_core::setting::Key;
 use super::mount_time::{self, MountTime};
 use crate::last_act::LastAct;
 
-/// What a note may put back, below these directories only.
+/// Notes may restore files below these directories only.
 const BELOW: [(&str, &[&str]); 4] = [
     ("/sys/devices/", &["scheduler", "read_ahead_kb", "nr_requests", "wbt_lat_usec", "iostats", "nomerges"]),
     ("/sys/kernel/mm/transparent_hugepage/", &["enabled"]),
@@ -39,21 +39,21 @@ const BELOW: [(&str, &[&str]); 4] = [
 
 /// One step.
 #[derive(Debug)]
-pub(super) enum Back {
-    /// A file and what belongs into it.
+pub(super) enum Restore {
+    /// A file and its old content.
     File(PathBuf, String),
-    /// A mount, a descriptor of it where it is held, and its value.
+    /// A mount, its descriptor while the setting is changed, and the old value.
     Mount(MountTime, Option<OwnedFd>, String),
 }
 
-impl Back {
+impl Restore {
     /// Puts it back where it is not so already: a value that is written counts as chosen by hand, even where it is the same.
     pub(super) fn put(&self) -> io::Result<()> {
         match self {
-            Back::File(file, value) if present(file).as_ref() == Some(value) => Ok(()),
-            Back::File(file, value) => overwrite(file, value),
-            Back::Mount(time, mount, value) => {
-                // An option goes with its mount.
+            Restore::File(file, value) if present(file).as_ref() == Some(value) => Ok(()),
+            Restore::File(file, value) => overwrite(file, value),
+            Restore::Mount(time, mount, value) => {
+                // The option is gone with its mount.
                 let Some(there) = time.found() else { return Ok(()) };
                 if mount_time::present(time.key, &there) == value {
                     return Ok(());
@@ -67,41 +67,40 @@ impl Back {
         }
     }
 
-    /// What the last signal does, ready made, because nothing may be allocated there.
-    pub(super) fn at_the_end(&self) -> Option<LastAct> {
+    /// Prepared for a signal handler, which may not allocate.
+    pub(super) fn last_act(&self) -> Option<LastAct> {
         match self {
-            Back::File(file, value) => {
+            Restore::File(file, value) => {
                 Some(LastAct::Write { file: c_path(file)?, content: value.clone().into_bytes() })
             }
-            Back::Mount(time, mount, value) => time.at_the_end(mount.as_ref()?.as_fd(), value),
+            Restore::Mount(time, mount, value) => time.last_act(mount.as_ref()?.as_fd(), value),
         }
     }
 
     /// Its line of a note.
     pub(super) fn to_note(&self) -> String {
         match self {
-            Back::File(file, value) => format!("{}={value}\n", file.display()),
-            Back::Mount(time, _, value) => format!("{}={value}\n", time.to_note()),
+            Restore::File(file, value) => format!("{}={value}\n", file.display()),
+            Restore::Mount(time, _, value) => format!("{}={value}\n", time.to_note()),
         }
     }
 
-    /// What a line of a note says; `None` for what no note of ours holds. Whether this process may put it back is another
-    /// question: [`Back::may_be_put`].
-    pub(super) fn from_note(line: &str) -> Option<Back> {
+    /// One line of a note; `None` for any other line. [`Restore::is_permitted`] is checked apart.
+    pub(super) fn from_note(line: &str) -> Option<Restore> {
         let (what, value) = line.rsplit_once('=')?;
         match MountTime::from_note(what) {
             Some(time) => mount_time::offered(time.key)
                 .contains(&value.to_owned())
-                .then(|| Back::Mount(time, None, value.to_owned())),
-            None => Some(Back::File(PathBuf::from(what), value.to_owned())),
+                .then(|| Restore::Mount(time, None, value.to_owned())),
+            None => Some(Restore::File(PathBuf::from(what), value.to_owned())),
         }
     }
 
     /// Whether it is a setting, and nothing else of the machine; of a mount, whether it can be seen from here.
-    pub(super) fn may_be_put(&self, root: &Path) -> bool {
+    pub(super) fn is_permitted(&self, root: &Path) -> bool {
         let file = match self {
-            Back::File(file, _) => file,
-            Back::Mount(time, ..) => return time.in_sight(),
+            Restore::File(file, _) => file,
+            Restore::Mount(time, ..) => return time.in_sight(),
         };
         let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         let Ok(below) = file.strip_prefix(&root) else { return false };
@@ -114,39 +113,39 @@ impl Back {
     /// Where it is, for people.
     pub(super) fn place(&self) -> String {
         match self {
-            Back::File(file, _) => file.display().to_string(),
-            Back::Mount(time, ..) => format!("{} of {}", time.key.id(), time.point.display()),
+            Restore::File(file, _) => file.display().to_string(),
+            Restore::Mount(time, ..) => format!("{} of {}", time.key.id(), time.point.display()),
         }
     }
 
-    /// What it puts there.
+    /// The value that it writes.
     pub(super) fn value(&self) -> &str {
         match self {
-            Back::File(_, value) | Back::Mount(_, _, value) => value,
+            Restore::File(_, value) | Restore::Mount(_, _, value) => value,
         }
     }
 
     /// The command that does it.
     pub(super) fn by_hand(&self) -> String {
         match self {
-            Back::File(file, value) => format!("echo {value} | sudo tee {}", file.display()),
-            Back::Mount(time, _, value) => time.by_hand(value),
+            Restore::File(file, value) => format!("echo {value} | sudo tee {}", file.display()),
+            Restore::Mount(time, _, value) => time.by_hand(value),
         }
     }
 }
 
 /// The commands that put all of it back.
-pub(super) fn by_hand(back: &[Back]) -> String {
-    format!("by hand: {}", back.iter().map(Back::by_hand).collect::<Vec<_>>().join("; "))
+pub(super) fn by_hand(back: &[Restore]) -> String {
+    format!("by hand: {}", back.iter().map(Restore::by_hand).collect::<Vec<_>>().join("; "))
 }
 
-/// What is to be written to have the old state again. Of a ratio and a number of bytes the kernel clears the one when
+/// The writes that restore the old state. Of a ratio and a number of bytes the kernel clears the one when
 /// the other is set; another scheduler brings another number of requests and another throttle of writes; another governor may
 /// bring another preference of energy, and takes the rate that was set by hand.
-pub(super) fn of_file(key: Key, file: &Path, was: &str) -> Vec<Back> {
+pub(super) fn for_file(key: Key, file: &Path, was: &str) -> Vec<Restore> {
     let beside = |name: &str| file.with_file_name(name);
-    let also = |names: &[&str]| -> Vec<Back> {
-        names.iter().filter_map(|name| Some(Back::File(beside(name), present(&beside(name))?))).collect()
+    let also = |names: &[&str]| -> Vec<Restore> {
+        names.iter().filter_map(|name| Some(Restore::File(beside(name), present(&beside(name))?))).collect()
     };
     let other = match key {
         Key::DirtyBytes => "dirty_ratio",
@@ -155,7 +154,7 @@ pub(super) fn of_file(key: Key, file: &Path, was: &str) -> Vec<Back> {
         Key::DirtyBackgroundRatio => "dirty_background_bytes",
         _ => "",
     };
-    let mut back = vec![Back::File(file.to_owned(), was.to_owned())];
+    let mut back = vec![Restore::File(file.to_owned(), was.to_owned())];
     match key {
         Key::Scheduler => back.extend(also(&["nr_requests", "wbt_lat_usec"])),
         Key::Governor if was == "userspace" => back.extend(also(&["scaling_setspeed"])),
@@ -166,7 +165,7 @@ pub(super) fn of_file(key: Key, file: &Path, was: &str) -> Vec<Back> {
     back
 }
 
-/// What is in the file; of several choices the chosen one.
+/// Content of the file; of several choices the selected one.
 pub(super) fn present(file: &Path) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     if text.contains('[') { Some(choice::parse(&text)?.0) } else { Some(text.trim().to_owned()) }

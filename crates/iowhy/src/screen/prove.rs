@@ -1,82 +1,87 @@
-//! The screen of a proof: how like the program the replay is, then each finding with what was foretold, what was measured,
-//! and one word.
+//! A proof: how well the baseline replay reproduces the program, then for each finding the predicted gain, the measured gain
+//! and the verdict.
 
-use anstyle::{AnsiColor, Style};
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::Gain;
 use iowhy_core::units::{count, time};
 use iowhy_replay::verdict::Verdict;
+use iowhy_view::document::{Cell, Chapter, Detail, Part, Section, Table};
 
-use crate::record::prove::{BaselineReplay, FindingProof, Other, Proof, WhatIf};
-use crate::render::watch::words::factor;
-use iowhy_view::terminal::table::{Align, layout};
-use iowhy_view::terminal::wrap::{cut, wrap};
+use super::figures::factor;
+use crate::record::prove::{BaselineReplay, FindingProof, Other, Proof, ProveRecord, WhatIf};
 
-const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
-const GREEN: Style = AnsiColor::Green.on_default();
-const RED: Style = AnsiColor::Red.on_default();
-/// A screen is at least and at most so wide.
-const WIDTHS: (usize, usize) = (60, 100);
+/// The chapter of a proof alone.
+pub fn chapter(record: &ProveRecord, detail: Detail) -> Chapter {
+    let mut chapter = appendix(&record.subject, &record.proof, detail);
+    if detail.is_page() {
+        chapter.facts = vec![record.command.clone(), format!("iowhy {}", record.iowhy)];
+        chapter.sections.extend(super::surroundings::warnings(&record.warnings));
+    }
+    chapter
+}
 
-/// Lays a proof out.
-pub fn screen(subject: &str, proof: &Proof, width: usize) -> String {
-    let width = width.clamp(WIDTHS.0, WIDTHS.1);
-    let mut text = format!("{BOLD}{}{BOLD:#}\n", cut(&format!("replayed: {subject}"), width));
+/// The same without what only the record of a proof holds, for the end of the screen of a profiled program.
+pub fn appendix(subject: &str, proof: &Proof, detail: Detail) -> Chapter {
+    Chapter { title: format!("replayed: {subject}"), sections: sections(proof, detail), ..Chapter::default() }
+}
+
+/// What was replayed, and the verdicts.
+pub(super) fn sections(proof: &Proof, detail: Detail) -> Vec<Section> {
+    let mut baseline = Vec::new();
     if let Some(replay) = &proof.baseline {
-        text.push_str(&wrap(&like_the_program("baseline replay", replay), width, "  ", "  "));
-        for note in &replay.notes {
-            text.push_str(&wrap(note, width, "  - ", "    "));
-        }
+        baseline.extend(fidelity("baseline replay", replay));
     }
     if let Some(reason) = &proof.reason {
-        text.push_str(&wrap(&format!("inconclusive: {reason}"), width, "  ", "    "));
+        baseline.push(Part::Remarks(vec![format!("inconclusive: {reason}")]));
     }
+    let mut verdicts = Vec::new();
     if proof.findings.is_empty() && proof.what_if.is_empty() {
-        text.push_str("  no finding has an advice to prove\n");
-        return text;
+        baseline.push(Part::Remarks(vec!["no finding has a repair that a replay can test".to_owned()]));
+    } else {
+        verdicts.push(Part::Table(table(proof, detail)));
+        verdicts.extend(remarks(proof));
+        verdicts.push(Part::Note(
+            "gain: old over new wall time of the whole run; 95 % interval, including round-to-round noise, replay error and \
+             sampling error"
+                .to_owned(),
+        ));
     }
-    text.push('\n');
-    text.push_str(&table(proof));
+    vec![
+        Section::quiet("Proof: baseline replay and replays with one repair each", baseline),
+        Section::new("", verdicts),
+    ]
+}
+
+fn remarks(proof: &Proof) -> Vec<Part> {
+    let mut parts = Vec::new();
     for finding in &proof.findings {
-        if let Some(line) = remark(finding, proof) {
-            text.push_str(&wrap(&line, width, "", "  "));
-        }
+        parts.extend(remark(finding, proof).map(Part::Text));
         if let Some(replay) = &finding.baseline {
-            let words = like_the_program("baseline replay of the files alone", replay);
-            text.push_str(&wrap(&words, width, "  ", "  "));
-            for note in &replay.notes {
-                text.push_str(&wrap(note, width, "  - ", "    "));
-            }
+            parts.extend(fidelity("baseline replay of the files alone", replay));
         }
-        for other in &finding.others {
-            text.push_str(&wrap(&tried_too(other), width, "  ", "    "));
-        }
+        parts.extend(finding.others.iter().map(|other| Part::Remarks(vec![also_tried(other)])));
     }
     if let Some(together) = &proof.together {
         let ids: Vec<&str> = together.ids.iter().map(|id| id.id()).collect();
         let why = together.reason.as_deref().map_or(String::new(), |why| format!("; {why}"));
-        text.push_str(&wrap(&format!("all together: {}{why}", ids.join(", ")), width, "", "  "));
+        parts.push(Part::Text(format!("all together: {}{why}", ids.join(", "))));
     }
     for WhatIf { id, tried } in &proof.what_if {
         let reason = tried.reason.as_deref().filter(|_| tried.measured.is_none());
-        let parts: Vec<&str> =
-            [tried.how.as_str()].into_iter().filter(|how| !how.is_empty()).chain(reason).collect();
-        text.push_str(&wrap(&format!("what if {id}: {}", parts.join("; ")), width, "", "  "));
+        let how = Some(tried.how.as_str()).filter(|how| !how.is_empty());
+        let words: Vec<&str> = how.into_iter().chain(reason).collect();
+        parts.push(Part::Text(format!("what if {id}: {}", words.join("; "))));
     }
-    let legend = "gain: old over new wall time of the whole run; 95 % interval, including round-to-round noise, replay error \
-                  and sampling error";
-    text.push_str(&format!("{DIM}{}{DIM:#}\n", wrap(legend, width, "", "  ").trim_end()));
-    text
+    parts
 }
 
-fn like_the_program(what: &str, replay: &BaselineReplay) -> String {
-    let run = replay.io_ns.len();
+/// How well a baseline replay reproduces the program, with its assumptions.
+fn fidelity(what: &str, replay: &BaselineReplay) -> Vec<Part> {
     let part = match replay.scale {
         s if s < 1.05 => "all of the run".to_owned(),
         s => format!("1 in {} of the run", factor(s)),
     };
-    let fidelity = match &replay.fidelity {
+    let time = match &replay.fidelity {
         Some(f) => format!(
             "{:.2}x [{:.2}, {:.2}] the original time in these calls ({}), n = {}",
             f.value,
@@ -85,35 +90,40 @@ fn like_the_program(what: &str, replay: &BaselineReplay) -> String {
             time(replay.program_io_s * 1e9),
             f.n
         ),
-        None => format!("made {run} rounds"),
+        None => format!("{} rounds", replay.io_ns.len()),
     };
-    format!("{what}, {} calls, {part}: {fidelity}", count(replay.calls))
+    let line = format!("{what}, {} calls, {part}: {time}", count(replay.calls));
+    let notes = (!replay.notes.is_empty()).then(|| Part::List(replay.notes.clone()));
+    std::iter::once(Part::Remarks(vec![line])).chain(notes).collect()
 }
 
-fn table(proof: &Proof) -> String {
-    let gain = |m: &Option<Estimate>| m.as_ref().map_or("-".to_owned(), measured);
-    let row = |f: &FindingProof| {
-        vec![
-            f.id.id().to_owned(),
-            f.predicted.map_or("-".to_owned(), foretold),
-            gain(&f.measured),
-            word(f.verdict),
-        ]
+fn table(proof: &Proof, detail: Detail) -> Table {
+    let mut table = Table::new(["finding", "predicted gain", "measured gain", "verdict"]);
+    let mut row = |name: String, predicted: Option<Gain>, gain: &Option<Estimate>, verdict: Verdict| {
+        table.row([
+            name.into(),
+            predicted.map_or_else(|| Cell::from("-"), |gain| self::predicted(gain).into()),
+            gain.as_ref().map_or_else(|| Cell::from("-"), |gain| measured(gain).into()),
+            self::verdict(verdict),
+        ]);
     };
-    let together = proof
-        .together
-        .iter()
-        .map(|t| vec!["all together".to_owned(), "-".to_owned(), gain(&t.measured), word(t.verdict)]);
-    let what_if = proof.what_if.iter().map(|w| {
-        let (measured, word) = (gain(&w.tried.measured), word(w.tried.verdict));
-        vec![format!("what if {}", w.id), "-".to_owned(), measured, word]
-    });
-    let rows: Vec<Vec<String>> = proof.findings.iter().map(row).chain(together).chain(what_if).collect();
-    layout(&["finding", "predicted gain", "measured gain", "verdict"], &[Align::Left; 4], &rows)
+    for finding in &proof.findings {
+        row(finding.id.id().to_owned(), finding.predicted, &finding.measured, finding.verdict);
+        for other in finding.others.iter().filter(|_| detail.is_page()) {
+            row(format!("{} (also tried)", finding.id.id()), None, &other.measured, other.verdict);
+        }
+    }
+    if let Some(together) = &proof.together {
+        row("all together".to_owned(), None, &together.measured, together.verdict);
+    }
+    for WhatIf { id, tried } in &proof.what_if {
+        row(format!("what if {id}"), None, &tried.measured, tried.verdict);
+    }
+    table
 }
 
 /// Another repair of the same cause.
-fn tried_too(other: &Other) -> String {
+fn also_tried(other: &Other) -> String {
     let what = match (&other.measured, &other.reason) {
         (Some(gain), None) => format!("{}, {}", measured(gain), other.verdict.words()),
         (Some(gain), Some(_)) => measured(gain),
@@ -122,7 +132,7 @@ fn tried_too(other: &Other) -> String {
     format!("also tried: {}: {what}", other.how)
 }
 
-fn foretold(gain: Gain) -> String {
+pub(super) fn predicted(gain: Gain) -> String {
     let over = if gain.open_above { "over " } else { "" };
     format!("{}x [{}, {over}{}]", factor(gain.predicted), factor(gain.low), factor(gain.high))
 }
@@ -132,28 +142,26 @@ fn measured(gain: &Estimate) -> String {
     format!("{}x [{}, {over}{}], n = {}", factor(gain.value), factor(gain.low), factor(gain.high), gain.n)
 }
 
-fn word(word: Verdict) -> String {
-    let style = match word {
-        Verdict::Proven => GREEN,
-        Verdict::Contradicted => RED,
-        Verdict::NotConfirmed | Verdict::Inconclusive => return word.words().to_owned(),
-    };
-    format!("{style}{}{style:#}", word.words())
+fn verdict(word: Verdict) -> Cell {
+    let text = word.words().to_owned();
+    match word {
+        Verdict::Proven => Cell::Good(text),
+        Verdict::Contradicted => Cell::Bad(text),
+        Verdict::NotConfirmed | Verdict::Inconclusive => Cell::Text(text),
+    }
 }
 
-/// What was done, or why nothing was; a reason that stands at the top already is not repeated.
+/// The repair, or why there is none; a reason that stands at the top already is not repeated.
 fn remark(finding: &FindingProof, proof: &Proof) -> Option<String> {
     let reason = finding.reason.as_deref().filter(|r| {
         Some(*r) != proof.reason.as_deref()
             && (finding.measured.is_none() || proof.reason.is_none() || finding.baseline.is_some())
     });
-    match (&finding.how, reason) {
-        (None, None) => None,
-        (how, reason) => {
-            let parts: Vec<&str> = how.as_deref().into_iter().chain(reason).collect();
-            Some(format!("{}: {}", finding.id.id(), parts.join("; ")))
-        }
+    if finding.how.is_none() && reason.is_none() {
+        return None;
     }
+    let words: Vec<&str> = finding.how.as_deref().into_iter().chain(reason).collect();
+    Some(format!("{}: {}", finding.id.id(), words.join("; ")))
 }
 
 #[cfg(test)]
@@ -163,6 +171,12 @@ mod tests {
 
     use super::*;
     use crate::record::prove::Together;
+    use iowhy_view::terminal;
+    use iowhy_view::terminal::sparkline::Marks;
+
+    fn screen(subject: &str, proof: &Proof, width: usize) -> String {
+        terminal::screen(&appendix(subject, proof, Detail::Screen), width, Marks::Blocks)
+    }
 
     fn proved(verdict: Verdict, value: f64) -> FindingProof {
         FindingProof {
@@ -180,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn each_finding_has_what_was_foretold_what_was_measured_and_a_word() {
+    fn each_finding_has_its_predicted_and_measured_gain_and_a_verdict() {
         let findings = vec![proved(Verdict::Proven, 2.5), proved(Verdict::Contradicted, 0.33)];
         let proof = Proof { findings, ..Proof::default() };
         let text = anstream::adapter::strip_str(&screen("prog", &proof, 100)).to_string();
@@ -214,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_against_something_else_says_against_what_and_why_it_is_not_believed() {
+    fn a_finding_with_a_baseline_of_its_own_names_it_and_says_why_it_is_inconclusive() {
         let replay = BaselineReplay {
             fidelity: None,
             reproduces: false,

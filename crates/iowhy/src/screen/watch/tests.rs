@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
-use super::words::*;
 use super::*;
 use crate::meaning::{Explained, Meaning};
 use crate::record::watch::{Told, record, synthetic};
+use crate::screen::figures::*;
 use iowhy_core::environment::Environment;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::{Access, FileUse, Profile};
+use iowhy_view::terminal::sparkline::Marks;
 use iowhy_view::terminal::table::visible_width;
 use iowhy_view::terminal::wrap::cut_path;
+use iowhy_view::terminal::wrap::{cut, wrap};
 use proptest::prelude::*;
 
 fn of((profile, explained): (Profile, Explained), subject: &str) -> WatchRecord {
@@ -25,7 +27,8 @@ fn of((profile, explained): (Profile, Explained), subject: &str) -> WatchRecord 
 }
 
 fn plain(record: &WatchRecord, width: usize) -> String {
-    anstream::adapter::strip_str(&screen(record, width)).to_string()
+    let text = iowhy_view::terminal::screen(&chapter(record, Detail::Screen), width, Marks::Blocks);
+    anstream::adapter::strip_str(&text).to_string()
 }
 
 /// Compares with the file of that name; `IOWHY_UPDATE=1` writes it.
@@ -129,7 +132,7 @@ fn time_in_interrupts_is_not_called_a_wait() {
     b.time(t, (Operation::User, Layer::Program, None), &[], &["main"], (90.0, 90));
     b.time(t, (Operation::Interrupt, Layer::Elsewhere, None), &["asm_common_interrupt"], &[], (10.0, 10));
     let text = plain(&of(b.done(), "x"), 100);
-    assert!(text.contains("e interrupts 10 ±") && text.contains("the machine's work"), "{text}");
+    assert!(text.contains("e interrupts 10 ±") && text.contains("system work"), "{text}");
     assert!(!text.contains("asleep") && !text.contains("waited for"), "{text}");
 }
 
@@ -138,10 +141,13 @@ fn a_cost_above_all_that_the_program_ran_is_not_believed() {
     let (mut profile, explained) = synthetic::sync_loop();
     profile.observer.in_program_ns = 2e9;
     let text = plain(&of((profile.clone(), explained.clone()), "x"), 100);
-    assert!(!text.contains("slowed the program") && !text.contains("in the program"), "{text}");
+    assert!(!text.contains("Profiling overhead exceeded") && !text.contains("in the program"), "{text}");
     profile.observer.in_program_ns = 3e8;
     let text = plain(&of((profile, explained), "x"), 100);
-    assert!(text.contains("slowed the program") && text.contains("300 ms of it in the program"), "{text}");
+    assert!(
+        text.contains("Profiling overhead exceeded") && text.contains("300 ms of it in the program"),
+        "{text}"
+    );
 }
 
 #[test]
