@@ -113,7 +113,7 @@ pub fn measured(
     let interrupts = facts.account.sum(|e| e.busy && e.class.operation == Operation::Interrupt).wall_ns;
     let shrinking = if spared > 0.0 { 0.0 } else { interrupts.min(0.5 * wall) };
     let with_interrupts = |saved: f64| saved + shrinking * (saved / (wall - shrinking)).clamp(0.0, 1.0);
-    let least = wall / Gain::GREATEST;
+    let least = wall / Gain::MAX;
     let gain = |saved: f64| wall / (wall - with_interrupts(saved)).max(least);
     let likely = saved_io(ratio.value);
     let (fewer, more) = looks(facts, wall, io);

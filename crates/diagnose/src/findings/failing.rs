@@ -7,6 +7,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::{CallCount, CallSample};
 
 use super::facts::{ENOUGH_LOOKS, NAME_CALLS, OPEN_CALLS, SYNC_CALLS, Side};
+use super::precedence::FAILING;
 use super::{Facts, WORTH_SAVING, say};
 use crate::account::Entry;
 use crate::classify::Operation;
@@ -97,19 +98,15 @@ impl Failing {
 
     /// Whether a finding is about calls of this kind.
     fn concerns(&self, id: FindingId) -> bool {
-        use FindingId as F;
-        self.operations.iter().any(|operation| match operation {
-            Operation::Open | Operation::Stat | Operation::Names => id == F::ManySmallFiles,
-            Operation::Read | Operation::Write => matches!(id, F::SmallRequests | F::StdioSeek),
-            Operation::Sync => id == F::SyncPerWrite,
-            _ => false,
-        })
+        FAILING
+            .iter()
+            .any(|(finding, about)| *finding == id && self.operations.iter().any(|o| about.contains(o)))
     }
 }
 
 /// Says what fails where it belongs: under a finding about these calls, else under what describes the run, else under the
 /// first cause that is the program's own. What others do never causes it.
-pub(super) fn tell(facts: &Facts<'_>, findings: &mut [Finding]) {
+pub(super) fn report(facts: &Facts<'_>, findings: &mut [Finding]) {
     for failing in facts.failing() {
         let described = |f: &Finding| !f.id.is_repairable();
         let of_others = |f: &Finding| matches!(f.id, FindingId::NoisyNeighbour | FindingId::Throttled);

@@ -1,7 +1,11 @@
 //! The rule `unaligned-write`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
-pub(super) mod repair;
+mod repair;
+#[cfg(test)]
+mod repair_tests;
+#[cfg(test)]
+mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
@@ -9,11 +13,16 @@ use iowhy_core::layer::Layer;
 use super::facts::{Side, share_of};
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, say};
+use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
-pub(super) const RULE: Rule = Rule { id: FindingId::UnalignedWrite, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::UnalignedWrite,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repair::repaired),
+};
 
 /// With fewer unaligned writes than this, the reads are for something else (block maps, bitmaps).
 const ENOUGH: f64 = 0.1;
@@ -82,34 +91,4 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             .into(),
     }
     .finding(facts)
-}
-
-#[cfg(test)]
-mod tests {
-    use iowhy_core::layer::Layer;
-
-    use super::*;
-    use crate::findings::synthetic::{Run, access, looked, slow_and_repaired};
-
-    fn writer(wait: f64, unaligned: u64) -> Run {
-        Run::new(10.0)
-            .wait(Operation::Write, Wait::DeviceRead, wait)
-            .busy(Operation::User, Layer::Program, 1.0 - wait)
-            .io((0, 0), (10_000, 10_000_000))
-            .file(8 << 30, |f| {
-                f.writes = access(1000, 1_000_000, 0);
-                f.writes.unaligned = looked(unaligned, 1000);
-            })
-    }
-
-    #[test]
-    fn writes_that_read_first_are_named_and_whole_blocks_not() {
-        let found = slow_and_repaired(FindingId::UnalignedWrite, &writer(0.7, 1000), &writer(0.0, 0));
-        assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.7 * 0.97)).abs() < 1e-6);
-    }
-
-    #[test]
-    fn aligned_writes_that_wait_for_a_read_are_another_matter() {
-        assert!(!writer(0.7, 0).ids().contains(&FindingId::UnalignedWrite));
-    }
 }

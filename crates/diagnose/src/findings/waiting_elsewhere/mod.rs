@@ -1,15 +1,22 @@
 //! The rule `waiting-elsewhere`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
+#[cfg(test)]
+mod tests;
+
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::Tier;
 
-use super::{Facts, Rule, say};
+use super::{Facts, Repairs, Rule, repairs, say};
 use crate::classify::{Operation, Wait};
 
-pub(super) const RULE: Rule =
-    Rule { id: FindingId::WaitingElsewhere, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::WaitingElsewhere,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repairs::no_fault),
+};
 
 /// Nobody was active for this share of the wall time.
 const IDLE: f64 = 0.5;
@@ -111,37 +118,4 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         gain: None,
         undecided: false,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::findings::synthetic::{Run, slow_and_repaired};
-
-    fn run(asleep: f64, wait: Wait) -> Run {
-        Run::new(10.0).wait(Operation::Read, wait, asleep).busy(Operation::User, Layer::Program, 1.0 - asleep)
-    }
-
-    #[test]
-    fn sleeping_on_a_pipe_is_named_and_computing_not() {
-        let slow = run(0.8, Wait::Pipe);
-        slow_and_repaired(FindingId::WaitingElsewhere, &slow, &run(0.1, Wait::Pipe));
-    }
-
-    #[test]
-    fn what_could_not_be_told_is_not_said_to_be_elsewhere() {
-        let unknown = run(0.9, Wait::Unknown).findings();
-        assert!(unknown[0].sentence.contains("whether it is storage is not known"), "{unknown:?}");
-        assert!(!unknown[0].sentence.contains("not for storage"));
-        // Looks are not sleeps: no number of sleeps where only looks were taken.
-        assert!(unknown[0].evidence[0].contains("looks"), "{unknown:?}");
-    }
-
-    #[test]
-    fn every_wait_off_the_path_has_words() {
-        for (wait, words, _) in KINDS {
-            assert!(!wait.on_path());
-            assert!(run(0.9, wait).findings()[0].sentence.contains(words));
-        }
-    }
 }

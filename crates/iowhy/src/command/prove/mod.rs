@@ -120,7 +120,7 @@ pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) 
     let Wanted { rounds, sizes, ref changes } = *wanted;
     let meaning = Meaning::new();
     let explained = meaning.explain(profile, None);
-    let facts = Facts { profile, account: &explained.account, model: None };
+    let facts = Facts::new(profile, &explained.account, None);
     let findings: Vec<&Finding> = explained.findings.iter().filter(|f| f.id.is_repairable()).collect();
     let mut proof = Proof { seed, ..Proof::default() };
     let tried = &findings[..findings.len().min(MOST_FINDINGS)];
