@@ -12,8 +12,8 @@ use iowhy_core::replay::{Action, Do, Plan, PlanFile, Role, State};
 use super::verdict::{Word, fidelity, is_faithful, measured, word};
 use super::{AsWas, as_was};
 use iowhy_diagnose::classify::{Operation, Wait};
-use iowhy_diagnose::findings::synthetic::Run;
 use iowhy_diagnose::findings::repaired;
+use iowhy_diagnose::findings::synthetic::Run;
 use iowhy_diagnose::repair::Beside;
 
 const READ: Do = Do::Read { fresh: false };

@@ -53,31 +53,36 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let direct = facts.direct_share(Side::Read) >= MOSTLY;
     let mut evidence = vec![match distinct {
         Some(there) => {
-            format!("the device read {} of files that hold {} in all", say::bytes(fetched), say::bytes(there))
+            format!(
+                "the device read {} from files with a total size of {}",
+                say::bytes(fetched),
+                say::bytes(there)
+            )
         }
         None => format!("the device read {}", say::bytes(fetched)),
     }];
     if evicted > 0 {
         evidence.push(format!(
-            "{} of these files were evicted from the cache not long ago",
+            "{} of these files were recently evicted from the cache",
             say::bytes(evicted as f64 * PAGE_BYTES)
         ));
     }
-    evidence.extend(memory.map(|m| format!("memory is {}", say::bytes(m))));
+    evidence.extend(memory.map(|m| format!("memory size: {}", say::bytes(m))));
     evidence.push(format!(
-        "waiting for reads takes {} of the wall time",
+        "reads wait for the device {} of wall time",
         say::percent(facts.wall_share(sum.wall_ns))
     ));
     let larger = distinct.zip(memory).is_some_and(|(there, memory)| there > 0.8 * memory);
     let advice = if direct {
-        "O_DIRECT bypasses the cache: keep what is read again in memory of your own, or read it through the cache."
+        "O_DIRECT bypasses the cache: keep data that is read again in your own buffers, or read it through the cache."
     } else if larger {
-        "Make the working set smaller than memory: go through the data in blocks and finish each before the next one \
+        "Make the working set smaller than memory: process the data in blocks and finish each before the next one \
          (loop tiling, partitioned join), compress it, or give the program (its control group: memory.max) more memory. \
          Mark what is read once with POSIX_FADV_DONTNEED so that it does not push out the rest."
     } else {
-        "The files would fit in memory but were pushed out: raise the memory limit of the control group (memory.max), \
-         keep others from filling the cache (POSIX_FADV_DONTNEED after large copies), or lock what matters (mlock, \
+        "The files fit in memory but were evicted: raise the memory limit of the control group (memory.max), keep \
+         other processes from filling the cache (POSIX_FADV_DONTNEED after large copies), or lock the important \
+         files (mlock, \
          vmtouch -l)."
     };
     Draft {
@@ -85,7 +90,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns * again.likely,
         savings: Some(savings),
         sentence: format!(
-            "The same bytes come from the device again and again: {} of what it read had been read before",
+            "The device reads the same bytes repeatedly: {} of its reads are repeats",
             say::percent(again.likely)
         ),
         evidence,

@@ -71,7 +71,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         stored(Side::Read).min(stored(Side::Write)) > 0.4 * stored(Side::Read).max(stored(Side::Write));
     let mut evidence = vec![
         format!(
-            "copying {} takes {} of the wall time, at {} in each thread that copies",
+            "copying {} takes {} of wall time, at {} in each thread that copies",
             say::bytes(bytes),
             say::percent(facts.wall_share(sum.wall_ns)),
             say::rate(bytes, sum.time_ns)
@@ -84,7 +84,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     ];
     let known = facts.model.map(|m| m.cost(Layer::Copy).per_byte_ns).filter(|ns| *ns > 0.0);
     evidence.extend(
-        known.map(|ns| format!("this machine was measured to copy {} in the cache", say::rate(1.0, ns))),
+        known.map(|ns| format!("this machine copies {} in the cache (measured)", say::rate(1.0, ns))),
     );
     let mut advice = if both {
         "Leave the copy to the kernel or avoid it: copy_file_range (shares blocks where the file system can), splice or \
@@ -101,7 +101,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let moves = |s: &&Step| matches!(s.kind, StepKind::Read | StepKind::Write);
     let steps = facts.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
     if let Some(offset) = buffer_offset(steps.filter(moves)).filter(|at| (1..NEAR_BYTES).contains(at)) {
-        evidence.push(format!("most bytes go to or come from memory that begins {offset} bytes into a page"));
+        evidence.push(format!("most bytes move through buffers that begin {offset} bytes into a page"));
         advice.push_str(
             " Some CPUs copy several times faster where the program's memory begins at a page (posix_memalign) instead of \
              a few bytes behind, where malloc puts large buffers: `--prove` tries it.",
@@ -109,9 +109,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }
     let seeks = share_of(facts.tally(Side::Read).after_seek).filter(|s| s.likely >= BOUND);
     if let Some(seeks) = seeks {
-        evidence.push(format!("{} of the reads came right after an lseek", say::share(seeks)));
+        evidence.push(format!("{} of the reads follow an lseek directly", say::share(seeks)));
         advice.push_str(
-            " Where each seek is followed by a whole buffer of which only a record is used, read just the record (pread): \
+            " If only a record of each buffer is used after a seek, read just the record (pread): \
              then there is little to copy.",
         );
     }
@@ -120,7 +120,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "{} of the time goes in moving bytes between kernel and program",
+            "Copying bytes between kernel and program takes {} of wall time",
             say::percent(facts.wall_share(sum.wall_ns))
         ),
         evidence,

@@ -35,7 +35,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let about = if few { "about " } else { "" };
     let mut evidence = vec![format!("{} of {of} is the program's own code ({how})", say::percent(share))];
     evidence.push(format!(
-        "CPU time in the kernel takes {}, waiting on the path to the disk and for a CPU {}",
+        "kernel CPU time: {}; waiting for storage or for a CPU: {}",
         say::percent(facts.wall_share(kernel.wall_ns)),
         say::percent(facts.wall_share(waits.wall_ns))
     ));
@@ -43,13 +43,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         id: FindingId::CpuBound,
         share: facts.wall_share(program_ns),
         sentence: format!(
-            "The program computes: {about}{} of {} is its own code, and no change to its I/O would gain much",
+            "CPU-bound: {about}{} of {} is the program's own code; I/O changes would gain little",
             say::percent(share),
             of
         ),
         evidence,
-        advice: "Look at the code itself with a CPU profiler (perf record -g, samply), or let more threads compute."
-            .into(),
+        advice: "Profile the code with a CPU profiler (perf record -g, samply), or use more threads.".into(),
         gain: None,
         undecided: false,
     })
@@ -66,6 +65,6 @@ impl Facts<'_> {
         }
         let (user, system) = (self.profile.io.user_ns? as f64, self.profile.io.system_ns? as f64);
         let part = user / (user + system).max(1.0);
-        Some((running.wall_ns * part, "by the kernel's count of CPU time in user mode".to_owned()))
+        Some((running.wall_ns * part, "the kernel's user-mode CPU time".to_owned()))
     }
 }

@@ -57,16 +57,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![format!(
-        "{} was busy {} of the time: {}, {} requests",
+        "{} was busy {} of wall time: {}, {} requests",
         device.name,
         say::percent(busy),
         say::rate(bytes, facts.account.wall_ns),
         say::count(requests as f64)
     )];
-    evidence.extend(in_flight.map(|n| format!("{n:.1} requests were in flight while it was busy")));
-    evidence.extend(mean.map(|b| format!("a request is {} on average", say::bytes(b))));
+    evidence.extend(in_flight.map(|n| format!("queue depth {n:.1} while it was busy")));
+    evidence.extend(mean.map(|b| format!("mean request size: {}", say::bytes(b))));
     evidence.push(format!(
-        "waiting for it takes {} of the wall time; no better order or depth of the same requests would help much",
+        "waiting for it takes {} of wall time; reordering the same requests or more queue depth would not help much",
         say::percent(facts.wall_share(sum.wall_ns))
     ));
     Draft {
@@ -74,13 +74,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns,
         savings: None,
         sentence: format!(
-            "The device does all it can: {} is busy {} of the time, and {} of the time is waiting for it",
+            "The device is saturated: {} is busy {} of wall time, and the program waits for it {} of wall time",
             device.name,
             say::percent(busy),
             say::percent(facts.wall_share(sum.wall_ns))
         ),
         evidence,
-        advice: "Ask it for fewer bytes (compress, keep in memory what is read again, read only the columns or ranges \
+        advice: "Request fewer bytes (compress, cache data that is read again, read only the columns or ranges \
                  that are needed), spread the data over more devices, or use a faster one."
             .into(),
     }

@@ -38,19 +38,19 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let savings: Option<Savings> = fits.then(|| removed.part(Range::new(0.4, 0.85, 1.0)).and(copying));
     let share = say::percent(facts.wall_share(pauses.wall_ns));
     let mut evidence =
-        vec![format!("{}: {share} of the wall time", facts.waits_in_words(pauses, "pause", "pauses"))];
+        vec![format!("{}: {share} of wall time", facts.waits_in_words(pauses, "pause", "pauses"))];
     if let (Some(ns), Some(pauses)) =
         (facts.profile.pressure.dirty_paused_ns, facts.profile.pressure.dirty_pauses)
     {
         evidence.push(format!(
-            "the kernel itself reports {} pauses, {} in all",
+            "the kernel reports {} pauses, {} in total",
             say::count(pauses as f64),
             say::time(ns as f64)
         ));
     }
     if let Some(device) = facts.device() {
         evidence.push(format!(
-            "{} wrote {} meanwhile, {}, busy {} of the time",
+            "{} wrote {} meanwhile at {}, busy {} of wall time",
             device.name,
             say::bytes(device.written_bytes as f64),
             say::rate(device.written_bytes as f64, facts.account.wall_ns),
@@ -58,15 +58,19 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         ));
     }
     if let Some((written, memory)) = written.zip(memory) {
-        evidence.push(format!("the program wrote {}, memory is {}", say::bytes(written), say::bytes(memory)));
+        evidence.push(format!(
+            "the program wrote {}; memory size: {}",
+            say::bytes(written),
+            say::bytes(memory)
+        ));
     }
     let advice = if fits {
-        "The bytes would fit in memory: raise the limits (sysctl vm.dirty_background_ratio=20 vm.dirty_ratio=60), if a \
-         loss of more seconds of data in a crash is acceptable; or start write-back early with \
+        "The bytes fit in memory: raise the dirty limits (sysctl vm.dirty_background_ratio=20 vm.dirty_ratio=60), \
+         if losing more seconds of data in a crash is acceptable; or start write-back early with \
          sync_file_range(SYNC_FILE_RANGE_WRITE) so that it overlaps with the work."
     } else {
-        "The device writes more slowly than the program produces: write fewer bytes (compress, leave out temporary \
-         files, put them on tmpfs), or use a faster device. Starting write-back early \
+        "The device writes more slowly than the program produces: write fewer bytes (compress, omit temporary \
+         files or put them on tmpfs), or use a faster device. Starting write-back early \
          (sync_file_range(SYNC_FILE_RANGE_WRITE), vm.dirty_background_bytes) helps only as far as the device was idle."
     };
     Draft {
@@ -74,7 +78,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: pauses.wall_ns,
         savings,
         sentence: format!(
-            "The kernel makes the writer pause for {share} of the time, until dirty pages are written back"
+            "The kernel pauses the writer for {share} of wall time until dirty pages are written back"
         ),
         evidence,
         advice: advice.into(),

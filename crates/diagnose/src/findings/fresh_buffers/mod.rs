@@ -76,14 +76,14 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }
     let savings = facts.saved_without(|e| f64::from(cost(e))).part(Range::new(0.5, 0.85, 1.0));
     let mut evidence = vec![format!(
-        "{} of the wall time: {} faults inside reads and writes, {} mapping, unmapping and faults beside them",
+        "{} of wall time: {} faults inside reads and writes, {} mapping, unmapping and other faults",
         say::percent(facts.wall_share(sum.wall_ns)),
         say::percent(facts.wall_share(within.wall_ns)),
         say::percent(facts.wall_share(sum.wall_ns - within.wall_ns))
     )];
     if let Some(fresh) = fresh_bytes {
         evidence.push(format!(
-            "{} page faults brought in {} of new memory, while {} were read and written",
+            "{} page faults allocated {} of new memory, while {} were read and written",
             say::count(faults.unwrap_or(0.0)),
             say::bytes(fresh),
             say::bytes(moved)
@@ -95,7 +95,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "{} of the time goes in taking memory anew, zeroing it and giving it back around the reads and writes",
+            "Allocating, zeroing and freeing memory around the reads and writes takes {} of wall time",
             say::percent(facts.wall_share(sum.wall_ns))
         ),
         evidence,

@@ -24,7 +24,7 @@ fn a_sample_or_two_are_no_evidence() {
     let run = Run::new(0.002).busy_sampled(Operation::Open, Layer::Filesystem, 1.0, 1);
     let found = run.findings();
     assert_eq!(found.len(), 1);
-    assert!(found[0].sentence.starts_with("Too short to tell: 2.00 ms hold 1 sample"), "{found:?}");
+    assert!(found[0].sentence.starts_with("Run too short to diagnose: 2.00 ms with 1 sample"), "{found:?}");
     assert!(found[0].undecided, "{found:?}");
     assert_eq!((found[0].id, found[0].gain), (FindingId::Healthy, None));
     // As short, but with evidence.
@@ -39,23 +39,23 @@ fn much_waiting_without_a_cause_is_not_called_health() {
         .busy(Operation::User, Layer::Program, 0.4)
         .busy(Operation::Fault, Layer::Memory, 0.3);
     let found = run.facts(judge).unwrap();
-    assert!(found.sentence.starts_with("No single cause was found; 30 % of the wall time"), "{found:?}");
-    assert!(!found.advice.contains("Nothing on the path"));
+    assert!(found.sentence.starts_with("No single cause found: 30 % of wall time"), "{found:?}");
+    assert!(!found.advice.contains("Nothing in the I/O path"));
     assert_eq!(found.title(), "no cause found");
     // Where half of the time was not seen, that no repair would help is not known either.
     let dark = run.facts(|f| {
         let account = crate::account::Account { unseen_share: 0.5, ..f.account.clone() };
         judge(&Facts { account: &account, ..*f }).unwrap()
     });
-    assert!(dark.sentence.starts_with("Cannot tell the cause; 30 %"), "{dark:?}");
-    assert!(dark.advice.starts_with("Cannot tell what would help: 50 %"), "{dark:?}");
+    assert!(dark.sentence.starts_with("Cause unknown: 30 %"), "{dark:?}");
+    assert!(dark.advice.starts_with("Inconclusive: 50 %"), "{dark:?}");
     let run = Run::new(10.0).wait(Operation::Unknown, Wait::Unknown, 0.4).busy(
         Operation::User,
         Layer::Program,
         0.6,
     );
     let found = run.facts(judge).unwrap();
-    assert!(found.sentence.contains("40 % of the wall time is sleep of which"), "{found:?}");
+    assert!(found.sentence.contains("40 % of wall time is sleep with unknown cause"), "{found:?}");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn what_was_not_seen_is_said() {
         judge(&Facts { account: &account, ..*f })
     });
     let found = found.unwrap();
-    assert!(found.sentence.starts_with("No cause was found in what could be seen"), "{}", found.sentence);
+    assert!(found.sentence.starts_with("No cause found in the observed part"), "{}", found.sentence);
     assert!(found.advice.contains("70 %"));
 }
 
@@ -88,7 +88,7 @@ fn a_program_that_may_not_be_watched_is_named_where_most_of_the_time_is_its_own(
             .facts(|f| judge(f).unwrap())
     };
     let found = run(0.9);
-    assert!(found.sentence.contains("90 % of the wall time is the program `noread`"), "{found:?}");
-    assert!(found.undecided && !found.advice.contains("Nothing on the path"), "{found:?}");
+    assert!(found.sentence.contains("90 % of wall time is the program `noread`"), "{found:?}");
+    assert!(found.undecided && !found.advice.contains("Nothing in the I/O path"), "{found:?}");
     assert!(!run(0.3).sentence.contains("noread"));
 }

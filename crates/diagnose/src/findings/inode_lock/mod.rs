@@ -27,8 +27,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         wait: Wait::InodeLock,
         spins_in: &[Operation::Read, Operation::Write, Operation::Names, Operation::Open],
         name: "the lock of one inode",
-        advice: "Let no two threads write one file, or change one directory, at once: a file for each thread, joined at \
-                 the end; fewer and larger writes; one writer thread with a queue; O_DIRECT into space that is already \
+        advice: "Avoid concurrent writes to one file or changes to one directory: one file per thread, joined at \
+                 the end; fewer and larger writes; one writer thread with a queue; O_DIRECT into space that is \
+                 already \
                  written (XFS and ext4 then share the lock); files spread over several directories.",
         along: Range::new(0.0, 0.3, 0.65),
     };

@@ -127,7 +127,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let cost_ns = of_names.wall_ns + of_bytes.wall_ns;
     let share = |ns: f64| say::percent(facts.wall_share(ns));
     let mut evidence = vec![format!(
-        "opening {}, closing {}, examining {}, changing and listing names {} of the wall time; reading and writing {}",
+        "open {}, close {}, stat {}, changing and listing names {} of wall time; read and write {}",
         share(facts.account.sum(|e| names(e) && e.class.operation == Operation::Open).wall_ns),
         share(facts.account.sum(|e| names(e) && e.class.operation == Operation::Close).wall_ns),
         share(facts.account.sum(|e| names(e) && e.class.operation == Operation::Stat).wall_ns),
@@ -143,14 +143,14 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
                       leave out what is not needed (stat before open, access, realpath)"
             .to_owned();
     advice.push_str(if waiting.wall_ns > working.wall_ns {
-        "; where they must stay apart, handle 8 to 32 at once (threads, xargs -P) and in the order of their inode \
+        "; if they must stay separate, handle 8 to 32 at once (threads, xargs -P) and in the order of their inode \
          numbers (sort the directory listing by d_ino)."
     } else {
-        "; where they must stay apart, spread them over several threads and directories."
+        "; if they must stay separate, spread them over several threads and directories."
     });
     let what = match opens {
         Some(opens) if opens.likely >= OPENS_OF_A_START => {
-            format!("{} opens, and what goes with them,", say::count(opens.likely))
+            format!("{} opens with their closes and look-ups", say::count(opens.likely))
         }
         _ => "Opening, examining and closing files".to_owned(),
     };
@@ -159,7 +159,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns,
         savings: Some(savings),
         sentence: format!(
-            "{what} take {} of the time: the cost is the files, not their bytes",
+            "{what} take {} of wall time: the number of files is the cost, not their bytes",
             share(cost_ns)
         ),
         evidence,

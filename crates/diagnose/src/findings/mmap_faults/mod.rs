@@ -87,45 +87,43 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 
     let io = &facts.profile.io;
     let mut evidence = vec![format!(
-        "page faults take {} of the wall time: {} waiting for the device, {} CPU time",
+        "page faults take {} of wall time: {} waiting for the device, {} CPU time",
         say::percent(facts.wall_share(cost_ns)),
         say::percent(facts.wall_share(waits.wall_ns)),
         say::percent(facts.wall_share(busy.wall_ns))
     )];
     if let (Some(major), Some(minor)) = (io.major_faults, io.minor_faults) {
         evidence.push(format!(
-            "{} faults waited for the device, {} found their page in memory",
+            "{} faults waited for the device, {} found the page in memory",
             say::count(major as f64),
             say::count(minor as f64)
         ));
     }
     evidence.push(match (mapped, memory) {
         (Some(mapped), Some(m)) => {
-            format!("{} of files are mapped, memory is {}", say::bytes(mapped), say::bytes(m))
+            format!("{} of files are mapped; memory size: {}", say::bytes(mapped), say::bytes(m))
         }
         (Some(mapped), None) => format!("{} of files are mapped", say::bytes(mapped)),
-        (None, _) => {
-            "that the faults are those of files is seen from the kernel functions they run".to_owned()
-        }
+        (None, _) => "the kernel functions in the samples are those of file faults".to_owned(),
     });
     evidence.extend(maps.map(|maps| {
         format!(
-            "{} calls of mmap; mapping and unmapping take {} of the wall time beside the faults",
+            "{} mmap calls; mapping and unmapping take another {} of wall time",
             say::counted(maps),
             say::percent(facts.wall_share(remaps.wall_ns))
         )
     }));
     if waits.wall_ns > 0.0 && facts.device_read_bytes_mean().is_some() {
-        evidence.push(format!("the device's read requests are {} on average", say::bytes(mean)));
+        evidence.push(format!("mean read request at the device: {}", say::bytes(mean)));
     }
     let advice = if maps.is_some() && remaps.wall_ns + busy.wall_ns > waits.wall_ns {
-        "Map each file once and keep the mapping: with munmap the work of all its faults is thrown away. For a look at a \
+        "Map each file once and keep the mapping: munmap discards the work of all its faults. For a look at a \
          small part of a file, pread into a buffer that is kept costs less than a mapping."
     } else if in_order {
-        "Tell the kernel that you go through in order: madvise(MADV_SEQUENTIAL), or madvise(MADV_POPULATE_READ) on some \
+        "Tell the kernel that access is sequential: madvise(MADV_SEQUENTIAL), or madvise(MADV_POPULATE_READ) on some \
          MiB ahead; or read() into a buffer of 128 KiB or more."
     } else if fits {
-        "Bring the whole file in before you touch it at random: madvise(MADV_POPULATE_READ) (or MAP_POPULATE, or \
+        "Populate the whole file before random access: madvise(MADV_POPULATE_READ) (or MAP_POPULATE, or \
          MADV_WILLNEED). Do not use MADV_RANDOM here: the file fits in memory, and what a fault fetches beside its page \
          is used later."
     } else {
@@ -137,7 +135,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns,
         savings: Some(savings),
         sentence: format!(
-            "{} of the time goes in page faults on mapped files",
+            "Page faults on mapped files take {} of wall time",
             say::percent(facts.wall_share(cost_ns))
         ),
         evidence,

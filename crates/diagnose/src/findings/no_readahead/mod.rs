@@ -81,11 +81,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let mapped = facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns > 0.5 * sum.wall_ns;
     let mut evidence = vec![
         match backward {
-            Some(_) => format!("{} of the reads end where the one before began", say::share(sequential)),
-            None => format!("{} of the reads follow each other", say::share(sequential)),
+            Some(_) => format!("{} of the reads end where the previous one began", say::share(sequential)),
+            None => format!("{} of the reads are sequential", say::share(sequential)),
         },
         format!(
-            "yet the device's read requests are {} on average, and waiting for them takes {} of the wall time",
+            "yet mean read request at the device: {}, and waiting for them takes {} of wall time",
             say::bytes(mean),
             say::percent(facts.wall_share(sum.wall_ns))
         ),
@@ -95,20 +95,19 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         w => format!("the read-ahead window of {} is {}", d.name, say::bytes(w as f64)),
     }));
     let advice = match (device, window) {
-        _ if backward.is_some() => {
-            "Read from front to end, or ask for what comes next yourself: pieces of 128 KiB or more, or \
+        _ if backward.is_some() => "Read from start to end, or prefetch: pieces of 128 KiB or more, or \
                                     posix_fadvise(POSIX_FADV_WILLNEED) for the piece before."
-                .to_owned()
-        }
+            .to_owned(),
         (Some(d), Some(w)) if (w as f64) < SMALL_BYTES => format!(
-            "Give the device its window back: `echo 128 > /sys/block/{}/queue/read_ahead_kb` (or `blockdev --setra 256`).",
+            "Restore the read-ahead window: `echo 128 > /sys/block/{}/queue/read_ahead_kb` (or `blockdev --setra \
+             256`).",
             d.name
         ),
         _ if mapped => {
-            "Take MADV_RANDOM away, or say madvise(MADV_SEQUENTIAL) or MADV_POPULATE_READ before the pass."
+            "Remove MADV_RANDOM, or call madvise(MADV_SEQUENTIAL) or MADV_POPULATE_READ before the pass."
                 .into()
         }
-        _ => "Do not open with POSIX_FADV_RANDOM for a sequential pass: say posix_fadvise(fd, 0, 0, \
+        _ => "Do not open with POSIX_FADV_RANDOM for a sequential pass: call posix_fadvise(fd, 0, 0, \
               POSIX_FADV_SEQUENTIAL), or read 128 KiB or more at a time."
             .to_owned(),
     };
@@ -117,7 +116,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "{} reads are not read ahead: the device is asked for {} at a time, and {} of the time is waiting",
+            "{} reads without read-ahead: {} per device request, {} of wall time is waiting",
             if backward.is_some() { "Backward" } else { "Sequential" },
             say::bytes(mean),
             say::percent(facts.wall_share(sum.wall_ns))

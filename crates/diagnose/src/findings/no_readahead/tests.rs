@@ -58,7 +58,7 @@ fn reads_from_the_end_to_the_front_are_named_and_random_ones_are_not() {
     let back = in_this_order(pass(4096, 0.8, 0, 131_072), &[(1 << 27, -4096, 1000)]);
     let found = back.findings();
     let found = found.iter().find(|f| f.id == FindingId::NoReadahead).expect("it is named");
-    assert!(found.sentence.starts_with("Backward reads") && found.advice.contains("front to end"));
+    assert!(found.sentence.starts_with("Backward reads") && found.advice.contains("start to end"));
     // Pairs of reads at random places: each second pair goes back.
     let pairs: Vec<_> = (0..500u64)
         .map(|i| (i * 7919 * 4096 % (1 << 27), if i % 2 == 0 { -9_000_000 } else { 5_000_000 }, 2))

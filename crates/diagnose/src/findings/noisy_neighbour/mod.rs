@@ -86,10 +86,11 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
             let (by_count, by_bytes) = (of(others, block.own_requests), of(bytes, own_bytes));
             let first = largest(&block.others)?;
             evidence.push(format!(
-                "others sent {} requests with {} to the device, {} {} (thread {}, {} requests); the program sent {} with {}",
+                "other processes sent {} requests with {} to the device, {} {} (thread {}, {} requests); the \
+                 program sent {} with {}",
                 say::count(others as f64),
                 say::bytes(bytes as f64),
-                if first.requests * 2 > others { "most of them" } else { "the largest number from" },
+                if first.requests * 2 > others { "most from" } else { "the largest number from" },
                 first.name,
                 first.tid,
                 say::count(first.requests as f64),
@@ -99,7 +100,7 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
             // A disk works for requests as well as for bytes: the truth lies between the two.
             let likely = (by_count + by_bytes) / 2.0;
             let sentence = format!(
-                "Others use the device: {} of its work is not the program's, {}",
+                "Contention at the device: {} of its work is for other processes, {}",
                 say::percent(likely),
                 largest_part(
                     "by ",
@@ -122,12 +123,12 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
             let taken_ns = sum_of(|d| d.read_ns) as f64 * part;
             let possible = if taken_ns > 0.0 { (taken_ns / sum.wall_ns.max(1.0)).min(1.0) } else { 1.0 };
             evidence.push(format!(
-                "of {} that were read from the devices the program caused {}",
+                "{} were read from the devices, {} of it for the program",
                 say::bytes(all as f64),
                 say::bytes(own)
             ));
             let sentence = format!(
-                "Others use the device: {} of the bytes read from it were not fetched for the program",
+                "Contention at the device: {} of the bytes read are for other processes",
                 say::percent(part)
             );
             (Range::new(0.5 * part, part, part).times(Range::exact(possible)), sentence)
@@ -144,14 +145,14 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
         .part(Range::new(0.4, 0.95, 1.0))
         .and(facts.saved_without_others(|e| queueing.weight(e)).part(Range::new(0.0, 0.0, 1.0)));
     evidence.push(format!(
-        "waiting for the device takes {} of the wall time",
+        "waiting for the device takes {} of wall time",
         say::percent(facts.wall_share(sum.wall_ns))
     ));
     Some(Part {
         savings,
         sentence,
         evidence,
-        advice: "Let the other program run at another time, on another device, or with less: ionice -c 3 (scheduler \
+        advice: "Run the other process at another time, on another device, or with less I/O: ionice -c 3 (scheduler \
                  bfq), io.max or io.weight of its control group.",
     })
 }
@@ -209,23 +210,23 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
             .iter()
             .take(3)
             .map(|o| {
-                let kind = if o.kernel { "a thread of the kernel" } else { "process" };
+                let kind = if o.kernel { "kernel thread" } else { "process" };
                 format!("{} ({kind} {}) {}", o.name, o.pid, say::percent(o.share))
             })
             .collect();
-        evidence.push(format!("of the busy CPU time, by samples: {}", list.join(", ")));
+        evidence.push(format!("busy CPU time by samples: {}", list.join(", ")));
     }
     Some(Part {
         savings: facts.saved_without_others(|e| queueing.weight(e)).part(alone),
         sentence: format!(
-            "Others use the CPUs: they take {} of the CPU time{who}, and the program's threads wait for a CPU {} of the \
-             wall time",
+            "CPU contention: other processes take {} of CPU time{who}, and the program's threads wait for a CPU {} \
+             of wall time",
             say::percent(others),
             say::percent(facts.wall_share(queueing_ns))
         ),
         evidence: [format!(
-            "runnable without a CPU: {} of the wall time; others used {} of the machine's CPU time, {} of it on {cpus:.0} \
-             CPUs was the program's",
+            "runnable without a CPU: {} of wall time; of the machine's CPU time ({cpus:.0} CPUs) other processes \
+             used {}, the program {}",
             say::percent(facts.wall_share(queueing_ns)),
             say::percent(others),
             say::percent(own.min(1.0))
@@ -233,8 +234,8 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
         .into_iter()
         .chain(evidence)
         .collect(),
-        advice: "Give the program CPUs of its own (taskset, cpuset), raise cpu.weight of its control group, or stop what \
-                 else is running. nice weighs only within one session where the kernel groups sessions \
+        advice: "Give the program dedicated CPUs (taskset, cpuset), raise cpu.weight of its control group, or stop \
+                 the other processes. nice acts only within one session if the kernel groups sessions \
                  (kernel.sched_autogroup_enabled).",
     })
 }

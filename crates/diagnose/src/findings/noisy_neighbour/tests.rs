@@ -99,7 +99,7 @@ fn a_crowded_cpu_and_device_together_gain_no_more_than_all_waiting() {
     // 30 % waiting for the device and 50 % for a CPU: a fifth of the run is work.
     let run = working_reader(0.3, 0.2, 3000).with(|p| p.pressure.others_cpu_share = Some(0.9)).queued(0.5);
     let found = run.findings().into_iter().find(|f| f.id == FindingId::NoisyNeighbour).unwrap();
-    assert_eq!(found.evidence.iter().filter(|e| e.starts_with("others sent")).count(), 1);
+    assert_eq!(found.evidence.iter().filter(|e| e.starts_with("other processes sent")).count(), 1);
     assert!(found.evidence.iter().any(|e| e.starts_with("runnable without a CPU")), "{found:?}");
     let gain = found.gain.unwrap();
     let account = run.facts(|f| f.account.wall_ns);

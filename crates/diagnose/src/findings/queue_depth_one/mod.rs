@@ -84,7 +84,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let overlapped = facts.account.wall_ns - device_ns.max((busy.wall_ns - 0.9 * handed.wall_ns) / cpus);
     let savings = Savings(Range::new(removed.low, removed.likely, removed.high.max(overlapped)));
     let mut evidence = vec![format!(
-        "{}: {} of the wall time; {} at a time",
+        "{}: {} of wall time; {} at a time",
         facts.waits_in_words(sum, "wait for the device", "waits for the device"),
         say::percent(facts.wall_share(sum.wall_ns)),
         threads_words(threads)
@@ -92,8 +92,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     evidence.extend(in_flight.map(|n| format!("the device had {n:.1} requests in flight while it was busy")));
     evidence.extend(mean.map(|b| format!("its read requests are {} on average", say::bytes(b))));
     evidence.push(match parallel {
-        Some(p) => format!("it was measured to serve {p:.1} requests at once"),
-        None => "how many requests it serves at once was not measured: 2 to 32 is assumed (`iowhy DIR` measures it)".into(),
+        Some(p) => format!("it serves {p:.1} requests at once (measured)"),
+        None => "its parallelism was not measured; 2 to 32 is assumed (`iowhy DIR` measures it)".into(),
     });
     let side = if reads >= writes { Side::Read } else { Side::Write };
     let order_known =
@@ -102,15 +102,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         "Keep several requests in flight: io_uring, or 4 to 16 threads (pread, pwrite). Read-ahead and hints about it do not \
          apply to O_DIRECT."
     } else {
-        "Keep several requests in flight: read with 4 to 16 threads (pread), with io_uring, or announce what comes next \
-         with posix_fadvise(POSIX_FADV_WILLNEED) or readahead(); in Python a ThreadPoolExecutor around os.pread, in Java \
+        "Keep several requests in flight: read with 4 to 16 threads (pread), with io_uring, or announce the next \
+         reads with posix_fadvise(POSIX_FADV_WILLNEED) or readahead(); in Python a ThreadPoolExecutor around \
+         os.pread, in Java \
          AsynchronousFileChannel."
     }
     .to_owned();
     if !order_known {
-        evidence.push("whether the requests follow each other was not seen".to_owned());
+        evidence.push("the order of the requests is unknown".to_owned());
         advice.push_str(
-            " If the requests follow each other, larger ones (64 KiB or more) help as much and are simpler.",
+            " If the requests are sequential, larger ones (64 KiB or more) help as much and are simpler.",
         );
     }
     Draft {
@@ -118,7 +119,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "{} of the time goes in waiting for one request after the other; the device could serve several at once",
+            "Queue depth 1: {} of wall time waits for one request at a time; the device could serve several",
             say::percent(facts.wall_share(sum.wall_ns))
         ),
         evidence,

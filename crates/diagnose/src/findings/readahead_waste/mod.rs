@@ -97,7 +97,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         format!("the device read {}, {}", say::bytes(fetched), need.words),
         format!("its read requests are {} on average", say::bytes(mean)),
         format!(
-            "waiting for them, and putting their pages into the cache, takes {} of the wall time",
+            "waiting for them and inserting their pages into the cache takes {} of wall time",
             say::percent(facts.wall_share(cost.wall_ns))
         ),
     ];
@@ -105,23 +105,23 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         facts
             .sequential_reads()
             .filter(|_| need.operation == Operation::Read)
-            .map(|s| format!("only {} of the reads follow each other", say::share(s))),
+            .map(|s| format!("only {} of the reads are sequential", say::share(s))),
     );
     let advice = match need.operation {
         Operation::Fault => {
-            "Say madvise(MADV_RANDOM) for the mapping: it is touched at random, and most pages that a fault fetches around \
-             the one it needs were never used in this run. Where a longer run comes to use them all, leave it as it is."
+            "Call madvise(MADV_RANDOM) for the mapping: access is random, and most pages fetched around a fault \
+             were never used in this run. Skip this if a longer run uses them all."
         }
         _ => {
-            "Say posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) for files that are read at random (Python os.posix_fadvise), \
-             or make the read-ahead window of the device smaller if all its users read like this."
+            "Call posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) for files with random reads (Python os.posix_fadvise), \
+             or reduce the read-ahead window of the device if all its users read at random."
         }
     };
     Draft {
         id: FindingId::ReadaheadWaste,
         cost_ns: cost.wall_ns * wasted,
         savings: Some(savings),
-        sentence: format!("The device reads {factor:.1} times what is needed: random access is read ahead"),
+        sentence: format!("The device reads {factor:.1} times the bytes needed: read-ahead on random access"),
         evidence,
         advice: advice.into(),
     }
@@ -137,7 +137,7 @@ fn by_calls(facts: &Facts<'_>) -> Option<Need> {
     (calls >= 1.0 && waits > facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns).then(|| Need {
         bytes: touched,
         least: bytes,
-        words: format!("reads asked for {} in {} calls", say::bytes(bytes), say::count(calls)),
+        words: format!("the program read {} in {} calls", say::bytes(bytes), say::count(calls)),
         operation: Operation::Read,
     })
 }
@@ -160,7 +160,7 @@ fn by_faults(facts: &Facts<'_>, fetched: f64) -> Option<Need> {
                 bytes: mapped,
                 least: major as f64 * PAGE_BYTES,
                 words: format!(
-                    "{} page faults mapped about {} of it at the most",
+                    "{} page faults mapped at most about {} of it",
                     say::count(faults),
                     say::bytes(mapped)
                 ),
@@ -178,7 +178,7 @@ fn by_faults(facts: &Facts<'_>, fetched: f64) -> Option<Need> {
         bytes: (major + minor.min(major)) * PAGE_BYTES,
         least: major * PAGE_BYTES,
         words: format!(
-            "{} faults needed a page of it each; {} are mapped, memory is {}",
+            "{} faults needed one page each; {} are mapped, memory size: {}",
             say::count(major),
             say::bytes(mapped),
             say::bytes(memory)

@@ -56,19 +56,19 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let sides: Vec<Finds> = sides.filter_map(|side| one_side(facts, side)).collect();
     let worst = sides.iter().max_by(|a, b| a.savings.0.likely.total_cmp(&b.savings.0.likely))?;
     let sentence = format!(
-        "{} {} of {} each: the cost is the calls, not the bytes",
+        "{} {} of {} each: the calls are the cost, not the bytes",
         say::count(worst.calls),
         worst.side.noun(),
         say::bytes(worst.mean)
     );
     let advice = match worst.side {
         _ if worst.direct => {
-            "Ask for 64 KiB to 1 MiB at a time from an aligned buffer (posix_memalign, offset and length multiples of 4 KiB), \
-             and keep several such requests in flight with io_uring. Buffers of I/O libraries and read-ahead hints do not \
-             apply to O_DIRECT."
+            "Use requests of 64 KiB to 1 MiB with an aligned buffer (posix_memalign, offset and length multiples \
+             of 4 KiB), \
+             and keep several such requests in flight with io_uring. Library buffers and read-ahead hints do not apply to O_DIRECT."
         }
         Side::Read => {
-            "Read 64 KiB or more at a time and hand out pieces from memory: BufReader::with_capacity(1 << 16, f), \
+            "Read 64 KiB or more at a time into a buffer: BufReader::with_capacity(1 << 16, f), \
              setvbuf(f, NULL, _IOFBF, 1 << 16), Python open(path, buffering=1 << 20), Java new BufferedInputStream(in, \
              1 << 16)."
         }
@@ -82,8 +82,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let around = around_the_calls(facts, &sides);
     if facts.wall_share(around.0.likely) >= WORTH_SAVING {
         evidence.push(format!(
-            "the program's own code takes only {} for each call: it mostly loops around them, and the gain counts {} of the \
-             wall time for that (with the queueing that goes with it)",
+            "the program's own code takes only {} per call, so the loop around the calls goes with them: {} of \
+             wall time in the gain",
             say::time(loops::own_ns(facts) / sides.iter().map(|s| s.calls).sum::<f64>().max(1.0)),
             say::percent(facts.wall_share(around.0.likely))
         ));
@@ -170,7 +170,7 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
 
     let noun = side.noun();
     let mut evidence = vec![format!(
-        "{} {noun} moved {}; a call costs {} of CPU beside the copying, {} of the wall time in all",
+        "{} {noun} moved {}; a call costs {} of CPU excluding the copy, {} of wall time in total",
         say::count(calls),
         say::bytes(bytes),
         say::time(busy.time_ns / calls),
@@ -178,20 +178,16 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
     )];
     evidence.push(match in_order {
         Some(_) if tally.calls == 0 => {
-            format!("the {noun} go to a device that knows no order, such as /dev/null")
+            format!("the {noun} go to a device without an order, such as /dev/null")
         }
-        Some(share) => format!(
-            "{} of the {noun} that were looked at (n = {}) began where the one before ended",
-            say::share(share),
-            tally.sequential.n
-        ),
-        None => format!(
-            "whether the {noun} follow each other was not seen; the interval of the gain allows for both"
-        ),
+        Some(share) => {
+            format!("{} of the sampled {noun} (n = {}) are sequential", say::share(share), tally.sequential.n)
+        }
+        None => format!("the order of the {noun} is unknown; the interval of the gain covers both cases"),
     });
     if waits.wall_ns > 0.0 {
         evidence.push(format!(
-            "they bypass the cache (O_DIRECT), so each waits for the device: {} of the wall time",
+            "they bypass the cache (O_DIRECT) and wait for the device: {} of wall time",
             say::percent(facts.wall_share(waits.wall_ns))
         ));
     }

@@ -59,7 +59,7 @@ fn both_sides_and_the_loop_around_them_go_together() {
     // By hand: both calls (500 of 800 ns), and nearly nine tenths of the loop of 150 ns.
     assert!(gain.predicted > 3.0 && gain.high > 8.0 && gain.low < 3.0, "{gain:?}");
     assert!(found.evidence.iter().any(|e| e.contains("/dev/null")), "{found:?}");
-    assert!(found.evidence.iter().any(|e| e.contains("loops around")), "{found:?}");
+    assert!(found.evidence.iter().any(|e| e.contains("loop around the calls")), "{found:?}");
     // A program that works 10 us on each piece does not loop around calls.
     assert!(dd(10_000.0).findings()[0].id == FindingId::CpuBound);
 }

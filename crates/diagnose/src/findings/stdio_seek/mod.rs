@@ -65,31 +65,31 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let savings = savings.and(loops::around(facts, calls, part * reads.time_ns + seeks.time_ns, spared));
     let mut evidence = vec![
         format!(
-            "{} of the reads that were looked at (n = {}) came right after an lseek, {} on average",
+            "{} of the sampled reads (n = {}) follow an lseek directly, {} on average",
             say::share(after_seek),
             tally.after_seek.n,
             say::bytes(mean)
         ),
         format!(
-            "{} of them fetched bytes that had been fetched before in the same burst; {} were moved for {} of distinct \
+            "{} of them fetched the same bytes again within a burst; {} were moved for {} of distinct \
              bytes in the bursts",
             say::share(seen),
             say::bytes(tally.bytes as f64),
             say::bytes(tally.distinct_bytes as f64)
         ),
         format!(
-            "held against the sizes of the files, about {} of the bytes were read again in the course of the run",
+            "compared with the file sizes, about {} of the bytes were read again during the run",
             say::percent(in_all)
         ),
         format!(
-            "reading takes {} of the wall time, seeking {}",
+            "reads take {} of wall time, seeks {}",
             say::percent(facts.wall_share(reads.wall_ns)),
             say::percent(facts.wall_share(seeks.wall_ns))
         ),
     ];
     if part < 1.0 {
         evidence.push(format!(
-            "other files are read without seeks: by calls and bytes about {} of the reading is after a seek",
+            "other files are read without seeks: about {} of the reading, by calls and bytes, follows a seek",
             say::percent(part)
         ));
     }
@@ -98,12 +98,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: part * reads.wall_ns + seeks.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "Each seek throws the library's buffer away: {} of the reads fetch the same bytes again, {} at a time",
+            "Each seek discards the library's buffer: {} of the reads fetch the same bytes again, {} at a time",
             say::percent(repeated.likely),
             say::bytes(mean)
         ),
         evidence,
-        advice: "Seek within the buffer, or do without it: pread of just the record (C pread, Python os.pread, Java \
+        advice: "Seek within the buffer, or read without it: pread of just the record (C pread, Python os.pread, \
+                 Java \
                  FileChannel.read(buffer, position)), Rust BufReader::seek_relative in place of seek, C setvbuf(f, \
                  NULL, _IONBF, 0) with whole records; or sort the accesses; or map the file when it is small."
             .into(),

@@ -80,26 +80,23 @@ fn by_counters(facts: &Facts<'_>) -> Option<Finding> {
         ((device.flush_ns + device.write_ns) as f64).min(facts.account.idle_wall_ns).max(syncing_ns);
     let known = if syncing_ns > 0.0 {
         format!(
-            "{} of the wall time was seen to wait for data to be made durable, but not how often",
+            "{} of wall time waits for durability; the number of syncs is unknown",
             say::percent(facts.wall_share(syncing_ns))
         )
     } else {
-        format!(
-            "{} of the wall time is sleep of which it was not seen what for",
-            say::percent(facts.idle_unexplained())
-        )
+        format!("{} of wall time is sleep with unknown cause", say::percent(facts.idle_unexplained()))
     };
     Draft {
         id: FindingId::SyncPerWrite,
         cost_ns,
         savings: None,
         sentence: format!(
-            "About one flush of the cache of {} goes with each write: records seem to be made durable one by one",
+            "About one cache flush of {} per write: records seem to be made durable one at a time",
             device.name
         ),
         evidence: vec![
             format!(
-                "{} flushes of {} ({} in all, those of other programs included) for {} writes of the program",
+                "{} flushes of {} ({} in total, including other processes) for {} writes of the program",
                 say::count(flushes),
                 device.name,
                 say::time(device.flush_ns as f64),
@@ -108,8 +105,7 @@ fn by_counters(facts: &Facts<'_>) -> Option<Finding> {
             known,
         ],
         advice: "Make a batch of records durable together: one fdatasync for every 100 records (group commit; in SQLite \
-                 one transaction around many statements). To be sure, and for a prediction, let kernel stacks be seen: \
-                 the end of the report says how."
+                 one transaction around many statements). For certainty and a prediction, allow kernel stacks: the end of the report says how."
             .into(),
     }
     .finding(facts)
@@ -212,17 +208,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let mut evidence = vec![
         match counted_writes.zip(bytes_each) {
             Some((writes, bytes)) => format!(
-                "{} {call}s for {} writes: {} to each, with {}",
+                "{} {call}s for {} writes: {} writes per {call}, {}",
                 say::counted(syncs),
                 say::count(writes),
                 say::count(writes_each),
                 say::bytes(bytes)
             ),
-            None => format!("{} {call}s; how much was written for each was not seen", say::counted(syncs)),
+            None => format!("{} {call}s; the bytes per {call} are unknown", say::counted(syncs)),
         },
         format!(
-            "a {call} takes {}{}: {} writing the data back, {} flushing the device's cache, {} committing the journal, \
-             {} CPU time and other",
+            "a {call} takes {}{}: {} data write-back, {} device cache flush, {} journal commit, {} CPU and other",
             if syncs.high - syncs.low > 0.05 * syncs.likely { "about " } else { "" },
             say::time(sum.time_ns / syncs.likely),
             say::percent(data_of_cost),
@@ -233,14 +228,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     ];
     if within_writes && opened.is_none() {
         evidence.push(
-            "how the file was opened was not seen; a write waits for a flush only on a file opened with O_SYNC or O_DSYNC"
+            "the open flags are unknown; only a file opened with O_SYNC or O_DSYNC waits for a flush in a write"
                 .to_owned(),
         );
     }
     if let Some(around) = around {
         evidence.push(format!(
-            "files are created, truncated or taken away with each transaction, and go with it: {} of the wall time is \
-             counted in the gain",
+            "each transaction also creates, truncates or removes files: {} of wall time in the gain",
             say::percent(facts.wall_share(around.0.likely))
         ));
     }
@@ -254,7 +248,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     };
     advice.push_str(match uses_fsync(facts) {
         true if journal >= JOURNAL_PART => {
-            "; fdatasync in place of fsync, and room reserved with fallocate, spare much of the journal's part."
+            "; fdatasync instead of fsync, and space preallocated with fallocate, avoid most journal commits."
         }
         _ => ".",
     });
@@ -262,20 +256,20 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         advice.push_str(" For many new files: write them all first, then sync them (or call syncfs once).");
     }
     if queued > 0.2 {
-        advice.push_str(" Part of this time no CPU was free.");
+        advice.push_str(" Part of this time is queueing for a CPU.");
     }
     Draft {
         id: FindingId::SyncPerWrite,
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "{} made durable by itself: {} {call}s take {} of the time",
+            "{} made durable separately: {} {call}s take {} of wall time",
             match counted_writes {
                 Some(_) if (0.5..1.5).contains(&writes_each) => "Each write is".to_owned(),
                 Some(_) if writes_each >= 1.5 =>
                     format!("Each batch of {} writes is", say::count(writes_each)),
                 // Fewer writes than syncs (mapped memory), or their number was not seen.
-                _ => "Each little change is".to_owned(),
+                _ => "Each small change is".to_owned(),
             },
             if syncs.high - syncs.low > 0.05 * syncs.likely {
                 say::counted(syncs)

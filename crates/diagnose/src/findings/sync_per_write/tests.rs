@@ -24,8 +24,8 @@ fn a_sync_for_each_record_is_named_and_for_each_hundred_not() {
     let gain = found.gain.unwrap();
     assert!((gain.predicted - 10.0 / (10.0 - 2.97 - 1.8)).abs() < 0.01, "{gain:?}");
     assert!((gain.low - 10.0 / (10.0 - 2.7 - 0.9)).abs() < 0.01, "{gain:?}");
-    assert!(found.evidence[1].contains("40 % writing the data back, 30 % flushing"), "{:?}", found.evidence);
-    assert!(found.advice.contains("fdatasync in place of fsync"));
+    assert!(found.evidence[1].contains("40 % data write-back, 30 % device cache flush"), "{:?}", found.evidence);
+    assert!(found.advice.contains("fdatasync instead of fsync"));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn writes_that_wait_for_flushes_are_synchronous_though_no_call_was_traced() {
         .busy(Operation::User, Layer::Program, 0.2)
         .io((0, 0), (1000, 512_000));
     assert_eq!(run.ids(), [FindingId::SyncPerWrite]);
-    assert!(run.findings()[0].evidence.iter().any(|e| e.contains("was not seen")));
+    assert!(run.findings()[0].evidence.iter().any(|e| e.contains("open flags are unknown")));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn where_threads_are_only_looked_at_the_flushes_of_the_device_count_the_syncs() 
     };
     let found = run(512_000, 1005).findings();
     assert_eq!((found[0].id, found[0].gain), (FindingId::SyncPerWrite, None));
-    assert!(found[0].evidence[1].starts_with("60 % of the wall time was seen to wait for data"), "{found:?}");
+    assert!(found[0].evidence[1].starts_with("60 % of wall time waits for durability"), "{found:?}");
     for other in [run(512_000, 20), run(512_000, 0), run(1000 << 24, 1005)] {
         assert!(!other.ids().contains(&FindingId::SyncPerWrite), "{:?}", other.findings());
     }

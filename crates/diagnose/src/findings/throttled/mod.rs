@@ -57,13 +57,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let share = |ns: f64| say::percent(facts.wall_share(ns));
     if block.wall_ns > 0.0 {
         evidence.push(format!(
-            "requests wait for leave in the block layer {} of the wall time",
+            "requests are held back in the block layer for {} of wall time",
             share(block.wall_ns)
         ));
     }
     if pages.wall_ns > 0.0 {
         evidence.push(format!(
-            "waiting for the device takes {} of the wall time while it is idle {} of it",
+            "waiting for the device takes {} of wall time, while the device is idle {} of wall time",
             share(pages.wall_ns),
             say::percent(idle_part)
         ));
@@ -77,7 +77,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         savings = savings.and(removed);
         cost_ns += wall_ns;
         evidence.push(format!(
-            "the control group was stopped for {} because its CPU limit was used up{}",
+            "the control group was stopped for {} by its CPU limit{}",
             say::time(pressure.cpu_throttled_ns.unwrap_or(0) as f64),
             pressure.cpu_limit.map_or(String::new(), |c| format!(" (limit: {c:.2} CPUs)"))
         ));
@@ -91,7 +91,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     } else if limits.is_empty() {
         (
             "A limit of the block layer",
-            "Look at what limits it: write-back throttling (/sys/block/DEV/queue/wbt_lat_usec), the length of the queue \
+            "Check what limits it: write-back throttling (/sys/block/DEV/queue/wbt_lat_usec), the length of the \
+             queue \
              (nr_requests), or a control group (io.max, io.latency, io.cost).",
         )
     } else {
@@ -104,7 +105,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         id: FindingId::Throttled,
         cost_ns,
         savings: Some(savings),
-        sentence: format!("{what} holds the program back {} of the time", share(cost_ns)),
+        sentence: format!("{what} holds the program back {} of wall time", share(cost_ns)),
         evidence,
         advice: advice.into(),
     }

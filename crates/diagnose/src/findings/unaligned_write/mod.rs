@@ -59,30 +59,30 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         .and(facts.saved_without(|e| f64::from(beside(e))).part(Range::new(0.0, 0.4, 0.8)));
     let share = say::percent(facts.wall_share(sum.wall_ns));
     let mut evidence = vec![format!(
-        "{}: {share} of the wall time",
+        "{}: {share} of wall time",
         facts.waits_in_words(
             sum,
-            "wait of a write for the device to read",
-            "waits of writes for the device to read"
+            "write that waited for a device read",
+            "writes that waited for a device read"
         )
     )];
     evidence.push(match unaligned {
         Some(s) => format!(
-            "{} of the writes that were looked at (n = {}) did not begin and end at a multiple of 4 KiB",
+            "{} of the sampled writes (n = {}) do not begin and end at a multiple of 4 KiB",
             say::share(s),
             tally.unaligned.n
         ),
-        None => "whether the writes are aligned was not seen; reads of the file's block map are possible too"
-            .into(),
+        None => {
+            "the alignment of the writes is unknown; reads of the file's block map are possible too".into()
+        }
     });
-    evidence
-        .extend(facts.mean_bytes(Side::Write).map(|b| format!("a write is {} on average", say::bytes(b))));
+    evidence.extend(facts.mean_bytes(Side::Write).map(|b| format!("mean write size: {}", say::bytes(b))));
     Draft {
         id: FindingId::UnalignedWrite,
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "Writes of parts of blocks wait until the blocks are read: {share} of the time"
+            "Partial-block writes wait until the blocks are read: {share} of wall time"
         ),
         evidence,
         advice: "Write whole blocks: offset and length multiples of 4 KiB (or of the file system's block size, if \
