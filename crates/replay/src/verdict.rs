@@ -130,7 +130,7 @@ fn gain_of_saving(facts: &Facts<'_>, wall: f64, saved: f64, removed_share: f64) 
     let interrupts = facts.account.sum(|e| e.busy && e.class.operation == Operation::Interrupt).wall_ns;
     let shrinking = if removed_share > 0.0 { 0.0 } else { interrupts.min(0.5 * wall) };
     let with_interrupts = saved + shrinking * (saved / (wall - shrinking)).clamp(0.0, 1.0);
-    wall / (wall - with_interrupts).max(wall / Gain::GREATEST)
+    wall / (wall - with_interrupts).max(wall / Gain::MAX)
 }
 
 /// How much less and how much more of the wall time may be I/O (95 %, Wilson, by the samples of CPU time). Sleeps count as

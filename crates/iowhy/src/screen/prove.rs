@@ -138,7 +138,7 @@ pub(super) fn predicted(gain: Gain) -> String {
 }
 
 fn measured(gain: &Estimate) -> String {
-    let over = if gain.high >= Gain::GREATEST { "over " } else { "" };
+    let over = if gain.high >= Gain::MAX { "over " } else { "" };
     format!("{}x [{}, {over}{}], n = {}", factor(gain.value), factor(gain.low), factor(gain.high), gain.n)
 }
 

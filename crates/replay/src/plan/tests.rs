@@ -7,8 +7,7 @@ use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch};
-use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
-use proptest::prelude::*;
+use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role, State};
 
 use super::Baseline;
 use super::recorded::baseline;
@@ -16,8 +15,8 @@ use crate::fidelity::{fidelity, reproduces};
 use crate::verdict::{Measurement, Verdict, gain};
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::synthetic::Run;
-use iowhy_diagnose::findings::{Facts, others, repaired, together};
-use iowhy_diagnose::repair::{Beside, Sizes};
+use iowhy_diagnose::findings::{Facts, repaired};
+use iowhy_diagnose::repair::Beside;
 
 /// The gain by the times of a baseline and a repair.
 fn measured(
@@ -32,7 +31,6 @@ fn measured(
 }
 
 const READ: Op = Op::Read { fresh: false };
-const SYNC: Op = Op::Fsync { metadata: false };
 
 fn file(role: Role) -> PlanFile {
     PlanFile { size_bytes: 1 << 30, ..PlanFile::new("/data", role) }
@@ -52,145 +50,6 @@ fn repair(id: FindingId, plan: &Plan) -> Plan {
 
 fn count(plan: &Plan, what: Op) -> u64 {
     plan.actions().filter(|a| a.op == what).map(|a| u64::from(a.count)).sum()
-}
-
-/// Every byte that calls of a kind move, as often as they move it.
-fn moved(plan: &Plan, what: Op) -> Vec<u64> {
-    let mut bytes: Vec<u64> = plan
-        .actions()
-        .filter(|a| a.op == what)
-        .flat_map(|a| (0..a.count).flat_map(|i| a.at(i)..a.at(i) + a.bytes))
-        .collect();
-    bytes.sort_unstable();
-    bytes
-}
-
-#[test]
-fn small_reads_in_order_become_large_ones_of_the_same_bytes() {
-    let was = plan(Role::User, vec![action(READ, 0, 128, 1000, 128)]);
-    let now = repair(FindingId::SmallRequests, &was);
-    assert_eq!(count(&now, READ), 2);
-    assert_eq!(moved(&now, READ), moved(&was, READ));
-    assert!((now.think_ns() - was.think_ns()).abs() < 1e-6, "own time is neither lost nor made");
-    // dd: a read, a write, a read, a write.
-    let pairs = (0..1000).flat_map(|i| {
-        [action(READ, i * 64, 64, 1, 0), Action { file: 1, ..action(Op::Write, i * 64, 64, 1, 0) }]
-    });
-    let was = Plan { files: vec![file(Role::User), file(Role::Sink)], ..plan(Role::User, pairs.collect()) };
-    let now = repair(FindingId::SmallRequests, &was);
-    assert_eq!((count(&now, READ), count(&now, Op::Write)), (1, 1));
-}
-
-#[test]
-fn calls_that_do_not_follow_each_other_have_nothing_to_merge() {
-    let was = plan(Role::User, vec![action(READ, 0, 128, 1000, 4096)]);
-    let why = repaired(FindingId::SmallRequests, &was, &Beside::default()).unwrap_err();
-    assert!(why.contains("do not follow"), "{why}");
-}
-
-#[test]
-fn a_batch_of_records_is_made_durable_together_and_all_of_them_in_the_end() {
-    let each = |i: u64| [action(Op::Write, i * 4096, 4096, 1, 0), action(SYNC, 0, 0, 1, 0)];
-    let was = plan(Role::ScratchEmpty, (0..250).flat_map(each).collect());
-    let now = repair(FindingId::SyncPerWrite, &was);
-    assert_eq!((count(&now, Op::Write), count(&now, SYNC)), (250, 3));
-    assert_eq!(now.threads[0].last().map(|a| a.op), Some(SYNC));
-    assert_eq!(moved(&now, Op::Write), moved(&was, Op::Write));
-    // O_DSYNC: no call of its own to leave out.
-    let mut was = plan(Role::ScratchEmpty, vec![action(Op::Write, 0, 200, 250, 200)]);
-    was.files[0].durable = true;
-    let now = repair(FindingId::SyncPerWrite, &was);
-    assert_eq!((count(&now, Op::Write), count(&now, SYNC), now.files[0].durable), (250, 3, false));
-}
-
-#[test]
-fn more_in_flight_reads_the_same_from_a_ring_or_from_threads() {
-    let mut was = plan(Role::User, vec![action(READ, 0, 4096, 1000, 8192)]);
-    let threads = repair(FindingId::QueueDepthOne, &was);
-    assert_eq!((threads.threads.len(), threads.calls()), (16, 1000));
-    assert_eq!(moved(&threads, READ), moved(&was, READ));
-    was.files[0].direct = true;
-    let ring = repair(FindingId::QueueDepthOne, &was);
-    assert_eq!((ring.threads.len(), ring.depth), (1, 32));
-    let writes = plan(Role::ScratchFull, vec![action(Op::Write, 0, 4096, 9, 4096)]);
-    assert!(repaired(FindingId::QueueDepthOne, &writes, &Beside::default()).is_err());
-}
-
-#[test]
-fn what_goes_nowhere_does_not_forbid_several_reads_in_flight() {
-    // dd to /dev/null.
-    let pairs = (0..100).flat_map(|i| {
-        [action(READ, i * 4096, 4096, 1, 0), Action { file: 1, ..action(Op::Write, i * 4096, 4096, 1, 0) }]
-    });
-    let mut was =
-        Plan { files: vec![file(Role::User), file(Role::Sink)], ..plan(Role::User, pairs.collect()) };
-    assert_eq!(moved(&repair(FindingId::QueueDepthOne, &was), READ), moved(&was, READ));
-    was.files[0].direct = true;
-    assert_eq!(repair(FindingId::QueueDepthOne, &was).depth, 32);
-    was.files[1].role = Role::ScratchEmpty;
-    assert!(repaired(FindingId::QueueDepthOne, &was, &Beside::default()).is_err(), "their order matters");
-}
-
-#[test]
-fn against_no_read_ahead_the_hint_goes_and_the_order_is_turned() {
-    let mut was = plan(Role::User, vec![action(READ, 0, 4096, 100, 4096)]);
-    assert!(repaired(FindingId::NoReadahead, &was, &Beside::default()).is_err(), "nothing hinders it");
-    was.files[0].advice = Advice::Random;
-    assert_eq!(repair(FindingId::NoReadahead, &was).files[0].advice, Advice::Normal);
-    let back = plan(Role::User, vec![action(READ, 99 * 4096, 4096, 100, -4096)]);
-    let now = repair(FindingId::NoReadahead, &back);
-    assert_eq!(now.threads[0].first().map(|a| a.offset), Some(0));
-    assert_eq!(moved(&now, READ), moved(&back, READ));
-    let mut direct = was.clone();
-    direct.files[0].direct = true;
-    let now = repair(FindingId::NoReadahead, &direct);
-    assert_eq!((now.files[0].direct, now.files[0].state), (false, State::Cold));
-}
-
-#[test]
-fn whole_blocks_hold_all_bytes_that_were_written() {
-    let was = plan(
-        Role::ScratchFull,
-        vec![action(Op::Write, 4096, 4000, 3, 8192), action(Op::Write, 50, 100, 1, 0)],
-    );
-    let now = repair(FindingId::UnalignedWrite, &was);
-    assert!(now.actions().all(|a| a.offset % 4096 == 0 && a.bytes == 4096));
-    let after = moved(&now, Op::Write);
-    assert!(moved(&was, Op::Write).iter().all(|b| after.binary_search(b).is_ok()));
-}
-
-#[test]
-fn a_buffer_that_is_kept_serves_the_fields_it_holds() {
-    // BufReader::seek to each 256th byte through a buffer of 64 KiB.
-    let each = |i: u64| [action(Op::Seek, i * 256, 0, 1, 0), action(READ, i * 256, 65_536, 1, 0)];
-    let was = plan(Role::User, (0..1000).flat_map(each).collect());
-    let now = repair(FindingId::StdioSeek, &was);
-    assert_eq!(count(&now, Op::Seek), 0);
-    assert!((4..=6).contains(&count(&now, READ)), "{}", count(&now, READ));
-    assert!((now.think_ns() - was.think_ns()).abs() < 1e-6);
-    // At random, each read is of 512 bytes.
-    let each = |i: u64| {
-        let place = i * 7_919_000 % (1 << 29);
-        [action(Op::Seek, place, 0, 1, 0), action(READ, place, 65_536, 1, 0)]
-    };
-    let was = plan(Role::User, (0..100).flat_map(each).collect());
-    let now = repair(FindingId::StdioSeek, &was);
-    assert!(now.actions().all(|a| a.bytes == 512) && now.calls() == 100);
-}
-
-#[test]
-fn windows_become_one_mapping_and_fresh_memory_one_buffer() {
-    let was = plan(Role::User, vec![action(Op::MapReadUnmap { populate: true }, 0, 65_536, 10, 65_536)]);
-    for id in [FindingId::MmapFaults, FindingId::MmapLock] {
-        assert_eq!(count(&repair(id, &was), Op::TouchPages), 10);
-    }
-    let reads = others(FindingId::MmapFaults, &was, &Beside::default()).remove(0).plan;
-    assert_eq!(moved(&reads, READ), moved(&was, Op::MapReadUnmap { populate: true }));
-    assert_eq!(reads.files[0].buffer_offset, 48, "a buffer of 64 KiB is on the heap");
-    let looks = repair(FindingId::MmapFaults, &was);
-    assert!(others(FindingId::MmapFaults, &looks, &Beside::default()).is_empty(), "no window comes and goes");
-    let was = plan(Role::User, vec![action(Op::Read { fresh: true }, 0, 1 << 20, 10, 1 << 20)]);
-    assert_eq!(count(&repair(FindingId::FreshBuffers, &was), READ), 10);
 }
 
 /// A program that touches a cold mapping at random, and is read ahead: 5 faults waited, 420 did not.
@@ -250,62 +109,6 @@ fn windows_are_as_many_as_were_mapped_and_by_bursts_where_nobody_counted() {
     };
     assert_eq!(windows(260), 260.0);
     assert_eq!(windows(0), 200.0, "a tenth of the run was seen");
-}
-
-#[test]
-fn threads_that_share_a_file_get_one_each() {
-    let of = |thread: u64| vec![action(Op::Write, thread * 4096, 4096, 10, 8 * 4096)];
-    let mut was = plan(Role::ScratchEmpty, vec![]);
-    was.threads = (0..4).map(of).collect();
-    let now = repair(FindingId::InodeLock, &was);
-    let mut files: Vec<u32> = now.threads.iter().map(|t| t[0].file).collect();
-    files.dedup();
-    assert_eq!((files.len(), now.files.len()), (4, 4));
-    assert!(now.threads.iter().all(|t| t[0].offset == 0 && t[0].stride == 4096));
-}
-
-#[test]
-fn what_was_read_once_is_warm_afterwards_and_the_first_time_stays() {
-    let mut was =
-        plan(Role::User, vec![action(READ, 0, 4096, 10, 4096), action(Op::FadviseDontNeed, 0, 0, 1, 0)]);
-    was.files[0].state = State::Cold;
-    let beside = Beside { fetched_bytes: 5e6, distinct_bytes: 1e6, ..Beside::default() };
-    let now = repaired(FindingId::CacheThrash, &was, &beside).unwrap();
-    assert_eq!(
-        (now.plan.files[0].state, count(&now.plan, Op::FadviseDontNeed), now.kept),
-        (State::Warm, 0, 0.2)
-    );
-}
-
-#[test]
-fn each_finding_has_a_repair_or_a_reason() {
-    for id in FindingId::ALL {
-        if let Err(why) = repaired(*id, &plan(Role::User, vec![]), &Beside::default()) {
-            assert!(why.len() > 10 && !why.ends_with('.'), "{}: {why}", id.id());
-        }
-    }
-}
-
-proptest! {
-    #[test]
-    fn no_repair_loses_a_byte_or_own_time(
-        steps in prop::collection::vec((0..3u8, 0..64u64, 1..5u64, 1..6u32), 1..60),
-    ) {
-        let mut end = 0;
-        let actions: Vec<Action> = steps.iter().map(|&(how, place, bytes, count)| {
-            let place = if how == 0 { place * 512 } else { end };
-            let a = action(READ, place, bytes * 512, count, (bytes * 512) as i64);
-            end = a.at(count);
-            a
-        }).collect();
-        let was = plan(Role::User, actions);
-        for id in [FindingId::SmallRequests, FindingId::ReadaheadWaste, FindingId::QueueDepthOne] {
-            if let Ok(now) = repaired(id, &was, &Beside::default()) {
-                prop_assert_eq!(moved(&now.plan, READ), moved(&was, READ));
-                prop_assert!((now.plan.think_ns() - was.think_ns()).abs() < 1e-3);
-            }
-        }
-    }
 }
 
 /// A program that reads a warm file by 128 bytes: 1,000 calls of 100,000 were seen in their order.
@@ -447,25 +250,6 @@ fn parts_of_blocks_that_were_there_are_written_over_a_file_that_is_full() {
 }
 
 #[test]
-fn reads_between_writes_are_announced_and_none_is_made_earlier() {
-    let each = |i: u64| {
-        [action(READ, i * 8192, 4096, 1, 0), Action { file: 1, ..action(Op::Write, i * 512, 512, 1, 0) }]
-    };
-    let mut was = Plan {
-        files: vec![file(Role::User), file(Role::ScratchEmpty)],
-        ..plan(Role::User, (0..100).flat_map(each).collect())
-    };
-    assert!(repaired(FindingId::QueueDepthOne, &was, &Beside::default()).is_err(), "nothing is cold");
-    was.files[0].state = State::Cold;
-    let now = repair(FindingId::QueueDepthOne, &was);
-    assert_eq!(moved(&now, Op::FadviseWillNeed), moved(&was, READ));
-    let without: Vec<Action> =
-        now.threads[0].iter().copied().filter(|a| a.op != Op::FadviseWillNeed).collect();
-    assert_eq!(without, was.threads[0]);
-    assert!(now.threads[0][..64].iter().all(|a| a.op == Op::FadviseWillNeed));
-}
-
-#[test]
 fn memory_that_comes_and_goes_is_replayed_and_kept_once() {
     let take = Step { kind: StepKind::Take, bytes: 1 << 23, argument: 0x8022, ..Step::default() };
     let steps: Vec<Step> = (0..40).map(|i| Step { thread: i % 4, count: 1, ..take.clone() }).collect();
@@ -482,66 +266,6 @@ fn memory_that_comes_and_goes_is_replayed_and_kept_once() {
     let now = repair(FindingId::MmapLock, &found.plan);
     assert_eq!((now.threads.len(), count(&now, populated)), (4, 4));
     assert_eq!(repair(FindingId::FreshBuffers, &found.plan), now);
-}
-
-#[test]
-fn a_batch_longer_than_a_pass_ends_with_every_so_many_passes() {
-    let each = |i: u64| [action(Op::Write, i * 4096, 4096, 1, 0), action(SYNC, 0, 0, 1, 0)];
-    let was = plan(Role::ScratchEmpty, (0..50).flat_map(each).collect());
-    let of = |batch| {
-        let beside = Beside { sizes: Sizes { batch, ..Sizes::default() }, ..Beside::default() };
-        repaired(FindingId::SyncPerWrite, &was, &beside).unwrap()
-    };
-    let three = of(150);
-    assert_eq!((count(&three.plan, Op::FsyncAfter { passes: 3 }), count(&three.plan, SYNC)), (1, 0));
-    assert_eq!(three.how, "one fdatasync for 150 records");
-    let all = of(Sizes::ALL);
-    assert_eq!(count(&all.plan, Op::FsyncAfter { passes: u32::MAX }), 1);
-    assert_eq!(all.how, "one fdatasync at the end");
-}
-
-#[test]
-fn a_copy_is_spared_by_a_mapping_as_far_as_the_program_can_have_looked() {
-    let was = |think_ns| plan(Role::User, vec![Action { think_ns, ..action(READ, 0, 1 << 20, 16, 1 << 20) }]);
-    // 256 pages a call.
-    assert_eq!(count(&repair(FindingId::CopyBound, &was(256.0 * 5.0)), Op::TouchPages), 16);
-    assert_eq!(count(&repair(FindingId::CopyBound, &was(256.0 * 500.0)), Op::TouchLines), 16);
-    let mut cold = was(1.0);
-    cold.files[0].state = State::Cold;
-    assert!(repaired(FindingId::CopyBound, &cold, &Beside::default()).is_err());
-}
-
-#[test]
-fn reads_past_the_cache_are_also_tried_through_it_and_longer() {
-    let mut was = plan(Role::User, vec![action(READ, 0, 8192, 1000, 8192)]);
-    assert!(others(FindingId::SmallRequests, &was, &Beside::default()).is_empty());
-    was.files[0].direct = true;
-    let hows: Vec<String> =
-        others(FindingId::SmallRequests, &was, &Beside::default()).into_iter().map(|r| r.how).collect();
-    assert_eq!(hows, ["calls that follow each other merged to 1 MiB", "through the page cache"]);
-    // Who says how large the requests are is not offered others.
-    let asked = Beside { sizes: Sizes { depth: Some(4), ..Sizes::default() }, ..Beside::default() };
-    assert!(others(FindingId::SmallRequests, &was, &asked).is_empty());
-}
-
-#[test]
-fn all_repairs_go_into_one_plan() {
-    let each = |i: u64| {
-        [
-            action(Op::Write, i * 512, 512, 1, 0),
-            action(SYNC, 0, 0, 1, 0),
-            Action { file: 1, ..action(READ, i * 64, 64, 1, 0) },
-        ]
-    };
-    let was = Plan {
-        files: vec![file(Role::ScratchEmpty), file(Role::User)],
-        ..plan(Role::User, (0..100).flat_map(each).collect())
-    };
-    let ids = [FindingId::SyncPerWrite, FindingId::SmallRequests, FindingId::Throttled];
-    let (done, all) = together(&ids, &was, &Beside::default()).unwrap();
-    assert_eq!(done, ids[..2]);
-    assert_eq!((count(&all.plan, Op::Write), count(&all.plan, READ), count(&all.plan, SYNC)), (1, 1, 1));
-    assert!(together(&ids[1..], &was, &Beside::default()).is_none(), "one alone is not together");
 }
 
 fn replayed(io_s: f64) -> Baseline {

@@ -46,7 +46,7 @@ pub(super) fn with_files(
 /// The gain of two savings of one run that do not overlap.
 fn both(a: &Estimate, b: &Estimate) -> Estimate {
     let saved = |gain: f64| 1.0 - 1.0 / gain.max(f64::MIN_POSITIVE);
-    let gain = |a: f64, b: f64| 1.0 / (1.0 - saved(a) - saved(b)).max(1.0 / Gain::GREATEST);
+    let gain = |a: f64, b: f64| 1.0 / (1.0 - saved(a) - saved(b)).max(1.0 / Gain::MAX);
     Estimate {
         value: gain(a.value, b.value),
         low: gain(a.low, b.low),
@@ -104,7 +104,7 @@ mod tests {
         // No two savings take more than the run.
         let much = proved(FindingId::StdioSeek, 3.0, Verdict::Proven, false);
         let most = with_files(None, &[files.clone(), much], &calls).unwrap().measured.unwrap();
-        assert_eq!((most.value, most.high), (Gain::GREATEST, Gain::GREATEST));
+        assert_eq!((most.value, most.high), (Gain::MAX, Gain::MAX));
         // Opening and removing files is in both.
         let renew = iowhy_core::replay::Action::one(Op::RecreateFile, 0, 0, 0, 0.0);
         let journals = Plan { threads: vec![vec![renew]], ..Plan::default() };

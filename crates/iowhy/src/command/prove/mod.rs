@@ -118,7 +118,7 @@ pub(crate) fn prove(
     };
     let account = Meaning::new().account(profile);
     let request = Request {
-        facts: &Facts { profile, account: &account, model: None },
+        facts: &Facts::new(profile, &account, None),
         findings,
         sizes: wanted.sizes,
         changes: &wanted.changes,
