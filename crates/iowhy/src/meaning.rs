@@ -65,7 +65,7 @@ impl Meaning {
     /// Where the time of a run went, and why.
     pub fn explain(&self, profile: &Profile, model: Option<&StackModel>) -> Explained {
         let account = self.account(profile);
-        let findings = findings::judge(&Facts { profile, account: &account, model });
+        let findings = findings::judge(&Facts::new(profile, &account, model));
         Explained { account, findings }
     }
 }

@@ -1,4 +1,4 @@
-//! Changes that look like repairs and are none: a replay of them must never say `proven`.
+//! Changes that look like repairs and are none must never be `proven`; a repair that removes nearly all calls must be.
 //!
 //! `IOWHY_BIN` names another binary to test. What the machine cannot show is skipped aloud.
 
@@ -87,8 +87,8 @@ fn iowhy() -> Command {
     command
 }
 
-/// Whether a replay calls the tempting change a repair, and a line for people.
-fn word(case: &'static Case, options: &[&str], dir: &Path, patients: &Path) -> Option<(bool, String)> {
+/// The proof of a case; `None` where this machine cannot show it.
+fn proof(case: &'static Case, options: &[&str], dir: &Path, patients: &Path) -> Option<Value> {
     let mut stage = match Stage::set(case, dir, patients) {
         Ok(stage) => stage,
         Err(Skip::Lacking(reason)) => {
@@ -117,14 +117,20 @@ fn word(case: &'static Case, options: &[&str], dir: &Path, patients: &Path) -> O
         .output()
         .expect("the binary runs");
     stage.after();
-    let Ok(proof) = serde_json::from_slice::<Value>(&proved.stdout) else {
+    let proof = serde_json::from_slice(&proved.stdout);
+    if proof.is_err() {
         println!("skipped: {}: {}", case.name, String::from_utf8_lossy(&proved.stderr).trim());
-        return None;
-    };
+    }
+    proof.ok()
+}
+
+/// Whether a replay calls the tempting change a repair, and a line for people.
+fn verdict(case: &'static Case, options: &[&str], dir: &Path, patients: &Path) -> Option<(bool, String)> {
+    let proof = proof(case, options, dir, patients)?;
     let tried = &proof["what_if"][0];
-    let word = tried["verdict"].as_str().expect("a word").to_owned();
+    let verdict = tried["verdict"].as_str().expect("a verdict").to_owned();
     let line = format!(
-        "{}: {word}, gain {} [{}, {}]; {} {}",
+        "{}: {verdict}, gain {} [{}, {}]; {} {}",
         case.name,
         tried["measured"]["value"],
         tried["measured"]["low"],
@@ -135,19 +141,47 @@ fn word(case: &'static Case, options: &[&str], dir: &Path, patients: &Path) -> O
     // A limit lends a burst at the start of each run, and a deeper queue takes it sooner: that is no repair.
     let lent = if matches!(case.place, Place::DiskLimit(_)) { MOST_LENT } else { 1.0 };
     let gains = tried["measured"]["low"].as_f64().is_some_and(|low| low > lent);
-    Some((word == "proven" && gains, line))
+    Some((verdict == "proven" && gains, line))
+}
+
+/// A folder for the files of the cases, on a disk.
+fn folder() -> tempfile::TempDir {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("traps-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("the build folder is writable")
+}
+
+/// Positive control: 2.6 million calls, of which the repair leaves 5,000.
+const CONTROL: Case = Case {
+    name: "millions-of-small-reads",
+    what: "reads a cached file by 128 bytes; repaired: by 64 KiB",
+    slow: &["{patient}", "read", "{dir}/data-16m", "128", "20", "normal"],
+    ..TRAP
+};
+
+#[test]
+fn a_repair_that_removes_nearly_all_calls_is_proven() {
+    let folder = folder();
+    let Some(proof) = proof(&CONTROL, &[], folder.path(), &patients::build()) else { return };
+    // Others on a shared machine may keep the baseline from reproducing the run.
+    if proof["baseline"]["reproduces"] != true {
+        return println!("skipped: {}: {}", CONTROL.name, proof["reason"]);
+    }
+    let findings = proof["findings"].as_array().expect("findings");
+    let small = findings.iter().find(|f| f["id"] == "small-requests").expect("millions of small requests");
+    println!(
+        "{}: gain {} [{}, {}]",
+        CONTROL.name, small["measured"]["value"], small["measured"]["low"], small["measured"]["high"]
+    );
+    assert_eq!(small["verdict"], "proven", "{small}");
 }
 
 #[test]
 fn what_looks_like_a_repair_and_is_none_is_never_proven() {
-    let folder = tempfile::Builder::new()
-        .prefix("traps-")
-        .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
-        .expect("the build folder is writable");
+    let folder = folder();
     let patients = patients::build();
     let mut fell = Vec::new();
     for (case, options) in TRAPS {
-        let Some((repair, line)) = word(case, options, folder.path(), &patients) else { continue };
+        let Some((repair, line)) = verdict(case, options, folder.path(), &patients) else { continue };
         println!("{line}");
         if repair {
             fell.push(line);

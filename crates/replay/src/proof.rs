@@ -5,7 +5,7 @@ use iowhy_core::finding::{Finding, FindingId, Gain};
 use iowhy_core::replay::Plan;
 use serde::{Deserialize, Serialize};
 
-use crate::verdict::Word;
+use crate::verdict::Verdict;
 
 /// A proof.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -13,14 +13,14 @@ pub struct Proof {
     /// Seed of the order of the arms and of the intervals.
     pub seed: u64,
     /// Replay of the unchanged run; absent where it could not be replayed.
-    pub replay: Option<Replayed>,
+    pub baseline: Option<BaselineReplay>,
     /// Why there is no baseline, or why it does not reproduce the run.
     pub reason: Option<String>,
     /// Next command for that reason, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// Each finding with a repair; contradicted ones last.
-    pub findings: Vec<Proved>,
+    pub findings: Vec<FindingProof>,
     /// All mechanical repairs in one run; absent below two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<Together>,
@@ -31,11 +31,11 @@ pub struct Proof {
 
 /// Replay of the unchanged run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Replayed {
-    /// Replayed I/O time over the program's; 1 is the same.
+pub struct BaselineReplay {
+    /// BaselineReplay I/O time over the program's; 1 is the same.
     pub fidelity: Option<Estimate>,
     /// Whether the fidelity is near enough to 1 for a verdict.
-    pub faithful: bool,
+    pub reproduces: bool,
     /// Wall time of the program in these calls, without the profiling overhead.
     pub program_io_s: f64,
     /// Calls of the program over calls of one replay run.
@@ -52,15 +52,15 @@ pub struct Replayed {
 
 /// The proof of one finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Proved {
+pub struct FindingProof {
     /// The finding.
     pub id: FindingId,
     /// Predicted gain of the finding: old wall time over new.
     pub predicted: Option<Gain>,
-    /// Gain of the whole run by the replays; for the interval see [`crate::verdict::measured`].
+    /// Gain of the whole run by the replays.
     pub measured: Option<Estimate>,
     /// The verdict on the measured gain.
-    pub verdict: Word,
+    pub verdict: Verdict,
     /// The repair, in a few words.
     pub how: Option<String>,
     /// Why there is no measured gain, or no verdict on it.
@@ -73,25 +73,25 @@ pub struct Proved {
     /// Other repairs of this finding, which gained less.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Other>,
-    /// Baseline of this finding where it is not [`Proof::replay`]: small files beside other calls.
+    /// Baseline of this finding where it is not [`Proof::baseline`]: small files beside other calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replay: Option<Replayed>,
+    pub baseline: Option<BaselineReplay>,
 }
 
-impl Proved {
+impl FindingProof {
     /// A finding without a measurement.
-    pub(crate) fn not_measured(finding: &Finding, reason: &str) -> Proved {
-        Proved {
+    pub(crate) fn not_measured(finding: &Finding, reason: &str) -> FindingProof {
+        FindingProof {
             id: finding.id,
             predicted: finding.gain,
             measured: None,
-            verdict: Word::CannotTell,
+            verdict: Verdict::Inconclusive,
             how: None,
             reason: Some(reason.to_owned()),
             failed: false,
             io_ns: Vec::new(),
             others: Vec::new(),
-            replay: None,
+            baseline: None,
         }
     }
 }
@@ -106,7 +106,7 @@ pub struct Together {
     /// Gain of the whole run by the replays.
     pub measured: Option<Estimate>,
     /// The verdict on the measured gain.
-    pub verdict: Word,
+    pub verdict: Verdict,
     /// Why there is no measured gain, or no verdict on it.
     pub reason: Option<String>,
     /// I/O time, round by round.
@@ -121,7 +121,7 @@ pub struct Other {
     /// Gain of the whole run by the replays.
     pub measured: Option<Estimate>,
     /// The verdict on the measured gain.
-    pub verdict: Word,
+    pub verdict: Verdict,
     /// Why there is no measured gain.
     pub reason: Option<String>,
 }

@@ -131,9 +131,9 @@ impl Facts<'_> {
     /// How the time is called that such a share is of.
     pub(super) fn time_without_queueing(&self) -> &'static str {
         if self.wall_share(self.queueing_ns()) >= super::WORTH_SAVING {
-            "the time apart from queueing for a CPU"
+            "the time excluding CPU queueing"
         } else {
-            "the wall time"
+            "wall time"
         }
     }
 

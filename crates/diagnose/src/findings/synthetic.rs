@@ -191,7 +191,7 @@ impl Run {
             profile.threads =
                 vec![Thread { count: 1, lifetime_ns: profile.wall_ns, ..Thread::default() }; threads];
         }
-        look(&Facts { profile: &profile, account: &account, model: self.model.as_ref() })
+        look(&Facts::new(&profile, &account, self.model.as_ref()))
     }
 
     /// Findings in the order of the report.

@@ -32,8 +32,12 @@ pub(crate) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     done(repaired, "MADV_SEQUENTIAL")
 }
 
+pub(crate) fn others(plan: &Plan, _: &Beside) -> Vec<Repaired> {
+    read_instead(plan).into_iter().collect()
+}
+
 /// Reads into one buffer instead of windows that come and go: a copy in place of faults.
-pub(crate) fn read_instead(plan: &Plan) -> Option<Repaired> {
+fn read_instead(plan: &Plan) -> Option<Repaired> {
     let window = |what: Op| matches!(what, Op::MapReadUnmap { .. });
     if !plan.any(|a| window(a.op)) {
         return None;

@@ -9,12 +9,12 @@ pub(crate) mod coalesce;
 pub(crate) mod kept_mapping;
 pub mod order;
 pub(crate) mod placed;
+pub(crate) mod read_ahead;
+#[cfg(test)]
+pub(crate) mod synthetic;
 
 use iowhy_core::profile::Profile;
 use iowhy_core::replay::{Action, Advice, Op, Plan, Role};
-
-/// A request that no device answers much faster for each byte when it is longer.
-pub(crate) const LONG_BYTES: u64 = 1 << 20;
 
 /// Records of a batch where nobody says otherwise.
 const BATCH: u64 = 100;

@@ -4,7 +4,7 @@ use crate::record::Kind;
 use iowhy_core::warning::Warning;
 use serde::{Deserialize, Serialize};
 
-pub use iowhy_replay::proof::{Other, Proof, Proved, Replayed, Together, WhatIf};
+pub use iowhy_replay::proof::{BaselineReplay, FindingProof, Other, Proof, Together, WhatIf};
 
 /// A proof with its run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

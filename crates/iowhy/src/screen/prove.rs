@@ -4,11 +4,11 @@
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::Gain;
 use iowhy_core::units::{count, time};
-use iowhy_replay::verdict::Word;
+use iowhy_replay::verdict::Verdict;
 use iowhy_view::document::{Cell, Chapter, Detail, Part, Section, Table};
 
 use super::figures::factor;
-use crate::record::prove::{Other, Proof, ProveRecord, Proved, Replayed, WhatIf};
+use crate::record::prove::{BaselineReplay, FindingProof, Other, Proof, ProveRecord, WhatIf};
 
 /// The chapter of a proof alone.
 pub fn chapter(record: &ProveRecord, detail: Detail) -> Chapter {
@@ -28,7 +28,7 @@ pub fn appendix(subject: &str, proof: &Proof, detail: Detail) -> Chapter {
 /// What was replayed, and the verdicts.
 pub(super) fn sections(proof: &Proof, detail: Detail) -> Vec<Section> {
     let mut baseline = Vec::new();
-    if let Some(replay) = &proof.replay {
+    if let Some(replay) = &proof.baseline {
         baseline.extend(fidelity("baseline replay", replay));
     }
     if let Some(reason) = &proof.reason {
@@ -56,7 +56,7 @@ fn remarks(proof: &Proof) -> Vec<Part> {
     let mut parts = Vec::new();
     for finding in &proof.findings {
         parts.extend(remark(finding, proof).map(Part::Text));
-        if let Some(replay) = &finding.replay {
+        if let Some(replay) = &finding.baseline {
             parts.extend(fidelity("baseline replay of the files alone", replay));
         }
         parts.extend(finding.others.iter().map(|other| Part::Remarks(vec![also_tried(other)])));
@@ -76,7 +76,7 @@ fn remarks(proof: &Proof) -> Vec<Part> {
 }
 
 /// How well a baseline replay reproduces the program, with its assumptions.
-fn fidelity(what: &str, replay: &Replayed) -> Vec<Part> {
+fn fidelity(what: &str, replay: &BaselineReplay) -> Vec<Part> {
     let part = match replay.scale {
         s if s < 1.05 => "all of the run".to_owned(),
         s => format!("1 in {} of the run", factor(s)),
@@ -99,7 +99,7 @@ fn fidelity(what: &str, replay: &Replayed) -> Vec<Part> {
 
 fn table(proof: &Proof, detail: Detail) -> Table {
     let mut table = Table::new(["finding", "predicted gain", "measured gain", "verdict"]);
-    let mut row = |name: String, predicted: Option<Gain>, gain: &Option<Estimate>, verdict: Word| {
+    let mut row = |name: String, predicted: Option<Gain>, gain: &Option<Estimate>, verdict: Verdict| {
         table.row([
             name.into(),
             predicted.map_or_else(|| Cell::from("-"), |gain| self::predicted(gain).into()),
@@ -138,24 +138,24 @@ pub(super) fn predicted(gain: Gain) -> String {
 }
 
 fn measured(gain: &Estimate) -> String {
-    let over = if gain.high >= Gain::GREATEST { "over " } else { "" };
+    let over = if gain.high >= Gain::MAX { "over " } else { "" };
     format!("{}x [{}, {over}{}], n = {}", factor(gain.value), factor(gain.low), factor(gain.high), gain.n)
 }
 
-fn verdict(word: Word) -> Cell {
+fn verdict(word: Verdict) -> Cell {
     let text = word.words().to_owned();
     match word {
-        Word::Proven => Cell::Good(text),
-        Word::Contradicted => Cell::Bad(text),
-        Word::NotConfirmed | Word::CannotTell => Cell::Text(text),
+        Verdict::Proven => Cell::Good(text),
+        Verdict::Contradicted => Cell::Bad(text),
+        Verdict::NotConfirmed | Verdict::Inconclusive => Cell::Text(text),
     }
 }
 
 /// The repair, or why there is none; a reason that stands at the top already is not repeated.
-fn remark(finding: &Proved, proof: &Proof) -> Option<String> {
+fn remark(finding: &FindingProof, proof: &Proof) -> Option<String> {
     let reason = finding.reason.as_deref().filter(|r| {
         Some(*r) != proof.reason.as_deref()
-            && (finding.measured.is_none() || proof.reason.is_none() || finding.replay.is_some())
+            && (finding.measured.is_none() || proof.reason.is_none() || finding.baseline.is_some())
     });
     if finding.how.is_none() && reason.is_none() {
         return None;
@@ -178,8 +178,8 @@ mod tests {
         terminal::screen(&appendix(subject, proof, Detail::Screen), width, Marks::Blocks)
     }
 
-    fn proved(verdict: Word, value: f64) -> Proved {
-        Proved {
+    fn proved(verdict: Verdict, value: f64) -> FindingProof {
+        FindingProof {
             id: FindingId::SmallRequests,
             predicted: Some(Gain { predicted: 3.0, low: 2.0, high: 4.0, open_above: false }),
             measured: Some(Estimate { value, low: value, high: value, unit: Unit::Ratio, n: 9 }),
@@ -189,13 +189,13 @@ mod tests {
             failed: false,
             io_ns: vec![],
             others: vec![],
-            replay: None,
+            baseline: None,
         }
     }
 
     #[test]
     fn each_finding_has_its_predicted_and_measured_gain_and_a_verdict() {
-        let findings = vec![proved(Word::Proven, 2.5), proved(Word::Contradicted, 0.33)];
+        let findings = vec![proved(Verdict::Proven, 2.5), proved(Verdict::Contradicted, 0.33)];
         let proof = Proof { findings, ..Proof::default() };
         let text = anstream::adapter::strip_str(&screen("prog", &proof, 100)).to_string();
         assert!(
@@ -210,13 +210,13 @@ mod tests {
     fn other_repairs_and_all_together_stand_below() {
         let gain = Some(Estimate { value: 9.0, low: 8.0, high: 10.0, unit: Unit::Ratio, n: 9 });
         let other =
-            Other { how: "by the megabyte".into(), measured: gain, verdict: Word::Proven, reason: None };
-        let finding = Proved { others: vec![other], ..proved(Word::Proven, 2.5) };
+            Other { how: "by the megabyte".into(), measured: gain, verdict: Verdict::Proven, reason: None };
+        let finding = FindingProof { others: vec![other], ..proved(Verdict::Proven, 2.5) };
         let together = Together {
             ids: vec![FindingId::SmallRequests, FindingId::SyncPerWrite],
             how: "both".to_owned(),
             measured: gain,
-            verdict: Word::Proven,
+            verdict: Verdict::Proven,
             reason: None,
             io_ns: vec![],
         };
@@ -229,9 +229,9 @@ mod tests {
 
     #[test]
     fn a_finding_with_a_baseline_of_its_own_names_it_and_says_why_it_is_inconclusive() {
-        let replay = Replayed {
+        let replay = BaselineReplay {
             fidelity: None,
-            faithful: false,
+            reproduces: false,
             program_io_s: 1.0,
             scale: 40.0,
             calls: 24_000,
@@ -239,10 +239,10 @@ mod tests {
             notes: vec!["a tree of 4,000 files".to_owned()],
             plan: iowhy_core::replay::Plan::default(),
         };
-        let finding = Proved {
-            replay: Some(replay),
+        let finding = FindingProof {
+            baseline: Some(replay),
             reason: Some("it is another run".to_owned()),
-            ..proved(Word::CannotTell, 9.0)
+            ..proved(Verdict::Inconclusive, 9.0)
         };
         let proof =
             Proof { findings: vec![finding], reason: Some("no reads".to_owned()), ..Proof::default() };
@@ -258,8 +258,12 @@ mod tests {
     #[test]
     fn a_reason_is_said_once_and_an_empty_proof_says_so() {
         let reason = Some("the file is gone".to_owned());
-        let finding =
-            Proved { measured: None, how: None, reason: reason.clone(), ..proved(Word::CannotTell, 1.0) };
+        let finding = FindingProof {
+            measured: None,
+            how: None,
+            reason: reason.clone(),
+            ..proved(Verdict::Inconclusive, 1.0)
+        };
         let proof = Proof { findings: vec![finding], reason, ..Proof::default() };
         assert_eq!(screen("prog", &proof, 80).matches("the file is gone").count(), 1);
         assert!(screen("prog", &Proof::default(), 80).contains("no finding"));

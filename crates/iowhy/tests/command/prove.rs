@@ -90,14 +90,14 @@ fn assert_contract(proof: &Value, rounds: usize) {
         assert!(of("low") <= of("value") && of("value") <= of("high") && of("low") > 0.0, "{e}");
         assert_eq!((e["unit"].as_str(), e["n"].as_u64()), (Some("ratio"), Some(rounds as u64)), "{e}");
     };
-    estimate(&proof["replay"]["fidelity"]);
-    assert_eq!(proof["replay"]["io_ns"].as_array().map(Vec::len), Some(rounds));
+    estimate(&proof["baseline"]["fidelity"]);
+    assert_eq!(proof["baseline"]["io_ns"].as_array().map(Vec::len), Some(rounds));
     for finding in proof["findings"].as_array().unwrap() {
         let verdict = finding["verdict"].as_str().unwrap();
-        assert!(["proven", "not-confirmed", "contradicted", "cannot-tell"].contains(&verdict), "{finding}");
+        assert!(["proven", "not-confirmed", "contradicted", "inconclusive"].contains(&verdict), "{finding}");
         match &finding["measured"] {
             Value::Null => {
-                assert!(finding["reason"].is_string() && verdict == "cannot-tell", "{finding}");
+                assert!(finding["reason"].is_string() && verdict == "inconclusive", "{finding}");
             }
             measured => {
                 estimate(measured);
@@ -165,7 +165,7 @@ fn files_that_were_changed_or_are_gone_are_named_and_nothing_is_lost() {
         assert_eq!(ran.code(), 1, "{ran:?}");
         let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(text(&data)) && said.contains(word), "{ran:?}");
-        assert!(said.contains("cannot tell"), "{ran:?}");
+        assert!(said.contains("inconclusive"), "{ran:?}");
     };
     told("changed");
     std::fs::remove_file(&data).unwrap();

@@ -108,9 +108,9 @@ fn a_proof_stands_beside_what_was_foretold() {
     iowhy(&["--json", text(&record), "--", "true"]).done();
     let mut run: Value = serde_json::from_str(&std::fs::read_to_string(&record).unwrap()).unwrap();
     let proof = serde_json::json!({
-        "seed": 1, "replay": null, "reason": "no call was seen",
+        "seed": 1, "baseline": null, "reason": "no call was seen",
         "findings": [{
-            "id": "sync-per-write", "verdict": "cannot-tell", "how": "one fdatasync for 95 records",
+            "id": "sync-per-write", "verdict": "inconclusive", "how": "one fdatasync for 95 records",
             "predicted": {"predicted": 13.0, "low": 3.2, "high": 116.0},
             "measured": {"value": 22.4, "low": 18.0, "high": 33.0, "unit": "ratio", "n": 9},
             "reason": null, "io_ns": [],
@@ -134,7 +134,7 @@ fn a_proof_stands_beside_what_was_foretold() {
     for path in [&record, &other] {
         let page = iowhy(&["report", text(path)]).done().stdout;
         holds_together(&page);
-        for words in ["13x [3.2, 116]", "22x [18, 33], n = 9", "cannot tell", "no call was seen"] {
+        for words in ["13x [3.2, 116]", "22x [18, 33], n = 9", "inconclusive", "no call was seen"] {
             assert!(page.contains(words), "{words}: {page}");
         }
     }

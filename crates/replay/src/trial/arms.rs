@@ -11,7 +11,7 @@ use iowhy_probe::interrupt;
 
 use super::device_pace::DevicePace;
 use crate::carry_out::{HelperCommand, Replay, room};
-use crate::length;
+use crate::plan::length;
 
 /// Golden ratio: arms start at offsets of the user's files that are far from each other.
 const GOLDEN: f64 = 0.618_034;

@@ -7,10 +7,10 @@ use iowhy_diagnose::findings::{self, Facts};
 use iowhy_diagnose::repair::Repaired;
 
 use super::arms::{AllTimes, ArmId, ArmTimes, Arms};
-use super::baselines::Baseline;
-use crate::proof::{Other, Proved};
-use crate::verdict::Word;
-use crate::{AsWas, verdict};
+use super::baselines::BaselineArm;
+use crate::plan::Baseline;
+use crate::proof::{FindingProof, Other};
+use crate::verdict::{self, Measurement, Verdict};
 
 /// Repairs of one finding with their arms, the advised one first.
 pub(super) struct Repairs {
@@ -24,19 +24,19 @@ impl Repairs {
     pub(super) fn new(
         id: FindingId,
         repaired: Vec<Repaired>,
-        baseline: &Baseline,
+        baseline: &BaselineArm,
         arms: &mut Arms,
     ) -> Repairs {
         let mut add = |name: &str, plan| arms.add_change(name, plan, baseline.arm);
         let repairs = repaired.into_iter().map(|r| (r.clone(), add(id.id(), r.plan))).collect();
-        let first_time = findings::first_time(id, &baseline.as_was.plan);
+        let first_time = findings::first_time(id, &baseline.baseline.plan);
         let first_time = first_time.map(|first| (add("first time", first.plan), first.times_around));
         Repairs { repairs, first_time }
     }
 
     /// The repair that gained most; the others are its alternatives.
-    pub(super) fn judge(&self, against: &Against<'_>, finding: &Finding, times: &AllTimes) -> Proved {
-        if let Some(problem) = &against.baseline.problem {
+    pub(super) fn judge(&self, against: &Against<'_>, finding: &Finding, times: &AllTimes) -> FindingProof {
+        if let Some(problem) = &against.times.problem {
             return without_baseline(finding, problem);
         }
         // More requests in flight save no call.
@@ -53,8 +53,10 @@ impl Repairs {
         let gain = |t: &Tried| t.measured.as_ref().map_or(0.0, |m| m.value);
         all.sort_by(|a, b| gain(&b.1).total_cmp(&gain(&a.1)));
         let mut all = all.into_iter();
-        let Some((how, best)) = all.next() else { return Proved::not_measured(finding, "it was not tried") };
-        Proved {
+        let Some((how, best)) = all.next() else {
+            return FindingProof::not_measured(finding, "it was not tried");
+        };
+        FindingProof {
             id: finding.id,
             predicted: finding.gain,
             measured: best.measured,
@@ -64,15 +66,15 @@ impl Repairs {
             failed: best.failed,
             io_ns: best.io_ns,
             others: all.map(|(how, tried)| tried.into_other(how)).collect(),
-            replay: None,
+            baseline: None,
         }
     }
 }
 
 /// A finding whose baseline could not be replayed.
-pub(super) fn without_baseline(finding: &Finding, problem: &Problem) -> Proved {
+pub(super) fn without_baseline(finding: &Finding, problem: &Problem) -> FindingProof {
     let failed = problem.severity == Severity::Failed;
-    Proved { failed, ..Proved::not_measured(finding, &with_hint(problem)) }
+    FindingProof { failed, ..FindingProof::not_measured(finding, &with_hint(problem)) }
 }
 
 fn with_hint(problem: &Problem) -> String {
@@ -85,16 +87,16 @@ fn with_hint(problem: &Problem) -> String {
 /// A measured baseline.
 pub(super) struct Against<'a> {
     pub(super) facts: &'a Facts<'a>,
-    pub(super) as_was: &'a AsWas,
-    pub(super) baseline: &'a ArmTimes,
-    pub(super) faithful: bool,
+    pub(super) baseline: &'a Baseline,
+    pub(super) times: &'a ArmTimes,
+    pub(super) reproduces: bool,
     pub(super) seed: u64,
 }
 
 /// The verdict on one changed plan.
 pub(super) struct Tried {
     pub(super) measured: Option<Estimate>,
-    pub(super) verdict: Word,
+    pub(super) verdict: Verdict,
     pub(super) reason: Option<String>,
     failed: bool,
     pub(super) io_ns: Vec<f64>,
@@ -104,7 +106,7 @@ impl Tried {
     pub(super) fn without_gain(reason: &str) -> Tried {
         Tried {
             measured: None,
-            verdict: Word::CannotTell,
+            verdict: Verdict::Inconclusive,
             reason: Some(reason.to_owned()),
             failed: false,
             io_ns: Vec::new(),
@@ -123,17 +125,23 @@ impl Against<'_> {
             let failed = problem.severity == Severity::Failed;
             return Tried { failed, ..Tried::without_gain(&with_hint(problem)) };
         }
-        let Against { facts, as_was, baseline, faithful, seed } = *self;
-        let left = repaired.plan.calls() as f64 / (as_was.plan.calls() as f64).max(1.0);
-        let removed = if saves_calls { (1.0 - left).max(0.0) } else { 0.0 };
-        let io_ns = (baseline.io_ns.as_slice(), times.io_ns.as_slice());
-        let Some(measured) = verdict::measured(facts, as_was, io_ns, removed, repaired.kept, seed) else {
+        let Against { facts, baseline, times: unchanged, reproduces, seed } = *self;
+        let left = repaired.plan.calls() as f64 / (baseline.plan.calls() as f64).max(1.0);
+        let measurement = Measurement {
+            baseline,
+            baseline_ns: &unchanged.io_ns,
+            repaired_ns: &times.io_ns,
+            removed_share: if saves_calls { (1.0 - left).max(0.0) } else { 0.0 },
+            unaffected_share: repaired.kept,
+            seed,
+        };
+        let Some(gain) = verdict::gain(facts, &measurement) else {
             return Tried::without_gain("too few rounds were made");
         };
         Tried {
-            measured: Some(measured.gain),
-            verdict: if faithful { measured.word } else { Word::CannotTell },
-            reason: (!faithful).then(|| "the baseline replay does not reproduce the run".to_owned()),
+            measured: Some(gain),
+            verdict: if reproduces { Verdict::of_gain(&gain) } else { Verdict::Inconclusive },
+            reason: (!reproduces).then(|| "the baseline replay does not reproduce the run".to_owned()),
             failed: false,
             io_ns: times.io_ns.clone(),
         }

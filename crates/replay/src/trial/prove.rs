@@ -6,14 +6,14 @@ use iowhy_diagnose::repair::{Beside, Repaired, Sizes};
 use iowhy_probe::interrupt;
 
 use super::arms::{self, AllTimes, ArmId, Arms, Progress};
-use super::baselines::{Baseline, Baselines, Fidelity, Plans};
+use super::baselines::{BaselineArm, Baselines, Fidelity, Plans};
 use super::combined;
 use super::device_pace::DevicePace;
 use super::judge::{Against, Repairs, Tried, without_baseline};
 use crate::carry_out::HelperCommand;
-use crate::proof::{Proof, Proved, Together, WhatIf};
-use crate::verdict::Word;
-use crate::what_if::{self, Change};
+use crate::plan::what_if::{self, Change};
+use crate::proof::{FindingProof, Proof, Together, WhatIf};
+use crate::verdict::Verdict;
 
 /// Only the most valuable findings are tried.
 const MAX_FINDINGS: usize = 4;
@@ -80,7 +80,7 @@ impl<'a> Trial<'a> {
             Err(reason) => {
                 let proved = |f: &&Finding| {
                     let why = baselines.for_finding(f.id).err().unwrap_or(reason);
-                    Proved { failed: without_room, ..Proved::not_measured(f, why) }
+                    FindingProof { failed: without_room, ..FindingProof::not_measured(f, why) }
                 };
                 return Err(Box::new(Proof {
                     seed: request.seed,
@@ -96,7 +96,7 @@ impl<'a> Trial<'a> {
             let repairs = repaired.and_then(|r| Ok(Repairs::new(finding.id, r, baseline?, &mut arms)));
             with_arms.push((finding, repairs));
         }
-        let plan = &main.as_was.plan;
+        let plan = &main.baseline.plan;
         let combined = findings::together(&repairable, plan, &Beside::of(facts.profile, plan, sizes));
         let combined = combined.map(|(ids, repaired)| {
             let arm = arms.add_change("all repairs", repaired.plan.clone(), main.arm);
@@ -128,22 +128,22 @@ impl<'a> Trial<'a> {
                 let made = times[main.arm].io_ns.len();
                 proof.reason = Some(format!("interrupted after {made} of {rounds} rounds"));
             }
-            None if !fidelity.faithful => proof.reason = Some(self.unfaithful(main, &fidelity, times)),
+            None if !fidelity.reproduces => proof.reason = Some(self.unfaithful(main, &fidelity, times)),
             None => {}
         }
         proof.findings = self.tried.iter().map(|(finding, r)| self.proved(finding, r, main, times)).collect();
         if problem.is_none() {
             let against = self.against(main, fidelity, times);
             let combined = self.combined.as_ref().map(|combined| judge_combined(&against, combined, times));
-            proof.together = combined::with_files(combined, &proof.findings, &main.as_was.plan);
+            proof.together = combined::with_files(combined, &proof.findings, &main.baseline.plan);
             proof.what_if = self.changes.iter().map(|change| judge_change(&against, change, times)).collect();
         }
         const NOT_TRIED: &str = "only the most valuable findings are tried";
-        proof.findings.extend(self.not_tried.iter().map(|f| Proved::not_measured(f, NOT_TRIED)));
+        proof.findings.extend(self.not_tried.iter().map(|f| FindingProof::not_measured(f, NOT_TRIED)));
         // Stable: findings keep their order but for contradicted ones.
-        proof.findings.sort_by_key(|f| f.verdict == Word::Contradicted);
+        proof.findings.sort_by_key(|f| f.verdict == Verdict::Contradicted);
         if problem.is_none() {
-            proof.replay = Some(main.recorded(times, fidelity));
+            proof.baseline = Some(main.recorded(times, fidelity));
         }
         proof
     }
@@ -152,38 +152,43 @@ impl<'a> Trial<'a> {
         &self,
         finding: &Finding,
         repairs: &Result<Repairs, String>,
-        main: &Baseline,
+        main: &BaselineArm,
         times: &AllTimes,
-    ) -> Proved {
+    ) -> FindingProof {
         let baseline = self.baselines.for_finding(finding.id);
         let (repairs, baseline) = match (repairs, baseline, &times[main.arm].problem) {
             (Ok(repairs), Ok(baseline), _) => (repairs, baseline),
             (_, _, Some(problem)) => return without_baseline(finding, problem),
-            (Err(why), ..) | (_, Err(why), _) => return Proved::not_measured(finding, why),
+            (Err(why), ..) | (_, Err(why), _) => return FindingProof::not_measured(finding, why),
         };
         let fidelity = baseline.fidelity(times, self.request.seed);
         let mut proved = repairs.judge(&self.against(baseline, fidelity, times), finding, times);
         if baseline.arm != main.arm && times[baseline.arm].problem.is_none() {
-            proved.replay = Some(baseline.recorded(times, fidelity));
-            if !fidelity.faithful && proved.measured.is_some() {
+            proved.baseline = Some(baseline.recorded(times, fidelity));
+            if !fidelity.reproduces && proved.measured.is_some() {
                 proved.reason = Some(self.unfaithful(baseline, &fidelity, times));
             }
         }
         proved
     }
 
-    fn against<'b>(&'b self, baseline: &'b Baseline, fidelity: Fidelity, times: &'b AllTimes) -> Against<'b> {
+    fn against<'b>(
+        &'b self,
+        baseline: &'b BaselineArm,
+        fidelity: Fidelity,
+        times: &'b AllTimes,
+    ) -> Against<'b> {
         Against {
             facts: self.request.facts,
-            as_was: &baseline.as_was,
-            baseline: &times[baseline.arm],
-            faithful: fidelity.faithful,
+            baseline: &baseline.baseline,
+            times: &times[baseline.arm],
+            reproduces: fidelity.reproduces,
             seed: self.request.seed,
         }
     }
 
     /// Why the verdicts on this baseline are inconclusive, with what is known of the machine.
-    fn unfaithful(&self, baseline: &Baseline, fidelity: &Fidelity, times: &AllTimes) -> String {
+    fn unfaithful(&self, baseline: &BaselineArm, fidelity: &Fidelity, times: &AllTimes) -> String {
         let Some(estimate) = &fidelity.estimate else {
             return "the program's I/O time is not known, or too few rounds were made".to_owned();
         };
@@ -268,6 +273,6 @@ mod tests {
         let proof = Run::new(1.0).facts(request);
         let ids: Vec<FindingId> = proof.findings.iter().map(|f| f.id).collect();
         assert_eq!(ids, [FindingId::SyncPerWrite, FindingId::QueueDepthOne]);
-        assert!(proof.replay.is_none() && proof.reason.is_some_and(|why| why.contains("no calls")));
+        assert!(proof.baseline.is_none() && proof.reason.is_some_and(|why| why.contains("no calls")));
     }
 }

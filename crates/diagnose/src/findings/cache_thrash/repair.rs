@@ -12,7 +12,7 @@ fn cached(file: &PlanFile) -> bool {
     file.role == Role::User && !file.direct
 }
 
-pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
     let outside = placed::without(plan, Limited::Memory);
     if let Some((repaired, how)) = outside.filter(|_| plan.files.iter().any(cached)) {
         return Ok(Repaired { plan: with_state(&repaired, State::Warm), how, kept: kept(beside)? });
@@ -31,7 +31,7 @@ pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repa
 }
 
 /// The first time each byte comes, outside of the group: from the device, but nothing has to be pushed out for it.
-pub(in crate::findings) fn first_time(plan: &Plan) -> Option<FirstTime> {
+pub(super) fn first_time(plan: &Plan) -> Option<FirstTime> {
     let (outside, _) = placed::without(plan, Limited::Memory)?;
     plan.files
         .iter()

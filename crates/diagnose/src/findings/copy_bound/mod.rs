@@ -1,7 +1,11 @@
 //! The rule `copy-bound`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
-pub(super) mod repair;
+mod repair;
+#[cfg(test)]
+mod repair_tests;
+#[cfg(test)]
+mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
@@ -10,11 +14,16 @@ use iowhy_core::profile::{Step, StepKind, buffer_offset};
 use super::facts::{Side, share_of};
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, say};
+use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
 use crate::classify::Operation;
 
-pub(super) const RULE: Rule = Rule { id: FindingId::CopyBound, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::CopyBound,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs { others: repair::others, ..Repairs::one(repair::repaired) },
+};
 
 /// Copying is the limit from this share of the wall time on.
 const BOUND: f64 = 0.5;
@@ -62,7 +71,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         stored(Side::Read).min(stored(Side::Write)) > 0.4 * stored(Side::Read).max(stored(Side::Write));
     let mut evidence = vec![
         format!(
-            "copying {} takes {} of the wall time, at {} in each thread that copies",
+            "copying {} takes {} of wall time, at {} in each thread that copies",
             say::bytes(bytes),
             say::percent(facts.wall_share(sum.wall_ns)),
             say::rate(bytes, sum.time_ns)
@@ -75,7 +84,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     ];
     let known = facts.model.map(|m| m.cost(Layer::Copy).per_byte_ns).filter(|ns| *ns > 0.0);
     evidence.extend(
-        known.map(|ns| format!("this machine was measured to copy {} in the cache", say::rate(1.0, ns))),
+        known.map(|ns| format!("this machine copies {} in the cache (measured)", say::rate(1.0, ns))),
     );
     let mut advice = if both {
         "Leave the copy to the kernel or avoid it: copy_file_range (shares blocks where the file system can), splice or \
@@ -92,7 +101,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let moves = |s: &&Step| matches!(s.kind, StepKind::Read | StepKind::Write);
     let steps = facts.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
     if let Some(offset) = buffer_offset(steps.filter(moves)).filter(|at| (1..NEAR_BYTES).contains(at)) {
-        evidence.push(format!("most bytes go to or come from memory that begins {offset} bytes into a page"));
+        evidence.push(format!("most bytes move through buffers that begin {offset} bytes into a page"));
         advice.push_str(
             " Some CPUs copy several times faster where the program's memory begins at a page (posix_memalign) instead of \
              a few bytes behind, where malloc puts large buffers: `--prove` tries it.",
@@ -100,9 +109,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }
     let seeks = share_of(facts.tally(Side::Read).after_seek).filter(|s| s.likely >= BOUND);
     if let Some(seeks) = seeks {
-        evidence.push(format!("{} of the reads came right after an lseek", say::share(seeks)));
+        evidence.push(format!("{} of the reads follow an lseek directly", say::share(seeks)));
         advice.push_str(
-            " Where each seek is followed by a whole buffer of which only a record is used, read just the record (pread): \
+            " If only a record of each buffer is used after a seek, read just the record (pread): \
              then there is little to copy.",
         );
     }
@@ -111,61 +120,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "{} of the time goes in moving bytes between kernel and program",
+            "Copying bytes between kernel and program takes {} of wall time",
             say::percent(facts.wall_share(sum.wall_ns))
         ),
         evidence,
         advice,
     }
     .finding(facts)
-}
-
-#[cfg(test)]
-mod tests {
-    use iowhy_core::profile::Stretch;
-
-    use super::*;
-    use crate::classify::Operation;
-    use crate::findings::synthetic::{Run, model, slow_and_repaired};
-
-    fn reader(copy: f64) -> Run {
-        Run::new(10.0)
-            .busy(Operation::Read, Layer::Copy, copy)
-            .busy(Operation::Read, Layer::Cache, 0.15)
-            .busy(Operation::User, Layer::Program, 0.85 - copy)
-            .io((40_000, 40_000 << 20), (0, 0))
-    }
-
-    #[test]
-    fn a_reader_that_only_copies_is_named_and_one_that_computes_not() {
-        let found = slow_and_repaired(FindingId::CopyBound, &reader(0.75), &reader(0.1));
-        assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.3)).abs() < 1e-6);
-    }
-
-    #[test]
-    fn memory_a_few_bytes_behind_the_beginning_of_a_page_is_said() {
-        let said = |offset: Option<u16>| {
-            let step = Step { bytes: 1 << 20, count: 9, buffer_offset: offset, ..Step::default() };
-            let stretch = Stretch { length_ns: 1, steps: vec![step] };
-            let run = reader(0.75).with(|p| p.pattern.stretches = vec![stretch]);
-            let found = run.findings().into_iter().find(|f| f.id == FindingId::CopyBound).unwrap();
-            (
-                found.evidence.iter().any(|e| e.contains("16 bytes into a page")),
-                found.advice.contains("posix_memalign"),
-            )
-        };
-        assert_eq!(said(Some(16)), (true, true));
-        for other in [None, Some(0), Some(48)] {
-            assert_eq!(said(other), (false, false), "{other:?}");
-        }
-    }
-
-    #[test]
-    fn where_faults_cost_as_much_as_copying_nothing_is_advised() {
-        let mut run = reader(0.75);
-        // 250 ns a page to map against 180 ns a page that were copied.
-        run.model = Some(model());
-        run.profile.io.read_bytes = Some(170 << 30);
-        assert!(!run.ids().contains(&FindingId::CopyBound), "{:?}", run.findings());
-    }
 }

@@ -1,12 +1,20 @@
 //! The rule `cpu-bound`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
+#[cfg(test)]
+mod tests;
+
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
-use super::{Facts, Rule, say};
+use super::{Facts, Repairs, Rule, repairs, say};
 
-pub(super) const RULE: Rule = Rule { id: FindingId::CpuBound, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::CpuBound,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repairs::no_fault),
+};
 
 /// The program's own code is the cause from this share of the wall time on.
 const BOUND: f64 = 0.6;
@@ -27,7 +35,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let about = if few { "about " } else { "" };
     let mut evidence = vec![format!("{} of {of} is the program's own code ({how})", say::percent(share))];
     evidence.push(format!(
-        "CPU time in the kernel takes {}, waiting on the path to the disk and for a CPU {}",
+        "kernel CPU time: {}; waiting for storage or for a CPU: {}",
         say::percent(facts.wall_share(kernel.wall_ns)),
         say::percent(facts.wall_share(waits.wall_ns))
     ));
@@ -35,13 +43,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         id: FindingId::CpuBound,
         share: facts.wall_share(program_ns),
         sentence: format!(
-            "The program computes: {about}{} of {} is its own code, and no change to its I/O would gain much",
+            "CPU-bound: {about}{} of {} is the program's own code; I/O changes would gain little",
             say::percent(share),
             of
         ),
         evidence,
-        advice: "Look at the code itself with a CPU profiler (perf record -g, samply), or let more threads compute."
-            .into(),
+        advice: "Profile the code with a CPU profiler (perf record -g, samply), or use more threads.".into(),
         gain: None,
         undecided: false,
     })
@@ -58,36 +65,6 @@ impl Facts<'_> {
         }
         let (user, system) = (self.profile.io.user_ns? as f64, self.profile.io.system_ns? as f64);
         let part = user / (user + system).max(1.0);
-        Some((running.wall_ns * part, "by the kernel's count of CPU time in user mode".to_owned()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::classify::{Operation, Wait};
-    use crate::findings::synthetic::{Run, slow_and_repaired};
-
-    fn run(computing: f64) -> Run {
-        Run::new(10.0)
-            .busy(Operation::User, Layer::Program, computing)
-            .busy(Operation::Read, Layer::Copy, 0.05)
-            .wait(Operation::Futex, Wait::Futex, 0.95 - computing)
-    }
-
-    #[test]
-    fn computing_is_named_and_sleeping_not() {
-        let found = slow_and_repaired(FindingId::CpuBound, &run(0.9), &run(0.1));
-        assert_eq!(found.gain, None);
-    }
-
-    #[test]
-    fn without_stacks_the_kernels_split_tells() {
-        let unseen = Run::new(10.0).busy_sampled(Operation::Unknown, Layer::Unexplained, 1.0, 0);
-        let with = |user, system| {
-            unseen.clone().with(|p| (p.io.user_ns, p.io.system_ns) = (Some(user), Some(system))).ids()
-        };
-        assert_eq!(with(9_000_000_000, 1_000_000_000), [FindingId::CpuBound]);
-        assert_eq!(with(1_000_000_000, 9_000_000_000), [FindingId::Healthy]);
+        Some((running.wall_ns * part, "the kernel's user-mode CPU time".to_owned()))
     }
 }

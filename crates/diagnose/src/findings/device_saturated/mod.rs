@@ -1,16 +1,23 @@
 //! The rule `device-saturated`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
-pub(super) mod repair;
+mod repair;
+#[cfg(test)]
+mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 
 use super::report::Draft;
-use super::{Facts, Rule, say};
+use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
 use crate::classify::Wait;
 
-pub(super) const RULE: Rule = Rule { id: FindingId::DeviceSaturated, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::DeviceSaturated,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repair::repaired),
+};
 
 /// The device is busy all the time from here.
 const BUSY: f64 = 0.9;
@@ -50,16 +57,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![format!(
-        "{} was busy {} of the time: {}, {} requests",
+        "{} was busy {} of wall time: {}, {} requests",
         device.name,
         say::percent(busy),
         say::rate(bytes, facts.account.wall_ns),
         say::count(requests as f64)
     )];
-    evidence.extend(in_flight.map(|n| format!("{n:.1} requests were in flight while it was busy")));
-    evidence.extend(mean.map(|b| format!("a request is {} on average", say::bytes(b))));
+    evidence.extend(in_flight.map(|n| format!("queue depth {n:.1} while it was busy")));
+    evidence.extend(mean.map(|b| format!("mean request size: {}", say::bytes(b))));
     evidence.push(format!(
-        "waiting for it takes {} of the wall time; no better order or depth of the same requests would help much",
+        "waiting for it takes {} of wall time; reordering the same requests or more queue depth would not help much",
         say::percent(facts.wall_share(sum.wall_ns))
     ));
     Draft {
@@ -67,48 +74,15 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns,
         savings: None,
         sentence: format!(
-            "The device does all it can: {} is busy {} of the time, and {} of the time is waiting for it",
+            "The device is saturated: {} is busy {} of wall time, and the program waits for it {} of wall time",
             device.name,
             say::percent(busy),
             say::percent(facts.wall_share(sum.wall_ns))
         ),
         evidence,
-        advice: "Ask it for fewer bytes (compress, keep in memory what is read again, read only the columns or ranges \
+        advice: "Request fewer bytes (compress, cache data that is read again, read only the columns or ranges \
                  that are needed), spread the data over more devices, or use a faster one."
             .into(),
     }
     .finding(facts)
-}
-
-#[cfg(test)]
-mod tests {
-    use iowhy_core::layer::Layer;
-
-    use super::*;
-    use crate::classify::Operation;
-    use crate::findings::synthetic::{Run, access, slow_and_repaired};
-
-    fn pass(wait: f64, busy: f64) -> Run {
-        Run::new(10.0)
-            .wait(Operation::Read, Wait::DeviceRead, wait)
-            .busy(Operation::User, Layer::Program, 1.0 - wait)
-            .io((40_000, 40_000 << 17), (0, 0))
-            .device_read(40_000 << 17)
-            .file(40_000 << 17, |f| f.reads = access(1000, 1000 << 17, 1000))
-            .device(busy, 2.0, |d| (d.reads, d.read_bytes) = (40_000, 40_000 << 17))
-    }
-
-    #[test]
-    fn large_requests_at_a_busy_device_are_named_and_a_device_at_rest_not() {
-        let found = slow_and_repaired(FindingId::DeviceSaturated, &pass(0.7, 0.98), &pass(0.1, 0.4));
-        assert_eq!(found.gain, None, "how much fewer bytes there could be is not known");
-    }
-
-    #[test]
-    fn one_small_request_at_a_time_is_not_all_a_device_can() {
-        let mut run = pass(0.7, 0.98);
-        run.profile.devices[0].read_ns = run.profile.devices[0].busy_ns;
-        run.profile.devices[0].read_bytes = 40_000 * 4096;
-        assert!(!run.ids().contains(&FindingId::DeviceSaturated));
-    }
 }

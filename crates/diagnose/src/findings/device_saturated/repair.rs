@@ -11,7 +11,7 @@ use crate::repair::{Beside, Repaired, done, moves};
 /// Direct requests stay at whole blocks.
 const PAGE: u64 = 4096;
 
-pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
     let sizes = &beside.sizes;
     let n = sizes.one_in.max(1);
     let calls = |thread: &Vec<Action>| -> u64 {

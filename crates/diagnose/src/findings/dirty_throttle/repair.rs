@@ -11,7 +11,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 /// So little may be dirty under any limit that is in use.
 const UNCOUNTED_BYTES: u64 = 2 << 20;
 
-pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     if !plan.any(|a| a.op == Op::Write) {
         return Err("no write was seen in the stretches that were traced".to_owned());
     }
@@ -49,7 +49,7 @@ pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired,
 
 /// As if the limits were out of reach: what no program can do, and a machine whose limits are raised does for it as long as
 /// memory lasts. Only for writes that nobody waits for, to files that grow.
-pub(in crate::findings) fn unlimited(plan: &Plan) -> Option<Repaired> {
+fn unlimited(plan: &Plan) -> Option<Repaired> {
     let grows = |a: &Action| {
         plan.files.get(a.file as usize).is_some_and(|f| match f.role {
             Role::ScratchEmpty => !f.direct && !f.durable,
@@ -79,4 +79,8 @@ pub(in crate::findings) fn unlimited(plan: &Plan) -> Option<Repaired> {
     let how =
         "as if the limits on dirty data were raised: it is thrown away before it counts, untimed".to_owned();
     Some(Repaired { plan: unlimited, how, kept: 0.0 })
+}
+
+pub(super) fn others(plan: &Plan, beside: &Beside) -> Vec<Repaired> {
+    if beside.can_stay_dirty { unlimited(plan).into_iter().collect() } else { Vec::new() }
 }

@@ -1,7 +1,9 @@
 //! The rule `fresh-buffers`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
-pub(super) mod repair;
+mod repair;
+#[cfg(test)]
+mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
@@ -9,11 +11,16 @@ use iowhy_core::layer::Layer;
 use super::facts::{PAGE_BYTES, Side};
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, say};
+use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
 use crate::classify::Operation;
 
-pub(super) const RULE: Rule = Rule { id: FindingId::FreshBuffers, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::FreshBuffers,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repair::repaired),
+};
 
 /// Faults of a process that starts and ends, whatever it does.
 const FAULTS_OF_A_START: f64 = 500.0;
@@ -69,14 +76,14 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }
     let savings = facts.saved_without(|e| f64::from(cost(e))).part(Range::new(0.5, 0.85, 1.0));
     let mut evidence = vec![format!(
-        "{} of the wall time: {} faults inside reads and writes, {} mapping, unmapping and faults beside them",
+        "{} of wall time: {} faults inside reads and writes, {} mapping, unmapping and other faults",
         say::percent(facts.wall_share(sum.wall_ns)),
         say::percent(facts.wall_share(within.wall_ns)),
         say::percent(facts.wall_share(sum.wall_ns - within.wall_ns))
     )];
     if let Some(fresh) = fresh_bytes {
         evidence.push(format!(
-            "{} page faults brought in {} of new memory, while {} were read and written",
+            "{} page faults allocated {} of new memory, while {} were read and written",
             say::count(faults.unwrap_or(0.0)),
             say::bytes(fresh),
             say::bytes(moved)
@@ -88,7 +95,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "{} of the time goes in taking memory anew, zeroing it and giving it back around the reads and writes",
+            "Allocating, zeroing and freeing memory around the reads and writes takes {} of wall time",
             say::percent(facts.wall_share(sum.wall_ns))
         ),
         evidence,
@@ -99,39 +106,4 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             .into(),
     }
     .finding(facts)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::findings::synthetic::{Run, slow_and_repaired};
-
-    /// Reads of 1 MiB, 4 GiB in all, into memory that is fresh for so many of its pages.
-    fn reads(memory: f64, map: f64, faults: u64) -> Run {
-        Run::new(10.0)
-            .busy(Operation::Read, Layer::Copy, 0.4)
-            .busy(Operation::Read, Layer::Memory, memory)
-            .busy(Operation::Map, Layer::Memory, map)
-            .busy(Operation::User, Layer::Program, 0.6 - memory - map)
-            .io((4096, 4 << 30), (0, 0))
-            .with(|p| p.io.minor_faults = Some(faults))
-            .calls(&[("mmap", 10 + faults / 256), ("munmap", 10 + faults / 256)])
-    }
-
-    #[test]
-    fn a_buffer_for_each_read_is_named_and_one_for_all_not() {
-        let found =
-            slow_and_repaired(FindingId::FreshBuffers, &reads(0.3, 0.1, 1 << 20), &reads(0.0, 0.001, 900));
-        assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.4 * 0.85)).abs() < 1e-6);
-    }
-
-    #[test]
-    fn memory_churn_without_reading_is_the_programs_own() {
-        let run = Run::new(10.0)
-            .busy(Operation::Fault, Layer::Memory, 0.4)
-            .busy(Operation::User, Layer::Program, 0.6)
-            .io((10, 4096), (10, 4096))
-            .with(|p| p.io.minor_faults = Some(1 << 20));
-        assert_eq!(run.ids(), [FindingId::CpuBound]);
-    }
 }

@@ -5,7 +5,7 @@ use iowhy_core::replay::{Op, Plan};
 
 use crate::repair::{Beside, Repaired, buffers, done, kept_mapping};
 
-pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
     if plan.any(|a| matches!(a.op, Op::MmapAnon { .. })) {
         return kept_mapping::repaired(plan, beside);
     }

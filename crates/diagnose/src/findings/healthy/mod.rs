@@ -1,15 +1,23 @@
 //! The rule `healthy`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
+#[cfg(test)]
+mod tests;
+
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
 use super::facts::Side;
-use super::{Facts, Rule, say};
+use super::{Facts, Repairs, Rule, repairs, say};
 use crate::account::Entry;
 use crate::classify::Wait;
 
-pub(super) const RULE: Rule = Rule { id: FindingId::Healthy, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::Healthy,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repairs::no_fault),
+};
 
 /// Time that was not seen is worth a word from this share on.
 const WORTH_SAYING: f64 = 0.1;
@@ -25,7 +33,7 @@ const PARTS: [Part; 5] = [
         e.busy && !matches!(e.class.layer, Layer::Program | Layer::Copy | Layer::Unexplained)
     }),
     ("waiting for storage", |e| e.class.wait.is_some_and(|w| w.on_path())),
-    ("CPU time of which no stack was seen", |e| e.busy && e.class.layer == Layer::Unexplained),
+    ("CPU time without a stack", |e| e.busy && e.class.layer == Layer::Unexplained),
 ];
 
 /// From this part of the wall time on it is said whose it is.
@@ -41,7 +49,7 @@ pub(super) fn too_short(facts: &Facts<'_>) -> Finding {
         id: FindingId::Healthy,
         share: 0.0,
         sentence: format!(
-            "Too short to tell: {} hold {} {}",
+            "Run too short to diagnose: {} with {} {}",
             say::time(facts.account.wall_ns),
             say::count(seen as f64),
             if seen == 1 { "sample or sleep" } else { "samples and sleeps" }
@@ -58,16 +66,15 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let mut parts: Vec<(&str, f64)> =
         PARTS.iter().map(|(words, pick)| (*words, account.sum(pick).wall_ns)).collect();
     parts.push(("waiting for a CPU", facts.queueing_ns()));
-    parts
-        .push(("nobody active but for moments of threads that sleep on purpose", facts.queueing().excess_ns));
-    parts.push(("nobody active", account.idle_wall_ns));
+    parts.push(("idle except for brief wake-ups of sleeping threads", facts.queueing().excess_ns));
+    parts.push(("idle", account.idle_wall_ns));
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (words, wall_ns) = parts[0];
     let share = facts.wall_share(wall_ns);
     let mut evidence: Vec<String> = parts
         .iter()
         .filter(|p| facts.wall_share(p.1) >= 0.01)
-        .map(|(words, ns)| format!("{words}: {} of the wall time", say::percent(facts.wall_share(*ns))))
+        .map(|(words, ns)| format!("{words}: {} of wall time", say::percent(facts.wall_share(*ns))))
         .collect();
     let moved: f64 = Side::BOTH.iter().filter_map(|s| facts.bytes(*s)).sum();
     if moved > 0.0 && account.wall_ns > 0.0 {
@@ -78,11 +85,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         ));
     }
     let dark = account.unseen_share + account.unknown_symbols_share;
-    let mut advice = "Nothing on the path to the disk is worth changing.".to_owned();
+    let mut advice = "Nothing in the I/O path is worth changing.".to_owned();
     if dark >= WORTH_SAYING {
         advice = format!(
-            "What could be seen gives no cause; {} of the thread time could not be seen or named. Where rights are \
-             missing, the end of the report names them.",
+            "No cause in the observed part; {} of thread time is unobserved or unnamed. The end of the report \
+             lists missing rights.",
             say::percent(dark)
         );
     }
@@ -92,59 +99,54 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let waits_unseen = storage > MUCH && dark >= WORTH_SAYING;
     if waits_unseen {
         advice = format!(
-            "Cannot tell what would help: {} of the thread time could not be seen or named. Where rights are missing, the \
-             end of the report names them.",
+            "Inconclusive: {} of thread time is unobserved or unnamed. The end of the report lists missing rights.",
             say::percent(dark)
         );
     } else if storage > MUCH || unknown > MUCH {
-        advice = "No single repair was found that would save much; what the waiting is for stands in the evidence."
-            .to_owned();
+        advice = "No single fix would help much; see the evidence for what it waits on.".to_owned();
         if unknown > MUCH {
-            advice.push_str(" What the program sleeps in could not all be told: see what is missing at the end of the report.");
+            advice.push_str(
+                " Part of the sleep has an unknown cause: see the limitations at the end of the report.",
+            );
         }
     }
     let failing = facts.failing().into_iter().max_by(|a, b| a.share.total_cmp(&b.share));
     if failing.is_some() && storage <= MUCH && unknown <= MUCH {
-        advice = "Find out why these calls fail, and make fewer of those that are expected to fail: they take their time and \
-                  do no work."
-            .to_owned();
+        advice =
+            "Find out why these calls fail, and make fewer calls that are expected to fail: they take time \
+                  and do no work."
+                .to_owned();
     }
     evidence.extend(dominant_wait(facts).filter(|_| storage > MUCH));
     let hidden = facts.mostly_hidden();
     if hidden.is_some() {
-        advice = "Run it with the rights to watch that program: root watches programs that set a user, and a program that \
-                  may be read (chmod +r) can be watched by its user."
-            .to_owned();
+        advice =
+            "Run iowhy with the right to observe that program: root can observe setuid programs; a readable \
+                  program (chmod +r) can be observed by its user."
+                .to_owned();
     }
     let sentence = if let Some((name, share)) = &hidden {
         format!(
-            "Cannot tell the cause: {} of the wall time is the program `{name}`, which may not be watched (setuid / not \
+            "Cause unknown: {} of wall time is the program `{name}`, which may not be observed (setuid or not \
              readable)",
             say::percent(*share)
         )
     } else if storage > MUCH {
-        let dominant = dominant_wait(facts).map_or_else(String::new, |words| format!(": {words}"));
-        let found = if waits_unseen { "Cannot tell the cause" } else { "No single cause was found" };
-        format!("{found}; {} of the wall time waits for storage{dominant}", say::percent(storage))
+        let dominant = dominant_wait(facts).map_or_else(String::new, |words| format!(" ({words})"));
+        let found = if waits_unseen { "Cause unknown" } else { "No single cause found" };
+        format!("{found}: {} of wall time waits for storage{dominant}", say::percent(storage))
     } else if unknown > MUCH {
-        format!(
-            "No cause was found in what could be seen; {} of the wall time is sleep of which it could not be told what \
-             for",
-            say::percent(unknown)
-        )
+        format!("No cause found; {} of wall time is sleep with unknown cause", say::percent(unknown))
     } else if let Some(failing) = failing {
         let sentence = failing.evidence();
         sentence[..1].to_uppercase() + &sentence[1..]
     } else if wall_ns <= 0.0 {
-        "Nothing was seen that takes time on the path to the disk".to_owned()
+        "No time in the I/O path was observed".to_owned()
     } else if dark >= WORTH_SAYING {
-        format!(
-            "No cause was found in what could be seen; most of the time is {words} ({})",
-            say::percent(share)
-        )
+        format!("No cause found in the observed part; most of the time is {words} ({})", say::percent(share))
     } else {
         format!(
-            "No cause was found whose repair would save {} of the time or more; most of the time is {words} ({})",
+            "No fix would save {} of wall time or more; most of the time is {words} ({})",
             say::percent(super::WORTH_SAVING),
             say::percent(share)
         )
@@ -176,100 +178,4 @@ fn dominant_wait(facts: &Facts<'_>) -> Option<String> {
     let on_path = Wait::ALL.iter().filter(|w| w.on_path()).map(|w| (w, facts.account.wait(*w).wall_ns));
     let (wait, ns) = on_path.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, ns)| *ns > 0.0)?;
     Some(format!("{} takes {}", wait.words(), say::percent(facts.wall_share(ns))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::classify::Operation;
-    use crate::findings::synthetic::{Run, slow_and_repaired};
-
-    fn copy(waiting: f64) -> Run {
-        Run::new(10.0)
-            .busy(Operation::Read, Layer::Copy, 0.4 * (1.0 - waiting))
-            .busy(Operation::Read, Layer::Cache, 0.3 * (1.0 - waiting))
-            .busy(Operation::User, Layer::Program, 0.3 * (1.0 - waiting))
-            .wait(Operation::Write, Wait::DirtyThrottle, waiting)
-            .io((100_000, 100_000 << 17), (0, 0))
-    }
-
-    #[test]
-    fn a_cached_pass_at_the_machines_speed_is_healthy_and_a_paused_writer_not() {
-        slow_and_repaired(FindingId::Healthy, &copy(0.0), &copy(0.5));
-        assert_eq!(copy(0.0).findings()[0].title(), "healthy");
-    }
-
-    #[test]
-    fn a_sample_or_two_are_no_evidence() {
-        let run = Run::new(0.002).busy_sampled(Operation::Open, Layer::Filesystem, 1.0, 1);
-        let found = run.findings();
-        assert_eq!(found.len(), 1);
-        assert!(found[0].sentence.starts_with("Too short to tell: 2.00 ms hold 1 sample"), "{found:?}");
-        assert!(found[0].undecided, "{found:?}");
-        assert_eq!((found[0].id, found[0].gain), (FindingId::Healthy, None));
-        // As short, but with evidence.
-        let run = Run::new(0.019).busy_sampled(Operation::User, Layer::Program, 1.0, 200);
-        assert_eq!(run.ids(), [FindingId::CpuBound]);
-    }
-
-    #[test]
-    fn much_waiting_without_a_cause_is_not_called_health() {
-        let run = Run::new(10.0)
-            .wait(Operation::Open, Wait::Journal, 0.3)
-            .busy(Operation::User, Layer::Program, 0.4)
-            .busy(Operation::Fault, Layer::Memory, 0.3);
-        let found = run.facts(judge).unwrap();
-        assert!(found.sentence.starts_with("No single cause was found; 30 % of the wall time"), "{found:?}");
-        assert!(!found.advice.contains("Nothing on the path"));
-        assert_eq!(found.title(), "no cause found");
-        // Where half of the time was not seen, that no repair would help is not known either.
-        let dark = run.facts(|f| {
-            let account = crate::account::Account { unseen_share: 0.5, ..f.account.clone() };
-            judge(&Facts { account: &account, ..*f }).unwrap()
-        });
-        assert!(dark.sentence.starts_with("Cannot tell the cause; 30 %"), "{dark:?}");
-        assert!(dark.advice.starts_with("Cannot tell what would help: 50 %"), "{dark:?}");
-        let run = Run::new(10.0).wait(Operation::Unknown, Wait::Unknown, 0.4).busy(
-            Operation::User,
-            Layer::Program,
-            0.6,
-        );
-        let found = run.facts(judge).unwrap();
-        assert!(found.sentence.contains("40 % of the wall time is sleep of which"), "{found:?}");
-    }
-
-    #[test]
-    fn what_was_not_seen_is_said() {
-        let run = Run::new(10.0).busy_sampled(Operation::Unknown, Layer::Unexplained, 0.7, 0);
-        let found = run.facts(|f| {
-            let account = crate::account::Account { unseen_share: 0.7, ..f.account.clone() };
-            judge(&Facts { account: &account, ..*f })
-        });
-        let found = found.unwrap();
-        assert!(found.sentence.starts_with("No cause was found in what could be seen"), "{}", found.sentence);
-        assert!(found.advice.contains("70 %"));
-    }
-
-    #[test]
-    fn a_program_that_may_not_be_watched_is_named_where_most_of_the_time_is_its_own() {
-        use iowhy_core::profile::{Lack, Thread};
-        let run = |own: f64| {
-            Run::new(0.5)
-                .busy(Operation::Unknown, Layer::Unexplained, own)
-                .busy(Operation::User, Layer::Program, 1.0 - own)
-                .with(|p| {
-                    p.threads = vec![Thread { name: "noread".into(), count: 1, ..Thread::default() }];
-                    p.sight.lacks.push(Lack {
-                        id: "hidden-programs".into(),
-                        sentence: "`noread` may not be watched (setuid / not readable)".into(),
-                        fix: None,
-                    });
-                })
-                .facts(|f| judge(f).unwrap())
-        };
-        let found = run(0.9);
-        assert!(found.sentence.contains("90 % of the wall time is the program `noread`"), "{found:?}");
-        assert!(found.undecided && !found.advice.contains("Nothing on the path"), "{found:?}");
-        assert!(!run(0.3).sentence.contains("noread"));
-    }
 }

@@ -6,7 +6,7 @@ use iowhy_core::units::count;
 
 use crate::repair::{Beside, Repaired, coalesce, done};
 
-pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     let Some(tree) = &plan.tree else {
         return Err("the files that are open for a moment are not in what is replayed".to_owned());
     };

@@ -1,17 +1,26 @@
 //! The rule `mmap-faults`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
-pub(super) mod repair;
+mod repair;
+#[cfg(test)]
+mod repair_tests;
+#[cfg(test)]
+mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, loops, say};
+use super::{Facts, Repairs, Rule, loops, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
-pub(super) const RULE: Rule = Rule { id: FindingId::MmapFaults, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::MmapFaults,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs { others: repair::others, ..Repairs::one(repair::repaired) },
+};
 
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
@@ -78,45 +87,43 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 
     let io = &facts.profile.io;
     let mut evidence = vec![format!(
-        "page faults take {} of the wall time: {} waiting for the device, {} CPU time",
+        "page faults take {} of wall time: {} waiting for the device, {} CPU time",
         say::percent(facts.wall_share(cost_ns)),
         say::percent(facts.wall_share(waits.wall_ns)),
         say::percent(facts.wall_share(busy.wall_ns))
     )];
     if let (Some(major), Some(minor)) = (io.major_faults, io.minor_faults) {
         evidence.push(format!(
-            "{} faults waited for the device, {} found their page in memory",
+            "{} faults waited for the device, {} found the page in memory",
             say::count(major as f64),
             say::count(minor as f64)
         ));
     }
     evidence.push(match (mapped, memory) {
         (Some(mapped), Some(m)) => {
-            format!("{} of files are mapped, memory is {}", say::bytes(mapped), say::bytes(m))
+            format!("{} of files are mapped; memory size: {}", say::bytes(mapped), say::bytes(m))
         }
         (Some(mapped), None) => format!("{} of files are mapped", say::bytes(mapped)),
-        (None, _) => {
-            "that the faults are those of files is seen from the kernel functions they run".to_owned()
-        }
+        (None, _) => "the kernel functions in the samples are those of file faults".to_owned(),
     });
     evidence.extend(maps.map(|maps| {
         format!(
-            "{} calls of mmap; mapping and unmapping take {} of the wall time beside the faults",
+            "{} mmap calls; mapping and unmapping take another {} of wall time",
             say::counted(maps),
             say::percent(facts.wall_share(remaps.wall_ns))
         )
     }));
     if waits.wall_ns > 0.0 && facts.device_read_bytes_mean().is_some() {
-        evidence.push(format!("the device's read requests are {} on average", say::bytes(mean)));
+        evidence.push(format!("mean read request at the device: {}", say::bytes(mean)));
     }
     let advice = if maps.is_some() && remaps.wall_ns + busy.wall_ns > waits.wall_ns {
-        "Map each file once and keep the mapping: with munmap the work of all its faults is thrown away. For a look at a \
+        "Map each file once and keep the mapping: munmap discards the work of all its faults. For a look at a \
          small part of a file, pread into a buffer that is kept costs less than a mapping."
     } else if in_order {
-        "Tell the kernel that you go through in order: madvise(MADV_SEQUENTIAL), or madvise(MADV_POPULATE_READ) on some \
+        "Tell the kernel that access is sequential: madvise(MADV_SEQUENTIAL), or madvise(MADV_POPULATE_READ) on some \
          MiB ahead; or read() into a buffer of 128 KiB or more."
     } else if fits {
-        "Bring the whole file in before you touch it at random: madvise(MADV_POPULATE_READ) (or MAP_POPULATE, or \
+        "Populate the whole file before random access: madvise(MADV_POPULATE_READ) (or MAP_POPULATE, or \
          MADV_WILLNEED). Do not use MADV_RANDOM here: the file fits in memory, and what a fault fetches beside its page \
          is used later."
     } else {
@@ -128,54 +135,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns,
         savings: Some(savings),
         sentence: format!(
-            "{} of the time goes in page faults on mapped files",
+            "Page faults on mapped files take {} of wall time",
             say::percent(facts.wall_share(cost_ns))
         ),
         evidence,
         advice: advice.into(),
     }
     .finding(facts)
-}
-
-#[cfg(test)]
-mod tests {
-    use iowhy_core::layer::Layer;
-
-    use super::*;
-    use crate::findings::synthetic::{Run, slow_and_repaired};
-
-    fn mapped(wait: f64, busy: f64, size: u64, adjacent: u64) -> Run {
-        Run::new(10.0)
-            .wait(Operation::Fault, Wait::DeviceRead, wait)
-            .busy(Operation::Fault, Layer::Memory, busy)
-            .busy(Operation::User, Layer::Program, 1.0 - wait - busy)
-            .device_read(1 << 30)
-            .with(|p| (p.io.major_faults, p.io.minor_faults) = (Some(65_536), Some(262_144)))
-            .file(size, |f| f.mapped = true)
-            .block(65_536, 1 << 30, adjacent, 0)
-    }
-
-    #[test]
-    fn faults_are_named_and_a_populated_mapping_not() {
-        let slow = mapped(0.6, 0.2, 1 << 30, 100);
-        let found = slow_and_repaired(FindingId::MmapFaults, &slow, &mapped(0.02, 0.04, 1 << 30, 60_000));
-        assert!(
-            found.advice.contains("MADV_POPULATE_READ") && found.advice.contains("Do not use MADV_RANDOM")
-        );
-        assert!((found.share - 0.8).abs() < 1e-9);
-    }
-
-    #[test]
-    fn the_advice_follows_order_and_size() {
-        let advice = |size, adjacent| mapped(0.6, 0.2, size, adjacent).findings()[0].advice.clone();
-        assert!(advice(1 << 30, 60_000).contains("MADV_SEQUENTIAL"));
-        assert!(advice(64 << 30, 100).contains("several threads"));
-    }
-
-    #[test]
-    fn faults_without_a_mapped_file_are_not_its_own() {
-        let mut run = mapped(0.0, 0.5, 1 << 30, 0);
-        run.profile.files.clear();
-        assert!(!run.ids().contains(&FindingId::MmapFaults));
-    }
 }

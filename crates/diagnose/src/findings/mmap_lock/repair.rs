@@ -1,3 +1,3 @@
-//! `mmap-lock`: one mapping that stays, or reads instead of it.
+//! One mapping that stays, or reads instead of windows.
 
-pub(in crate::findings) use crate::repair::kept_mapping::repaired;
+pub(super) use crate::repair::kept_mapping::{others, repaired};

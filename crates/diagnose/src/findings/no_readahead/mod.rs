@@ -1,7 +1,11 @@
 //! The rule `no-readahead`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
-pub(super) mod repair;
+mod repair;
+#[cfg(test)]
+mod repair_tests;
+#[cfg(test)]
+mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
@@ -9,11 +13,16 @@ use iowhy_core::layer::Layer;
 use super::facts::Side;
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, say};
+use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
-pub(super) const RULE: Rule = Rule { id: FindingId::NoReadahead, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::NoReadahead,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repair::repaired),
+};
 
 /// What read-ahead asks of the device in one request when it works: 128 KiB, the kernel's default window.
 const WINDOW_BYTES: f64 = 131_072.0;
@@ -72,11 +81,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let mapped = facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns > 0.5 * sum.wall_ns;
     let mut evidence = vec![
         match backward {
-            Some(_) => format!("{} of the reads end where the one before began", say::share(sequential)),
-            None => format!("{} of the reads follow each other", say::share(sequential)),
+            Some(_) => format!("{} of the reads end where the previous one began", say::share(sequential)),
+            None => format!("{} of the reads are sequential", say::share(sequential)),
         },
         format!(
-            "yet the device's read requests are {} on average, and waiting for them takes {} of the wall time",
+            "yet mean read request at the device: {}, and waiting for them takes {} of wall time",
             say::bytes(mean),
             say::percent(facts.wall_share(sum.wall_ns))
         ),
@@ -86,20 +95,19 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         w => format!("the read-ahead window of {} is {}", d.name, say::bytes(w as f64)),
     }));
     let advice = match (device, window) {
-        _ if backward.is_some() => {
-            "Read from front to end, or ask for what comes next yourself: pieces of 128 KiB or more, or \
+        _ if backward.is_some() => "Read from start to end, or prefetch: pieces of 128 KiB or more, or \
                                     posix_fadvise(POSIX_FADV_WILLNEED) for the piece before."
-                .to_owned()
-        }
+            .to_owned(),
         (Some(d), Some(w)) if (w as f64) < SMALL_BYTES => format!(
-            "Give the device its window back: `echo 128 > /sys/block/{}/queue/read_ahead_kb` (or `blockdev --setra 256`).",
+            "Restore the read-ahead window: `echo 128 > /sys/block/{}/queue/read_ahead_kb` (or `blockdev --setra \
+             256`).",
             d.name
         ),
         _ if mapped => {
-            "Take MADV_RANDOM away, or say madvise(MADV_SEQUENTIAL) or MADV_POPULATE_READ before the pass."
+            "Remove MADV_RANDOM, or call madvise(MADV_SEQUENTIAL) or MADV_POPULATE_READ before the pass."
                 .into()
         }
-        _ => "Do not open with POSIX_FADV_RANDOM for a sequential pass: say posix_fadvise(fd, 0, 0, \
+        _ => "Do not open with POSIX_FADV_RANDOM for a sequential pass: call posix_fadvise(fd, 0, 0, \
               POSIX_FADV_SEQUENTIAL), or read 128 KiB or more at a time."
             .to_owned(),
     };
@@ -108,7 +116,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "{} reads are not read ahead: the device is asked for {} at a time, and {} of the time is waiting",
+            "{} reads without read-ahead: {} per device request, {} of wall time is waiting",
             if backward.is_some() { "Backward" } else { "Sequential" },
             say::bytes(mean),
             say::percent(facts.wall_share(sum.wall_ns))
@@ -117,81 +125,4 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         advice,
     }
     .finding(facts)
-}
-
-#[cfg(test)]
-mod tests {
-    use iowhy_core::finding::FindingId;
-    use iowhy_core::layer::Layer;
-    use iowhy_core::profile::{Step, StepKind, Stretch};
-
-    use super::*;
-    use crate::findings::synthetic::{Run, access, slow_and_repaired};
-
-    /// A sequential pass over 400 MiB by requests of so many bytes at the device.
-    fn pass(request: u64, wait: f64, ahead: u64, window: u64) -> Run {
-        let bytes = 409_600_000;
-        Run::new(10.0)
-            .wait(Operation::Read, Wait::DeviceRead, wait)
-            .busy(Operation::User, Layer::Program, 1.0 - wait)
-            .io((bytes / 4096, bytes), (0, 0))
-            .device_read(bytes)
-            .file(bytes, |f| f.reads = access(1000, 4_096_000, 1000))
-            .block(bytes / request, bytes, bytes / request, ahead)
-            .device(wait, 1.0, |d| {
-                (d.reads, d.read_bytes, d.read_ahead_bytes) = (bytes / request, bytes, Some(window));
-            })
-    }
-
-    #[test]
-    fn a_pass_without_a_window_is_named_and_with_one_not() {
-        let repaired = pass(131_072, 0.1, 400_000_000, 131_072);
-        let found = slow_and_repaired(FindingId::NoReadahead, &pass(4096, 0.8, 0, 0), &repaired);
-        assert!(found.advice.contains("read_ahead_kb"));
-        // By hand: 1/32 of the requests, each 1.3 times as long, 1000 of 1000 in order.
-        let saved = 8.0 * (1.0 - 1.3 / 32.0);
-        assert!((found.gain.unwrap().predicted - 10.0 / (10.0 - saved)).abs() < 0.01, "{:?}", found.gain);
-    }
-
-    /// Reads in the order in which a burst saw them: places and how many follow each by the same stride.
-    fn in_this_order(run: Run, runs: &[(u64, i64, u32)]) -> Run {
-        let steps = runs.iter().map(|&(place, stride, count)| Step {
-            kind: StepKind::Read,
-            file: Some(0),
-            place: Some(place),
-            bytes: 4096,
-            count,
-            stride,
-            ..Step::default()
-        });
-        let stretch = Stretch { length_ns: 1_000_000, steps: steps.collect() };
-        run.with(|p| {
-            p.pattern.stretches = vec![stretch];
-            p.files[0].reads = access(1000, 4_096_000, 0);
-            if let Some(block) = &mut p.block {
-                block.own_reads_adjacent = 0;
-            }
-        })
-    }
-
-    #[test]
-    fn reads_from_the_end_to_the_front_are_named_and_random_ones_are_not() {
-        let back = in_this_order(pass(4096, 0.8, 0, 131_072), &[(1 << 27, -4096, 1000)]);
-        let found = back.findings();
-        let found = found.iter().find(|f| f.id == FindingId::NoReadahead).expect("it is named");
-        assert!(found.sentence.starts_with("Backward reads") && found.advice.contains("front to end"));
-        // Pairs of reads at random places: each second pair goes back.
-        let pairs: Vec<_> = (0..500u64)
-            .map(|i| (i * 7919 * 4096 % (1 << 27), if i % 2 == 0 { -9_000_000 } else { 5_000_000 }, 2))
-            .collect();
-        let random = in_this_order(pass(4096, 0.8, 0, 131_072), &pairs);
-        assert!(!random.ids().contains(&FindingId::NoReadahead), "{:?}", random.ids());
-    }
-
-    #[test]
-    fn a_hint_against_read_ahead_is_what_remains_where_the_window_is_open() {
-        let run = pass(4096, 0.8, 0, 131_072);
-        assert_eq!(run.ids(), [FindingId::NoReadahead]);
-        assert!(run.findings()[0].advice.contains("POSIX_FADV_RANDOM"));
-    }
 }

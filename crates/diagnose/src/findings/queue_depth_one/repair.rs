@@ -3,7 +3,7 @@
 
 use iowhy_core::replay::{Action, Op, Plan, Role, State};
 
-use crate::repair::{Beside, Repaired, Sizes, done, each, with_threads};
+use crate::repair::{Beside, Repaired, Sizes, done, each, read_ahead, with_threads};
 
 /// Direct reads in flight on a ring where nobody says otherwise.
 pub(super) const DEPTH: u32 = 32;
@@ -16,7 +16,7 @@ const MOST_AHEAD: u32 = 1024;
 /// More threads are not started.
 const MOST_LANES: usize = 64;
 
-pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
     let sizes = &beside.sizes;
     let reads = |a: &Action| matches!(a.op, Op::Read { .. } | Op::TouchPages);
     if !plan.any(reads) {
@@ -49,7 +49,7 @@ pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repa
 
 /// The kernel is told of the next reads before the first of them is made: 64, where nobody says otherwise. `None`: none goes
 /// through the page cache.
-pub(in crate::findings) fn announced(plan: &Plan, sizes: &Sizes) -> Option<Repaired> {
+fn announced(plan: &Plan, sizes: &Sizes) -> Option<Repaired> {
     let ahead = sizes.depth.unwrap_or(AHEAD).clamp(1, MOST_AHEAD) as usize;
     let cold = |a: &Action| {
         let file = plan.files.get(a.file as usize);
@@ -81,4 +81,16 @@ pub(in crate::findings) fn announced(plan: &Plan, sizes: &Sizes) -> Option<Repai
 
 fn syncs(what: Op) -> bool {
     matches!(what, Op::Fsync { .. } | Op::FsyncAfter { .. })
+}
+
+pub(super) fn others(plan: &Plan, beside: &Beside) -> Vec<Repaired> {
+    let mut others = Vec::new();
+    if beside.sizes != Sizes::default() {
+        return others;
+    }
+    if !plan.any(|a| a.op == Op::Write) {
+        others.extend(announced(plan, &beside.sizes));
+    }
+    others.extend(read_ahead::instead(plan, beside));
+    others
 }

@@ -1,7 +1,9 @@
 //! The rule `readahead-waste`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
-pub(super) mod repair;
+mod repair;
+#[cfg(test)]
+mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
@@ -10,11 +12,16 @@ use super::facts::{PAGE_BYTES, Side};
 use super::gain::Savings;
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, say};
+use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
-pub(super) const RULE: Rule = Rule { id: FindingId::ReadaheadWaste, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::ReadaheadWaste,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repair::repaired),
+};
 
 /// With more of the reads in order than this, read-ahead is what is wanted.
 const IN_ORDER: f64 = 0.95;
@@ -90,7 +97,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         format!("the device read {}, {}", say::bytes(fetched), need.words),
         format!("its read requests are {} on average", say::bytes(mean)),
         format!(
-            "waiting for them, and putting their pages into the cache, takes {} of the wall time",
+            "waiting for them and inserting their pages into the cache takes {} of wall time",
             say::percent(facts.wall_share(cost.wall_ns))
         ),
     ];
@@ -98,23 +105,23 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         facts
             .sequential_reads()
             .filter(|_| need.operation == Operation::Read)
-            .map(|s| format!("only {} of the reads follow each other", say::share(s))),
+            .map(|s| format!("only {} of the reads are sequential", say::share(s))),
     );
     let advice = match need.operation {
         Operation::Fault => {
-            "Say madvise(MADV_RANDOM) for the mapping: it is touched at random, and most pages that a fault fetches around \
-             the one it needs were never used in this run. Where a longer run comes to use them all, leave it as it is."
+            "Call madvise(MADV_RANDOM) for the mapping: access is random, and most pages fetched around a fault \
+             were never used in this run. Skip this if a longer run uses them all."
         }
         _ => {
-            "Say posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) for files that are read at random (Python os.posix_fadvise), \
-             or make the read-ahead window of the device smaller if all its users read like this."
+            "Call posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) for files with random reads (Python os.posix_fadvise), \
+             or reduce the read-ahead window of the device if all its users read at random."
         }
     };
     Draft {
         id: FindingId::ReadaheadWaste,
         cost_ns: cost.wall_ns * wasted,
         savings: Some(savings),
-        sentence: format!("The device reads {factor:.1} times what is needed: random access is read ahead"),
+        sentence: format!("The device reads {factor:.1} times the bytes needed: read-ahead on random access"),
         evidence,
         advice: advice.into(),
     }
@@ -130,7 +137,7 @@ fn by_calls(facts: &Facts<'_>) -> Option<Need> {
     (calls >= 1.0 && waits > facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns).then(|| Need {
         bytes: touched,
         least: bytes,
-        words: format!("reads asked for {} in {} calls", say::bytes(bytes), say::count(calls)),
+        words: format!("the program read {} in {} calls", say::bytes(bytes), say::count(calls)),
         operation: Operation::Read,
     })
 }
@@ -153,7 +160,7 @@ fn by_faults(facts: &Facts<'_>, fetched: f64) -> Option<Need> {
                 bytes: mapped,
                 least: major as f64 * PAGE_BYTES,
                 words: format!(
-                    "{} page faults mapped about {} of it at the most",
+                    "{} page faults mapped at most about {} of it",
                     say::count(faults),
                     say::bytes(mapped)
                 ),
@@ -171,85 +178,11 @@ fn by_faults(facts: &Facts<'_>, fetched: f64) -> Option<Need> {
         bytes: (major + minor.min(major)) * PAGE_BYTES,
         least: major * PAGE_BYTES,
         words: format!(
-            "{} faults needed a page of it each; {} are mapped, memory is {}",
+            "{} faults needed one page each; {} are mapped, memory size: {}",
             say::count(major),
             say::bytes(mapped),
             say::bytes(memory)
         ),
         operation: Operation::Fault,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use iowhy_core::finding::FindingId;
-
-    use super::*;
-    use crate::findings::synthetic::{Run, access, slow_and_repaired};
-
-    /// 10,000 random reads of 4 KiB that fetch so much each.
-    fn random(fetched: u64, cache: f64, in_flight: f64) -> Run {
-        let bytes = 10_000 * fetched;
-        Run::new(10.0)
-            .wait(Operation::Read, Wait::DeviceRead, 0.5)
-            .busy(Operation::Read, Layer::Cache, cache)
-            .busy(Operation::User, Layer::Program, 0.5 - cache)
-            .io((10_000, 40_960_000), (0, 0))
-            .device_read(bytes)
-            .file(64 << 30, |f| f.reads = access(1000, 4_096_000, 5))
-            .block(10_000, bytes, 0, bytes - 40_960_000)
-            .device(0.9, in_flight, |d| (d.reads, d.read_bytes) = (10_000, bytes))
-    }
-
-    #[test]
-    fn a_window_for_each_random_page_is_named_and_a_page_for_a_page_not() {
-        slow_and_repaired(FindingId::ReadaheadWaste, &random(131_072, 0.4, 3.0), &random(4096, 0.05, 3.0));
-    }
-
-    #[test]
-    fn a_mapping_whose_faults_cannot_have_used_what_was_fetched_is_named_though_it_fits() {
-        let run = |faults: u64, adjacent: u64| {
-            Run::new(10.0)
-                .wait(Operation::Fault, Wait::DeviceRead, 0.9)
-                .busy(Operation::User, Layer::Program, 0.1)
-                .device_read(1 << 30)
-                .with(|p| (p.io.major_faults, p.io.minor_faults) = (Some(200), Some(faults)))
-                .file(1 << 30, |f| f.mapped = true)
-                .block(500, 1 << 30, adjacent, 1 << 30)
-                .ids()
-                .contains(&FindingId::ReadaheadWaste)
-        };
-        assert!(run(1300, 250));
-        assert!(!run(20_000, 250), "so many faults may have used all of it");
-        assert!(!run(1300, 495), "a pass in order");
-    }
-
-    #[test]
-    fn records_read_in_parts_are_read_ahead_in_vain_too() {
-        let run = |fetched: u64, sequential: u64| {
-            let mut run = random(fetched, 0.3, 3.0);
-            run.profile.files[0].reads = access(1000, 4_096_000, sequential);
-            run.ids().contains(&FindingId::ReadaheadWaste)
-        };
-        assert!(run(131_072, 875), "the order within records");
-        assert!(!run(131_072, 1000), "a pass in order");
-        assert!(!run(20_480, 875), "little more than was asked for");
-    }
-
-    #[test]
-    fn a_mapping_that_fits_in_memory_is_left_alone() {
-        let run = |size: u64| {
-            Run::new(10.0)
-                .wait(Operation::Fault, Wait::DeviceRead, 0.9)
-                .busy(Operation::User, Layer::Program, 0.1)
-                .device_read(1 << 30)
-                .with(|p| (p.io.major_faults, p.io.minor_faults) = (Some(8000), Some(50_000)))
-                .file(size, |f| f.mapped = true)
-                .block(8000, 1 << 30, 10, 1 << 29)
-        };
-        assert!(run(64 << 30).ids().contains(&FindingId::ReadaheadWaste), "{:?}", run(64 << 30).findings());
-        let fits = run(2 << 30).findings();
-        assert!(fits.iter().all(|f| f.id != FindingId::ReadaheadWaste));
-        assert!(fits.iter().all(|f| !f.advice.contains("MADV_RANDOM)")), "{fits:?}");
-    }
 }

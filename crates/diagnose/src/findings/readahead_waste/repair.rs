@@ -5,7 +5,7 @@ use iowhy_core::replay::{Advice, Op, Plan, Role};
 
 use crate::repair::{Beside, Repaired, coalesce, done, with_threads};
 
-pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     let mapped = plan.any(|a| a.op == Op::TouchPages);
     let mut repaired = with_threads(plan, |actions| coalesce::merge(actions, coalesce::BYTES));
     if mapped {

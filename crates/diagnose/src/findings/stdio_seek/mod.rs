@@ -1,7 +1,11 @@
 //! The rule `stdio-seek`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
-pub(super) mod repair;
+mod repair;
+#[cfg(test)]
+mod repair_tests;
+#[cfg(test)]
+mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::SampledShare;
@@ -9,11 +13,16 @@ use iowhy_core::profile::SampledShare;
 use super::facts::{PAGE_BYTES, Side, Tally, share_of};
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, loops, say};
+use super::{Facts, Repairs, Rule, loops, say};
 use crate::account::Entry;
 use crate::classify::Operation;
 
-pub(super) const RULE: Rule = Rule { id: FindingId::StdioSeek, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::StdioSeek,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repair::repaired),
+};
 
 /// A seek before this share of the reads.
 const MOSTLY: f64 = 0.5;
@@ -56,31 +65,31 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let savings = savings.and(loops::around(facts, calls, part * reads.time_ns + seeks.time_ns, spared));
     let mut evidence = vec![
         format!(
-            "{} of the reads that were looked at (n = {}) came right after an lseek, {} on average",
+            "{} of the sampled reads (n = {}) follow an lseek directly, {} on average",
             say::share(after_seek),
             tally.after_seek.n,
             say::bytes(mean)
         ),
         format!(
-            "{} of them fetched bytes that had been fetched before in the same burst; {} were moved for {} of distinct \
+            "{} of them fetched the same bytes again within a burst; {} were moved for {} of distinct \
              bytes in the bursts",
             say::share(seen),
             say::bytes(tally.bytes as f64),
             say::bytes(tally.distinct_bytes as f64)
         ),
         format!(
-            "held against the sizes of the files, about {} of the bytes were read again in the course of the run",
+            "compared with the file sizes, about {} of the bytes were read again during the run",
             say::percent(in_all)
         ),
         format!(
-            "reading takes {} of the wall time, seeking {}",
+            "reads take {} of wall time, seeks {}",
             say::percent(facts.wall_share(reads.wall_ns)),
             say::percent(facts.wall_share(seeks.wall_ns))
         ),
     ];
     if part < 1.0 {
         evidence.push(format!(
-            "other files are read without seeks: by calls and bytes about {} of the reading is after a seek",
+            "other files are read without seeks: about {} of the reading, by calls and bytes, follows a seek",
             say::percent(part)
         ));
     }
@@ -89,12 +98,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: part * reads.wall_ns + seeks.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "Each seek throws the library's buffer away: {} of the reads fetch the same bytes again, {} at a time",
+            "Each seek discards the library's buffer: {} of the reads fetch the same bytes again, {} at a time",
             say::percent(repeated.likely),
             say::bytes(mean)
         ),
         evidence,
-        advice: "Seek within the buffer, or do without it: pread of just the record (C pread, Python os.pread, Java \
+        advice: "Seek within the buffer, or read without it: pread of just the record (C pread, Python os.pread, \
+                 Java \
                  FileChannel.read(buffer, position)), Rust BufReader::seek_relative in place of seek, C setvbuf(f, \
                  NULL, _IONBF, 0) with whole records; or sort the accesses; or map the file when it is small."
             .into(),
@@ -128,69 +138,4 @@ fn sought(facts: &Facts<'_>) -> (Tally, f64) {
     let weight = |part: f64, tally: &Tally| part * (PAGE_BYTES + mean(tally));
     let (mine, rest) = (weight(calls, &these), weight(1.0 - calls, &others));
     (these, mine / (mine + rest).max(1.0))
-}
-
-#[cfg(test)]
-mod tests {
-    use iowhy_core::layer::Layer;
-
-    use super::*;
-    use crate::findings::synthetic::{Run, access, looked, slow_and_repaired};
-
-    fn records(read: f64, seek: f64, seeks: u64, distinct: u64) -> Run {
-        Run::new(10.0)
-            .busy(Operation::Read, Layer::Call, read / 2.0)
-            .busy(Operation::Read, Layer::Copy, read / 2.0)
-            .busy(Operation::Descriptor, Layer::Call, seek)
-            .busy(Operation::User, Layer::Program, 1.0 - read - seek)
-            .io((8_000_000, 8_000_000 * 4096), (0, 0))
-            .file(1 << 36, |f| {
-                f.reads = access(1000, 1000 * 4096, 50);
-                f.reads.after_seek = looked(seeks, 1000);
-                f.reads.repeated = looked(if distinct < 4_096_000 { 900 } else { 0 }, 1000);
-                f.reads.distinct_bytes = distinct;
-            })
-    }
-
-    #[test]
-    fn a_buffer_thrown_away_is_named_and_reads_of_records_not() {
-        let slow = records(0.6, 0.15, 990, 409_600);
-        let found = slow_and_repaired(FindingId::StdioSeek, &slow, &records(0.03, 0.0, 0, 4_096_000));
-        // By hand: 90 % of 99 % of the reading, and 95 % of the seeking.
-        let saved = 0.6 * 0.9 * 0.99 + 0.15 * 0.95;
-        assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - saved)).abs() < 1e-6);
-    }
-
-    /// 1,000 of 5,000 reads after seeks through a buffer of 64 KiB, of which bursts saw few; then small files.
-    #[test]
-    fn one_part_of_a_run_is_named_by_its_own_reads_and_weighed_by_the_exact_counters() {
-        let (large, small) = (65_536, 150);
-        let run = Run::new(10.0)
-            .busy(Operation::Read, Layer::Copy, 0.6)
-            .busy(Operation::Descriptor, Layer::Call, 0.05)
-            .busy(Operation::User, Layer::Program, 0.35)
-            .io((5000, 1000 * large + 4000 * small), (0, 0))
-            .file(1 << 20, |f| {
-                f.reads = access(100, 100 * large, 5);
-                f.reads.after_seek = looked(100, 100);
-                f.reads.repeated = looked(90, 100);
-                f.reads.distinct_bytes = 10 * large;
-            })
-            .file(1 << 30, |f| {
-                f.reads = access(900, 900 * small, 50);
-                f.reads.after_seek = looked(0, 900);
-                f.reads.repeated = looked(0, 900);
-            });
-        let (tally, part) = run.facts(sought);
-        assert_eq!((tally.calls, tally.bytes), (100, 100 * large));
-        // By hand: 1,000 calls of 64 KiB and 4 KiB for the call each, against 4,000 of 150 bytes.
-        let (mine, rest) = (1000.0 * (65_536.0 + 4096.0), 4000.0 * (150.0 + 4096.0));
-        assert!((part - mine / (mine + rest)).abs() < 1e-9, "{part}");
-        assert!(run.ids().contains(&FindingId::StdioSeek), "{:?}", run.ids());
-    }
-
-    #[test]
-    fn seeks_to_new_places_are_random_access_and_no_waste() {
-        assert!(!records(0.6, 0.15, 990, 4_096_000).ids().contains(&FindingId::StdioSeek));
-    }
 }

@@ -9,7 +9,7 @@ use crate::repair::{Beside, Repaired, done, each, with_threads};
 /// Read at a random place: what the program wants of a buffer it throws away is not seen, and is most often less.
 const WANTED: u64 = 512;
 
-pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     if !plan.any(|a| a.op == Op::Seek) {
         return Err("no seek was seen".to_owned());
     }

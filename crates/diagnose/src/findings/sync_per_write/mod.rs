@@ -1,7 +1,11 @@
 //! The rule `sync-per-write`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
-pub(super) mod repair;
+mod repair;
+#[cfg(test)]
+mod repair_tests;
+#[cfg(test)]
+mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
@@ -10,11 +14,16 @@ use super::facts::{Side, share_of};
 use super::gain::Savings;
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, WORTH_SAVING, loops, say};
+use super::{Facts, Repairs, Rule, WORTH_SAVING, loops, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
-pub(super) const RULE: Rule = Rule { id: FindingId::SyncPerWrite, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::SyncPerWrite,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repair::repaired),
+};
 
 /// More writes than this for one sync are a batch already.
 const BATCHED: f64 = 32.0;
@@ -71,26 +80,23 @@ fn by_counters(facts: &Facts<'_>) -> Option<Finding> {
         ((device.flush_ns + device.write_ns) as f64).min(facts.account.idle_wall_ns).max(syncing_ns);
     let known = if syncing_ns > 0.0 {
         format!(
-            "{} of the wall time was seen to wait for data to be made durable, but not how often",
+            "{} of wall time waits for durability; the number of syncs is unknown",
             say::percent(facts.wall_share(syncing_ns))
         )
     } else {
-        format!(
-            "{} of the wall time is sleep of which it was not seen what for",
-            say::percent(facts.idle_unexplained())
-        )
+        format!("{} of wall time is sleep with unknown cause", say::percent(facts.idle_unexplained()))
     };
     Draft {
         id: FindingId::SyncPerWrite,
         cost_ns,
         savings: None,
         sentence: format!(
-            "About one flush of the cache of {} goes with each write: records seem to be made durable one by one",
+            "About one cache flush of {} per write: records seem to be made durable one at a time",
             device.name
         ),
         evidence: vec![
             format!(
-                "{} flushes of {} ({} in all, those of other programs included) for {} writes of the program",
+                "{} flushes of {} ({} in total, including other processes) for {} writes of the program",
                 say::count(flushes),
                 device.name,
                 say::time(device.flush_ns as f64),
@@ -99,8 +105,7 @@ fn by_counters(facts: &Facts<'_>) -> Option<Finding> {
             known,
         ],
         advice: "Make a batch of records durable together: one fdatasync for every 100 records (group commit; in SQLite \
-                 one transaction around many statements). To be sure, and for a prediction, let kernel stacks be seen: \
-                 the end of the report says how."
+                 one transaction around many statements). For certainty and a prediction, allow kernel stacks: the end of the report says how."
             .into(),
     }
     .finding(facts)
@@ -129,12 +134,6 @@ fn with_each_transaction(facts: &Facts<'_>, syncs: f64) -> Option<Savings> {
     };
     let of_names = facts.saved_without(|e| f64::from(names(e))).part(Range::new(0.0, 0.9, BATCH));
     Some(of_names.and(facts.saved_without(|e| f64::from(transfer(e))).part(Range::new(0.0, 0.8, BATCH))))
-}
-
-/// Whether it is this rule's cause that writes are small and wait one by one: then they are none of other rules'
-/// business. Reads are.
-pub(super) fn claims_writes(facts: &Facts<'_>) -> bool {
-    judge(facts).is_some()
 }
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
@@ -209,17 +208,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let mut evidence = vec![
         match counted_writes.zip(bytes_each) {
             Some((writes, bytes)) => format!(
-                "{} {call}s for {} writes: {} to each, with {}",
+                "{} {call}s for {} writes: {} writes per {call}, {}",
                 say::counted(syncs),
                 say::count(writes),
                 say::count(writes_each),
                 say::bytes(bytes)
             ),
-            None => format!("{} {call}s; how much was written for each was not seen", say::counted(syncs)),
+            None => format!("{} {call}s; the bytes per {call} are unknown", say::counted(syncs)),
         },
         format!(
-            "a {call} takes {}{}: {} writing the data back, {} flushing the device's cache, {} committing the journal, \
-             {} CPU time and other",
+            "a {call} takes {}{}: {} data write-back, {} device cache flush, {} journal commit, {} CPU and other",
             if syncs.high - syncs.low > 0.05 * syncs.likely { "about " } else { "" },
             say::time(sum.time_ns / syncs.likely),
             say::percent(data_of_cost),
@@ -230,14 +228,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     ];
     if within_writes && opened.is_none() {
         evidence.push(
-            "how the file was opened was not seen; a write waits for a flush only on a file opened with O_SYNC or O_DSYNC"
+            "the open flags are unknown; only a file opened with O_SYNC or O_DSYNC waits for a flush in a write"
                 .to_owned(),
         );
     }
     if let Some(around) = around {
         evidence.push(format!(
-            "files are created, truncated or taken away with each transaction, and go with it: {} of the wall time is \
-             counted in the gain",
+            "each transaction also creates, truncates or removes files: {} of wall time in the gain",
             say::percent(facts.wall_share(around.0.likely))
         ));
     }
@@ -251,7 +248,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     };
     advice.push_str(match uses_fsync(facts) {
         true if journal >= JOURNAL_PART => {
-            "; fdatasync in place of fsync, and room reserved with fallocate, spare much of the journal's part."
+            "; fdatasync instead of fsync, and space preallocated with fallocate, avoid most journal commits."
         }
         _ => ".",
     });
@@ -259,20 +256,20 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         advice.push_str(" For many new files: write them all first, then sync them (or call syncfs once).");
     }
     if queued > 0.2 {
-        advice.push_str(" Part of this time no CPU was free.");
+        advice.push_str(" Part of this time is queueing for a CPU.");
     }
     Draft {
         id: FindingId::SyncPerWrite,
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "{} made durable by itself: {} {call}s take {} of the time",
+            "{} made durable separately: {} {call}s take {} of wall time",
             match counted_writes {
                 Some(_) if (0.5..1.5).contains(&writes_each) => "Each write is".to_owned(),
                 Some(_) if writes_each >= 1.5 =>
                     format!("Each batch of {} writes is", say::count(writes_each)),
                 // Fewer writes than syncs (mapped memory), or their number was not seen.
-                _ => "Each little change is".to_owned(),
+                _ => "Each small change is".to_owned(),
             },
             if syncs.high - syncs.low > 0.05 * syncs.likely {
                 say::counted(syncs)
@@ -298,169 +295,4 @@ fn many_files(facts: &Facts<'_>, syncs: f64) -> bool {
     facts
         .scaled_calls(&["open", "openat", "creat"])
         .is_some_and(|opens| opens.likely >= 0.5 * syncs && syncs >= 20.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use iowhy_core::profile::Tier;
-
-    use super::*;
-    use crate::findings::synthetic::{Run, access, looked, slow_and_repaired};
-
-    /// 10,000 records of 4 KiB; half a millisecond each to make durable, if each is.
-    fn records(syncs: u64) -> Run {
-        let part = syncs as f64 / 10_000.0;
-        Run::new(5.0 * part + 5.0)
-            .wait(Operation::Sync, Wait::DataWriteback, 0.2 * part)
-            .wait(Operation::Sync, Wait::CacheFlush, 0.15 * part)
-            .wait(Operation::Sync, Wait::Journal, 0.15 * part)
-            .busy(Operation::User, Layer::Program, 1.0 - 0.5 * part)
-            .io((0, 0), (10_000, 40_960_000))
-            .calls(&[("write", 10_000), ("fsync", syncs)])
-    }
-
-    #[test]
-    fn a_sync_for_each_record_is_named_and_for_each_hundred_not() {
-        let found = slow_and_repaired(FindingId::SyncPerWrite, &records(10_000), &records(100));
-        // By hand: of 5 s, 3 s are flush and journal, of which 99 % go, and 2 s data, of which 90 % go.
-        let gain = found.gain.unwrap();
-        assert!((gain.predicted - 10.0 / (10.0 - 2.97 - 1.8)).abs() < 0.01, "{gain:?}");
-        assert!((gain.low - 10.0 / (10.0 - 2.7 - 0.9)).abs() < 0.01, "{gain:?}");
-        assert!(
-            found.evidence[1].contains("40 % writing the data back, 30 % flushing"),
-            "{:?}",
-            found.evidence
-        );
-        assert!(found.advice.contains("fdatasync in place of fsync"));
-    }
-
-    #[test]
-    fn synchronous_descriptors_count_too() {
-        let run = Run::new(10.0)
-            .wait(Operation::Write, Wait::DataWriteback, 0.4)
-            .wait(Operation::Write, Wait::CacheFlush, 0.4)
-            .busy(Operation::User, Layer::Program, 0.2)
-            .io((0, 0), (10_000, 5_120_000))
-            .file(5_120_000, |f| {
-                f.writes = access(100, 51_200, 100);
-                f.writes.synchronous = looked(100, 100);
-            });
-        assert_eq!(run.ids(), [FindingId::SyncPerWrite]);
-        assert!(run.findings()[0].advice.contains("O_DSYNC"));
-    }
-
-    #[test]
-    fn a_synchronous_write_counts_as_a_whole() {
-        // Most of it was not seen as waiting for the device: CPU time, queueing and another lock.
-        let run = |synchronous| {
-            Run::new(10.0)
-                .wait(Operation::Write, Wait::CacheFlush, 0.2)
-                .wait(Operation::Write, Wait::InodeLock, 0.3)
-                .busy(Operation::Write, Layer::Filesystem, 0.3)
-                .queued_in(Operation::Write, 0.15)
-                .busy(Operation::Write, Layer::Copy, 0.01)
-                .busy(Operation::User, Layer::Program, 0.04)
-                .io((0, 0), (10_000, 5_120_000))
-                .file(5_120_000, |f| {
-                    f.writes = access(100, 51_200, 100);
-                    f.writes.synchronous = looked(synchronous, 100);
-                })
-        };
-        let found = &run(100).findings()[0];
-        assert_eq!(found.id, FindingId::SyncPerWrite);
-        assert!(found.gain.unwrap().predicted > 10.0 && (found.share - 0.95).abs() < 1e-6, "{found:?}");
-        assert!(!run(0).ids().contains(&FindingId::SyncPerWrite));
-    }
-
-    #[test]
-    fn writes_that_wait_for_flushes_are_synchronous_though_no_call_was_traced() {
-        let run = Run::new(10.0)
-            .wait(Operation::Write, Wait::CacheFlush, 0.8)
-            .busy(Operation::User, Layer::Program, 0.2)
-            .io((0, 0), (1000, 512_000));
-        assert_eq!(run.ids(), [FindingId::SyncPerWrite]);
-        assert!(run.findings()[0].evidence.iter().any(|e| e.contains("was not seen")));
-    }
-
-    #[test]
-    fn a_journal_of_its_own_for_each_transaction_goes_with_it() {
-        let run = |unlinks| {
-            Run::new(10.0)
-                .wait(Operation::Sync, Wait::CacheFlush, 0.6)
-                .busy(Operation::Names, Layer::Filesystem, 0.2)
-                .busy(Operation::Open, Layer::Filesystem, 0.15)
-                .busy(Operation::User, Layer::Program, 0.05)
-                .io((0, 0), (4000, 4_096_000))
-                .calls(&[("pwrite64", 4000), ("fdatasync", 3000), ("openat", 1000), ("unlink", unlinks)])
-                .findings()
-                .into_iter()
-                .find(|f| f.id == FindingId::SyncPerWrite)
-                .and_then(|f| f.gain)
-                .unwrap()
-        };
-        let (with, without) = (run(1000), run(0));
-        assert!(with.predicted > 8.0 && with.high > 15.0, "{with:?}");
-        assert!(without.high < 3.0, "{without:?}");
-    }
-
-    #[test]
-    fn where_sleeps_are_dark_the_flushes_of_the_device_tell() {
-        let run = |flushes| {
-            Run::new(10.0)
-                .wait(Operation::Unknown, Wait::Unknown, 0.9)
-                .busy(Operation::User, Layer::Program, 0.1)
-                .io((0, 0), (1000, 512_000))
-                .device(0.8, 1.0, |d| {
-                    (d.flushes, d.flush_ns, d.write_ns) = (flushes, 4_000_000_000, 3_000_000_000)
-                })
-        };
-        let found = run(1005).findings();
-        assert_eq!((found[0].id, found[0].gain), (FindingId::SyncPerWrite, None));
-        assert!(!run(20).ids().contains(&FindingId::SyncPerWrite));
-        assert!(!run(50_000).ids().contains(&FindingId::SyncPerWrite));
-    }
-
-    #[test]
-    fn where_threads_are_only_looked_at_the_flushes_of_the_device_count_the_syncs() {
-        // Eight looks found the program in a sync; that is no number of syncs.
-        let run = |bytes, flushes| {
-            let mut run = Run::new(10.0)
-                .wait(Operation::Sync, Wait::CacheFlush, 0.4)
-                .wait(Operation::Unknown, Wait::DataWriteback, 0.2)
-                .busy(Operation::Unknown, Layer::Unexplained, 0.4)
-                .io((0, 0), (1000, bytes))
-                .device(0.8, 1.0, |d| d.flushes = flushes);
-            run.profile.sight.tier = Tier::T0;
-            run
-        };
-        let found = run(512_000, 1005).findings();
-        assert_eq!((found[0].id, found[0].gain), (FindingId::SyncPerWrite, None));
-        assert!(
-            found[0].evidence[1].starts_with("60 % of the wall time was seen to wait for data"),
-            "{found:?}"
-        );
-        for other in [run(512_000, 20), run(512_000, 0), run(1000 << 24, 1005)] {
-            assert!(!other.ids().contains(&FindingId::SyncPerWrite), "{:?}", other.findings());
-        }
-    }
-
-    #[test]
-    fn large_writes_with_a_sync_each_wait_for_their_bytes() {
-        let run = Run::new(10.0)
-            .wait(Operation::Sync, Wait::DataWriteback, 0.9)
-            .busy(Operation::User, Layer::Program, 0.1)
-            .io((0, 0), (100, 100 << 24))
-            .calls(&[("write", 100), ("fsync", 100)]);
-        assert!(!run.ids().contains(&FindingId::SyncPerWrite), "{:?}", run.findings());
-    }
-
-    #[test]
-    fn without_traced_calls_the_sleeps_are_counted() {
-        let mut run = Run::new(10.0)
-            .wait(Operation::Sync, Wait::CacheFlush, 0.8)
-            .busy(Operation::User, Layer::Program, 0.2)
-            .io((0, 0), (1000, 4_096_000));
-        run.profile.sight.tier = Tier::T1;
-        assert_eq!(run.ids(), [FindingId::SyncPerWrite]);
-    }
 }

@@ -7,7 +7,7 @@ use iowhy_core::replay::{Action, Op, Plan};
 
 use crate::repair::{Beside, Repaired, Sizes, done, each};
 
-pub(in crate::findings) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
     let sizes = &beside.sizes;
     let durable = |file: u32| plan.files.get(file as usize).is_some_and(|f| f.durable);
     let syncs = |a: &Action| matches!(a.op, Op::Fsync { .. }) || (a.op == Op::Write && durable(a.file));

@@ -1,18 +1,25 @@
 //! The rule `throttled`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
-pub(super) mod repair;
+mod repair;
+#[cfg(test)]
+mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, Savings, say};
+use super::{Facts, Repairs, Rule, Savings, say};
 use crate::account::Entry;
 use crate::classify::Wait;
 
-pub(super) const RULE: Rule = Rule { id: FindingId::Throttled, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::Throttled,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repair::repaired),
+};
 
 /// Where a device has a limit, part of the waits for it are the limit's: from this busy share on it is the device.
 const BUSY: f64 = 0.9;
@@ -50,13 +57,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let share = |ns: f64| say::percent(facts.wall_share(ns));
     if block.wall_ns > 0.0 {
         evidence.push(format!(
-            "requests wait for leave in the block layer {} of the wall time",
+            "requests are held back in the block layer for {} of wall time",
             share(block.wall_ns)
         ));
     }
     if pages.wall_ns > 0.0 {
         evidence.push(format!(
-            "waiting for the device takes {} of the wall time while it is idle {} of it",
+            "waiting for the device takes {} of wall time, while the device is idle {} of wall time",
             share(pages.wall_ns),
             say::percent(idle_part)
         ));
@@ -70,7 +77,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         savings = savings.and(removed);
         cost_ns += wall_ns;
         evidence.push(format!(
-            "the control group was stopped for {} because its CPU limit was used up{}",
+            "the control group was stopped for {} by its CPU limit{}",
             say::time(pressure.cpu_throttled_ns.unwrap_or(0) as f64),
             pressure.cpu_limit.map_or(String::new(), |c| format!(" (limit: {c:.2} CPUs)"))
         ));
@@ -84,7 +91,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     } else if limits.is_empty() {
         (
             "A limit of the block layer",
-            "Look at what limits it: write-back throttling (/sys/block/DEV/queue/wbt_lat_usec), the length of the queue \
+            "Check what limits it: write-back throttling (/sys/block/DEV/queue/wbt_lat_usec), the length of the \
+             queue \
              (nr_requests), or a control group (io.max, io.latency, io.cost).",
         )
     } else {
@@ -97,7 +105,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         id: FindingId::Throttled,
         cost_ns,
         savings: Some(savings),
-        sentence: format!("{what} holds the program back {} of the time", share(cost_ns)),
+        sentence: format!("{what} holds the program back {} of wall time", share(cost_ns)),
         evidence,
         advice: advice.into(),
     }
@@ -138,53 +146,4 @@ fn cpu_limit(facts: &Facts<'_>, queued: impl Fn(&Entry) -> bool) -> Option<(Savi
     let part = (stopped / sum.time_ns).min(1.0);
     let removed = facts.saved_without_others(|e| f64::from(queued(e))).part(Range::exact(part));
     Some((removed.part(Range::new(0.5, 0.9, 1.0)), sum.wall_ns * part))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::classify::Operation;
-    use crate::findings::synthetic::{Run, slow_and_repaired};
-
-    fn reader(block: f64, limit: Option<&str>) -> Run {
-        Run::new(10.0)
-            .wait(Operation::Read, Wait::BlockThrottle, block)
-            .busy(Operation::User, Layer::Program, 1.0 - block)
-            .device(0.1, 1.0, |d| d.throttle = limit.map(str::to_owned))
-    }
-
-    #[test]
-    fn a_limit_is_named_and_no_limit_not() {
-        let slow = reader(0.8, Some("io.max of /limited: 10 MiB/s of reads"));
-        let found = slow_and_repaired(FindingId::Throttled, &slow, &reader(0.0, None));
-        assert!(found.evidence.iter().any(|e| e == "limit: vda: io.max of /limited: 10 MiB/s of reads"));
-        assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.8 * 0.93)).abs() < 1e-6);
-    }
-
-    #[test]
-    fn a_cpu_limit_is_named_by_its_size() {
-        let run = Run::new(10.0).queued(0.6).busy(Operation::User, Layer::Program, 0.4).with(|p| {
-            p.pressure.cpu_throttled_ns = Some(6_000_000_000);
-            p.pressure.cpu_limit = Some(0.4);
-        });
-        let found = &run.findings()[0];
-        assert_eq!(found.id, FindingId::Throttled);
-        assert!(found.sentence.contains("CPU limit") && found.evidence[0].contains("0.40 CPUs"));
-    }
-
-    #[test]
-    fn a_limit_that_was_not_seen_shows_in_an_idle_device() {
-        let run = |busy: f64, took_ns: u64| {
-            Run::new(10.0)
-                .wait(Operation::Ring, Wait::Completion, 0.8)
-                .busy(Operation::User, Layer::Program, 0.2)
-                .device(busy, 1.0, |d| (d.reads, d.read_ns) = (1000, 1000 * took_ns))
-                .ids()
-                .contains(&FindingId::Throttled)
-        };
-        // A thousand waits of 8 ms each.
-        assert!(run(0.1, 200_000));
-        assert!(!run(0.8, 200_000), "the device is at work meanwhile");
-        assert!(!run(0.1, 8_000_000), "each request takes as long as the wait");
-    }
 }

@@ -7,7 +7,7 @@ use iowhy_core::replay::Plan;
 use crate::repair::placed;
 use crate::repair::{Beside, Repaired, done};
 
-pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     if let Some((repaired, how)) = placed::without(plan, Limited::Disk) {
         return done(repaired, how);
     }

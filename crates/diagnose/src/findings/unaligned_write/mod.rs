@@ -1,7 +1,11 @@
 //! The rule `unaligned-write`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
-pub(super) mod repair;
+mod repair;
+#[cfg(test)]
+mod repair_tests;
+#[cfg(test)]
+mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
@@ -9,11 +13,16 @@ use iowhy_core::layer::Layer;
 use super::facts::{Side, share_of};
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Rule, say};
+use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
-pub(super) const RULE: Rule = Rule { id: FindingId::UnalignedWrite, manual: include_str!("page.md"), judge };
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::UnalignedWrite,
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repair::repaired),
+};
 
 /// With fewer unaligned writes than this, the reads are for something else (block maps, bitmaps).
 const ENOUGH: f64 = 0.1;
@@ -50,30 +59,30 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         .and(facts.saved_without(|e| f64::from(beside(e))).part(Range::new(0.0, 0.4, 0.8)));
     let share = say::percent(facts.wall_share(sum.wall_ns));
     let mut evidence = vec![format!(
-        "{}: {share} of the wall time",
+        "{}: {share} of wall time",
         facts.waits_in_words(
             sum,
-            "wait of a write for the device to read",
-            "waits of writes for the device to read"
+            "write that waited for a device read",
+            "writes that waited for a device read"
         )
     )];
     evidence.push(match unaligned {
         Some(s) => format!(
-            "{} of the writes that were looked at (n = {}) did not begin and end at a multiple of 4 KiB",
+            "{} of the sampled writes (n = {}) do not begin and end at a multiple of 4 KiB",
             say::share(s),
             tally.unaligned.n
         ),
-        None => "whether the writes are aligned was not seen; reads of the file's block map are possible too"
-            .into(),
+        None => {
+            "the alignment of the writes is unknown; reads of the file's block map are possible too".into()
+        }
     });
-    evidence
-        .extend(facts.mean_bytes(Side::Write).map(|b| format!("a write is {} on average", say::bytes(b))));
+    evidence.extend(facts.mean_bytes(Side::Write).map(|b| format!("mean write size: {}", say::bytes(b))));
     Draft {
         id: FindingId::UnalignedWrite,
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
-            "Writes of parts of blocks wait until the blocks are read: {share} of the time"
+            "Partial-block writes wait until the blocks are read: {share} of wall time"
         ),
         evidence,
         advice: "Write whole blocks: offset and length multiples of 4 KiB (or of the file system's block size, if \
@@ -82,34 +91,4 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             .into(),
     }
     .finding(facts)
-}
-
-#[cfg(test)]
-mod tests {
-    use iowhy_core::layer::Layer;
-
-    use super::*;
-    use crate::findings::synthetic::{Run, access, looked, slow_and_repaired};
-
-    fn writer(wait: f64, unaligned: u64) -> Run {
-        Run::new(10.0)
-            .wait(Operation::Write, Wait::DeviceRead, wait)
-            .busy(Operation::User, Layer::Program, 1.0 - wait)
-            .io((0, 0), (10_000, 10_000_000))
-            .file(8 << 30, |f| {
-                f.writes = access(1000, 1_000_000, 0);
-                f.writes.unaligned = looked(unaligned, 1000);
-            })
-    }
-
-    #[test]
-    fn writes_that_read_first_are_named_and_whole_blocks_not() {
-        let found = slow_and_repaired(FindingId::UnalignedWrite, &writer(0.7, 1000), &writer(0.0, 0));
-        assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.7 * 0.97)).abs() < 1e-6);
-    }
-
-    #[test]
-    fn aligned_writes_that_wait_for_a_read_are_another_matter() {
-        assert!(!writer(0.7, 0).ids().contains(&FindingId::UnalignedWrite));
-    }
 }

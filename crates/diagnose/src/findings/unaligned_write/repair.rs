@@ -7,7 +7,7 @@ use crate::repair::{Beside, Repaired, done, each, with_threads};
 
 const BLOCK: u64 = 4096;
 
-pub(in crate::findings) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     let partial = |a: &iowhy_core::replay::Action| {
         a.op == Op::Write && !(a.offset.is_multiple_of(BLOCK) && a.bytes.is_multiple_of(BLOCK))
     };

@@ -15,8 +15,8 @@ use iowhy_core::profile::Profile;
 use iowhy_diagnose::findings::Facts;
 use iowhy_diagnose::repair::Sizes;
 use iowhy_probe::interrupt;
+use iowhy_replay::plan::what_if::Change;
 use iowhy_replay::trial::{self, Request};
-use iowhy_replay::what_if::Change;
 
 use crate::cli::{OutputArgs, ProveArgs};
 use crate::command::ending::{self, Ending};
@@ -47,7 +47,7 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let outputs = Outputs::open_apart(options, &[&args.record])?;
     let (record, warnings) = load::record(&args.record, args.force)?;
     let proof = prove(&record.profile, &record.findings, &wanted, args.seed, outputs.quiet());
-    if proof.replay.is_none()
+    if proof.baseline.is_none()
         && let Some(reason) = &proof.reason
         && proof.findings.iter().all(|f| !f.failed && f.measured.is_none())
     {
@@ -118,7 +118,7 @@ pub(crate) fn prove(
     };
     let account = Meaning::new().account(profile);
     let request = Request {
-        facts: &Facts { profile, account: &account, model: None },
+        facts: &Facts::new(profile, &account, None),
         findings,
         sizes: wanted.sizes,
         changes: &wanted.changes,

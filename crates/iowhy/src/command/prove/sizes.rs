@@ -2,7 +2,7 @@
 
 use iowhy_core::problem::Problem;
 use iowhy_diagnose::repair::Sizes;
-use iowhy_replay::what_if::Change;
+use iowhy_replay::plan::what_if::Change;
 
 use crate::cli::ProveArgs;
 use crate::plan::sweep::size;

@@ -218,7 +218,7 @@ fn calls(
     }
     // By their ratio to writes, whose number is known exactly: the finding counts them so too.
     if operation == Operation::Sync
-        && let Some(syncs) = (Facts { profile, account, model: None }).syncs_by_writes()
+        && let Some(syncs) = Facts::new(profile, account, None).syncs_by_writes()
     {
         return Some((syncs.likely, (syncs.low, syncs.high)));
     }

@@ -8,7 +8,8 @@ use iowhy_core::profile::{FileIdentity, FileUse, Limited};
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role, State};
 use iowhy_core::rng::Rng;
 
-use super::{AsWas, LONGEST_ARM_NS, wall_ns};
+use super::baseline::Baseline;
+use super::duration::{MAX_ARM_NS, wall_ns};
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::{Facts, own_ns};
 
@@ -29,7 +30,7 @@ const FEWEST_LOOKS: u64 = 5;
 const SEED: u64 = 1999;
 
 /// The plan.
-pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
+pub(super) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
     let none =
         |why: &str| format!("requests through io_uring or Linux AIO are not seen one by one, and {why}");
     let profile = facts.profile;
@@ -59,7 +60,7 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
     let depth = on_rings.or(block.in_flight).unwrap_or(1.0).round().clamp(1.0, DEEPEST) as u32;
     let program_io_ns = wall_ns(facts, &[Operation::Ring, Operation::Aio]) + facts.entering_wall_ns();
     let own = own_ns(facts);
-    let part = (LONGEST_ARM_NS / (program_io_ns + own).max(1.0)).min(1.0);
+    let part = (MAX_ARM_NS / (program_io_ns + own).max(1.0)).min(1.0);
     let count = ((block.own_reads as f64 * part).ceil() as u64).clamp(1, MOST);
     let think_ns = own / block.own_reads as f64;
     let read = |place, count| Action {
@@ -94,7 +95,7 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
     // Requests that a limit held back are issued by the kernel's threads: the account of the tasks knows them all.
     let read = profile.io.device_read_bytes.map_or(0.0, |all| all as f64 / bytes as f64);
     let scale = read.max(block.own_reads as f64) / count as f64;
-    Ok(AsWas { plan, scale, program_io_ns, recording: 0.0, notes: vec![note] })
+    Ok(Baseline { plan, scale, program_io_ns, overhead: 0.0, notes: vec![note] })
 }
 
 /// The one file that they can have gone to: of those whose calls were not seen, the largest, if it is much larger than all

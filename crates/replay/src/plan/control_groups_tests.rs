@@ -7,7 +7,7 @@ use iowhy_core::profile::{
 };
 use iowhy_core::replay::{Action, Op, Placed, Plan, PlanFile, Role, State};
 
-use super::super::as_was;
+use super::super::recorded::baseline;
 use super::*;
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::synthetic::Run;
@@ -63,7 +63,7 @@ fn beside() -> Beside {
 
 #[test]
 fn a_run_without_limits_is_replayed_where_we_are() {
-    let found = passes(Vec::new()).facts(as_was).unwrap();
+    let found = passes(Vec::new()).facts(baseline).unwrap();
     assert_eq!((found.plan.placed, found.plan.files[0].state), (None, State::Cold));
     assert!(found.notes.is_empty());
 }
@@ -71,7 +71,7 @@ fn a_run_without_limits_is_replayed_where_we_are() {
 #[test]
 fn what_memory_did_not_hold_is_as_warm_as_memory_allows_inside_and_repaired_outside() {
     let limits = vec![limit(Limited::Memory, "/cg/memory/top")];
-    let found = passes(vec![group("/cg/memory/top/job", limits.clone())]).facts(as_was).unwrap();
+    let found = passes(vec![group("/cg/memory/top/job", limits.clone())]).facts(baseline).unwrap();
     let inside = PlacedGroup { directory: "/cg/memory/top/job".to_owned(), limits };
     assert_eq!(found.plan.placed, Some(Placed { inside: vec![inside], outside: Vec::new() }));
     assert_eq!(found.plan.files[0].state, State::Warm);
@@ -107,7 +107,7 @@ fn a_limit_of_a_disk_is_left_and_the_others_stay() {
         group("/cg/blkio/a", vec![limit(Limited::Disk, "/cg/blkio/a")]),
         group("/cg/cpu/a", vec![limit(Limited::Cpu, "/cg/cpu/a")]),
     ];
-    let plan = passes(groups).facts(as_was).unwrap().plan;
+    let plan = passes(groups).facts(baseline).unwrap().plan;
     assert_eq!(plan.files[0].state, State::Cold, "no limit of memory");
     let now = repaired(FindingId::Throttled, &plan, &beside()).unwrap();
     let placed = now.plan.placed.unwrap();
@@ -117,7 +117,7 @@ fn a_limit_of_a_disk_is_left_and_the_others_stay() {
     assert_eq!(first_time(FindingId::CacheThrash, &plan), None);
     // Version 2: one group for all; its other limits go with it, and that is said.
     let both = vec![limit(Limited::Disk, "/cg/a"), limit(Limited::Memory, "/cg")];
-    let plan = passes(vec![group("/cg/a", both)]).facts(as_was).unwrap().plan;
+    let plan = passes(vec![group("/cg/a", both)]).facts(baseline).unwrap().plan;
     let now = repaired(FindingId::Throttled, &plan, &beside()).unwrap();
     assert_eq!(now.plan.placed.unwrap().outside, ["/cg/a"]);
     assert!(now.how.starts_with("without the limits of `/cg/a`"), "{}", now.how);
@@ -142,14 +142,14 @@ fn stretches_in_order_are_joined_and_others_stay() {
     let places = |groups, stride| -> Vec<u64> {
         let run = passes(groups)
             .with(|p| p.pattern.stretches = vec![stretch(128 * MIB, stride), stretch(8 * MIB, stride)]);
-        run.facts(as_was).unwrap().plan.actions().map(|a| a.offset).collect()
+        run.facts(baseline).unwrap().plan.actions().map(|a| a.offset).collect()
     };
     let step = 40 * 65_536;
     // Joined, and then lengthened by passes that go on: one run of calls.
     for groups in [disk(), Vec::new()] {
         let run = passes(groups)
             .with(|p| p.pattern.stretches = vec![stretch(128 * MIB, 65_536), stretch(8 * MIB, 65_536)]);
-        let plan = run.facts(as_was).unwrap().plan;
+        let plan = run.facts(baseline).unwrap().plan;
         let [all] = plan.threads[0].as_slice() else { panic!("{:?}", plan.threads) };
         assert_eq!((all.offset, all.stride), (128 * MIB, 65_536));
         assert_eq!(plan.files[0].shift_bytes, u64::from(all.count) * 65_536);
@@ -162,7 +162,7 @@ fn stretches_in_order_are_joined_and_others_stay() {
 fn a_limit_of_cpu_time_and_one_that_was_not_seen_have_no_repair() {
     let cpu = vec![group("/cg/cpu/a", vec![limit(Limited::Cpu, "/cg/cpu/a")])];
     for (groups, word) in [(cpu, "CPU time"), (Vec::new(), "no control group")] {
-        let plan = passes(groups).facts(as_was).unwrap().plan;
+        let plan = passes(groups).facts(baseline).unwrap().plan;
         let why = repaired(FindingId::Throttled, &plan, &beside()).unwrap_err();
         assert!(why.contains(word), "{why}");
     }

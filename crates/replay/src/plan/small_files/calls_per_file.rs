@@ -6,9 +6,10 @@
 use iowhy_core::profile::{Access, CallCount, CallSample, FileUse, Step, StepKind};
 use iowhy_core::replay::{OnFile, Touch};
 
-use super::SMALL_BYTES;
 use iowhy_diagnose::findings::Facts;
 
+/// Larger files are not small.
+pub(super) const SMALL_BYTES: u64 = 65_536;
 /// Fewer opens than this tell nothing of what is done with each file.
 const ENOUGH_OPENS: f64 = 20.0;
 /// What is done with fewer files than this part of them is left out.

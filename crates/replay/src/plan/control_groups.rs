@@ -4,7 +4,7 @@
 use iowhy_core::profile::Limited;
 use iowhy_core::replay::{Placed, PlacedGroup, Plan, Role, State};
 
-use super::AsWas;
+use super::baseline::Baseline;
 use iowhy_diagnose::findings::Facts;
 
 /// The device must have read so many times what the files hold: then memory did not keep them, and a replay begins with
@@ -12,12 +12,12 @@ use iowhy_diagnose::findings::Facts;
 const AGAIN: f64 = 1.2;
 
 /// Places the run as it was.
-pub(super) fn place(facts: &Facts<'_>, as_was: &mut AsWas) {
+pub(super) fn place(facts: &Facts<'_>, baseline: &mut Baseline) {
     let groups = &facts.profile.groups;
     if groups.is_empty() {
         return;
     }
-    let plan = &mut as_was.plan;
+    let plan = &mut baseline.plan;
     let inside = groups
         .iter()
         .map(|g| PlacedGroup { directory: g.directory.clone(), limits: g.limits.clone() })
@@ -25,7 +25,7 @@ pub(super) fn place(facts: &Facts<'_>, as_was: &mut AsWas) {
     plan.placed = Some(Placed { inside, outside: Vec::new() });
     for group in groups {
         let limits: Vec<&str> = group.limits.iter().map(|limit| limit.words.as_str()).collect();
-        as_was.notes.push(format!("replayed inside `{}`: {}", group.directory, limits.join("; ")));
+        baseline.notes.push(format!("replayed inside `{}`: {}", group.directory, limits.join("; ")));
     }
     if groups.iter().any(|group| group.limits(Limited::Memory)) && came_again(facts, plan) {
         let cached = plan.files.iter_mut().filter(|f| f.role == Role::User && !f.direct);
@@ -42,5 +42,5 @@ fn came_again(facts: &Facts<'_>, plan: &Plan) -> bool {
 }
 
 #[cfg(test)]
-#[path = "placed_tests.rs"]
+#[path = "control_groups_tests.rs"]
 mod tests;

@@ -6,7 +6,8 @@
 
 use iowhy_core::replay::{Op, Plan, Role, Room, State};
 
-use super::{MOST_WRITTEN_BYTES, room};
+use super::duration::MAX_WRITTEN_BYTES;
+use super::free_space;
 
 /// How many times its passes a repaired plan is carried out in one run: so often that it takes about as long as the run as it
 /// was, not more often than the program did (`scale`), nor than there is room and there are new places for. `was_ns`
@@ -32,9 +33,9 @@ pub(crate) fn times(
     };
     let places = plan.files.iter().map(new_places).min().unwrap_or(u64::MAX).max(1);
     let written = plan.bytes(|what| what == Op::Write).saturating_mul(passes).max(1);
-    let most = scale.min(was_ns / now_ns).min(places as f64).min((MOST_WRITTEN_BYTES / written) as f64);
+    let most = scale.min(was_ns / now_ns).min(places as f64).min((MAX_WRITTEN_BYTES / written) as f64);
     let mut times = most.clamp(1.0, f64::from(u32::MAX / plan.passes.max(1))) as u32;
-    let fits = |times: u32| room::allows(&lengthened(plan, times), &free);
+    let fits = |times: u32| free_space::allows(&lengthened(plan, times), &free);
     while times > 1 && !fits(times) {
         times /= 2;
     }

@@ -10,8 +10,9 @@ use iowhy_core::profile::{FileUse, StepKind};
 use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
 use iowhy_core::rng::Rng;
 
+use super::baseline::Baseline;
 use super::calls::POPULATE;
-use super::{AsWas, LONGEST_ARM_NS, passes, wall_ns};
+use super::duration::{MAX_ARM_NS, passes, wall_ns};
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::{Facts, interpreted, own_ns, start_ns};
 
@@ -37,7 +38,7 @@ const MOSTLY: f64 = 0.5;
 const WARM: f64 = 0.9;
 
 /// The plan, where there are windows or one mapping; `None`: calls tell more.
-pub(super) fn as_was(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
+pub(super) fn baseline(facts: &Facts<'_>) -> Result<Option<Baseline>, String> {
     if let Some(found) = windows(facts).or_else(|| memory(facts)) {
         return Ok(Some(found));
     }
@@ -54,7 +55,7 @@ fn mapped_file(path: &str, identity: Option<iowhy_core::profile::FileIdentity>) 
     })
 }
 
-fn windows(facts: &Facts<'_>) -> Option<AsWas> {
+fn windows(facts: &Facts<'_>) -> Option<Baseline> {
     let pattern = &facts.profile.pattern;
     let mut plan = Plan { passes: 1, depth: 1, ..Plan::default() };
     let mut indices: Vec<(u32, u32)> = Vec::new();
@@ -112,7 +113,7 @@ fn windows(facts: &Facts<'_>) -> Option<AsWas> {
     let scale = scale / f64::from(plan.passes);
     let notes =
         vec!["each window is taken to be touched page by page, and no more is done with it".to_owned()];
-    Some(AsWas { plan, scale, program_io_ns, recording: 0.0, notes })
+    Some(Baseline { plan, scale, program_io_ns, overhead: 0.0, notes })
 }
 
 /// How often these files were mapped in the whole run, each mapping counted; 0 where they were not counted. Counts that are
@@ -126,7 +127,7 @@ fn mappings(facts: &Facts<'_>, files: &[PlanFile]) -> u64 {
 }
 
 /// Memory that threads take and give back over and over.
-fn memory(facts: &Facts<'_>) -> Option<AsWas> {
+fn memory(facts: &Facts<'_>) -> Option<Baseline> {
     let pattern = &facts.profile.pattern;
     let taken = |s: &&iowhy_core::profile::Step| s.kind == StepKind::Take;
     let mut threads: BTreeMap<u32, Vec<Action>> = BTreeMap::new();
@@ -152,10 +153,10 @@ fn memory(facts: &Facts<'_>) -> Option<AsWas> {
     plan.passes = passes(program_io_ns / scale, scale);
     let scale = scale / f64::from(plan.passes);
     let notes = vec!["memory is taken and given back as the program did; nothing is done with it".to_owned()];
-    Some(AsWas { plan, scale, program_io_ns, recording: 0.0, notes })
+    Some(Baseline { plan, scale, program_io_ns, overhead: 0.0, notes })
 }
 
-fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
+fn one_mapping(facts: &Facts<'_>) -> Result<Option<Baseline>, String> {
     let profile = facts.profile;
     let mapped = |f: &&FileUse| f.mapped && f.kind == "regular";
     let Some(file) = profile.files.iter().filter(mapped).max_by_key(|f| f.size_bytes) else {
@@ -198,7 +199,7 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
     }
     let (all, actions, note) = if in_order {
         let all = (fetched.min(size) / PAGE).max(1);
-        let part = (LONGEST_ARM_NS / (program_io_ns + own).max(1.0)).min(1.0);
+        let part = (MAX_ARM_NS / (program_io_ns + own).max(1.0)).min(1.0);
         let count = ((all as f64 * part).ceil() as u64).min(u64::from(u32::MAX)) as u32;
         let action = Action {
             op: Op::TouchPages,
@@ -211,7 +212,7 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
         };
         (all, vec![action], "the mapping is taken to be touched page by page, in order")
     } else {
-        let part = (LONGEST_ARM_NS / (program_io_ns + own).max(1.0)).min(1.0);
+        let part = (MAX_ARM_NS / (program_io_ns + own).max(1.0)).min(1.0);
         let wanted = ((faults as f64 * part).ceil() as u64).clamp(1, MOST_TOUCHES);
         let mut rng = Rng::new(SEED);
         let mut drawn = HashSet::new();
@@ -231,5 +232,5 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<AsWas>, String> {
     };
     let plan = Plan { files: vec![planned], threads: vec![actions], passes: 1, depth: 1, ..Plan::default() };
     let scale = (all as f64 / plan.calls().max(1) as f64).max(1.0);
-    Ok(Some(AsWas { plan, scale, program_io_ns, recording: 0.0, notes: vec![note.to_owned()] }))
+    Ok(Some(Baseline { plan, scale, program_io_ns, overhead: 0.0, notes: vec![note.to_owned()] }))
 }

@@ -4,7 +4,7 @@
 use iowhy_core::replay::{Action, Op, Plan, Role, Room};
 use iowhy_core::units::Bytes;
 
-use super::AsWas;
+use super::baseline::Baseline;
 
 /// The part of the free room that may be used is one in so many.
 const PART: u64 = 3;
@@ -16,14 +16,14 @@ const BLOCK: u64 = 4096;
 ///
 /// # Errors
 /// There is too little, in words that end a sentence.
-pub(crate) fn within(as_was: AsWas, room: impl Fn(&str) -> Option<Room>) -> Result<AsWas, String> {
-    let systems = systems(&as_was.plan, room);
+pub(crate) fn within(baseline: Baseline, room: impl Fn(&str) -> Option<Room>) -> Result<Baseline, String> {
+    let systems = systems(&baseline.plan, room);
     let fits = |plan: &Plan| fits(plan, &systems);
-    if fits(&as_was.plan) {
-        return Ok(as_was);
+    if fits(&baseline.plan) {
+        return Ok(baseline);
     }
-    let passes = as_was.plan.passes.max(1);
-    let mut plan = Plan { passes: 1, ..as_was.plan.clone() };
+    let passes = baseline.plan.passes.max(1);
+    let mut plan = Plan { passes: 1, ..baseline.plan.clone() };
     if fits(&plan) {
         let (mut low, mut high) = (1, passes);
         while high - low > 1 {
@@ -42,15 +42,15 @@ pub(crate) fn within(as_was: AsWas, room: impl Fn(&str) -> Option<Room>) -> Resu
             }
             part *= 0.8;
             if part < LEAST_PART {
-                return Err(too_little(&as_was, &systems));
+                return Err(too_little(&baseline, &systems));
             }
         }
     }
     let made = |plan: &Plan| plan.calls() as f64 * f64::from(plan.passes.max(1));
-    let scale = as_was.scale * made(&as_was.plan) / made(&plan);
-    let mut notes = as_was.notes;
+    let scale = baseline.scale * made(&baseline.plan) / made(&plan);
+    let mut notes = baseline.notes;
     notes.push("the replay writes less than the program, for want of room on the file system".to_owned());
-    Ok(AsWas { plan, scale, notes, ..as_was })
+    Ok(Baseline { plan, scale, notes, ..baseline })
 }
 
 /// Whether a plan stays within the room that there is.
@@ -79,10 +79,10 @@ fn fits(plan: &Plan, systems: &[(Room, Vec<u32>)]) -> bool {
     systems.iter().all(|(room, files)| needed(files) <= room.free_bytes / PART)
 }
 
-fn too_little(as_was: &AsWas, systems: &[(Room, Vec<u32>)]) -> String {
+fn too_little(baseline: &Baseline, systems: &[(Room, Vec<u32>)]) -> String {
     let least = systems.iter().min_by_key(|(room, _)| room.free_bytes);
-    let of =
-        least.and_then(|(room, files)| Some((room, &as_was.plan.files.get(*files.first()? as usize)?.path)));
+    let of = least
+        .and_then(|(room, files)| Some((room, &baseline.plan.files.get(*files.first()? as usize)?.path)));
     match of {
         Some((room, path)) => format!(
             "the file system of `{path}` has {} free, of which a replay writes no more than a third: make room there",
@@ -136,7 +136,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn as_was(role: Role, count: u32, passes: u32) -> AsWas {
+    fn baseline(role: Role, count: u32, passes: u32) -> Baseline {
         let file = PlanFile {
             size_bytes: if role == Role::ScratchFull { 8 * MIB } else { 0 },
             shift_bytes: u64::from(count) * MIB,
@@ -153,29 +153,29 @@ mod tests {
         };
         let plan =
             Plan { files: vec![file], threads: vec![vec![write]], passes, depth: 1, ..Plan::default() };
-        AsWas { plan, scale: 2.0, program_io_ns: 1e9, recording: 0.0, notes: Vec::new() }
+        Baseline { plan, scale: 2.0, program_io_ns: 1e9, overhead: 0.0, notes: Vec::new() }
     }
 
-    fn bound(as_was: AsWas, free_mib: u64) -> Result<AsWas, String> {
-        within(as_was, |_| Some(Room { file_system: 1, free_bytes: free_mib * MIB }))
+    fn bound(baseline: Baseline, free_mib: u64) -> Result<Baseline, String> {
+        within(baseline, |_| Some(Room { file_system: 1, free_bytes: free_mib * MIB }))
     }
 
     #[test]
     fn what_fits_is_left_as_it_is_and_so_is_what_has_no_bound() {
-        let plan = as_was(Role::ScratchEmpty, 10, 4);
+        let plan = baseline(Role::ScratchEmpty, 10, 4);
         assert_eq!(bound(plan.clone(), 120), Ok(plan.clone()));
         assert_eq!(within(plan.clone(), |_| None), Ok(plan));
-        let mut reads = as_was(Role::ScratchEmpty, 1000, 4);
+        let mut reads = baseline(Role::ScratchEmpty, 1000, 4);
         reads.plan.files[0].role = Role::User;
         assert_eq!(bound(reads.clone(), 0), Ok(reads), "what is only read takes no room");
     }
 
     #[test]
     fn passes_and_then_calls_are_left_out_and_the_scale_follows() {
-        let fewer = bound(as_was(Role::ScratchEmpty, 10, 4), 95).unwrap();
+        let fewer = bound(baseline(Role::ScratchEmpty, 10, 4), 95).unwrap();
         assert_eq!((fewer.plan.passes, fewer.plan.calls()), (3, 10));
         assert!((fewer.scale - 2.0 * 4.0 / 3.0).abs() < 1e-9 && fewer.notes.len() == 1);
-        let part = bound(as_was(Role::ScratchEmpty, 100, 2), 90).unwrap();
+        let part = bound(baseline(Role::ScratchEmpty, 100, 2), 90).unwrap();
         let (calls, written) = (part.plan.calls(), part.plan.bytes(|d| d == Op::Write));
         assert!(part.plan.passes == 1 && calls > 10 && written <= 30 * MIB, "{calls}");
         assert!((part.scale * calls as f64 - 2.0 * 200.0).abs() < 1e-6);
@@ -183,7 +183,9 @@ mod tests {
 
     #[test]
     fn too_little_room_is_told_with_the_place() {
-        for (plan, free) in [(as_was(Role::ScratchEmpty, 100, 1), 1), (as_was(Role::ScratchFull, 1, 1), 20)] {
+        for (plan, free) in
+            [(baseline(Role::ScratchEmpty, 100, 1), 1), (baseline(Role::ScratchFull, 1, 1), 20)]
+        {
             let why = bound(plan, free).unwrap_err();
             assert!(why.contains("/small/out") && why.contains("third"), "{why}");
         }
@@ -191,7 +193,7 @@ mod tests {
 
     #[test]
     fn small_writes_at_far_places_count_by_their_blocks() {
-        let mut plan = as_was(Role::ScratchEmpty, 1000, 1);
+        let mut plan = baseline(Role::ScratchEmpty, 1000, 1);
         plan.plan.threads[0][0].bytes = 100;
         assert_eq!(written(&plan.plan, 0), 1000 * 4196);
     }

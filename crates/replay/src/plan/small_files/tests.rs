@@ -5,7 +5,7 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{Access, CallCount, CallPattern, FileUse, PatternFile, Step, StepKind, Stretch};
 use iowhy_core::replay::{OnFile, Op, Role, State};
 
-use super::*;
+use super::tree::*;
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::repaired;
 use iowhy_diagnose::findings::synthetic::Run;
@@ -113,14 +113,14 @@ fn copier() -> Run {
 }
 
 fn life(run: &Run) -> Vec<(OnFile, u64, f64)> {
-    let tree = run.facts(as_was).unwrap().plan.tree.unwrap();
+    let tree = run.facts(baseline).unwrap().plan.tree.unwrap();
     tree.life.iter().map(|t| (t.what, t.bytes, t.each)).collect()
 }
 
 #[test]
 fn a_tree_that_is_read_has_the_files_calls_and_folders_of_the_program() {
     use OnFile::*;
-    let found = reader().facts(as_was).unwrap();
+    let found = reader().facts(baseline).unwrap();
     let tree = found.plan.tree.clone().unwrap();
     assert_eq!((tree.files, tree.bytes, tree.state, tree.statx), (4000, 301, State::Warm, true));
     assert_eq!((tree.parent.as_str(), tree.folders), ("/data/tree", 40));
@@ -168,8 +168,8 @@ fn what_each_made_or_copied_file_takes_is_in_the_plan() {
         p.files[0].opens += 4;
     });
     assert_eq!(life(&started), expected);
-    assert_eq!(started.facts(as_was).unwrap().plan.tree.unwrap().folders, 1);
-    let made = maker().facts(as_was).unwrap();
+    assert_eq!(started.facts(baseline).unwrap().plan.tree.unwrap().folders, 1);
+    let made = maker().facts(baseline).unwrap();
     assert_eq!((made.plan.passes, made.scale), (1, 3.0));
     let expected = [
         (Examine, 0, 1.0),
@@ -184,14 +184,14 @@ fn what_each_made_or_copied_file_takes_is_in_the_plan() {
         (Close, 0, 2.0),
     ];
     assert_eq!(life(&copier()), expected);
-    let copied = copier().facts(as_was).unwrap();
+    let copied = copier().facts(baseline).unwrap();
     assert_eq!((copied.plan.tree.unwrap().files, copied.scale), (4000, 2.0));
 }
 
 #[test]
 fn packed_the_same_bytes_are_read_written_or_copied() {
     let bytes = |run: &Run, what: Op| {
-        let was = run.facts(as_was).unwrap().plan;
+        let was = run.facts(baseline).unwrap().plan;
         let now = repaired(FindingId::ManySmallFiles, &was, &Beside::default()).unwrap();
         assert!(now.plan.calls() < was.calls() / 50 && now.how.contains("one packed file"), "{}", now.how);
         assert!((now.plan.think_ns() - was.think_ns()).abs() < 1.0, "own time is neither lost nor made");
@@ -205,7 +205,7 @@ fn packed_the_same_bytes_are_read_written_or_copied() {
     assert_eq!(bytes(&copier(), read), (vec![Role::ScratchFull, Role::ScratchEmpty], 4000 * 300));
     assert_eq!(bytes(&copier(), Op::Write).1, 4000 * 300);
     // Other causes are none of the tree's.
-    let was = reader().facts(as_was).unwrap().plan;
+    let was = reader().facts(baseline).unwrap().plan;
     assert!(repaired(FindingId::SmallRequests, &was, &Beside::default()).is_err());
 }
 
@@ -215,7 +215,7 @@ fn threads_share_the_files_and_cold_files_are_read_once() {
         let open = |thread| Step { thread, ..step(StepKind::Open, None) };
         p.pattern.stretches[0].steps.extend([open(1), open(2)]);
     });
-    let found = run.facts(as_was).unwrap();
+    let found = run.facts(baseline).unwrap();
     assert_eq!((found.plan.threads.len(), found.plan.passes), (3, 1));
     let handled: u64 = found.plan.actions().map(|a| u64::from(a.count)).sum();
     let tree = found.plan.tree.unwrap();
@@ -236,7 +236,7 @@ fn files_beside_others_are_only_their_part() {
             ..FileUse::default()
         });
     });
-    let found = run.facts(as_was).unwrap();
+    let found = run.facts(baseline).unwrap();
     let all = found.scale * f64::from(found.plan.passes) * 4000.0;
     assert!((all - 80_000.0).abs() < 1.0, "{all}");
     assert!((found.program_io_ns - 0.55e9).abs() < 1e7, "{}", found.program_io_ns);
@@ -244,7 +244,7 @@ fn files_beside_others_are_only_their_part() {
 
 #[test]
 fn where_too_little_is_known_the_reason_is_said() {
-    let why = |run: Run| run.facts(as_was).unwrap_err();
+    let why = |run: Run| run.facts(baseline).unwrap_err();
     assert!(why(reader().with(|p| p.calls = None)).contains("no calls"));
     assert!(why(reader().with(|p| p.files[0].opens = 3)).contains("too few opens"));
     assert!(why(reader().with(|p| p.files[0].reads.bytes = 1 << 40)).contains("not small"));
@@ -253,7 +253,7 @@ fn where_too_little_is_known_the_reason_is_said() {
     assert!(why(flags(0o2101)).contains("append"));
     assert!(why(flags(0o1)).contains("written over"));
     let empty = maker().with(|p| p.files[0].writes = access(0, 0, 0));
-    let was = empty.facts(as_was).unwrap().plan;
+    let was = empty.facts(baseline).unwrap().plan;
     assert!(
         repaired(FindingId::ManySmallFiles, &was, &Beside::default())
             .unwrap_err()

@@ -6,7 +6,8 @@ use iowhy_core::profile::{
 };
 use iowhy_core::replay::Role;
 
-use super::super::{AsWas, as_was};
+use super::super::baseline::Baseline;
+use super::super::recorded::baseline;
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::synthetic::Run;
 
@@ -44,8 +45,8 @@ fn ring(adjacent: u64) -> Run {
         })
 }
 
-fn plan(run: Run) -> Result<AsWas, String> {
-    run.facts(as_was)
+fn plan(run: Run) -> Result<Baseline, String> {
+    run.facts(baseline)
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use iowhy_core::profile::FileUse;
 
-use super::SMALL_BYTES;
+use super::calls_per_file::SMALL_BYTES;
 use iowhy_diagnose::findings::Facts;
 use iowhy_diagnose::findings::names::is_its_own;
 

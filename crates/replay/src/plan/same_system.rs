@@ -6,16 +6,19 @@ use std::path::Path;
 
 use iowhy_core::replay::{Plan, Role};
 
-use super::AsWas;
+use super::baseline::Baseline;
 
 /// The plan, if everything that it makes is made on the file system of the files that it stands for. `of_directory`: the
 /// `st_dev` of a directory now.
 ///
 /// # Errors
 /// It is another file system, or one of the two is not known, in words that end a sentence.
-pub(crate) fn checked(as_was: AsWas, of_directory: impl Fn(&str) -> Option<u64>) -> Result<AsWas, String> {
-    let tree = as_was.plan.tree.iter().map(|tree| (tree.parent.as_str(), tree.file_system));
-    for (directory, then) in tree.chain(made(&as_was.plan)) {
+pub(crate) fn checked(
+    baseline: Baseline,
+    of_directory: impl Fn(&str) -> Option<u64>,
+) -> Result<Baseline, String> {
+    let tree = baseline.plan.tree.iter().map(|tree| (tree.parent.as_str(), tree.file_system));
+    for (directory, then) in tree.chain(made(&baseline.plan)) {
         let now = of_directory(directory);
         match (then, now) {
             (Some(then), Some(now)) if then == now => {}
@@ -38,7 +41,7 @@ pub(crate) fn checked(as_was: AsWas, of_directory: impl Fn(&str) -> Option<u64>)
             }
         }
     }
-    Ok(as_was)
+    Ok(baseline)
 }
 
 /// Directories of scratch files, with the file system of the files whose place they take.
@@ -56,11 +59,11 @@ mod tests {
 
     use super::*;
 
-    fn with(plan: Plan) -> AsWas {
-        AsWas { plan, scale: 1.0, program_io_ns: 1.0, recording: 0.0, notes: Vec::new() }
+    fn with(plan: Plan) -> Baseline {
+        Baseline { plan, scale: 1.0, program_io_ns: 1.0, overhead: 0.0, notes: Vec::new() }
     }
 
-    fn tree(file_system: Option<u64>) -> AsWas {
+    fn tree(file_system: Option<u64>) -> Baseline {
         let tree = PlanTree {
             parent: "/data/t".into(),
             file_system,
@@ -74,7 +77,7 @@ mod tests {
         with(Plan { tree: Some(tree), ..Plan::default() })
     }
 
-    fn scratch(role: Role, file_system: Option<u64>) -> AsWas {
+    fn scratch(role: Role, file_system: Option<u64>) -> Baseline {
         let file = PlanFile { file_system, ..PlanFile::new("/data/t/x", role) };
         with(Plan { files: vec![file], ..Plan::default() })
     }

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use iowhy_core::profile::{FileUse, PatternFile, Step, StepKind, Stretch, buffer_offset};
 use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
 
+use super::baseline::Baseline;
+use super::duration::{ARM_NS, MAX_ARM_NS, MAX_WRITTEN_BYTES, passes_of, wall_ns};
 use super::joined::{self, Way};
-use super::{ARM_NS, AsWas, LONGEST_ARM_NS, MOST_WRITTEN_BYTES, passes_of, wall_ns};
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::Facts;
 use iowhy_diagnose::findings::own_ns;
@@ -45,7 +46,7 @@ const MOSTLY: f64 = 0.5;
 const MOST_UNKNOWN: f64 = 0.6;
 
 /// The plan.
-pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
+pub(super) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
     let pattern = &facts.profile.pattern;
     if pattern.stretches.is_empty() {
         return Err(
@@ -72,7 +73,7 @@ pub(super) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
 
 /// Stretches that are replayed, in order of time: all, as far as an arm may be long.
 fn chosen(all: &[Stretch]) -> Vec<&Stretch> {
-    let mut left = LONGEST_ARM_NS;
+    let mut left = MAX_ARM_NS;
     let mut chosen: Vec<usize> = Vec::new();
     // The longest first: those at the start of a run are short and see the program load.
     let mut by_calls: Vec<usize> = (0..all.len()).collect();
@@ -390,7 +391,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Roles, states, passes, and the program's own time.
-    fn finish(mut self, steps: &[&Step], unknown: f64) -> Result<AsWas, String> {
+    fn finish(mut self, steps: &[&Step], unknown: f64) -> Result<Baseline, String> {
         if self.plan.calls() == 0 {
             return Err("no call of the stretches that were traced works on a regular file".to_owned());
         }
@@ -444,9 +445,8 @@ impl<'a> Builder<'a> {
         let threads = self.plan.threads.len().max(1) as f64;
         let pass_ns = program_io_ns / scale + own / threads;
         let written = self.plan.bytes(|d| d == Op::Write).max(1);
-        let most = most_passes.min(scale).min((MOST_WRITTEN_BYTES / written) as f64);
-        self.plan.passes =
-            passes_of(if self.fills_the_cache() { LONGEST_ARM_NS } else { ARM_NS }, pass_ns, most);
+        let most = most_passes.min(scale).min((MAX_WRITTEN_BYTES / written) as f64);
+        self.plan.passes = passes_of(if self.fills_the_cache() { MAX_ARM_NS } else { ARM_NS }, pass_ns, most);
         let times = self.lengthen();
         let scale = scale / (times * f64::from(self.plan.passes));
         let mut notes = Vec::new();
@@ -454,7 +454,7 @@ impl<'a> Builder<'a> {
             notes
                 .push(format!("{:.0} % of the time in calls is of files that take no part", 100.0 * unknown));
         }
-        Ok(AsWas { plan: self.plan, scale, program_io_ns, recording: 0.0, notes })
+        Ok(Baseline { plan: self.plan, scale, program_io_ns, overhead: 0.0, notes })
     }
 
     /// Puts the memory of each file's calls where the program has it.
@@ -607,7 +607,7 @@ impl<'a> Builder<'a> {
             return Err(format!("`{}` is gone or empty: it cannot be read again", file.path));
         }
         if role == Role::ScratchFull {
-            size = size.max(high).next_multiple_of(PAGE).min(MOST_WRITTEN_BYTES);
+            size = size.max(high).next_multiple_of(PAGE).min(MAX_WRITTEN_BYTES);
         }
         let (shift, mut fit) = order::shift(&actions, size);
         if role == Role::ScratchEmpty || !cold {

@@ -4,16 +4,13 @@
 //! each (`life`); where they lie is told by those that were met by chance (`place`). Whether each is another file is not
 //! seen, and is taken for granted. What may not enter: the carrying out.
 
-mod life;
-mod place;
-#[cfg(test)]
-mod tests;
-
 use iowhy_core::replay::{Action, OnFile, Op, Plan, PlanTree, State};
 use iowhy_core::units::{Bytes, count};
 
-use self::life::Life;
-use super::{AsWas, LONGEST_ARM_NS, passes, wall_ns};
+use super::calls_per_file::Life;
+use super::directory;
+use crate::plan::baseline::Baseline;
+use crate::plan::duration::{MAX_ARM_NS, overhead, passes, wall_ns};
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::{Facts, own_ns};
 
@@ -22,8 +19,6 @@ const MOST_FILES: f64 = 4000.0;
 const MOST_BYTES: f64 = (256 << 20) as f64;
 /// Fewer files than this are no tree.
 const FEWEST_FILES: f64 = 20.0;
-/// Files with more bytes than this are not small.
-const SMALL_BYTES: u64 = 65_536;
 /// Of what was read, the device must have brought this part for the files to have been cold; with less than the other part
 /// nothing was.
 const COLD: f64 = 0.5;
@@ -39,8 +34,8 @@ const MOST_THREADS: usize = 64;
 ///
 /// # Errors
 /// Why there can be none, in words that end a sentence.
-pub(crate) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
-    let place = place::place(facts)?;
+pub(crate) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
+    let place = directory::place(facts)?;
     let parent = &place.parent;
     let life = Life::of(facts)?;
     let all = life.files_of_run(facts)?;
@@ -56,7 +51,7 @@ pub(crate) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
     let (reads, makes) = (life.does(OnFile::Open), life.does(OnFile::Make));
     let copies = if reads && makes { 2.0 } else { 1.0 };
     let room = copies * (life.bytes as f64 / PAGE).ceil() * PAGE + PAGE / 8.0;
-    let files = all.min(MOST_FILES).min(MOST_BYTES / room).min(LONGEST_ARM_NS / each_ns).floor().max(1.0);
+    let files = all.min(MOST_FILES).min(MOST_BYTES / room).min(MAX_ARM_NS / each_ns).floor().max(1.0);
     let (state, from_device) = state(facts, &life, all);
     // What was made or fetched once is not there to be made or fetched again.
     let again = if makes || state == State::Cold { 1.0 } else { all / files };
@@ -111,7 +106,7 @@ pub(crate) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
         depth: 1,
         ..Plan::default()
     };
-    Ok(AsWas { plan, scale, program_io_ns, recording: super::recording(facts), notes })
+    Ok(Baseline { plan, scale, program_io_ns, overhead: overhead(facts), notes })
 }
 
 /// Whether much of the run was in this function of the kernel.

@@ -5,7 +5,7 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch};
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role};
 
-use super::super::as_was;
+use super::super::recorded::baseline;
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::repaired;
 use iowhy_diagnose::findings::synthetic::Run;
@@ -68,7 +68,7 @@ fn a_journal_that_is_made_for_each_transaction_is_made_again_and_its_names_count
     for (path, kind) in
         [("?", "unknown"), ("/base-journal", "regular"), ("/base-journal (deleted)", "regular")]
     {
-        let found = data_base(pattern_file(path, kind, O_RDWR | O_CREAT, None)).facts(as_was).unwrap();
+        let found = data_base(pattern_file(path, kind, O_RDWR | O_CREAT, None)).facts(baseline).unwrap();
         let plan = &found.plan;
         assert_eq!(
             (count(plan, Op::RecreateFile), count(plan, SYNC), count(plan, Op::Write)),
@@ -91,7 +91,7 @@ fn a_file_that_stays_or_was_there_is_not_made_anew() {
         pattern_file("/log", "regular", O_RDWR | O_CREAT, Some(8)),
         pattern_file("?", "unknown", O_RDWR, None),
     ] {
-        let found = data_base(journal.clone()).facts(as_was).unwrap();
+        let found = data_base(journal.clone()).facts(baseline).unwrap();
         assert_eq!(count(&found.plan, Op::RecreateFile), 0, "{journal:?}");
         assert!((found.program_io_ns - 7e8).abs() < 1e6, "names are of other files: {}", found.program_io_ns);
     }
@@ -100,7 +100,7 @@ fn a_file_that_stays_or_was_there_is_not_made_anew() {
 #[test]
 fn a_batch_of_transactions_has_one_journal() {
     let journal = pattern_file("?", "unknown", O_RDWR | O_CREAT, None);
-    let was = data_base(journal).facts(as_was).unwrap().plan;
+    let was = data_base(journal).facts(baseline).unwrap().plan;
     let of = |batch| {
         let beside = Beside { sizes: Sizes { batch, ..Sizes::default() }, ..Beside::default() };
         repaired(FindingId::SyncPerWrite, &was, &beside).unwrap().plan
@@ -148,7 +148,7 @@ fn who_asks_for_more_than_there_is_needs_no_memory_for_it_and_endless_records_ar
                 (step.kind, step.bytes, step.count) = (StepKind::Read, bytes, count);
             }
         });
-        run.facts(as_was).map(|found| {
+        run.facts(baseline).map(|found| {
             let read = |a: &&Action| matches!(a.op, Op::Read { .. });
             found.plan.actions().find(read).map(|a| a.bytes)
         })
@@ -168,7 +168,7 @@ fn each_thread_has_its_own_journal_and_a_sink_is_none() {
             steps.extend(other);
         })
     };
-    let plan = run(journal()).facts(as_was).unwrap().plan;
+    let plan = run(journal()).facts(baseline).unwrap().plan;
     assert_eq!((plan.threads.len(), count(&plan, Op::RecreateFile)), (2, 20));
     let renewed = |at: usize| plan.threads[at].iter().find(|a| a.op == Op::RecreateFile).map(|a| a.file);
     assert_ne!(renewed(0), renewed(1));
@@ -182,14 +182,14 @@ fn each_thread_has_its_own_journal_and_a_sink_is_none() {
             step.thread = u32::from(step.kind == StepKind::Sync);
         }
     });
-    let plan = handed.facts(as_was).unwrap().plan;
+    let plan = handed.facts(baseline).unwrap().plan;
     assert_eq!((plan.threads.len(), count(&plan, Op::RecreateFile), count(&plan, SYNC)), (2, 10, 30));
     let renewed = plan.threads[0].iter().find(|a| a.op == Op::RecreateFile).map(|a| a.file).unwrap();
     assert!(plan.threads[1].iter().filter(|a| a.file == renewed).count() >= 10, "{plan:?}");
     assert_eq!(plan.files.len(), 3, "the base, one journal, and the directory: {:?}", plan.files);
     // A shell opens it with O_CREAT, too.
     let null = pattern_file("/dev/null", "character-device", O_RDWR | O_CREAT, None);
-    let plan = data_base(null).facts(as_was).unwrap().plan;
+    let plan = data_base(null).facts(baseline).unwrap().plan;
     assert_eq!(count(&plan, Op::RecreateFile), 0);
     assert!(plan.files.iter().any(|f| f.role == Role::Sink), "{:?}", plan.files);
 }
