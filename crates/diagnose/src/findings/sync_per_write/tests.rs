@@ -24,7 +24,11 @@ fn a_sync_for_each_record_is_named_and_for_each_hundred_not() {
     let gain = found.gain.unwrap();
     assert!((gain.predicted - 10.0 / (10.0 - 2.97 - 1.8)).abs() < 0.01, "{gain:?}");
     assert!((gain.low - 10.0 / (10.0 - 2.7 - 0.9)).abs() < 0.01, "{gain:?}");
-    assert!(found.evidence[1].contains("40 % data write-back, 30 % device cache flush"), "{:?}", found.evidence);
+    assert!(
+        found.evidence[1].contains("40 % data write-back, 30 % device cache flush"),
+        "{:?}",
+        found.evidence
+    );
     assert!(found.advice.contains("fdatasync instead of fsync"));
 }
 
