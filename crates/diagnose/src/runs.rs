@@ -133,7 +133,7 @@ pub struct Changes {
 }
 
 /// Runs on each side without which nothing is decided, as for rounds.
-pub const LEAST_RUNS: usize = 5;
+pub const MIN_RUNS: usize = 5;
 
 /// Counts that chance gives less often than this are no chance.
 const SURE: f64 = 0.05;
@@ -191,8 +191,8 @@ fn changed(
 fn doubt(before: usize, after: usize) -> Option<String> {
     match (before, after) {
         (1, 1) => Some("one run each".to_owned()),
-        (b, a) if b.min(a) < LEAST_RUNS => {
-            Some(format!("{b} and {a} runs are too few, {LEAST_RUNS} on each side are needed"))
+        (b, a) if b.min(a) < MIN_RUNS => {
+            Some(format!("{b} and {a} runs are too few, {MIN_RUNS} on each side are needed"))
         }
         _ => None,
     }

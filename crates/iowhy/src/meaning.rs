@@ -70,6 +70,11 @@ impl Meaning {
     }
 }
 
+/// The cause that a finding names, in one line.
+pub fn claim(id: FindingId) -> &'static str {
+    findings::claim(id)
+}
+
 /// The manual page of a finding, in Markdown.
 pub fn manual(id: FindingId) -> &'static str {
     findings::manual(id)

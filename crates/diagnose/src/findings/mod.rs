@@ -84,6 +84,8 @@ impl<'a> Facts<'a> {
 pub struct Rule {
     /// The finding.
     pub id: FindingId,
+    /// The cause in one line.
+    pub claim: &'static str,
     /// Page of the manual, in Markdown: claim, evidence, advice, limits, example.
     pub manual: &'static str,
     /// Detects the cause; `None`: not found, or not worth naming.
@@ -131,6 +133,11 @@ pub fn judge(facts: &Facts<'_>) -> Vec<Finding> {
 /// The rule of a finding.
 pub(crate) fn rule(id: FindingId) -> &'static Rule {
     &RULES[id as usize]
+}
+
+/// The cause that a finding names, in one line.
+pub fn claim(id: FindingId) -> &'static str {
+    rule(id).claim
 }
 
 /// The manual page of a finding, in Markdown.

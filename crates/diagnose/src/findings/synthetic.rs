@@ -116,7 +116,7 @@ impl Run {
         })
     }
 
-    /// So many small files that were met open, one after the other.
+    /// This number of small files that were met open, one after the other.
     pub fn met(self, files: u64) -> Run {
         (0..files).fold(self, |run, _| run.file(200, |f| f.appearances = 1))
     }

@@ -54,7 +54,7 @@ fn a_crowded_cpu_does_not_hide_what_the_program_itself_does() {
     assert_eq!(syncing[0].id, FindingId::SyncPerWrite, "{syncing:#?}");
     // By hand: nine tenths of the time, queueing included, of which 99 % go.
     assert!((syncing[0].gain.unwrap().predicted - 1.0 / (1.0 - 0.9 * 0.99)).abs() < 0.01);
-    // Where the neighbour costs clearly more, it goes first; the small own cause stays.
+    // Contention that costs clearly more is first; the small own cause stays.
     assert_eq!(run(0.02).ids(), [FindingId::NoisyNeighbour, FindingId::SyncPerWrite]);
     assert_eq!(run(0.0).ids(), [FindingId::NoisyNeighbour, FindingId::CpuBound]);
 }

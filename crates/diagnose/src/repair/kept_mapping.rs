@@ -14,7 +14,7 @@ pub(crate) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
             actions.iter_mut().for_each(|a| a.count = 1);
         }
         repaired.passes = 1;
-        return done(repaired, "memory that each thread takes once");
+        return done(repaired, "memory allocated once per thread");
     }
     if plan.any(|a| matches!(a.op, Op::MapReadUnmap { .. })) {
         for action in repaired.threads.iter_mut().flatten() {
@@ -22,11 +22,11 @@ pub(crate) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
                 action.op = Op::TouchPages;
             }
         }
-        return done(repaired, "one mapping that stays");
+        return done(repaired, "one persistent mapping");
     }
     let in_order = plan.actions().any(|a| a.op == Op::TouchPages && a.count > 2);
     if !in_order {
-        return Err("no window that comes and goes was seen".to_owned());
+        return Err("no mapping is created and removed repeatedly".to_owned());
     }
     repaired.files.iter_mut().for_each(|f| f.advice = Advice::Sequential);
     done(repaired, "MADV_SEQUENTIAL")
@@ -48,5 +48,9 @@ fn read_instead(plan: &Plan) -> Option<Repaired> {
         // A window has no buffer yet.
         repaired.files[action.file as usize].buffer_offset = buffers::usual(action.bytes);
     }
-    Some(Repaired { plan: repaired, how: "each window read into one buffer instead".to_owned(), kept: 0.0 })
+    Some(Repaired {
+        plan: repaired,
+        how: "read into one buffer instead of mapped windows".to_owned(),
+        kept: 0.0,
+    })
 }

@@ -16,9 +16,9 @@ pub(crate) mod synthetic;
 use iowhy_core::profile::Profile;
 use iowhy_core::replay::{Action, Advice, Op, Plan, Role};
 
-/// Records of a batch where nobody says otherwise.
+/// Default of `Sizes::batch`.
 const BATCH: u64 = 100;
-/// One byte in so many stays where nobody says otherwise.
+/// Default of `Sizes::one_in`.
 const ONE_IN: u32 = 2;
 
 /// A plan in which one cause is repaired.
@@ -26,13 +26,13 @@ const ONE_IN: u32 = 2;
 pub struct Repaired {
     /// The calls.
     pub plan: Plan,
-    /// What was done, in a few words.
+    /// The change, in a few words.
     pub how: String,
-    /// Part of the run that stays as it was, 0 to 1.
+    /// Part of the run that the repair leaves unchanged, 0 to 1.
     pub kept: f64,
 }
 
-/// What a repair may look at beside the plan.
+/// Facts of the run that the plan does not hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Beside {
     /// Bytes that devices read for the program.
@@ -41,12 +41,12 @@ pub struct Beside {
     pub distinct_bytes: f64,
     /// Whether memory could hold all that it wrote, were the limits on dirty data raised.
     pub can_stay_dirty: bool,
-    /// What the user has in mind.
+    /// The sizes that the user chose.
     pub sizes: Sizes,
 }
 
 impl Beside {
-    /// What the profile tells beside a plan of its run.
+    /// From the profile of the plan's run.
     pub fn of(profile: &Profile, plan: &Plan, sizes: Sizes) -> Beside {
         let read = |path: &str| plan.files.iter().any(|f| f.path == path);
         let bytes = profile.files.iter().filter(|f| read(&f.path)).filter_map(|f| f.size_bytes);
@@ -59,7 +59,7 @@ impl Beside {
     }
 }
 
-/// How large a repair is made, where it has a size.
+/// Sizes of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// Records that are made durable together; [`Sizes::ALL`]: all of the run.
@@ -68,7 +68,7 @@ pub struct Sizes {
     pub request_bytes: u64,
     /// Requests in flight; absent: 32 on a ring, 16 threads.
     pub depth: Option<u32>,
-    /// Where only asking for less helps, one byte in so many stays.
+    /// For device-saturated: replay 1/N of the bytes.
     pub one_in: u32,
 }
 
@@ -83,18 +83,18 @@ impl Default for Sizes {
     }
 }
 
-/// What comes for the first time in a run.
+/// The first pass over the data of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FirstTime {
-    /// The run, all of which is new.
+    /// The run with all data uncached.
     pub plan: Plan,
-    /// How often one run goes around its files, at least once: only once of these it is the first time.
+    /// Passes over the files in one run, at least 1; only one of them is the first.
     pub times_around: f64,
 }
 
 /// The same calls, with memory that begins where a page does: copying is faster so on some CPUs ([`super::buffers`]).
 pub fn with_aligned_buffers(plan: &Plan) -> Option<Repaired> {
-    let how = "the same calls into memory that begins where a page does".to_owned();
+    let how = "page-aligned buffers".to_owned();
     buffers::aligned(plan).map(|plan| Repaired { plan, how, kept: 0.0 })
 }
 
@@ -102,7 +102,7 @@ pub fn with_aligned_buffers(plan: &Plan) -> Option<Repaired> {
 pub fn hinted_random(plan: &Plan) -> Repaired {
     let mut plan = plan.clone();
     plan.files.iter_mut().filter(|f| f.role == Role::User).for_each(|f| f.advice = Advice::Random);
-    Repaired { plan, how: "the hint that the order is random".to_owned(), kept: 0.0 }
+    Repaired { plan, how: "hint: random access".to_owned(), kept: 0.0 }
 }
 
 /// Each call of a plan's thread by itself.

@@ -21,7 +21,7 @@ pub(crate) fn without(plan: &Plan, of: Limited) -> Option<(Plan, String)> {
     let others = left.iter().flat_map(|group| &group.limits).any(|limit| limit.of != of);
     let names: Vec<String> = outside.iter().map(|name| format!("`{name}`")).collect();
     let how = format!(
-        "without the {} of {}: nothing was changed, only this replay ran outside it",
+        "without the {} of {}: nothing was changed, the replay ran outside it",
         if others { "limits" } else { "limit" },
         names.join(" and ")
     );

@@ -32,10 +32,10 @@ pub(crate) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
             let back = file.size_bytes.saturating_sub(file.shift_bytes);
             file.shift_bytes = if back < file.size_bytes { back } else { file.shift_bytes };
         }
-        how.push("from front to end");
+        how.push("from start to end");
     }
     if how.is_empty() {
-        return Err("no hint against read-ahead is in force in the calls that were seen".to_owned());
+        return Err("no recorded call disables read-ahead".to_owned());
     }
     how.dedup();
     done(repaired, how.join(", "))

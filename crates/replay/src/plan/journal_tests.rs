@@ -135,7 +135,7 @@ fn a_device_is_asked_for_one_request_in_so_many() {
     let now = of(16).unwrap();
     assert_eq!((now.plan.calls(), now.plan.passes), (80, 3));
     assert!(now.plan.threads.iter().all(|t| t.iter().all(|a| a.stride == 1 << 20 && a.offset == 0)));
-    assert!(now.how.contains("one byte in 16"), "{}", now.how);
+    assert!(now.how.contains("1/16 of the bytes"), "{}", now.how);
     assert_eq!(of(Sizes::default().one_in).unwrap().plan.calls(), 640, "half of them");
     assert!(of(1000).unwrap_err().contains("too few calls"));
 }

@@ -18,12 +18,13 @@ use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::CacheThrash,
+    claim: "the device reads the same bytes repeatedly",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs { first_time: repair::first_time, ..Repairs::one(repair::repaired) },
 };
 
-/// The device must have read at least so many times the bytes that there are.
+/// The device must have read at least this multiple of the files' size.
 const AGAIN: f64 = 1.2;
 /// O_DIRECT is the habit of the program from this share of its reads on.
 const MOSTLY: f64 = 0.5;

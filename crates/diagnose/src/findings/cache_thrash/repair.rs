@@ -1,4 +1,4 @@
-//! `cache-thrash`: what was read once stays in the cache. The first time each byte still comes from the device: that part of
+//! `cache-thrash`: data stays in the page cache after its first read. The first time each byte still comes from the device: that part of
 //! the run stays as it was. Where a limit of memory pushes it out, it is read outside of the control group that sets it, also
 //! the first time.
 
@@ -20,14 +20,13 @@ pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String>
     let cold =
         |f: &&iowhy_core::replay::PlanFile| f.role == Role::User && f.state == State::Cold && !f.direct;
     if plan.files.iter().filter(cold).count() == 0 {
-        return Err("no file that comes from the device through the page cache was seen".to_owned());
+        return Err("no file is read from the device through the page cache".to_owned());
     }
     let kept = kept(beside)?;
-    let mut repaired = with_threads(plan, |actions| {
-        actions.iter().copied().filter(|a| a.op != Op::FadviseDontNeed).collect()
-    });
+    let mut repaired =
+        with_threads(plan, |actions| actions.iter().copied().filter(|a| a.op != Op::FadviseDontNeed).collect());
     repaired.files.iter_mut().filter(|f| f.role == Role::User).for_each(|f| f.state = State::Warm);
-    Ok(Repaired { plan: repaired, how: "what was read once stays in the cache".to_owned(), kept })
+    Ok(Repaired { plan: repaired, how: "data stays in the page cache after its first read".to_owned(), kept })
 }
 
 /// The first time each byte comes, outside of the group: from the device, but nothing has to be pushed out for it.
@@ -57,7 +56,7 @@ fn with_state(plan: &Plan, state: State) -> Plan {
 
 fn kept(beside: &Beside) -> Result<f64, String> {
     if beside.fetched_bytes <= 0.0 || beside.distinct_bytes <= 0.0 {
-        return Err("how often each byte was read is not known".to_owned());
+        return Err("the number of reads per byte is unknown".to_owned());
     }
     Ok((beside.distinct_bytes / beside.fetched_bytes).clamp(0.0, 1.0))
 }

@@ -20,6 +20,7 @@ use crate::classify::Operation;
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::CopyBound,
+    claim: "copying bytes between kernel and program dominates",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs { others: repair::others, ..Repairs::one(repair::repaired) },
@@ -65,10 +66,6 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         .saved_without(|e| f64::from(copying(e)))
         .part(part.unwrap_or(Range::new(0.1, 0.4, 0.999)))
         .and(facts.saved_without(|e| f64::from(beside(e))).part(Range::new(0.0, 0.0, 0.999)));
-    // From file to file: the kernel can copy by itself. What comes from elsewhere (/dev/zero) it cannot.
-    let stored = |side: Side| facts.storage_bytes(side).unwrap_or(0.0);
-    let both =
-        stored(Side::Read).min(stored(Side::Write)) > 0.4 * stored(Side::Read).max(stored(Side::Write));
     let mut evidence = vec![
         format!(
             "copying {} takes {} of wall time, at {} in each thread that copies",
@@ -86,7 +83,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     evidence.extend(
         known.map(|ns| format!("this machine copies {} in the cache (measured)", say::rate(1.0, ns))),
     );
-    let mut advice = if both {
+    let mut advice = if copies_files(facts) {
         "Leave the copy to the kernel or avoid it: copy_file_range (shares blocks where the file system can), splice or \
          sendfile; Python shutil.copyfile, Java FileChannel.transferTo."
             .to_owned()
@@ -98,13 +95,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     if mean > BUFFER_BYTES {
         advice.push_str(" A buffer of 128 to 256 KiB stays in the CPU's cache until its bytes are used.");
     }
-    let moves = |s: &&Step| matches!(s.kind, StepKind::Read | StepKind::Write);
-    let steps = facts.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
-    if let Some(offset) = buffer_offset(steps.filter(moves)).filter(|at| (1..NEAR_BYTES).contains(at)) {
+    if let Some(offset) = near_page_start(facts) {
         evidence.push(format!("most bytes move through buffers that begin {offset} bytes into a page"));
         advice.push_str(
-            " Some CPUs copy several times faster where the program's memory begins at a page (posix_memalign) instead of \
-             a few bytes behind, where malloc puts large buffers: `--prove` tries it.",
+            " Some CPUs copy several times faster if the buffer begins at a page (posix_memalign) than a few bytes behind, \
+             where malloc puts large buffers: `--prove` tries it.",
         );
     }
     let seeks = share_of(facts.tally(Side::Read).after_seek).filter(|s| s.likely >= BOUND);
@@ -127,4 +122,17 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         advice,
     }
     .finding(facts)
+}
+
+/// Where most buffers begin behind the start of their page, if that is close to it.
+fn near_page_start(facts: &Facts<'_>) -> Option<u16> {
+    let moves = |s: &&Step| matches!(s.kind, StepKind::Read | StepKind::Write);
+    let steps = facts.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
+    buffer_offset(steps.filter(moves)).filter(|at| (1..NEAR_BYTES).contains(at))
+}
+
+/// From file to file: the kernel can copy. From elsewhere (/dev/zero) it cannot.
+fn copies_files(facts: &Facts<'_>) -> bool {
+    let stored = |side: Side| facts.storage_bytes(side).unwrap_or(0.0);
+    stored(Side::Read).min(stored(Side::Write)) > 0.4 * stored(Side::Read).max(stored(Side::Write))
 }

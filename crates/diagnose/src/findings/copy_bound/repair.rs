@@ -7,7 +7,7 @@ use crate::repair::{Beside, Repaired, done, with_aligned_buffers};
 
 const PAGE: f64 = 4096.0;
 /// Loading a byte of each of the 64 lines of a page from the second-level cache takes no less on the CPUs of today.
-const LEAST_WHOLE_NS: f64 = 25.0;
+const MIN_WHOLE_NS: f64 = 25.0;
 
 pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     let reads = |what: Op| matches!(what, Op::Read { .. });
@@ -24,20 +24,20 @@ pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
         || plan.any(|a| reads(a.op) && !mappable(a.file))
         || plan.any(|a| a.op == Op::Write && !sinks(a))
     {
-        return Err("only files that are read, and are in the page cache, can be mapped instead".to_owned());
+        return Err("only files that are read from the page cache can be mapped instead".to_owned());
     }
     let own_ns = plan.think_ns() / (bytes / PAGE);
-    let little = own_ns < LEAST_WHOLE_NS;
+    let little = own_ns < MIN_WHOLE_NS;
     let mut repaired = plan.clone();
     for action in repaired.threads.iter_mut().flatten().filter(|a| reads(a.op)) {
         action.op = if little { Op::TouchPages } else { Op::TouchLines };
     }
     let how = match little {
         true => format!(
-            "mapped instead of read, a byte of each page looked at: the program's own code takes {own_ns:.1} ns a page, \
-             too little to look at more"
+            "used mmap and touched one byte per page: the program's own code takes {own_ns:.1} ns per page, too \
+             little to read more"
         ),
-        false => "mapped instead of read, and all of it looked at".to_owned(),
+        false => "used mmap and read every cache line".to_owned(),
     };
     done(repaired, how)
 }

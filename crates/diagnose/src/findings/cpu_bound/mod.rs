@@ -11,6 +11,7 @@ use super::{Facts, Repairs, Rule, repairs, say};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::CpuBound,
+    claim: "the program's own computing dominates",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repairs::no_fault),
@@ -18,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// The program's own code is the cause from this share of the wall time on.
 const BOUND: f64 = 0.6;
-/// With fewer samples a share is said with "about".
+/// With fewer samples a share is printed with "about".
 const ENOUGH_SAMPLES: u64 = 20;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {

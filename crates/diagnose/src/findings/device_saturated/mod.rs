@@ -14,6 +14,7 @@ use crate::classify::Wait;
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::DeviceSaturated,
+    claim: "the device is at its limit",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repair::repaired),
@@ -21,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// The device is busy all the time from here.
 const BUSY: f64 = 0.9;
-/// So many in flight keep any device at work, where its parallelism was not measured.
+/// This number of in flight keep any device at work, where its parallelism was not measured.
 const MANY: f64 = 4.0;
 /// Requests of this size keep a device at its transfer rate even one at a time.
 const LARGE_BYTES: f64 = 65_536.0;

@@ -18,7 +18,7 @@ pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String>
         thread.iter().filter(|a| moves(a.op)).map(|a| u64::from(a.count)).sum()
     };
     if plan.threads.iter().map(calls).min().is_none_or(|calls| calls < u64::from(n)) {
-        return Err(format!("too few calls of each thread were seen to leave out all but one in {n}"));
+        return Err(format!("too few calls per thread were recorded to replay 1/{n} of them"));
     }
     let mut less = plan.clone();
     less.threads = plan.threads.iter().map(|thread| beginning(thread, u64::from(n))).collect();
@@ -31,7 +31,7 @@ pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String>
             file.shift_bytes = if file.direct { shift.next_multiple_of(PAGE) } else { shift };
         }
     }
-    done(less, format!("one byte in {n}, as if the data were so much smaller"))
+    done(less, format!("1/{n} of the bytes, as if the data were smaller"))
 }
 
 /// The first requests of a thread, with one byte in `n`, and what makes them durable.

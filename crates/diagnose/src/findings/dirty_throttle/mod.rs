@@ -16,6 +16,7 @@ use crate::repair::{can_stay_dirty, memory_bytes, written_bytes};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::DirtyThrottle,
+    claim: "the kernel pauses the writer until dirty pages are written back",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs { others: repair::others, ..Repairs::one(repair::repaired) },

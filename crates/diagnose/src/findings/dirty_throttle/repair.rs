@@ -13,7 +13,7 @@ const UNCOUNTED_BYTES: u64 = 2 << 20;
 
 pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     if !plan.any(|a| a.op == Op::Write) {
-        return Err("no write was seen in the stretches that were traced".to_owned());
+        return Err("no write is in the traced part of the run".to_owned());
     }
     let repaired = with_threads(plan, |actions| {
         let mut now: Vec<Action> = Vec::new();
@@ -77,7 +77,7 @@ fn unlimited(plan: &Plan) -> Option<Repaired> {
         now
     });
     let how =
-        "as if the limits on dirty data were raised: it is thrown away before it counts, untimed".to_owned();
+        "as if the dirty limits were raised: dirty data is discarded, untimed, before it counts".to_owned();
     Some(Repaired { plan: unlimited, how, kept: 0.0 })
 }
 

@@ -17,6 +17,7 @@ use crate::classify::Operation;
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::FreshBuffers,
+    claim: "memory is allocated, zeroed and freed for each request",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repair::repaired),
@@ -26,7 +27,7 @@ pub(super) const RULE: Rule = Rule {
 const FAULTS_OF_A_START: f64 = 500.0;
 /// Memory that is taken anew must be at least this part of the bytes that are moved.
 const CHURN: f64 = 0.3;
-/// New memory must be so many times what the program ever held at once.
+/// New memory must be this multiple of the program's peak.
 const TURNOVER: f64 = 2.0;
 /// With less new memory than this part of the peak, by pages of the usual size, pages were huge.
 const HUGE_PAGES: f64 = 0.3;

@@ -1,4 +1,4 @@
-//! `fresh-buffers`: the bytes go into one buffer that is kept. The program must be done with the bytes of one read when it
+//! `fresh-buffers`: the bytes go into one reused buffer. The program must be done with the bytes of one read when it
 //! asks for the next, as it gave their memory back before that.
 
 use iowhy_core::replay::{Op, Plan};
@@ -18,8 +18,8 @@ pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String>
         }
     }
     if !found {
-        return Err("no read into memory that was taken for it was seen".to_owned());
+        return Err("no read into newly allocated memory was recorded".to_owned());
     }
     buffers::taken_anew(&mut repaired);
-    done(repaired, "one buffer that is kept")
+    done(repaired, "one reused buffer")
 }

@@ -14,6 +14,7 @@ use crate::classify::Wait;
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::Healthy,
+    claim: "no change to the I/O path would help",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repairs::no_fault),
@@ -36,13 +37,13 @@ const PARTS: [Part; 5] = [
     ("CPU time without a stack", |e| e.busy && e.class.layer == Layer::Unexplained),
 ];
 
-/// From this part of the wall time on it is said whose it is.
+/// From this part of the wall time on its owner is named.
 const MOSTLY: f64 = 0.5;
 
 /// Waiting for storage, or time that nothing explains, from this share on is no state of health.
 const MUCH: f64 = 0.1;
 
-/// What is said of a run that holds too little evidence.
+/// The finding of a run with too little evidence.
 pub(super) fn too_short(facts: &Facts<'_>) -> Finding {
     let seen = facts.evidence();
     Finding {
@@ -84,74 +85,30 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::rate(moved, account.wall_ns)
         ));
     }
-    let dark = account.unseen_share + account.unknown_symbols_share;
-    let mut advice = "Nothing in the I/O path is worth changing.".to_owned();
-    if dark >= WORTH_SAYING {
-        advice = format!(
-            "No cause in the observed part; {} of thread time is unobserved or unnamed. The end of the report \
-             lists missing rights.",
-            say::percent(dark)
-        );
-    }
-    let on_path = |e: &Entry| e.class.wait.is_some_and(|w| w.on_path());
-    let storage = facts.wall_share(account.sum(on_path).wall_ns);
-    let unknown = facts.idle_unexplained();
-    let waits_unseen = storage > MUCH && dark >= WORTH_SAYING;
-    if waits_unseen {
-        advice = format!(
-            "Inconclusive: {} of thread time is unobserved or unnamed. The end of the report lists missing rights.",
-            say::percent(dark)
-        );
-    } else if storage > MUCH || unknown > MUCH {
-        advice = "No single fix would help much; see the evidence for what it waits on.".to_owned();
-        if unknown > MUCH {
-            advice.push_str(
-                " Part of the sleep has an unknown cause: see the limitations at the end of the report.",
-            );
-        }
-    }
+    let unclear = Unclear::new(facts);
+    evidence.extend(dominant_wait(facts).filter(|_| unclear.storage > MUCH));
     let failing = facts.failing().into_iter().max_by(|a, b| a.share.total_cmp(&b.share));
-    if failing.is_some() && storage <= MUCH && unknown <= MUCH {
-        advice =
-            "Find out why these calls fail, and make fewer calls that are expected to fail: they take time \
-                  and do no work."
-                .to_owned();
-    }
-    evidence.extend(dominant_wait(facts).filter(|_| storage > MUCH));
-    let hidden = facts.mostly_hidden();
-    if hidden.is_some() {
-        advice =
-            "Run iowhy with the right to observe that program: root can observe setuid programs; a readable \
-                  program (chmod +r) can be observed by its user."
-                .to_owned();
-    }
-    let sentence = if let Some((name, share)) = &hidden {
-        format!(
-            "Cause unknown: {} of wall time is the program `{name}`, which may not be observed (setuid or not \
-             readable)",
-            say::percent(*share)
-        )
-    } else if storage > MUCH {
-        let dominant = dominant_wait(facts).map_or_else(String::new, |words| format!(" ({words})"));
-        let found = if waits_unseen { "Cause unknown" } else { "No single cause found" };
-        format!("{found}: {} of wall time waits for storage{dominant}", say::percent(storage))
-    } else if unknown > MUCH {
-        format!("No cause found; {} of wall time is sleep with unknown cause", say::percent(unknown))
-    } else if let Some(failing) = failing {
-        let sentence = failing.evidence();
-        sentence[..1].to_uppercase() + &sentence[1..]
-    } else if wall_ns <= 0.0 {
-        "No time in the I/O path was observed".to_owned()
-    } else if dark >= WORTH_SAYING {
-        format!("No cause found in the observed part; most of the time is {words} ({})", say::percent(share))
-    } else {
-        format!(
+    let advice = unclear.advice(failing.is_some());
+    let sentence = match unclear.sentence(facts) {
+        Some(sentence) => sentence,
+        None if failing.is_some() => {
+            let sentence = failing.map_or_else(String::new, |f| f.evidence());
+            sentence[..1].to_uppercase() + &sentence[1..]
+        }
+        None if wall_ns <= 0.0 => "No time in the I/O path was observed".to_owned(),
+        None if unclear.dark >= WORTH_SAYING => {
+            format!(
+                "No cause found in the observed part; most of the time is {words} ({})",
+                say::percent(share)
+            )
+        }
+        None => format!(
             "No fix would save {} of wall time or more; most of the time is {words} ({})",
             say::percent(super::WORTH_SAVING),
             say::percent(share)
-        )
+        ),
     };
-    let undecided = hidden.is_some() || storage > MUCH || unknown > MUCH || dark >= WORTH_SAYING;
+    let undecided = unclear.is_much();
     Some(Finding { id: FindingId::Healthy, share, sentence, evidence, advice, gain: None, undecided })
 }
 
@@ -178,4 +135,85 @@ fn dominant_wait(facts: &Facts<'_>) -> Option<String> {
     let on_path = Wait::ALL.iter().filter(|w| w.on_path()).map(|w| (w, facts.account.wait(*w).wall_ns));
     let (wait, ns) = on_path.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, ns)| *ns > 0.0)?;
     Some(format!("{} takes {}", wait.words(), say::percent(facts.wall_share(ns))))
+}
+
+/// Time that a cause may be hidden in, as parts of the wall time or of thread time.
+struct Unclear<'a> {
+    /// Waits for storage without a finding.
+    storage: f64,
+    /// Sleep with unknown cause.
+    unknown: f64,
+    /// Thread time without a stack or a name.
+    dark: f64,
+    /// The program that may not be observed, if it takes most of the wall time.
+    hidden: Option<(&'a str, f64)>,
+}
+
+impl<'a> Unclear<'a> {
+    fn new(facts: &'a Facts<'a>) -> Unclear<'a> {
+        let on_path = |e: &Entry| e.class.wait.is_some_and(|w| w.on_path());
+        Unclear {
+            storage: facts.wall_share(facts.account.sum(on_path).wall_ns),
+            unknown: facts.idle_unexplained(),
+            dark: facts.account.unseen_share + facts.account.unknown_symbols_share,
+            hidden: facts.mostly_hidden(),
+        }
+    }
+
+    /// Whether it is too much to call the run healthy.
+    fn is_much(&self) -> bool {
+        self.hidden.is_some() || self.waits() || self.dark >= WORTH_SAYING
+    }
+
+    fn waits(&self) -> bool {
+        self.storage > MUCH || self.unknown > MUCH
+    }
+
+    fn advice(&self, fails: bool) -> String {
+        let dark = say::percent(self.dark);
+        if self.hidden.is_some() {
+            "Run iowhy with the right to observe that program: root can observe setuid programs; a readable program \
+             (chmod +r) can be observed by its user."
+                .to_owned()
+        } else if fails && !self.waits() {
+            "Find out why these calls fail, and make fewer calls that are expected to fail: they take time and do no work."
+                .to_owned()
+        } else if self.storage > MUCH && self.dark >= WORTH_SAYING {
+            format!(
+                "Inconclusive: {dark} of thread time is unobserved or unnamed. The end of the report lists missing rights."
+            )
+        } else if self.waits() {
+            let more =
+                " Part of the sleep has an unknown cause: see the limitations at the end of the report.";
+            let more = if self.unknown > MUCH { more } else { "" };
+            format!("No single fix would help much; see the evidence for what it waits on.{more}")
+        } else if self.dark >= WORTH_SAYING {
+            format!(
+                "No cause in the observed part; {dark} of thread time is unobserved or unnamed. The end of the report lists \
+                 missing rights."
+            )
+        } else {
+            "Nothing in the I/O path is worth changing.".to_owned()
+        }
+    }
+
+    fn sentence(&self, facts: &Facts<'_>) -> Option<String> {
+        if let Some((name, share)) = &self.hidden {
+            Some(format!(
+                "Cause unknown: {} of wall time is the program `{name}`, which may not be observed (setuid or not readable)",
+                say::percent(*share)
+            ))
+        } else if self.storage > MUCH {
+            let dominant = dominant_wait(facts).map_or_else(String::new, |words| format!(" ({words})"));
+            let found = if self.dark >= WORTH_SAYING { "Cause unknown" } else { "No single cause found" };
+            Some(format!("{found}: {} of wall time waits for storage{dominant}", say::percent(self.storage)))
+        } else if self.unknown > MUCH {
+            Some(format!(
+                "No cause found; {} of wall time is sleep with unknown cause",
+                say::percent(self.unknown)
+            ))
+        } else {
+            None
+        }
+    }
 }

@@ -16,6 +16,7 @@ use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::InodeLock,
+    claim: "threads wait for the lock of one file or directory",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repair::repaired),

@@ -13,7 +13,7 @@ pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
         .filter(|file| plan.threads.iter().filter(|t| writes(t, *file)).count() > 1)
         .collect::<Vec<u32>>();
     if shared.is_empty() {
-        return Err("no file that several threads write was seen".to_owned());
+        return Err("no file is written by several threads".to_owned());
     }
     let mut repaired = plan.clone();
     for file in shared {
@@ -45,5 +45,5 @@ pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
             file.size_bytes = file.size_bytes.min(end * passes).max(end).next_multiple_of(4096);
         }
     }
-    done(repaired, "a file for each thread, its blocks there before")
+    done(repaired, "one preallocated file per thread")
 }

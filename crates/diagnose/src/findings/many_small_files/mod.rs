@@ -17,6 +17,7 @@ use crate::classify::Operation;
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::ManySmallFiles,
+    claim: "opening, examining and closing files costs more than their bytes",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repair::repaired),
@@ -33,7 +34,7 @@ const SMALL_BYTES: f64 = 65_536.0;
 /// What goes at the most when all files become one: all but a few calls.
 const PACKED: f64 = 0.999;
 /// Where more of the calls fail, it is not files that they cost.
-const MOST_FAILING: f64 = 0.5;
+const MAX_FAILING: f64 = 0.5;
 /// Part of the wall time of names that are counted, from which on they are a cause whatever else goes on.
 const BESIDE_OTHERS: f64 = 0.15;
 /// Part of the I/O time that names must take where nothing is known of the size of files.
@@ -58,23 +59,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
                 Operation::Open | Operation::Close | Operation::Stat | Operation::Names
             )
     };
-    // One file that is opened again and again, and a search along a path, are other things.
-    if !facts.handles_many_files() || facts.failed_part(&OPEN_OR_NAME).is_some_and(|part| part > MOST_FAILING)
-    {
+    if is_something_else(facts) {
         return None;
     }
     let opens = facts.scaled_calls(&OPEN_CALLS);
-    let processes = facts.profile.processes.iter().map(|p| p.count.max(1)).sum::<u64>().max(1) as f64;
-    if opens.is_some_and(|o| o.likely < 2.0 * OPENS_OF_A_START * processes)
-        && facts.scaled_calls(&NAME_CALLS).is_none_or(|n| n.likely < 10.0 * OPENS_OF_A_START * processes)
-    {
-        return None;
-    }
-    // A script that starts many programs opens their libraries; without a count that is not told apart.
-    if opens.is_none() && processes > PROCESSES_OF_A_SCRIPT {
-        return None;
-    }
-    // A start opens as many; a sample or two in opening are no habit.
+    // The start of a process opens as many; a sample or two in opening show no habit.
     let known = opens.is_some_and(|o| o.likely >= 2.0 * OPENS_OF_A_START)
         || facts.scaled_calls(&NAME_CALLS).is_some_and(|n| n.likely >= 10.0 * OPENS_OF_A_START);
     if !known && facts.account.sum(names).events < ENOUGH_SEEN {
@@ -138,16 +127,6 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         evidence.push(format!("{} opens; {} moved for each", say::counted(opens), say::bytes(each)));
     }
     evidence.push(format!("{} is CPU time, {} waiting", share(working.wall_ns), share(waiting.wall_ns)));
-    let mut advice =
-        "Pack small files into few large ones (an archive, SQLite, a key-value store), keep files open, and \
-                      leave out what is not needed (stat before open, access, realpath)"
-            .to_owned();
-    advice.push_str(if waiting.wall_ns > working.wall_ns {
-        "; if they must stay separate, handle 8 to 32 at once (threads, xargs -P) and in the order of their inode \
-         numbers (sort the directory listing by d_ino)."
-    } else {
-        "; if they must stay separate, spread them over several threads and directories."
-    });
     let what = match opens {
         Some(opens) if opens.likely >= OPENS_OF_A_START => {
             format!("{} opens with their closes and look-ups", say::count(opens.likely))
@@ -163,7 +142,32 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             share(cost_ns)
         ),
         evidence,
-        advice,
+        advice: advice(waiting.wall_ns > working.wall_ns),
     }
     .finding(facts)
+}
+
+/// One file that is opened repeatedly, a search along a path, or the start of processes.
+fn is_something_else(facts: &Facts<'_>) -> bool {
+    if !facts.handles_many_files() || facts.failed_part(&OPEN_OR_NAME).is_some_and(|part| part > MAX_FAILING)
+    {
+        return true;
+    }
+    let opens = facts.scaled_calls(&OPEN_CALLS);
+    let processes = facts.profile.processes.iter().map(|p| p.count.max(1)).sum::<u64>().max(1) as f64;
+    let at_start = opens.is_some_and(|o| o.likely < 2.0 * OPENS_OF_A_START * processes)
+        && facts.scaled_calls(&NAME_CALLS).is_none_or(|n| n.likely < 10.0 * OPENS_OF_A_START * processes);
+    // A script that starts many programs opens their libraries; without a count the two look the same.
+    at_start || (opens.is_none() && processes > PROCESSES_OF_A_SCRIPT)
+}
+
+fn advice(mostly_waits: bool) -> String {
+    let pack = "Pack small files into few large ones (an archive, SQLite, a key-value store), keep files open, and omit \
+                unneeded calls (stat before open, access, realpath)";
+    let apart = if mostly_waits {
+        "process 8 to 32 at once (threads, xargs -P) in the order of their inode numbers (sort the directory listing by d_ino)."
+    } else {
+        "spread them over several threads and directories."
+    };
+    format!("{pack}; if they must stay separate, {apart}")
 }

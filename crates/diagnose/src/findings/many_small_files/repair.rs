@@ -8,12 +8,12 @@ use crate::repair::{Beside, Repaired, coalesce, done};
 
 pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     let Some(tree) = &plan.tree else {
-        return Err("the files that are open for a moment are not in what is replayed".to_owned());
+        return Err("the briefly open files are not part of the replay".to_owned());
     };
     let (reads, makes) = (tree.does(OnFile::Read), tree.does(OnFile::Write));
     let copies = tree.does(OnFile::Copy);
     if tree.bytes == 0 || !(reads || makes || copies) {
-        return Err("nothing is read from the files or written to them: there is nothing to pack".to_owned());
+        return Err("no file is read or written, so nothing can be packed".to_owned());
     }
     let mut packed = Plan { passes: plan.passes, depth: 1, ..Plan::default() };
     let mut moves = Vec::new();

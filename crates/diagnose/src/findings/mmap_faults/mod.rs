@@ -17,6 +17,7 @@ use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::MmapFaults,
+    claim: "time in page faults on mapped files",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs { others: repair::others, ..Repairs::one(repair::repaired) },
@@ -24,7 +25,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
-/// So many calls of mmap, over those of a start, are a habit.
+/// This number of calls of mmap, over those of a start, are a habit.
 const MANY_MAPS: f64 = 60.0;
 /// What populating a mapping asks of the device in one request.
 const POPULATE_BYTES: f64 = 131_072.0;
@@ -85,38 +86,24 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         None => savings,
     };
 
-    let io = &facts.profile.io;
-    let mut evidence = vec![format!(
-        "page faults take {} of wall time: {} waiting for the device, {} CPU time",
-        say::percent(facts.wall_share(cost_ns)),
-        say::percent(facts.wall_share(waits.wall_ns)),
-        say::percent(facts.wall_share(busy.wall_ns))
-    )];
-    if let (Some(major), Some(minor)) = (io.major_faults, io.minor_faults) {
-        evidence.push(format!(
-            "{} faults waited for the device, {} found the page in memory",
-            say::count(major as f64),
-            say::count(minor as f64)
-        ));
+    let evidence = evidence(facts, waits.wall_ns, busy.wall_ns, remaps.wall_ns, maps);
+    let remapped = maps.is_some() && remaps.wall_ns + busy.wall_ns > waits.wall_ns;
+    Draft {
+        id: FindingId::MmapFaults,
+        cost_ns,
+        savings: Some(savings),
+        sentence: format!(
+            "Page faults on mapped files take {} of wall time",
+            say::percent(facts.wall_share(cost_ns))
+        ),
+        evidence,
+        advice: advice(remapped, in_order, fits),
     }
-    evidence.push(match (mapped, memory) {
-        (Some(mapped), Some(m)) => {
-            format!("{} of files are mapped; memory size: {}", say::bytes(mapped), say::bytes(m))
-        }
-        (Some(mapped), None) => format!("{} of files are mapped", say::bytes(mapped)),
-        (None, _) => "the kernel functions in the samples are those of file faults".to_owned(),
-    });
-    evidence.extend(maps.map(|maps| {
-        format!(
-            "{} mmap calls; mapping and unmapping take another {} of wall time",
-            say::counted(maps),
-            say::percent(facts.wall_share(remaps.wall_ns))
-        )
-    }));
-    if waits.wall_ns > 0.0 && facts.device_read_bytes_mean().is_some() {
-        evidence.push(format!("mean read request at the device: {}", say::bytes(mean)));
-    }
-    let advice = if maps.is_some() && remaps.wall_ns + busy.wall_ns > waits.wall_ns {
+    .finding(facts)
+}
+
+fn advice(remapped: bool, in_order: bool, fits: bool) -> String {
+    let advice = if remapped {
         "Map each file once and keep the mapping: munmap discards the work of all its faults. For a look at a \
          small part of a file, pread into a buffer that is kept costs less than a mapping."
     } else if in_order {
@@ -130,16 +117,47 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         "Touch the file from several threads, or read it with io_uring or pread in several threads: a fault waits for \
          one page at a time. MADV_RANDOM keeps faults from fetching pages that are evicted unused."
     };
-    Draft {
-        id: FindingId::MmapFaults,
-        cost_ns,
-        savings: Some(savings),
-        sentence: format!(
-            "Page faults on mapped files take {} of wall time",
-            say::percent(facts.wall_share(cost_ns))
-        ),
-        evidence,
-        advice: advice.into(),
+    advice.to_owned()
+}
+
+fn evidence(
+    facts: &Facts<'_>,
+    waits_ns: f64,
+    busy_ns: f64,
+    remaps_ns: f64,
+    maps: Option<Range>,
+) -> Vec<String> {
+    let share = |ns: f64| say::percent(facts.wall_share(ns));
+    let io = &facts.profile.io;
+    let mut evidence = vec![format!(
+        "page faults take {} of wall time: {} waiting for the device, {} CPU time",
+        share(waits_ns + busy_ns + remaps_ns),
+        share(waits_ns),
+        share(busy_ns)
+    )];
+    if let (Some(major), Some(minor)) = (io.major_faults, io.minor_faults) {
+        evidence.push(format!(
+            "{} faults waited for the device, {} found the page in memory",
+            say::count(major as f64),
+            say::count(minor as f64)
+        ));
     }
-    .finding(facts)
+    let memory = facts.profile.pressure.memory_bytes.map(|b| b as f64);
+    evidence.push(match (facts.mapped_bytes(), memory) {
+        (Some(mapped), Some(m)) => {
+            format!("{} of files are mapped; memory size: {}", say::bytes(mapped), say::bytes(m))
+        }
+        (Some(mapped), None) => format!("{} of files are mapped", say::bytes(mapped)),
+        (None, _) => "the kernel functions in the samples are those of file faults".to_owned(),
+    });
+    evidence.extend(maps.map(|maps| {
+        format!(
+            "{} mmap calls; mapping and unmapping take another {} of wall time",
+            say::counted(maps),
+            share(remaps_ns)
+        )
+    }));
+    let mean = facts.device_read_bytes_mean().filter(|_| waits_ns > 0.0);
+    evidence.extend(mean.map(|mean| format!("mean read request at the device: {}", say::bytes(mean))));
+    evidence
 }

@@ -14,6 +14,7 @@ use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::MmapLock,
+    claim: "threads wait for the lock of the address space",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs { others: repair::others, ..Repairs::one(repair::repaired) },

@@ -9,6 +9,7 @@ mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
+use iowhy_core::profile::DeviceUse;
 
 use super::facts::Side;
 use super::range::Range;
@@ -19,6 +20,7 @@ use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::NoReadahead,
+    claim: "sequential reads without read-ahead",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repair::repaired),
@@ -85,7 +87,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             None => format!("{} of the reads are sequential", say::share(sequential)),
         },
         format!(
-            "yet mean read request at the device: {}, and waiting for them takes {} of wall time",
+            "but the mean read request at the device is {}, and waiting takes {} of wall time",
             say::bytes(mean),
             say::percent(facts.wall_share(sum.wall_ns))
         ),
@@ -94,8 +96,26 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         0 => format!("read-ahead is switched off on {} (window 0)", d.name),
         w => format!("the read-ahead window of {} is {}", d.name, say::bytes(w as f64)),
     }));
-    let advice = match (device, window) {
-        _ if backward.is_some() => "Read from start to end, or prefetch: pieces of 128 KiB or more, or \
+    Draft {
+        id: FindingId::NoReadahead,
+        cost_ns: sum.wall_ns,
+        savings: Some(savings),
+        sentence: format!(
+            "{} reads without read-ahead: {} per device request, {} of wall time is waiting",
+            if backward.is_some() { "Backward" } else { "Sequential" },
+            say::bytes(mean),
+            say::percent(facts.wall_share(sum.wall_ns))
+        ),
+        evidence,
+        advice: advice(device, backward.is_some(), mapped),
+    }
+    .finding(facts)
+}
+
+fn advice(device: Option<&DeviceUse>, backward: bool, mapped: bool) -> String {
+    let window = device.and_then(|d| d.read_ahead_bytes);
+    match (device, window) {
+        _ if backward => "Read from start to end, or prefetch: pieces of 128 KiB or more, or \
                                     posix_fadvise(POSIX_FADV_WILLNEED) for the piece before."
             .to_owned(),
         (Some(d), Some(w)) if (w as f64) < SMALL_BYTES => format!(
@@ -110,19 +130,5 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         _ => "Do not open with POSIX_FADV_RANDOM for a sequential pass: call posix_fadvise(fd, 0, 0, \
               POSIX_FADV_SEQUENTIAL), or read 128 KiB or more at a time."
             .to_owned(),
-    };
-    Draft {
-        id: FindingId::NoReadahead,
-        cost_ns: sum.wall_ns,
-        savings: Some(savings),
-        sentence: format!(
-            "{} reads without read-ahead: {} per device request, {} of wall time is waiting",
-            if backward.is_some() { "Backward" } else { "Sequential" },
-            say::bytes(mean),
-            say::percent(facts.wall_share(sum.wall_ns))
-        ),
-        evidence,
-        advice,
     }
-    .finding(facts)
 }

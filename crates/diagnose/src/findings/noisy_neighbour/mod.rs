@@ -16,6 +16,7 @@ use crate::classify::Wait;
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::NoisyNeighbour,
+    claim: "other processes use the device or the CPU",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repairs::of_others),

@@ -12,9 +12,9 @@ const LANES: usize = 16;
 /// Reads that are announced at once where nobody says otherwise,
 const AHEAD: u32 = 64;
 /// and at most.
-const MOST_AHEAD: u32 = 1024;
+const MAX_AHEAD: u32 = 1024;
 /// More threads are not started.
-const MOST_LANES: usize = 64;
+const MAX_LANES: usize = 64;
 
 pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
     let sizes = &beside.sizes;
@@ -26,8 +26,7 @@ pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String>
     let kept = |a: &Action| plan.files.get(a.file as usize).is_some_and(|f| f.role != Role::Sink);
     if plan.any(|a| (a.op == Op::Write && kept(a)) || syncs(a.op)) {
         return announced(plan, sizes).ok_or_else(|| {
-            "reads between writes can only be announced where they go through the \
-                                                      page cache, and none does"
+            "reads between writes can only be announced through the page cache, and none goes through it"
                 .to_owned()
         });
     }
@@ -37,7 +36,7 @@ pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String>
         let repaired = Plan { depth, ..plan.clone() };
         return done(repaired, format!("{depth} reads in flight on a ring"));
     }
-    let wanted = sizes.depth.map_or(LANES, |depth| depth as usize).clamp(1, MOST_LANES);
+    let wanted = sizes.depth.map_or(LANES, |depth| depth as usize).clamp(1, MAX_LANES);
     let mut lanes: Vec<Vec<Action>> = vec![Vec::new(); wanted];
     let all = plan.threads.iter().flat_map(|actions| each(actions)).filter(|a| a.op != Op::Seek);
     for (i, action) in all.enumerate() {
@@ -50,7 +49,7 @@ pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String>
 /// The kernel is told of the next reads before the first of them is made: 64, where nobody says otherwise. `None`: none goes
 /// through the page cache.
 fn announced(plan: &Plan, sizes: &Sizes) -> Option<Repaired> {
-    let ahead = sizes.depth.unwrap_or(AHEAD).clamp(1, MOST_AHEAD) as usize;
+    let ahead = sizes.depth.unwrap_or(AHEAD).clamp(1, MAX_AHEAD) as usize;
     let cold = |a: &Action| {
         let file = plan.files.get(a.file as usize);
         matches!(a.op, Op::Read { .. })

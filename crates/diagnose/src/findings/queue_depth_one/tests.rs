@@ -5,7 +5,7 @@ use iowhy_core::layer::Layer;
 use super::*;
 use crate::findings::synthetic::{Run, access, looked, model, slow_and_repaired};
 
-/// Random reads of 4 KiB with so many in flight.
+/// Random reads of 4 KiB with this queue depth.
 fn random(depth: f64) -> Run {
     let mut run = Run::new(10.0)
         .wait(Operation::Read, Wait::DeviceRead, 0.8)

@@ -18,6 +18,7 @@ use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::ReadaheadWaste,
+    claim: "read-ahead on random access fetches bytes that are never used",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repair::repaired),
@@ -25,7 +26,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// With more of the reads in order than this, read-ahead is what is wanted.
 const IN_ORDER: f64 = 0.95;
-/// The device must have read so many times what was needed.
+/// The device must have read this multiple of the bytes needed.
 const WASTEFUL: f64 = 2.0;
 /// What one fault maps: the 64 KiB around it as far as they are in the cache, and of large folios some more. Sequential
 /// passes over large folios were seen to take a fault for each 130 KiB.

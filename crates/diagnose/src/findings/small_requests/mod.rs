@@ -11,7 +11,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 use iowhy_core::model::Part;
 
-use super::facts::{PAGE_BYTES, Side, share_of};
+use super::facts::{PAGE_BYTES, Side, Tally, share_of};
 use super::gain::Savings;
 use super::range::Range;
 use super::report::Draft;
@@ -21,6 +21,7 @@ use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::SmallRequests,
+    claim: "many calls for few bytes: the calls are the cost",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs { others: repair::others, ..Repairs::one(repair::repaired) },
@@ -47,7 +48,7 @@ struct Finds {
     /// CPU time of the calls beside the copy.
     busy_ns: f64,
     /// Part of the calls that can be merged.
-    spared: Range,
+    removed_share: Range,
     direct: bool,
 }
 
@@ -106,7 +107,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 /// What goes with the calls though it is outside of them. Each call that is merged spares its turn.
 fn around_the_calls(facts: &Facts<'_>, sides: &[Finds]) -> Savings {
     let calls: f64 = sides.iter().map(|s| s.calls).sum();
-    let merged = |of: fn(&Range) -> f64| sides.iter().map(|s| s.calls * of(&s.spared)).sum::<f64>() / calls;
+    let merged =
+        |of: fn(&Range) -> f64| sides.iter().map(|s| s.calls * of(&s.removed_share)).sum::<f64>() / calls;
     let merged = Range::new(merged(|r| r.low), merged(|r| r.likely), merged(|r| r.high));
     loops::around(facts, calls, sides.iter().map(|s| s.busy_ns).sum(), merged)
 }
@@ -169,22 +171,16 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
         .part(if in_order.is_some() { mergeable } else { Range::default() });
 
     let noun = side.noun();
-    let mut evidence = vec![format!(
-        "{} {noun} moved {}; a call costs {} of CPU excluding the copy, {} of wall time in total",
-        say::count(calls),
-        say::bytes(bytes),
-        say::time(busy.time_ns / calls),
-        say::percent(facts.wall_share(busy.wall_ns))
-    )];
-    evidence.push(match in_order {
-        Some(_) if tally.calls == 0 => {
-            format!("the {noun} go to a device without an order, such as /dev/null")
-        }
-        Some(share) => {
-            format!("{} of the sampled {noun} (n = {}) are sequential", say::share(share), tally.sequential.n)
-        }
-        None => format!("the order of the {noun} is unknown; the interval of the gain covers both cases"),
-    });
+    let mut evidence = vec![
+        format!(
+            "{} {noun} moved {}; a call costs {} of CPU excluding the copy, {} of wall time in total",
+            say::count(calls),
+            say::bytes(bytes),
+            say::time(busy.time_ns / calls),
+            say::percent(facts.wall_share(busy.wall_ns))
+        ),
+        order_in_words(side, &tally, in_order),
+    ];
     if waits.wall_ns > 0.0 {
         evidence.push(format!(
             "they bypass the cache (O_DIRECT) and wait for the device: {} of wall time",
@@ -199,7 +195,7 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
         mean,
         side,
         busy_ns: busy.time_ns,
-        spared: fraction.times(mergeable).times(storage),
+        removed_share: fraction.times(mergeable).times(storage),
         direct,
     })
 }
@@ -229,4 +225,17 @@ fn fraction(facts: &Facts<'_>, side: Side, direct: bool, busy_ns: f64, calls: f6
         ((pages_ns + call_ns * bytes / REPAIRED_BYTES) / busy_ns.max(1.0)).min(1.0)
     };
     Range::new(left(per_page.low), left(per_page.likely), left(per_page.high)).rest()
+}
+
+fn order_in_words(side: Side, tally: &Tally, in_order: Option<Range>) -> String {
+    let noun = side.noun();
+    match in_order {
+        Some(_) if tally.calls == 0 => {
+            format!("the {noun} go to a device without an order, such as /dev/null")
+        }
+        Some(share) => {
+            format!("{} of the sampled {noun} (n = {}) are sequential", say::share(share), tally.sequential.n)
+        }
+        None => format!("the order of the {noun} is unknown; the interval of the gain covers both cases"),
+    }
 }

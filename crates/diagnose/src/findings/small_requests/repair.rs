@@ -28,7 +28,7 @@ fn merged(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
     }
     let (before, after) = (plan.calls(), merged.calls());
     if after as f64 > 0.9 * before as f64 {
-        return Err("the calls do not follow each other: there is nothing to merge".to_owned());
+        return Err("the calls do not follow each other, so nothing can be merged".to_owned());
     }
     done(merged, format!("calls that follow each other merged to {}", Bytes(most)))
 }

@@ -19,6 +19,7 @@ use crate::classify::Operation;
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::StdioSeek,
+    claim: "each seek discards the I/O library's buffer",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repair::repaired),
@@ -61,8 +62,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         .part(Range::exact(part))
         .and(facts.saved_without(|e| f64::from(seeking(e))).part(Range::new(0.5, 0.95, 1.0)));
     let calls = facts.all_calls().map_or(0.0, |c| c.likely);
-    let spared = Range::new(0.5 * repeated.low, by_bytes.max(repeated.likely), 0.999);
-    let savings = savings.and(loops::around(facts, calls, part * reads.time_ns + seeks.time_ns, spared));
+    let removed_share = Range::new(0.5 * repeated.low, by_bytes.max(repeated.likely), 0.999);
+    let savings =
+        savings.and(loops::around(facts, calls, part * reads.time_ns + seeks.time_ns, removed_share));
     let mut evidence = vec![
         format!(
             "{} of the sampled reads (n = {}) follow an lseek directly, {} on average",

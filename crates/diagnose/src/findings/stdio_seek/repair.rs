@@ -50,5 +50,5 @@ pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
         }
         left
     });
-    done(repaired, "the buffer is kept, or pread without one")
+    done(repaired, "the buffer survives seeks, or pread without a buffer")
 }

@@ -20,6 +20,7 @@ use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::SyncPerWrite,
+    claim: "each record is made durable separately",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repair::repaired),
@@ -176,15 +177,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 
     let data = |e: &Entry| cost(e) && matches!(e.class.wait, Some(Wait::DataWriteback | Wait::DeviceWrite));
     let bytes_each = facts.bytes(Side::Write).map(|b| b / syncs.likely);
-    // A write-back of few bytes is one request whatever it carries: batching saves at least half of it. One of many
-    // bytes takes as long as before.
-    let data_part = match bytes_each {
-        // Several share a page: a batch of a hundred is written back in about the time of one.
-        Some(bytes) if bytes <= SHARED_PAGE_BYTES => Range::new(0.45, 0.97, BATCH),
-        Some(bytes) if bytes <= SMALL_WRITEBACK_BYTES => Range::new(0.45, 0.9, BATCH),
-        Some(_) => Range::new(0.0, 0.1, 0.5),
-        None => Range::new(0.0, 0.5, BATCH),
-    };
+    let data_part = data_part(bytes_each);
     let whole = facts.saved_without(|e| f64::from(cost(e)));
     let data_wall = facts.account.sum(data).wall_ns;
     let data_of_cost = data_wall / sum.wall_ns;
@@ -200,10 +193,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 
     let part =
         |pick: &dyn Fn(&Entry) -> bool| facts.account.sum(|e| cost(e) && pick(e)).wall_ns / sum.wall_ns;
-    let flush = part(&|e| e.class.wait == Some(Wait::CacheFlush));
-    let journal = part(&|e| matches!(e.class.wait, Some(Wait::Journal | Wait::JournalSpace)));
-    let rest = (1.0 - data_of_cost - flush - journal).max(0.0);
-    let queued = part(&|e| e.class.layer == Layer::CpuQueue);
+    let split = Split {
+        data: data_of_cost,
+        flush: part(&|e| e.class.wait == Some(Wait::CacheFlush)),
+        journal: part(&|e| matches!(e.class.wait, Some(Wait::Journal | Wait::JournalSpace))),
+        queued: part(&|e| e.class.layer == Layer::CpuQueue),
+    };
     let call = if within_writes { "synchronous write" } else { "sync" };
     let mut evidence = vec![
         match counted_writes.zip(bytes_each) {
@@ -217,13 +212,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             None => format!("{} {call}s; the bytes per {call} are unknown", say::counted(syncs)),
         },
         format!(
-            "a {call} takes {}{}: {} data write-back, {} device cache flush, {} journal commit, {} CPU and other",
-            if syncs.high - syncs.low > 0.05 * syncs.likely { "about " } else { "" },
+            "a {call} takes {}{}: {}",
+            if is_rough(syncs) { "about " } else { "" },
             say::time(sum.time_ns / syncs.likely),
-            say::percent(data_of_cost),
-            say::percent(flush),
-            say::percent(journal),
-            say::percent(rest)
+            split.words()
         ),
     ];
     if within_writes && opened.is_none() {
@@ -238,48 +230,18 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(facts.wall_share(around.0.likely))
         ));
     }
-    let mut advice = if within_writes {
-        "Open the file without O_SYNC or O_DSYNC, write a batch of records and call fdatasync once for it"
-            .to_owned()
-    } else {
-        "Make a batch of records durable together: one fdatasync for every 100 records or every few milliseconds \
-         (group commit; in SQLite one transaction around many statements)"
-            .to_owned()
-    };
-    advice.push_str(match uses_fsync(facts) {
-        true if journal >= JOURNAL_PART => {
-            "; fdatasync instead of fsync, and space preallocated with fallocate, avoid most journal commits."
-        }
-        _ => ".",
-    });
-    if many_files(facts, syncs.likely) {
-        advice.push_str(" For many new files: write them all first, then sync them (or call syncfs once).");
-    }
-    if queued > 0.2 {
-        advice.push_str(" Part of this time is queueing for a CPU.");
-    }
     Draft {
         id: FindingId::SyncPerWrite,
         cost_ns: sum.wall_ns,
         savings: Some(savings),
         sentence: format!(
             "{} made durable separately: {} {call}s take {} of wall time",
-            match counted_writes {
-                Some(_) if (0.5..1.5).contains(&writes_each) => "Each write is".to_owned(),
-                Some(_) if writes_each >= 1.5 =>
-                    format!("Each batch of {} writes is", say::count(writes_each)),
-                // Fewer writes than syncs (mapped memory), or their number was not seen.
-                _ => "Each small change is".to_owned(),
-            },
-            if syncs.high - syncs.low > 0.05 * syncs.likely {
-                say::counted(syncs)
-            } else {
-                say::count(syncs.likely)
-            },
+            subject(counted_writes, writes_each),
+            if is_rough(syncs) { say::counted(syncs) } else { say::count(syncs.likely) },
             say::percent(facts.wall_share(sum.wall_ns))
         ),
         evidence,
-        advice,
+        advice: advice(facts, within_writes, &split, syncs.likely),
     }
     .finding(facts)
 }
@@ -295,4 +257,75 @@ fn many_files(facts: &Facts<'_>, syncs: f64) -> bool {
     facts
         .scaled_calls(&["open", "openat", "creat"])
         .is_some_and(|opens| opens.likely >= 0.5 * syncs && syncs >= 20.0)
+}
+
+/// Parts of the time of the syncs, 0 to 1.
+struct Split {
+    data: f64,
+    flush: f64,
+    journal: f64,
+    queued: f64,
+}
+
+impl Split {
+    fn words(&self) -> String {
+        let rest = (1.0 - self.data - self.flush - self.journal).max(0.0);
+        format!(
+            "{} data write-back, {} device cache flush, {} journal commit, {} CPU and other",
+            say::percent(self.data),
+            say::percent(self.flush),
+            say::percent(self.journal),
+            say::percent(rest)
+        )
+    }
+}
+
+fn is_rough(syncs: Range) -> bool {
+    syncs.high - syncs.low > 0.05 * syncs.likely
+}
+
+fn advice(facts: &Facts<'_>, within_writes: bool, split: &Split, syncs: f64) -> String {
+    let mut advice = if within_writes {
+        "Open the file without O_SYNC or O_DSYNC, write a batch of records and call fdatasync once for it"
+    } else {
+        "Make a batch of records durable together: one fdatasync for every 100 records or every few milliseconds \
+         (group commit; in SQLite one transaction around many statements)"
+    }
+    .to_owned();
+    advice.push_str(match uses_fsync(facts) {
+        true if split.journal >= JOURNAL_PART => {
+            "; fdatasync instead of fsync, and space preallocated with fallocate, avoid most journal commits."
+        }
+        _ => ".",
+    });
+    if many_files(facts, syncs) {
+        advice.push_str(" For many new files: write them all first, then sync them (or call syncfs once).");
+    }
+    if split.queued > 0.2 {
+        advice.push_str(" Part of this time is queueing for a CPU.");
+    }
+    advice
+}
+
+/// How much of the write-back a batch saves.
+fn data_part(bytes_each: Option<f64>) -> Range {
+    match bytes_each {
+        // Several records share a page: a batch of a hundred is written back in about the time of one.
+        Some(bytes) if bytes <= SHARED_PAGE_BYTES => Range::new(0.45, 0.97, BATCH),
+        // One request whatever it carries: batching saves at least half of it.
+        Some(bytes) if bytes <= SMALL_WRITEBACK_BYTES => Range::new(0.45, 0.9, BATCH),
+        // Many bytes take as long as before.
+        Some(_) => Range::new(0.0, 0.1, 0.5),
+        None => Range::new(0.0, 0.5, BATCH),
+    }
+}
+
+/// What the sentence says about the writes of a sync.
+fn subject(writes: Option<f64>, writes_each: f64) -> String {
+    match writes {
+        Some(_) if (0.5..1.5).contains(&writes_each) => "Each write is".to_owned(),
+        Some(_) if writes_each >= 1.5 => format!("Each batch of {} writes is", say::count(writes_each)),
+        // Fewer writes than syncs (mapped memory), or an unknown number.
+        _ => "Each small change is".to_owned(),
+    }
 }

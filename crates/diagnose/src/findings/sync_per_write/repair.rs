@@ -12,7 +12,7 @@ pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String>
     let durable = |file: u32| plan.files.get(file as usize).is_some_and(|f| f.durable);
     let syncs = |a: &Action| matches!(a.op, Op::Fsync { .. }) || (a.op == Op::Write && durable(a.file));
     if !plan.any(syncs) {
-        return Err("no sync was seen in the stretches that were traced".to_owned());
+        return Err("no sync is in the traced part of the run".to_owned());
     }
     let mut repaired = plan.clone();
     repaired.files.iter_mut().for_each(|f| f.durable = false);

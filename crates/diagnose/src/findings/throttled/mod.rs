@@ -16,6 +16,7 @@ use crate::classify::Wait;
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::Throttled,
+    claim: "a configured limit holds the program back",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repair::repaired),
@@ -26,7 +27,7 @@ const BUSY: f64 = 0.9;
 
 /// The devices are idle when they are busy for less than this part of the time that is spent waiting for them.
 const IDLE: f64 = 0.4;
-/// A wait of so many times what a request takes at the device is not the device's.
+/// A wait of this multiple of the request's time at the device has another cause.
 const LONG: f64 = 4.0;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {

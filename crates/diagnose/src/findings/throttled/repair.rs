@@ -14,8 +14,8 @@ pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     let cpu =
         plan.placed.iter().flat_map(|p| &p.inside).flat_map(|g| &g.limits).any(|l| l.of == Limited::Cpu);
     Err(if cpu {
-        "a limit of CPU time holds back all of the program, not only its calls".to_owned()
+        "a CPU limit holds back the whole program, not only its calls".to_owned()
     } else {
-        "no control group with a limit on a disk was seen, and other limits are not ours to lift".to_owned()
+        "no control group with a limit on a disk was seen, and iowhy cannot lift other limits".to_owned()
     })
 }

@@ -19,6 +19,7 @@ use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::UnalignedWrite,
+    claim: "writes of partial blocks, which must be read first",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repair::repaired),

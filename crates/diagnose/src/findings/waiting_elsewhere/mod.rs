@@ -13,6 +13,7 @@ use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::WaitingElsewhere,
+    claim: "waiting for something other than storage",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repairs::no_fault),
