@@ -221,7 +221,7 @@ fn in_the_lab(root: &Path) -> Ending {
 }
 
 /// Test programs that write where the build does.
-const NEED_THE_BUILD_FOLDER: [&str; 3] = ["patients", "findings", "prove_traps"];
+const NEED_THE_BUILD_FOLDER: [&str; 3] = ["cases", "findings", "prove_traps"];
 
 /// The end-to-end tests again as an ordinary user: rights are half of what they test.
 fn unprivileged(root: &Path) -> Ending {

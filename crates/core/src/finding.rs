@@ -33,11 +33,11 @@ finding_ids! {
     QueueDepthOne = "queue-depth-one",
     /// Sequential reads that are not read ahead.
     NoReadahead = "no-readahead",
-    /// Read-ahead fetches what nobody reads.
+    /// Read-ahead fetches bytes that are never read.
     ReadaheadWaste = "readahead-waste",
     /// Time in page faults on mapped files.
     MmapFaults = "mmap-faults",
-    /// Memory is taken anew, zeroed and given back for each request.
+    /// Memory is mapped, zeroed and unmapped for each request.
     FreshBuffers = "fresh-buffers",
     /// Threads wait for each other's changes to the address space.
     MmapLock = "mmap-lock",
@@ -82,11 +82,11 @@ impl FindingId {
 pub struct Gain {
     /// The most likely value.
     pub predicted: f64,
-    /// Lower end of the interval: what even a poor repair gains.
+    /// Lower end of the interval: the gain of a poor repair.
     pub low: f64,
-    /// Upper end: what removing the whole cost would gain.
+    /// Upper end: the gain of removing the whole cost.
     pub high: f64,
-    /// Whether the interval is open above: nearly all of the run may go away, and how little is left cannot be told.
+    /// Whether the interval is open above: nearly all of the run may go away, and the remainder is unknown.
     #[serde(default)]
     pub open_above: bool,
 }
@@ -123,9 +123,9 @@ pub struct Finding {
     pub sentence: String,
     /// Measured facts it rests on, one sentence each, with numbers.
     pub evidence: Vec<String>,
-    /// What to change; for a finding that is no fault, what to know.
+    /// The change to make; for a finding that is no fault, a fact to know.
     pub advice: String,
-    /// What the change would gain; `None` where nothing can be predicted.
+    /// Predicted gain; `None`: no prediction.
     pub gain: Option<Gain>,
     /// Whether it says only that no cause was found where there may well be one: of a run that waits for storage, of which
     /// much was not seen, or that was too short. `healthy` alone would claim more than is known.
@@ -134,7 +134,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// What it is called for people: its identifier, where that claims no more than is known.
+    /// Its name for people: the identifier, unless that claims more than is known.
     pub fn title(&self) -> &'static str {
         if self.undecided { "no cause found" } else { self.id.id() }
     }

@@ -2,7 +2,7 @@
 //!
 //! `IOWHY_BIN` names another binary to test. What the machine cannot show is skipped aloud.
 
-mod patients;
+mod cases_binary;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -22,7 +22,7 @@ const TRAPS: &[(Case, &[&str])] = &[
         Case {
             name: "data-read-twice",
             what: "reads a cached file 300 times; tempting: O_DIRECT, which fetches it 300 times",
-            slow: &["{patient}", "read", "{dir}/data-16m", "65536", "300", "normal"],
+            slow: &["{program}", "read", "{dir}/data-16m", "65536", "300", "normal"],
             ..TRAP
         },
         &["--what-if", "direct"],
@@ -31,7 +31,7 @@ const TRAPS: &[(Case, &[&str])] = &[
         Case {
             name: "beyond-the-cache-of-the-cpu",
             what: "reads a cached file by 64 KiB; tempting: 16 MiB, which leave the CPU's cache before they are used",
-            slow: &["{patient}", "read", "{dir}/data-16m", "65536", "300", "normal"],
+            slow: &["{program}", "read", "{dir}/data-16m", "65536", "300", "normal"],
             ..TRAP
         },
         &["--what-if", "larger", "--request", "16m"],
@@ -40,7 +40,7 @@ const TRAPS: &[(Case, &[&str])] = &[
         Case {
             name: "small-windows",
             what: "reads a cached file by 4 KiB; tempting: mappings, one for each piece",
-            slow: &["{patient}", "read", "{dir}/data-16m", "4096", "100", "normal"],
+            slow: &["{program}", "read", "{dir}/data-16m", "4096", "100", "normal"],
             ..TRAP
         },
         &["--what-if", "windows"],
@@ -66,7 +66,7 @@ const TRAPS: &[(Case, &[&str])] = &[
         Case {
             name: "touches-that-fit-in-memory",
             what: "touches most pages of a cold file at random; tempting: MADV_RANDOM, against read-around that was a prefetch",
-            slow: &["{patient}", "map-touch", "{dir}/data-16m", "3000", "normal"],
+            slow: &["{program}", "map-touch", "{dir}/data-16m", "3000", "normal"],
             before: &[Before::Cold("data-16m")],
             ..TRAP
         },
@@ -88,10 +88,10 @@ fn iowhy() -> Command {
 }
 
 /// Whether a replay calls the tempting change a repair, and a line for people.
-fn word(case: &'static Case, options: &[&str], dir: &Path, patients: &Path) -> Option<(bool, String)> {
-    let mut stage = match Stage::set(case, dir, patients) {
+fn word(case: &'static Case, options: &[&str], dir: &Path, binary: &Path) -> Option<(bool, String)> {
+    let mut stage = match Stage::new(case, dir, binary) {
         Ok(stage) => stage,
-        Err(Skip::Lacking(reason)) => {
+        Err(Skip::Unavailable(reason)) => {
             println!("skipped: {}: {reason}", case.name);
             return None;
         }
@@ -144,10 +144,10 @@ fn what_looks_like_a_repair_and_is_none_is_never_proven() {
         .prefix("traps-")
         .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
         .expect("the build folder is writable");
-    let patients = patients::build();
+    let binary = cases_binary::build();
     let mut fell = Vec::new();
     for (case, options) in TRAPS {
-        let Some((repair, line)) = word(case, options, folder.path(), &patients) else { continue };
+        let Some((repair, line)) = word(case, options, folder.path(), &binary) else { continue };
         println!("{line}");
         if repair {
             fell.push(line);
