@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::script::number;
+use crate::sys::number;
 
 /// Where `@record` in an argument points to.
 const RECORD: &str = "/tmp/record.json";

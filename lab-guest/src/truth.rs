@@ -8,8 +8,8 @@ use std::time::Instant;
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
-use crate::script::number;
 use crate::sys;
+use crate::sys::number;
 
 /// Batches; the median of their means is the answer.
 const BATCHES: usize = 5;

@@ -85,7 +85,7 @@ impl<'a> Arm<'a> {
 }
 
 fn measure(root: &Path, rounds: usize, only: Only) -> Outcome<()> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = crate::target(root);
     if only == Only::Policies {
         return policies::measure(root, &target, rounds);
     }

@@ -94,7 +94,7 @@ struct Binaries {
 
 fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
     let Options { filter, rounds, again, account, prove } = options;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = crate::target(root);
     let binaries =
         Binaries { iowhy: target.join("release/iowhy"), cases: target.join("release/iowhy-cases") };
     let dir = target.join("cases");

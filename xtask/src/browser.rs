@@ -13,15 +13,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How the check ended.
-pub(crate) enum Ending {
-    /// Everything held.
-    Passed,
-    /// Something did not; in words.
-    Failed(String),
-    /// There is no browser.
-    Skipped(String),
-}
+use crate::steps::Ending;
 
 /// A page may be of this size at most.
 const MOST_BYTES: u64 = 1 << 20;
@@ -55,7 +47,7 @@ pub(crate) fn check(root: &Path) -> Ending {
 
 /// The pages, made by the binary of the build.
 fn pages(root: &Path) -> Result<Vec<PathBuf>, String> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = crate::target(root);
     let built = Command::new("cargo")
         .args(["build", "--quiet", "-p", "iowhy"])
         .current_dir(root)

@@ -9,7 +9,6 @@ pub mod environment;
 pub mod estimate;
 pub mod finding;
 pub mod histogram;
-pub mod kernel_text;
 pub mod layer;
 pub mod limit;
 pub mod model;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use iowhy::run_as::CALLER_VARIABLES;
-use iowhy_cases::case::{Before, Case, Need, Place, Setup};
+use iowhy_cases::case::{Before, Case, Condition, Need, Setup};
 use iowhy_cases::{Skip, Stage, Variant};
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ const TRAPS: &[(Case, &[&str])] = &[
             setup: &[Setup::Data("data-64m", 64 << 20)],
             before: &[],
             needs: &[Need::Root, Need::Direct],
-            place: Place::DiskLimit(64 << 20),
+            condition: Condition::DiskLimit(64 << 20),
             ..TRAP
         },
         &["--what-if", "deeper"],
@@ -133,7 +133,7 @@ fn word(case: &'static Case, options: &[&str], dir: &Path, binary: &Path) -> Opt
         tried["reason"].as_str().unwrap_or_default()
     );
     // A limit lends a burst at the start of each run, and a deeper queue takes it sooner: that is no repair.
-    let lent = if matches!(case.place, Place::DiskLimit(_)) { MOST_LENT } else { 1.0 };
+    let lent = if matches!(case.condition, Condition::DiskLimit(_)) { MOST_LENT } else { 1.0 };
     let gains = tried["measured"]["low"].as_f64().is_some_and(|low| low > lent);
     Some((word == "proven" && gains, line))
 }

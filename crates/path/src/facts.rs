@@ -183,6 +183,14 @@ fn larger_than_memory(facts: &TargetFacts, memory_bytes: u64) -> Option<Warning>
     )
 }
 
+/// Whether a target is a SCSI generic device, which takes commands instead of reads.
+pub fn is_scsi_generic(facts: &TargetFacts) -> bool {
+    facts.kind == TargetKind::CharDevice
+        && facts.name.rsplit('/').next().is_some_and(|name| {
+            name.strip_prefix("sg").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use iowhy_core::environment::{MemberFacts, StripeFacts};

@@ -4,17 +4,24 @@
 //! that the caller did not seed.
 #![forbid(unsafe_code)]
 
+pub mod analysis;
+pub mod calibration;
 pub mod change;
-pub mod compare;
+pub mod costs;
 pub mod cross_check;
 pub mod facts;
 pub mod fit;
-pub mod ladder;
 pub mod ledger;
 pub mod limit;
+pub mod methods;
 pub mod per_request;
+pub mod plan;
 pub mod reconcile;
-mod rows;
+pub mod trial;
 
+#[cfg(test)]
+mod interval_tests;
+#[cfg(test)]
+mod measured_tests;
 #[cfg(test)]
 mod synthetic;

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use iowhy_linux::signals::{self, Meaning};
 
-use crate::clock::monotonic_ns;
+use iowhy_linux::clock::monotonic_ns;
+
 use crate::fault;
 use crate::last_act;
 

@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use iowhy_core::profile::{FileUse, PatternFile, Step, StepKind, Stretch, buffer_offset};
 use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
 
-use super::buffers;
 use super::joined::{self, Way};
-use super::order::{self, Order};
 use super::{ARM_NS, AsWas, LONGEST_ARM_NS, MOST_WRITTEN_BYTES, passes_of, wall_ns};
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::Facts;
 use iowhy_diagnose::findings::own_ns;
+use iowhy_diagnose::repair::buffers;
+use iowhy_diagnose::repair::order::{self, Order};
 
 const PAGE: u64 = 4096;
 /// Flags of open(2) on every architecture that Linux runs on today but MIPS, SPARC, Alpha and PA-RISC; O_DIRECT differs.

@@ -6,9 +6,10 @@ use iowhy_core::profile::{CallPattern, FileIdentity, PatternFile, Step, StepKind
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role};
 
 use super::super::as_was;
-use super::super::repair::{Beside, Sizes, repaired};
 use iowhy_diagnose::classify::{Operation, Wait};
+use iowhy_diagnose::findings::repaired;
 use iowhy_diagnose::findings::synthetic::Run;
+use iowhy_diagnose::repair::{Beside, Sizes};
 
 const SYNC: Op = Op::Fsync { metadata: false };
 const O_RDWR: u32 = 0o2;

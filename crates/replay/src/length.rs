@@ -11,7 +11,13 @@ use super::{MOST_WRITTEN_BYTES, room};
 /// How many times its passes a repaired plan is carried out in one run: so often that it takes about as long as the run as it
 /// was, not more often than the program did (`scale`), nor than there is room and there are new places for. `was_ns`
 /// and `now_ns`: what one run of each takes.
-pub fn times(plan: &Plan, scale: f64, was_ns: f64, now_ns: f64, free: impl Fn(&str) -> Option<Room>) -> u32 {
+pub(crate) fn times(
+    plan: &Plan,
+    scale: f64,
+    was_ns: f64,
+    now_ns: f64,
+    free: impl Fn(&str) -> Option<Room>,
+) -> u32 {
     // What is dropped from the cache, or is in a control group, begins each run anew.
     if plan.placed.is_some() || plan.any(|a| a.op == Op::FadviseDontNeed) || now_ns <= 0.0 {
         return 1;

@@ -5,21 +5,20 @@
 //! the replay is like the run at all is judged before any repair is believed ([`verdict`]). Pure functions; what may not
 //! enter: I/O, a clock, the carrying out.
 
-mod buffers;
 mod calls;
 pub mod carry_out;
 mod faults;
 mod joined;
-pub mod length;
-mod order;
+mod length;
 mod placed;
-pub mod repair;
-pub mod room;
-pub mod same_system;
+pub mod proof;
+mod room;
+mod same_system;
 mod shape;
-pub mod small_files;
+mod small_files;
 #[cfg(test)]
 mod tests;
+pub mod trial;
 pub mod verdict;
 pub mod what_if;
 

@@ -41,31 +41,6 @@ fn came_again(facts: &Facts<'_>, plan: &Plan) -> bool {
     hold > 0 && fetched as f64 > AGAIN * hold as f64
 }
 
-/// The plan outside of the groups that limit this, and how that is said; `None`: it is in no such group.
-pub(super) fn without(plan: &Plan, of: Limited) -> Option<(Plan, String)> {
-    let placed = plan.placed.as_ref()?;
-    let limits = |group: &PlacedGroup| group.limits.iter().any(|limit| limit.of == of);
-    let (left, inside): (Vec<PlacedGroup>, Vec<PlacedGroup>) =
-        placed.inside.iter().cloned().partition(|group| limits(group));
-    if left.is_empty() {
-        return None;
-    }
-    let mut outside = placed.outside.clone();
-    for limit in left.iter().flat_map(|group| &group.limits).filter(|limit| limit.of == of) {
-        if !outside.contains(&limit.set_by) {
-            outside.push(limit.set_by.clone());
-        }
-    }
-    let others = left.iter().flat_map(|group| &group.limits).any(|limit| limit.of != of);
-    let names: Vec<String> = outside.iter().map(|name| format!("`{name}`")).collect();
-    let how = format!(
-        "without the {} of {}: nothing was changed, only this replay ran outside it",
-        if others { "limits" } else { "limit" },
-        names.join(" and ")
-    );
-    Some((Plan { placed: Some(Placed { inside, outside }), ..plan.clone() }, how))
-}
-
 #[cfg(test)]
 #[path = "placed_tests.rs"]
 mod tests;

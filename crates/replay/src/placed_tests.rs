@@ -8,10 +8,11 @@ use iowhy_core::profile::{
 use iowhy_core::replay::{Action, Op, Placed, Plan, PlanFile, Role, State};
 
 use super::super::as_was;
-use super::super::repair::{Beside, first_time, others, repaired};
 use super::*;
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::synthetic::Run;
+use iowhy_diagnose::findings::{first_time, others, repaired};
+use iowhy_diagnose::repair::Beside;
 
 const MIB: u64 = 1 << 20;
 const READ: Op = Op::Read { fresh: false };

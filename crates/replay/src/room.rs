@@ -16,7 +16,7 @@ const BLOCK: u64 = 4096;
 ///
 /// # Errors
 /// There is too little, in words that end a sentence.
-pub fn within(as_was: AsWas, room: impl Fn(&str) -> Option<Room>) -> Result<AsWas, String> {
+pub(crate) fn within(as_was: AsWas, room: impl Fn(&str) -> Option<Room>) -> Result<AsWas, String> {
     let systems = systems(&as_was.plan, room);
     let fits = |plan: &Plan| fits(plan, &systems);
     if fits(&as_was.plan) {

@@ -13,7 +13,7 @@ use super::AsWas;
 ///
 /// # Errors
 /// It is another file system, or one of the two is not known, in words that end a sentence.
-pub fn checked(as_was: AsWas, of_directory: impl Fn(&str) -> Option<u64>) -> Result<AsWas, String> {
+pub(crate) fn checked(as_was: AsWas, of_directory: impl Fn(&str) -> Option<u64>) -> Result<AsWas, String> {
     let tree = as_was.plan.tree.iter().map(|tree| (tree.parent.as_str(), tree.file_system));
     for (directory, then) in tree.chain(made(&as_was.plan)) {
         let now = of_directory(directory);

@@ -39,7 +39,7 @@ const MOST_THREADS: usize = 64;
 ///
 /// # Errors
 /// Why there can be none, in words that end a sentence.
-pub fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
+pub(crate) fn as_was(facts: &Facts<'_>) -> Result<AsWas, String> {
     let place = place::place(facts)?;
     let parent = &place.parent;
     let life = Life::of(facts)?;

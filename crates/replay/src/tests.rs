@@ -10,11 +10,12 @@ use iowhy_core::profile::{CallPattern, FileIdentity, PatternFile, Step, StepKind
 use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
 use proptest::prelude::*;
 
-use super::repair::{Beside, Sizes, others, repaired, together};
 use super::verdict::{Word, fidelity, is_faithful, measured, word};
 use super::{AsWas, as_was};
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::synthetic::Run;
+use iowhy_diagnose::findings::{others, repaired, together};
+use iowhy_diagnose::repair::{Beside, Sizes};
 
 const READ: Op = Op::Read { fresh: false };
 const SYNC: Op = Op::Fsync { metadata: false };

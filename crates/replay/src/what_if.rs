@@ -5,9 +5,9 @@
 
 use iowhy_core::replay::{Action, Op, Plan, Role};
 
-use super::repair::{
-    Repaired, Sizes, coalesced, copied_less, hinted_random, several_in_flight, with_aligned_buffers,
-};
+use iowhy_core::finding::FindingId;
+use iowhy_diagnose::findings::repaired;
+use iowhy_diagnose::repair::{Beside, Repaired, Sizes, hinted_random, with_aligned_buffers};
 
 /// Places and sizes of direct requests are multiples of this on nearly every device.
 const ALIGNMENT: u64 = 4096;
@@ -70,11 +70,12 @@ pub fn changed(change: Change, plan: &Plan, sizes: &Sizes) -> Result<Repaired, S
     if plan.tree.is_some() {
         return Err("a tree of ours stands for the files of the program".to_owned());
     }
+    let of = |id| repaired(id, plan, &Beside { sizes: *sizes, ..Beside::default() });
     match change {
         Change::Direct => direct(plan),
-        Change::Deeper => several_in_flight(plan, sizes),
-        Change::Larger => coalesced(plan, sizes),
-        Change::Mapped => copied_less(plan),
+        Change::Deeper => of(FindingId::QueueDepthOne),
+        Change::Larger => of(FindingId::SmallRequests),
+        Change::Mapped => of(FindingId::CopyBound),
         Change::Windows => windows(plan),
         Change::Random => Ok(hinted_random(plan)),
         Change::Aligned => with_aligned_buffers(plan)

@@ -11,7 +11,63 @@
 //! splitting of large requests against the spreading of concurrent ones: where no request is larger than the unit, neither
 //! acts.
 
-/// What the rules ask for.
+use iowhy_core::service::ServiceCurve;
+use iowhy_sim::workload::Workload;
+
+/// A published rule and what it gives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// Stable identifier.
+    pub id: &'static str,
+    /// Authors and formula.
+    pub name: &'static str,
+    /// In whole sectors; `None` where an input is not known.
+    pub interleave_bytes: Option<f64>,
+}
+
+/// The rules for stripes of `disks` disks with this curve. A trace has no queue depth and no request size to enter.
+pub fn published(curve: &ServiceCurve, workload: Option<&Workload>, disks: usize) -> [Rule; 3] {
+    let (outstanding, request_bytes) = match workload {
+        Some(workload) => (f64::from(workload.clients), workload.request_bytes() as f64),
+        None => (f64::NAN, f64::NAN),
+    };
+    let positioning_ns = match curve.access_ns {
+        // The rate limit of a throttled disk stands for its access time.
+        ns if ns > 0.0 && curve.burst_s == 0.0 => ns,
+        _ if curve.most_requests_per_second > 0.0 => 1e9 / curve.most_requests_per_second,
+        _ => 0.0,
+    };
+    let inputs = Inputs {
+        positioning_s: positioning_ns / 1e9,
+        bytes_per_second: curve.media_bytes_per_second(),
+        outstanding,
+        request_bytes,
+        disks: disks as f64,
+    };
+    let unknown = Inputs { outstanding: 1.0, ..inputs };
+    let rule = |id, name, bytes: Option<f64>| Rule {
+        id,
+        name,
+        interleave_bytes: bytes.map(|bytes| (bytes / SECTOR).round().max(1.0) * SECTOR),
+    };
+    [
+        rule(
+            "chen-patterson",
+            "Chen, Patterson 1990: S P X (L - 1) + 0.5 KB, S = 1/4",
+            chen_patterson(&inputs),
+        ),
+        rule(
+            "chen-patterson-unknown",
+            "the same, concurrency unknown: 2/3 P X",
+            chen_patterson_unknown(&unknown),
+        ),
+        rule("lee-katz", "Lee, Katz 1991: sqrt(P X (L - 1) request / N)", lee_katz(&inputs)),
+    ]
+}
+
+const SECTOR: f64 = crate::lint::SECTOR_BYTES as f64;
+
+/// Inputs of the rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Inputs {
     /// Mean time to position (seek and turn), seconds.

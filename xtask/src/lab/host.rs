@@ -132,7 +132,7 @@ fn memory(iowhy: &Path, folder: &Path, checks: &mut Checks) -> Result<(), String
     let run = Run::of(iowhy, &["bench", &at, "--state", "direct", "--bs", "4k", "--size", "16m"], None)?;
     let verdict = run.record["cells"][0]["verdict"].as_str().unwrap_or("").to_owned();
     // Kernels before 6.6 refuse O_DIRECT there, and then so do we.
-    let caught = (run.exit == Some(1) && verdict == "not-what-it-claims") || run.exit == Some(2);
+    let caught = (run.exit == Some(1) && verdict == "mislabelled") || run.exit == Some(2);
     checks.holds("tmpfs: no device figure", caught, format!("exit code {:?}, {verdict}", run.exit));
     let left = std::fs::read_dir(&mount.at).into_iter().flatten().count();
     checks.holds("tmpfs: nothing left", left == 0, format!("{left} files"));

@@ -31,16 +31,10 @@ use self::machine::{Machine, Told};
 use self::modules::Modules;
 use self::packages::Packages;
 use crate::static_target::{self, TARGET};
+use crate::steps::Ending;
 
-/// How the lab ended.
-pub(crate) enum Ending {
-    /// All checks hold.
-    Passed,
-    /// These do not.
-    Failed(String),
-    /// It cannot run here.
-    Skipped(String),
-}
+/// The phases of `cargo xtask test`: costs put into one layer are found in that layer, and settings are restored.
+pub(crate) const SMOKE: [&str; 2] = ["layers", "settings"];
 
 /// Judges the answers that are kept instead of starting guests.
 const AGAIN: &str = "--again";
@@ -49,20 +43,10 @@ const AGAIN: &str = "--again";
 pub(crate) fn run(root: &Path, filters: &[&str]) -> ExitCode {
     let again = filters.contains(&AGAIN);
     let filters: Vec<&str> = filters.iter().copied().filter(|word| *word != AGAIN).collect();
-    match lab(root, &filters, again) {
-        Ending::Passed => ExitCode::SUCCESS,
-        Ending::Failed(why) => {
-            eprintln!("{why}");
-            ExitCode::FAILURE
-        }
-        Ending::Skipped(why) => {
-            println!("skipped: {why}");
-            ExitCode::SUCCESS
-        }
-    }
+    lab(root, &filters, again).exit_code()
 }
 
-/// The same as a step of `cargo xtask test`.
+/// The same as a step.
 pub(crate) fn lab(root: &Path, filters: &[&str], again: bool) -> Ending {
     let wanted = |name: &str| filters.is_empty() || filters.iter().any(|word| name.contains(word));
     let phases: Vec<&phase::Phase> = phase::ALL.iter().filter(|phase| wanted(phase.name)).collect();
@@ -73,7 +57,7 @@ pub(crate) fn lab(root: &Path, filters: &[&str], again: bool) -> Ending {
     if let Err(why) = static_target::ensure(root) {
         return Ending::Skipped(why);
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = crate::target(root);
     let cache = target.join("lab");
     let mut checks = Checks::default();
     let mut skipped = None;

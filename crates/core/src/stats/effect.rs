@@ -55,7 +55,7 @@ pub fn effect_of_part(before: &[f64], whole_before: &[f64], after: &[f64], seed:
     interval(value, resampled, n, Unit::Ratio)
 }
 
-/// Probability that counts differ at least this much by chance alone, where something happens in `a` of `n` runs and
+/// Probability that counts differ at least this much under pure chance, where something happens in `a` of `n` runs and
 /// in `b` of `m` others: Fisher's exact test (1922), two-sided by adding all tables that are no more likely.
 pub fn chance_of_counts(a: u64, n: u64, b: u64, m: u64) -> f64 {
     let both = a + b;

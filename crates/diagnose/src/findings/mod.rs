@@ -29,6 +29,7 @@ mod queue_depth_one;
 mod queueing;
 mod range;
 mod readahead_waste;
+mod repairs;
 mod report;
 mod say;
 mod sleepers;
@@ -47,10 +48,10 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::Profile;
 
-pub use self::dirty_throttle::can_stay;
 pub use self::gain::Savings;
 pub use self::loops::{around, interpreted, own_ns, start_ns};
 pub use self::range::Range;
+pub use self::repairs::{first_time, others, repaired, together};
 use crate::account::Account;
 
 /// What a rule may look at.

@@ -14,9 +14,12 @@ use crate::cli::{CompareArgs, ExportFormat, HistoryArgs};
 use crate::record::Record;
 use crate::record::prove::ProveRecord;
 use crate::record::watch::WatchRecord;
-use crate::render::spark::Marks;
-use crate::render::{bench, path as path_report, prove, watch};
-use crate::report::{self, html, markdown};
+use crate::render::{bench, path as path_report};
+use crate::report;
+use crate::screen::{prove, text, watch};
+use iowhy_view::document::Detail;
+use iowhy_view::terminal::sparkline::Marks;
+use iowhy_view::{html, markdown};
 
 /// The order of the numbers is drawn with this, and so is the one of a list that is replaced.
 const SEED: u64 = 17;
@@ -76,17 +79,17 @@ fn outputs(path: &Path, original: &Path, comparing: bool) -> Vec<String> {
         path,
         &HistoryArgs { paths: vec![path.to_owned()], all: true, remove: vec![] },
     ));
-    shown.extend(load::shown(path, "").map(screens).unwrap_or_default());
+    shown.extend(load::shown(path, "").map(|(_, value)| screens(value)).unwrap_or_default());
     shown
 }
 
 /// The screens that were printed when the record was made.
 fn screens(value: Value) -> Vec<String> {
     if let Ok(record) = serde_json::from_value::<WatchRecord>(value.clone()) {
-        return vec![watch::screen(&record, 80)];
+        return vec![text(&watch::chapter(&record, Detail::Screen), 80)];
     }
     if let Ok(record) = serde_json::from_value::<ProveRecord>(value.clone()) {
-        return vec![prove::screen(&record.subject, &record.proof, 80)];
+        return vec![text(&prove::chapter(&record, Detail::Screen), 80)];
     }
     let Ok(record) = serde_json::from_value::<Record>(value) else { return Vec::new() };
     let named: Vec<_> = record.cells.iter().map(|cell| (cell.key.clone(), "a request")).collect();

@@ -8,18 +8,19 @@ use iowhy_core::problem::Problem;
 use iowhy_core::units::{Bytes, typed_size};
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
+use iowhy_path::analysis;
+use iowhy_path::costs::Costs;
+use iowhy_path::plan::{self, PathPlan};
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
-use iowhy_probe::interrupt;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target};
+use iowhy_probe::{environment, interrupt};
 
 use crate::cli::{BenchArgs, OutputArgs};
-use crate::command::costs::Costs;
 use crate::command::cross_check::{Appointment, Watched};
-use crate::command::{Ending, analysis, shared};
+use crate::command::{Ending, shared};
 use crate::fio::{self, Imported};
 use crate::output::{self, Outputs, Pending};
-use crate::plan::path::{self, PathPlan};
 use crate::plan::sweep::{DEFAULT_REGION_BYTES, Sweep, split_targets};
 use crate::progress::Progress;
 use crate::record::Record;
@@ -189,10 +190,10 @@ fn measure(
     progress: &Progress,
 ) -> Result<Measured, Problem> {
     let harness = shared::harness_target()?;
-    let rungs = if layers { Some(shared::rung_targets(targets[0])?) } else { None };
-    let mut ladder = match &rungs {
-        Some(rungs) => path::ladder(targets[0], rungs, scratch_bytes(sweep), sweep.seed),
-        None => PathPlan { cells: Vec::new(), roles: Vec::new() },
+    let below = if layers { Some(shared::rung_targets(targets[0])?) } else { None };
+    let mut calibration = match &below {
+        Some(below) => plan::calibration(targets[0], below, scratch_bytes(sweep), sweep.seed),
+        None => PathPlan::default(),
     };
     let mut cells: Vec<Cell<'_>> = workloads.into_iter().map(|arms| cell(arms, targets, sweep)).collect();
     let swept = cells.len();
@@ -200,9 +201,9 @@ fn measure(
     if targets.iter().all(|target| target.script().is_none()) {
         cells.push(shared::harness_cell(&harness, sweep.pattern));
     }
-    let below = cells.len();
-    let effort = effort(sweep, below as u32);
-    cells.append(&mut ladder.cells);
+    let measured = cells.len();
+    let effort = effort(sweep, measured as u32);
+    cells.append(&mut calibration.cells);
 
     let appointment = match layers {
         true => Appointment::make(&cells, |index| index < swept, per_cell(sweep) * cells.len() as u32),
@@ -212,9 +213,16 @@ fn measure(
     let mut outcome =
         campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining + after, p.cell));
     let watched = appointment.keep(&cells, sweep.seed, progress);
-    let rungs = Outcome { cells: outcome.cells.split_off(below), ..outcome };
+    let calibrated = Outcome { cells: outcome.cells.split_off(measured), ..outcome };
     let own: Vec<CellRun> = outcome.cells.split_off(swept).into_iter().flatten().collect();
-    let costs = analysis::costs_of(&ladder, &rungs, targets[0], (&outcome.cells, own.first()), sweep.seed);
+    let context = analysis::Context {
+        target: targets[0],
+        environment: &environment::environment(targets[0]),
+        memcpy: None,
+        page_bytes: rustix::param::page_size() as u64,
+        seed: sweep.seed,
+    };
+    let costs = analysis::costs_for(&calibration, &calibrated, &context, (&outcome.cells, own.first()));
     Ok(Measured { costs, outcome, watched })
 }
 
@@ -227,7 +235,8 @@ fn fill(record: &mut Record, measured: &Measured, targets: &[&Target]) {
     for runs in &measured.outcome.cells {
         for (index, (run, target)) in runs.iter().zip(targets).enumerate() {
             let own_model = index == 0 && costs.model.is_some();
-            let mut layers = if index == 0 { costs.layers(run, target) } else { plain.layers(run, target) };
+            let mut layers =
+                if index == 0 { costs.layers(run, &target.facts) } else { plain.layers(run, &target.facts) };
             if own_model {
                 layers.notes.extend(larger_than_the_ladder(run, target));
             }
@@ -239,7 +248,7 @@ fn fill(record: &mut Record, measured: &Measured, targets: &[&Target]) {
 /// What a copy costs depends on what the CPU's caches hold, so the fitted costs are those of what the ladder moves over.
 fn larger_than_the_ladder(run: &CellRun, target: &Target) -> Option<String> {
     let w = &run.workload;
-    let ladder = path::ladder_bytes(w.region_bytes);
+    let ladder = plan::calibration_bytes(w.region_bytes);
     let cached = w.state == CacheState::Warm && target.script().is_none();
     (cached && w.region_bytes > ladder + ladder / 4).then(|| {
         format!(

@@ -11,8 +11,8 @@ use crate::cli::{ExplainArgs, OutputArgs};
 use crate::command::Ending;
 use crate::meaning;
 use crate::output::{self, Outputs};
-use crate::record::SCHEMA;
-use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, wrap};
+use crate::record::{Kind, SCHEMA};
+use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 
@@ -26,7 +26,7 @@ pub fn run(args: &ExplainArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         None => FindingId::ALL.to_vec(),
     };
     let outputs = Outputs::open(options)?;
-    let width = output::width().clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = output::width().clamp(MIN_WIDTH, MAX_WIDTH);
     let screen = match chosen.as_slice() {
         [one] => page(*one, width),
         all => list(all, width),
@@ -35,7 +35,7 @@ pub fn run(args: &ExplainArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         .iter()
         .map(|id| json!({"id": id, "claim": claim(*id), "manual": meaning::manual(*id), "repairable": id.is_repairable()}))
         .collect();
-    let record = json!({"schema": SCHEMA, "iowhy": env!("CARGO_PKG_VERSION"), "findings": findings});
+    let record = json!({"schema": SCHEMA, "kind": Kind::List, "iowhy": env!("CARGO_PKG_VERSION"), "findings": findings});
     outputs.finish(&screen, &record)?;
     Ok(Ending::done())
 }

@@ -1,13 +1,11 @@
 //! One file per command: from options to a finished record. Each reads top to bottom as the story of the command.
 
-mod analysis;
 #[cfg(test)]
 mod any_number_tests;
 pub mod attach;
 pub mod bench;
 pub mod classic;
 pub mod compare;
-mod costs;
 mod cross_check;
 pub mod doctor;
 mod ending;

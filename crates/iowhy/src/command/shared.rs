@@ -4,26 +4,25 @@ use std::time::Duration;
 
 use iowhy_core::cell::CellRun;
 use iowhy_core::environment::TargetKind;
-use iowhy_core::estimate::Estimate;
 use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
 use iowhy_core::summary;
 use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
+use iowhy_path::costs::Layers;
 use iowhy_path::facts;
+use iowhy_path::plan::CalibrationTargets;
 use iowhy_path::reconcile::{self, ReconcileContext};
 use iowhy_probe::campaign::{Cell, Outcome};
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{self, Needs, Target};
 use iowhy_probe::{counters, environment, ruler};
 
-use crate::command::costs::Layers;
 use crate::command::ending::{self, Ending};
 use crate::output;
-use crate::plan::path::RungTargets;
 use crate::progress::Progress;
-use crate::record::{CellRecord, Record, RulerRecord, SCHEMA, Seen};
+use crate::record::{CellRecord, Kind, Record, RulerRecord, SCHEMA, Seen};
 use crate::shell;
 
 /// Finds or makes a target, with progress while a scratch file is filled.
@@ -108,11 +107,6 @@ pub(super) fn harness_cell(target: &Target, pattern: Pattern) -> Cell<'_> {
 /// Key of the cell that measures our own cost.
 pub(super) const HARNESS_KEY: &str = "null";
 
-/// Our own cost per request; `None` in virtual time, where nothing of ours is measured.
-pub(super) fn harness_cost(runs: &[CellRun], seed: u64) -> Option<Estimate> {
-    runs.first().and_then(|run| summary::summarize(run, seed).time_per_request)
-}
-
 /// The record before anything is in it.
 pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome, seed: u64) -> Record {
     let environment = targets.first().map(|t| environment::environment(t)).unwrap_or_default();
@@ -127,6 +121,7 @@ pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome,
     }
     Record {
         schema: SCHEMA,
+        kind: Kind::Measurement,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         environment,
@@ -240,7 +235,7 @@ pub(super) fn failed_cells(cells: &[CellRecord], interrupted: bool) -> Option<Pr
 
 /// The reason where cells were not what they claim, e.g. read from the cache where it says cold.
 fn mislabelled_cells(cells: &[CellRecord]) -> Option<Problem> {
-    let mut mislabelled = cells.iter().filter(|cell| cell.verdict == "not-what-it-claims");
+    let mut mislabelled = cells.iter().filter(|cell| cell.verdict == "mislabelled");
     let first = mislabelled.next()?;
     let n = 1 + mislabelled.count();
     let message = format!(
@@ -258,12 +253,12 @@ fn mislabelled_cells(cells: &[CellRecord]) -> Option<Problem> {
 }
 
 /// What the lower rungs read. A rung that cannot be had is left out; the fit says what that costs.
-pub(super) fn rung_targets(target: &Target) -> Result<RungTargets, Problem> {
+pub(super) fn rung_targets(target: &Target) -> Result<CalibrationTargets, Problem> {
     let harness = harness_target()?;
     if let Some(script) = target.script() {
         use iowhy_probe::method::scripted::ScriptedTarget;
         let on = |target| Some(Target::scripted(script.on_target(target)));
-        return Ok(RungTargets {
+        return Ok(CalibrationTargets {
             null_device: on(ScriptedTarget::NullDevice),
             zero_device: on(ScriptedTarget::ZeroDevice),
             memory: on(ScriptedTarget::Memory),
@@ -273,7 +268,7 @@ pub(super) fn rung_targets(target: &Target) -> Result<RungTargets, Problem> {
     }
     let needs = Needs { scratch_bytes: MEMORY_RUNG_BYTES, write: false, destroy_data: None };
     let have = |spec: &str| target::resolve(spec, &needs, &mut |_, _| {}).ok();
-    Ok(RungTargets {
+    Ok(CalibrationTargets {
         null_device: have("/dev/null"),
         zero_device: have("/dev/zero"),
         memory: have("memory"),
@@ -314,7 +309,7 @@ mod tests {
         record.cells.iter_mut().for_each(|cell| cell.verdict = "ok".to_owned());
         assert_eq!(reason(&record), None);
         let name = record.cells[0].key.clone();
-        record.cells[0].verdict = "not-what-it-claims".to_owned();
+        record.cells[0].verdict = "mislabelled".to_owned();
         record.cells[0].bytes_verdict = "half of it came from the cache".to_owned();
         let one = reason(&record).unwrap();
         for word in [name.as_str(), "1 of ", "was not what it claims", "half of it came from the cache"] {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::record::Kind;
 use iowhy_classic::error_percent;
 use iowhy_core::environment::{Environment, TargetFacts};
 use iowhy_core::estimate::{Estimate, Unit};
@@ -17,6 +18,8 @@ use crate::record::CellRecord;
 pub struct ClassicRecord {
     /// Version of this format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
     /// The command as it was typed.

@@ -1,6 +1,7 @@
 //! The records of `iowhy compare`: what became of every cell and its layers, or of the runs of a watched program, and what
 //! differs around them.
 
+use crate::record::Kind;
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
@@ -14,6 +15,8 @@ use serde::Serialize;
 pub struct Comparison {
     /// Version of the record format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
     /// The command as it was typed.
@@ -118,6 +121,8 @@ pub struct ChangedLayer {
 pub struct ProgramComparison {
     /// Version of the record format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
     /// The command as it was typed.

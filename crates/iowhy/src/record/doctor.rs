@@ -1,5 +1,6 @@
 //! The records of `iowhy doctor`: what this machine allows and what is set under a path; a setting that was tried.
 
+use crate::record::Kind;
 use iowhy_core::environment::Environment;
 use iowhy_core::profile::{Lack, Tier};
 use iowhy_core::setting::{Group, Reading};
@@ -15,6 +16,8 @@ use crate::record::compare::ChangedCell;
 pub struct DoctorRecord {
     /// Version of the record format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
     /// The command as it was typed.
@@ -84,6 +87,8 @@ pub struct SettingRecord {
 pub struct TrialRecord {
     /// Version of the record format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
     /// The command as it was typed.

@@ -7,6 +7,7 @@
 pub mod classic;
 pub mod compare;
 pub mod doctor;
+mod kind;
 pub mod member;
 mod path;
 pub mod prove;
@@ -17,6 +18,7 @@ pub mod stripe_advice;
 pub mod tree;
 pub mod watch;
 
+pub use kind::Kind;
 pub use path::{
     CellRecord, HeldOutRecord, LatencyRecord, QuestionLimit, Record, RequestRecord, RulerRecord, Seen,
     WayRecord, model_tables,

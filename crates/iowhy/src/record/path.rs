@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::record::Kind;
 use iowhy_core::cell::{CellRun, Sample, StateCheck};
 use iowhy_core::environment::{Environment, TargetFacts};
 use iowhy_core::estimate::Estimate;
@@ -22,6 +23,8 @@ use super::member::MemberRecord;
 pub struct Record {
     /// Version of this format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
     /// The command as it was typed.
@@ -178,7 +181,7 @@ pub struct CellRecord {
     pub device_bytes: Option<u64>,
     /// What the two say about each other, in words.
     pub bytes_verdict: String,
-    /// `ok`, `not-what-it-claims`, `cannot-tell` or `failed`.
+    /// `ok`, `mislabelled`, `cannot-tell` or `failed`.
     pub verdict: String,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]

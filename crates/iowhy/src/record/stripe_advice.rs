@@ -5,17 +5,21 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::service::{DiskCurves, ServiceCurve};
 use iowhy_core::warning::Warning;
 use iowhy_probe::target::Target;
+use iowhy_stripe::members::Measured;
+use iowhy_stripe::pick::Pick;
+use iowhy_stripe::simulate::{Point, Simulated};
 use serde::Serialize;
 
-use super::SCHEMA;
 use super::member::MemberRecord;
-use crate::command::stripe::{Measured, Pick, Point, Simulated};
+use super::{Kind, SCHEMA};
 
 /// The result.
 #[derive(Debug, Serialize)]
 pub struct AdviceRecord {
     /// Version of the format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: &'static str,
     /// `stripe advise`.
@@ -251,6 +255,7 @@ impl AdviceRecord {
         };
         AdviceRecord {
             schema: SCHEMA,
+            kind: Kind::StripeAdvice,
             iowhy: env!("CARGO_PKG_VERSION"),
             command: "stripe advise",
             load,

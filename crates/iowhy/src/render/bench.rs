@@ -8,13 +8,13 @@ use iowhy_core::text::visible;
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::{CellRecord, Record};
-use crate::render::bar;
 use crate::render::cell::{self, shown};
 use crate::render::heading::heading;
 use crate::render::members;
-use crate::render::spark::{self, Marks};
-use crate::render::table::{Align, layout};
 use crate::render::witness;
+use iowhy_view::terminal::bar;
+use iowhy_view::terminal::sparkline::{self, Marks};
+use iowhy_view::terminal::table::{Align, layout};
 
 const DIM: Style = Style::new().dimmed();
 
@@ -131,8 +131,8 @@ fn spreads(record: &Record, several: bool, width: usize, marks: Marks) -> String
         let name = name(cell, several);
         if patterns { format!("{name} {}", cell.pattern) } else { name }
     };
-    let rows: Vec<_> = record.cells.iter().map(|cell| (row(cell), &cell.latency_ns)).collect();
-    let table = spark::table(&rows, false, width, marks);
+    let rows: Vec<_> = record.cells.iter().map(|cell| (row(cell), &cell.latency_ns.histogram)).collect();
+    let table = sparkline::table(&rows, false, width, marks);
     if table.is_empty() { table } else { format!("\n{table}") }
 }
 

@@ -6,9 +6,9 @@ use iowhy_core::layer::{Layer, LayerEstimate, Ledger};
 use iowhy_core::units;
 
 use crate::record::{CellRecord, Record};
-use crate::render::bar;
-use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, flow};
-use crate::render::spark::{self, Marks};
+use iowhy_view::terminal::bar;
+use iowhy_view::terminal::sparkline::{self, Marks};
+use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, flow};
 
 const BOLD: Style = Style::new().bold();
 
@@ -89,7 +89,7 @@ pub fn layers(named: &[(String, &CellRecord)], width: usize) -> String {
         text.push_str(&format!("  {name}\n"));
         let figure = |layer: &LayerEstimate| format!("{} {}", bar::key(layer.id), small_time(&layer.time));
         let figures: Vec<String> = cell.layer_estimates.iter().map(figure).collect();
-        text.push_str(&flow(&figures, width.clamp(LEAST_WIDTH, MOST_WIDTH), "    "));
+        text.push_str(&flow(&figures, width.clamp(MIN_WIDTH, MAX_WIDTH), "    "));
     }
     text
 }
@@ -106,7 +106,7 @@ pub fn drift(name: &str, cell: &CellRecord, marks: Marks) -> String {
         "  {name}: time drifted by {:+.0} % over the run: the interval does not hold; repeat it, or look for another load\n",
         drift * 100.0
     );
-    let rounds = spark::rounds(&cell.samples, marks);
+    let rounds = sparkline::rounds(&cell.samples, marks);
     if !rounds.is_empty() {
         text.push_str(&format!("    {rounds}\n"));
     }

@@ -10,18 +10,18 @@ use iowhy_core::units;
 
 use crate::record::classic::{ClassicRecord, RowRecord, Section};
 use crate::render::heading::heading;
-use crate::render::paragraph::{LEAST_WIDTH, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
 /// Columns of a screen at most.
-const MOST_WIDTH: usize = 100;
+const MAX_WIDTH: usize = 100;
 
 /// The whole experiment.
 pub fn screen(record: &ClassicRecord, width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
     let title = wrap(&format!("{}: {}", record.name, record.title), width, "", "  ");
     let rule = "=".repeat(title.lines().map(visible_width).max().unwrap_or(0));
     let mut text = format!("{BOLD}{}{BOLD:#}\n{DIM}{rule}{DIM:#}\n", title.trim_end());
@@ -154,7 +154,7 @@ fn estimate(e: &Estimate) -> String {
 
 /// All experiments with a line each.
 pub fn list(experiments: &[Experiment], width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
     let mut text = String::new();
     for experiment in experiments {
         let figures: usize = experiment.tables.iter().map(|t| t.rows.len()).sum();

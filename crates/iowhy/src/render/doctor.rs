@@ -7,8 +7,8 @@ use iowhy_core::setting::{Group, Key};
 
 use crate::record::doctor::{DoctorRecord, RightsRecord, SettingRecord};
 use crate::render::heading;
-use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, cut, wrap};
-use crate::render::remedies::{explained, with_sudo};
+use crate::screen::remedies::{explained, with_sudo};
+use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, cut, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -19,7 +19,7 @@ const VALUE: usize = 16;
 
 /// Lays the visit out.
 pub fn screen(record: &DoctorRecord, width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH.max(NAME + VALUE + 20), MOST_WIDTH);
+    let width = width.clamp(MIN_WIDTH.max(NAME + VALUE + 20), MAX_WIDTH);
     let mut text = format!("{BOLD}{}{BOLD:#}\n", cut(&record.path, width));
     for line in heading::machine(&record.environment) {
         text.push_str(&wrap(&line, width, "  ", "    "));
@@ -169,6 +169,7 @@ mod tests {
         });
         DoctorRecord {
             schema: 1,
+            kind: crate::record::Kind::Doctor,
             iowhy: "0".into(),
             command: String::new(),
             path: "/data".into(),

@@ -7,11 +7,14 @@ use std::path::Path;
 use iowhy_core::estimate::Estimate;
 use serde_json::Value;
 
-use super::spark::Marks;
-use super::{bench, path, prove, watch};
+use super::{bench, path};
 use crate::record::Record;
 use crate::record::prove::ProveRecord;
 use crate::record::watch::WatchRecord;
+use crate::screen::{prove, watch};
+use iowhy_view::document::Detail;
+use iowhy_view::terminal::screen;
+use iowhy_view::terminal::sparkline::Marks;
 
 const WIDTHS: [usize; 5] = [40, 60, 80, 100, 200];
 
@@ -45,11 +48,15 @@ fn screens(name: &str, value: Value) -> Vec<String> {
     match name {
         "watched" => {
             let record: WatchRecord = serde_json::from_value(value).unwrap();
-            WIDTHS.map(|width| watch::screen(&record, width)).to_vec()
+            WIDTHS
+                .map(|width| screen(&watch::chapter(&record, Detail::Screen), width, Marks::Blocks))
+                .to_vec()
         }
         "proof" => {
             let record: ProveRecord = serde_json::from_value(value).unwrap();
-            WIDTHS.map(|width| prove::screen(&record.subject, &record.proof, width)).to_vec()
+            WIDTHS
+                .map(|width| screen(&prove::chapter(&record, Detail::Screen), width, Marks::Blocks))
+                .to_vec()
         }
         _ => {
             let record: Record = serde_json::from_value(value).unwrap();
@@ -68,7 +75,19 @@ fn screens(name: &str, value: Value) -> Vec<String> {
 fn no_screen_shows_a_figure_that_is_no_number() {
     for name in ["watched", "proof", "path", "measured", "measured-layers"] {
         for value in [golden(name), of_nothing(golden(name))] {
-            for screen in screens(name, value) {
+            for (i, screen) in screens(name, value).into_iter().enumerate() {
+                if let Ok(d) = std::env::var("SNAPV") {
+                    use std::io::Write;
+                    writeln!(
+                        std::fs::OpenOptions::new()
+                            .append(true)
+                            .create(true)
+                            .open(format!("{d}/{name}-{}", WIDTHS[i]))
+                            .unwrap(),
+                        "{screen}\n====="
+                    )
+                    .unwrap();
+                }
                 let screen = anstream::adapter::strip_str(&screen).to_string();
                 assert!(screen.lines().count() > 3, "{name}: {screen}");
                 for line in screen.lines() {

@@ -7,8 +7,8 @@ use iowhy_core::text::visible;
 use iowhy_core::units::Bytes;
 
 use crate::record::member::MemberRecord;
-use crate::render::paragraph;
-use crate::render::table::{Align, layout};
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap;
 
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
@@ -34,12 +34,12 @@ pub fn table(cells: &[(String, &[MemberRecord])]) -> String {
     let asked = first.iter().all(|member| member.bytes.is_some());
     let what = if asked { "sent to each member" } else { "moved by each device" };
     text.push_str(&format!("{DIM}"));
-    text.push_str(&paragraph::wrap(
+    text.push_str(&wrap::wrap(
         &format!(
             "bytes and requests {what}, in order: {}; busy: share of the time in which its device had a request in flight",
             names.join(", ")
         ),
-        paragraph::MOST_WIDTH.min(100),
+        wrap::MAX_WIDTH.min(100),
         "",
         "",
     ));
@@ -121,7 +121,7 @@ mod tests {
         let text = table(&[("pread cold".into(), &members[..]), ("nothing".into(), &[])]);
         let row = text.lines().find(|line| line.starts_with("pread")).unwrap();
         assert_eq!(row.split_whitespace().collect::<Vec<_>>().join(" "), "pread cold 75 / 25 % 1.50 3 / 1 -");
-        assert!(text.lines().all(|line| crate::render::table::visible_width(line) <= 100), "{text}");
+        assert!(text.lines().all(|line| iowhy_view::terminal::table::visible_width(line) <= 100), "{text}");
         assert_eq!(table(&[("nothing".into(), &[])]), "");
     }
 

@@ -7,14 +7,14 @@ use iowhy_core::cell::StateCheck;
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::{CellRecord, Record, WayRecord};
-use crate::render::bar;
 use crate::render::cell::{self, shown};
 use crate::render::heading::heading;
 use crate::render::members;
-use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, fold};
-use crate::render::spark::{self, Marks};
-use crate::render::table::{Align, layout, visible_width};
 use crate::render::witness;
+use iowhy_view::terminal::bar;
+use iowhy_view::terminal::sparkline::{self, Marks};
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, fold};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -52,7 +52,7 @@ pub fn screen(
 
 /// Sentences broken at words.
 fn folded(sentences: &str, width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
     sentences.lines().map(|line| fold(line, width) + "\n").collect()
 }
 
@@ -63,7 +63,7 @@ fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize,
         .iter()
         .filter_map(|(key, label)| {
             let cell = record.cells.iter().find(|c| c.key == *key)?;
-            let mark = if cell.verdict == "not-what-it-claims" { " (!)" } else { "" };
+            let mark = if cell.verdict == "mislabelled" { " (!)" } else { "" };
             Some((format!("{label}{mark}"), cell))
         })
         .collect();
@@ -98,8 +98,9 @@ fn requests(record: &Record, canonical: &[(String, &'static str)], width: usize,
 
 /// How requests of one kind differ from each other.
 fn spreads(cells: &[(String, &CellRecord)], width: usize, marks: Marks) -> String {
-    let rows: Vec<_> = cells.iter().map(|(label, cell)| (label.clone(), &cell.latency_ns)).collect();
-    let table = spark::table(&rows, true, width, marks);
+    let rows: Vec<_> =
+        cells.iter().map(|(label, cell)| (label.clone(), &cell.latency_ns.histogram)).collect();
+    let table = sparkline::table(&rows, true, width, marks);
     if table.is_empty() { table } else { format!("\n{table}") }
 }
 

@@ -7,13 +7,13 @@ use iowhy_core::units;
 
 use crate::record::run_time::RunTimeRecord;
 use crate::record::watch::Exit;
-use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, cut, wrap};
+use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, cut, wrap};
 
 const BOLD: Style = Style::new().bold();
 
 /// The whole screen for a terminal of `width` columns.
 pub fn screen(record: &RunTimeRecord, width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
     let mut text = format!("{BOLD}{}{BOLD:#}\n", cut(&record.subject, width));
     let mut facts = vec![format!("{} wall", units::time(record.wall_s * 1e9))];
     facts.extend(record.cpu_s.map(|cpu_s| format!("{} CPU", units::time(cpu_s * 1e9))));

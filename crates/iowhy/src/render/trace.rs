@@ -11,8 +11,8 @@ use iowhy_trace::survey::{Flow, Survey};
 use iowhy_trace::write::Written;
 use iowhy_trace::{BlockAction, Compression, Format, Kind, Losses, Trace};
 
-use crate::render::paragraph::{cut, cut_path, wrap};
-use crate::render::table::{Align, layout};
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap::{cut, cut_path, wrap};
 
 const BOLD: Style = Style::new().bold();
 

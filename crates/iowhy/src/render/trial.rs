@@ -8,8 +8,8 @@ use iowhy_core::units;
 use crate::record::doctor::TrialRecord;
 use crate::render::compare::{units_percent, verdict_word};
 use crate::render::heading;
-use crate::render::paragraph::{cut, wrap};
-use crate::render::table::{Align, layout};
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap::{cut, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -182,6 +182,7 @@ mod tests {
         let file = Some("/sys/block/vda/queue/read_ahead_kb".to_owned());
         TrialRecord {
             schema: 1,
+            kind: crate::record::Kind::TrialOfASetting,
             iowhy: "0".into(),
             command: String::new(),
             path: "/data".into(),

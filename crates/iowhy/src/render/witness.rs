@@ -7,7 +7,7 @@ use iowhy_core::units;
 use iowhy_path::cross_check::{Agreement, Fitted, PartWitness, Verdict, Witness};
 
 use crate::record::{CellRecord, Record};
-use crate::render::table::{Align, layout};
+use iowhy_view::terminal::table::{Align, layout};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

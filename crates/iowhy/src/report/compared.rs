@@ -4,11 +4,11 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::units;
 use serde_json::Value;
 
-use super::document::{Chapter, Chart, Part, Section, Table};
 use super::look::{estimate, list, number, text, written};
 use super::simulated::warnings;
-use super::svg::WIDE;
-use super::svg::dots::{self, Row};
+use iowhy_view::document::{Chapter, Chart, Part, Section, Table};
+use iowhy_view::svg::WIDE;
+use iowhy_view::svg::dots::{self, Row};
 
 fn shown(of: &Value, key: &str) -> String {
     estimate(of, key).as_ref().map_or_else(|| "-".to_owned(), written)
@@ -110,7 +110,12 @@ pub(super) fn cells(record: &Value) -> Chapter {
     }
     sections.push(differences(record));
     sections.push(warnings(record));
-    Chapter { title: "Did the change help?".to_owned(), facts: vec![side("before"), side("after")], sections }
+    Chapter {
+        about: String::new(),
+        title: "Did the change help?".to_owned(),
+        facts: vec![side("before"), side("after")],
+        sections,
+    }
 }
 
 /// The chapter of runs of watched programs.
@@ -202,5 +207,10 @@ pub(super) fn programs(record: &Value) -> Chapter {
     let fact = |key: &str| {
         format!("{key}: {}, {} ({})", text(side(key), "named"), runs(key), text(side(key), "subject"))
     };
-    Chapter { title: "Did the change help?".to_owned(), facts: vec![fact("before"), fact("after")], sections }
+    Chapter {
+        about: String::new(),
+        title: "Did the change help?".to_owned(),
+        facts: vec![fact("before"), fact("after")],
+        sections,
+    }
 }

@@ -7,17 +7,17 @@ use iowhy_core::model::{LayerCost, Part as ModelPart, StackModel};
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::workload::{CacheState, Method};
 
-use super::document::{Chapter, Chart, Part, Section, Table};
 use super::look::written;
-use super::surroundings;
-use super::svg::bars::{self, Bar, Piece};
-use super::svg::dots::{self, Row};
-use super::svg::heat::{self, Field};
-use super::svg::histogram::{self, Class};
-use super::svg::lines::{self, Dot, Frame, Series};
-use super::svg::{SMALL, Scale, WIDE};
 use crate::record::{CellRecord, Record};
 use crate::render::cell;
+use crate::screen::surroundings;
+use iowhy_view::document::{Chapter, Chart, Part, Section, Table};
+use iowhy_view::svg::bars::{self, Bar, Piece};
+use iowhy_view::svg::dots::{self, Row};
+use iowhy_view::svg::heat::{self, Field};
+use iowhy_view::svg::histogram::{self, Class};
+use iowhy_view::svg::lines::{self, Dot, Frame, Series};
+use iowhy_view::svg::{SMALL, Scale, WIDE};
 
 /// Cells whose histograms are drawn.
 const MOST_HISTOGRAMS: usize = 12;
@@ -41,6 +41,7 @@ pub(super) fn chapter(record: &Record) -> Chapter {
     let target = record.targets.iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", ");
     let rounds = if record.interrupted { ", interrupted" } else { "" };
     Chapter {
+        about: String::new(),
         title: if target.is_empty() { record.command.clone() } else { format!("Where time goes: {target}") },
         facts: vec![
             record.command.clone(),
@@ -537,7 +538,7 @@ fn doubts(record: &Record, shown: &[(String, &CellRecord)]) -> Section {
         if let Some(failure) = &cell.failure {
             items.push(format!("{label}: failed: {failure}"));
         }
-        if cell.verdict == "not-what-it-claims" || cell.verdict == "cannot-tell" {
+        if cell.verdict == "mislabelled" || cell.verdict == "cannot-tell" {
             items.push(format!("{label}: {}", cell.bytes_verdict));
         }
         items.extend(cell.dropped.iter().map(|dropped| format!("{label}: the kernel refused {dropped}")));

@@ -3,11 +3,11 @@
 use iowhy_core::units::{self, Bytes};
 use serde_json::Value;
 
-use super::document::{Chapter, Chart, Part, Section, Table};
 use super::look::{any, list, number, text, texts};
-use super::svg::bars::{self, Bar, Piece};
-use super::svg::lines::{self, Dot, Frame, Series};
-use super::svg::{Scale, WIDE};
+use iowhy_view::document::{Chapter, Chart, Part, Section, Table};
+use iowhy_view::svg::bars::{self, Bar, Piece};
+use iowhy_view::svg::lines::{self, Dot, Frame, Series};
+use iowhy_view::svg::{Scale, WIDE};
 
 /// The chapter of `sim`.
 pub(super) fn sim(record: &Value) -> Chapter {
@@ -21,6 +21,7 @@ pub(super) fn sim(record: &Value) -> Chapter {
     facts.extend(texts(machine, "parts"));
     facts.push(format!("load: {}", text(record, "load")));
     Chapter {
+        about: String::new(),
         title: format!("Simulated: {} on {}", text(record, "load"), text(machine, "name")),
         facts,
         sections: vec![
@@ -252,6 +253,7 @@ pub(super) fn curves(record: &Value) -> Chapter {
     let svg = lines::chart(&series, &frame);
     let counted = |key: &str| units::count(number(record, key).unwrap_or(0.0) as u64);
     Chapter {
+        about: String::new(),
         title: format!("Miss ratios: {}", trace_name(record)),
         facts: vec![format!(
             "{} references to {} different blocks or objects",

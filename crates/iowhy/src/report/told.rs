@@ -5,12 +5,12 @@ use iowhy_core::estimate::Unit;
 use iowhy_core::units::{self, Bytes};
 use serde_json::Value;
 
-use super::document::{Chapter, Chart, Part, Section, Table};
 use super::look::{any, estimate, in_unit, list, number, text, texts, written};
 use super::simulated::warnings;
-use super::surroundings;
-use super::svg::lines::{self, Dot, Frame, Series};
-use super::svg::{Scale, WIDE};
+use crate::screen::surroundings;
+use iowhy_view::document::{Chapter, Chart, Part, Section, Table};
+use iowhy_view::svg::lines::{self, Dot, Frame, Series};
+use iowhy_view::svg::{Scale, WIDE};
 
 fn machine(record: &Value) -> Section {
     let environment: Option<Environment> =
@@ -85,6 +85,7 @@ pub(super) fn classic(record: &Value) -> Chapter {
     sections.push(warnings(record));
     sections.push(machine(record));
     Chapter {
+        about: String::new(),
         title: format!("{}: {}", text(record, "name"), text(record, "title")),
         facts: vec![
             format!("{}, {}", text(record, "source"), text(record, "date")),
@@ -132,6 +133,7 @@ pub(super) fn tree(record: &Value) -> Chapter {
     }
     let count = |key: &str| number(facts, key).unwrap_or(0.0) as u64;
     Chapter {
+        about: String::new(),
         title: format!("Small files: {}", text(facts, "path")),
         facts: vec![
             text(record, "command").to_owned(),
@@ -235,6 +237,7 @@ pub(super) fn stripe(record: &Value) -> Chapter {
     }
     sections.push(warnings(record));
     Chapter {
+        about: String::new(),
         title: format!("Which interleave for {}?", text(record, "load")),
         facts: list(record, "members")
             .iter()

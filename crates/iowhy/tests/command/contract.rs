@@ -22,8 +22,9 @@ enum Type {
 
 use Type::{Estimate, Flag, List, MaybeEstimate, MaybeNumber, MaybeWhole, Number, Object, Whole, Words};
 
-const COMMON: [(&str, Type); 9] = [
+const COMMON: [(&str, Type); 10] = [
     ("schema", Whole),
+    ("kind", Words),
     ("iowhy", Words),
     ("command", Words),
     ("environment", Object),

@@ -53,7 +53,7 @@ fn records_that_cannot_be_proved_are_refused_and_nothing_is_left() {
     std::fs::write(at("cut"), &whole[..whole.len() / 2]).unwrap();
     std::fs::write(at("text"), b"not JSON").unwrap();
     std::fs::write(at("other"), b"{}").unwrap();
-    std::fs::write(at("bench"), br#"{"schema":1,"cells":[]}"#).unwrap();
+    std::fs::write(at("bench"), br#"{"schema":1,"kind":"measurement","cells":[]}"#).unwrap();
     change(&record, "newer", |v| v["schema"] = 99.into());
     change(&record, "damaged", |v| v["profile"]["threads"] = "none".into());
     change(&record, "elsewhere", |v| v["environment"]["cpu"] = "another CPU".into());

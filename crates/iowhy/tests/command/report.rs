@@ -119,9 +119,13 @@ fn a_proof_stands_beside_what_was_foretold() {
     run["proof"] = proof.clone();
     std::fs::write(&record, run.to_string()).unwrap();
     let mut alone = proof;
-    for (key, value) in
-        [("schema", 1.into()), ("iowhy", "0".into()), ("command", "c".into()), ("subject", "s".into())]
-    {
+    for (key, value) in [
+        ("schema", 1.into()),
+        ("kind", "proof".into()),
+        ("iowhy", "0".into()),
+        ("command", "c".into()),
+        ("subject", "s".into()),
+    ] {
         alone[key] = value;
     }
     alone["warnings"] = serde_json::json!([]);
@@ -130,7 +134,7 @@ fn a_proof_stands_beside_what_was_foretold() {
     for path in [&record, &other] {
         let page = iowhy(&["report", text(path)]).done().stdout;
         holds_together(&page);
-        for words in ["13x [3.2, 116]", "22x [18, 33] (n = 9)", "cannot tell", "no call was seen"] {
+        for words in ["13x [3.2, 116]", "22x [18, 33], n = 9", "cannot tell", "no call was seen"] {
             assert!(page.contains(words), "{words}: {page}");
         }
     }
@@ -158,8 +162,12 @@ fn what_is_no_record_is_refused_and_nothing_is_written() {
     refused("text.json", "hello", "is no JSON");
     refused("other.json", "{\"a\": 1}", "no record of iowhy");
     refused("newer.json", &whole.replacen("\"schema\":1", "\"schema\":99", 1), "format 99");
-    refused("run.json", "{\"schema\": 1, \"profile\": {}}", "damaged record");
-    refused("formats.json", "{\"schema\": 1, \"formats\": []}", "holds nothing that a report shows");
+    refused("run.json", "{\"schema\": 1, \"kind\": \"watched-program\", \"profile\": {}}", "damaged record");
+    refused(
+        "formats.json",
+        "{\"schema\": 1, \"kind\": \"list\", \"formats\": []}",
+        "holds nothing that a report shows",
+    );
     refused("damaged.json", &whole.replacen("\"rounds\"", "\"runds\"", 1), "damaged record");
     let mut empty: Value = serde_json::from_str(&whole).unwrap();
     empty["cells"] = serde_json::json!([]);

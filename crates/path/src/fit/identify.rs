@@ -6,14 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::ladder::{Rung, RungRun};
+use super::equation::{Table, Term};
+use crate::calibration::{CalibrationCell, CalibrationRun};
 use crate::per_request::mean_pages;
-use crate::rows::{Table, Term};
 
 /// Costs that are solved together, from these rungs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stage {
-    pub(super) rungs: Vec<Rung>,
+    pub(super) rungs: Vec<CalibrationCell>,
     pub(super) terms: Vec<Term>,
 }
 
@@ -25,9 +25,9 @@ pub(super) struct Stages {
 }
 
 /// Which terms the measured rungs and sizes can tell apart. Notes what cannot be.
-pub(super) fn identified(runs: &[&RungRun<'_>], page_bytes: u64, notes: &mut Vec<String>) -> Stages {
+pub(super) fn identified(runs: &[&CalibrationRun<'_>], page_bytes: u64, notes: &mut Vec<String>) -> Stages {
     let measured = Measured { runs, page_bytes };
-    let end_of_file = measured.has(Rung::EndOfFile);
+    let end_of_file = measured.has(CalibrationCell::EndOfFile);
     let mut storeys =
         vec![measured.below(notes), measured.cached(notes), measured.mapped(), measured.direct(notes)];
     if !end_of_file {
@@ -45,17 +45,17 @@ pub(super) fn identified(runs: &[&RungRun<'_>], page_bytes: u64, notes: &mut Vec
 
 /// The rungs and sizes at hand.
 struct Measured<'a> {
-    runs: &'a [&'a RungRun<'a>],
+    runs: &'a [&'a CalibrationRun<'a>],
     page_bytes: u64,
 }
 
 impl Measured<'_> {
-    fn has(&self, rung: Rung) -> bool {
-        self.runs.iter().any(|r| r.rung == rung)
+    fn has(&self, rung: CalibrationCell) -> bool {
+        self.runs.iter().any(|r| r.cell == rung)
     }
 
-    fn sizes(&self, rungs: &[Rung]) -> BTreeSet<u64> {
-        self.runs.iter().filter(|r| rungs.contains(&r.rung)).map(|r| r.run.workload.block_bytes).collect()
+    fn sizes(&self, rungs: &[CalibrationCell]) -> BTreeSet<u64> {
+        self.runs.iter().filter(|r| rungs.contains(&r.cell)).map(|r| r.run.workload.block_bytes).collect()
     }
 
     /// Pages and bytes are proportional for every size: nothing tells the two costs apart.
@@ -68,8 +68,9 @@ impl Measured<'_> {
     /// The call, and what is paid before any page is looked up.
     fn below(&self, notes: &mut Vec<String>) -> Stage {
         let mut terms = Vec::new();
-        let mut rungs = vec![Rung::Syscall, Rung::NullDevice, Rung::EndOfFile];
-        if self.has(Rung::Syscall) {
+        let mut rungs =
+            vec![CalibrationCell::Syscall, CalibrationCell::NullDevice, CalibrationCell::EndOfFile];
+        if self.has(CalibrationCell::Syscall) {
             terms.push(Term::Call);
         } else {
             note(
@@ -77,17 +78,17 @@ impl Measured<'_> {
                 "no bare system call was measured: `call` is booked under the next layer above the gap",
             );
         }
-        if self.has(Rung::NullDevice) {
+        if self.has(CalibrationCell::NullDevice) {
             terms.push(Term::Vfs);
-        } else if self.sizes(&[Rung::ZeroDevice]).len() > 1 {
-            rungs.push(Rung::ZeroDevice);
+        } else if self.sizes(&[CalibrationCell::ZeroDevice]).len() > 1 {
+            rungs.push(CalibrationCell::ZeroDevice);
             terms.extend([Term::Vfs, Term::Zero]);
-        } else if self.has(Rung::EndOfFile) {
+        } else if self.has(CalibrationCell::EndOfFile) {
             note(notes, "no /dev/null rung: the VFS is not separated from the rest of `filesystem`");
         } else {
             note(notes, "no /dev/null rung: the VFS is not separated from `cache` and `block`");
         }
-        if self.has(Rung::EndOfFile) {
+        if self.has(CalibrationCell::EndOfFile) {
             terms.push(Term::FileCall);
         }
         Stage { rungs, terms }
@@ -96,10 +97,10 @@ impl Measured<'_> {
     /// Look-up of pages and copy: of the cached file alone where the end of the file tells what the file system
     /// costs, else of cached and memory file together.
     fn cached(&self, notes: &mut Vec<String>) -> Stage {
-        let end_of_file = self.has(Rung::EndOfFile);
-        let mut rungs = vec![Rung::CachedFile];
+        let end_of_file = self.has(CalibrationCell::EndOfFile);
+        let mut rungs = vec![CalibrationCell::CachedFile];
         if !end_of_file {
-            rungs.push(Rung::Memory);
+            rungs.push(CalibrationCell::Memory);
         }
         let sizes = self.sizes(&rungs);
         let mut terms = Vec::new();
@@ -112,7 +113,7 @@ impl Measured<'_> {
             }
             if sizes.len() > 2 && !self.proportional(&sizes) {
                 terms.push(Term::CachePage);
-            } else if sizes.len() > 1 && self.has(Rung::Copy) {
+            } else if sizes.len() > 1 && self.has(CalibrationCell::Copy) {
                 terms.push(Term::CachePage);
                 note(notes, "no cached size below the page: `copy` is taken from a copy in user memory");
             } else if sizes.len() > 1 {
@@ -123,11 +124,11 @@ impl Measured<'_> {
             }
         }
         if !end_of_file {
-            match (self.has(Rung::Memory), self.has(Rung::CachedFile)) {
+            match (self.has(CalibrationCell::Memory), self.has(CalibrationCell::CachedFile)) {
                 (true, true) => {
                     terms.push(Term::FileCall);
-                    let memory = self.sizes(&[Rung::Memory]);
-                    if self.sizes(&[Rung::CachedFile]).intersection(&memory).count() > 1 {
+                    let memory = self.sizes(&[CalibrationCell::Memory]);
+                    if self.sizes(&[CalibrationCell::CachedFile]).intersection(&memory).count() > 1 {
                         terms.push(Term::FilePage);
                     }
                 }
@@ -137,12 +138,12 @@ impl Measured<'_> {
                 _ => {}
             }
         }
-        rungs.push(Rung::Copy);
+        rungs.push(CalibrationCell::Copy);
         Stage { rungs, terms }
     }
 
     fn mapped(&self) -> Stage {
-        let rungs = vec![Rung::MappedFile];
+        let rungs = vec![CalibrationCell::MappedFile];
         let sizes = self.sizes(&rungs);
         let mut terms = Vec::new();
         if !sizes.is_empty() {
@@ -158,7 +159,7 @@ impl Measured<'_> {
     }
 
     fn direct(&self, notes: &mut Vec<String>) -> Stage {
-        let rungs = vec![Rung::DirectFile, Rung::RawDevice];
+        let rungs = vec![CalibrationCell::DirectFile, CalibrationCell::RawDevice];
         let sizes = self.sizes(&rungs);
         let mut terms = Vec::new();
         if sizes.is_empty() {
@@ -184,17 +185,19 @@ impl Measured<'_> {
 
     /// Zeroing, where `/dev/null` has told what stands below it.
     fn zero(&self) -> Stage {
-        let known_below = self.has(Rung::NullDevice) || self.sizes(&[Rung::ZeroDevice]).len() < 2;
-        let terms = if known_below && self.has(Rung::ZeroDevice) { vec![Term::Zero] } else { Vec::new() };
-        Stage { rungs: vec![Rung::ZeroDevice], terms }
+        let known_below =
+            self.has(CalibrationCell::NullDevice) || self.sizes(&[CalibrationCell::ZeroDevice]).len() < 2;
+        let terms =
+            if known_below && self.has(CalibrationCell::ZeroDevice) { vec![Term::Zero] } else { Vec::new() };
+        Stage { rungs: vec![CalibrationCell::ZeroDevice], terms }
     }
 
     /// A memory file on its own, where it was not needed to explain the cached file.
     fn memory(&self) -> Stage {
-        let rungs = vec![Rung::Memory];
+        let rungs = vec![CalibrationCell::Memory];
         let sizes = self.sizes(&rungs);
         let mut terms = Vec::new();
-        if self.has(Rung::EndOfFile) && !sizes.is_empty() {
+        if self.has(CalibrationCell::EndOfFile) && !sizes.is_empty() {
             terms.push(Term::MemoryCall);
             if sizes.len() > 1 {
                 terms.push(Term::MemoryByte);
@@ -208,21 +211,25 @@ impl Measured<'_> {
 
     /// What a ring costs instead of a call: only where the call is known apart from what stands above it.
     fn ring(&self, notes: &mut Vec<String>) -> Stage {
-        let known = self.has(Rung::Syscall) && self.has(Rung::CachedFile);
+        let known = self.has(CalibrationCell::Syscall) && self.has(CalibrationCell::CachedFile);
         let mut terms = Vec::new();
-        if self.has(Rung::RingMemory) {
+        if self.has(CalibrationCell::RingMemory) {
             if known {
                 terms.push(Term::Ring);
             } else {
                 note(notes, "no cached file or no bare system call: what a ring costs is not known apart");
             }
         }
-        Stage { rungs: vec![Rung::RingMemory], terms }
+        Stage { rungs: vec![CalibrationCell::RingMemory], terms }
     }
 
     fn deep(&self, notes: &mut Vec<String>) -> Stage {
-        let depths: BTreeSet<usize> =
-            self.runs.iter().filter(|r| r.rung == Rung::DirectDeep).map(|r| r.run.workload.depth).collect();
+        let depths: BTreeSet<usize> = self
+            .runs
+            .iter()
+            .filter(|r| r.cell == CalibrationCell::DirectDeep)
+            .map(|r| r.run.workload.depth)
+            .collect();
         let mut terms = Vec::new();
         if !depths.is_empty() {
             terms.push(Term::DeepCall);
@@ -231,11 +238,11 @@ impl Measured<'_> {
             } else {
                 note(notes, "one deep queue: what a batch costs is booked per request, as at that depth");
             }
-            if !self.has(Rung::RingMemory) {
+            if !self.has(CalibrationCell::RingMemory) {
                 note(notes, "no ring rung: what a ring costs is booked under `block` for deep queues");
             }
         }
-        Stage { rungs: vec![Rung::DirectDeep], terms }
+        Stage { rungs: vec![CalibrationCell::DirectDeep], terms }
     }
 }
 

@@ -8,29 +8,36 @@ use iowhy_core::model::Part;
 use proptest::prelude::*;
 
 const SIZES: [u64; 8] = [512, 1024, 2048, 4096, 16_384, 65_536, 262_144, 1 << 20];
-const RUNGS: [Rung; 7] = [
-    Rung::Syscall,
-    Rung::NullDevice,
-    Rung::ZeroDevice,
-    Rung::Memory,
-    Rung::CachedFile,
-    Rung::MappedFile,
-    Rung::DirectFile,
+const RUNGS: [CalibrationCell; 7] = [
+    CalibrationCell::Syscall,
+    CalibrationCell::NullDevice,
+    CalibrationCell::ZeroDevice,
+    CalibrationCell::Memory,
+    CalibrationCell::CachedFile,
+    CalibrationCell::MappedFile,
+    CalibrationCell::DirectFile,
 ];
 
 /// The ladder with the rung that tells the file system from the cache.
-fn with_end_of_file() -> Vec<Rung> {
+fn with_end_of_file() -> Vec<CalibrationCell> {
     let mut rungs = RUNGS.to_vec();
-    rungs.push(Rung::EndOfFile);
+    rungs.push(CalibrationCell::EndOfFile);
     rungs
 }
 
-fn ladder(truth: &Truth, rungs: &[Rung], sizes: &[u64], noise: f64, seed: u64) -> Vec<(Rung, CellRun)> {
+fn ladder(
+    truth: &Truth,
+    rungs: &[CalibrationCell],
+    sizes: &[u64],
+    noise: f64,
+    seed: u64,
+) -> Vec<(CalibrationCell, CellRun)> {
     rungs.iter().flat_map(|&r| sizes.iter().map(move |&s| (r, truth.cell(r, s, noise, seed)))).collect()
 }
 
-fn fitted(cells: &[(Rung, CellRun)], options: &FitOptions) -> Fit {
-    let runs: Vec<RungRun<'_>> = cells.iter().map(|(rung, run)| RungRun { rung: *rung, run }).collect();
+fn fitted(cells: &[(CalibrationCell, CellRun)], options: &FitOptions) -> Fit {
+    let runs: Vec<CalibrationRun<'_>> =
+        cells.iter().map(|(cell, run)| CalibrationRun { cell: *cell, run }).collect();
     fit(&runs, options)
 }
 
@@ -95,13 +102,14 @@ fn held_out_sizes_are_predicted_and_do_not_steer_the_fit() {
     assert_eq!(clean.held_out.len(), 5, "every rung whose cost depends on the size: {:?}", clean.held_out);
     assert!(clean.held_out.iter().all(|h| h.block_bytes == 16_384 && h.error_percent.abs() < 1e-4));
     // A held-out cell that doubles its time changes its own error and nothing else.
-    let direct = cells.iter_mut().find(|c| c.0 == Rung::DirectFile && c.1.workload.block_bytes == 16_384);
+    let direct =
+        cells.iter_mut().find(|c| c.0 == CalibrationCell::DirectFile && c.1.workload.block_bytes == 16_384);
     for s in &mut direct.unwrap().1.samples {
         s.thread_ns *= 2;
     }
     let bent = fitted(&cells, &options);
     assert_eq!(bent.model, clean.model);
-    let error = bent.held_out.iter().find(|h| h.rung == Rung::DirectFile).unwrap().error_percent;
+    let error = bent.held_out.iter().find(|h| h.cell == CalibrationCell::DirectFile).unwrap().error_percent;
     assert!((error + 50.0).abs() < 1e-4, "{error}");
 }
 
@@ -132,7 +140,8 @@ fn the_same_record_gives_the_same_model() {
 
 #[test]
 fn missing_rungs_are_noted_and_the_rest_still_predicts() {
-    let cells = ladder(&Truth::EXAMPLE, &[Rung::Syscall, Rung::CachedFile], &SIZES, 0.0, 1);
+    let cells =
+        ladder(&Truth::EXAMPLE, &[CalibrationCell::Syscall, CalibrationCell::CachedFile], &SIZES, 0.0, 1);
     let fit = fitted(&cells, &FitOptions { held_out: vec![4096], ..options(5) });
     assert!(!fit.model.layers.contains_key(&Layer::Device) && !fit.model.layers.contains_key(&Layer::Block));
     for needle in ["/dev/null", "memory-file", "no direct rung"] {
@@ -149,7 +158,7 @@ fn missing_rungs_are_noted_and_the_rest_still_predicts() {
 #[test]
 fn direct_reads_that_no_device_answered_give_no_device_layer() {
     let mut cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.0, 1);
-    for (_, run) in cells.iter_mut().filter(|c| c.0 == Rung::DirectFile) {
+    for (_, run) in cells.iter_mut().filter(|c| c.0 == CalibrationCell::DirectFile) {
         run.samples.iter_mut().for_each(|s| s.device_bytes = Some(0));
     }
     let unwritten = fitted(&cells, &options(5));
@@ -173,7 +182,7 @@ fn sizes_of_whole_pages_say_that_pages_and_bytes_are_one() {
     assert!(fit.notes.iter().any(|n| n.contains("no cached size below the page")));
 
     let mut rungs = RUNGS.to_vec();
-    rungs.push(Rung::Copy);
+    rungs.push(CalibrationCell::Copy);
     let with_copy = fitted(&ladder(&t, &rungs, &sizes, 0.0, 1), &options(5));
     assert!((with_copy.model.cost(Layer::Copy).per_byte_ns - t.copy).abs() < 1e-8);
     assert!((with_copy.model.cost(Layer::Cache).per_page_ns - t.cache.1).abs() < 1e-4);
@@ -183,7 +192,7 @@ fn sizes_of_whole_pages_say_that_pages_and_bytes_are_one() {
 fn a_memory_file_dearer_than_the_file_system_does_not_bend_the_file() {
     let t = Truth::EXAMPLE;
     let mut cells = ladder(&t, &RUNGS, &SIZES, 0.0, 1);
-    for (_, run) in cells.iter_mut().filter(|c| c.0 == Rung::Memory) {
+    for (_, run) in cells.iter_mut().filter(|c| c.0 == CalibrationCell::Memory) {
         let pages = run.workload.block_bytes.div_ceil(4096);
         for s in &mut run.samples {
             s.cpu_ns += s.requests * 50 * pages;
@@ -204,7 +213,7 @@ fn with_the_end_of_the_file_a_memory_file_of_any_kind_bends_nothing_and_has_its_
     let plain = fitted(&cells, &options);
     assert!(!plain.notes.iter().any(|n| n.contains("memory file")), "{:?}", plain.notes);
     // Small pages that cost more each, and no linear form at all: a step at a size.
-    for (_, run) in cells.iter_mut().filter(|c| c.0 == Rung::Memory) {
+    for (_, run) in cells.iter_mut().filter(|c| c.0 == CalibrationCell::Memory) {
         let bytes = run.workload.block_bytes;
         let extra = 200 * bytes.div_ceil(4096) + if bytes > 8192 { 5000 } else { 0 };
         for s in &mut run.samples {
@@ -226,7 +235,8 @@ fn with_the_end_of_the_file_a_memory_file_of_any_kind_bends_nothing_and_has_its_
     );
     assert!((own(&plain).per_call_ns - t.cache.0).abs() < 1e-4);
     assert!(own(&bent).per_page_ns > own(&plain).per_page_ns);
-    let of_memory = |fit: &Fit| fit.held_out.iter().find(|h| h.rung == Rung::Memory).unwrap().error_percent;
+    let of_memory =
+        |fit: &Fit| fit.held_out.iter().find(|h| h.cell == CalibrationCell::Memory).unwrap().error_percent;
     assert!(of_memory(&plain).abs() < 1e-4 && of_memory(&bent).abs() > 1.0);
 }
 
@@ -235,7 +245,9 @@ fn nothing_above_the_end_of_the_file_reaches_the_costs_below_it() {
     let t = Truth::EXAMPLE;
     let mut cells = ladder(&t, &with_end_of_file(), &SIZES, 0.0, 1);
     // Large reads fall out of the processor's cache: no line goes through these sizes.
-    for (_, run) in cells.iter_mut().filter(|c| matches!(c.0, Rung::CachedFile | Rung::ZeroDevice)) {
+    for (_, run) in
+        cells.iter_mut().filter(|c| matches!(c.0, CalibrationCell::CachedFile | CalibrationCell::ZeroDevice))
+    {
         if run.workload.block_bytes >= 65_536 {
             run.samples.iter_mut().for_each(|s| s.cpu_ns *= 2);
         }
@@ -249,10 +261,16 @@ fn nothing_above_the_end_of_the_file_reaches_the_costs_below_it() {
 #[test]
 fn where_no_file_was_read_the_memory_file_is_the_cached_file() {
     let t = Truth::EXAMPLE;
-    let rungs = [Rung::Syscall, Rung::NullDevice, Rung::EndOfFile, Rung::Memory, Rung::RingMemory];
+    let rungs = [
+        CalibrationCell::Syscall,
+        CalibrationCell::NullDevice,
+        CalibrationCell::EndOfFile,
+        CalibrationCell::Memory,
+        CalibrationCell::RingMemory,
+    ];
     let mut cells = ladder(&t, &rungs, &SIZES, 0.0, 1);
     // Its own file system stands on the way to its bytes too.
-    for s in cells.iter_mut().filter(|c| c.0 == Rung::Memory).flat_map(|c| &mut c.1.samples) {
+    for s in cells.iter_mut().filter(|c| c.0 == CalibrationCell::Memory).flat_map(|c| &mut c.1.samples) {
         s.cpu_ns += (s.requests as f64 * t.file) as u64;
     }
     let fit = fitted(&cells, &FitOptions { memory_backed: true, ..options(5) });
@@ -263,10 +281,10 @@ fn where_no_file_was_read_the_memory_file_is_the_cached_file() {
 }
 
 /// The ladder with a ring and deep queues on top.
-fn deep_ladder(truth: &Truth, depths: &[usize]) -> Vec<(Rung, CellRun)> {
+fn deep_ladder(truth: &Truth, depths: &[usize]) -> Vec<(CalibrationCell, CellRun)> {
     let mut cells = ladder(truth, &with_end_of_file(), &SIZES, 0.0, 1);
-    cells.push((Rung::RingMemory, truth.cell(Rung::RingMemory, 4096, 0.0, 1)));
-    cells.extend(depths.iter().map(|&d| (Rung::DirectDeep, truth.deep_cell(d, 0.0, 1))));
+    cells.push((CalibrationCell::RingMemory, truth.cell(CalibrationCell::RingMemory, 4096, 0.0, 1)));
+    cells.extend(depths.iter().map(|&d| (CalibrationCell::DirectDeep, truth.deep_cell(d, 0.0, 1))));
     cells
 }
 
@@ -302,7 +320,8 @@ fn a_ring_that_saves_more_than_it_costs_is_taken_as_free_and_said_so() {
 
 #[test]
 fn without_call_or_cached_file_a_ring_is_not_known_apart() {
-    let cells = [(Rung::RingMemory, Truth::EXAMPLE.cell(Rung::RingMemory, 4096, 0.0, 1))];
+    let cells =
+        [(CalibrationCell::RingMemory, Truth::EXAMPLE.cell(CalibrationCell::RingMemory, 4096, 0.0, 1))];
     let fit = fitted(&cells, &options(5));
     assert!(!fit.model.parts.contains_key(&Part::Ring));
     assert!(fit.notes.iter().any(|n| n.contains("what a ring costs is not known apart")), "{:?}", fit.notes);
@@ -312,9 +331,9 @@ fn without_call_or_cached_file_a_ring_is_not_known_apart() {
 fn insertion_comes_from_cold_cells_with_the_device_counters() {
     let t = Truth::EXAMPLE;
     let mut rungs = RUNGS.to_vec();
-    rungs.push(Rung::ColdFile);
+    rungs.push(CalibrationCell::ColdFile);
     let mut cells = ladder(&t, &rungs, &SIZES, 0.0, 1);
-    for (_, run) in cells.iter_mut().filter(|c| c.0 == Rung::ColdFile) {
+    for (_, run) in cells.iter_mut().filter(|c| c.0 == CalibrationCell::ColdFile) {
         let insert = 130.0 * run.workload.block_bytes as f64 / 4096.0;
         for s in &mut run.samples {
             s.cpu_ns += (s.requests as f64 * insert) as u64;
@@ -341,7 +360,8 @@ fn our_own_cost_is_taken_off_before_fitting() {
 #[test]
 fn a_violated_cell_is_left_out_by_name() {
     let mut cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.0, 1);
-    let bad = cells.iter_mut().find(|c| c.0 == Rung::CachedFile && c.1.workload.block_bytes == 65_536);
+    let bad =
+        cells.iter_mut().find(|c| c.0 == CalibrationCell::CachedFile && c.1.workload.block_bytes == 65_536);
     let bad = &mut bad.unwrap().1;
     bad.state_check = StateCheck::Violated { reason: "31 % resident".into() };
     bad.samples.iter_mut().for_each(|s| s.cpu_ns *= 9);

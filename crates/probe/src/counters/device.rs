@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use iowhy_core::kernel_text::block_stat::parse;
+use iowhy_linux::block::counters::parse;
 
-pub use iowhy_core::kernel_text::block_stat::DeviceCounters;
+pub use iowhy_linux::block::counters::DeviceCounters;
 
 /// Reads and sums the counters of the named devices (`vda`, `nvme0n1`, `dm-0`: leaf devices, so that nothing is
 /// counted twice); `None` when there is no name, when one has no counters, or when its `iostats` are off.

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use iowhy_core::kernel_text::schedstat;
+use iowhy_linux::process::schedstat;
 
 /// Descriptors kept open; the threads of a larger machine are opened for each reading. A process may have 1024.
 const KEPT_OPEN: usize = 256;

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::ops::Add;
 
-use iowhy_core::kernel_text::schedstat;
+use iowhy_linux::process::schedstat;
 
 use crate::clock::Clock;
 

@@ -12,9 +12,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use iowhy_core::kernel_text::mountinfo::Mount;
 use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Group, Key, Reading};
+use iowhy_linux::mounts::Mount;
 use iowhy_linux::names::Dir;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
@@ -76,7 +76,7 @@ impl ChangedSetting {
     /// Those of [`ChangedSetting::new`]; the device is not there.
     pub fn read_ahead(device: &str) -> Result<ChangedSetting, Problem> {
         let devices =
-            crate::target::devices::Devices { leaves: vec![device.to_owned()], ..Default::default() };
+            iowhy_linux::block::devices::Devices { leaves: vec![device.to_owned()], ..Default::default() };
         let place = super::Storage { devices, mount: None };
         let all = super::read_each(Path::new("/"), &place, Key::ReadAhead);
         let found: Vec<Reading> = all.into_iter().filter(|reading| reading.value.is_some()).collect();

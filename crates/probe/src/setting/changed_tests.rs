@@ -251,7 +251,7 @@ fn governors_come_back_with_what_hangs_on_them() {
 fn a_file_system_that_would_forget_other_options_is_not_told_of_one() {
     let of = |kind: &str, options: &str| {
         let line = format!("27 1 254:0 / /mnt rw - {kind} /dev/vda {options}");
-        may_be_reconfigured(&iowhy_core::kernel_text::mountinfo::parse(&line)[0]).map_err(|p| p.message)
+        may_be_reconfigured(&iowhy_linux::mounts::parse(&line)[0]).map_err(|p| p.message)
     };
     assert!(of("ext4", "rw,discard").is_ok() && of("xfs", "rw,inode64").is_ok());
     assert!(of("xfs", "rw,inode32").unwrap_err().contains("inode32"));

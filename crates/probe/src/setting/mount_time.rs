@@ -8,13 +8,12 @@ use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
-use iowhy_core::kernel_text::mountinfo::Mount;
 use iowhy_core::setting::Key;
+use iowhy_linux::mounts::{self, Mount};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{FsPickFlags, fsconfig_reconfigure, fsconfig_set_flag, fspick};
 
-use crate::environment::mounts;
 use crate::last_act::LastAct;
 use crate::target::Status;
 
@@ -217,13 +216,13 @@ fn end_lazy(mount: RawFd, on: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::kernel_text::mountinfo;
+    use iowhy_linux::mounts;
 
     use super::*;
 
     fn mount(options: &str, file_system: &str) -> Mount {
         let line = format!("27 1 254:0 / /mnt/a\\040b {options} - ext4 /dev/vda {file_system}\n");
-        mountinfo::parse(&line).remove(0)
+        mounts::parse(&line).remove(0)
     }
 
     #[test]

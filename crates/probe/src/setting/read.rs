@@ -6,15 +6,17 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use iowhy_core::kernel_text::choice;
-use iowhy_core::kernel_text::mountinfo::{self, Mount};
 use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Group, Key, Reading};
+use iowhy_linux::choice;
+use iowhy_linux::control_group::ControlGroups;
+use iowhy_linux::mounts::Mount;
 
 use super::mount_time;
-use crate::environment::control_group::Groups;
 use crate::environment::numbered;
-use crate::target::devices::{self, Devices, whole_disk};
+use crate::target::devices;
+use iowhy_linux::block::devices::Devices;
+use iowhy_linux::block::sysfs::whole_disk;
 
 /// Devices and mount under a path.
 #[derive(Clone, Debug, Default)]
@@ -292,11 +294,9 @@ fn mount(mount: &Mount) -> Vec<Reading> {
 }
 
 fn control_groups(root: &Path, devices: &Devices) -> Vec<Reading> {
-    let text = fs::read(root.join("proc/self/mountinfo")).unwrap_or_default();
-    let mounts = mountinfo::parse(&String::from_utf8_lossy(&text));
-    let groups = Groups::below(root, &mounts);
+    let groups = ControlGroups::below(root);
     let keys = [Key::IoLimit, Key::MemoryLimit, Key::MemoryHigh, Key::CpuLimit];
-    if !groups.visible() {
+    if !groups.are_visible() {
         let why = "no control group of this process can be seen: not mounted, or hidden";
         return keys.map(|key| Reading::unreadable(key, why)).to_vec();
     }
@@ -308,7 +308,7 @@ fn control_groups(root: &Path, devices: &Devices) -> Vec<Reading> {
         n => format!("{n} limits"),
     };
     // Version 1 writes "no limit" as the greatest number of whole pages.
-    let memory = groups.memory_limit_bytes(i64::MAX as u64 >> 12 << 12);
+    let memory = groups.memory_limit_bytes().filter(|limit| *limit < i64::MAX as u64 >> 12 << 12);
     vec![
         Reading { details: throttles, ..Reading::new(Key::IoLimit, io) },
         Reading::new(Key::MemoryLimit, number(memory)),

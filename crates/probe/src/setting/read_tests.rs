@@ -29,7 +29,7 @@ impl Root {
 
     fn read(&self, leaves: &[&str], mountinfo: &str) -> Vec<Reading> {
         let leaves = leaves.iter().map(|&leaf| leaf.to_owned()).collect();
-        let mount = mountinfo::parse(mountinfo).into_iter().next();
+        let mount = iowhy_linux::mounts::parse(mountinfo).into_iter().next();
         let devices = Devices { leaves, ..Devices::default() };
         read(self.dir.path(), &Storage { devices, mount })
     }
@@ -120,7 +120,7 @@ fn what_is_missing_says_so_and_nothing_is_guessed() {
     let all = root.read(&["vda"], "");
     assert!(all.iter().all(|reading| reading.value.is_none()), "{all:?}");
     for reading in &all {
-        assert!(reading.lack.as_ref().is_some_and(|why| !why.is_empty()), "{reading:?}");
+        assert!(reading.limitation.as_ref().is_some_and(|why| !why.is_empty()), "{reading:?}");
     }
     let keys: std::collections::HashSet<Key> = all.iter().map(|reading| reading.key).collect();
     assert!(keys.contains(&Key::Governor) && keys.contains(&Key::Iostats) && keys.contains(&Key::IoLimit));

@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use iowhy_core::kernel_text::choice;
 use iowhy_core::setting::Key;
+use iowhy_linux::choice;
 
 use super::mount_time::{self, MountTime};
 use crate::last_act::LastAct;

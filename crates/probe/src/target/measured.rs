@@ -22,7 +22,7 @@ impl Target {
         &self.under().leaves
     }
 
-    fn under(&self) -> &devices::Devices {
+    fn under(&self) -> &iowhy_linux::block::devices::Devices {
         self.under.get_or_init(|| devices::under(self))
     }
 

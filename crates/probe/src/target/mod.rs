@@ -50,7 +50,7 @@ pub struct Target {
     /// The kernel's facts; `None` for test targets.
     status: Option<Status>,
     /// The devices under it, found when they are first counted.
-    under: OnceLock<devices::Devices>,
+    under: OnceLock<iowhy_linux::block::devices::Devices>,
 }
 
 /// Where the bytes are.

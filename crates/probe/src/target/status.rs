@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
+use iowhy_linux::served;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, StatxFlags, major, minor};
 use rustix::io::Errno;
 
@@ -89,7 +90,7 @@ impl Status {
     fn add_file_system(&mut self, file: BorrowedFd<'_>) {
         if self.holds_files() {
             self.memory_backed = on_memory(file);
-            self.served_by = magic(file).and_then(|magic| served_by(magic, self.device.0));
+            self.served_by = magic(file).and_then(|magic| served::by_magic(magic, self.device.0));
         }
     }
 
@@ -118,33 +119,9 @@ fn magic(file: BorrowedFd<'_>) -> Option<u64> {
 }
 
 /// Who serves the bytes of a file system of this number whose device has this major number. One that stands on a block
-/// device has another number than 0, also where a program serves it (`fuseblk`).
-fn served_by(magic: u64, major: u32) -> Option<&'static str> {
-    match magic {
-        _ if major != 0 => None,
-        0x6573_5546 => Some("a program in user space (FUSE)"),
-        0x6969 => Some("another machine (NFS)"),
-        0xfe53_4d42 | 0xff53_4d42 => Some("another machine (SMB)"),
-        0x0102_1997 => Some("the host machine or another one (9p)"),
-        0x00c3_6400 => Some("other machines (Ceph)"),
-        0x5346_414f => Some("another machine (AFS)"),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn who_serves_the_bytes_where_no_device_does() {
-        assert!(served_by(0x6573_5546, 0).is_some_and(|by| by.contains("FUSE")));
-        assert_eq!(served_by(0x6573_5546, 8), None, "fuseblk stands on a disk");
-        assert_eq!(served_by(0xef53, 0), None);
-        let folder = tempfile::tempdir().unwrap();
-        let found = Status::from_path(folder.path()).unwrap();
-        assert!(found.served_by.is_none() || found.device.0 == 0);
-    }
 
     #[test]
     fn path_and_descriptor_agree_and_devices_are_known_by_number() {
@@ -159,5 +136,17 @@ mod tests {
     fn a_memfd_is_memory() {
         let memory = rustix::fs::memfd_create("t", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         assert!(Status::from_fd(memory.as_fd()).unwrap().memory_backed);
+    }
+
+    #[test]
+    fn the_temporary_directory_is_on_a_mount_that_is_listed() {
+        let file = tempfile::tempfile().unwrap();
+        let status = Status::from_fd(file.as_fd()).unwrap();
+        let table = iowhy_linux::mounts::read();
+        if table.is_empty() || status.mount_id.is_none() {
+            eprintln!("skipped: no mount table or no mount identifiers");
+            return;
+        }
+        assert!(iowhy_linux::mounts::find(&table, status.mount_id, None).is_some());
     }
 }

@@ -16,7 +16,9 @@ use iowhy_linux::names;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use super::{devices, refusal, signatures};
+use iowhy_linux::block::sysfs;
+
+use super::{refusal, signatures};
 
 /// Permission to destroy the contents of one block device or existing file.
 #[derive(Debug)]
@@ -71,7 +73,7 @@ impl Permit {
             other => refusal::cannot_open(typed, "for writing", other),
         })?;
         refuse_untrusted_way(typed, claim.as_fd())?;
-        if kind == TargetKind::BlockDevice && devices::is_read_only(claim.as_fd()) {
+        if kind == TargetKind::BlockDevice && sysfs::is_read_only(claim.as_fd()) {
             return Err(Problem::refused(format!("`{name}` is set read-only, so it cannot be written to")).hint(
                 format!("if its data may go, allow writes first: `blockdev --setrw {name}`; or measure reads: `--rw read`"),
             ));
@@ -135,7 +137,7 @@ fn refuse_signature(typed: &Path, device: BorrowedFd<'_>) -> Result<&'static str
 }
 
 fn refuse_loop_backing(typed: &Path) -> Result<(), Problem> {
-    match devices::loop_device_backed_by(typed) {
+    match sysfs::loop_device_backed_by(typed) {
         None => Ok(()),
         Some(device) => Err(Problem::refused(format!(
             "`{}` backs `/dev/{device}`, so it is not written to",

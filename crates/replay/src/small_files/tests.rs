@@ -6,9 +6,10 @@ use iowhy_core::profile::{Access, CallCount, CallPattern, FileUse, PatternFile, 
 use iowhy_core::replay::{OnFile, Op, Role, State};
 
 use super::*;
-use crate::repair::{Beside, repaired};
 use iowhy_diagnose::classify::Operation;
+use iowhy_diagnose::findings::repaired;
 use iowhy_diagnose::findings::synthetic::Run;
+use iowhy_diagnose::repair::Beside;
 
 fn access(calls: u64, bytes: u64, time_ns: u64) -> Access {
     Access { calls, bytes, time_ns, ..Access::default() }

@@ -13,7 +13,7 @@ use super::stack::{COLD, Stack};
 /// Buckets of scaled distances for each doubling: a size is off by at most 0.8 %.
 const STEPS: u64 = 128;
 
-/// Blocks below which a sample cannot tell its own error: its parts hold less than eight each.
+/// Blocks below which the error of a sample is unknown: its parts hold less than eight each.
 pub const MIN_FOLLOWED: u64 = 64;
 
 /// How much is sampled.

@@ -176,7 +176,7 @@ mod tests {
             assert!(count.error > 0.0 && (weight.value - 3.0 * count.value).abs() < 1e-6 * weight.value);
             inside += u32::from((count.value - 50_000.0).abs() <= count.error);
         }
-        // 38 are expected; fewer than 31 come by chance once in 20,000 times.
+        // 38 are expected; fewer than 31 occur once in 20,000 runs.
         assert!(inside >= 31, "{inside} of 40");
     }
 

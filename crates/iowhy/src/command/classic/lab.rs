@@ -7,18 +7,18 @@ use iowhy_classic::published::Experiment;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::problem::Problem;
 use iowhy_core::workload::{CacheState, Method, Workload};
+use iowhy_path::costs::Layers;
 use iowhy_path::facts;
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
 use iowhy_probe::environment;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target};
 
-use crate::command::costs::Layers;
 use crate::command::shared;
 use crate::output::Outputs;
 use crate::progress::Progress;
 use crate::record::classic::{ClassicRecord, Grid, RowRecord, Section};
-use crate::record::{CellRecord, SCHEMA};
+use crate::record::{CellRecord, Kind, SCHEMA};
 use crate::shell;
 
 /// Rounds: the fewest that give an interval by resampling, and those that the time is divided by.
@@ -128,6 +128,7 @@ impl Lab<'_> {
         warnings.extend(shared::busy_machine(&cells));
         ClassicRecord {
             schema: SCHEMA,
+            kind: Kind::Classic,
             iowhy: env!("CARGO_PKG_VERSION").to_owned(),
             command: command(),
             name: experiment.name.clone(),
@@ -221,7 +222,7 @@ impl ClassicRecord {
         if let Some(failure) = &cell.failure {
             return Err(format!("failed: {failure}"));
         }
-        if cell.verdict == "not-what-it-claims" {
+        if cell.verdict == "mislabelled" {
             return Err(format!("not {}: {}", cell.state, cell.bytes_verdict));
         }
         of(cell).ok_or_else(|| "too few rounds".to_owned())

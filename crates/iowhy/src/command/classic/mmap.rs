@@ -145,7 +145,7 @@ fn both_time(record: &ClassicRecord, index: usize) -> Result<Estimate, String> {
         if let Some(failure) = &cell.failure {
             return Err(format!("failed: {failure}"));
         }
-        if cell.verdict == "not-what-it-claims" {
+        if cell.verdict == "mislabelled" {
             return Err(format!("not {}: {}", cell.state, cell.bytes_verdict));
         }
         let requests = POSTED_BYTES as f64 / cell.block_bytes.max(1) as f64;

@@ -23,8 +23,8 @@ use crate::command::shared;
 use crate::output::{self, Outputs};
 use crate::plan::sweep;
 use crate::progress::Progress;
-use crate::record::SCHEMA;
 use crate::record::classic::ClassicRecord;
+use crate::record::{Kind, SCHEMA};
 use crate::render::classic as render;
 
 /// Time for an experiment when nobody says how much, and with `--quick`.
@@ -114,6 +114,7 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         several => {
             let record = json!({
                 "schema": SCHEMA,
+                "kind": Kind::Classics,
                 "iowhy": env!("CARGO_PKG_VERSION"),
                 "command": lab::command(),
                 "experiments": several,
@@ -171,6 +172,7 @@ fn list(options: &OutputArgs) -> Result<Ending, Problem> {
         .collect();
     let record = json!({
         "schema": SCHEMA,
+        "kind": Kind::List,
         "iowhy": env!("CARGO_PKG_VERSION"),
         "command": lab::command(),
         "experiments": entries,

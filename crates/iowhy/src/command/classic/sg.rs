@@ -11,7 +11,6 @@ use iowhy_probe::campaign::Cell;
 use iowhy_probe::target::Target;
 
 use super::lab::{Lab, cell, reads, with_now};
-use crate::plan::sweep;
 use crate::record::CellRecord;
 use crate::record::classic::{ClassicRecord, RowRecord};
 
@@ -30,7 +29,7 @@ struct Ways {
 }
 
 fn ways(target: &Target) -> Ways {
-    if sweep::is_scsi_generic(&target.facts) {
+    if iowhy_path::facts::is_scsi_generic(&target.facts) {
         return Ways {
             arms: vec![
                 ("to-user", Method::Sg, CacheState::None),
@@ -63,7 +62,7 @@ fn ways(target: &Target) -> Ways {
 pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem> {
     let target = lab.target(REGION_BYTES)?;
     let ways = ways(&target);
-    let generic = sweep::is_scsi_generic(&target.facts);
+    let generic = iowhy_path::facts::is_scsi_generic(&target.facts);
     let region =
         if generic { REGION_BYTES } else { target.facts.size_bytes.min(lab.size.unwrap_or(REGION_BYTES)) };
     let alignment = target.facts.direct_alignment_bytes.unwrap_or(512).max(1);

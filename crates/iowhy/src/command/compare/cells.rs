@@ -10,7 +10,7 @@ use iowhy_path::change::{Change, LayerChange, Side, change};
 
 use super::{differences, settings};
 use crate::record::compare::{ChangedCell, ChangedLayer, Comparison, Source};
-use crate::record::{CellRecord, Record, SCHEMA};
+use crate::record::{CellRecord, Kind, Record, SCHEMA};
 use crate::shell;
 
 /// Compares two records.
@@ -40,6 +40,7 @@ pub(super) fn compare(
     }
     Ok(Comparison {
         schema: SCHEMA,
+        kind: Kind::Comparison,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         before: source(before_path, before),
@@ -133,7 +134,7 @@ pub(in crate::command) fn doubt(cell: &CellRecord) -> Option<String> {
         Some(failure.clone())
     } else if cell.planned_per_second.is_some() {
         Some("paced by a plan: its time per request is the plan's".to_owned())
-    } else if cell.verdict == "not-what-it-claims" {
+    } else if cell.verdict == "mislabelled" {
         Some("it was not what it claims".to_owned())
     } else {
         None

@@ -17,8 +17,8 @@ use iowhy_watch::perf::{self, Rights};
 use crate::cli::{DoctorArgs, OutputArgs};
 use crate::command::Ending;
 use crate::output::{self, Outputs};
-use crate::record::SCHEMA;
 use crate::record::doctor::{DoctorRecord, NextTier, RightsRecord, SettingRecord};
+use crate::record::{Kind, SCHEMA};
 use crate::render;
 use crate::shell;
 
@@ -40,6 +40,7 @@ pub fn run(args: &DoctorArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let settings = readings.iter().map(|reading| record_of(reading, &readings, &path)).collect();
     let record = DoctorRecord {
         schema: SCHEMA,
+        kind: Kind::Doctor,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         path: path.display().to_string(),

@@ -11,6 +11,9 @@ use iowhy_core::stats::Verdict;
 use iowhy_core::units::{parse_duration, parse_percent};
 use iowhy_core::warning::Warning;
 use iowhy_path::change::{Change, change_in_rounds};
+use iowhy_path::costs::Layers;
+use iowhy_path::plan::plan;
+use iowhy_path::trial::{Request, requests};
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
 use iowhy_probe::setting::{ChangedSetting, Storage};
 use iowhy_probe::target::{Needs, Target};
@@ -19,17 +22,14 @@ use iowhy_probe::{environment, interrupt};
 use super::wish::Wish;
 use crate::cli::{DoctorArgs, OutputArgs};
 use crate::command::compare;
-use crate::command::costs::Layers;
 use crate::command::ending::{self, Ending};
 use crate::command::shared;
 use crate::output::{self, Outputs};
-use crate::plan::path::plan;
 use crate::plan::sweep;
-use crate::plan::trial::{Request, requests};
 use crate::progress::Progress;
 use crate::record::compare::ChangedCell;
 use crate::record::doctor::{TrialRecord, TriedRequest};
-use crate::record::{CellRecord, SCHEMA};
+use crate::record::{CellRecord, Kind, SCHEMA};
 use crate::render;
 use crate::shell;
 
@@ -132,6 +132,7 @@ pub(super) fn run(
     let changes = compared(&requests, &sides, &target, &setting, &value, &how);
     let record = TrialRecord {
         schema: SCHEMA,
+        kind: Kind::TrialOfASetting,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         path: name,

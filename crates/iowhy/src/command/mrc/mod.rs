@@ -17,6 +17,7 @@ use self::sizes::Size;
 use crate::cli::{MrcArgs, MrcOnly, OutputArgs};
 use crate::command::{Ending, trace};
 use crate::output::{self, Outputs};
+use crate::record::Kind;
 use crate::render::mrc::{self as render, Shown};
 
 /// References times caches of the dense curves that are worth running whole: some ten seconds of one core.
@@ -313,7 +314,7 @@ fn record(
         })
         .collect();
     let left = first.left_out;
-    let mut record = trace::about(&first.trace, "mrc", warnings);
+    let mut record = trace::about(&first.trace, Kind::MissRatios, "mrc", warnings);
     let shape = match &first.lru {
         Lru::Exact(curve) => {
             let cliffs: Vec<Value> = cliffs(curve)

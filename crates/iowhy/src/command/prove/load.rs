@@ -9,6 +9,7 @@ use iowhy_core::warning::Warning;
 use iowhy_probe::environment;
 
 use crate::command::{load, shared};
+use crate::record::Kind;
 use crate::record::watch::WatchRecord;
 
 const HINT: &str = "make a record with `iowhy --json RECORD -- CMD`";
@@ -23,8 +24,8 @@ const SAME_MEMORY: f64 = 0.02;
 /// (unless forced).
 pub(super) fn record(path: &Path, force: bool) -> Result<(WatchRecord, Vec<Warning>), Problem> {
     let name = path.display();
-    let value = load::any(path, HINT)?;
-    if value.get("profile").is_none() {
+    let (kind, value) = load::any(path, HINT)?;
+    if kind != Kind::WatchedProgram {
         return Err(Problem::refused(format!(
             "`{name}` is a record of another command: it holds no watched program"
         ))

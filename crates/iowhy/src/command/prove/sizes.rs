@@ -1,7 +1,7 @@
 //! How large a repair is made, and which changes are tried beside: what the user has in mind, where it is not the usual.
 
 use iowhy_core::problem::Problem;
-use iowhy_replay::repair::Sizes;
+use iowhy_diagnose::repair::Sizes;
 use iowhy_replay::what_if::Change;
 
 use crate::cli::ProveArgs;

@@ -9,8 +9,8 @@ use iowhy_core::volume::{Ext4, Geometry, Volume, VolumeKind, Xfs};
 use iowhy_core::warning::Warning;
 use iowhy_probe::target::stripe::parse_interleave;
 use iowhy_probe::volume;
-use iowhy_stripe::Makable;
-use iowhy_stripe::places::Places;
+use iowhy_stripe::layout::Layout;
+use iowhy_stripe::lint::{self, Makable};
 
 use crate::cli::{OutputArgs, StripeLintArgs};
 use crate::command::Ending;
@@ -52,7 +52,7 @@ pub(super) fn run(args: &StripeLintArgs, options: &OutputArgs) -> Result<Ending,
     record.places = Some(PlacesRecord::of(&subject.places));
     record.file_parts = subject.file_parts;
     if let Some(stripe) = subject.stripe {
-        record.lint = iowhy_stripe::lint(stripe, &subject.places, &sizes, subject.makable);
+        record.lint = lint::lint(stripe, &subject.places, &sizes, subject.makable);
     }
     outputs.warn(&record.warnings);
     outputs.finish(&render::stripe::lint_screen(&record, output::width()), &record)?;
@@ -65,7 +65,7 @@ struct Subject {
     volume: Option<Volume>,
     file_parts: Vec<FilePartRecord>,
     stripe: Option<Stripe>,
-    places: Places,
+    places: Layout,
     makable: Makable,
     warnings: Vec<Warning>,
 }
@@ -168,7 +168,7 @@ fn of_numbers(args: &StripeLintArgs) -> Result<Subject, Problem> {
     let places = match args.fs.as_str() {
         "ffs" | "ufs" => {
             let group = group.unwrap_or(FFS_GROUP_BYTES);
-            Places::ffs(
+            Layout::ffs(
                 group,
                 volume_bytes,
                 block.unwrap_or(FFS_BLOCK_BYTES),
@@ -176,10 +176,10 @@ fn of_numbers(args: &StripeLintArgs) -> Result<Subject, Problem> {
                 per_group(group),
             )
         }
-        "ext4" | "ext3" | "ext2" => Places::ext4(&ext4(group, block, volume_bytes, per_group)),
+        "ext4" | "ext3" | "ext2" => Layout::ext4(&ext4(group, block, volume_bytes, per_group)),
         "xfs" => {
             let group_bytes = group.unwrap_or(volume_bytes / XFS_GROUPS);
-            Places::xfs(&Xfs {
+            Layout::xfs(&Xfs {
                 group_bytes,
                 groups: volume_bytes / group_bytes.max(1),
                 block_bytes: block.unwrap_or(4096),
@@ -188,7 +188,7 @@ fn of_numbers(args: &StripeLintArgs) -> Result<Subject, Problem> {
                 stripe_width_bytes: 0,
             })
         }
-        "none" => Places::none(block.unwrap_or(4096)),
+        "none" => Layout::none(block.unwrap_or(4096)),
         other => {
             return Err(Problem::refused(format!("`--fs {other}` is not known"))
                 .hint("ffs, ext4, xfs, or none for requests alone"));
@@ -239,12 +239,12 @@ fn ext4(
     }
 }
 
-fn places_of(geometry: Option<Geometry>) -> Places {
+fn places_of(geometry: Option<Geometry>) -> Layout {
     match geometry {
-        Some(Geometry::Ext4(ext4)) => Places::ext4(&ext4),
-        Some(Geometry::Xfs(xfs)) => Places::xfs(&xfs),
-        Some(Geometry::Btrfs(sector)) => Places { name: "btrfs", ..Places::none(sector) },
-        None => Places::none(4096),
+        Some(Geometry::Ext4(ext4)) => Layout::ext4(&ext4),
+        Some(Geometry::Xfs(xfs)) => Layout::xfs(&xfs),
+        Some(Geometry::Btrfs(sector)) => Layout { name: "btrfs", ..Layout::none(sector) },
+        None => Layout::none(4096),
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
     CallSite, Exit, LayerShare, ObserverRecord, OperationRecord, RanAs, ThreadRecord, WaitRecord, WatchRecord,
 };
 use crate::meaning::{Explained, Meaning};
-use crate::record::SCHEMA;
+use crate::record::{Kind, SCHEMA};
 
 /// What the command knows beside the profile.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +53,7 @@ pub fn record(profile: Profile, explained: Explained, meaning: &Meaning, told: T
     add_device(&mut environment, &profile);
     WatchRecord {
         schema: SCHEMA,
+        kind: Kind::WatchedProgram,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: told.command,
         subject: told.subject,

@@ -19,6 +19,7 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{DeviceUse, End, FileUse, Lack, Profile, Tier};
 use iowhy_core::warning::Warning;
 
+use crate::record::Kind;
 use crate::record::prove::Proof;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,8 @@ use serde::{Deserialize, Serialize};
 pub struct WatchRecord {
     /// Version of this format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
     /// The command as it was typed.

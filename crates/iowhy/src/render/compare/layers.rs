@@ -5,8 +5,8 @@ use iowhy_core::stats::Verdict;
 use super::{effect, verdict_word};
 use crate::record::compare::{ChangedLayer, Comparison};
 use crate::render::cell::small_time;
-use crate::render::paragraph::{cut, cut_path, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{cut, cut_path, wrap};
 
 /// The section; nothing where no cell was split.
 pub(super) fn section(comparison: &Comparison, width: usize) -> String {

@@ -11,8 +11,8 @@ use iowhy_core::stats::Verdict;
 use iowhy_core::units;
 
 use crate::record::compare::{ChangedCell, Comparison, Difference};
-use crate::render::paragraph::{cut, cut_path, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{cut, cut_path, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

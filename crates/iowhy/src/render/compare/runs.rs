@@ -10,8 +10,8 @@ use iowhy_diagnose::runs::Changed;
 use super::{WIDTHS, differences, effect, units_percent, verdict_word};
 use crate::record::compare::{ChangedFinding, ChangedPart, ProgramComparison, RunsOf};
 use crate::render::cell::small_time;
-use crate::render::paragraph::{cut, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{cut, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

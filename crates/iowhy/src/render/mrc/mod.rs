@@ -8,8 +8,8 @@ use iowhy_sim::curve::bank::{Basis, Point};
 use iowhy_sim::curve::keys::{LeftOut, Unit};
 use iowhy_sim::policy::PolicyId;
 
-use crate::render::paragraph::{cut_path, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{cut_path, wrap};
 
 const BOLD: Style = Style::new().bold();
 

@@ -9,17 +9,17 @@ use iowhy_core::units::{self, Bytes};
 
 use super::{interleave, proof};
 use crate::record::stripe_advice::{AdviceRecord, DiskPointRecord, PickRecord, PointRecord, StragglerRecord};
-use crate::render::paragraph::{LEAST_WIDTH, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 /// Lines longer than this are hard to read.
-const MOST_WIDTH: usize = 100;
+const MAX_WIDTH: usize = 100;
 
 /// The whole result.
 pub fn screen(record: &AdviceRecord, width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
     let mut text = String::new();
     for disk in &record.members {
         let mut curve = disk.curve.as_ref().map_or_else(|| "not known".to_owned(), in_words);

@@ -9,8 +9,8 @@ use iowhy_core::units::{self, Bytes};
 use super::advice::{WORTH_LEAVING_OUT, footnote};
 use crate::record::stripe_advice::{AdviceRecord, ProofRecord};
 use crate::render::members;
-use crate::render::paragraph::wrap;
-use crate::render::table::{Align, layout};
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap::wrap;
 
 const BOLD: Style = Style::new().bold();
 /// The picked stripe is proved when it is this close to the fastest measured one.

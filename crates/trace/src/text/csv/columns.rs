@@ -1,4 +1,4 @@
-//! Meaning of the columns of a CSV file, from its header or from the user.
+//! The columns of a CSV file, from its header or from the user.
 
 use iowhy_core::request::Request;
 
@@ -38,7 +38,7 @@ impl Time {
     }
 }
 
-/// Meaning of a column.
+/// Content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     Skip,

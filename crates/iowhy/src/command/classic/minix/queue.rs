@@ -6,6 +6,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::stats;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::workload::{CacheState, Method};
+use iowhy_path::costs::Layers;
 use iowhy_probe::campaign::{self, Cell, Effort};
 use iowhy_probe::interrupt;
 use iowhy_probe::setting::ChangedSetting;
@@ -13,7 +14,6 @@ use iowhy_probe::target::Target;
 
 use super::super::lab::{Lab, cell, reads};
 use super::{BLOCKS, POSTED_BYTES};
-use crate::command::costs::Layers;
 use crate::command::shared;
 use crate::record::classic::{ClassicRecord, RowRecord};
 
@@ -75,7 +75,7 @@ fn measure(lab: &Lab<'_>, target: &Target, region: u64) -> Result<(Times, u64), 
             for (block, runs) in outcome.cells.iter().enumerate() {
                 let Some(run) = runs.first() else { continue };
                 let seen = shared::cell_record(run, target, Some(kib * 1024), seed, Layers::default());
-                if run.failure.is_none() && seen.verdict != "not-what-it-claims" {
+                if run.failure.is_none() && seen.verdict != "mislabelled" {
                     times[block][column].extend(run.samples.iter().filter(|s| s.requests > 0).map(|s| {
                         s.thread_ns as f64 / s.requests as f64 * (POSTED_BYTES / BLOCKS[block]) as f64
                     }));

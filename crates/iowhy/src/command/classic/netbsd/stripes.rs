@@ -13,6 +13,7 @@ use iowhy_core::schedule;
 use iowhy_core::stats;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::workload::{CacheState, Workload};
+use iowhy_path::costs::Layers;
 use iowhy_probe::access::Request;
 use iowhy_probe::interrupt;
 use iowhy_probe::pass;
@@ -25,7 +26,6 @@ use iowhy_sim::workload::Workload as Simulated;
 use super::super::lab::Lab;
 use super::members::Members;
 use super::model::{self, Point, REFERENCE, Share};
-use crate::command::costs::Layers;
 use crate::command::shared;
 use crate::record::classic::{ClassicRecord, RowRecord};
 

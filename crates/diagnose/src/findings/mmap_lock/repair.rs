@@ -1,0 +1,3 @@
+//! `mmap-lock`: one mapping that stays, or reads instead of it.
+
+pub(in crate::findings) use crate::repair::kept_mapping::repaired;

@@ -1,0 +1,16 @@
+//! From records to documents: one file or folder per kind of record. Terminal, HTML and Markdown are made from the same
+//! document in `iowhy_view`. Nothing is measured, decided or explained here.
+
+pub(crate) mod figures;
+pub mod prove;
+pub(crate) mod remedies;
+pub(crate) mod surroundings;
+pub mod watch;
+
+use iowhy_view::document::Chapter;
+use iowhy_view::terminal;
+
+/// A chapter as the text of a screen for a terminal of `width` columns.
+pub fn text(chapter: &Chapter, width: usize) -> String {
+    terminal::screen(chapter, width, terminal::marks())
+}
