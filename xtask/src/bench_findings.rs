@@ -134,7 +134,7 @@ fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
                     }
                 }
             }
-            Err(Skip::Lacking(reason)) => {
+            Err(Skip::Unavailable(reason)) => {
                 counts.skipped += 1;
                 println!("{:26} skipped: {reason}", case.name);
             }
@@ -183,7 +183,7 @@ impl Runs {
         rounds: usize,
         prove: bool,
     ) -> Result<Runs, Skip> {
-        let mut stage = Stage::set(case, dir, &binaries.cases)?;
+        let mut stage = Stage::new(case, dir, &binaries.cases)?;
         // Replays of the case before may have removed many files of theirs.
         let of_files =
             case.is_right(FindingId::ManySmallFiles) || case.also.contains(&FindingId::ManySmallFiles);
@@ -243,7 +243,7 @@ impl Runs {
     fn kept(kept: &Path, case: &Case) -> Result<Runs, Skip> {
         let path = kept.join(format!("{}.json", case.name));
         let Ok(text) = std::fs::read_to_string(&path) else {
-            return Err(Skip::Lacking("no run of it is kept".to_owned()));
+            return Err(Skip::Unavailable("no run of it is kept".to_owned()));
         };
         serde_json::from_str(&text).map_err(|e| failed(format!("{}: {e}", path.display())))
     }

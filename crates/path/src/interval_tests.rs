@@ -52,7 +52,7 @@ fn true_ns(layer: Layer) -> f64 {
     let m = t.model();
     match layer {
         Layer::Unexplained => 0.0,
-        _ => m.cost(layer).of(1.0, 4096.0),
+        _ => m.cost(layer).total_ns(1.0, 4096.0),
     }
 }
 

@@ -17,7 +17,7 @@ use iowhy_probe::campaign::Cell;
 use iowhy_probe::listed::RequestLists;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Target, stripe};
-use iowhy_sim::places::Place;
+use iowhy_sim::requests::VolumeRequest;
 
 use crate::load::Question;
 use crate::simulate::{self, Point};
@@ -58,8 +58,8 @@ pub(crate) fn cells<'a>(
     for (point, target) in stripes {
         let curves: Vec<DiskCurves> = simulate::lineup(question.disks, &point.members);
         let machine = simulate::machine(&curves, question.settings, point.interleave_bytes)?;
-        let placed = question.load.places(&machine, question.seed, first)?;
-        let mut places = placed.places;
+        let placed = question.load.volume_requests(&machine, question.seed, first)?;
+        let mut places = placed.to_volume;
         bent.remarks = placed.remarks;
         bent.as_reads = 0;
         if !writable {
@@ -121,7 +121,7 @@ impl Bent {
 
 fn cell<'a>(
     question: &Question<'_>,
-    places: &[Place],
+    places: &[VolumeRequest],
     target: &'a Target,
     direct: bool,
     wall: Duration,
@@ -184,13 +184,13 @@ pub(crate) fn all_direct(stripes: &[(&Point, &Target)]) -> bool {
     stripes.iter().all(|(_, target)| target.facts.direct_supported != Some(false))
 }
 
-/// A place as a request that can be made: whole blocks, inside the stripe.
-fn request(place: &Place, size: u64, bent: &mut Bent) -> Request {
+/// A request that can be made: whole blocks, inside the stripe.
+fn request(place: &VolumeRequest, size: u64, bent: &mut Bent) -> Request {
     let grain = bent.alignment;
     let bytes = place.bytes.min(MOST_BYTES);
     bent.cut += u64::from(bytes < place.bytes);
-    let start = place.start / grain * grain;
-    let end = place.start.saturating_add(bytes).div_ceil(grain).saturating_mul(grain);
+    let start = place.offset / grain * grain;
+    let end = place.offset.saturating_add(bytes).div_ceil(grain).saturating_mul(grain);
     let length = (end - start).min(size).max(grain.min(size));
     let start = start.min(size - length);
     bent.widened += u64::from(length > bytes);
@@ -205,8 +205,18 @@ mod tests {
     fn requests_are_whole_blocks_inside_the_stripe() {
         let mut bent = Bent { alignment: 4096, ..Bent::default() };
         let mut of = |start, bytes| {
-            let made =
-                request(&Place { client: 0, at_ns: 0, start, bytes, write: false }, 1 << 20, &mut bent);
+            let made = request(
+                &VolumeRequest {
+                    client: 0,
+                    at_ns: 0,
+                    offset: start,
+                    bytes,
+                    write: false,
+                    kind: iowhy_sim::layout::StepKind::Data,
+                },
+                1 << 20,
+                &mut bent,
+            );
             (made.offset, made.bytes)
         };
         assert_eq!(of(4096, 8192), (4096, 8192));

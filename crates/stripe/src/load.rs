@@ -7,7 +7,7 @@ use iowhy_core::service::DiskCurves;
 use iowhy_core::warning::Warning;
 use iowhy_sim::machine::Machine;
 use iowhy_sim::outcome::Outcome;
-use iowhy_sim::places::Placed;
+use iowhy_sim::requests::VolumeRequests;
 use iowhy_sim::sweep::Settings;
 use iowhy_sim::workload::Workload;
 
@@ -38,7 +38,7 @@ pub trait Load: Sync {
     ///
     /// # Errors
     /// What the machine or the trace refuse.
-    fn places(&self, machine: &Machine, seed: u64, first: u64) -> Result<Placed, Problem>;
+    fn volume_requests(&self, machine: &Machine, seed: u64, first: u64) -> Result<VolumeRequests, Problem>;
 }
 
 /// Shows progress: the share that is done, the time left, the present step.

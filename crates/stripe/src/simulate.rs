@@ -234,7 +234,7 @@ fn regret(points: &[Point], off: &[Point], row: usize) -> Vec<f64> {
 /// # Errors
 /// Keys that cannot be set.
 pub fn machine(curves: &[DiskCurves], settings: &Settings, bytes: u64) -> Result<Machine, Problem> {
-    let machine = Machine::of_disks(curves, (bytes / 512).max(1));
+    let machine = Machine::from_disks(curves, (bytes / 512).max(1));
     let machine = sweep::machine_at(&machine, settings)?;
     machine.check()?;
     Ok(machine)
@@ -261,7 +261,7 @@ fn stream(curves: &[DiskCurves], bytes: u64) -> Result<f64, Problem> {
         "readers=1,requests={},bytes={STREAM_BYTES},size={size},pattern=sequential,method=direct",
         STREAM_REQUESTS.min(size / STREAM_BYTES)
     );
-    let machine = Machine::of_disks(curves, (bytes / 512).max(1));
+    let machine = Machine::from_disks(curves, (bytes / 512).max(1));
     Ok(iowhy_sim::run(&machine, Workload::parse(&text)?.load(1), 1)?.bytes_per_second())
 }
 

@@ -1,5 +1,5 @@
-//! Which format a file is of, from its first bytes: each format answers that it fits, that it does not, or that it
-//! must see more. One answer is taken, several are an error that lists them.
+//! Detects the format of a file from its first bytes: each format says that it fits, that it does not, or that it
+//! must see more. Several fits are an error that lists them.
 //!
 //! Invariant: nothing is guessed. A file that could be two things is neither until the user says so.
 
@@ -12,8 +12,8 @@ use crate::{binary, text};
 const LIST: &str =
     "`iowhy trace formats` lists the formats; name the right one with `--format` (or `--from`)";
 
-/// The format, or `None` to be asked again with more. `complete`: nothing follows `head`, or no more will be shown. `cut`: what
-/// follows is missing, so that the last record may be a part of one.
+/// The format; `None`: more bytes are needed. `complete`: nothing follows `head`, or no more will be shown. `cut`: the end
+/// is missing, so that the last record may be partial.
 pub(crate) fn detect(
     head: &[u8],
     complete: bool,
@@ -40,7 +40,7 @@ pub(crate) fn detect(
     if more && !complete {
         return Ok(None);
     }
-    // Records of no format fill the file: perhaps its end is missing. What reads it counts that.
+    // Records of no format fill the file: perhaps its end is missing, which its reader counts.
     if fitting.is_empty() && !text && complete && !cut {
         return detect(head, true, true, options);
     }

@@ -1,6 +1,6 @@
 //! Whether the beginning of a file is of a format.
 
-/// Answer of a format about the beginning of a file.
+/// Whether the beginning of a file fits a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     Yes,

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::hash;
-use crate::hash::NumberMap;
+use rustc_hash::FxHashMap;
 
 /// The most names that are kept.
 pub(crate) const MAX_NAMES: usize = 1 << 20;
@@ -17,7 +17,7 @@ pub(crate) const MAX_BYTES: usize = 64 << 20;
 /// Names by number. Numbers of names that the table gave itself count from 0 in order of appearance.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    texts: NumberMap<u64, Box<str>>,
+    texts: FxHashMap<u64, Box<str>>,
     numbers: HashMap<Box<[u8]>, u64>,
     bytes: usize,
     refused: u64,

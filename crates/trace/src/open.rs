@@ -6,7 +6,7 @@ use std::path::Path;
 use iowhy_core::problem::Problem;
 use iowhy_core::request::Request;
 
-use crate::error::{Place, TraceError};
+use crate::error::{Position, TraceError};
 use crate::format::{Format, Kind};
 use crate::input::{Compression, Input, WINDOW};
 use crate::losses::Losses;
@@ -14,7 +14,7 @@ use crate::names::Names;
 use crate::reader::{BlockAction, Options, Reader};
 use crate::{binary, detect, fit, text};
 
-/// Requests in a batch when nobody says: half a megabyte, so that batches stay in the caches of a core.
+/// Default requests per batch: half a megabyte, so that batches stay in the caches of a core.
 const BATCH: usize = 8 << 10;
 
 /// An open trace.
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Trace {
 /// Reason in [`Trace::losses`]: a request that began before the one in front of it. It is handed on as it is.
 pub(crate) const BACKWARDS: &str = "time runs backwards: kept as it is";
 
-/// Reason in [`Trace::losses`]: a compressed file ends in the middle. What came before is handed on.
+/// Reason in [`Trace::losses`]: a compressed file ends in the middle. Requests before it are kept.
 pub const CUT_OFF: &str = "the compressed file is cut off: what should follow is missing";
 
 /// Reason in [`Trace::losses`]: offset and size together are beyond 64 bits. It is handed on as it is.
@@ -68,18 +68,18 @@ pub fn open(path: &Path, options: &Options) -> Result<Trace, Problem> {
 /// # Errors
 /// As [`open`].
 pub fn from_reader(name: &str, source: Box<dyn Read + Send>, options: &Options) -> Result<Trace, Problem> {
-    let input = Input::new(source, None).map_err(|error| refusal(error.of(name)))?;
+    let input = Input::new(source, None).map_err(|error| refusal(error.in_file(name)))?;
     begin(name.to_owned(), input, options)
 }
 
-/// What goes wrong before the first request is a refusal: nothing was done yet.
+/// An error before the first request is a refusal: nothing was done yet.
 fn refusal(error: TraceError) -> Problem {
     let failed = Problem::from(error);
     Problem { severity: iowhy_core::problem::Severity::Refused, ..failed }
 }
 
 fn begin(name: String, mut input: Input, options: &Options) -> Result<Trace, Problem> {
-    let refused = |error: TraceError| refusal(error.of(&name));
+    let refused = |error: TraceError| refusal(error.in_file(&name));
     pass_byte_order_mark(&mut input, options.format).map_err(refused)?;
     let format = match options.format {
         Some(format) => format,
@@ -162,7 +162,7 @@ impl Trace {
     /// Appends at most `most` requests and says how many; 0 is the end.
     ///
     /// # Errors
-    /// The trace cannot be read any further; the error names file and place.
+    /// The trace cannot be read any further; the error names file and position.
     pub fn fill(&mut self, into: &mut Vec<Request>, most: usize) -> Result<usize, TraceError> {
         let begin = into.len();
         let result = self.inner.fill(into, most);
@@ -176,13 +176,13 @@ impl Trace {
         self.losses.add_many(BACKWARDS, self.backwards, None);
         self.losses.add_many(BEYOND_THE_END, self.beyond, None);
         if let Some(byte) = self.progress.cut_off() {
-            self.losses.add(CUT_OFF, Some(Place::Byte(byte)));
+            self.losses.add(CUT_OFF, Some(Position::Byte(byte)));
         }
         self.losses.add_many("names without room in the table: requests kept", self.names().refused(), None);
-        result.map_err(|error| error.of(&self.name))
+        result.map_err(|error| error.in_file(&self.name))
     }
 
-    /// Replaces what is in `batch` by the next requests. False: there are none.
+    /// Replaces the content of `batch` by the next requests. False: there are none.
     ///
     /// # Errors
     /// As [`Trace::fill`].
@@ -196,7 +196,7 @@ impl Trace {
         &self.name
     }
 
-    /// What it is.
+    /// Its format.
     pub fn format(&self) -> Format {
         self.format
     }
@@ -211,12 +211,12 @@ impl Trace {
         has_steps(self.format).then_some(self.action)
     }
 
-    /// What its numbers address. Some files say so themselves, at their beginning: ask after the first batch.
+    /// Its address space. Some files say so at their beginning: valid after the first batch.
     pub fn kind(&self) -> Kind {
         self.inner.kind().unwrap_or(self.format.kind())
     }
 
-    /// Whether it was seen below a page cache, see [`Kind::below_page_cache`]; `None` where the trace cannot tell.
+    /// Whether it was recorded below a page cache, see [`Kind::below_page_cache`]; `None`: unknown.
     pub fn below_page_cache(&self) -> Option<bool> {
         self.kind().below_page_cache().filter(|_| self.inner.level_known())
     }
@@ -236,7 +236,7 @@ impl Trace {
         self.inner.names()
     }
 
-    /// What was lost so far.
+    /// Losses so far.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }

@@ -2,7 +2,7 @@
 
 use iowhy_core::request::Request;
 
-use crate::error::{Place, TraceError};
+use crate::error::{Position, TraceError};
 use crate::format::{Format, Kind};
 use crate::losses::Losses;
 use crate::names::Names;
@@ -33,21 +33,21 @@ pub trait Reader: Send {
     /// Appends at most `most` requests and says how many; 0 is the end.
     ///
     /// # Errors
-    /// The trace cannot be read any further. What was appended before holds.
+    /// The trace cannot be read any further. Requests appended before are valid.
     fn fill(&mut self, into: &mut Vec<Request>, most: usize) -> Result<usize, TraceError>;
 
     /// The names of objects, as far as they have come up.
     fn names(&self) -> &Names;
 
-    /// What was lost so far.
+    /// Losses so far.
     fn losses(&self) -> &Losses;
 
-    /// What the numbers address, where the file says so itself.
+    /// Address space, where the file itself says so.
     fn kind(&self) -> Option<Kind> {
         None
     }
 
-    /// Whether the kind tells on which side of a page cache the requests were seen.
+    /// Whether the kind says if requests were recorded above or below a page cache.
     fn level_known(&self) -> bool {
         true
     }
@@ -93,12 +93,12 @@ impl<R: Reader + ?Sized> Reader for Box<R> {
     }
 }
 
-/// What every reader takes note of while it reads one line or record.
+/// Results of reading one line or record.
 pub(crate) struct Sink<'a> {
     pub(crate) into: &'a mut Vec<Request>,
     pub(crate) losses: &'a mut Losses,
     pub(crate) names: &'a mut Names,
-    pub(crate) place: Place,
+    pub(crate) place: Position,
 }
 
 impl Sink<'_> {
@@ -108,7 +108,7 @@ impl Sink<'_> {
         self.into.push(request);
     }
 
-    /// Counts a loss at this place.
+    /// Counts a loss at this position.
     #[cold]
     pub(crate) fn lose(&mut self, reason: &'static str) {
         self.losses.add(reason, Some(self.place));

@@ -290,7 +290,7 @@ fn stat_record(trace: &Trace, survey: &Survey) -> Value {
     let amount = |a: Amount| json!({"value": a.value, "low": a.value - a.error, "high": a.value + a.error, "exact": a.error == 0.0});
     let operations: Vec<Value> = Op::ALL
         .into_iter()
-        .map(|op| (op, survey.of(op)))
+        .map(|op| (op, survey.for_op(op)))
         .filter(|(_, flow)| flow.requests > 0)
         .map(|(op, flow)| json!({"id": op.id(), "requests": flow.requests, "bytes": flow.bytes}))
         .collect();

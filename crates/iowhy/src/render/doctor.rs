@@ -120,7 +120,7 @@ fn row(setting: &SettingRecord, group: &[&SettingRecord], width: usize) -> Strin
     let begin =
         format!("  {:<room$}  {:<VALUE$}  ", cut(&name, NAME - 2), cut(value, VALUE), room = NAME - 2);
     let rest = " ".repeat(NAME + VALUE + 4);
-    let meaning = match (&setting.judgement, &reading.lack) {
+    let meaning = match (&setting.judgement, &reading.limitation) {
         (Some(judgement), _) => {
             let cited = judgement.cited.map(|title| format!(" [{title}]")).unwrap_or_default();
             format!("{}: {}{cited}", judgement.effect.word(), judgement.sentence)
@@ -193,11 +193,11 @@ mod tests {
 
     #[test]
     fn judged_settings_stand_out_and_commands_are_whole_lines() {
-        let of = |key, value: &str| Reading { subject: Some("sda".into()), ..Reading::of(key, value) };
+        let of = |key, value: &str| Reading { subject: Some("sda".into()), ..Reading::new(key, value) };
         let told = record(vec![
             of(Key::Nomerges, "2"),
             of(Key::Iostats, "1"),
-            Reading::lacking(Key::Governor, "no cpufreq"),
+            Reading::unreadable(Key::Governor, "no cpufreq"),
             of(Key::AccessTime, "strictatime"),
         ]);
         let plain = anstream::adapter::strip_str(&screen(&told, 80)).to_string();
@@ -217,7 +217,7 @@ mod tests {
     fn several_devices_are_named_and_a_row_names_its_own_where_they_differ() {
         let of = |subject: &str, key, value: &str| Reading {
             subject: Some(subject.into()),
-            ..Reading::of(key, value)
+            ..Reading::new(key, value)
         };
         let told = record(vec![
             of("sdb sda", Key::Scheduler, "none"),

@@ -109,7 +109,7 @@ pub fn stat(trace: &Trace, survey: &Survey, width: usize) -> String {
     }
     line(&mut text, "requests", &count(all), width);
     for op in Op::ALL {
-        let flow = survey.of(op);
+        let flow = survey.for_op(op);
         if flow.requests > 0 {
             line(&mut text, &plural(op), &of_all(flow, all, trace), width);
         }

@@ -188,7 +188,7 @@ mod tests {
             path: "/data".into(),
             environment: Environment::default(),
             warnings: Vec::new(),
-            setting: Reading { subject: Some("vda".into()), file, ..Reading::of(Key::ReadAhead, "128") },
+            setting: Reading { subject: Some("vda".into()), file, ..Reading::new(Key::ReadAhead, "128") },
             before: "128".into(),
             after: "0".into(),
             keep: "echo 0 | sudo tee /sys/block/vda/queue/read_ahead_kb".into(),
@@ -231,7 +231,7 @@ mod tests {
         // Several devices are named, with their values where these differ.
         let member = |name: &str, value: &str| Reading {
             subject: Some(name.into()),
-            ..Reading::of(Key::ReadAhead, value)
+            ..Reading::new(Key::ReadAhead, value)
         };
         let mut several = trial(Vec::new());
         several.setting.subject = Some("sda sdb".into());
@@ -247,7 +247,7 @@ mod tests {
         // Of a pair the other half held before.
         let mut pair = trial(Vec::new());
         (pair.setting, pair.before, pair.after) =
-            (Reading::of(Key::DirtyBytes, "0"), "dirty_ratio=20".into(), "8388608".into());
+            (Reading::new(Key::DirtyBytes, "0"), "dirty_ratio=20".into(), "8388608".into());
         let text = anstream::adapter::strip_str(&screen(&pair, 110)).to_string();
         assert!(text.starts_with("dirty_ratio=20 -> dirty_bytes=8388608: "), "{text}");
         assert!(text.contains("`dirty_ratio` is 20 again"), "{text}");

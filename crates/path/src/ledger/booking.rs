@@ -145,15 +145,15 @@ impl Booking<'_> {
                     let each = model.part(Part::Deep).per_call_ns + batch;
                     each * parts(sample, pages)
                 }
-                (Layer::Call, _) => model.cost(layer).of(pages, bytes) * path.calls,
-                _ if other_memory_file => memory_file_cost(model, layer).of(pages, bytes),
-                _ => model.cost(layer).of(pages, bytes),
+                (Layer::Call, _) => model.cost(layer).total_ns(pages, bytes) * path.calls,
+                _ if other_memory_file => memory_file_cost(model, layer).total_ns(pages, bytes),
+                _ => model.cost(layer).total_ns(pages, bytes),
             };
             self.layers.add(layer, busy_ns, 0.0);
         }
         self.layers.add(Layer::Filesystem, model.part(Part::Vfs).per_call_ns * path.extra_vfs, 0.0);
         if kind == Some(TargetKind::CharDevice) && self.context.facts.is_some_and(|f| f.name == "/dev/zero") {
-            self.layers.add(Layer::Memory, model.part(Part::Zero).of(pages, bytes), 0.0);
+            self.layers.add(Layer::Memory, model.part(Part::Zero).total_ns(pages, bytes), 0.0);
         }
         let through_the_cache = !path.layers.contains(&Layer::Block) && !path.layers.is_empty();
         if through_the_cache && (w.state == CacheState::Cold || w.direction.writes()) {
@@ -188,7 +188,7 @@ impl Booking<'_> {
         }
         if !w.direction.writes() {
             let inserted_pages = bytes / model.page_bytes.max(1) as f64;
-            self.layers.add(Layer::Cache, model.part(Part::Insert).of(inserted_pages, bytes), 0.0);
+            self.layers.add(Layer::Cache, model.part(Part::Insert).total_ns(inserted_pages, bytes), 0.0);
         }
     }
 

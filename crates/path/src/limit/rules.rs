@@ -296,7 +296,7 @@ pub(super) fn copy_bandwidth(
     let Some(large) = large else { return missing("cached reads of 1 MiB") };
     let Some(model) = model else { return missing("the ladder, for the cost of the copy") };
     let bytes = large.workload.block_bytes;
-    let copy_ns = model.cost(Layer::Copy).of(mean_pages(bytes, model.page_bytes), bytes as f64);
+    let copy_ns = model.cost(Layer::Copy).total_ns(mean_pages(bytes, model.page_bytes), bytes as f64);
     let share = estimate(large, Unit::Ratio, |s| copy_ns / busy_ns(s).max(f64::MIN_POSITIVE));
     let rate = estimate(large, Unit::BytesPerSecond, bytes_per_second);
     let (Some(share), Some(rate)) = (share, rate) else {

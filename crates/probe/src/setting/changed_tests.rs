@@ -48,7 +48,7 @@ impl Machine {
         let reading = |disk: &str, value: &str| Reading {
             file: Some(format!("/sys/devices/{disk}/queue/read_ahead_kb")),
             subject: Some(disk.into()),
-            ..Reading::of(Key::ReadAhead, value)
+            ..Reading::new(Key::ReadAhead, value)
         };
         let readings = [reading("vdx", "128"), reading("vdy", other)];
         ChangedSetting::hold_in(&readings, None, self.dir.path(), &self.at("run"))
@@ -60,7 +60,7 @@ impl Machine {
 
     fn hold(&self, key: Key, directory: &str, value: &str) -> Result<ChangedSetting, Problem> {
         let file = Some(format!("/{directory}/{}", key.id()));
-        let reading = Reading { file, subject: Some("vdx".into()), ..Reading::of(key, value) };
+        let reading = Reading { file, subject: Some("vdx".into()), ..Reading::new(key, value) };
         ChangedSetting::hold_in(&[reading], None, self.dir.path(), &self.at("run"))
     }
 
@@ -235,7 +235,7 @@ fn governors_come_back_with_what_hangs_on_them() {
     let reading = Reading {
         file: Some(format!("/{policy}/scaling_governor")),
         subject: Some("policy0".into()),
-        ..Reading::of(Key::Governor, "powersave")
+        ..Reading::new(Key::Governor, "powersave")
     };
     let held = ChangedSetting::hold_in(&[reading], None, machine.dir.path(), &machine.at("run")).unwrap();
     held.set("performance").unwrap();

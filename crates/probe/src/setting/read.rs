@@ -99,8 +99,8 @@ impl Files<'_> {
     /// A plain file as a reading.
     fn reading(&self, key: Key, file: &str) -> Reading {
         let reading = match self.text(file) {
-            Ok(text) => Reading::of(key, text),
-            Err(why) => Reading::lacking(key, why),
+            Ok(text) => Reading::new(key, text),
+            Err(why) => Reading::unreadable(key, why),
         };
         Reading { file: Some(file.to_owned()), ..reading }
     }
@@ -108,9 +108,9 @@ impl Files<'_> {
     /// A file that lists what is offered, the choice in brackets.
     fn choice(&self, key: Key, file: &str) -> Reading {
         let reading = match self.text(file).map(|text| choice::parse(&text)) {
-            Ok(Some((chosen, offered))) => Reading { offered, ..Reading::of(key, chosen) },
-            Ok(None) => Reading::lacking(key, format!("{file} is empty")),
-            Err(why) => Reading::lacking(key, why),
+            Ok(Some((chosen, offered))) => Reading { offered, ..Reading::new(key, chosen) },
+            Ok(None) => Reading::unreadable(key, format!("{file} is empty")),
+            Err(why) => Reading::unreadable(key, why),
         };
         Reading { file: Some(file.to_owned()), ..reading }
     }
@@ -132,7 +132,7 @@ fn governor(files: &Files<'_>) -> Reading {
     };
     let (governor, driver) = (of("scaling_governor"), of("scaling_driver"));
     if governor.is_empty() {
-        return Reading::lacking(
+        return Reading::unreadable(
             Key::Governor,
             format!("no cpufreq in {CPUS}: this kernel shows no clock rate"),
         );
@@ -142,7 +142,7 @@ fn governor(files: &Files<'_>) -> Reading {
         file: Some(format!("{CPUS}/cpu*/cpufreq/scaling_governor")),
         offered: of("scaling_available_governors").split_whitespace().map(str::to_owned).collect(),
         details,
-        ..Reading::of(Key::Governor, governor)
+        ..Reading::new(Key::Governor, governor)
     }
 }
 
@@ -167,7 +167,7 @@ fn mitigations(files: &Files<'_>) -> Reading {
     const FAULTS: &str = "/sys/devices/system/cpu/vulnerabilities";
     let names = files.names(FAULTS);
     if names.is_empty() {
-        return Reading::lacking(Key::Mitigations, format!("there is no {FAULTS}"));
+        return Reading::unreadable(Key::Mitigations, format!("there is no {FAULTS}"));
     }
     let active = |name: &String| {
         files.text(&format!("{FAULTS}/{name}")).is_ok_and(|text| text.contains("Mitigation:"))
@@ -177,7 +177,7 @@ fn mitigations(files: &Files<'_>) -> Reading {
         file: Some(format!("{FAULTS}/*")),
         value: Some(format!("{} of {}", details.len(), names.len())),
         details,
-        ..Reading::of(Key::Mitigations, "")
+        ..Reading::new(Key::Mitigations, "")
     }
 }
 
@@ -278,7 +278,7 @@ fn mount(mount: &Mount) -> Vec<Reading> {
     let of = |key: Key, value: &str| Reading {
         subject: Some(mount.point.display().to_string()),
         file: Some("/proc/self/mountinfo".to_owned()),
-        ..Reading::of(key, value)
+        ..Reading::new(key, value)
     };
     let time =
         |key: Key| Reading { offered: mount_time::offered(key), ..of(key, mount_time::present(key, mount)) };
@@ -298,7 +298,7 @@ fn control_groups(root: &Path, devices: &Devices) -> Vec<Reading> {
     let keys = [Key::IoLimit, Key::MemoryLimit, Key::MemoryHigh, Key::CpuLimit];
     if !groups.are_visible() {
         let why = "no control group of this process can be seen: not mounted, or hidden";
-        return keys.map(|key| Reading::lacking(key, why)).to_vec();
+        return keys.map(|key| Reading::unreadable(key, why)).to_vec();
     }
     let throttles = groups.throttles(&numbered(root, devices));
     let number = |n: Option<u64>| n.map_or_else(|| "none".to_owned(), |n| n.to_string());
@@ -310,10 +310,10 @@ fn control_groups(root: &Path, devices: &Devices) -> Vec<Reading> {
     // Version 1 writes "no limit" as the greatest number of whole pages.
     let memory = groups.memory_limit_bytes().filter(|limit| *limit < i64::MAX as u64 >> 12 << 12);
     vec![
-        Reading { details: throttles, ..Reading::of(Key::IoLimit, io) },
-        Reading::of(Key::MemoryLimit, number(memory)),
-        Reading::of(Key::MemoryHigh, number(groups.memory_high_bytes())),
-        Reading::of(Key::CpuLimit, groups.cpu_limit().map_or_else(|| "none".to_owned(), |n| n.to_string())),
+        Reading { details: throttles, ..Reading::new(Key::IoLimit, io) },
+        Reading::new(Key::MemoryLimit, number(memory)),
+        Reading::new(Key::MemoryHigh, number(groups.memory_high_bytes())),
+        Reading::new(Key::CpuLimit, groups.cpu_limit().map_or_else(|| "none".to_owned(), |n| n.to_string())),
     ]
 }
 

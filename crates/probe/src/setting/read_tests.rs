@@ -120,7 +120,7 @@ fn what_is_missing_says_so_and_nothing_is_guessed() {
     let all = root.read(&["vda"], "");
     assert!(all.iter().all(|reading| reading.value.is_none()), "{all:?}");
     for reading in &all {
-        assert!(reading.lack.as_ref().is_some_and(|why| !why.is_empty()), "{reading:?}");
+        assert!(reading.limitation.as_ref().is_some_and(|why| !why.is_empty()), "{reading:?}");
     }
     let keys: std::collections::HashSet<Key> = all.iter().map(|reading| reading.key).collect();
     assert!(keys.contains(&Key::Governor) && keys.contains(&Key::Iostats) && keys.contains(&Key::IoLimit));

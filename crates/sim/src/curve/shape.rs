@@ -1,6 +1,5 @@
-//! What an LRU curve says in words: where it falls steeply, and from where on more room brings little.
+//! Shape of an LRU curve: steep falls, and the size from which more room brings little.
 //!
-//! What may not enter: how it is said; units.
 
 use super::lru::LruCurve;
 
@@ -31,13 +30,13 @@ impl Cliff {
 const MIN_FALL: f64 = 0.05;
 /// ... within this factor of room ...
 const WIDEST: f64 = 1.35;
-/// ... and at least so many times faster than the whole curve falls for the same factor of room.
+/// ... and at least this many times faster than the whole curve falls for the same factor of room.
 const STEEPER: f64 = 4.0;
 /// Edges narrower than this factor are one loop.
 const LOOP_WIDTH: f64 = 1.15;
 /// Share of the fall that is left to either side of the edges.
 const TAIL: f64 = 0.05;
-/// The most cliffs that are told.
+/// Maximum number of cliffs reported.
 const MOST: usize = 3;
 /// Sizes looked at for each doubling.
 const STEPS: f64 = 16.0;

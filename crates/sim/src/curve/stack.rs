@@ -14,7 +14,7 @@ const SECOND: usize = FIRST * 16;
 const THIRD: usize = SECOND * 16;
 const FOURTH: usize = THIRD * 16;
 
-/// Positions at least, and positions for each distinct block: moving together costs each block once in so many references.
+/// Positions at least, and positions for each distinct block: compaction is amortised over the references.
 const MIN_POSITIONS: usize = 1 << 14;
 const POSITIONS_EACH: usize = 5;
 /// References read ahead.

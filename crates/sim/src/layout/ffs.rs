@@ -47,7 +47,7 @@ struct Small {
     data: u32,
 }
 
-/// Files and directories with their places.
+/// Files and directories with their addresses.
 #[derive(Debug)]
 pub(super) struct Ffs {
     block: u64,
@@ -239,7 +239,7 @@ impl Ffs {
         Some(())
     }
 
-    /// Places a file's bytes; a file of more than a block is remembered apart, by its number among them.
+    /// Allocates a file's bytes; files of more than a block are kept in a list of their own.
     fn place(&mut self, disk: &mut Disk, group: usize, size: u64) -> Option<u64> {
         let block = self.block;
         if size <= block {
@@ -274,7 +274,7 @@ impl Ffs {
         files / self.directories + u64::from(directory < files % self.directories)
     }
 
-    /// Directory of a file, and its place among the entries.
+    /// Directory of a file, and the index of its entry.
     fn entry_of(&self, file: u64) -> (u64, u64) {
         let files = self.small.len() as u64;
         let (each, more) = (files / self.directories, files % self.directories);

@@ -1,6 +1,6 @@
-//! A machine as data: what each layer costs and how it decides. Read from TOML, changed by `layer.key`, checked before use.
+//! A machine as data: costs and policies of each layer. Read from TOML, changed by `layer.key`, checked before use.
 //!
-//! What may not enter: how a layer works, which is the layer's own file.
+//! How a layer works is in the layer's own file.
 
 mod bounds;
 mod choice;
@@ -27,7 +27,7 @@ pub const UNLIMITED: u64 = u64::MAX;
 pub struct Machine {
     /// Its name.
     pub name: String,
-    /// What it is, and where its figures come from.
+    /// Description, with the source of its figures.
     pub about: String,
     /// CPUs; 0: as many as there are requests.
     pub cpus: u64,
@@ -67,7 +67,7 @@ pub struct Machine {
     pub device: DeviceConfig,
     /// Each device with the queue before it, where they are not all `device` behind `scheduler`; else empty.
     pub members: Vec<MemberConfig>,
-    /// What a reader must know about the figures.
+    /// Caveats about the figures.
     pub notes: Vec<String>,
 }
 
@@ -80,13 +80,13 @@ pub struct CacheConfig {
     pub block_bytes: u64,
     /// Which block leaves.
     pub policy: Policy,
-    /// The largest read it asks of the volume at once.
+    /// Largest read from the volume.
     pub io_bytes: u64,
     /// When written blocks go out.
     pub write: WriteMode,
-    /// Write-back starts at so many dirty bytes.
+    /// Dirty bytes at which write-back starts.
     pub background_bytes: u64,
-    /// Writers wait at so many dirty bytes.
+    /// Dirty bytes at which writers wait.
     pub dirty_bytes: u64,
 }
 
@@ -119,7 +119,7 @@ pub struct LayoutConfig {
     pub block_bytes: u64,
     /// FFS: bytes of a fragment.
     pub fragment_bytes: u64,
-    /// FFS: one inode for so many bytes.
+    /// FFS: bytes per inode.
     pub bytes_per_inode: u64,
     /// FFS: bytes of a directory entry.
     pub entry_bytes: u64,
@@ -172,9 +172,9 @@ pub struct DeviceConfig {
     pub model: String,
     /// How many.
     pub count: u64,
-    /// What they are.
+    /// Kind of the devices.
     pub kind: DeviceKind,
-    /// Bytes of one; 0: what the geometry gives.
+    /// Size of one; 0: from the geometry.
     pub bytes: u64,
     /// Arm and platters.
     pub rotating: RotatingConfig,
@@ -182,7 +182,7 @@ pub struct DeviceConfig {
     pub ssd: SsdConfig,
     /// A limited volume.
     pub cloud: CloudConfig,
-    /// What serves writes, where that is not what serves reads.
+    /// Device model of writes, where it differs from reads.
     pub write: Option<Box<DeviceConfig>>,
 }
 
@@ -218,7 +218,7 @@ pub struct RotatingConfig {
     pub seek_track_ms: f64,
     /// Switching heads.
     pub head_switch_ms: f64,
-    /// A logical sector is followed by the one so many places on (1: the next).
+    /// Distance between consecutive logical sectors on the track (1: adjacent).
     pub sector_interleave: u64,
     /// Command overhead of a request that goes to the platter.
     pub command_ms: f64,
@@ -264,7 +264,7 @@ pub struct CloudConfig {
     pub bytes_per_second: f64,
     /// Tokens of the bytes' bucket.
     pub bytes_burst: f64,
-    /// A request counts once for each so many bytes; 0: once.
+    /// Bytes that count as one request; 0: each request counts once.
     pub request_bytes: u64,
     /// Requests served at once.
     pub units: u64,
@@ -374,7 +374,7 @@ impl Machine {
         }
     }
 
-    /// Refuses what cannot be built or would never end, by the key that is wrong.
+    /// Refuses machines that cannot be built or would never end, naming the wrong key.
     ///
     /// # Errors
     /// The first such key, with the fix.

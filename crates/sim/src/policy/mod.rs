@@ -1,7 +1,7 @@
 //! Which block leaves a full cache. One policy a file, all behind [`BlockCache`].
 //!
-//! Miss ratios equal those of libCacheSim (commit aa0fc409) with object sizes ignored. What may not enter: time, what a miss
-//! costs, dirty state.
+//! Miss ratios equal those of libCacheSim (commit aa0fc409) with object sizes ignored. Time, costs
+//! and dirty state are outside.
 
 mod arc;
 pub mod belady;
@@ -156,7 +156,7 @@ fn check_capacity(policy: PolicyId, capacity: usize) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Makes a cache from the type of its policy, for whichever index is needed.
+/// Makes a cache from the type of its policy, for any index.
 macro_rules! with_policy {
     ($policy:expr, $index:ty, $capacity:expr, $wrap:expr) => {
         match $policy {

@@ -20,12 +20,12 @@ pub const SHIPPED: &[(&str, &str, &str)] = &[
     (
         "cached-random-2006",
         "readers=1,requests=102400,bytes=4k,size=400m,pattern=random,warm=yes",
-        "reads of 4 KiB from a cached file of 400 MB by chance (B. Evans, freebsd-performance, December 2006)",
+        "random reads of 4 KiB from a cached file of 400 MB (B. Evans, freebsd-performance, December 2006)",
     ),
     (
         "cached-sequential-2006",
         "readers=1,requests=102400,bytes=4k,size=400m,pattern=sequential,warm=yes",
-        "the same in order",
+        "the same, sequential",
     ),
     (
         "two-disks-1999",
@@ -40,11 +40,11 @@ pub const SHIPPED: &[(&str, &str, &str)] = &[
     (
         "random-4k",
         "readers=32,requests=10000,bytes=4k,size=16g,pattern=random",
-        "32 readers of 4 KiB by chance from 16 GiB",
+        "32 readers, random reads of 4 KiB from 16 GiB",
     ),
 ];
 
-/// Keys, and what they mean.
+/// Keys and their meaning.
 pub const KEYS: &[(&str, &str)] = &[
     ("readers", "clients, each with one request at a time"),
     ("think", "pause of a client between its requests"),
@@ -71,7 +71,7 @@ const MAX_POPULATION: u64 = 50_000_000;
 /// A request of more is a slip of the finger, and would be split into a quarter of a million blocks.
 const MAX_REQUEST_BYTES: u64 = 1 << 30;
 
-/// What was given.
+/// The values given.
 #[derive(Default)]
 struct Given {
     pairs: Vec<(String, String)>,
@@ -117,7 +117,7 @@ impl Workload {
     /// Reads the same keys from TOML; `source` names it in errors.
     ///
     /// # Errors
-    /// As [`Workload::parse`], and what TOML refuses.
+    /// As [`Workload::parse`], and errors of TOML.
     pub fn from_toml(text: &str, source: &str) -> Result<Workload, Problem> {
         let table: toml::Table = toml::from_str(text).map_err(|error| {
             let line =

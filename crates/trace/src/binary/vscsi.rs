@@ -61,7 +61,7 @@ impl RecordParser for Vscsi {
     }
 }
 
-/// The version stands in every record, and commands are one byte.
+/// Every record has the version, and commands are one byte.
 pub(super) fn fits(head: &[u8], complete: bool, version: u8) -> Fit {
     let (size, command, at) = if version == 1 { (32, 12, 14) } else { (40, 0, 2) };
     let Some(mut records) = some_records(head, size) else {

@@ -1,12 +1,13 @@
 //! How many different things: exact up to a stated number, then from a sample that is chosen by hash.
 //!
-//! A thing is in the sample if its hash is below a threshold; when the table is full the threshold is halved and what
-//! lies above it is thrown out. So the sample is as good at the end as if its size had been known before (Waldspurger
+//! A thing is in the sample if its hash is below a threshold; when the table is full the threshold is halved and everything
+//! above it is thrown out. So the sample is as good at the end as if its size had been known before (Waldspurger
 //! et al., FAST 2015, for cache curves). Invariant: memory is [`MAX_KEPT`] entries a table, about 40 MiB.
 
-use crate::hash::{self, NumberMap};
+use crate::hash;
+use rustc_hash::FxHashMap;
 
-/// Things that are kept; up to here an answer is exact.
+/// Size of the sample; up to it the result is exact.
 pub const MAX_KEPT: usize = 1 << 20;
 
 /// Bytes of the blocks in which addresses are counted.
@@ -33,7 +34,7 @@ pub struct Amount {
 /// A table of things by hash, with a weight each.
 #[derive(Debug)]
 struct Sample {
-    kept: NumberMap<u64, u64>,
+    kept: FxHashMap<u64, u64>,
     /// A thing is kept if its hash is below 2^64 divided by 2^halvings.
     halvings: u32,
     most: usize,
@@ -41,7 +42,7 @@ struct Sample {
 
 impl Sample {
     fn new(most: usize) -> Sample {
-        Sample { kept: NumberMap::default(), halvings: 0, most: most.max(1) }
+        Sample { kept: FxHashMap::default(), halvings: 0, most: most.max(1) }
     }
 
     /// Changes the weight of a thing.
@@ -150,7 +151,7 @@ impl Blocks {
         self.cut
     }
 
-    /// Their bytes together; where ranges were [cut](Blocks::cut), at least so many.
+    /// Their bytes together; where ranges were [cut](Blocks::cut), at least this many.
     pub fn bytes(&self) -> Amount {
         self.sample.total(|blocks| f64::from(blocks.count_ones()) * BLOCK_BYTES as f64)
     }
@@ -175,7 +176,7 @@ mod tests {
             assert!(count.error > 0.0 && (weight.value - 3.0 * count.value).abs() < 1e-6 * weight.value);
             inside += u32::from((count.value - 50_000.0).abs() <= count.error);
         }
-        // 38 are expected; fewer than 31 come by chance once in 20,000 times.
+        // 38 are expected; fewer than 31 occur once in 20,000 runs.
         assert!(inside >= 31, "{inside} of 40");
     }
 

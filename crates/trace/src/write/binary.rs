@@ -107,7 +107,7 @@ impl Lcs {
 
 impl Encoder for Lcs {
     fn begin(&mut self, out: &mut Vec<u8>) {
-        // Its place is kept; what belongs there is known at the end.
+        // Reserved; its value is known at the end.
         out.resize(out.len() + MAX_HEADER_BYTES, 0);
     }
 
@@ -152,7 +152,7 @@ impl Encoder for Lcs {
         Some(Layout { header: MAX_HEADER_BYTES as u64, size: 36, id_at: 4, next_at: 28, bytes_at: (12, 8) })
     }
 
-    /// Magic, version of the records, version of the statistics, counts; what is not counted stays 0.
+    /// Magic, version of the records, version of the statistics, counts; unknown counts are 0.
     fn header(&self, distinct: Distinct) -> Option<Vec<u8>> {
         let mut header = Vec::with_capacity(MAX_HEADER_BYTES);
         for number in [

@@ -8,10 +8,10 @@ use iowhy_core::request::{Op, Request};
 use super::Encoder;
 use super::carry::{self, Carries};
 use crate::format::Kind;
-use crate::hash::NumberMap;
 use crate::losses::Losses;
 use crate::names::{MAX_NAMES, Names};
 use crate::text::{KIND_COMMENT, OWN_HEADER, first_line};
+use rustc_hash::FxHashMap;
 
 /// Objects whose first mention is remembered, for names.
 const MAX_SEEN: usize = MAX_NAMES;
@@ -26,12 +26,12 @@ macro_rules! put {
 /// CSV that keeps everything.
 pub(super) struct Csv {
     kind: Kind,
-    named: NumberMap<u64, ()>,
+    named: FxHashMap<u64, ()>,
 }
 
 impl Csv {
     pub(super) fn new(kind: Kind) -> Csv {
-        Csv { kind, named: NumberMap::default() }
+        Csv { kind, named: FxHashMap::default() }
     }
 }
 
@@ -54,7 +54,7 @@ impl Encoder for Csv {
             r.latency_ns,
             r.marks.0
         );
-        // A name stands once, at the first request for it.
+        // A name is written once, at its first request.
         if let Some(name) = names.get(r.object)
             && !self.named.contains_key(&r.object)
         {
@@ -73,14 +73,14 @@ impl Encoder for Csv {
 pub(super) struct Iolog {
     version: u8,
     /// Objects that were mentioned, and whether they are open.
-    open: NumberMap<u64, bool>,
+    open: FxHashMap<u64, bool>,
     first_ns: Option<u64>,
     time_us: u64,
 }
 
 impl Iolog {
     pub(super) fn new(version: u8) -> Iolog {
-        Iolog { version, open: NumberMap::default(), first_ns: None, time_us: 0 }
+        Iolog { version, open: FxHashMap::default(), first_ns: None, time_us: 0 }
     }
 
     fn line(&self, out: &mut Vec<u8>, object: u64, names: &Names, rest: std::fmt::Arguments<'_>) {

@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_measures_a_setting_is_a_command_that_can_be_typed() {
-        let reading = Reading { subject: Some("vda".into()), ..Reading::of(Key::Nomerges, "2") };
+        let reading = Reading { subject: Some("vda".into()), ..Reading::new(Key::Nomerges, "2") };
         let record = record_of(&reading, std::slice::from_ref(&reading), Path::new("/a b/it's"));
         let measure = record.measure.unwrap();
         assert!(measure.ends_with("iowhy doctor '/a b/it'\\''s' --try nomerges=0"), "{measure}");
@@ -148,14 +148,14 @@ mod tests {
         let several = Reading { subject: Some("sda sdb".into()), ..reading.clone() };
         let record = record_of(&several, std::slice::from_ref(&several), Path::new("/data"));
         assert!(record.measure.unwrap().ends_with("iowhy doctor /data --try nomerges=0"));
-        let both = [reading, Reading { subject: Some("vdb".into()), ..Reading::of(Key::Nomerges, "1") }];
+        let both = [reading, Reading { subject: Some("vdb".into()), ..Reading::new(Key::Nomerges, "1") }];
         let record = record_of(&both[1], &both, Path::new("/data"));
         assert!(record.measure.unwrap().ends_with("iowhy doctor /data --try vdb/nomerges=0"));
         let powersave =
-            Reading { offered: vec!["performance".into()], ..Reading::of(Key::Governor, "powersave") };
+            Reading { offered: vec!["performance".into()], ..Reading::new(Key::Governor, "powersave") };
         let governor = record_of(&powersave, &[], Path::new("."));
         assert!(governor.measure.unwrap().ends_with("--try governor=performance"));
-        let none = record_of(&Reading::of(Key::DirtyExpire, "1"), &[], Path::new("."));
+        let none = record_of(&Reading::new(Key::DirtyExpire, "1"), &[], Path::new("."));
         assert!(none.judgement.is_some() && none.measure.is_none());
     }
 }

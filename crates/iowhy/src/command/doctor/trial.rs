@@ -176,7 +176,7 @@ fn ending_of(record: &TrialRecord) -> Ending {
 
 /// The readings of several devices as one; `was` is what they were.
 fn as_one(readings: &[Reading], was: &str) -> Reading {
-    let Some(first) = readings.first() else { return Reading::lacking(Key::Iostats, "nothing was tried") };
+    let Some(first) = readings.first() else { return Reading::unreadable(Key::Iostats, "nothing was tried") };
     let subjects: Vec<&str> = readings.iter().filter_map(|reading| reading.subject.as_deref()).collect();
     let same = readings.iter().all(|reading| reading.value == first.value);
     Reading {
@@ -352,7 +352,7 @@ mod tests {
 
     fn reading(device: &str, value: &str) -> Reading {
         let file = Some(format!("/sys/class/block/{device}/queue/nomerges"));
-        Reading { file, subject: Some(device.into()), ..Reading::of(Key::Nomerges, value) }
+        Reading { file, subject: Some(device.into()), ..Reading::new(Key::Nomerges, value) }
     }
 
     #[test]
@@ -368,7 +368,7 @@ mod tests {
         let of = [reading("sda", "0"), reading("sdb", "0")];
         let files = "/sys/class/block/sda/queue/nomerges /sys/class/block/sdb/queue/nomerges";
         assert_eq!(keep(&of, "2"), format!("echo 2 | sudo tee {files}"));
-        let mount = |key| [Reading { subject: Some("/a b".into()), ..Reading::of(key, "relatime") }];
+        let mount = |key| [Reading { subject: Some("/a b".into()), ..Reading::new(key, "relatime") }];
         assert_eq!(keep(&mount(Key::AccessTime), "noatime"), "sudo mount -o remount,noatime '/a b'");
         assert_eq!(keep(&mount(Key::LazyTime), "off"), "sudo mount -o remount,nolazytime '/a b'");
     }

@@ -162,7 +162,7 @@ pub(super) fn first(plan: Plan<'_>) -> Result<First, Problem> {
         }
         None => {
             let again = rereadable(&plan.input.file);
-            let mut table = IdTable::with_most(most);
+            let mut table = IdTable::with_max(most);
             let mut counter = LruCounter::new();
             let mut ids = Vec::with_capacity(PIECE);
             stream(&mut trace, &mut keys, wants_bytes, &meter, |keys, bytes, requests| {
@@ -351,7 +351,7 @@ fn one_group(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<Vec<Poin
     let mut keys = Keys::new(plan.unit, plan.counted);
     let meter = Meter::new(plan.quiet);
     let numbering = plan.sampling.is_none();
-    let mut table = IdTable::with_most(most);
+    let mut table = IdTable::with_max(most);
     let (mut ids, mut numbers, mut seen) = (Vec::new(), Vec::new(), 0u64);
     stream(
         &mut trace,

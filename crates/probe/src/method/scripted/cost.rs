@@ -116,7 +116,7 @@ impl Script {
 
     /// The same count of pages as the model's own predictions have.
     fn evaluate(&self, cost: Cost, bytes: u64) -> f64 {
-        cost.of(bytes.div_ceil(self.model.page_bytes.max(1)).max(1) as f64, bytes as f64)
+        cost.total_ns(bytes.div_ceil(self.model.page_bytes.max(1)).max(1) as f64, bytes as f64)
     }
 }
 

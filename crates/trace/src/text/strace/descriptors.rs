@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::hash::NumberMap;
+use rustc_hash::FxHashMap;
 
 /// Descriptors in all tables together.
 const MAX_ENTRIES: usize = 1 << 20;
@@ -13,7 +13,7 @@ const MAX_ENTRIES: usize = 1 << 20;
 /// Files whose end is remembered for appending writes.
 const MAX_FILES: usize = 1 << 20;
 
-/// Processes that are told apart at one time; what comes on top shares one table.
+/// Maximum processes at a time; further ones share one table.
 const MAX_PROCESSES: usize = 1 << 16;
 
 /// An open file.
@@ -26,16 +26,16 @@ pub(super) struct Open {
     pub(super) sync: bool,
 }
 
-/// What a descriptor is.
+/// Kind of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
-    /// A place in `Descriptors::files`, and whether an execve closes it.
+    /// An index into `Descriptors::files`, and whether an execve closes it.
     File { place: usize, close_on_exec: bool },
     /// A pipe, a socket, a timer.
     Elsewhere,
 }
 
-/// What is known of a descriptor.
+/// A look-up of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     File(usize),
@@ -55,12 +55,12 @@ struct Table {
 pub(super) struct Descriptors {
     tables: Vec<Table>,
     free_tables: Vec<usize>,
-    of_process: NumberMap<u32, usize>,
+    of_process: FxHashMap<u32, usize>,
     /// Open files with the number of descriptors that lead to them.
     files: Vec<(Open, usize)>,
     free_files: Vec<usize>,
     entries: usize,
-    ends: NumberMap<u64, u64>,
+    ends: FxHashMap<u64, u64>,
     /// The table of processes that found no room.
     crowd: Option<usize>,
 }
@@ -189,7 +189,7 @@ impl Descriptors {
         self.put(pid, fd, Entry::Elsewhere);
     }
 
-    /// A second descriptor for what a first one leads to.
+    /// Duplicates a descriptor.
     pub(super) fn duplicate(&mut self, pid: u32, from: i32, to: i32, close_on_exec: bool) {
         if from == to {
             return;
@@ -207,7 +207,7 @@ impl Descriptors {
         }
     }
 
-    /// What a descriptor leads to.
+    /// Target of a descriptor.
     pub(super) fn get(&mut self, pid: u32, fd: i32) -> Known {
         let table = self.table(pid);
         match self.tables[table].entries.get(&fd) {
@@ -217,12 +217,12 @@ impl Descriptors {
         }
     }
 
-    /// The open file at a place that [`Descriptors::get`] gave.
+    /// The open file at an index from [`Descriptors::get`].
     pub(super) fn file(&mut self, place: usize) -> &mut Open {
         &mut self.files[place].0
     }
 
-    /// Closes a descriptor; what it led to, if that was a file.
+    /// Closes a descriptor; returns its file, if it was one.
     pub(super) fn close(&mut self, pid: u32, fd: i32) -> Option<Open> {
         let table = self.table(pid);
         let entry = self.tables[table].entries.remove(&fd)?;

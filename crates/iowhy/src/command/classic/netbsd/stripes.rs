@@ -180,7 +180,7 @@ impl Scaled {
             "readers={},files={},sizes={},dirs={},population={}",
             self.readers, self.each, self.sizes, self.directories, self.files
         );
-        requests::reads(&machine, Simulated::parse(&spec)?.load(seed), self.volume_bytes)
+        requests::cached_reads(&machine, Simulated::parse(&spec)?.load(seed), self.volume_bytes)
     }
 }
 
@@ -208,7 +208,7 @@ impl<'a> Arm<'a> {
     fn lists(&self, files: usize) -> Vec<Vec<Request>> {
         let asked = |client: &Client| {
             let all = client.first(files).iter();
-            all.map(|a| Request { offset: a.start, bytes: a.bytes as usize, write: false }).collect()
+            all.map(|a| Request { offset: a.offset, bytes: a.bytes as usize, write: false }).collect()
         };
         self.clients.iter().map(asked).collect()
     }

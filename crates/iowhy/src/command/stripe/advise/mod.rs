@@ -14,7 +14,7 @@ use iowhy_probe::target::Target;
 use iowhy_probe::target::stripe::parse_interleave;
 use iowhy_sim::machine::Machine;
 use iowhy_sim::outcome::Outcome;
-use iowhy_sim::places::Placed;
+use iowhy_sim::requests::VolumeRequests;
 use iowhy_sim::workload::{What, Workload};
 use iowhy_stripe::load::{Load, Question};
 use iowhy_stripe::members::{Measured, writes_can_be_measured};
@@ -190,8 +190,8 @@ impl Load for Demand {
         Demand::run_first(self, machine, seed, first, warnings, &Watch::new(self, false, None))
     }
 
-    fn places(&self, machine: &Machine, seed: u64, first: u64) -> Result<Placed, Problem> {
-        Demand::places(self, machine, seed, first)
+    fn volume_requests(&self, machine: &Machine, seed: u64, first: u64) -> Result<VolumeRequests, Problem> {
+        Demand::volume_requests(self, machine, seed, first)
     }
 }
 

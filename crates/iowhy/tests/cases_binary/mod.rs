@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// The binary of the patients: cargo offers the binaries of its own package alone.
+/// The binary of the cases: cargo offers the binaries of its own package alone.
 pub(crate) fn build() -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
@@ -14,7 +14,7 @@ pub(crate) fn build() -> PathBuf {
         .stderr(Stdio::inherit())
         .output()
         .expect("cargo runs");
-    assert!(built.status.success(), "the patients do not build");
+    assert!(built.status.success(), "the cases do not build");
     String::from_utf8_lossy(&built.stdout)
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())

@@ -1,4 +1,4 @@
-//! What lies around a program: control groups with limits, and small file systems on loop devices. All of it is
+//! Conditions around a program: control groups with limits, and small file systems on loop devices. All of it is
 //! undone on drop; what a killed run left behind is undone by the next one.
 
 use std::fs;
@@ -7,16 +7,16 @@ use std::process::Command;
 
 use iowhy_core::problem::Problem;
 
-use crate::case::Place;
-use crate::stage::Skip;
+use crate::case::Condition;
+use crate::skip::Skip;
 
 /// Dirty pages that a file system with a limit may hold.
 const DIRTY_BYTES: u64 = 8 << 20;
 
-/// Begins the names of our control groups; the process number follows.
+/// Prefix of the control groups' names; the process number follows.
 const GROUP_PREFIX: &str = "iowhy-cases-";
 
-/// Conditions that were set up.
+/// Conditions in effect.
 #[derive(Debug)]
 pub(crate) enum Surroundings {
     Nothing,
@@ -29,11 +29,11 @@ impl Surroundings {
     ///
     /// # Errors
     /// The machine cannot, or something failed on the way; then what was set up is undone.
-    pub(crate) fn make(place: Place, dir: &Path) -> Result<Self, Skip> {
-        match place {
-            Place::Folder | Place::Neighbour(..) => Ok(Surroundings::Nothing),
-            Place::DiskLimit(bytes) => {
-                let disk = disk_of(dir).ok_or_else(|| lacking("the folder is on no disk of its own"))?;
+    pub(crate) fn make(condition: Condition, dir: &Path) -> Result<Self, Skip> {
+        match condition {
+            Condition::None | Condition::OtherProcess(..) => Ok(Surroundings::Nothing),
+            Condition::DiskLimit(bytes) => {
+                let disk = disk_of(dir).ok_or_else(|| unavailable("the folder is on no disk of its own"))?;
                 let line = format!("{disk} {bytes}");
                 Group::make(&Limits {
                     controller: "blkio",
@@ -45,13 +45,13 @@ impl Surroundings {
                 })
                 .map(Surroundings::Group)
             }
-            Place::MemoryLimit(bytes) => Group::make(&Limits {
+            Condition::MemoryLimit(bytes) => Group::make(&Limits {
                 controller: "memory",
                 old: &[("memory.limit_in_bytes", bytes.to_string())],
                 new: &[("memory.max", bytes.to_string())],
             })
             .map(Surroundings::Group),
-            Place::DirtyLimit(bytes) => {
+            Condition::DirtyLimit(bytes) => {
                 let free = Mount::make(dir, "free", bytes)?;
                 let limited = Mount::make(dir, "limited", bytes)?;
                 limited.limit_dirty(DIRTY_BYTES)?;
@@ -60,7 +60,7 @@ impl Surroundings {
         }
     }
 
-    /// Words of commands and what they stand for.
+    /// Placeholders of commands and their values.
     pub(crate) fn names(&self) -> Vec<(&'static str, String)> {
         match self {
             Surroundings::Nothing => Vec::new(),
@@ -97,8 +97,8 @@ impl Surroundings {
     }
 }
 
-fn lacking(reason: &str) -> Skip {
-    Skip::Lacking(reason.to_owned())
+fn unavailable(reason: &str) -> Skip {
+    Skip::Unavailable(reason.to_owned())
 }
 
 /// Limits of one controller in the words of both hierarchies: file and line.
@@ -108,7 +108,7 @@ struct Limits<'a> {
     new: &'a [(&'a str, String)],
 }
 
-/// One control group of ours.
+/// A control group made for a case.
 #[derive(Debug)]
 pub(crate) struct Group {
     folder: PathBuf,
@@ -117,16 +117,16 @@ pub(crate) struct Group {
 impl Group {
     fn make(limits: &Limits<'_>) -> Result<Group, Skip> {
         let (parent, lines) = controller_folder(limits).ok_or_else(|| {
-            Skip::Lacking(format!("no control groups with the controller {}", limits.controller))
+            Skip::Unavailable(format!("no control groups with the controller {}", limits.controller))
         })?;
         remove_leftovers(&parent);
         let folder = parent.join(format!("{GROUP_PREFIX}{}", std::process::id()));
         fs::create_dir_all(&folder)
-            .map_err(|e| Skip::Lacking(format!("cannot make a control group: {e}")))?;
+            .map_err(|e| Skip::Unavailable(format!("cannot make a control group: {e}")))?;
         let group = Group { folder };
         for (file, line) in lines {
             fs::write(group.folder.join(file), line)
-                .map_err(|e| Skip::Lacking(format!("cannot set the limit {file}: {e}")))?;
+                .map_err(|e| Skip::Unavailable(format!("cannot set the limit {file}: {e}")))?;
         }
         Ok(group)
     }
@@ -209,7 +209,7 @@ impl Mount {
         made.map_err(|e| Problem::failed(format!("cannot make `{}`: {e}", image.display())))?;
         let image_word = image.display().to_string();
         let mut mount = Mount { image, point, device: String::new() };
-        // Without a journal the file system adds no waits of its own to the scene.
+        // Without a journal the file system adds no waits of its own.
         tool(
             "mkfs.ext4",
             &["-q", "-F", "-O", "^has_journal", "-E", "lazy_itable_init=0,nodiscard", &image_word],
@@ -220,10 +220,10 @@ impl Mount {
         Ok(mount)
     }
 
-    /// Lets the file system's device hold only so many bytes of dirty pages.
+    /// Limits the dirty pages of the file system's device.
     fn limit_dirty(&self, bytes: u64) -> Result<(), Skip> {
         let device =
-            rustix::fs::stat(&self.point).map_err(|e| lacking(&format!("no loop device: {e}")))?.st_dev;
+            rustix::fs::stat(&self.point).map_err(|e| unavailable(&format!("no loop device: {e}")))?.st_dev;
         let folder = PathBuf::from(format!(
             "/sys/class/bdi/{}:{}",
             rustix::fs::major(device),
@@ -231,7 +231,7 @@ impl Mount {
         ));
         for (file, line) in [("strict_limit", "1".to_owned()), ("max_bytes", bytes.to_string())] {
             fs::write(folder.join(file), line).map_err(|e| {
-                Skip::Lacking(format!("the kernel limits no dirty pages by device ({file}): {e}"))
+                Skip::Unavailable(format!("the kernel limits no dirty pages by device ({file}): {e}"))
             })?;
         }
         Ok(())
@@ -263,20 +263,20 @@ fn undo(image: &Path, point: &Path) {
         }
     }
     let _ = fs::remove_file(image);
-    // Only an empty folder goes: while something is mounted there, its files are not ours to remove.
+    // Removes only an empty folder: while something is mounted there, its files are not the case's.
     let _ = fs::remove_dir(point);
 }
 
-/// Runs a tool and returns what it said.
+/// Runs a tool and returns its stdout.
 fn tool(program: &str, arguments: &[&str]) -> Result<String, Skip> {
     let output = Command::new(program)
         .args(arguments)
         .output()
-        .map_err(|e| Skip::Lacking(format!("`{program}` does not run: {e}")))?;
+        .map_err(|e| Skip::Unavailable(format!("`{program}` does not run: {e}")))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {
         let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Err(Skip::Lacking(format!("`{program} {}` failed: {words}", arguments.join(" "))))
+        Err(Skip::Unavailable(format!("`{program} {}` failed: {words}", arguments.join(" "))))
     }
 }

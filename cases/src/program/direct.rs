@@ -45,7 +45,7 @@ pub(super) fn stream(path: &str, bytes: usize, used: u64) -> Outcome<u64> {
 }
 
 /// Keeps the device busy until the process that started it is gone.
-pub(super) fn neighbour(path: &str) -> Outcome<u64> {
+pub(super) fn load(path: &str) -> Outcome<u64> {
     let file = open(path)?;
     let pieces = pieces(&file, NEIGHBOUR_BYTES)?;
     let parent = std::os::unix::process::parent_id();

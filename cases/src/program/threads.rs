@@ -80,7 +80,7 @@ fn join(threads: usize, work: impl Fn(usize) -> Outcome<u64> + Sync) -> Outcome<
         let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
         running.into_iter().try_fold(0, |sum, thread| {
             let part =
-                thread.join().map_err(|_| Problem::failed("a thread of the patient ended early"))??;
+                thread.join().map_err(|_| Problem::failed("a thread of the program ended early"))??;
             Ok(sum + part)
         })
     })

@@ -33,7 +33,7 @@ impl Map {
     /// The file's bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is readable, as long as `self` lives, for `bytes` bytes. The cases' own files are
-        // neither cut nor written while a patient runs.
+        // neither cut nor written while a program runs.
         unsafe { std::slice::from_raw_parts(self.address.cast::<u8>(), self.bytes) }
     }
 }

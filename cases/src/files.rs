@@ -1,4 +1,4 @@
-//! What a case needs on disk: files, trees, compiled programs, and the state of their pages before a run. Files are
+//! Files of a case: data, trees, compiled programs, and the state of their pages before a run. Files are
 //! made once and used again when they have the right size; their bytes follow from a fixed seed.
 
 use std::fs::{self, File};
@@ -24,12 +24,12 @@ const FILES_PER_FOLDER: u32 = 100;
 /// Pages of a file that may still be cached when it counts as cold: 1 in this many.
 const COLD_PART: u64 = 50;
 
-/// Where the sources of Python and C programs lie.
+/// Folder of the Python and C sources.
 pub(crate) fn sources() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Makes what is made once.
+/// Makes files once.
 ///
 /// # Errors
 /// The folder cannot be written, or a program does not compile.
@@ -43,7 +43,7 @@ pub(crate) fn set_up(setup: Setup, dir: &Path) -> Result<(), Problem> {
     }
 }
 
-/// Does what is done before every run.
+/// Prepares files before every run.
 ///
 /// # Errors
 /// A file is missing, or stays in the page cache.
@@ -206,7 +206,7 @@ fn warm_tree(path: &Path) -> Result<(), Problem> {
 /// inodes again that were freed within the last minutes, and looks at each of them, so that the next run would take up to five
 /// times as long for what was removed before it (Linux 6.18; `recently_deleted` in fs/ext4/ialloc.c).
 const ASIDE: &str = "aside";
-/// What lies there longer goes when the next scene is set.
+/// Older entries are removed when the next case is prepared.
 const KEPT_ASIDE: Duration = Duration::from_secs(3600);
 
 fn remove(path: &Path) -> Result<(), Problem> {
@@ -231,7 +231,7 @@ fn set_aside(path: &Path) -> std::io::Result<()> {
     free.map_or(Ok(()), |place| fs::rename(path, place))
 }
 
-/// Removes what was set aside by runs that are long over.
+/// Removes entries that old runs set aside.
 pub(crate) fn clear_aside(dir: &Path) {
     let entries = fs::read_dir(dir.join(ASIDE)).into_iter().flatten().flatten();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -239,7 +239,7 @@ pub(crate) fn clear_aside(dir: &Path) {
         // A change of name is a change of the inode, and not of its content.
         let moved = entry.metadata().map_or(0, |m| m.ctime());
         if now.saturating_sub(Duration::from_secs(u64::try_from(moved).unwrap_or(0))) > KEPT_ASIDE {
-            // What cannot be removed is tried again by the next.
+            // The next run tries again.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

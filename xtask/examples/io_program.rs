@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 use rustix::thread::{CpuSet, Pid, sched_getcpu, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-const USAGE: &str = "usage: patient cached|direct FILE COUNT, patient pipe COUNT";
+const USAGE: &str = "usage: io_program cached|direct FILE COUNT, io_program pipe COUNT";
 const BLOCK: usize = 4096;
 
 /// A buffer that direct reads may use.
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Some(Err(error)) => {
-            eprintln!("patient: {error}");
+            eprintln!("io_program: {error}");
             ExitCode::FAILURE
         }
         None => {

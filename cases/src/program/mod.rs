@@ -14,16 +14,16 @@ use std::str::FromStr;
 
 use iowhy_core::problem::Problem;
 
-/// What a patient may fail with.
+/// Result of a program.
 type Outcome<T> = Result<T, Problem>;
 
 /// Seed of every random order.
 const SEED: u64 = 1999;
 
-/// Runs the patient that the words name and prints its number.
+/// Runs the program that the words name and prints its number.
 ///
 /// # Errors
-/// No such patient, a bad number, or its I/O failed.
+/// No such program, a bad number, or its I/O failed.
 pub fn run(words: &[&str]) -> Outcome<()> {
     let number = match words {
         ["read", file, bytes, passes, advice] => {
@@ -49,8 +49,8 @@ pub fn run(words: &[&str]) -> Outcome<()> {
         ["skip", file, step, how] => seek::skip(file, n(step)?, *how == "relative"),
         ["compute", rounds] => Ok(compute::compute(n(rounds)?)),
         ["spin"] => Ok(compute::spin()),
-        ["disk-neighbour", file] => direct::neighbour(file),
-        _ => Err(Problem::refused(format!("no patient understands `{}`", words.join(" ")))),
+        ["disk-load", file] => direct::load(file),
+        _ => Err(Problem::refused(format!("no program understands `{}`", words.join(" ")))),
     }?;
     println!("{number}");
     Ok(())
@@ -66,7 +66,7 @@ fn failed(doing: &str) -> impl Fn(std::io::Error) -> Problem + '_ {
     move |e| Problem::failed(format!("cannot {doing}: {e}"))
 }
 
-/// The number that a patient prints: a sum of one byte of every page it read.
+/// The number that a program prints: a sum of one byte of every page it read.
 fn sample(bytes: &[u8]) -> u64 {
     bytes.iter().step_by(4096).map(|&b| u64::from(b)).sum()
 }

@@ -10,7 +10,7 @@ use crate::truth;
 pub(crate) fn run(words: &[String]) -> std::io::Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let wrong =
-        || std::io::Error::other("patient read PATH BLOCK TIMES, patient call TIMES, or patient exit CODE");
+        || std::io::Error::other("program read PATH BLOCK TIMES, program call TIMES, or program exit CODE");
     match words.as_slice() {
         ["read", path, block, times] => {
             let block: usize = block.parse().map_err(|_| wrong())?;

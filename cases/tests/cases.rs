@@ -1,4 +1,4 @@
-//! The patients themselves: both variants of a pair do the same useful work, and scenes come and go without a trace.
+//! Both variants of a case do the same useful work, and a stage leaves nothing outside its folder.
 
 use std::path::Path;
 use std::process::Command;
@@ -36,9 +36,9 @@ impl Drop for Folder {
     }
 }
 
-/// What a patient prints.
+/// Output of a program.
 fn said(words: &[&str]) -> String {
-    let output = Command::new(OWN).arg("patient").args(words).output().expect("the binary runs");
+    let output = Command::new(OWN).arg("program").args(words).output().expect("the binary runs");
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("a number")
 }
@@ -81,7 +81,7 @@ fn variants_do_the_same_work() {
 fn a_deep_queue_reads_what_single_reads_read() {
     let folder = Folder::new("deep");
     let data = folder.file("data", 4 << 20);
-    let single = Command::new(OWN).args(["patient", "direct-random", &data, "4096", "100", "1"]).output();
+    let single = Command::new(OWN).args(["program", "direct-random", &data, "4096", "100", "1"]).output();
     let single = single.expect("the binary runs");
     if !single.status.success() {
         println!("skipped: no direct reads here: {}", String::from_utf8_lossy(&single.stderr).trim());
@@ -95,8 +95,8 @@ fn a_deep_queue_reads_what_single_reads_read() {
 #[test]
 fn nonsense_is_refused_in_words() {
     for words in [
-        &["patient", "nothing"][..],
-        &["patient", "read", "x", "y", "1", "normal"],
+        &["program", "nothing"][..],
+        &["program", "read", "x", "y", "1", "normal"],
         &["run", "x", "slow", "."],
     ] {
         let output = Command::new(OWN).args(words).output().expect("the binary runs");
@@ -106,10 +106,10 @@ fn nonsense_is_refused_in_words() {
 }
 
 #[test]
-fn a_scene_is_set_run_and_undone() {
-    let folder = Folder::new("scene");
+fn a_case_is_prepared_run_and_undone() {
+    let folder = Folder::new("case");
     let case = catalogue::find("innocent-sleep").expect("in the catalogue");
-    let mut stage = Stage::set(case, &folder.0, Path::new(OWN)).expect("it needs nothing");
+    let mut stage = Stage::new(case, &folder.0, Path::new(OWN)).expect("it needs nothing");
     stage.before(Variant::Slow).expect("nothing to do");
     assert_eq!(stage.command(Variant::Slow), ["sleep", "1.2"]);
     assert!(stage.command(Variant::Repaired).is_empty());
@@ -119,9 +119,9 @@ fn a_scene_is_set_run_and_undone() {
 fn a_control_group_is_gone_after_its_stage() {
     let folder = Folder::new("group");
     let case = catalogue::find("throttled-direct").expect("in the catalogue");
-    let stage = match Stage::set(case, &folder.0, Path::new(OWN)) {
+    let stage = match Stage::new(case, &folder.0, Path::new(OWN)) {
         Ok(stage) => stage,
-        Err(Skip::Lacking(reason)) => {
+        Err(Skip::Unavailable(reason)) => {
             println!("skipped: {reason}");
             return;
         }
