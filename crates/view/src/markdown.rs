@@ -36,11 +36,14 @@ fn push(text: &mut String, part: &Part) {
         Part::Verdict(words) => {
             let _ = writeln!(text, "**{}**\n", plain(words));
         }
-        Part::Text(words) | Part::Note(words) => {
+        Part::Text(words) | Part::Note(words) | Part::Course(words, _) => {
             let _ = writeln!(text, "{}\n", plain(words));
         }
         Part::Lead(lead, words) => {
             let _ = writeln!(text, "**{}** {}\n", plain(lead), plain(words));
+        }
+        Part::Command(command) => {
+            let _ = writeln!(text, "    {}\n", visible(command));
         }
         Part::Advice(words) => {
             let _ = writeln!(text, "**What to do:** {}\n", plain(words));
@@ -53,7 +56,7 @@ fn push(text: &mut String, part: &Part) {
         }
         Part::Split(split) => push(text, &Part::Chart(bars::from_split(split))),
         // Charts of every latency stand in.
-        Part::Spread(_) => {}
+        Part::Spread(_) | Part::Layers(_) => {}
         Part::List(items) | Part::Remarks(items) => {
             for item in items {
                 let _ = writeln!(text, "- {}", plain(item));

@@ -21,7 +21,8 @@ use crate::plan::path::{PathPlan, Role, plan};
 use crate::plan::sweep;
 use crate::progress::Progress;
 use crate::record::{HeldOutRecord, Record, RequestRecord, model_tables};
-use crate::render;
+use crate::screen;
+use iowhy_view::document::Detail;
 
 /// Time to spend when nobody says how much.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(30);
@@ -110,8 +111,8 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
-    let screen =
-        render::path::screen(&record, &canonical(&plan), args.verbose, output::width(), output::marks());
+    let detail = if args.verbose { Detail::Verbose } else { Detail::Screen };
+    let screen = screen::text(&screen::measured::path::chapter(&record, detail), output::width());
     outputs.finish(&screen, &record)?;
     Ok(ending)
 }

@@ -9,7 +9,7 @@ use iowhy_core::units;
 use iowhy_explain::classic::published::Experiment;
 
 use crate::record::classic::{ClassicRecord, RowRecord, Section};
-use crate::render::heading::heading;
+use crate::screen::heading;
 use iowhy_view::terminal::table::{Align, layout, visible_width};
 use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 
@@ -29,10 +29,11 @@ pub fn screen(record: &ClassicRecord, width: usize) -> String {
     text.push_str(&wrap(&record.machine, width, "        ", "        "));
     for (index, facts) in record.targets.iter().enumerate() {
         if index == 0 {
-            let plain = anstream::adapter::strip_str(&heading(facts, &record.environment)).to_string();
-            for (number, line) in plain.lines().enumerate() {
+            let target = heading::target(facts, &record.environment);
+            let lines = std::iter::once(format!("{}  {}", target.name, target.about)).chain(target.facts);
+            for (number, line) in lines.enumerate() {
                 let first = if number == 0 { "  now:  " } else { "        " };
-                text.push_str(&wrap(line, width, first, "        "));
+                text.push_str(&wrap(&line, width, first, "        "));
             }
         } else {
             let _ = writeln!(text, "        and {}", visible(&facts.name));

@@ -6,7 +6,7 @@ use anstyle::Style;
 use iowhy_core::setting::{Group, Key};
 
 use crate::record::doctor::{DoctorRecord, RightsRecord, SettingRecord};
-use crate::render::heading;
+use crate::screen::heading;
 use crate::screen::remedies::{explained, with_sudo};
 use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, cut, wrap};
 

@@ -7,7 +7,7 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::tree::{PhaseRecord, TreeRecord};
-use crate::render::heading::machine;
+use crate::screen::heading::machine;
 use iowhy_view::terminal::table::{Align, layout, visible_width};
 use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 

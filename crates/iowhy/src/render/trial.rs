@@ -7,7 +7,7 @@ use iowhy_core::units;
 
 use crate::record::doctor::TrialRecord;
 use crate::render::compare::{units_percent, verdict_word};
-use crate::render::heading;
+use crate::screen::heading;
 use iowhy_view::terminal::table::{Align, layout};
 use iowhy_view::terminal::wrap::{cut, wrap};
 

@@ -5,7 +5,6 @@
 
 mod compared;
 mod look;
-mod measured;
 mod simulated;
 mod told;
 
@@ -42,7 +41,7 @@ pub fn document(records: &[Known]) -> Document {
 
 fn chapter(record: &Known) -> Chapter {
     match record {
-        Known::Measured(record) => measured::chapter(record),
+        Known::Measured(record) => screen::measured::chapter(record, Detail::Page),
         Known::Watched(record) => screen::watch::chapter(record, Detail::Page),
         Known::Proved(record) => screen::prove::chapter(record, Detail::Page),
         Known::Other(Kind::Simulation, value) => simulated::sim(value),

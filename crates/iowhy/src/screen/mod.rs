@@ -2,8 +2,13 @@
 //! document in `iowhy_view`. Nothing is measured, decided or explained here.
 
 pub(crate) mod figures;
+#[cfg(test)]
+mod golden_tests;
+pub(crate) mod heading;
+pub mod measured;
 pub mod prove;
 pub(crate) mod remedies;
+pub mod run_time;
 pub(crate) mod surroundings;
 pub mod watch;
 

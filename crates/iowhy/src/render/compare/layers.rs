@@ -4,7 +4,7 @@ use iowhy_core::stats::Verdict;
 
 use super::{effect, verdict_word};
 use crate::record::compare::{ChangedLayer, Comparison};
-use crate::render::cell::small_time;
+use crate::screen::measured::cell::small_time;
 use iowhy_view::terminal::table::{Align, layout, visible_width};
 use iowhy_view::terminal::wrap::{cut, cut_path, wrap};
 

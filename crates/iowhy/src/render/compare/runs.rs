@@ -9,7 +9,7 @@ use iowhy_explain::runs::Changed;
 
 use super::{WIDTHS, differences, effect, units_percent, verdict_word};
 use crate::record::compare::{ChangedFinding, ChangedPart, ProgramComparison, RunsOf};
-use crate::render::cell::small_time;
+use crate::screen::measured::cell::small_time;
 use iowhy_view::terminal::table::{Align, layout, visible_width};
 use iowhy_view::terminal::wrap::{cut, wrap};
 

@@ -8,7 +8,8 @@ use iowhy_core::units::{self, Bytes};
 
 use super::advice::{WORTH_LEAVING_OUT, footnote};
 use crate::record::stripe_advice::{AdviceRecord, ProofRecord};
-use crate::render::members;
+use crate::screen::measured::members;
+use iowhy_view::document::Chapter;
 use iowhy_view::terminal::table::{Align, layout};
 use iowhy_view::terminal::wrap::wrap;
 
@@ -75,7 +76,12 @@ pub(super) fn section(record: &AdviceRecord, width: usize) -> String {
         .filter(|proof| proof.role == "pick")
         .map(|proof| (Bytes(proof.interleave_bytes).to_string(), proof.members.as_slice()))
         .collect();
-    text.push_str(&members::table(&picked));
+    let members = Chapter { sections: vec![members::section(&picked)], ..Chapter::default() };
+    let members = crate::screen::text(&members, 100);
+    if !members.is_empty() {
+        text.push('\n');
+        text.push_str(&members);
+    }
     text
 }
 

@@ -291,7 +291,7 @@ fn point(question: &Question<'_>, outcome: &Outcome, task: &Task, stream: f64) -
         cost_s: if question.demand.is_open() { latency_s } else { time_s },
         bytes_per_second: outcome.bytes_per_second(),
         requests_per_second: outcome.requests_per_second(),
-        most_over_mean: crate::render::members::imbalance(&moved).unwrap_or(1.0),
+        most_over_mean: crate::screen::measured::members::imbalance(&moved).unwrap_or(1.0),
         loads: each.map(|(disk, used)| load(disk, used, outcome.settled_ns)).collect(),
         split_share: question
             .demand
