@@ -20,7 +20,7 @@ use iowhy_probe::target::Target;
 
 use crate::command::costs::{Costs, Layers, all_rounds};
 use crate::plan::path::{HELD_OUT_BLOCK_BYTES, LimitCell, PathPlan, Role};
-use crate::record::{QuestionLimit, RulerRecord, WayRecord};
+use crate::record::{MethodRecord, QuestionLimit, RulerRecord};
 
 /// What was made of the main job's cells.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ pub(super) struct Analysis {
     /// The limit of each question.
     pub(super) limits: Vec<QuestionLimit>,
     /// Ways of reading.
-    pub(super) ways: Vec<WayRecord>,
+    pub(super) ways: Vec<MethodRecord>,
 }
 
 /// Explains the cells of a plan.
@@ -233,7 +233,7 @@ impl<'a> Cells<'a> {
 
     /// Ways of reading, one table per state. A cell that was not what it claims (zeros from an unwritten extent) has no
     /// place among them.
-    fn ways(&self, target: &Target, read_ahead_bytes: Option<u64>) -> Vec<WayRecord> {
+    fn ways(&self, target: &Target, read_ahead_bytes: Option<u64>) -> Vec<MethodRecord> {
         let context = ReconcileContext { facts: Some(&target.facts), read_ahead_bytes };
         let ways: Vec<CellRun> = self
             .with(|role| *role == Role::Way)
@@ -246,7 +246,7 @@ impl<'a> Cells<'a> {
             .filter(|table| table.reference == Method::Pread)
             .flat_map(|table| {
                 let state = if table.common.state == CacheState::Warm { "warm" } else { "cold" };
-                table.rows.into_iter().map(move |row| WayRecord {
+                table.rows.into_iter().map(move |row| MethodRecord {
                     state: state.to_owned(),
                     method: row.method.id().to_owned(),
                     key: row.key,

@@ -229,7 +229,7 @@ fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, analysis: A
     }
     record.limit = analysis.limit;
     record.limits = analysis.limits;
-    record.ways = analysis.ways;
+    record.methods = analysis.ways;
     record.model_residual_percent = analysis.residual_percent;
     record.model_notes = analysis.notes;
     if let Some(model) = &analysis.model {
@@ -241,7 +241,7 @@ fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, analysis: A
         .held_out
         .into_iter()
         .map(|held| HeldOutRecord {
-            rung: held.rung.id().to_owned(),
+            calibration_cell: held.rung.id().to_owned(),
             block_bytes: held.block_bytes,
             predicted_ns: held.predicted_ns,
             measured_ns: held.measured.value,

@@ -149,8 +149,8 @@ pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome,
         model_residual_percent: None,
         model_notes: Vec::new(),
         held_out: Vec::new(),
-        ways: Vec::new(),
-        witness_lack: None,
+        methods: Vec::new(),
+        cross_check_limitation: None,
     }
 }
 

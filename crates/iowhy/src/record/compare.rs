@@ -19,7 +19,7 @@ pub struct Comparison {
     pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The first record.
     pub before: Source,
@@ -44,7 +44,7 @@ pub struct Comparison {
 /// Where a record came from.
 #[derive(Clone, Debug, Serialize)]
 pub struct Source {
-    /// The file, as it was named.
+    /// The file name as given.
     pub file: String,
     /// The command that made it.
     pub command: String,
@@ -116,7 +116,7 @@ pub struct ChangedLayer {
     pub doubt: Option<String>,
 }
 
-/// Runs of watched programs, held against each other.
+/// Runs of profiled programs, compared.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProgramComparison {
     /// Version of the record format.
@@ -125,7 +125,7 @@ pub struct ProgramComparison {
     pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The runs before.
     pub before: RunsOf,
@@ -189,6 +189,6 @@ pub struct ChangedFinding {
     pub after_runs: u64,
     /// `appeared`, `went`, `stays` or `cannot-tell`.
     pub fate: String,
-    /// How likely counts differ at least so much by chance.
+    /// Probability that counts differ at least this much by chance.
     pub chance: f64,
 }

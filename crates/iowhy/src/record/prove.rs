@@ -1,4 +1,4 @@
-//! The record of a proof: what was replayed, how like the program it was, and what became of each advice.
+//! The record of a proof: the replays, their fidelity, and the verdict of each finding.
 
 use crate::record::Kind;
 use iowhy_core::estimate::Estimate;
@@ -17,7 +17,7 @@ pub struct ProveRecord {
     pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The program whose run was replayed.
     pub subject: String,
@@ -33,9 +33,9 @@ pub struct ProveRecord {
 pub struct Proof {
     /// Seed of the order of the arms and of the intervals.
     pub seed: u64,
-    /// The run as it was; absent where it could not be replayed.
+    /// The baseline replay; absent where the run could not be replayed.
     pub replay: Option<Replayed>,
-    /// Why nothing could be replayed, or why what was is not believed.
+    /// Why nothing could be replayed, or why the replay is inconclusive.
     pub reason: Option<String>,
     /// What to do about the reason, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,9 +69,9 @@ pub struct Together {
     pub how: String,
     /// What the replay gives for the whole run.
     pub measured: Option<Estimate>,
-    /// One word.
+    /// The verdict.
     pub verdict: Word,
-    /// Why there is no measured gain, or why it is not believed.
+    /// Why there is no measured gain, or why it is inconclusive.
     pub reason: Option<String>,
     /// Time in the calls, round by round.
     pub io_ns: Vec<f64>,
@@ -84,13 +84,13 @@ pub struct Other {
     pub how: String,
     /// What the replay gives for the whole run.
     pub measured: Option<Estimate>,
-    /// One word.
+    /// The verdict.
     pub verdict: Word,
     /// Why there is no measured gain.
     pub reason: Option<String>,
 }
 
-/// The run as it was.
+/// A baseline replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replayed {
     /// Its time in the calls over that of the program; 1 is the same.
@@ -99,7 +99,7 @@ pub struct Replayed {
     pub faithful: bool,
     /// Wall time of the program in the calls that are replayed, without what recording them took.
     pub program_io_s: f64,
-    /// The program made so many calls for each that was replayed in a run.
+    /// Calls of the program for each replayed call.
     pub scale: f64,
     /// Calls of one run.
     pub calls: u64,
@@ -111,20 +111,20 @@ pub struct Replayed {
     pub plan: Plan,
 }
 
-/// What became of one finding.
+/// The verdict of one finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Proved {
     /// Which.
     pub id: FindingId,
-    /// What was foretold: old wall time over new.
+    /// Predicted gain: old over new wall time.
     pub predicted: Option<Gain>,
     /// What the replay gives for the whole run; what its interval holds: [`iowhy_explain::replay::verdict::measured`].
     pub measured: Option<Estimate>,
-    /// One word.
+    /// The verdict.
     pub verdict: Word,
     /// What was repaired, in a few words.
     pub how: Option<String>,
-    /// Why there is no measured gain, or why it is not believed.
+    /// Why there is no measured gain, or why it is inconclusive.
     pub reason: Option<String>,
     /// Whether a replay of it failed, so that the exit code says so.
     #[serde(default)]
@@ -134,7 +134,7 @@ pub struct Proved {
     /// Other repairs that were tried and did less.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Other>,
-    /// What it was held against, where that is not [`Proof::replay`]: the shape of many small files beside other calls.
+    /// Its baseline, where that is not [`Proof::replay`]: many small files beside other calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Replayed>,
 }

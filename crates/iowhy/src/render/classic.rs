@@ -54,7 +54,7 @@ pub fn screen(record: &ClassicRecord, width: usize) -> String {
         );
     }
     if record.interrupted {
-        text.push_str("interrupted: what was known by then\n");
+        text.push_str("interrupted: partial result\n");
     }
     for lack in &record.not_done {
         text.push_str(&wrap(lack, width, "not done: ", "          "));
@@ -62,7 +62,7 @@ pub fn screen(record: &ClassicRecord, width: usize) -> String {
     text
 }
 
-/// One table and what is said of it.
+/// One table and its remarks.
 fn table(section: &Section, record: &ClassicRecord, width: usize) -> String {
     let rows: Vec<&RowRecord> = record
         .rows

@@ -1,5 +1,5 @@
 //! Results for people. Renderers take a record and return text with colour codes; `main` prints it through a stream
-//! that removes the codes where nobody wants them. No renderer measures, decides or explains.
+//! that removes the codes where the output is no terminal. No renderer measures, decides or explains.
 
 pub mod classic;
 pub mod compare;

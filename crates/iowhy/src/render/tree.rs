@@ -34,7 +34,7 @@ pub fn screen(record: &TreeRecord, width: usize) -> String {
         text.push_str(&wrap(&said, width, "=> ", "   "));
     }
     if record.interrupted {
-        text.push_str("interrupted: what was known by then\n");
+        text.push_str("interrupted: partial result\n");
     }
     text
 }
@@ -147,7 +147,7 @@ fn devices(record: &TreeRecord) -> String {
         .collect();
     match moved.as_slice() {
         [] => String::new(),
-        moved => format!("device in the last round, whoever asked: {}", moved.join("; ")),
+        moved => format!("device in the last round, all processes: {}", moved.join("; ")),
     }
 }
 

@@ -16,7 +16,10 @@ fn shown(of: &Value, key: &str) -> String {
 
 /// The verdict in words.
 fn words(of: &Value) -> String {
-    text(of, "verdict").replace('-', " ")
+    match text(of, "verdict") {
+        "cannot-tell" => "inconclusive".to_owned(),
+        verdict => verdict.replace('-', " "),
+    }
 }
 
 /// A ratio as a row of the chart.
@@ -35,16 +38,16 @@ fn dot(label: &str, ratio: Option<Estimate>, words: String) -> Row {
     }
 }
 
-/// What differs beside what is compared.
+/// Differences of the settings.
 fn differences(record: &Value) -> Section {
-    let mut table = Table::new(&["what differs", "before", "after"]);
+    let mut table = Table::new(&["setting", "before", "after"]);
     for difference in list(record, "differences") {
         table.row(["fact", "before", "after"].map(|key| text(difference, key).to_owned()));
     }
     if table.rows.is_empty() {
         return Section::default();
     }
-    Section::new("What else differs", vec![Part::Table(table)])
+    Section::new("Other differences", vec![Part::Table(table)])
 }
 
 /// The chapter of two records of measured cells.
@@ -52,7 +55,7 @@ pub(super) fn cells(record: &Value) -> Chapter {
     let cells = list(record, "cells");
     let count = |verdict: &str| cells.iter().filter(|cell| text(cell, "verdict") == verdict).count();
     let verdict = format!(
-        "Of {}: {} improved, {} regressed, {} within noise, {} cannot tell",
+        "Of {}: {} improved, {} regressed, {} within noise, {} inconclusive",
         units::counted(cells.len() as u64, "cell", "cells"),
         count("improved"),
         count("regressed"),
@@ -185,7 +188,7 @@ pub(super) fn programs(record: &Value) -> Chapter {
         ],
     )];
     let mut findings =
-        Table::new(&["finding", "#runs before", "#runs after", "what became of it", "#by chance"]);
+        Table::new(&["finding", "#runs before", "#runs after", "change", "#probability of chance"]);
     for finding in list(record, "findings") {
         let count = |key: &str| number(finding, key).map_or_else(|| "-".to_owned(), |n| format!("{n}"));
         findings.row([

@@ -1,5 +1,5 @@
-//! From records to a report: one page or Markdown. A [`Document`] is made of each record first; what it becomes is
-//! decided last. Nothing is measured and no file is touched here.
+//! From records to one report. A [`Document`] has a chapter a record; HTML or Markdown is decided last. Nothing is measured
+//! and no file is touched here.
 //!
 //! What may not enter: options, files, figures that are not in a record.
 
@@ -19,7 +19,7 @@ use iowhy_view::document::{Chapter, Detail, Document};
 /// A record that a report can be made of.
 #[derive(Debug)]
 pub enum Known {
-    /// Of the main job or `bench`.
+    /// Of the path report or `bench`.
     Measured(Box<Record>),
     /// Of a watched program.
     Watched(Box<WatchRecord>),

@@ -16,7 +16,7 @@ pub fn chapter(record: &RunTimeRecord) -> Chapter {
         Some(Exit::Signal(signal)) => facts.push(format!("killed by signal {signal}")),
     }
     let mut parts = Vec::new();
-    for lack in &record.lacks {
+    for lack in &record.limitations {
         let next = if lack.fix.is_some() { "; run as root:" } else { "" };
         parts.push(Part::Text(format!("{}{next}", lack.sentence)));
         parts.extend(lack.fix.clone().map(Part::Command));

@@ -129,10 +129,10 @@ fn push_section(text: &mut String, section: &Section) {
 fn code(words: &str) -> String {
     let mut text = String::new();
     let pieces: Vec<&str> = words.split('`').collect();
-    let closed = pieces.len() % 2 == 1;
+    let paired = pieces.len() % 2 == 1;
     for (number, piece) in pieces.iter().enumerate() {
         match number % 2 {
-            1 if closed => {
+            1 if paired => {
                 let _ = write!(text, "<code>{}</code>", escape(piece));
             }
             1 => {

@@ -1,4 +1,4 @@
-//! The layers of compared cells: those that changed or cannot be told in a row each, the others by name.
+//! The layers of compared cells: those that changed or are inconclusive in a row each, the others by name.
 
 use iowhy_core::stats::Verdict;
 
@@ -36,10 +36,10 @@ pub(super) fn section(comparison: &Comparison, width: usize) -> String {
             let line = format!("{name}: within noise: {}", quiet.join(", "));
             text.push_str(&wrap(&line, width, "  ", "    "));
         }
-        // What the cell itself cannot tell is said with the cell.
+        // An inconclusive cell has its own remark.
         let doubt = comparison.layers.iter().find(of_cell).and_then(|layer| layer.doubt.as_deref());
         if let Some(doubt) = doubt.filter(|doubt| cell.doubt.as_deref() != Some(*doubt)) {
-            text.push_str(&wrap(&format!("{name}: layers cannot be told: {doubt}"), width, "  ", "    "));
+            text.push_str(&wrap(&format!("{name}: layers: inconclusive: {doubt}"), width, "  ", "    "));
         }
     }
     text

@@ -64,7 +64,7 @@ fn headline(comparison: &Comparison) -> String {
         (Verdict::Regressed, "regressed"),
         (Verdict::Improved, "improved"),
         (Verdict::WithinNoise, "within noise"),
-        (Verdict::CannotTell, "cannot tell"),
+        (Verdict::CannotTell, "inconclusive"),
     ];
     let parts: Vec<String> = of
         .iter()
@@ -89,7 +89,7 @@ pub(crate) fn verdict_word(verdict: Verdict) -> String {
         Verdict::Improved => format!("{GREEN}improved{GREEN:#}"),
         Verdict::Regressed => format!("{RED}REGRESSED{RED:#}"),
         Verdict::WithinNoise => "within noise".to_owned(),
-        Verdict::CannotTell => "cannot tell".to_owned(),
+        Verdict::CannotTell => "inconclusive".to_owned(),
     }
 }
 
@@ -153,7 +153,7 @@ fn remarks(comparison: &Comparison, width: usize) -> String {
     }
     let unsure = comparison.cells.iter().any(|c| c.verdict == Verdict::CannotTell && c.doubt.is_none());
     if unsure {
-        let line = "cannot tell: the interval holds both no change and one that matters; more rounds, or an idle \
+        let line = "inconclusive: the interval includes no change and a relevant change; more rounds, or an idle \
                     machine, would decide (`--precision` and `--time` of `iowhy bench`)";
         text.push_str(&wrap(line, width, "  ", "    "));
     }

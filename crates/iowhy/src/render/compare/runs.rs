@@ -1,4 +1,4 @@
-//! The screen of compared programs: what became of the wall time, of its parts, and of the findings.
+//! The screen of compared programs: changes of the wall time, of its parts, and of the findings.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ const DIM: Style = Style::new().dimmed();
 /// Parts below this share of the wall time on both sides are in the record alone, unless their word says otherwise.
 const VISIBLE: f64 = 0.01;
 /// Parts that are shown.
-const MOST_PARTS: usize = 14;
+const MAX_PARTS: usize = 14;
 
 /// Lays the comparison out.
 pub fn screen(comparison: &ProgramComparison, width: usize) -> String {
@@ -71,7 +71,7 @@ fn parts(comparison: &ProgramComparison, width: usize) -> String {
         let large = part.time.before_ns.max(part.time.after_ns) >= VISIBLE * whole;
         large || matches!(part.time.verdict, Verdict::Improved | Verdict::Regressed)
     };
-    let rows: Vec<&ChangedPart> = comparison.parts.iter().filter(shown).take(MOST_PARTS).collect();
+    let rows: Vec<&ChangedPart> = comparison.parts.iter().filter(shown).take(MAX_PARTS).collect();
     let ratios = rows.iter().any(|part| part.time.ratio.is_some());
     let tables =
         [(true, ratios), (true, false), (false, false)].map(|(times, ratio)| table(&rows, times, ratio));
@@ -152,11 +152,7 @@ fn findings(comparison: &ProgramComparison, width: usize) -> String {
                 ]
             })
             .collect();
-        text.push_str(&layout(
-            &["finding", "before", "after", "what became of it"],
-            &[Align::Left; 4],
-            &rows,
-        ));
+        text.push_str(&layout(&["finding", "before", "after", "change"], &[Align::Left; 4], &rows));
     }
     if !stay.is_empty() {
         let names: Vec<&str> = stay.iter().map(|finding| finding.id.id()).collect();
@@ -165,7 +161,7 @@ fn findings(comparison: &ProgramComparison, width: usize) -> String {
     text
 }
 
-/// How likely chance is, as far as it is told from 0.
+/// The probability of chance; below a bound only the bound.
 fn chance(p: f64) -> String {
     if p < 0.001 { "below 0.001".to_owned() } else { format!("{p:.3}") }
 }
@@ -173,7 +169,7 @@ fn chance(p: f64) -> String {
 fn remarks(comparison: &ProgramComparison, width: usize) -> String {
     let mut text = String::new();
     if let Some(doubt) = &comparison.parts_doubt {
-        text.push_str(&wrap(&format!("parts cannot be told: {doubt}"), width, "  ", "    "));
+        text.push_str(&wrap(&format!("parts: inconclusive: {doubt}"), width, "  ", "    "));
     }
     if comparison.doubt.is_some() {
         let command = |name: &str, side: &RunsOf| format!("`iowhy --save-as {name} -- {}`", side.subject);
@@ -186,7 +182,7 @@ fn remarks(comparison: &ProgramComparison, width: usize) -> String {
     }
     let undecided = comparison.wall.verdict == Verdict::CannotTell && comparison.doubt.is_none();
     if undecided {
-        let line = "cannot tell: the interval holds both no change and one that matters; more runs, or an idle machine, \
+        let line = "inconclusive: the interval includes no change and a relevant change; more runs, or an idle machine, \
                     would decide";
         text.push_str(&wrap(line, width, "  ", "    "));
     }

@@ -13,7 +13,7 @@ use iowhy_view::svg::lines::{self, Dot, Frame, Series};
 use iowhy_view::svg::{SMALL, Scale, WIDE};
 
 use super::{Named, cell};
-use crate::record::{CellRecord, Record, WayRecord};
+use crate::record::{CellRecord, MethodRecord, Record};
 use iowhy_core::estimate::Estimate;
 
 /// An estimate with its n.
@@ -178,8 +178,8 @@ fn fitted(record: &Record) -> Option<[StackModel; 3]> {
 }
 
 /// Methods relative to `pread`.
-pub(super) fn methods(methods: &[&WayRecord], table: Table) -> Chart {
-    let row = |method: &&WayRecord| Row {
+pub(super) fn methods(methods: &[&MethodRecord], table: Table) -> Chart {
+    let row = |method: &&MethodRecord| Row {
         label: format!("{}{}", method.method, if method.delivers { "" } else { " (delivers nothing)" }),
         value: method.time_ratio.map(|ratio| (ratio.value, ratio.low, ratio.high)),
         words: method.time_ratio.map_or_else(|| "the baseline".to_owned(), |r| written(&r)),

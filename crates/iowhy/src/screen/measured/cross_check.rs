@@ -12,12 +12,12 @@ pub(super) type Labels<'a> = Vec<(String, &'a Witness)>;
 
 /// The cross-checks of these cells.
 pub(super) fn labels<'a>(named: &Named<'a>) -> Labels<'a> {
-    named.iter().filter_map(|(name, cell)| Some((name.clone(), cell.witness.as_ref()?))).collect()
+    named.iter().filter_map(|(name, cell)| Some((name.clone(), cell.cross_check.as_ref()?))).collect()
 }
 
 /// One line, and one for each request without agreement.
 pub(super) fn summary(record: &Record, labels: &Labels<'_>) -> Vec<Part> {
-    if let Some(reason) = &record.witness_lack
+    if let Some(reason) = &record.cross_check_limitation
         && labels.is_empty()
     {
         return vec![Part::Note(format!("no stack-sampling cross-check: {reason}"))];

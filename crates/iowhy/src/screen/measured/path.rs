@@ -6,7 +6,7 @@ use iowhy_view::document::{Chapter, Detail, Part, Section, Spread, Table};
 
 use super::cell::shown;
 use super::{Named, cell, charts, cross_check, layers, members};
-use crate::record::{CellRecord, Record, WayRecord};
+use crate::record::{CellRecord, MethodRecord, Record};
 
 /// Lines of evidence on a screen.
 const MAX_EVIDENCE: usize = 4;
@@ -128,7 +128,7 @@ fn limits(record: &Record, detail: Detail) -> Vec<Part> {
 fn methods(record: &Record, detail: Detail) -> Vec<Section> {
     let mut sections = Vec::new();
     for (state, title) in [("warm", "cached"), ("cold", "not cached")] {
-        let methods: Vec<&WayRecord> = record.ways.iter().filter(|w| w.state == state).collect();
+        let methods: Vec<&MethodRecord> = record.methods.iter().filter(|w| w.state == state).collect();
         let mut table = Table::new(["method", "#time", "#time / pread", "#CPU / pread"]);
         table.indent = 2;
         for method in &methods {
@@ -184,7 +184,7 @@ fn model(record: &Record) -> Section {
     lines.extend(record.held_out.iter().map(|held| {
         format!(
             "held out: {} {}: predicted {}, measured {}, error {}",
-            held.rung,
+            held.calibration_cell,
             Bytes(held.block_bytes),
             units::time(held.predicted_ns),
             units::estimate(&held.measured),
@@ -206,7 +206,7 @@ fn trust(record: &Record, named: &Named<'_>) -> Vec<Part> {
         notes.push(format!(
             "error of the model at held-out block sizes: at most {:.0} % ({} {})",
             error(&worst),
-            worst.rung,
+            worst.calibration_cell,
             Bytes(worst.block_bytes)
         ));
     }
