@@ -8,10 +8,10 @@ use iowhy_core::layer::Layer;
 use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
 use iowhy_explain::runs::Changed;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One comparison.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Comparison {
     /// Version of the record format.
     pub schema: u32,
@@ -42,7 +42,7 @@ pub struct Comparison {
 }
 
 /// Where a record came from.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Source {
     /// The file name as given.
     pub file: String,
@@ -53,7 +53,7 @@ pub struct Source {
 }
 
 /// A fact that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// Its name, for people.
     pub fact: String,
@@ -66,7 +66,7 @@ pub struct Difference {
 }
 
 /// One cell.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangedCell {
     /// Its key.
     pub key: String,
@@ -95,7 +95,7 @@ pub struct ChangedCell {
 }
 
 /// One layer of a cell.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangedLayer {
     /// Key of its cell.
     pub key: String,
@@ -117,7 +117,7 @@ pub struct ChangedLayer {
 }
 
 /// Runs of profiled programs, compared.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProgramComparison {
     /// Version of the record format.
     pub schema: u32,
@@ -154,7 +154,7 @@ pub struct ProgramComparison {
 }
 
 /// The runs of one side.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunsOf {
     /// As the side was named.
     pub named: String,
@@ -167,7 +167,7 @@ pub struct RunsOf {
 }
 
 /// A part of the wall time.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangedPart {
     /// What the program asked for; `idle` where nothing of it was active.
     pub operation: String,
@@ -179,7 +179,7 @@ pub struct ChangedPart {
 }
 
 /// A finding.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangedFinding {
     /// Which.
     pub id: FindingId,

@@ -2,7 +2,6 @@
 //! that removes the codes where the output is no terminal. No renderer measures, decides or explains.
 
 pub mod classic;
-pub mod compare;
 pub mod doctor;
 pub mod mrc;
 pub mod sim;

@@ -1,12 +1,12 @@
 //! The screen of `iowhy doctor --try`: the verdict in one line, each request before and after, and that the setting was restored.
 
-use anstyle::Style;
+use anstyle::{AnsiColor, Style};
 use iowhy_core::setting::Group;
 use iowhy_core::stats::Verdict;
 use iowhy_core::units;
 
 use crate::record::doctor::TrialRecord;
-use crate::render::compare::{units_percent, verdict_word};
+use crate::screen::compare::{percent, word};
 use crate::screen::heading;
 use iowhy_view::terminal::table::{Align, layout};
 use iowhy_view::terminal::wrap::{cut, wrap};
@@ -37,7 +37,7 @@ pub fn screen(record: &TrialRecord, width: usize) -> String {
         "time per request: medians of {} in which both values took turns, 95 % intervals; after / before is the median of \
          the ratios within a round; a difference matters from {} on",
         units::counted(u64::from(record.rounds), "round", "rounds"),
-        units_percent(record.threshold_share)
+        percent(record.threshold_share)
     );
     text.push_str(&format!("{DIM}{}{DIM:#}\n", wrap(&how, width, "", "  ").trim_end()));
     text
@@ -147,6 +147,16 @@ fn next(record: &TrialRecord) -> String {
         }
         (false, false) => "nothing here speaks for or against it".to_owned(),
     }
+}
+
+/// The word of a verdict; those of change in colour.
+fn verdict_word(verdict: Verdict) -> String {
+    let style = match verdict {
+        Verdict::Improved => AnsiColor::Green.on_default(),
+        Verdict::Regressed => AnsiColor::Red.on_default(),
+        Verdict::WithinNoise | Verdict::CannotTell => Style::new(),
+    };
+    format!("{style}{}{style:#}", word(verdict))
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 //!
 //! What may not enter: options, files, figures that are not in a record.
 
-mod compared;
 mod look;
 mod simulated;
 mod told;
 
 use serde_json::Value;
 
+use crate::record::compare::{Comparison, ProgramComparison};
 use crate::record::prove::ProveRecord;
 use crate::record::watch::WatchRecord;
 use crate::record::{Kind, Record};
@@ -25,6 +25,10 @@ pub enum Known {
     Watched(Box<WatchRecord>),
     /// Of a proof that was made of a record.
     Proved(Box<ProveRecord>),
+    /// Of `compare`: measured cells.
+    Compared(Box<Comparison>),
+    /// Of `compare`: runs of a program.
+    ComparedPrograms(Box<ProgramComparison>),
     /// Of another command, read as it is.
     Other(Kind, Value),
 }
@@ -47,8 +51,8 @@ fn chapter(record: &Known) -> Chapter {
         Known::Other(Kind::Simulation, value) => simulated::sim(value),
         Known::Other(Kind::MissRatios, value) => simulated::curves(value),
         Known::Other(Kind::Classic, value) => told::classic(value),
-        Known::Other(Kind::Comparison, value) => compared::cells(value),
-        Known::Other(Kind::ComparisonOfPrograms, value) => compared::programs(value),
+        Known::Compared(record) => screen::compare::cells::chapter(record, Detail::Page),
+        Known::ComparedPrograms(record) => screen::compare::runs::chapter(record, Detail::Page),
         Known::Other(Kind::SmallFiles, value) => told::tree(value),
         Known::Other(_, value) => told::stripe(value),
     }

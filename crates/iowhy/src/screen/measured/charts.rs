@@ -14,12 +14,7 @@ use iowhy_view::svg::{SMALL, Scale, WIDE};
 
 use super::{Named, cell};
 use crate::record::{CellRecord, MethodRecord, Record};
-use iowhy_core::estimate::Estimate;
-
-/// An estimate with its n.
-fn written(estimate: &Estimate) -> String {
-    Detail::Page.estimate(estimate)
-}
+use crate::screen::figures::written;
 
 /// Cells whose histograms are drawn.
 const MAX_HISTOGRAMS: usize = 12;
