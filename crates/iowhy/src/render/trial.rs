@@ -1,4 +1,4 @@
-//! The screen of `iowhy doctor --try`: the verdict in one line, each request before and after, and that the setting was restored.
+//! The screen of `iowhy doctor --try`: the verdict, each request before and after, and that the setting was restored.
 
 use anstyle::{AnsiColor, Style};
 use iowhy_core::setting::Group;

@@ -104,7 +104,7 @@ fn a_wait_that_grows_regresses_with_the_wall_time_and_the_other_parts_are_within
     let record = folder.path().join("comparison.json");
     iowhy(&["compare", &before, &after, "--json", text(&record)]).done();
     let shown = iowhy(&["report", text(&record), "--markdown"]).done().stdout;
-    assert!(shown.contains("Wall time regressed") && shown.contains("write: writeback"), "{shown}");
+    assert!(shown.contains("Wall time REGRESSED") && shown.contains("write: writeback"), "{shown}");
     assert!(iowhy(&["export", text(&record)]).done().stdout.contains("write"));
 }
 

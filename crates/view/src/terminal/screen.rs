@@ -17,6 +17,8 @@ const RED: Style = AnsiColor::Red.on_default();
 const DIM: Style = Style::new().dimmed();
 /// Columns of the labels of [`Part::Facts`].
 const LABEL: usize = 11;
+/// A status up to this length stays beside its title.
+const MAX_STATUS: usize = 34;
 /// A text is set beside its lead where this much of it fits there.
 const MIN_BESIDE: usize = 24;
 /// The first column of a table is cut to no less than this.
@@ -40,9 +42,10 @@ fn heading(chapter: &Chapter, width: usize) -> String {
         "" => String::new(),
         about => format!("  {about}"),
     };
-    // A title too long for the rest gives way; what is said of it does not.
+    // A title too long for a short status gives way; a long description takes a line of its own.
     let room = width.saturating_sub(about.chars().count());
-    let mut text = if room >= MIN_WIDTH / 2 || chapter.title.chars().count() <= room {
+    let beside = chapter.title.chars().count() <= room || about.chars().count() <= MAX_STATUS;
+    let mut text = if beside && room > 0 {
         format!("{BOLD}{}{BOLD:#}{about}\n", cut(&chapter.title, room))
     } else {
         let about = wrap(&about, width, "  ", "  ");
