@@ -14,7 +14,7 @@ use iowhy_core::stats::{
     self, Verdict, bootstrap_median, chance_of_counts, effect_of_part, ratio_of_medians, verdict_of_ratio,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
 use crate::classify::Operation;
@@ -59,7 +59,7 @@ impl Run {
 }
 
 /// A time before and after, as records hold it too.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Changed {
     /// Median over the runs before.
     pub before_ns: f64,

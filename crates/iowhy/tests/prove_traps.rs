@@ -154,7 +154,7 @@ fn folder() -> tempfile::TempDir {
 const CONTROL: Case = Case {
     name: "millions-of-small-reads",
     what: "reads a cached file by 128 bytes; repaired: by 64 KiB",
-    slow: &["{cases}", "read", "{dir}/data-16m", "128", "20", "normal"],
+    slow: &["{program}", "read", "{dir}/data-16m", "128", "20", "normal"],
     ..TRAP
 };
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use iowhy_core::text::escaped;
 use serde_json::Value;
 
-/// Lists of objects that a value holds, by path (`points`, `profile.stacks`), most telling first as far as that is known;
+/// Lists of objects that a value holds, by path (`points`, `profile.stacks`), most important first;
 /// with the number of entries.
 pub fn lists(record: &Value) -> Vec<(String, usize)> {
     let mut found = Vec::new();
@@ -14,7 +14,7 @@ pub fn lists(record: &Value) -> Vec<(String, usize)> {
     found
 }
 
-/// What a reader most likely wants of each kind of record.
+/// The main table of each kind of record.
 const FIRST: [&str; 10] = [
     "cells",
     "points",
@@ -83,7 +83,7 @@ fn rows(entry: &Value) -> Vec<Vec<(String, String)>> {
         map.iter().filter(|(key, value)| inner(value) && key.as_str() != "samples").collect()
     });
     match own.as_slice() {
-        [(key, Value::Array(inner))] if row.len() <= MOST_OUTER => inner
+        [(key, Value::Array(inner))] if row.len() <= MAX_OUTER => inner
             .iter()
             .map(|one| {
                 let mut whole = row.clone();
@@ -96,7 +96,7 @@ fn rows(entry: &Value) -> Vec<Vec<(String, String)>> {
 }
 
 /// An entry with more figures of its own than this is a row itself, whatever lists it holds.
-const MOST_OUTER: usize = 3;
+const MAX_OUTER: usize = 3;
 
 fn flatten(value: &Value, prefix: &str, row: &mut Vec<(String, String)>) {
     let Some(map) = value.as_object() else {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_found_at_any_depth_the_telling_ones_first() {
+    fn lists_are_found_at_any_depth_the_important_ones_first() {
         let record =
             json!({"a": [{"x": 1}], "deep": {"er": [{"y": 1}, {"y": 2}]}, "cells": [{"z": 1}], "n": [1, 2]});
         let found = lists(&record);

@@ -88,12 +88,18 @@ pub enum Part {
     Remarks(Vec<String>),
     /// What to do.
     Advice(String),
+    /// A command to copy: never wrapped.
+    Command(String),
     /// Labels with facts.
     Facts(Vec<(String, String)>),
     /// Figures.
     Table(Table),
     /// One bar with its legend.
     Split(Split),
+    /// Layers of several cells in figures; a page has columns instead.
+    Layers(Vec<(String, Vec<(Layer, String)>)>),
+    /// A sentence about a drift, and the times per request of the rounds; a page has charts of them.
+    Course(String, Vec<f64>),
     /// Latencies of several cells, as small pictures; a page has charts instead.
     Spread(Spread),
     /// A chart with its figures.

@@ -8,7 +8,7 @@ use crate::document::{Document, Part, Table};
 use crate::svg::bars;
 
 /// Rows that a table shows at most; issues are read by people.
-const MOST_ROWS: usize = 40;
+const MAX_ROWS: usize = 40;
 
 /// The text.
 pub fn text(document: &Document) -> String {
@@ -36,11 +36,14 @@ fn push(text: &mut String, part: &Part) {
         Part::Verdict(words) => {
             let _ = writeln!(text, "**{}**\n", plain(words));
         }
-        Part::Text(words) | Part::Note(words) => {
+        Part::Text(words) | Part::Note(words) | Part::Course(words, _) => {
             let _ = writeln!(text, "{}\n", plain(words));
         }
         Part::Lead(lead, words) => {
             let _ = writeln!(text, "**{}** {}\n", plain(lead), plain(words));
+        }
+        Part::Command(command) => {
+            let _ = writeln!(text, "    {}\n", visible(command));
         }
         Part::Advice(words) => {
             let _ = writeln!(text, "**What to do:** {}\n", plain(words));
@@ -53,7 +56,7 @@ fn push(text: &mut String, part: &Part) {
         }
         Part::Split(split) => push(text, &Part::Chart(bars::from_split(split))),
         // Charts of every latency stand in.
-        Part::Spread(_) => {}
+        Part::Spread(_) | Part::Layers(_) => {}
         Part::List(items) | Part::Remarks(items) => {
             for item in items {
                 let _ = writeln!(text, "- {}", plain(item));
@@ -80,23 +83,23 @@ fn push_table(text: &mut String, table: &Table) {
     let _ = writeln!(text, "{}", line(&mut table.columns.iter().map(|(heading, _)| cell(heading))));
     let rule = |numbers: bool| if numbers { "---:" } else { "---" }.to_owned();
     let _ = writeln!(text, "{}", line(&mut table.columns.iter().map(|(_, numbers)| rule(*numbers))));
-    for row in table.rows.iter().take(MOST_ROWS) {
+    for row in table.rows.iter().take(MAX_ROWS) {
         let _ = writeln!(text, "{}", line(&mut row.iter().map(|words| cell(&words.text()))));
     }
-    if table.rows.len() > MOST_ROWS {
-        let _ = writeln!(text, "\nand {} rows more in the record", table.rows.len() - MOST_ROWS);
+    if table.rows.len() > MAX_ROWS {
+        let _ = writeln!(text, "\nand {} rows more in the record", table.rows.len() - MAX_ROWS);
     }
     text.push('\n');
 }
 
 /// On one line, with nothing that Markdown or HTML would take for its own. Between backquotes a text stands as it is.
 fn plain(words: &str) -> String {
-    let closed = words.matches('`').count().is_multiple_of(2);
+    let paired = words.matches('`').count().is_multiple_of(2);
     let mut text = String::with_capacity(words.len());
     let mut within_code = false;
     for c in words.chars() {
         match c {
-            '`' if closed => {
+            '`' if paired => {
                 within_code = !within_code;
                 text.push(c);
             }

@@ -14,11 +14,10 @@ use crate::cli::{CompareArgs, ExportFormat, HistoryArgs};
 use crate::record::Record;
 use crate::record::prove::ProveRecord;
 use crate::record::watch::WatchRecord;
-use crate::render::{bench, path as path_report};
 use crate::report;
+use crate::screen::measured::{bench, path};
 use crate::screen::{prove, text, watch};
 use iowhy_view::document::Detail;
-use iowhy_view::terminal::sparkline::Marks;
 use iowhy_view::{html, markdown};
 
 /// The order of the numbers is drawn with this, and so is the one of a list that is replaced.
@@ -92,11 +91,8 @@ fn screens(value: Value) -> Vec<String> {
         return vec![text(&prove::chapter(&record, Detail::Screen), 80)];
     }
     let Ok(record) = serde_json::from_value::<Record>(value) else { return Vec::new() };
-    let named: Vec<_> = record.cells.iter().map(|cell| (cell.key.clone(), "a request")).collect();
-    vec![
-        path_report::screen(&record, &named, true, 80, Marks::Blocks),
-        bench::screen(&record, true, 80, Marks::Letters),
-    ]
+    let chapters = [path::chapter(&record, Detail::Verbose), bench::chapter(&record, true, Detail::Screen)];
+    chapters.iter().map(|chapter| text(chapter, 80)).collect()
 }
 
 /// A line that shows a figure that is no number. `∞` is the end of an interval that is open, and of golden records.

@@ -24,7 +24,8 @@ use crate::output::{self, Outputs, Pending};
 use crate::plan::sweep::{DEFAULT_REGION_BYTES, Sweep, split_targets};
 use crate::progress::Progress;
 use crate::record::Record;
-use crate::render;
+use crate::screen;
+use iowhy_view::document::Detail;
 
 /// Time per cell when nobody says how long or how precisely.
 const DEFAULT_RUNTIME: Duration = Duration::from_secs(3);
@@ -87,7 +88,8 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
-    let screen = render::bench::screen(&record, args.layers, output::width(), output::marks());
+    let shown = screen::measured::bench::chapter(&record, args.layers, Detail::Screen);
+    let screen = screen::text(&shown, output::width());
     outputs.finish(&screen, &record)?;
     if let Some(exported) = exported {
         exported.write(fio::job_of(&record).as_bytes())?;

@@ -178,13 +178,13 @@ impl Watched {
         harness: Option<Estimate>,
         measured: &[(&CellRun, &Target)],
     ) {
-        record.witness_lack = self.lack;
+        record.cross_check_limitation = self.lack;
         let Some(model) = model else { return };
         for (run, seen) in self.cells {
             let Some((unwatched, target)) = measured.iter().find(|(m, _)| m.key == run.key) else { continue };
             let context = Context { model, facts: Some(&target.facts), harness };
             let Some(cell) = record.cells.iter_mut().find(|c| c.key == run.key) else { continue };
-            cell.witness = cross_check::compare(&seen, &run, unwatched, &context);
+            cell.cross_check = cross_check::compare(&seen, &run, unwatched, &context);
         }
     }
 }

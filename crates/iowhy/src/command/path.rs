@@ -25,9 +25,10 @@ use crate::output::{self, Outputs, Pending};
 use crate::plan::sweep;
 use crate::progress::Progress;
 use crate::record::{
-    HeldOutRecord, QuestionLimit, Record, RequestRecord, RulerRecord, WayRecord, model_tables,
+    HeldOutRecord, MethodRecord, QuestionLimit, Record, RequestRecord, RulerRecord, model_tables,
 };
-use crate::render;
+use crate::screen;
+use iowhy_view::document::Detail;
 
 /// Time to spend when nobody says how much.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(30);
@@ -116,8 +117,8 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
-    let screen =
-        render::path::screen(&record, &plan.canonical(), args.verbose, output::width(), output::marks());
+    let detail = if args.verbose { Detail::Verbose } else { Detail::Screen };
+    let screen = screen::text(&screen::measured::path::chapter(&record, detail), output::width());
     outputs.finish(&screen, &record)?;
     Ok(ending)
 }
@@ -243,7 +244,7 @@ fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, mut analysi
         let question = |(name, limit): (&str, Limit)| QuestionLimit { question: name.to_owned(), limit };
         record.limits = questions.into_iter().map(question).collect();
     }
-    record.ways = analysis.methods.into_iter().flat_map(methods).collect();
+    record.methods = analysis.methods.into_iter().flat_map(methods).collect();
     record.model_residual_percent = analysis.residual_percent;
     record.model_notes = analysis.notes;
     if let Some(model) = &analysis.model {
@@ -255,7 +256,7 @@ fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, mut analysi
         .held_out
         .into_iter()
         .map(|held| HeldOutRecord {
-            rung: held.cell.id().to_owned(),
+            calibration_cell: held.cell.id().to_owned(),
             block_bytes: held.block_bytes,
             predicted_ns: held.predicted_ns,
             measured_ns: held.measured.value,
@@ -266,9 +267,9 @@ fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, mut analysi
 }
 
 /// The rows of a table of methods.
-fn methods(table: MethodTable) -> impl Iterator<Item = WayRecord> {
+fn methods(table: MethodTable) -> impl Iterator<Item = MethodRecord> {
     let state = if table.common.state == CacheState::Warm { "warm" } else { "cold" };
-    table.rows.into_iter().map(move |row| WayRecord {
+    table.rows.into_iter().map(move |row| MethodRecord {
         state: state.to_owned(),
         method: row.method.id().to_owned(),
         key: row.key,

@@ -85,12 +85,16 @@ pub(super) fn known(path: &Path) -> Result<Vec<Known>, Problem> {
             let several = value.get("experiments").and_then(Value::as_array).cloned().unwrap_or_default();
             Ok(several.into_iter().map(|one| Known::Other(Kind::Classic, one)).collect())
         }
+        Kind::Comparison => {
+            Ok(vec![Known::Compared(Box::new(serde_json::from_value(value).map_err(damaged)?))])
+        }
+        Kind::ComparisonOfPrograms => {
+            Ok(vec![Known::ComparedPrograms(Box::new(serde_json::from_value(value).map_err(damaged)?))])
+        }
         Kind::Simulation
         | Kind::MissRatios
         | Kind::StripeAdvice
         | Kind::Classic
-        | Kind::Comparison
-        | Kind::ComparisonOfPrograms
         | Kind::SmallFiles => Ok(vec![Known::Other(kind, value)]),
         _ => Err(Problem::refused(format!("`{}` holds nothing that a report shows", path.display())).hint(
             "a report shows records of `iowhy`, `iowhy -- CMD`, `attach`, `prove`, `bench`, `sim`, `mrc`, `classic`, `compare`, \

@@ -144,8 +144,8 @@ pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome,
         model_residual_percent: None,
         model_notes: Vec::new(),
         held_out: Vec::new(),
-        ways: Vec::new(),
-        witness_lack: None,
+        methods: Vec::new(),
+        cross_check_limitation: None,
     }
 }
 
@@ -336,7 +336,11 @@ mod tests {
         let interrupted = reason(&record).unwrap();
         assert!(interrupted.contains(&format!("{} of {all} cells were measured", all - 1)), "{interrupted}");
         assert!(!interrupted.contains("failed:") && !interrupted.contains("no reason"), "{interrupted}");
-        assert!(crate::render::cell::interrupted(&record).contains("first round is incomplete"));
+        assert!(
+            crate::screen::measured::cell::interrupted(&record)
+                .unwrap()
+                .contains("first round is incomplete")
+        );
         // The same cell in a run that ended by itself has failed.
         record.interrupted = false;
         assert!(reason(&record).unwrap().contains(&format!("1 of {all} cells failed")));

@@ -15,7 +15,6 @@ use crate::command::observation::{Observation, told};
 use crate::command::{Ending, prove};
 use crate::output::{self, Report, complain};
 use crate::record::run_time::RunTimeRecord;
-use crate::render;
 use crate::run_as;
 use crate::screen;
 use crate::shell;
@@ -70,8 +69,8 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     if let Some(mut record) = RunTimeRecord::new(&profile, told(named.clone(), run_as::ran_as())) {
         let root =
             if rustix::process::geteuid().is_root() { "iowhy --as-root" } else { "sudo iowhy --as-root" };
-        record.lacks.iter_mut().for_each(|lack| lack.fix = Some(format!("{root} -- {named}")));
-        let screen = render::run_time::screen(&record, report.width());
+        record.limitations.iter_mut().for_each(|lack| lack.fix = Some(format!("{root} -- {named}")));
+        let screen = screen::text(&screen::run_time::chapter(&record), report.width());
         return Ok(completed(ending, [report.finish(&screen, &record)]));
     }
     let (mut record, folded) = observation.finish(profile, named, run_as::ran_as());

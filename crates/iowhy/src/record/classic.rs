@@ -22,7 +22,7 @@ pub struct ClassicRecord {
     pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The experiment's name.
     pub name: String,
@@ -178,7 +178,7 @@ impl RowRecord {
                     g if within && (ALIKE..=1.0 / ALIKE).contains(&g) => {
                         "unchanged within its interval".to_owned()
                     }
-                    _ if within => "cannot tell: the interval is too wide".to_owned(),
+                    _ if within => "inconclusive: the interval is too wide".to_owned(),
                     g if g >= 1.0 => format!("{} times faster", factor(g)),
                     g => format!("{} times slower", factor(1.0 / g)),
                 }
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(row().now(now(303e9)).changed().remark, "3.0 times slower");
         assert_eq!(row().now(now(100e9)).changed().remark, "unchanged within its interval");
         let wide = Estimate { value: 2e9, low: 1e9, high: 200e9, unit: Unit::Nanoseconds, n: 5 };
-        assert!(row().now(Some(wide)).changed().remark.starts_with("cannot tell"));
+        assert!(row().now(Some(wide)).changed().remark.starts_with("inconclusive"));
         assert_eq!(row().changed().remark, "");
         let rate =
             RowRecord::new("t", "l", "q", Unit::BytesPerSecond).then(Some(1.0)).now(now(4.0)).changed();

@@ -8,10 +8,10 @@ use iowhy_core::layer::Layer;
 use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
 use iowhy_diagnose::runs::Changed;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One comparison.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Comparison {
     /// Version of the record format.
     pub schema: u32,
@@ -19,7 +19,7 @@ pub struct Comparison {
     pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The first record.
     pub before: Source,
@@ -42,9 +42,9 @@ pub struct Comparison {
 }
 
 /// Where a record came from.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Source {
-    /// The file, as it was named.
+    /// The file name as given.
     pub file: String,
     /// The command that made it.
     pub command: String,
@@ -53,7 +53,7 @@ pub struct Source {
 }
 
 /// A fact that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// Its name, for people.
     pub fact: String,
@@ -66,7 +66,7 @@ pub struct Difference {
 }
 
 /// One cell.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangedCell {
     /// Its key.
     pub key: String,
@@ -95,7 +95,7 @@ pub struct ChangedCell {
 }
 
 /// One layer of a cell.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangedLayer {
     /// Key of its cell.
     pub key: String,
@@ -116,8 +116,8 @@ pub struct ChangedLayer {
     pub doubt: Option<String>,
 }
 
-/// Runs of watched programs, held against each other.
-#[derive(Clone, Debug, Serialize)]
+/// Runs of profiled programs, compared.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProgramComparison {
     /// Version of the record format.
     pub schema: u32,
@@ -125,7 +125,7 @@ pub struct ProgramComparison {
     pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The runs before.
     pub before: RunsOf,
@@ -154,7 +154,7 @@ pub struct ProgramComparison {
 }
 
 /// The runs of one side.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunsOf {
     /// As the side was named.
     pub named: String,
@@ -167,7 +167,7 @@ pub struct RunsOf {
 }
 
 /// A part of the wall time.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangedPart {
     /// What the program asked for; `idle` where nothing of it was active.
     pub operation: String,
@@ -179,7 +179,7 @@ pub struct ChangedPart {
 }
 
 /// A finding.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangedFinding {
     /// Which.
     pub id: FindingId,
@@ -189,6 +189,6 @@ pub struct ChangedFinding {
     pub after_runs: u64,
     /// `appeared`, `went`, `stays` or `cannot-tell`.
     pub fate: String,
-    /// How likely counts differ at least so much by chance.
+    /// Probability that counts differ at least this much by chance.
     pub chance: f64,
 }

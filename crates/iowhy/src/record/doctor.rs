@@ -20,7 +20,7 @@ pub struct DoctorRecord {
     pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The path.
     pub path: String,
@@ -48,7 +48,7 @@ pub struct RightsRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextTier>,
     /// What is not possible, why, and what would change it.
-    pub lacks: Vec<Lack>,
+    pub limitations: Vec<Lack>,
 }
 
 /// The next tier.
@@ -91,7 +91,7 @@ pub struct TrialRecord {
     pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The path.
     pub path: String,

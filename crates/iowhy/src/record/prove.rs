@@ -15,7 +15,7 @@ pub struct ProveRecord {
     pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The program whose run was replayed.
     pub subject: String,

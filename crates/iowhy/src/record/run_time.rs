@@ -17,7 +17,7 @@ pub struct RunTimeRecord {
     pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The program: its command line.
     pub subject: String,
@@ -32,7 +32,7 @@ pub struct RunTimeRecord {
     /// How it ended; `null` when it still runs, or when that cannot be known.
     pub exit: Option<Exit>,
     /// Why no more is known.
-    pub lacks: Vec<Lack>,
+    pub limitations: Vec<Lack>,
 }
 
 impl RunTimeRecord {
@@ -51,7 +51,7 @@ impl RunTimeRecord {
             wall_s: profile.wall_ns as f64 / 1e9,
             cpu_s: cpu_ns.map(|ns| ns as f64 / 1e9),
             exit: Exit::from_end(profile.end),
-            lacks: vec![why.clone()],
+            limitations: vec![why.clone()],
         })
     }
 }

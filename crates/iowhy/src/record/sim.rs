@@ -24,7 +24,7 @@ pub struct SimRecord {
     pub command: &'static str,
     /// The machine that was simulated.
     pub machine: MachineRecord,
-    /// The workload or trace, as it was given.
+    /// The workload or trace, as given.
     pub load: String,
     /// The workload with what was left to its defaults; null for a trace.
     pub load_in_full: Option<String>,

@@ -24,7 +24,7 @@ pub struct AdviceRecord {
     pub iowhy: &'static str,
     /// `stripe advise`.
     pub command: &'static str,
-    /// The workload or trace, as it was given.
+    /// The workload or trace, as given.
     pub load: String,
     /// What stripes are compared by: `time` of the load, or mean `latency` where its requests come at their own times.
     pub judged_by: &'static str,
@@ -78,7 +78,7 @@ pub struct DiskPointRecord {
     pub block_bytes: u64,
     /// Requests in flight.
     pub depth: u64,
-    /// In order, and not by chance.
+    /// Sequential, not random.
     pub sequential: bool,
     /// Writes.
     pub write: bool,

@@ -19,7 +19,7 @@ pub struct TreeRecord {
     pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// This machine.
     pub environment: Environment,

@@ -9,7 +9,7 @@ use iowhy_core::text::visible;
 use iowhy_core::units;
 
 use crate::record::classic::{ClassicRecord, RowRecord, Section};
-use crate::render::heading::heading;
+use crate::screen::heading;
 use iowhy_view::terminal::table::{Align, layout, visible_width};
 use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 
@@ -29,10 +29,11 @@ pub fn screen(record: &ClassicRecord, width: usize) -> String {
     text.push_str(&wrap(&record.machine, width, "        ", "        "));
     for (index, facts) in record.targets.iter().enumerate() {
         if index == 0 {
-            let plain = anstream::adapter::strip_str(&heading(facts, &record.environment)).to_string();
-            for (number, line) in plain.lines().enumerate() {
+            let target = heading::target(facts, &record.environment);
+            let lines = std::iter::once(format!("{}  {}", target.name, target.about)).chain(target.facts);
+            for (number, line) in lines.enumerate() {
                 let first = if number == 0 { "  now:  " } else { "        " };
-                text.push_str(&wrap(line, width, first, "        "));
+                text.push_str(&wrap(&line, width, first, "        "));
             }
         } else {
             let _ = writeln!(text, "        and {}", visible(&facts.name));
@@ -53,7 +54,7 @@ pub fn screen(record: &ClassicRecord, width: usize) -> String {
         );
     }
     if record.interrupted {
-        text.push_str("interrupted: what was known by then\n");
+        text.push_str("interrupted: partial result\n");
     }
     for lack in &record.not_done {
         text.push_str(&wrap(lack, width, "not done: ", "          "));
@@ -61,7 +62,7 @@ pub fn screen(record: &ClassicRecord, width: usize) -> String {
     text
 }
 
-/// One table and what is said of it.
+/// One table and its remarks.
 fn table(section: &Section, record: &ClassicRecord, width: usize) -> String {
     let rows: Vec<&RowRecord> = record
         .rows

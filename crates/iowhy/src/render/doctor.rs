@@ -1,4 +1,4 @@
-//! The screen of `iowhy doctor`: rights, then every setting in its group: value, and what it means here.
+//! The screen of `iowhy doctor`: rights, then every setting in its group: value, and meaning.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use anstyle::Style;
 use iowhy_core::setting::{Group, Key};
 
 use crate::record::doctor::{DoctorRecord, RightsRecord, SettingRecord};
-use crate::render::heading;
+use crate::screen::heading;
 use crate::screen::remedies::{explained, with_sudo};
 use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, cut, wrap};
 
@@ -78,7 +78,7 @@ fn title_line(title: &str) -> String {
     let line = if title.chars().count() > NAME {
         cut(title, NAME + VALUE + 20)
     } else {
-        format!("{title:<NAME$}  {:<VALUE$}  what it means here", "value")
+        format!("{title:<NAME$}  {:<VALUE$}  meaning", "value")
     };
     format!("\n{BOLD}{}{BOLD:#}\n", line.trim_end())
 }
@@ -184,7 +184,7 @@ mod tests {
                     reason: Some("no tracefs".into()),
                     command: Some("sudo mount -t tracefs tracefs /sys/kernel/tracing".into()),
                 }),
-                lacks: Vec::new(),
+                limitations: Vec::new(),
             },
             no_device: Some("its bytes live in memory".into()),
             settings: settings.collect(),

@@ -125,7 +125,7 @@ fn single(point: &PointRecord) -> String {
     if after > 0.5e-9 {
         let _ = writeln!(
             text,
-            "the devices go on for {} after the last answer: what is written back or read ahead",
+            "the devices work for {} after the last answer: write-back and read-ahead",
             units::time(after * 1e9)
         );
     }

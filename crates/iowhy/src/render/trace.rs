@@ -76,7 +76,7 @@ fn heading(trace: &Trace, width: usize) -> String {
     text.push_str(&wrap(&first, width, &format!("{BOLD}{name}{BOLD:#}  "), "  "));
     let level = match trace.below_page_cache() {
         Some(true) => ", seen below a page cache: hits are not in it, so it says nothing about a cache above",
-        Some(false) => ", seen above the page cache: what the program asked for",
+        Some(false) => ", recorded above the page cache: requests of the program",
         None => "; on which side of a page cache they were seen, the file does not say",
     };
     line(&mut text, "addresses", &format!("{}{level}", trace.kind().about()), width);
@@ -145,7 +145,7 @@ fn of_all(flow: Flow, all: u64, trace: &Trace) -> String {
     format!("{} ({}){bytes}", count(flow.requests), share(flow.requests, all))
 }
 
-/// What is asked for: objects, bytes, sizes, order.
+/// Objects, bytes, sizes and order of the requests.
 fn what(text: &mut String, trace: &Trace, survey: &Survey, width: usize) {
     let number = |value: f64| count(value.round() as u64);
     let things = match survey.kind() {

@@ -1,16 +1,15 @@
-//! From records to a report: one page or Markdown. A [`Document`] is made of each record first; what it becomes is
-//! decided last. Nothing is measured and no file is touched here.
+//! From records to one report. A [`Document`] has a chapter a record; HTML or Markdown is decided last. Nothing is measured
+//! and no file is touched here.
 //!
 //! What may not enter: options, files, figures that are not in a record.
 
-mod compared;
 mod look;
-mod measured;
 mod simulated;
 mod told;
 
 use serde_json::Value;
 
+use crate::record::compare::{Comparison, ProgramComparison};
 use crate::record::prove::ProveRecord;
 use crate::record::watch::WatchRecord;
 use crate::record::{Kind, Record};
@@ -20,12 +19,16 @@ use iowhy_view::document::{Chapter, Detail, Document};
 /// A record that a report can be made of.
 #[derive(Debug)]
 pub enum Known {
-    /// Of the main job or `bench`.
+    /// Of the path report or `bench`.
     Measured(Box<Record>),
     /// Of a watched program.
     Watched(Box<WatchRecord>),
     /// Of a proof that was made of a record.
     Proved(Box<ProveRecord>),
+    /// Of `compare`: measured cells.
+    Compared(Box<Comparison>),
+    /// Of `compare`: runs of a program.
+    ComparedPrograms(Box<ProgramComparison>),
     /// Of another command, read as it is.
     Other(Kind, Value),
 }
@@ -42,14 +45,14 @@ pub fn document(records: &[Known]) -> Document {
 
 fn chapter(record: &Known) -> Chapter {
     match record {
-        Known::Measured(record) => measured::chapter(record),
+        Known::Measured(record) => screen::measured::chapter(record, Detail::Page),
         Known::Watched(record) => screen::watch::chapter(record, Detail::Page),
         Known::Proved(record) => screen::prove::chapter(record, Detail::Page),
         Known::Other(Kind::Simulation, value) => simulated::sim(value),
         Known::Other(Kind::MissRatios, value) => simulated::curves(value),
         Known::Other(Kind::Classic, value) => told::classic(value),
-        Known::Other(Kind::Comparison, value) => compared::cells(value),
-        Known::Other(Kind::ComparisonOfPrograms, value) => compared::programs(value),
+        Known::Compared(record) => screen::compare::cells::chapter(record, Detail::Page),
+        Known::ComparedPrograms(record) => screen::compare::runs::chapter(record, Detail::Page),
         Known::Other(Kind::SmallFiles, value) => told::tree(value),
         Known::Other(_, value) => told::stripe(value),
     }

@@ -1,4 +1,4 @@
-//! Chapters of what was simulated: `sim` (a point or a sweep) and `mrc` (miss-ratio curves).
+//! Chapters of simulations: `sim` (a point or a sweep) and `mrc` (miss-ratio curves).
 
 use iowhy_core::units::{self, Bytes};
 use serde_json::Value;
@@ -224,7 +224,7 @@ pub(super) fn curves(record: &Value) -> Chapter {
                 match error {
                     Some(0.0) => "exact".to_owned(),
                     Some(error) => format!("±{error:.4}"),
-                    None => "cannot tell".to_owned(),
+                    None => "unknown".to_owned(),
                 },
             ]);
             dots.push(Dot {
@@ -284,7 +284,7 @@ fn trace_name(record: &Value) -> String {
         .to_owned()
 }
 
-/// What a reader must know.
+/// Warnings and remarks.
 pub(super) fn warnings(record: &Value) -> Section {
     let mut items: Vec<String> = list(record, "warnings")
         .iter()
@@ -300,5 +300,5 @@ pub(super) fn warnings(record: &Value) -> Section {
             }
         }
     }
-    if items.is_empty() { Section::default() } else { Section::new("To know", vec![Part::List(items)]) }
+    if items.is_empty() { Section::default() } else { Section::new("Warnings", vec![Part::List(items)]) }
 }

@@ -5,8 +5,9 @@ use iowhy_core::estimate::Unit;
 use iowhy_core::units::{self, Bytes};
 use serde_json::Value;
 
-use super::look::{any, estimate, in_unit, list, number, text, texts, written};
+use super::look::{any, estimate, in_unit, list, number, text, texts};
 use super::simulated::warnings;
+use crate::screen::figures::written;
 use crate::screen::surroundings;
 use iowhy_view::document::{Chapter, Chart, Part, Section, Table};
 use iowhy_view::svg::lines::{self, Dot, Frame, Series};

@@ -1,9 +1,16 @@
 //! Shares, counts and factors with their intervals, as screens and pages write them.
 
+use iowhy_core::estimate::Estimate;
 use iowhy_core::units::{Bytes, per_cent};
 pub(crate) use iowhy_core::units::{count, counted as plural};
+use iowhy_view::document::Detail;
 
 use crate::record::watch::{CallSite, LayerShare, OperationRecord};
+
+/// An estimate with its n.
+pub(crate) fn written(estimate: &Estimate) -> String {
+    Detail::Page.estimate(estimate)
+}
 
 /// A share below this does not earn its place on a screen; the record holds it.
 const VISIBLE: f64 = 0.005;

@@ -1,9 +1,9 @@
-//! How a user gets to see what a run could not see. The command that changes nothing on the machine comes first; settings that
-//! hold for every user of the machine come last, and say so.
+//! Commands that remove a limitation. The one that changes nothing on the machine comes first; settings for every user of
+//! the machine come last, and say so.
 
 use iowhy_core::profile::Lack;
 
-/// A line each. `command` is the run as it was typed; `privileged`: it was root's.
+/// A line each. `command` is the command line; `privileged`: root ran it.
 pub(crate) fn remedies(lacks: &[Lack], command: &str, privileged: bool) -> Vec<String> {
     let mut fixes: Vec<&str> = Vec::new();
     for fix in lacks.iter().filter_map(|lack| lack.fix.as_deref()) {

@@ -3,7 +3,7 @@
 use iowhy_core::environment::Environment;
 use iowhy_core::warning::Warning;
 
-use crate::render::heading::machine;
+use super::heading::machine;
 use iowhy_view::document::{Part, Section};
 
 /// The machine and the warnings.

@@ -80,7 +80,7 @@ fn push_section(text: &mut String, section: &Section) {
             Part::Verdict(verdict) => {
                 let _ = writeln!(text, "<p class=\"verdict\">{}</p>", code(verdict));
             }
-            Part::Text(words) => {
+            Part::Text(words) | Part::Course(words, _) => {
                 let _ = writeln!(text, "<p>{}</p>", code(words));
             }
             Part::Note(words) => {
@@ -88,6 +88,9 @@ fn push_section(text: &mut String, section: &Section) {
             }
             Part::Lead(lead, words) => {
                 let _ = writeln!(text, "<p><b>{}</b> {}</p>", code(lead), code(words));
+            }
+            Part::Command(command) => {
+                let _ = writeln!(text, "<pre><code>{}</code></pre>", escape(command));
             }
             Part::Advice(words) => {
                 let _ = writeln!(text, "<p><b>What to do:</b> {}</p>", code(words));
@@ -99,7 +102,7 @@ fn push_section(text: &mut String, section: &Section) {
             }
             Part::Split(split) => push_chart(text, &bars::from_split(split)),
             // Pages have charts of every latency instead.
-            Part::Spread(_) => {}
+            Part::Spread(_) | Part::Layers(_) => {}
             Part::List(items) | Part::Remarks(items) => {
                 text.push_str("<ul>\n");
                 for item in items {
@@ -126,10 +129,10 @@ fn push_section(text: &mut String, section: &Section) {
 fn code(words: &str) -> String {
     let mut text = String::new();
     let pieces: Vec<&str> = words.split('`').collect();
-    let closed = pieces.len() % 2 == 1;
+    let paired = pieces.len() % 2 == 1;
     for (number, piece) in pieces.iter().enumerate() {
         match number % 2 {
-            1 if closed => {
+            1 if paired => {
                 let _ = write!(text, "<code>{}</code>", escape(piece));
             }
             1 => {

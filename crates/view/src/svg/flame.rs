@@ -40,13 +40,13 @@ impl Node {
 
 const ROW: f64 = 18.0;
 /// Share below which a frame is not drawn: a pixel of a wide screen.
-const LEAST_SHARE: f64 = 0.0007;
+const MIN_SHARE: f64 = 0.0007;
 /// Rows that are drawn.
-const MOST_ROWS: usize = 60;
+const MAX_ROWS: usize = 60;
 
 /// The chart. `words` says a size.
 pub fn chart(root: &Node, name: &str, words: &dyn Fn(f64) -> String, alt: &str) -> String {
-    let rows = (root.depth() + 1).min(MOST_ROWS);
+    let rows = (root.depth() + 1).min(MAX_ROWS);
     let mut text = String::new();
     push(&mut text, root, (name, "other"), (0.0, 0), root.size, words);
     let height = rows as f64 * ROW + 2.0;
@@ -66,7 +66,7 @@ fn push(
     words: &dyn Fn(f64) -> String,
 ) {
     let share = node.size / whole;
-    if share.is_nan() || share < LEAST_SHARE || row >= MOST_ROWS {
+    if share.is_nan() || share < MIN_SHARE || row >= MAX_ROWS {
         return;
     }
     let (x, wide) = (from * 100.0, share * 100.0);

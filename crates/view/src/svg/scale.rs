@@ -1,4 +1,4 @@
-//! From values to places, with ticks at values that people like to read.
+//! From values to positions, with ticks at round values.
 
 use super::{element, label};
 
@@ -16,11 +16,11 @@ pub enum Scale {
 /// So near to an end of the chart a text is set inwards.
 const EDGE: f64 = 14.0;
 
-/// What is greater, or on a logarithmic axis smaller, is no figure of anything, and its ratios would overflow.
+/// Values beyond these are damage, and their ratios would overflow.
 const MAX_VALUE: f64 = 1e150;
 const MIN_LOG_VALUE: f64 = 1e-150;
 /// A logarithmic axis reaches at least this factor beyond its values, so that a single one does not fill it.
-const LEAST_ROOM: f64 = 1.12;
+const MIN_ROOM: f64 = 1.12;
 
 /// One axis: values from `low` to `high` onto places from `from` to `to`.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ impl Axis {
                 high += (high - low) * 0.03;
             }
             Scale::Log10 | Scale::Log2 => {
-                let room = (high / low).powf(0.04).max(LEAST_ROOM);
+                let room = (high / low).powf(0.04).max(MIN_ROOM);
                 (low, high) = (low / room, high * room);
             }
         }

@@ -2,6 +2,7 @@
 //! is wider than the terminal.
 
 use anstyle::{AnsiColor, Style};
+use iowhy_core::layer::Layer;
 use iowhy_core::text::visible;
 
 use super::bar;
@@ -16,6 +17,8 @@ const RED: Style = AnsiColor::Red.on_default();
 const DIM: Style = Style::new().dimmed();
 /// Columns of the labels of [`Part::Facts`].
 const LABEL: usize = 11;
+/// A status up to this length stays beside its title.
+const MAX_STATUS: usize = 34;
 /// A text is set beside its lead where this much of it fits there.
 const MIN_BESIDE: usize = 24;
 /// The first column of a table is cut to no less than this.
@@ -39,9 +42,10 @@ fn heading(chapter: &Chapter, width: usize) -> String {
         "" => String::new(),
         about => format!("  {about}"),
     };
-    // A title too long for the rest gives way; what is said of it does not.
+    // A title too long for a short status gives way; a long description takes a line of its own.
     let room = width.saturating_sub(about.chars().count());
-    let mut text = if room >= MIN_WIDTH / 2 || chapter.title.chars().count() <= room {
+    let beside = chapter.title.chars().count() <= room || about.chars().count() <= MAX_STATUS;
+    let mut text = if beside && room > 0 {
         format!("{BOLD}{}{BOLD:#}{about}\n", cut(&chapter.title, room))
     } else {
         let about = wrap(&about, width, "  ", "  ");
@@ -87,15 +91,33 @@ fn part(part: &Part, width: usize, narrow: usize, marks: Marks) -> String {
         Part::List(items) => lines(items, "  - ", "    "),
         Part::Remarks(items) => lines(items, "  ", "    "),
         Part::Advice(text) => wrap(text, narrow, "  > ", "    "),
+        Part::Command(command) => wrap(command, usize::MAX, "  > ", ""),
         Part::Facts(facts) => {
             let line = |(label, fact): &(String, String)| {
                 wrap(fact, narrow, &format!("{label:<LABEL$}"), &" ".repeat(LABEL))
             };
             facts.iter().map(line).collect()
         }
+        Part::Table(table) if table.bars().next().is_some() => {
+            let ledgers: Vec<_> = table.bars().map(|(.., ledger)| ledger).collect();
+            format!("{}{}\n", self::table(table, narrow), bar::legend(ledgers.into_iter()))
+        }
         Part::Table(table) if table.shapes.is_empty() && table.cut.is_none() => self::table(table, width),
         Part::Table(table) => self::table(table, narrow),
         Part::Split(split) => self::split(split, narrow),
+        Part::Layers(cells) => cells
+            .iter()
+            .map(|(name, layers)| {
+                let key = |(layer, time): &(Layer, String)| format!("{} {time}", bar::key(*layer));
+                let keys: Vec<String> = layers.iter().map(key).collect();
+                format!("  {}\n{}", visible(name), flow(&keys, narrow, "    "))
+            })
+            .collect(),
+        Part::Course(text, rounds) => {
+            let picture = sparkline::rounds(rounds, marks);
+            let picture = if picture.is_empty() { picture } else { format!("    {picture}\n") };
+            wrap(text, narrow, "  ", "    ") + &picture
+        }
         Part::Spread(spread) => {
             let rows: Vec<_> = spread.rows.iter().map(|(name, all)| (name.clone(), all)).collect();
             sparkline::table(&rows, spread.percentiles, width, marks)
@@ -107,7 +129,7 @@ fn part(part: &Part, width: usize, narrow: usize, marks: Marks) -> String {
 
 fn split(split: &Split, width: usize) -> String {
     let bar = bar::bar(&split.ledger, width.saturating_sub(split.label.chars().count() + 2));
-    let key = |(layer, name, share): &(Option<iowhy_core::layer::Layer>, String, String)| match layer {
+    let key = |(layer, name, share): &(Option<Layer>, String, String)| match layer {
         Some(layer) => format!("{} {share}", bar::key_as(*layer, name)),
         None => format!("{name} {share}"),
     };

@@ -4,7 +4,6 @@
 //! picture, with their units; where there is nothing to see there is no picture.
 
 use anstyle::Style;
-use iowhy_core::cell::Sample;
 use iowhy_core::histogram::Histogram;
 use iowhy_core::stats;
 use iowhy_core::units;
@@ -49,7 +48,7 @@ impl Marks {
 }
 
 /// Fewer requests than this are no distribution.
-const LEAST_REQUESTS: u64 = 20;
+const MIN_REQUESTS: u64 = 20;
 /// Requests that are as alike as this are all one.
 const ALIKE: f64 = 1.25;
 /// A column is at least as wide as this share of its values: a histogram of classes half as wide fills it without gaps.
@@ -72,7 +71,7 @@ pub fn spread(histogram: &Histogram, columns: usize, marks: Marks) -> Option<Spr
     // The logarithm of nothing is nowhere.
     let (low_ns, high_ns) = (from_ns.max(1), histogram.max_ns());
     let (low, high) = (low_ns as f64, high_ns as f64);
-    if histogram.count() < LEAST_REQUESTS || high < low * ALIKE || columns == 0 {
+    if histogram.count() < MIN_REQUESTS || high < low * ALIKE || columns == 0 {
         return None;
     }
     let span = (high / low).ln();
@@ -139,7 +138,7 @@ pub fn table(rows: &[(String, &Histogram)], percentiles: bool, width: usize, mar
         header.extend(["p50", "p99"]);
         align.extend([Align::Right; 2]);
     }
-    header.extend(["p1", "how often", "slowest"]);
+    header.extend(["p1", "histogram", "max"]);
     align.extend([Align::Right, Align::Left, Align::Right]);
     let n = if least == most {
         units::count(*least)
@@ -148,8 +147,7 @@ pub fn table(rows: &[(String, &Histogram)], percentiles: bool, width: usize, mar
     };
     let [few, .., many] = marks.all();
     let legend = format!(
-        "how often: requests from p1 (one in a hundred was faster) to the slowest, each column longer by the same factor; \
-         {few} is any at all, {many} the most; n = {n} requests"
+        "histogram: p1 to max, log scale, {few} at least one request, {many} the most; n = {n} requests"
     );
     let legend = wrap(&legend, width, "", "");
     format!("{}{DIM}{}{DIM:#}\n", layout(&header, &align, &shown), legend.trim_end())
@@ -159,9 +157,8 @@ pub fn table(rows: &[(String, &Histogram)], percentiles: bool, width: usize, mar
 const ROUNDS: usize = 40;
 
 /// The time per request from round to round, for a cell whose time drifted; empty where there is nothing to see.
-pub fn rounds(samples: &[Sample], marks: Marks) -> String {
-    let times: Vec<f64> = samples.iter().filter(|s| s.requests > 0).map(Sample::ns_per_request).collect();
-    let picture = course(&times, ROUNDS, marks);
+pub fn rounds(times: &[f64], marks: Marks) -> String {
+    let picture = course(times, ROUNDS, marks);
     let (Some(first), Some(last)) = (times.first(), times.last()) else { return String::new() };
     if picture.is_empty() {
         return String::new();
@@ -233,9 +230,8 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_drawn_between_the_first_and_the_last_and_empty_ones_are_left_out() {
-        let round = |thread_ns, requests| Sample { thread_ns, requests, ..Sample::default() };
-        let step = [round(1_000, 10), round(0, 0), round(1_000, 10), round(4_000, 10)];
+    fn rounds_are_drawn_between_the_first_and_the_last() {
+        let step = [100.0, 100.0, 400.0];
         assert_eq!(rounds(&step, Marks::Blocks), "round by round: 100 ns ▁▁█ 400 ns");
         assert_eq!(rounds(&step[..1], Marks::Blocks), "");
         assert_eq!(rounds(&[], Marks::Letters), "");

@@ -2,7 +2,7 @@
 
 use crate::terminal::table::visible_width;
 
-/// Nobody's terminal is narrower; a pipe may say so.
+/// No terminal is narrower.
 pub const MIN_WIDTH: usize = 40;
 /// Lines longer than this are hard to read on any terminal.
 pub const MAX_WIDTH: usize = 120;
@@ -134,9 +134,9 @@ mod tests {
     fn a_folded_line_breaks_at_words_only_and_loses_nothing() {
         let line = "error: `/a/long/path/that/is/wider/than/the/screen` is mounted  or in use, so it is not written to";
         for width in [10, 24, 40, 80, 400] {
-            let folded = fold(line, width);
-            assert_eq!(folded.replace("\n  ", " "), line, "at {width}");
-            for part in folded.lines() {
+            let lines = fold(line, width);
+            assert_eq!(lines.replace("\n  ", " "), line, "at {width}");
+            for part in lines.lines() {
                 assert!(
                     visible_width(part) <= width || part.trim().split(' ').count() <= 2,
                     "{width}: {part:?}"

@@ -23,8 +23,9 @@ pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String>
         return Err("no file is read from the device through the page cache".to_owned());
     }
     let kept = kept(beside)?;
-    let mut repaired =
-        with_threads(plan, |actions| actions.iter().copied().filter(|a| a.op != Op::FadviseDontNeed).collect());
+    let mut repaired = with_threads(plan, |actions| {
+        actions.iter().copied().filter(|a| a.op != Op::FadviseDontNeed).collect()
+    });
     repaired.files.iter_mut().filter(|f| f.role == Role::User).for_each(|f| f.state = State::Warm);
     Ok(Repaired { plan: repaired, how: "data stays in the page cache after its first read".to_owned(), kept })
 }

@@ -19,7 +19,8 @@ use self::sides::Side;
 use crate::cli::{CompareArgs, FailOn, OutputArgs};
 use crate::command::Ending;
 use crate::output::{self, Outputs};
-use crate::render;
+use crate::screen;
+use iowhy_view::document::Detail;
 
 /// Runs the command.
 ///
@@ -35,16 +36,18 @@ pub fn run(args: &CompareArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         (Loaded::Cells(one), Loaded::Cells(two)) => {
             let (one, two) = ((before.first(), &*one), (after.first(), &*two));
             let comparison = cells::compare(one, two, threshold, args.force)?;
-            let screen = render::compare::screen(&comparison, output::width());
+            let shown =
+                screen::text(&screen::compare::cells::chapter(&comparison, Detail::Screen), output::width());
             outputs.warn(&comparison.warnings);
-            outputs.finish(&screen, &comparison)?;
+            outputs.finish(&shown, &comparison)?;
             Ok(ending(args.fail_on, comparison.cells.iter().map(|cell| (cell.key.as_str(), cell.verdict))))
         }
         (Loaded::Runs(one), Loaded::Runs(two)) => {
             let comparison = programs::compare((&before, &one), (&after, &two), threshold, args.force)?;
-            let screen = render::compare::runs::screen(&comparison, output::width());
+            let shown =
+                screen::text(&screen::compare::runs::chapter(&comparison, Detail::Screen), output::width());
             outputs.warn(&comparison.warnings);
-            outputs.finish(&screen, &comparison)?;
+            outputs.finish(&shown, &comparison)?;
             Ok(ending(args.fail_on, std::iter::once(("the wall time", comparison.wall.verdict))))
         }
         (Loaded::Cells(_), Loaded::Runs(_)) => Err(two_kinds(&before, &after)),
@@ -61,11 +64,13 @@ pub(super) fn compared(args: &CompareArgs) -> Result<String, Problem> {
         (Loaded::Cells(one), Loaded::Cells(two)) => {
             let (one, two) = ((before.first(), &*one), (after.first(), &*two));
             let comparison = cells::compare(one, two, threshold, args.force)?;
-            Ok(render::compare::screen(&comparison, 100) + &serde_json::to_string(&comparison).unwrap())
+            Ok(screen::text(&screen::compare::cells::chapter(&comparison, Detail::Screen), 100)
+                + &serde_json::to_string(&comparison).unwrap())
         }
         (Loaded::Runs(one), Loaded::Runs(two)) => {
             let comparison = programs::compare((&before, &one), (&after, &two), threshold, args.force)?;
-            Ok(render::compare::runs::screen(&comparison, 100) + &serde_json::to_string(&comparison).unwrap())
+            Ok(screen::text(&screen::compare::runs::chapter(&comparison, Detail::Screen), 100)
+                + &serde_json::to_string(&comparison).unwrap())
         }
         _ => Ok(String::new()),
     }

@@ -101,7 +101,7 @@ fn rights(rights: Rights) -> RightsRecord {
             command: lack.and_then(|lack| lack.fix.clone()),
         }
     });
-    RightsRecord { tier: rights.tier, shows: shows(rights.tier).to_owned(), next, lacks: rights.lacks }
+    RightsRecord { tier: rights.tier, shows: shows(rights.tier).to_owned(), next, limitations: rights.lacks }
 }
 
 fn shows(tier: Tier) -> &'static str {

@@ -32,7 +32,7 @@ pub struct WatchRecord {
     pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The program that was watched: its command line, or its number and name.
     pub subject: String,
@@ -58,7 +58,7 @@ pub struct WatchRecord {
     /// What could be seen.
     pub tier: Tier,
     /// What could not.
-    pub lacks: Vec<Lack>,
+    pub limitations: Vec<Lack>,
     /// What watching cost.
     pub observer: ObserverRecord,
     /// Bytes and calls.

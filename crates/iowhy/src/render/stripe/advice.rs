@@ -42,13 +42,13 @@ pub fn screen(record: &AdviceRecord, width: usize) -> String {
     text.push_str(&rules(record));
     text.push_str(&proof::section(record, width));
     if record.interrupted {
-        text.push_str("interrupted: this is what was known by then\n");
+        text.push_str("interrupted: partial result\n");
     }
     text
 }
 
 /// Disks and directions side by side in the table of what was measured: more would not fit a line.
-const MOST_COLUMNS: usize = 3;
+const MAX_COLUMNS: usize = 3;
 
 /// What the curves were fitted to: a column for each disk and direction.
 fn measured(record: &AdviceRecord, width: usize) -> String {
@@ -62,7 +62,7 @@ fn measured(record: &AdviceRecord, width: usize) -> String {
         }
     }
     let mut text = String::new();
-    for block in columns.chunks(MOST_COLUMNS) {
+    for block in columns.chunks(MAX_COLUMNS) {
         text.push_str(&columns_side_by_side(block));
     }
     if text.is_empty() {
@@ -72,7 +72,7 @@ fn measured(record: &AdviceRecord, width: usize) -> String {
     let rounds: Vec<u64> = all.map(|point| point.time_per_request.n).collect();
     text.push_str(&footnote(
         &format!(
-            "time for each request with so many at once, by chance unless in order; n = {} rounds; ± or [low, high]: the longer \
+            "time per request at each queue depth, random unless sequential; n = {} rounds; ± or [low, high]: the longer \
              arm or both ends of the 95 % interval of the median (of fewer than 5 rounds: their range)",
             of_rounds(&rounds)
         ),

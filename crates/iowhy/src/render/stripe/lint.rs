@@ -1,4 +1,4 @@
-//! The screen of `stripe lint`: the verdict first, then what it rests on.
+//! The screen of `stripe lint`: the verdict first, then the evidence.
 
 use std::fmt::Write as _;
 
@@ -46,7 +46,7 @@ pub fn screen(record: &LintRecord, width: usize) -> String {
     }
     text.push('\n');
     let Some(lint) = &record.lint else {
-        text.push_str(&wrap("nothing to hold against the rules: no interleave is known", width, "", ""));
+        text.push_str(&wrap("no rule applies: the interleave is unknown", width, "", ""));
         return text;
     };
     text.push_str(&wrap(&verdict(lint), width, "", ""));

@@ -24,7 +24,7 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         cost.push_str(&format!(", {} of it in the program", seconds(inside)));
     }
     // A lower tier without limitations was requested.
-    let limit = if record.tier < Tier::T3 && record.lacks.is_empty() { " (as requested)" } else { "" };
+    let limit = if record.tier < Tier::T3 && record.limitations.is_empty() { " (as requested)" } else { "" };
     let mut facts = vec![format!("tier {}{limit}", record.tier.id()), cost];
     if seen.lost > 0 {
         facts.push(format!(
@@ -63,12 +63,12 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
     }
     let most = detail.rows(MAX_LIMITATIONS, usize::MAX);
     let limitation = |lack: &Lack| Part::Text(format!("limitation: {}", lack.sentence));
-    parts.extend(record.lacks.iter().take(most).map(limitation));
-    if record.lacks.len() > most {
-        let more = plural((record.lacks.len() - most) as u64, "more limitation", "more limitations");
+    parts.extend(record.limitations.iter().take(most).map(limitation));
+    if record.limitations.len() > most {
+        let more = plural((record.limitations.len() - most) as u64, "more limitation", "more limitations");
         parts.push(Part::Text(format!("{more} in the record (`--json FILE`)")));
     }
-    let remedies = remedies(&record.lacks, &record.command, record.environment.privileged);
+    let remedies = remedies(&record.limitations, &record.command, record.environment.privileged);
     let line =
         |(i, remedy): (usize, &String)| format!("{}: {remedy}", if i == 0 { "to see it" } else { "or" });
     if !remedies.is_empty() {

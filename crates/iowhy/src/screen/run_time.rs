@@ -1,20 +1,13 @@
-//! The screen of a program that may not be watched: its run time, why there is no more, and the next command.
+//! A program that may not be profiled: its run time, the reason, and the next command.
 
-use std::fmt::Write as _;
-
-use anstyle::Style;
 use iowhy_core::units;
+use iowhy_view::document::{Chapter, Part, Section};
 
 use crate::record::run_time::RunTimeRecord;
 use crate::record::watch::Exit;
-use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, cut, wrap};
 
-const BOLD: Style = Style::new().bold();
-
-/// The whole screen for a terminal of `width` columns.
-pub fn screen(record: &RunTimeRecord, width: usize) -> String {
-    let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
-    let mut text = format!("{BOLD}{}{BOLD:#}\n", cut(&record.subject, width));
+/// The chapter.
+pub fn chapter(record: &RunTimeRecord) -> Chapter {
     let mut facts = vec![format!("{} wall", units::time(record.wall_s * 1e9))];
     facts.extend(record.cpu_s.map(|cpu_s| format!("{} CPU", units::time(cpu_s * 1e9))));
     match record.exit {
@@ -22,14 +15,18 @@ pub fn screen(record: &RunTimeRecord, width: usize) -> String {
         Some(Exit::Code(code)) => facts.push(format!("exit code {code}")),
         Some(Exit::Signal(signal)) => facts.push(format!("killed by signal {signal}")),
     }
-    let _ = writeln!(text, "  {}\n", facts.join(", "));
-    for lack in &record.lacks {
+    let mut parts = Vec::new();
+    for lack in &record.limitations {
         let next = if lack.fix.is_some() { "; run as root:" } else { "" };
-        text.push_str(&wrap(&format!("{}{next}", lack.sentence), width, "", "  "));
-        // One line, so that it can be copied.
-        text.extend(lack.fix.iter().map(|fix| wrap(fix, usize::MAX, "   > ", "")));
+        parts.push(Part::Text(format!("{}{next}", lack.sentence)));
+        parts.extend(lack.fix.clone().map(Part::Command));
     }
-    text
+    Chapter {
+        title: record.subject.clone(),
+        facts: vec![facts.join(", ")],
+        sections: vec![Section::new("", parts)],
+        ..Chapter::default()
+    }
 }
 
 #[cfg(test)]
@@ -59,11 +56,11 @@ mod tests {
         };
         let told = || Told { subject: "./ssleep 2".to_owned(), ..Told::default() };
         let record = RunTimeRecord::new(&profile, told()).unwrap();
-        let screen = anstream::adapter::strip_str(&screen(&record, 100)).to_string();
+        let screen = anstream::adapter::strip_str(&crate::screen::text(&chapter(&record), 100)).to_string();
         assert_eq!(
             screen,
             "./ssleep 2\n  2.00 s wall, 1.50 ms CPU, exit code 3\n\nthis program may not be watched (setuid): only its \
-             run time is known, 2.00 s; run as root:\n   > sudo iowhy -- ./ssleep 2\n"
+             run time is known, 2.00 s; run as root:\n  > sudo iowhy -- ./ssleep 2\n"
         );
         let json = serde_json::to_value(&record).unwrap();
         assert_eq!((&json["wall_s"], &json["exit"]), (&2.0.into(), &serde_json::json!({"code": 3})));

@@ -1,18 +1,24 @@
-//! The first lines of every screen: what was measured, and on what.
+//! The target of a measurement, and the machine.
 
-use std::fmt::Write as _;
-
-use anstyle::Style;
 use iowhy_core::environment::{Environment, TargetFacts, TargetKind};
 use iowhy_core::text::visible;
 use iowhy_core::units::Bytes;
 
-use crate::render::members;
+use super::measured::members;
 
-const BOLD: Style = Style::new().bold();
+/// A target in words.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// Its name.
+    pub(crate) name: String,
+    /// Kind and size.
+    pub(crate) about: String,
+    /// The path below it and the machine, a line each.
+    pub(crate) facts: Vec<String>,
+}
 
-/// What was measured, and on what.
-pub fn heading(facts: &TargetFacts, environment: &Environment) -> String {
+/// The target of a measurement on a machine.
+pub(crate) fn target(facts: &TargetFacts, environment: &Environment) -> Target {
     let destroyed = facts.overwritten.is_some();
     let what = match facts.kind {
         TargetKind::Scratch => "a scratch file in it, now removed",
@@ -22,7 +28,7 @@ pub fn heading(facts: &TargetFacts, environment: &Environment) -> String {
         TargetKind::BlockDevice => "block device, read only",
         TargetKind::CharDevice => "character device",
         TargetKind::Memory => "anonymous memory",
-        TargetKind::Null => "answers at once: measures iowhy",
+        TargetKind::Null => "no I/O: measures the overhead of iowhy",
         TargetKind::Scripted => {
             "a scripted machine in virtual time: these are the model's numbers, not this machine's"
         }
@@ -35,18 +41,13 @@ pub fn heading(facts: &TargetFacts, environment: &Environment) -> String {
         TargetKind::CharDevice | TargetKind::Null => String::new(),
         _ => format!(", {}", Bytes(facts.size_bytes)),
     };
-    let mut text = format!("{BOLD}{}{BOLD:#}  {what}{size}\n", visible(&facts.name));
-    if let Some(stripe) = &facts.stripe {
-        let _ = writeln!(text, "  {}", members::in_words(stripe));
+    let mut lines: Vec<String> = facts.stripe.iter().map(members::in_words).collect();
+    lines.extend(machine(environment));
+    if facts.kind == TargetKind::Scripted {
+        // A scripted machine does not run on this one.
+        lines.pop();
     }
-    let lines = machine(environment);
-    for (index, line) in lines.iter().enumerate() {
-        // A scripted machine is none of these.
-        if index + 1 < lines.len() || facts.kind != TargetKind::Scripted {
-            let _ = writeln!(text, "  {line}");
-        }
-    }
-    text
+    Target { name: visible(&facts.name).into_owned(), about: format!("{what}{size}"), facts: lines }
 }
 
 /// The path below the target, where there is one, and the machine, a line each.

@@ -1,53 +1,31 @@
 //! How work was spread over the members of a stripe or the devices under a volume: one line a cell.
 
-use std::fmt::Write as _;
-
-use anstyle::Style;
 use iowhy_core::text::visible;
 use iowhy_core::units::Bytes;
+use iowhy_view::document::{Part, Section, Table};
 
 use crate::record::member::MemberRecord;
-use iowhy_view::terminal::table::{Align, layout};
-use iowhy_view::terminal::wrap;
-
-const DIM: Style = Style::new().dimmed();
-const BOLD: Style = Style::new().bold();
 
 /// More members than this are shown by the least and the most of them.
-const MOST_IN_A_ROW: usize = 6;
+const MAX_IN_A_ROW: usize = 6;
 
 /// A table over cells, each with its members; empty when none has any.
-pub fn table(cells: &[(String, &[MemberRecord])]) -> String {
+pub(crate) fn section(cells: &[(String, &[MemberRecord])]) -> Section {
     let moved = |member: &MemberRecord| member.moved().is_none_or(|bytes| bytes > 0);
     let cells: Vec<&(String, &[MemberRecord])> =
         cells.iter().filter(|(_, members)| members.iter().any(moved)).collect();
-    let Some((_, first)) = cells.first() else { return String::new() };
-    let rows: Vec<Vec<String>> = cells.iter().map(|(name, members)| row(name, members)).collect();
-    let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
-    let mut text = format!("\n{BOLD}members{BOLD:#}\n");
-    text.push_str(&layout(&["cell", "bytes", "most / mean", "requests", "busy"], &align, &rows));
-    let names: Vec<String> = first
-        .iter()
-        .enumerate()
-        .map(|(index, member)| format!("{} {}", index + 1, visible(&member.name)))
-        .collect();
-    let asked = first.iter().all(|member| member.bytes.is_some());
-    let what = if asked { "sent to each member" } else { "moved by each device" };
-    text.push_str(&format!("{DIM}"));
-    text.push_str(&wrap::wrap(
-        &format!(
-            "bytes and requests {what}, in order: {}; busy: share of the time in which its device had a request in flight",
-            names.join(", ")
-        ),
-        wrap::MAX_WIDTH.min(100),
-        "",
-        "",
-    ));
-    if text.ends_with('\n') {
-        text.pop();
-    }
-    let _ = writeln!(text, "{DIM:#}");
-    text
+    let Some((_, first)) = cells.first() else { return Section::default() };
+    let mut table = Table::new(["cell", "#bytes", "#most / mean", "#requests", "#busy"]);
+    cells.iter().for_each(|(name, members)| table.row(row(name, members)));
+    let name = |(index, member): (usize, &MemberRecord)| format!("{} {}", index + 1, visible(&member.name));
+    let names: Vec<String> = first.iter().enumerate().map(name).collect();
+    let sent = first.iter().all(|member| member.bytes.is_some());
+    let what = if sent { "sent to each member" } else { "moved by each device" };
+    let legend = format!(
+        "bytes and requests {what}, in order: {}; busy: share of the time in which its device had a request in flight",
+        names.join(", ")
+    );
+    Section::new("members", vec![Part::Table(table), Part::Note(legend)])
 }
 
 fn row(name: &str, members: &[MemberRecord]) -> Vec<String> {
@@ -72,7 +50,7 @@ fn row(name: &str, members: &[MemberRecord]) -> Vec<String> {
 }
 
 /// The most over the mean; `None` when nothing was moved.
-pub fn imbalance(moved: &[f64]) -> Option<f64> {
+pub(crate) fn imbalance(moved: &[f64]) -> Option<f64> {
     let total: f64 = moved.iter().sum();
     let most = moved.iter().copied().fold(0.0, f64::max);
     (total > 0.0).then(|| most * moved.len() as f64 / total)
@@ -87,7 +65,7 @@ fn percents(shares: impl Iterator<Item = f64>) -> String {
 
 /// `33 / 34 / 33`, or `3 to 90` where they are many.
 fn listed(values: &[f64], show: impl Fn(f64) -> String) -> String {
-    if values.len() <= MOST_IN_A_ROW {
+    if values.len() <= MAX_IN_A_ROW {
         return values.iter().map(|value| show(*value)).collect::<Vec<_>>().join(" / ");
     }
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -96,13 +74,18 @@ fn listed(values: &[f64], show: impl Fn(f64) -> String) -> String {
 }
 
 /// `3 members, turns of 64 KiB`: what a stripe is, in a few words.
-pub fn in_words(facts: &iowhy_core::environment::StripeFacts) -> String {
+pub(crate) fn in_words(facts: &iowhy_core::environment::StripeFacts) -> String {
     format!("{} members that take turns of {}", facts.members.len(), Bytes(facts.interleave_bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn shown(cells: &[(String, &[MemberRecord])]) -> String {
+        let chapter = iowhy_view::document::Chapter { sections: vec![section(cells)], ..Default::default() };
+        crate::screen::text(&chapter, 100)
+    }
 
     fn member(name: &str, bytes: u64, busy: Option<f64>) -> MemberRecord {
         MemberRecord {
@@ -118,17 +101,16 @@ mod tests {
     #[test]
     fn shares_imbalance_and_unknowns() {
         let members = [member("a", 3 * 4096, Some(0.5)), member("b", 4096, None)];
-        let text = table(&[("pread cold".into(), &members[..]), ("nothing".into(), &[])]);
+        let text = shown(&[("pread cold".into(), &members[..]), ("nothing".into(), &[])]);
         let row = text.lines().find(|line| line.starts_with("pread")).unwrap();
         assert_eq!(row.split_whitespace().collect::<Vec<_>>().join(" "), "pread cold 75 / 25 % 1.50 3 / 1 -");
-        assert!(text.lines().all(|line| iowhy_view::terminal::table::visible_width(line) <= 100), "{text}");
-        assert_eq!(table(&[("nothing".into(), &[])]), "");
+        assert!(section(&[("nothing".into(), &[])]).is_empty());
     }
 
     #[test]
     fn many_members_are_shown_by_their_ends() {
         let members: Vec<MemberRecord> = (1..=9).map(|n| member("m", n * 4096, Some(0.1))).collect();
-        assert!(table(&[("c".into(), &members)]).contains("2 to 20 %"));
+        assert!(shown(&[("c".into(), &members)]).contains("2 to 20 %"));
         assert_eq!(imbalance(&[0.0, 0.0]), None);
     }
 }

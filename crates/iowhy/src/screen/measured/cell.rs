@@ -1,50 +1,47 @@
-//! How one cell's figures are written, the same on every screen.
+//! Figures of one cell, the same on every screen and page.
 
-use anstyle::Style;
+use iowhy_core::cell::Sample;
 use iowhy_core::estimate::Estimate;
-use iowhy_core::layer::{Layer, LayerEstimate, Ledger};
+use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::units;
+use iowhy_view::document::{Detail, Part, Section};
 
+use super::Named;
 use crate::record::{CellRecord, Record};
-use iowhy_view::terminal::bar;
-use iowhy_view::terminal::sparkline::{self, Marks};
-use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, flow};
 
-const BOLD: Style = Style::new().bold();
-
-/// An estimate for a table, or that there is none.
-pub fn shown(estimate: Option<&Estimate>) -> String {
-    estimate.map_or_else(|| "cannot tell".to_owned(), units::estimate_narrow)
+/// An estimate for a table; below three rounds there is none.
+pub(crate) fn shown(estimate: Option<&Estimate>, detail: Detail) -> String {
+    estimate.map_or_else(|| "unknown".to_owned(), |estimate| detail.estimate(estimate))
 }
 
 /// The time per request. After an interrupt also without an interval, and then with the number of rounds it rests on.
-pub fn time(cell: &CellRecord) -> String {
+pub(crate) fn time(cell: &CellRecord, detail: Detail) -> String {
     match (&cell.time_per_request, cell.provisional_ns()) {
         (None, Some((ns, rounds))) => format!("{} (n = {rounds})", units::time(ns)),
-        (estimate, _) => shown(estimate.as_ref()),
+        (estimate, _) => shown(estimate.as_ref(), detail),
     }
 }
 
 /// A rate of bytes; a dash where requests move none by nature.
-pub fn throughput(cell: &CellRecord) -> String {
+pub(crate) fn throughput(cell: &CellRecord, detail: Detail) -> String {
     if cell.claimed_bytes == 0 && cell.latency_ns.n > 0 {
         "-".to_owned()
     } else {
-        shown(cell.throughput.as_ref())
+        shown(cell.throughput.as_ref(), detail)
     }
 }
 
 /// CPU time per byte; a dash where requests move none by nature.
-pub fn cpu_per_byte(cell: &CellRecord) -> String {
+pub(crate) fn cpu_per_byte(cell: &CellRecord, detail: Detail) -> String {
     if cell.claimed_bytes == 0 && cell.latency_ns.n > 0 {
         "-".to_owned()
     } else {
-        shown(cell.cpu_per_byte.as_ref())
+        shown(cell.cpu_per_byte.as_ref(), detail)
     }
 }
 
 /// The share that no layer explains, with its sign and, where it has one, its interval.
-pub fn unexplained(cell: &CellRecord) -> String {
+pub(crate) fn unexplained(cell: &CellRecord) -> String {
     let total = cell.layers.as_ref().map_or(0.0, Ledger::total_ns);
     if total <= 0.0 {
         return String::new();
@@ -61,7 +58,7 @@ pub fn unexplained(cell: &CellRecord) -> String {
 }
 
 /// A time with its interval where it may be nothing, or nearly so beside its interval: then each end has its own unit.
-pub fn small_time(e: &Estimate) -> String {
+pub(crate) fn small_time(e: &Estimate) -> String {
     // What arithmetic leaves of a difference of nothing.
     const NOTHING_NS: f64 = 1e-3;
     let greatest = e.low.abs().max(e.high.abs());
@@ -76,47 +73,42 @@ pub fn small_time(e: &Estimate) -> String {
 }
 
 /// The layers of each cell in figures, with their intervals; empty where none is known.
-pub fn layers(named: &[(String, &CellRecord)], width: usize) -> String {
+pub(crate) fn layers(named: &Named<'_>) -> Section {
     let split: Vec<&(String, &CellRecord)> =
         named.iter().filter(|(_, cell)| !cell.layer_estimates.is_empty()).collect();
     let n = || split.iter().flat_map(|(_, cell)| cell.layer_estimates.iter().map(|layer| layer.time.n));
-    let (Some(least), Some(most)) = (n().min(), n().max()) else { return String::new() };
+    let (Some(least), Some(most)) = (n().min(), n().max()) else { return Section::default() };
     let rounds = if least == most { format!("{least}") } else { format!("{least} to {most}") };
-    let mut text = format!(
-        "\n{BOLD}layers of a request{BOLD:#} (n = {rounds} rounds; 95 % intervals of rungs and cells drawn together)\n"
+    let figures = |cell: &CellRecord| {
+        cell.layer_estimates.iter().map(|layer| (layer.id, small_time(&layer.time))).collect()
+    };
+    let lines = split.into_iter().map(|(name, cell)| (name.clone(), figures(cell))).collect();
+    let title = format!(
+        "layers of a request (n = {rounds} rounds; joint 95 % intervals of calibration and requests)"
     );
-    for (name, cell) in split {
-        text.push_str(&format!("  {name}\n"));
-        let figure = |layer: &LayerEstimate| format!("{} {}", bar::key(layer.id), small_time(&layer.time));
-        let figures: Vec<String> = cell.layer_estimates.iter().map(figure).collect();
-        text.push_str(&flow(&figures, width.clamp(MIN_WIDTH, MAX_WIDTH), "    "));
-    }
-    text
+    Section::new(title, vec![Part::Layers(lines)])
 }
 
-/// A drift beyond this share is said.
+/// Drift below this share is not mentioned.
 const NOTABLE_DRIFT: f64 = 0.05;
 
-/// That the time of a cell drifted while it was measured, and how; empty where it did not.
-pub fn drift(name: &str, cell: &CellRecord, marks: Marks) -> String {
-    let Some(drift) = cell.drift_share.filter(|d| d.abs() > NOTABLE_DRIFT) else { return String::new() };
+/// The drift of a cell's time over the run; `None` where it is small.
+pub(crate) fn drift(name: &str, cell: &CellRecord) -> Option<Part> {
+    let drift = cell.drift_share.filter(|d| d.abs() > NOTABLE_DRIFT)?;
     // Beyond the whole a share of the median says nothing but "much".
     let drift = drift.clamp(-1.0, 1.0);
-    let mut text = format!(
-        "  {name}: time drifted by {:+.0} % over the run: the interval does not hold; repeat it, or look for another load\n",
+    let text = format!(
+        "{name}: time drifted by {:+.0} % over the run: the interval does not hold; repeat it, or look for another load",
         drift * 100.0
     );
-    let rounds = sparkline::rounds(&cell.samples, marks);
-    if !rounds.is_empty() {
-        text.push_str(&format!("    {rounds}\n"));
-    }
-    text
+    let rounds = cell.samples.iter().filter(|sample| sample.requests > 0).map(Sample::ns_per_request);
+    Some(Part::Course(text, rounds.collect()))
 }
 
-/// What an interrupt means for the figures; empty when there was none.
-pub fn interrupted(record: &Record) -> String {
+/// What was measured before an interrupt.
+pub(crate) fn interrupted(record: &Record) -> Option<String> {
     if !record.interrupted {
-        return String::new();
+        return None;
     }
     let all = record.cells.len();
     let measured = record.cells.iter().filter(|cell| !cell.samples.is_empty()).count();
@@ -127,5 +119,5 @@ pub fn interrupted(record: &Record) -> String {
     };
     let interval =
         if record.cells.iter().any(|cell| cell.samples.len() < 3) { "; an interval needs 3" } else { "" };
-    format!("interrupted: {measured} of {all} cells were measured; {rounds}{interval}\n")
+    Some(format!("interrupted: {measured} of {all} cells were measured; {rounds}{interval}"))
 }

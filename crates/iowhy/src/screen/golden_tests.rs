@@ -7,7 +7,7 @@ use std::path::Path;
 use iowhy_core::estimate::Estimate;
 use serde_json::Value;
 
-use super::{bench, path};
+use super::measured::{bench, path};
 use crate::record::Record;
 use crate::record::prove::ProveRecord;
 use crate::record::watch::WatchRecord;
@@ -60,11 +60,9 @@ fn screens(name: &str, value: Value) -> Vec<String> {
         }
         _ => {
             let record: Record = serde_json::from_value(value).unwrap();
-            let canonical: Vec<(String, &str)> =
-                record.cells.iter().map(|cell| (cell.key.clone(), "a request")).collect();
             let both = |width| {
-                path::screen(&record, &canonical, true, width, Marks::Blocks)
-                    + &bench::screen(&record, true, width, Marks::Letters)
+                screen(&path::chapter(&record, Detail::Verbose), width, Marks::Blocks)
+                    + &screen(&bench::chapter(&record, true, Detail::Screen), width, Marks::Letters)
             };
             WIDTHS.map(both).to_vec()
         }
