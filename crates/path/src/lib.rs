@@ -1,7 +1,7 @@
-//! The meaning of the path report: what each layer costs, where the time of a measured cell goes, what limits it.
+//! The path report: which cells are measured (`plan`), what each layer costs (`fit`), where the time of a cell goes
+//! (`ledger`), what limits it (`limit`), and how methods and records of cells compare (`methods`, `change`).
 //!
-//! Pure functions of plain data: the same record gives the same report on any machine. No I/O, no clock, no randomness
-//! that the caller did not seed.
+//! No I/O, no clock, no unseeded randomness: the same cells give the same report on any machine.
 #![forbid(unsafe_code)]
 
 pub mod analysis;

@@ -17,7 +17,7 @@ use iowhy_probe::target::{Needs, Target};
 use iowhy_probe::{environment, interrupt};
 
 use crate::cli::{BenchArgs, OutputArgs};
-use crate::command::cross_check::{Appointment, Watched};
+use crate::command::cross_check::{CrossCheckPlan, Watched};
 use crate::command::{Ending, shared};
 use crate::fio::{self, Imported};
 use crate::output::{self, Outputs, Pending};
@@ -83,7 +83,7 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     let (model, harness) = (costs.model, costs.harness);
     let alone: Vec<(&CellRun, &Target)> =
         outcome.cells.iter().filter_map(|runs| Some((runs.first()?, *targets.first()?))).collect();
-    watched.tell(&mut record, model.as_ref(), harness, &alone);
+    watched.fill(&mut record, model.as_ref(), harness, &alone);
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
@@ -205,14 +205,14 @@ fn measure(
     let effort = effort(sweep, measured as u32);
     cells.append(&mut calibration.cells);
 
-    let appointment = match layers {
-        true => Appointment::make(&cells, |index| index < swept, per_cell(sweep) * cells.len() as u32),
-        false => Appointment::none(),
+    let profiling = match layers {
+        true => CrossCheckPlan::make(&cells, |index| index < swept, per_cell(sweep) * cells.len() as u32),
+        false => CrossCheckPlan::none(),
     };
-    let after = appointment.takes();
+    let after = profiling.takes();
     let mut outcome =
         campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining + after, p.cell));
-    let watched = appointment.keep(&cells, sweep.seed, progress);
+    let watched = profiling.run(&cells, sweep.seed, progress);
     let calibrated = Outcome { cells: outcome.cells.split_off(measured), ..outcome };
     let own: Vec<CellRun> = outcome.cells.split_off(swept).into_iter().flatten().collect();
     let context = analysis::Context {

@@ -19,7 +19,7 @@ use iowhy_probe::target::{self, Needs, Target};
 use iowhy_probe::{environment, interrupt};
 
 use crate::cli::{OutputArgs, PathArgs};
-use crate::command::cross_check::Appointment;
+use crate::command::cross_check::CrossCheckPlan;
 use crate::command::{Ending, shared};
 use crate::output::{self, Outputs, Pending};
 use crate::plan::sweep;
@@ -82,8 +82,8 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     }
     let left = budget.saturating_sub(begun.elapsed()).saturating_sub(MARGIN);
     let is_canonical = |i: usize| plan.roles(&plan.cells[i].key).iter().any(|role| role.label().is_some());
-    let appointment = Appointment::make(&plan.cells, is_canonical, left);
-    let after = appointment.takes();
+    let profiling = CrossCheckPlan::make(&plan.cells, is_canonical, left);
+    let after = profiling.takes();
     let left = left.saturating_sub(after);
     fit_slices(&mut plan, left);
     // Whoever names a budget wants it used.
@@ -98,7 +98,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let outcome = campaign::run(&plan.cells, effort, &mut |p| {
         progress.at(p.share * measuring, p.remaining + after, p.cell);
     });
-    let watched = appointment.keep(&plan.cells, seed, &progress);
+    let watched = profiling.run(&plan.cells, seed, &progress);
     drop(progress);
 
     let analysis = analyse(&plan, &outcome, &target, &ruler, seed);
@@ -112,7 +112,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let cells = plan.cells.iter().zip(&outcome.cells);
     let measured: Vec<(&CellRun, &Target)> =
         cells.filter_map(|(cell, runs)| Some((runs.first()?, cell.arms.first()?.1))).collect();
-    watched.tell(&mut record, model.as_ref(), harness, &measured);
+    watched.fill(&mut record, model.as_ref(), harness, &measured);
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::units;
-use iowhy_path::cross_check::{Agreement, Fitted, PartWitness, Verdict, Witness};
+use iowhy_path::cross_check::{Agreement, CrossCheck, Fitted, PartCheck, Verdict};
 
 use crate::record::{CellRecord, Record};
 use crate::render::table::{Align, layout};
@@ -13,7 +13,7 @@ const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
 /// Cells that have a witness, with the names they have on the screen.
-pub type Labels<'a> = Vec<(String, &'a Witness)>;
+pub type Labels<'a> = Vec<(String, &'a CrossCheck)>;
 
 /// The witnesses of the cells with these keys and labels.
 pub fn labels<'a>(record: &'a Record, named: &[(String, &'static str)]) -> Labels<'a> {
@@ -38,9 +38,9 @@ pub fn lines(record: &Record, labels: &Labels<'_>) -> String {
     let samples = units::total(labels.iter().map(|(_, witness)| witness.samples));
     let mut parts =
         vec![format!("agrees on {} of {} requests", with(Verdict::Confirmed).count(), labels.len())];
-    let open = with(Verdict::CannotTell).count();
+    let open = with(Verdict::Inconclusive).count();
     if open > 0 {
-        parts.push(format!("cannot tell of {open}"));
+        parts.push(format!("{open} inconclusive"));
     }
     let contrary = with(Verdict::Disagrees).count();
     if contrary > 0 {
@@ -53,15 +53,15 @@ pub fn lines(record: &Record, labels: &Labels<'_>) -> String {
         let said: Vec<String> = differing.map(difference).collect();
         let _ = writeln!(text, "  {label}: {}", said.join("; "));
     }
-    for (label, witness) in with(Verdict::CannotTell) {
+    for (label, witness) in with(Verdict::Inconclusive) {
         let _ =
-            writeln!(text, "  {DIM}{label}: {}{DIM:#}", witness.reason.as_deref().unwrap_or("cannot tell"));
+            writeln!(text, "  {DIM}{label}: {}{DIM:#}", witness.reason.as_deref().unwrap_or("inconclusive"));
     }
     text
 }
 
 /// `cache 120 ns [110 ns, 130 ns] fitted, 260 ns [230 ns, 290 ns] seen`.
-fn difference(part: &PartWitness) -> String {
+fn difference(part: &PartCheck) -> String {
     let fitted = part.fitted.as_ref().map_or_else(|| "nothing".to_owned(), fitted);
     format!("{} {fitted} fitted, {} seen", part.id, seen(part))
 }
@@ -71,7 +71,7 @@ fn fitted(fit: &Fitted) -> String {
     format!("{} [{low}, {high}]", units::time(fit.value_ns))
 }
 
-fn seen(part: &PartWitness) -> String {
+fn seen(part: &PartCheck) -> String {
     let e = &part.seen;
     if e.low == e.high {
         return units::time(e.value);
@@ -102,7 +102,7 @@ pub fn table(record: &Record, labels: &Labels<'_>) -> String {
             let result = match part.result {
                 Agreement::Agrees => "agrees",
                 Agreement::Disagrees => "disagrees",
-                Agreement::CannotTell => "cannot tell",
+                Agreement::Inconclusive => "inconclusive",
                 Agreement::NotFitted => "not fitted",
             };
             rows.push(vec![

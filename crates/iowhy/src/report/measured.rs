@@ -537,7 +537,7 @@ fn doubts(record: &Record, shown: &[(String, &CellRecord)]) -> Section {
         if let Some(failure) = &cell.failure {
             items.push(format!("{label}: failed: {failure}"));
         }
-        if cell.verdict == "mislabelled" || cell.verdict == "cannot-tell" {
+        if cell.verdict == "mislabelled" || cell.verdict == "inconclusive" {
             items.push(format!("{label}: {}", cell.bytes_verdict));
         }
         items.extend(cell.dropped.iter().map(|dropped| format!("{label}: the kernel refused {dropped}")));

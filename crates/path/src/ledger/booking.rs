@@ -6,7 +6,7 @@
 //!
 //! Busy costs depend on how many requests are in flight: from [`super::MANY_IN_FLIGHT`] on, a ring pays `Part::Ring` for
 //! `call`, and a direct request in it `Part::Deep` and its share of a batch for `block`, where the model has them.
-//! They are measured on their own rungs at other depths, so the ledger of a depth between them is a prediction.
+//! They are calibrated at other depths, so the ledger of a depth between them is a prediction.
 //!
 //! The rules of waiting, in order:
 //! 1. `cpu-queue`: the scheduler's own count of time runnable without a CPU, exactly.
@@ -17,8 +17,8 @@
 //!    request is the whole latency, counted once for each request under way. So it reaches further than the wait, and
 //!    the wait is the bound: a thread that waits in a ring waits while at least one of its requests is under way.
 //! 3. `block`: as far as a stacked device (dm, md) held requests longer than the devices below it did.
-//! 4. What a write waits beyond that (journal commit, flush, dirty throttling, the inode lock) no counter of ours
-//!    tells apart. It stays unexplained, with a note.
+//! 4. What a write waits beyond that (journal commit, flush, dirty throttling, the inode lock) no counter
+//!    separates. It stays unexplained, with a note.
 
 use iowhy_core::cell::{CellRun, Sample};
 use iowhy_core::environment::{TargetFacts, TargetKind};
@@ -33,14 +33,14 @@ use crate::per_request::{
     stack_request_ns, wait_ns,
 };
 
-/// What the ledger is told beside the cell.
+/// What is known beside the cell.
 #[derive(Clone, Copy, Debug)]
 pub struct LedgerContext<'a> {
     /// The fitted costs.
     pub model: &'a StackModel,
     /// What was found on the target, when it was looked at.
     pub facts: Option<&'a TargetFacts>,
-    /// Our own cost per request (measured on the `null` method), booked under `program`; 0 when not known.
+    /// Cost of iowhy itself per request (the `null` method), booked under `program`; 0 when not known.
     pub harness_ns: f64,
 }
 
@@ -128,7 +128,7 @@ impl Booking<'_> {
         let (w, sample, model) = (self.w, self.sample, self.context.model);
         let kind = self.context.facts.map(|f| f.kind);
         let Some(path) = path(w, kind) else {
-            self.notes.push(format!("the model has no opinion about method {}", w.method.id()));
+            self.notes.push(format!("the model has no costs for method {}", w.method.id()));
             return;
         };
         self.notes.extend(path.note.map(str::to_owned));
@@ -162,7 +162,7 @@ impl Booking<'_> {
     }
 
     /// CPU time that a request through the cache spends below it: insertion of pages read and building of requests,
-    /// by the device's own counts. Work that the kernel's threads did for us is not in our CPU time and makes
+    /// by the device's own counts. Work of kernel threads is not in the CPU time of the measuring threads and makes
     /// `unexplained` negative.
     fn device_work(&mut self) {
         let (w, sample, model) = (self.w, self.sample, self.context.model);
@@ -171,14 +171,13 @@ impl Booking<'_> {
             Some(counted) => counted,
             None if w.direction.writes() => return,
             None => {
-                self.notes.push(
-                    "block: no device counters, requests were reckoned from the read-ahead size".into(),
-                );
+                self.notes
+                    .push("block: no device counters, requests were counted from the read-ahead size".into());
                 let ahead = model.read_ahead_bytes.max(w.block_bytes).max(1) as f64;
                 (w.block_bytes as f64 / ahead, w.block_bytes as f64)
             }
         };
-        // Plain cached writes are written back by kernel threads, not by us.
+        // Plain cached writes are written back by kernel threads, not by the caller.
         if !w.direction.writes() || waits_for_storage(w.method) {
             self.layers.add(
                 Layer::Block,
@@ -205,7 +204,7 @@ impl Booking<'_> {
         if let (None, Some(server)) = (counted, served_by) {
             if device_expected(w) {
                 self.notes.push(format!(
-                    "elsewhere: {server} serves the bytes; all waiting is taken to be for it, and none for a device"
+                    "elsewhere: {server} serves the bytes; all waiting is booked there, none as device time"
                 ));
                 self.layers.add(Layer::Elsewhere, 0.0, left);
             }
@@ -215,7 +214,7 @@ impl Booking<'_> {
             Some(under_way) => under_way.min(left),
             None if device_expected(w) && left > 0.0 => {
                 self.notes.push(
-                    "device: not checked; its counters could not be read, so all waiting is taken to be for it"
+                    "device: not checked: its counters could not be read, and all waiting is booked as device time"
                         .into(),
                 );
                 left
@@ -230,7 +229,7 @@ impl Booking<'_> {
         if w.direction.writes() && device < left {
             self.notes.push(
                 "unexplained: what a write waits for beyond the device's requests (journal commit, flush, dirty \
-                 throttling, locks) is not told apart"
+                 throttling, locks) is not separated"
                     .into(),
             );
         }

@@ -1,7 +1,7 @@
 //! How sure the split of a cell is: an interval for each layer.
 //!
 //! Bootstrap over rounds (Efron 1979), paired: a draw of rounds is one of the whole measurement. The model is fitted anew to
-//! the drawn rounds of the ladder (see [`fit`](crate::fit::fit)), our own cost is the median of its drawn rounds, and the
+//! the drawn rounds of the calibration cells (see [`fit`](crate::fit::fit)), the cost of iowhy itself is the median of its drawn rounds, and the
 //! cell's median round is sought among the same drawn rounds, so that what disturbed a round disturbs all of it together.
 //! The interval holds the middle 95 % of the draws; of 3 or 4 rounds all of them, as for every median.
 //!
@@ -23,7 +23,7 @@ pub struct Draw {
     pub rounds: Vec<u32>,
     /// The costs fitted to them.
     pub model: StackModel,
-    /// Our own cost per request in them.
+    /// Cost of iowhy itself per request in them.
     pub harness_ns: f64,
 }
 

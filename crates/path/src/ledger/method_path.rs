@@ -1,5 +1,5 @@
-//! Which layers each method pays for: from the ladder's own rungs where they fit, from the nearest ones with a note
-//! where not, and nothing where none stands near.
+//! Which layers each method passes: as in the calibration cells where they fit, as in the nearest ones with a note where
+//! not, and nothing where none is near.
 
 use iowhy_core::environment::TargetKind;
 use iowhy_core::layer::Layer;
@@ -17,8 +17,7 @@ pub(super) struct Path {
     pub(super) note: Option<&'static str>,
 }
 
-/// The path of a method, from the model's own rungs where they fit and from the nearest ones where not.
-/// `None` where nothing measured stands near: the time stays unexplained.
+/// The path of a method. `None` where no measured one is near: the time stays unexplained.
 pub(super) fn path(w: &Workload, kind: Option<TargetKind>) -> Option<Path> {
     use Layer::{Block, Cache, Call, Copy, Filesystem, Memory};
     use Method as M;
@@ -31,7 +30,7 @@ pub(super) fn path(w: &Workload, kind: Option<TargetKind>) -> Option<Path> {
         M::Null => plain(&[]),
         M::Syscall => plain(&[Call]),
         M::PreadEnd => plain(&[Call, Filesystem]),
-        // The rungs /dev/null and /dev/zero: no cache below them.
+        // /dev/null and /dev/zero have no cache below them.
         m if character && m.copies() => Path { calls: 1.0, extra_vfs: 1.0, layers: &[Call], note: None },
         M::Direct => plain(DIRECT),
         M::Uring if w.state == CacheState::Direct => plain(DIRECT),

@@ -4,14 +4,14 @@
 //! Evidence: the thread mostly waits, the rate holds still on a round number, and one thing beside says that this is
 //! no accident: a burst came first (token bucket), or the block layer's request times cover less than half of the
 //! waiting (requests were held above the device), or the environment names a throttle. One sign alone never decides:
-//! one rate in ten lies near a round number by chance.
+//! one random rate in ten is near a round number.
 
 use iowhy_core::cell::{CellRun, Sample};
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::{stats, units};
 
 use super::fact::Fact;
-use super::rules::{MOSTLY, Place, Ruling, missing, place, wait_share};
+use super::rules::{MOSTLY, Ruling, Side, missing, side, wait_share};
 use crate::per_request::{
     bytes_per_second, device_request_ns, estimate, requests_per_second, rounds, wait_ns,
 };
@@ -47,7 +47,7 @@ pub(super) fn throttle(cells: &[Option<&CellRun>], configured: Option<&str>) -> 
 
 fn one(run: &CellRun, configured: Option<&str>) -> Ruling {
     let Some(wait) = wait_share(run) else { return missing("at least 3 rounds of the cell itself") };
-    if place(&wait, MOSTLY) == Place::Below {
+    if side(&wait, MOSTLY) == Side::Below {
         let words = format!("only {} of the time is waiting", units::share(&wait));
         return Ruling::Fails(Fact::new(words, &[&wait]));
     }
