@@ -11,6 +11,7 @@ use iowhy_core::workload::{CacheState, Method, Workload};
 use iowhy_path::analysis;
 use iowhy_path::costs::Costs;
 use iowhy_path::plan::{self, PathPlan};
+use iowhy_path::targets;
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target};
@@ -189,8 +190,8 @@ fn measure(
     layers: bool,
     progress: &Progress,
 ) -> Result<Measured, Problem> {
-    let harness = shared::harness_target()?;
-    let below = if layers { Some(shared::rung_targets(targets[0])?) } else { None };
+    let harness = targets::harness_target()?;
+    let below = if layers { Some(targets::calibration_targets(targets[0])?) } else { None };
     let mut calibration = match &below {
         Some(below) => plan::calibration(targets[0], below, scratch_bytes(sweep), sweep.seed),
         None => PathPlan::default(),

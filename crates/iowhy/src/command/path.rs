@@ -14,6 +14,7 @@ use iowhy_core::workload::{CacheState, Method};
 use iowhy_path::analysis::{self, Analysis};
 use iowhy_path::methods::MethodTable;
 use iowhy_path::plan::{PathPlan, plan};
+use iowhy_path::targets;
 use iowhy_probe::campaign::{self, Effort, Outcome};
 use iowhy_probe::target::{self, Needs, Target};
 use iowhy_probe::{environment, interrupt};
@@ -64,7 +65,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 
     let mut warnings = Vec::new();
     let target = resolve(args.target.as_deref().unwrap_or("."), size, &progress, &mut warnings)?;
-    let rungs = shared::rung_targets(&target)?;
+    let rungs = targets::calibration_targets(&target)?;
     let targets = [&target];
     outputs.spare(&targets)?;
     if let Some(save) = &save {
@@ -134,7 +135,7 @@ pub(super) fn model_here(
 ) -> Result<StackModel, Problem> {
     interrupt::install();
     let target = resolve(".", sweep::DEFAULT_REGION_BYTES, progress, warnings)?;
-    let rungs = shared::rung_targets(&target)?;
+    let rungs = targets::calibration_targets(&target)?;
     let ruler = shared::measure_ruler(&[&target], seed)?;
     let mut plan = plan(&target, &rungs, sweep::DEFAULT_REGION_BYTES, seed);
     fit_slices(&mut plan, budget);

@@ -1,12 +1,14 @@
 //! `minix-1989`: the five rungs by block size, the verdict of the post, read-ahead off and on, and the costs that were
 //! fitted on the lower tables alone. What may not enter: settings of the machine that are changed (`queue`).
 
+pub mod costs;
 mod null_block;
 mod queue;
+pub mod shape;
 
-use iowhy_classic::layers::{Costs, Rung};
-use iowhy_classic::published::{Experiment, Table};
-use iowhy_classic::verdict::{self, Shape};
+use self::shape::Shape;
+use crate::minix::costs::{Costs, Rung};
+use crate::published::{Experiment, Table};
 use iowhy_core::estimate::Unit;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, Bytes};
@@ -17,9 +19,10 @@ use iowhy_sim::machine::Machine;
 use iowhy_sim::workload::Workload as Simulated;
 
 use self::null_block::NullBlock;
-use super::lab::{Lab, cell, rate, reads, with_now};
-use crate::command::shared;
-use crate::record::classic::{ClassicRecord, Grid, RowRecord, factor};
+use crate::lab::{Lab, cell, reads};
+use crate::report::{Grid, Report, Row, factor};
+use crate::report::{rate, with_now};
+use iowhy_path::targets;
 
 /// Block sizes of the post.
 const BLOCKS: [u64; 5] = [512, 1024, 2048, 8192, 16_384];
@@ -43,9 +46,9 @@ struct Stand {
 ///
 /// # Errors
 /// What resolving the target says.
-pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem> {
+pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<Report, Problem> {
     let target = lab.target(REGION_BYTES)?;
-    let rungs = shared::rung_targets(&target)?;
+    let rungs = targets::calibration_targets(&target)?;
     // Nothing real has a place beside virtual time.
     let null_block = match target.script() {
         None => null_block::find(lab)?,
@@ -70,7 +73,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
     ];
     plan_read_ahead(&mut cells, &target, region);
     let outcome = lab.measure(&mut cells);
-    let mut record = lab.record(experiment, &[&target], &cells, &outcome);
+    let mut record = lab.report(&[&target], &cells, &outcome);
     let costs = Costs::fit(experiment, lab.seed);
     for stand in &stands {
         fill_rung(&mut record, experiment, stand, costs.as_ref());
@@ -96,7 +99,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
 /// The block device under the file, or why it cannot be read.
 fn block_device(file: &Target) -> Result<Target, String> {
     let needs = Needs { scratch_bytes: 0, write: false, destroy_data: None };
-    let path = shared::raw_device(file)
+    let path = targets::raw_device(file)
         .ok_or_else(|| "there is not exactly one block device under it".to_owned())?;
     target::resolve(&path, &needs, &mut |_, _| {}).map_err(|problem| problem.to_string())
 }
@@ -224,12 +227,12 @@ fn published(table: &Table, block: u64, column: &str) -> Option<f64> {
     table.pairs("block", column).into_iter().find(|(b, _)| *b == block as f64).map(|(_, value)| value)
 }
 
-fn row(table: &str, block: u64) -> RowRecord {
-    RowRecord::new(table, Bytes(block).to_string(), "time to read 2 MiB", Unit::Nanoseconds)
+fn row(table: &str, block: u64) -> Row {
+    Row::new(table, Bytes(block).to_string(), "time to read 2 MiB", Unit::Nanoseconds)
         .key("block_bytes", block)
 }
 
-fn fill_rung(record: &mut ClassicRecord, experiment: &Experiment, stand: &Stand, costs: Option<&Costs>) {
+fn fill_rung(record: &mut Report, experiment: &Experiment, stand: &Stand, costs: Option<&Costs>) {
     let Some(table) = experiment.table(stand.table) else { return };
     let title = format!("{} (time to read 2 MiB)", table.title);
     record.section(stand.table, title, "block");
@@ -254,7 +257,7 @@ fn fill_rung(record: &mut ClassicRecord, experiment: &Experiment, stand: &Stand,
 }
 
 /// Speeds of this machine, by block size.
-fn speeds(record: &ClassicRecord, table: &str) -> Vec<(f64, f64)> {
+fn speeds(record: &Report, table: &str) -> Vec<(f64, f64)> {
     BLOCKS
         .into_iter()
         .filter_map(|block| {
@@ -264,10 +267,10 @@ fn speeds(record: &ClassicRecord, table: &str) -> Vec<(f64, f64)> {
         .collect()
 }
 
-fn shapes(record: &ClassicRecord, table: &Table, id: &str) -> Option<String> {
-    let then = verdict::shape(&table.pairs("block", "speed"))?;
+fn shapes(record: &Report, table: &Table, id: &str) -> Option<String> {
+    let then = shape::shape(&table.pairs("block", "speed"))?;
     let speeds = speeds(record, id);
-    let now = verdict::shape(&speeds).map_or_else(
+    let now = shape::shape(&speeds).map_or_else(
         || "cannot tell".to_owned(),
         |shape| {
             format!(
@@ -292,7 +295,7 @@ fn span(speeds: &[(f64, f64)]) -> String {
 }
 
 /// The file and the read-ahead on the simulated machine, whose disk turns: what the fitted costs cannot know.
-fn fill_turns(lab: &Lab<'_>, record: &mut ClassicRecord, experiment: &Experiment) -> Result<(), Problem> {
+fn fill_turns(lab: &Lab<'_>, record: &mut Report, experiment: &Experiment) -> Result<(), Problem> {
     record.section("turns", "The file on a simulated disk that turns (time to read 2 MiB)", "block");
     let mut grid = Grid {
         header: ["then", "model", "error", "read-ahead, then", "model", "error"].map(str::to_owned).to_vec(),
@@ -329,7 +332,7 @@ fn fill_turns(lab: &Lab<'_>, record: &mut ClassicRecord, experiment: &Experiment
     Ok(())
 }
 
-fn fill_read_ahead(record: &mut ClassicRecord, experiment: &Experiment, costs: Option<&Costs>) {
+fn fill_read_ahead(record: &mut Report, experiment: &Experiment, costs: Option<&Costs>) {
     let Some(table) = experiment.table("readahead") else { return };
     record.section("readahead", format!("{} (time to read 2 MiB)", table.title), "block");
     let least = experiment.fact("driver-read-ahead").unwrap_or(4096.0) as u64;
@@ -374,7 +377,7 @@ fn fill_read_ahead(record: &mut ClassicRecord, experiment: &Experiment, costs: O
     }
 }
 
-fn fill_machines(record: &mut ClassicRecord, experiment: &Experiment) {
+fn fill_machines(record: &mut Report, experiment: &Experiment) {
     const MACHINES: [(&str, &str); 3] =
         [("sun-3-50", "Sun 3/50"), ("sun-3-260", "Sun 3/260"), ("compaq-386-20", "Compaq 386/20")];
     let Some(table) = experiment.table("machines") else { return };
@@ -391,7 +394,7 @@ fn fill_machines(record: &mut ClassicRecord, experiment: &Experiment) {
         for (column, name) in MACHINES {
             let then = published(table, *block, column);
             let label = format!("{name}, {}", Bytes(*block));
-            let row = RowRecord::new("machines", label, "speed of a file read", Unit::BytesPerSecond)
+            let row = Row::new("machines", label, "speed of a file read", Unit::BytesPerSecond)
                 .key("machine", column)
                 .key("block_bytes", *block)
                 .then(then);
@@ -410,7 +413,7 @@ fn fill_machines(record: &mut ClassicRecord, experiment: &Experiment) {
     }
     record.grid(grid);
     for (column, name) in MACHINES {
-        if let Some(shape) = verdict::shape(&table.pairs("block", column)) {
+        if let Some(shape) = shape::shape(&table.pairs("block", column)) {
             record.say(format!("{name}: {}.", shape.meaning()));
         }
     }
@@ -420,7 +423,7 @@ fn shown(speed: Option<f64>) -> String {
     speed.map_or_else(|| "-".to_owned(), units::rate_bytes)
 }
 
-fn fill_costs(record: &mut ClassicRecord, experiment: &Experiment, costs: Option<&Costs>) {
+fn fill_costs(record: &mut Report, experiment: &Experiment, costs: Option<&Costs>) {
     let Some(costs) = costs else { return };
     record.section("costs", "What the three lower tables say a piece costs", "cost");
     for (id, label, estimate, scale, unit) in [
@@ -429,7 +432,7 @@ fn fill_costs(record: &mut ClassicRecord, experiment: &Experiment, costs: Option
         ("request", "a request to the disk", &costs.request, 1.0, Unit::Nanoseconds),
         ("byte", "1 KiB from the disk", &costs.byte, 1024.0, Unit::Nanoseconds),
     ] {
-        let row = RowRecord::new("costs", label, "cost", unit)
+        let row = Row::new("costs", label, "cost", unit)
             .key("cost", id)
             .key("low", estimate.low * scale)
             .key("high", estimate.high * scale)
@@ -447,16 +450,16 @@ fn fill_costs(record: &mut ClassicRecord, experiment: &Experiment, costs: Option
             "calls a second: the post says {calls:.0}, the fit {:.0}; /dev/null here: {}.",
             1e9 / costs.call.value,
             record
-                .figure(&key("null", 512), |cell| cell.requests_per_second)
+                .figure(&key("null", 512), |cell| cell.summary.requests_per_second)
                 .map_or_else(|why| why, |e| units::estimate(&e))
         ));
     }
 }
 
-fn conclude(record: &mut ClassicRecord, experiment: &Experiment) {
-    let then = experiment.table("file").and_then(|table| verdict::shape(&table.pairs("block", "speed")));
+fn conclude(record: &mut Report, experiment: &Experiment) {
+    let then = experiment.table("file").and_then(|table| shape::shape(&table.pairs("block", "speed")));
     let speeds = speeds(record, "file");
-    let now = verdict::shape(&speeds);
+    let now = shape::shape(&speeds);
     let sentence = match (then, now) {
         (Some(then), Some(now)) if then == now => {
             format!("A file in pieces of 512 bytes to 16 KiB: then and now {}.", now.meaning())

@@ -6,7 +6,7 @@
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::rng::Rng;
 
-use super::published::Experiment;
+use crate::published::Experiment;
 use iowhy_core::stats::nnls::{self, Row};
 
 /// Columns of the fit.

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use iowhy_classic::published::{Experiment, Table};
-use iowhy_classic::splits::{Fits, Spread, fits};
+use crate::netbsd::splits::{Fits, Spread, fits};
+use crate::published::{Experiment, Table};
 use iowhy_core::cell::{CellRun, StateCheck};
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::histogram::Histogram;
@@ -13,7 +13,6 @@ use iowhy_core::schedule;
 use iowhy_core::stats;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::workload::{CacheState, Workload};
-use iowhy_path::costs::Layers;
 use iowhy_probe::access::Request;
 use iowhy_probe::interrupt;
 use iowhy_probe::pass;
@@ -23,11 +22,10 @@ use iowhy_sim::machine::{Machine, Value};
 use iowhy_sim::requests::{self, Client};
 use iowhy_sim::workload::Workload as Simulated;
 
-use super::super::lab::Lab;
 use super::members::Members;
 use super::model::{self, Point, REFERENCE, Share};
-use crate::command::shared;
-use crate::record::classic::{ClassicRecord, RowRecord};
+use crate::lab::Lab;
+use crate::report::{MeasuredCell, Report, Row};
 
 /// Rounds at least and at most.
 const ROUNDS: (u32, u32) = (5, 7);
@@ -68,7 +66,7 @@ pub(super) fn measure(
     members: &Members,
     stripes: &[(Point, Target)],
     shares: &[Share],
-    record: &mut ClassicRecord,
+    record: &mut Report,
 ) -> Result<(), Problem> {
     let title = "The same requests for real, on stripes in user space: time over that at interleave 2048";
     record.section("stripe", title, "interleave");
@@ -105,9 +103,9 @@ pub(super) fn measure(
     record.rounds = record.rounds.max(rounds);
     for arm in &mut arms {
         arm.run.state_check = StateCheck::worst(arm.checks.drain(..));
-        let mut cell = shared::cell_record(&arm.run, arm.target, None, lab.seed, Layers::default());
+        let mut cell = MeasuredCell::new(&arm.run, arm.target, None, lab.seed);
         // Not the workload's: places and sizes come from the lists.
-        cell.pattern = "listed".to_owned();
+        cell.listed = true;
         record.cells.push(cell);
     }
     fill(lab, table, members, &arms, shares, record);
@@ -281,7 +279,7 @@ fn rounds(lab: &Lab<'_>, arms: &mut [Arm<'_>], workload: &Workload, files: usize
             }
             let share = f64::from(round) / f64::from(ROUNDS.1);
             let left = (lab.budget / 2).saturating_sub(begun.elapsed());
-            lab.progress.at(share, left, "30 readers on a stripe");
+            lab.world.at(share, left, "30 readers on a stripe");
             arms[index].pass(workload, &lists[index], round, begun.elapsed().as_nanos() as u64);
         }
         round += 1;
@@ -306,27 +304,23 @@ fn fill(
     members: &Members,
     arms: &[Arm<'_>],
     shares: &[Share],
-    record: &mut ClassicRecord,
+    record: &mut Report,
 ) {
     for arm in arms {
         let interleave = arm.point.0;
         let time = stats::bootstrap_median(&arm.times_ns, lab.seed, Unit::Nanoseconds);
         let (ratio, splits) = (over_reference(arms, arm, lab.seed), by_splits(arms, arm, members));
-        let row = RowRecord::new(
-            "stripe",
-            interleave.to_string(),
-            "time over that of interleave 2048",
-            Unit::Ratio,
-        )
-        .key("interleave_sectors", interleave)
-        .key("requests", arm.spread.requests)
-        .key("split", arm.spread.split)
-        .key("parts", arm.spread.parts)
-        .key("busiest_member_parts", arm.spread.busiest)
-        .key("by_splits", splits)
-        .key("time_ns", serde_json::to_value(time).unwrap_or_default())
-        .then(model::published_share(table, interleave))
-        .model(shares.iter().find(|(other, _)| *other == interleave).and_then(|(_, share)| *share));
+        let row =
+            Row::new("stripe", interleave.to_string(), "time over that of interleave 2048", Unit::Ratio)
+                .key("interleave_sectors", interleave)
+                .key("requests", arm.spread.requests)
+                .key("split", arm.spread.split)
+                .key("parts", arm.spread.parts)
+                .key("busiest_member_parts", arm.spread.busiest)
+                .key("by_splits", splits)
+                .key("time_ns", serde_json::to_value(time).unwrap_or_default())
+                .then(model::published_share(table, interleave))
+                .model(shares.iter().find(|(other, _)| *other == interleave).and_then(|(_, share)| *share));
         let row = match (&arm.run.failure, &arm.run.state_check) {
             (Some(failure), _) => row.remark(format!("failed: {failure}")),
             (None, StateCheck::Violated { reason }) => row.remark(format!("not what it claims: {reason}")),
@@ -355,7 +349,7 @@ fn fill(
 }
 
 /// Whether a big interleave wins here, and whether splits explain the rows.
-fn conclude(members: &Members, arms: &[Arm<'_>], seed: u64, record: &mut ClassicRecord) {
+fn conclude(members: &Members, arms: &[Arm<'_>], seed: u64, record: &mut Report) {
     let rows: Vec<(u64, Estimate, f64)> = arms
         .iter()
         .filter(|arm| arm.point.0 != REFERENCE && arm.run.failure.is_none())

@@ -12,8 +12,7 @@ use iowhy_probe::environment;
 use iowhy_probe::method;
 use iowhy_probe::target::{Needs, Target, stripe};
 
-use super::super::lab::Lab;
-use crate::command::shared;
+use crate::lab::Lab;
 
 /// Disks of the post.
 const POSTED: usize = 3;
@@ -63,7 +62,7 @@ impl Members {
         let needs = Needs { scratch_bytes: each, write: false, destroy_data: None };
         let mut disks: Vec<Target> = Vec::with_capacity(names.len());
         for name in names {
-            let member = shared::resolve(name, &needs, lab.progress)?;
+            let member = lab.world.resolve(name, &needs)?;
             stripe::check_member("--members", &member, &disks, stripe::SECTOR_BYTES)?;
             if member.facts.memory_backed {
                 return Ok(Err(format!("`{name}` lives in memory, and a stripe of it has no disks")));
@@ -71,7 +70,7 @@ impl Members {
             disks.push(member);
         }
         let all: Vec<&Target> = disks.iter().collect();
-        lab.outputs.spare(&all)?;
+        lab.world.spare(&all)?;
         let throttled = disks.iter().any(|disk| environment::environment(disk).throttle.is_some());
         let one_disk = share_a_disk(&disks, throttled);
         Ok(Ok(Members {

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use iowhy_classic::published::Experiment;
 use iowhy_core::cell::CellRun;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::stats;
@@ -14,10 +13,10 @@ use iowhy_probe::campaign::Cell;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::Target;
 
-use super::super::lab::Lab;
 use super::members::Members;
 use super::model::{LongRate, Point, REFERENCE};
-use crate::record::classic::{ClassicRecord, RowRecord};
+use crate::lab::Lab;
+use crate::report::{Report, Row};
 
 /// One request: twice the 126 sectors that the post's disks call a track, and more; a quarter of a turn at 2048.
 const PIECE: u64 = 256 << 10;
@@ -37,11 +36,10 @@ const LOADS: [(&str, &str, Direction); 2] =
 /// Measures, and adds rows and sentences.
 pub(super) fn measure(
     lab: &Lab<'_>,
-    experiment: &Experiment,
     members: &Members,
     stripes: &[(Point, Target)],
     rates: &[LongRate],
-    record: &mut ClassicRecord,
+    record: &mut Report,
 ) {
     // The row with groups of its own is about the file system; files of 8 sectors split every request many times over.
     let stripes: Vec<&(Point, Target)> = stripes.iter().filter(|((_, small), _)| !small).collect();
@@ -79,7 +77,7 @@ pub(super) fn measure(
     } else {
         lab.measure(&mut cells)
     };
-    let mut own = lab.record(experiment, &[], &cells, &outcome);
+    let mut own = lab.report(&[], &cells, &outcome);
     record.cells.append(&mut own.cells);
     record.rounds = record.rounds.max(outcome.rounds);
     let runs: Vec<Option<&CellRun>> = outcome.cells.iter().map(|runs| runs.first()).collect();
@@ -97,7 +95,7 @@ pub(super) fn measure(
         let run = run_of(*number, *interleave);
         let ratio = run.zip(run_of(*number, REFERENCE)).and_then(|(a, b)| over(a, b, lab.seed));
         let rate = run.and_then(|run| summary::summarize(run, lab.seed).throughput);
-        let row = RowRecord::new(
+        let row = Row::new(
             "stripe-long",
             format!("{word}, {interleave}"),
             format!("throughput of one {word}r over that at interleave 2048"),
@@ -155,7 +153,7 @@ fn over(run: &CellRun, reference: &CellRun, seed: u64) -> Option<Estimate> {
     stats::paired_ratio(&of(run), &of(reference), seed)
 }
 
-fn conclude(members: &Members, found: &[(usize, u64, Estimate)], record: &mut ClassicRecord) {
+fn conclude(members: &Members, found: &[(usize, u64, Estimate)], record: &mut Report) {
     for (number, (_, word, _)) in LOADS.iter().enumerate() {
         let rows = || found.iter().filter(|(load, interleave, _)| *load == number && *interleave < REFERENCE);
         let Some((_, interleave, ratio)) = rows().max_by(|a, b| a.2.value.total_cmp(&b.2.value)) else {
