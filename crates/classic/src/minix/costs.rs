@@ -9,6 +9,11 @@ use iowhy_core::rng::Rng;
 use crate::published::Experiment;
 use iowhy_core::stats::nnls::{self, Row};
 
+/// Block sizes of the post.
+pub(super) const BLOCKS: [u64; 5] = [512, 1024, 2048, 8192, 16_384];
+/// What the post reads; everything is told for so much.
+pub(super) const POSTED_BYTES: u64 = 2 << 20;
+
 /// Columns of the fit.
 const CALL: usize = 0;
 const LOOKUP: usize = 1;

@@ -6,6 +6,7 @@ mod null_block;
 mod queue;
 pub mod shape;
 
+use self::costs::{BLOCKS, POSTED_BYTES};
 use self::shape::Shape;
 use crate::minix::costs::{Costs, Rung};
 use crate::published::{Experiment, Table};
@@ -24,10 +25,6 @@ use crate::report::{Grid, Report, Row, factor};
 use crate::report::{rate, with_now};
 use iowhy_path::targets;
 
-/// Block sizes of the post.
-const BLOCKS: [u64; 5] = [512, 1024, 2048, 8192, 16_384];
-/// What the post reads; everything is told for so much.
-const POSTED_BYTES: u64 = 2 << 20;
 /// What is read here at most in one cell and round: 2 MB are over before a clock can tell.
 const REGION_BYTES: u64 = 64 << 20;
 /// What stands for a rung here.

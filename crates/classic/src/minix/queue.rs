@@ -11,7 +11,7 @@ use iowhy_probe::interrupt;
 use iowhy_probe::setting::Held;
 use iowhy_probe::target::Target;
 
-use super::{BLOCKS, POSTED_BYTES};
+use super::costs::{BLOCKS, POSTED_BYTES};
 use crate::lab::{Lab, cell, reads};
 use crate::report::{MeasuredCell, Report, Row};
 use iowhy_path::reconcile::Verdict;

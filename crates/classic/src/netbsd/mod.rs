@@ -84,8 +84,3 @@ fn stripes(
     record.not_done.extend(refused);
     Ok(())
 }
-
-/// Interleave of a row in sectors.
-fn sectors(table: &Table, row: usize) -> Option<u64> {
-    table.figure(row, "interleave").map(|bytes| (bytes / 512.0) as u64)
-}

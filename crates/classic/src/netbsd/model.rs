@@ -13,9 +13,13 @@ use iowhy_sim::machine::{Machine, Value};
 use iowhy_sim::workload::Workload;
 use rayon::prelude::*;
 
-use super::sectors;
 use crate::lab::Lab;
 use crate::report::{Grid, Report, Row};
+
+/// Interleave of a row in sectors.
+pub(super) fn sectors(table: &Table, row: usize) -> Option<u64> {
+    table.figure(row, "interleave").map(|bytes| (bytes / 512.0) as u64)
+}
 
 /// What the post leaves open, answered in one way.
 struct Hypothesis {

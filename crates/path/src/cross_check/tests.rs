@@ -144,7 +144,7 @@ fn a_fit_that_says_less_than_was_seen_is_contradicted() {
 }
 
 #[test]
-fn few_samples_and_another_pace_cannot_tell() {
+fn few_samples_and_another_pace_are_inconclusive() {
     let few = profile(&[
         (State::Running, CALL, 9000, 9),
         (State::Running, FILE_SYSTEM, 6000, 6),
@@ -157,7 +157,7 @@ fn few_samples_and_another_pace_cannot_tell() {
     assert!(check.reason.unwrap().contains("too wide"));
     let slower = held(&cached(), &cached_cell(900.0), &run, &model(80.0));
     assert_eq!(slower.verdict, Verdict::Inconclusive);
-    assert!(slower.reason.unwrap().contains("1.38 times"));
+    assert!(slower.reason.unwrap().contains("1.38x"));
     let none = held(&profile(&[]), &run, &run, &model(200.0));
     assert_eq!((none.verdict, none.samples), (Verdict::Inconclusive, 0));
 }

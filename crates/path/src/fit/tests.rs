@@ -319,12 +319,12 @@ fn a_ring_that_saves_more_than_it_costs_is_taken_as_free_and_said_so() {
 }
 
 #[test]
-fn without_call_or_cached_file_a_ring_is_not_known_apart() {
+fn without_call_or_cached_file_a_ring_is_not_separated() {
     let cells =
         [(CalibrationCell::RingMemory, Truth::EXAMPLE.cell(CalibrationCell::RingMemory, 4096, 0.0, 1))];
     let fit = fitted(&cells, &options(5));
     assert!(!fit.model.parts.contains_key(&Part::Ring));
-    assert!(fit.notes.iter().any(|n| n.contains("what a ring costs is not known apart")), "{:?}", fit.notes);
+    assert!(fit.notes.iter().any(|n| n.contains("the cost of a ring is not separated")), "{:?}", fit.notes);
 }
 
 #[test]

@@ -206,12 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_waits_while_direct_reads_are_faster_lacks_depth() {
+    fn a_reader_that_waits_while_direct_reads_are_faster_is_limited_by_queue_depth() {
         // Whether several large requests are needed for it or one is enough.
         for one in [600.0, 800.0] {
             let found = ask((160.0, 300.0), 0.06, (one, 800.0));
             assert_eq!(found.id, LimitId::Depth, "{found:?}");
-            assert!(found.sentence.contains("read-ahead keeps too little in flight"), "{found:?}");
+            assert!(found.sentence.contains("read-ahead keeps too few requests in flight"), "{found:?}");
             assert!(found.evidence[1].contains("reaches 20.00 % [20.00, 20.00]"), "{found:?}");
             assert!(found.evidence[2].contains("cache: 160.0 MiB/s ±0 %; 1 MiB direct"), "{found:?}");
             let alone = format!(

@@ -61,7 +61,7 @@ fn trap_a_mapping_asked_to_be_direct_drops_nothing() {
     let found = reconcile(&run, &with(&facts(1024 * MIB)));
     assert_eq!(found.account, Account::NotDirect { share: 1.0 });
     assert!(
-        found.sentence().contains("reads through the page cache; 100 % came from it"),
+        found.sentence().contains("although `direct` was requested; 100 % came from it"),
         "{}",
         found.sentence()
     );
@@ -198,7 +198,7 @@ fn large_read_ahead_left_under_way_in_every_round_is_no_other_program() {
     let found = reconcile(&run(904 * MIB), &context);
     assert_eq!(
         found.sentence(),
-        "claimed 781 MiB, the device moved 904 MiB: read-ahead and whole pages fetched 1.16 times what was asked"
+        "claimed 781 MiB, the device moved 904 MiB: read-ahead and whole pages fetched 1.16 times the bytes requested"
     );
     assert_eq!(verdict(&run(904 * MIB), &context), Verdict::Ok);
     assert_eq!(verdict(&run(1804 * MIB), &context), Verdict::Inconclusive);
