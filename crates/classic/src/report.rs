@@ -84,9 +84,9 @@ pub struct Section {
     pub title: String,
     /// Heading of the first column.
     pub label: String,
-    /// What is to be said below the table.
+    /// Sentences below the table.
     pub said: Vec<String>,
-    /// Shown instead of the rows, where a row of figures for each of several keys reads better than a row each.
+    /// Shown instead of the rows, where figures by two keys read better.
     pub grid: Option<Grid>,
 }
 
@@ -102,21 +102,21 @@ pub struct Grid {
 /// One row.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What tells it from the others: `table`, and the table's own keys.
+    /// `table`, and the keys of that table.
     pub key: BTreeMap<String, Value>,
     /// What is compared.
     pub quantity: String,
     /// Unit of `published`, `measured` and `model`.
     pub unit: Unit,
-    /// What the post says; `None` where it says nothing.
+    /// The published value.
     pub published: Option<f64>,
-    /// What was measured here; `None` where nothing was.
+    /// The value measured here.
     pub measured: Option<Estimate>,
-    /// What the model says of the machine of the post.
+    /// The model's value for the machine of the post.
     pub model: Option<f64>,
     /// Error of the model against the post.
     pub error_percent: Option<f64>,
-    /// What has changed, or not, in plain words.
+    /// How the figure changed.
     pub remark: String,
     /// First column on the screen.
     #[serde(skip)]
@@ -146,21 +146,21 @@ impl Row {
         self
     }
 
-    /// Adds what the post says.
+    /// Adds the published value.
     #[must_use]
     pub fn then(mut self, published: Option<f64>) -> Row {
         self.published = published;
         self
     }
 
-    /// Adds what was measured.
+    /// Adds the measured value.
     #[must_use]
     pub fn now(mut self, measured: Option<Estimate>) -> Row {
         self.measured = measured;
         self
     }
 
-    /// Adds what the model says, and its error.
+    /// Adds the modelled value and its error.
     #[must_use]
     pub fn model(mut self, model: Option<f64>) -> Row {
         self.model = model.filter(|m| m.is_finite());
@@ -180,7 +180,7 @@ impl Row {
         self
     }
 
-    /// Says by which factor the figure has changed. Beside an interval that holds the old figure nothing has.
+    /// Adds the factor of change; none where the interval contains the published figure.
     #[must_use]
     pub fn changed(self) -> Row {
         let text = match (self.published, &self.measured) {
@@ -194,7 +194,7 @@ impl Row {
                     g if within && (ALIKE..=1.0 / ALIKE).contains(&g) => {
                         "unchanged within its interval".to_owned()
                     }
-                    _ if within => "cannot tell: the interval is too wide".to_owned(),
+                    _ if within => "inconclusive: the interval is too wide".to_owned(),
                     g if g >= 1.0 => format!("{} times faster", factor(g)),
                     g => format!("{} times slower", factor(1.0 / g)),
                 }
@@ -237,7 +237,7 @@ impl Report {
         });
     }
 
-    /// Says something below the last group.
+    /// Adds a sentence below the last group.
     pub fn say(&mut self, text: impl Into<String>) {
         if let Some(section) = self.sections.last_mut() {
             section.said.push(text.into());
@@ -261,7 +261,7 @@ impl Report {
         self.cells.iter().find(|cell| cell.run.key == key)
     }
 
-    /// A figure of a cell, or why there is none. A cell that was not what it claims has none.
+    /// A figure of a cell, or why there is none: a mislabelled cell has none.
     pub fn figure(
         &self,
         key: &str,
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(row().now(now(303e9)).changed().remark, "3.0 times slower");
         assert_eq!(row().now(now(100e9)).changed().remark, "unchanged within its interval");
         let wide = Estimate { value: 2e9, low: 1e9, high: 200e9, unit: Unit::Nanoseconds, n: 5 };
-        assert!(row().now(Some(wide)).changed().remark.starts_with("cannot tell"));
+        assert!(row().now(Some(wide)).changed().remark.starts_with("inconclusive"));
         assert_eq!(row().changed().remark, "");
         let rate = Row::new("t", "l", "q", Unit::BytesPerSecond).then(Some(1.0)).now(now(4.0)).changed();
         assert_eq!(rate.remark("and more").remark, "4.0 times faster; and more");

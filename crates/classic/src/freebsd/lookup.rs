@@ -49,7 +49,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut Report, experiment: &Experiment) 
     }
     record.say(
         "then: buf_splay and vm_page_splay of the 4K profiles, a call. now: small structures of our own, every node in a cache \
-         line of its own at a place by chance. The post on hashing alone: 40 ns for a string of 16 bytes; on gbincore at its \
+         line of its own at a random address. The post on hashing alone: 40 ns for a string of 16 bytes; on gbincore at its \
          best: 501 ns.",
     );
     let cost = |wanted: Structure| by_chance.iter().find(|(s, _)| *s == wanted).map(|(_, e)| e);
@@ -57,7 +57,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut Report, experiment: &Experiment) 
         (cost(Structure::Splay), cost(Structure::Hash), cost(Structure::Radix))
     {
         record.verdicts.push(format!(
-            "Looking up one of 25600 buffers by chance: splay tree {}, hash table {}, radix tree {}.",
+            "Looking up one of 25600 buffers in random order: splay tree {}, hash table {}, radix tree {}.",
             units::estimate(splay),
             units::estimate(hash),
             units::estimate(radix)

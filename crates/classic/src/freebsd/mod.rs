@@ -1,4 +1,4 @@
-//! `freebsd-2006`: cached reads by block size, in order and by chance, over a part that the CPU's caches hold and over one
+//! `freebsd-2006`: cached reads by block size, sequential and random, over a part that the CPU's caches hold and over one
 //! that they do not; and what the pool of buffers did to them then. What may not enter: the kernel's profile (`profile`), the
 //! structures in which buffers are found (`lookup`).
 
@@ -241,12 +241,12 @@ fn fill_split(record: &mut Report, experiment: &Experiment) {
 
 fn fill_reuse(record: &mut Report, experiment: &Experiment, seed: u64) {
     record.section("reuse", "Probability that a read finds its buffer in the pool", "order");
-    let mut lacks = Vec::new();
+    let mut missing = Vec::new();
     for order in ["sequential", "random"] {
         let model = match simulated_reuse(order, seed) {
             Ok(reuse) => reuse,
             Err(problem) => {
-                lacks.push(format!("the simulation of the pool failed: {problem}"));
+                missing.push(format!("the simulation of the pool failed: {problem}"));
                 None
             }
         };
@@ -266,7 +266,7 @@ fn fill_reuse(record: &mut Report, experiment: &Experiment, seed: u64) {
          reuse follows from the sizes alone (1 - 4/16); the random one is the pool's share of the file, so the size of the \
          pool was chosen by it. now: Linux maps its whole page cache and has no such pool.",
     );
-    record.not_done.extend(lacks);
+    record.not_done.extend(missing);
 }
 
 /// A floppy of 1200 KB in blocks of 512 bytes: buffers, and bytes of the cache below them (`None`: nothing below).

@@ -1,5 +1,5 @@
 //! A kernel profile of the cached reads of this machine, flat and around the function that reads from the page cache, as the
-//! post prints one of its own: self and total, told for a read. Where the kernel lets us see stacks.
+//! post prints one of its own: self and total per read. Needs kernel stacks.
 
 use crate::freebsd::functions::{self, Function};
 use iowhy_core::cell::CellRun;
@@ -15,7 +15,7 @@ use crate::report::{Grid, Report, Row};
 /// Functions of a profile that are shown.
 const SHOWN: usize = 8;
 /// With fewer samples nothing is said.
-const LEAST_SAMPLES: u64 = 30;
+const MIN_SAMPLES: u64 = 30;
 /// The function of Linux that takes the place of `getblk`: it finds pages and copies them out.
 const CENTRE: &str = "filemap_read";
 
@@ -40,7 +40,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut Report, cells: &[Cell<'_>], keys:
         lab.world.at(1.0, std::time::Duration::from_millis(500), &format!("kernel profile: {words}"));
         match lab.world.profile(cell, lab.seed) {
             Ok(Some((run, profile))) => one(record, &mut grid, words, &run, &profile),
-            Ok(None) => record.say(format!("{words}: the watched reads failed")),
+            Ok(None) => record.say(format!("{words}: the profiled reads failed")),
             Err(why) => record.say(format!("{words}: {why}")),
         }
     }
@@ -49,8 +49,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut Report, cells: &[Cell<'_>], keys:
     } else {
         record.grid(grid);
         record.say(
-            "self: where the clock hit; total: with what it called. Samples do not count calls, so that costs are told for a \
-             read; `user` is the program's own part. Intervals by Wilson's formula are in the record.",
+            "self: where the clock hit; total: with what it called. Samples do not count calls, so costs are per read; `user` is the program's own part. Intervals by Wilson's formula are in the record.",
         );
     }
 }
@@ -68,7 +67,7 @@ fn one(record: &mut Report, grid: &mut Grid, words: &str, run: &CellRun, profile
     let (cpu_ns, requests) = run.samples.iter().fold((0u64, 0u64), |(cpu, requests), s| {
         (cpu.saturating_add(s.cpu_ns), requests.saturating_add(s.requests))
     });
-    if n < LEAST_SAMPLES || requests == 0 {
+    if n < MIN_SAMPLES || requests == 0 {
         record.say(format!("{words}: only {n} samples hit the reads."));
         return;
     }

@@ -1,5 +1,5 @@
-//! `minix-1989`: the five rungs by block size, the verdict of the post, read-ahead off and on, and the costs that were
-//! fitted on the lower tables alone. What may not enter: settings of the machine that are changed (`queue`).
+//! `minix-1989`: five devices by block size, the verdict of the post, read-ahead off and on, and the costs that were
+//! fitted on the lower tables alone. Changed settings of the machine are in `queue`.
 
 pub mod costs;
 mod null_block;
@@ -7,8 +7,8 @@ mod queue;
 pub mod shape;
 
 use self::costs::{BLOCKS, POSTED_BYTES};
+use self::costs::{Costs, Device};
 use self::shape::Shape;
-use crate::minix::costs::{Costs, Rung};
 use crate::published::{Experiment, Table};
 use iowhy_core::estimate::Unit;
 use iowhy_core::problem::Problem;
@@ -27,12 +27,12 @@ use iowhy_path::targets;
 
 /// What is read here at most in one cell and round: 2 MB are over before a clock can tell.
 const REGION_BYTES: u64 = 64 << 20;
-/// What stands for a rung here.
+/// What is measured here for a device of the post.
 struct Stand {
     /// Table of the post.
     table: &'static str,
     /// What the model calls it; `None`: fitted, not predicted.
-    rung: Rung,
+    device: Device,
     /// Whether the model was fitted on this table.
     fitted: bool,
     /// What it is here, in words; a reason when it cannot be had.
@@ -45,7 +45,7 @@ struct Stand {
 /// What resolving the target says.
 pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<Report, Problem> {
     let target = lab.target(REGION_BYTES)?;
-    let rungs = targets::calibration_targets(&target)?;
+    let below = targets::calibration_targets(&target)?;
     // Nothing real has a place beside virtual time.
     let null_block = match target.script() {
         None => null_block::find(lab)?,
@@ -62,7 +62,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<Report, Prob
     }
     let mut cells: Vec<Cell<'_>> = Vec::new();
     let stands = [
-        plan_null(&mut cells, rungs.null_device.as_ref()),
+        plan_null(&mut cells, below.null_device.as_ref()),
         plan_bnull(&mut cells, &null_block, &target),
         plan_raw(&mut cells, &target, region),
         plan_block_device(&mut cells, device.as_ref(), region),
@@ -116,7 +116,7 @@ fn plan_null<'a>(cells: &mut Vec<Cell<'a>>, device: Option<&'a Target>) -> Stand
         }
         None => Err("/dev/null cannot be read here".to_owned()),
     };
-    Stand { table: "null", rung: Rung::Null, fitted: true, here }
+    Stand { table: "null", device: Device::Null, fitted: true, here }
 }
 
 fn plan_bnull<'a>(
@@ -146,7 +146,7 @@ fn plan_bnull<'a>(
             ))
         }
     };
-    Stand { table: "bnull", rung: Rung::Bnull, fitted: true, here }
+    Stand { table: "bnull", device: Device::Bnull, fitted: true, here }
 }
 
 fn plan_raw<'a>(cells: &mut Vec<Cell<'a>>, file: &'a Target, region: u64) -> Stand {
@@ -163,7 +163,7 @@ fn plan_raw<'a>(cells: &mut Vec<Cell<'a>>, file: &'a Target, region: u64) -> Sta
         }
         Ok("the file's own blocks with O_DIRECT, past the cache".to_owned())
     };
-    Stand { table: "rhd2", rung: Rung::Raw, fitted: true, here }
+    Stand { table: "rhd2", device: Device::Raw, fitted: true, here }
 }
 
 /// The block device through the cache. Its middle is read: what the file system keeps at the start is in use.
@@ -188,7 +188,7 @@ fn plan_block_device<'a>(
         Ok(device) => Err(format!("not measured: {} is too small", device.facts.name)),
         Err(why) => Err(format!("not measured: {why}")),
     };
-    Stand { table: "hd2", rung: Rung::Cached, fitted: false, here }
+    Stand { table: "hd2", device: Device::Cached, fitted: false, here }
 }
 
 fn plan_file<'a>(cells: &mut Vec<Cell<'a>>, file: &'a Target, region: u64) -> Stand {
@@ -196,7 +196,7 @@ fn plan_file<'a>(cells: &mut Vec<Cell<'a>>, file: &'a Target, region: u64) -> St
     for block in BLOCKS {
         cells.push(cell(key("file", block), reads(Method::Pread, state, block, region), file));
     }
-    Stand { table: "file", rung: Rung::Cached, fitted: false, here: Ok(words.to_owned()) }
+    Stand { table: "file", device: Device::Cached, fitted: false, here: Ok(words.to_owned()) }
 }
 
 fn cold_or_warm(file: &Target) -> (CacheState, &'static str) {
@@ -235,7 +235,7 @@ fn fill_rung(record: &mut Report, experiment: &Experiment, stand: &Stand, costs:
     record.section(stand.table, title, "block");
     for block in BLOCKS {
         let mut row = row(stand.table, block).then(published(table, block, "time"));
-        row = row.model(costs.map(|costs| costs.predict(stand.rung, block)));
+        row = row.model(costs.map(|costs| costs.predict(stand.device, block)));
         if stand.here.is_ok() {
             row = with_now(row, record.time_for(&key(stand.table, block), POSTED_BYTES));
         }
@@ -268,7 +268,7 @@ fn shapes(record: &Report, table: &Table, id: &str) -> Option<String> {
     let then = shape::shape(&table.pairs("block", "speed"))?;
     let speeds = speeds(record, id);
     let now = shape::shape(&speeds).map_or_else(
-        || "cannot tell".to_owned(),
+        || "inconclusive".to_owned(),
         |shape| {
             format!(
                 "{}, {} times the speed for {} times the block",
@@ -342,7 +342,7 @@ fn fill_read_ahead(record: &mut Report, experiment: &Experiment, costs: Option<&
             .key("was_ns", was)
             .key("was_now_ns", off.as_ref().ok().map(|e| e.value))
             .then(then)
-            .model(costs.map(|costs| costs.predict(Rung::ReadAhead(least), block)));
+            .model(costs.map(|costs| costs.predict(Device::ReadAhead(least), block)));
         if let (Some(was), Some(then)) = (was, then) {
             row = row.remark(format!("was {} without: {:.1} x", units::time(was), was / then));
         }
@@ -357,7 +357,7 @@ fn fill_read_ahead(record: &mut Report, experiment: &Experiment, costs: Option<&
     }
     record.say(
         "now: as the kernel does it by itself, against POSIX_FADV_RANDOM (`without`). model: a request of the disk for \
-         each 4 KiB; what a message to the driver costs beside cannot be told from the three tables and is left out.",
+         each 4 KiB; the cost of a message to the driver cannot be separated by the three tables and is left out.",
     );
     let larger: Vec<String> = BLOCKS
         .into_iter()

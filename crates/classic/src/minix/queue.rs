@@ -1,4 +1,4 @@
-//! The file read with the read-ahead of the disk's queue off and as it was, round by round in turn. The setting holds for every
+//! The file read with the read-ahead of the disk's queue off and on, alternating by round. The setting holds for every
 //! program; it is put back whatever happens.
 
 use iowhy_core::estimate::{Estimate, Unit};
@@ -19,7 +19,7 @@ use iowhy_path::reconcile::Verdict;
 /// Rounds: the fewest that give an interval by resampling.
 const ROUNDS: usize = 5;
 
-/// Times for 2 MiB by block size: off, and as it was.
+/// Times for 2 MiB by block size: off, and on.
 type Times = Vec<[Vec<f64>; 2]>;
 
 /// Measures and fills the rows, or says why not.

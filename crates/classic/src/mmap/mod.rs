@@ -162,7 +162,7 @@ fn both_time(record: &Report, index: usize) -> Result<Estimate, String> {
 
 fn fill_times(record: &mut Report, experiment: &Experiment, a: &Target, b: &Target, seed: u64) {
     record.section("times", "Two threads, a target each, 90 pieces of 10 MiB each: time of both", "way");
-    let mut lacks = Vec::new();
+    let mut missing = Vec::new();
     for (index, way) in WAYS.iter().enumerate() {
         let (published, model) = match way.0 {
             Method::Read => (posted(experiment, 0), simulated("read", seed)),
@@ -171,7 +171,7 @@ fn fill_times(record: &mut Report, experiment: &Experiment, a: &Target, b: &Targ
             _ => (None, Ok(None)),
         };
         let model = model.unwrap_or_else(|problem| {
-            lacks.push(format!("the simulation of two disks failed: {problem}"));
+            missing.push(format!("the simulation of two disks failed: {problem}"));
             None
         });
         let mut row = Row::new("times", way.4, "time of both threads for 900 MiB each", Unit::Nanoseconds)
@@ -195,7 +195,7 @@ fn fill_times(record: &mut Report, experiment: &Experiment, a: &Target, b: &Targ
          overlap.",
         Bytes(a.facts.size_bytes.min(REGION_BYTES))
     ));
-    record.not_done.extend(lacks);
+    record.not_done.extend(missing);
 }
 
 fn posted(experiment: &Experiment, row: usize) -> Option<f64> {
@@ -312,8 +312,8 @@ fn conclude(record: &mut Report, experiment: &Experiment, gains: &Gains) {
             words(locked),
             if serialised {
                 "mlock still serialises."
-            } else if [read, locked].iter().any(|e| overlap::second(e.low, e.high) == Second::CannotTell) {
-                "Whether mlock serialises cannot be told from this run; repeat it when the machine is idle."
+            } else if [read, locked].iter().any(|e| overlap::second(e.low, e.high) == Second::Inconclusive) {
+                "This run does not show whether mlock serialises; repeat it when the machine is idle."
             } else if overlap::second(read.low, read.high) == Second::Nothing {
                 "The device is full with one reader, so this machine cannot show a serialisation."
             } else {

@@ -25,7 +25,7 @@ const DIRECTORIES: u64 = 3;
 /// Rounds at least and at most.
 const ROUNDS: (u32, u32) = (5, 7);
 
-/// What is held against each other: smaller block first.
+/// What is compared: smaller block first.
 const PAIRS: [(Kind, u64, u64); 2] = [(Kind::Xfs, 4096, 8192), (Kind::Ext4, 1024, 4096)];
 
 /// A file system with the tree on it, and its passes.
@@ -60,7 +60,7 @@ pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment, record: &mut Repor
     let mut stand = match Stand::new() {
         Ok(stand) => stand,
         Err(problem) => {
-            record.say(format!("now: cannot tell: {problem}."));
+            record.say(format!("now: inconclusive: {problem}."));
             return;
         }
     };
@@ -88,10 +88,10 @@ pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment, record: &mut Repor
                         record.rounds = record.rounds.max(rounds);
                         filled(lab, row, &pair, record)
                     }
-                    Err(problem) => row.remark(format!("cannot tell: {problem}")),
+                    Err(problem) => row.remark(format!("not measured: {problem}")),
                 }
             }
-            [Err(problem), _] | [_, Err(problem)] => row.remark(format!("cannot tell: {problem}")),
+            [Err(problem), _] | [_, Err(problem)] => row.remark(format!("not measured: {problem}")),
         };
         record.row(row);
     }
@@ -221,7 +221,7 @@ fn filled(lab: &Lab<'_>, row: Row, pair: &[Arm; 2], record: &mut Report) -> Row 
     };
     if !(small.cold() && large.cold()) {
         return row
-            .remark(format!("cannot tell: something was cached, or the device does not count; {evidence}"));
+            .remark(format!("inconclusive: something was cached, or the device does not count; {evidence}"));
     }
     let Some(ratio) = ratio else { return row.remark("too few rounds") };
     record.verdicts.push(format!(
@@ -233,7 +233,7 @@ fn filled(lab: &Lab<'_>, row: Row, pair: &[Arm; 2], record: &mut Report) -> Row 
             () if ratio.low > 1.05 => "the larger block wins",
             () if ratio.high < 0.95 => "the smaller block wins",
             () if ratio.low >= 0.95 && ratio.high <= 1.05 => "no significant difference, as the post found",
-            () => "cannot tell by 5 %",
+            () => "inconclusive at 5 %",
         }
     ));
     row.now(Some(ratio)).remark(evidence)

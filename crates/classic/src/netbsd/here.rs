@@ -22,7 +22,7 @@ use crate::report::{Report, Row};
 /// Files by default: a tree that is made and removed in seconds.
 const DEFAULT_FILES: u64 = 12_000;
 /// Files that the post made.
-const MOST_FILES: u64 = 1_200_000;
+const MAX_FILES: u64 = 1_200_000;
 /// Passes at least and at most.
 const PASSES: (usize, usize) = (3, 7);
 /// How often a tree that is not kept is unpacked.
@@ -95,10 +95,10 @@ fn shape(lab: &Lab<'_>, experiment: &Experiment) -> Result<Shape, Problem> {
         sizes: ["size-small", "size-middle", "size-large"].into_iter().map(fact).collect(),
     };
     let readers = fact("readers").max(1);
-    if (readers..=MOST_FILES).contains(&shape.files) {
+    if (readers..=MAX_FILES).contains(&shape.files) {
         return Ok(shape);
     }
-    Err(Problem::refused(format!("`--files {}` is not from {readers} to {MOST_FILES}", shape.files))
+    Err(Problem::refused(format!("`--files {}` is not from {readers} to {MAX_FILES}", shape.files))
         .hint("for example `--files 12000`"))
 }
 

@@ -1,5 +1,5 @@
 //! Long reads and large writes for real, one request at a time, on the same stripes: what a big interleave must lose, for only
-//! one member works at a time. Writes go to scratch files of ours alone.
+//! one member works at a time. Writes go to scratch files only.
 
 use std::time::Duration;
 
@@ -166,7 +166,7 @@ fn conclude(members: &Members, found: &[(usize, u64, Estimate)], record: &mut Re
             () if ratio.low >= 1.0 - NOTABLE && ratio.high <= 1.0 + NOTABLE => {
                 "no difference of more than 5 %"
             }
-            () => "cannot tell",
+            () => "inconclusive",
         };
         let why = match members.one_disk {
             true if ratio.low <= 1.0 + NOTABLE => {

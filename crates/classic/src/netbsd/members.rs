@@ -1,4 +1,4 @@
-//! The members of the real stripes: named by the user and then only read, or scratch files of ours. What may not enter: what is
+//! The members of the real stripes: named by the user and then only read, or scratch files. Not here: what is
 //! asked of them.
 
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::lab::Lab;
 const POSTED: usize = 3;
 /// A scratch file: four groups of 16 MiB, and what an odd interleave leaves over.
 const MEMBER_BYTES: u64 = 65 << 20;
-const MOST_MEMBERS: usize = 64;
+const MAX_MEMBERS: usize = 64;
 /// The largest request, and the alignment that every request keeps.
 const BLOCK_BYTES: u64 = 8192;
 const FRAGMENT_BYTES: u64 = 1024;
@@ -48,9 +48,9 @@ impl Members {
                 return Ok(Err(format!("`{}` is no directory, and no `--members` are named", lab.spec)));
             }
         };
-        if names.len() < 2 || names.len() > MOST_MEMBERS || names.iter().any(|name| name.is_empty()) {
+        if names.len() < 2 || names.len() > MAX_MEMBERS || names.iter().any(|name| name.is_empty()) {
             return Err(Problem::refused(format!(
-                "`--members {}`: a stripe has 2 to {MOST_MEMBERS} members",
+                "`--members {}`: a stripe has 2 to {MAX_MEMBERS} members",
                 lab.members.unwrap_or_default()
             ))
             .hint(

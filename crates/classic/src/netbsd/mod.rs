@@ -34,7 +34,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<Report, Prob
     // Names that cannot be members are refused before anything is measured.
     let members = Members::find(lab)?;
     let mut record = here::measure(lab, experiment)?;
-    // The model stands first on the screen: it is what the post's table can be held against.
+    // The model is first on the screen, beside the post's table.
     let measured = std::mem::take(&mut record.sections);
     let shares = model::fill(lab, table, &mut record)?;
     model::block_sizes(lab, experiment.fact("block-size-gain"), &mut record)?;

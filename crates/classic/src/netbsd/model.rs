@@ -35,7 +35,7 @@ struct Hypothesis {
 const HYPOTHESES: [Hypothesis; 12] = [
     Hypothesis {
         id: "newfs",
-        words: "groups of 32768 sectors, as the post and newfs have them; 8 MiB of cache; each list by chance",
+        words: "groups of 32768 sectors, as the post and newfs have them; 8 MiB of cache; each list random",
         settings: &[],
         load: "",
     },
@@ -89,7 +89,7 @@ const HYPOTHESES: [Hypothesis; 12] = [
     },
     Hypothesis {
         id: "fcfs",
-        words: "at the disks first come, first served, instead of by place",
+        words: "the disks serve first come, first served, instead of by offset",
         settings: &[("scheduler.order", "fcfs")],
         load: "",
     },
@@ -107,19 +107,19 @@ const HYPOTHESES: [Hypothesis; 12] = [
     },
 ];
 
-/// The load of the post, and a shorter one for what is only held against itself.
+/// The load of the post, and a shorter one for comparisons of the model with itself.
 const WHOLE: &str = "readers=30,files=1000,sizes=930:3030:6102,dirs=390,population=1200000";
 const SHORT: &str = "readers=30,files=300,sizes=930:3030:6102,dirs=390,population=1200000";
 /// Groups of the row that says so: 4 cylinders of 2048 sectors.
 pub(super) const SMALL_GROUP: &str = "8192";
-/// The interleave that the others are held against.
+/// The interleave that the others are compared with.
 pub(super) const REFERENCE: u64 = 2048;
 /// A share that differs by less from the published one reproduces it. Seeds differ by 2 %.
 const NOTABLE: f64 = 0.05;
 
-/// The hypotheses have so many times the time of the experiment, for they need no quiet disk, and this at most.
+/// Time of the hypotheses as a multiple of that of the experiment, and at most this.
 const TIME_OF_HYPOTHESES: u32 = 4;
-const MOST_TIME_OF_HYPOTHESES: Duration = Duration::from_secs(40);
+const MAX_TIME_OF_HYPOTHESES: Duration = Duration::from_secs(40);
 
 fn machine(hypothesis: &Hypothesis, interleave: u64, small: bool) -> Result<Option<Machine>, Problem> {
     let Some(mut machine) = Machine::shipped("netbsd-1999") else { return Ok(None) };
@@ -189,7 +189,7 @@ pub(super) fn fill(lab: &Lab<'_>, table: &Table, record: &mut Report) -> Result<
     let whole: Vec<_> = points.iter().map(|point| (newfs, *point, WHOLE)).collect();
     let times = simulate(lab, &whole, None)?;
     fill_published(record, table, &points, &times);
-    let until = Instant::now() + (lab.budget * TIME_OF_HYPOTHESES).min(MOST_TIME_OF_HYPOTHESES);
+    let until = Instant::now() + (lab.budget * TIME_OF_HYPOTHESES).min(MAX_TIME_OF_HYPOTHESES);
     let short: Vec<_> =
         HYPOTHESES.iter().flat_map(|h| points.iter().map(move |point| (h, *point, SHORT))).collect();
     let all = simulate(lab, &short, Some(until))?;
@@ -377,7 +377,7 @@ fn conclude(record: &mut Report, table: &Table, points: &[Point], found: &[Found
     }
 }
 
-/// Hypotheses under which blocks of 4k are held against 8k.
+/// Hypotheses under which blocks of 4k are compared with 8k.
 const OF_BLOCK_SIZES: [&str; 3] = ["newfs", "cache-24m", "sequence"];
 
 /// File systems with blocks of 4k against 8k, at the best interleave of the post, which found next to no difference.

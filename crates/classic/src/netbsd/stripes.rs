@@ -30,14 +30,14 @@ use crate::report::{MeasuredCell, Report, Row};
 /// Rounds at least and at most.
 const ROUNDS: (u32, u32) = (5, 7);
 /// Files that each reader reads at least, and in the pass that finds out how many it can be.
-const LEAST_FILES: usize = 2;
+const MIN_FILES: usize = 2;
 const TRIAL_FILES: usize = 4;
 /// A disk that takes longer for the trial is too slow for this test.
 const TRIAL_PATIENCE: Duration = Duration::from_secs(10);
 /// No pass is planned to take a tenth of this.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Groups of the volume at least: less is no file system of the post's.
-const LEAST_GROUPS: u64 = 3;
+const MIN_GROUPS: u64 = 3;
 const GROUP_BYTES: u64 = 32_768 * 512;
 const LARGEST_REQUEST: u64 = 8192;
 /// Ratios that differ by less are not told apart.
@@ -72,9 +72,9 @@ pub(super) fn measure(
     record.section("stripe", title, "interleave");
     let smallest = stripes.iter().map(|(_, target)| target.facts.size_bytes).min().unwrap_or(0);
     let tree = Scaled::of(experiment, members.count(), smallest)?;
-    if tree.volume_bytes < LEAST_GROUPS * GROUP_BYTES {
+    if tree.volume_bytes < MIN_GROUPS * GROUP_BYTES {
         record.say(format!(
-            "now: not measured: the stripes hold {}, and {LEAST_GROUPS} groups of {} are the least that is worth it.",
+            "now: not measured: the stripes hold {}, and {MIN_GROUPS} groups of {} are the least that is worth it.",
             Bytes(smallest),
             Bytes(GROUP_BYTES)
         ));
@@ -136,7 +136,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// The post's tree on a smaller volume: fewer groups and directories, all else as it was.
+/// The post's tree on a smaller volume: fewer groups and directories, all else unchanged.
 struct Scaled {
     readers: u64,
     each: u64,
@@ -202,7 +202,7 @@ impl<'a> Arm<'a> {
         Arm { point, target, clients, spread, run, checks, times_ns }
     }
 
-    /// What each reader asks for to have so many files.
+    /// Requests of each reader for this number of files.
     fn lists(&self, files: usize) -> Vec<Vec<Request>> {
         let asked = |client: &Client| {
             let all = client.first(files).iter();
@@ -237,7 +237,7 @@ fn trial(arms: &[Arm<'_>], workload: &Workload, budget: Duration) -> Result<Resu
     let Some(arm) = arms.iter().find(|arm| arm.point.0 == REFERENCE).or(arms.first()) else {
         return Ok(Err("there is no stripe to measure".to_owned()));
     };
-    let most = arm.clients.iter().map(Client::requests).min().unwrap_or(0).max(LEAST_FILES);
+    let most = arm.clients.iter().map(Client::requests).min().unwrap_or(0).max(MIN_FILES);
     let files = TRIAL_FILES.min(most);
     let lists = arm.lists(files);
     let mut took_ns = 0;
@@ -258,7 +258,7 @@ fn trial(arms: &[Arm<'_>], workload: &Workload, budget: Duration) -> Result<Resu
     }
     let pass_ns = budget.as_nanos() as f64 / f64::from(ROUNDS.1 * arms.len().max(1) as u32);
     let fitting = pass_ns / (took_ns.max(1) as f64 / files as f64);
-    Ok(Ok((fitting as usize).clamp(LEAST_FILES, most)))
+    Ok(Ok((fitting as usize).clamp(MIN_FILES, most)))
 }
 
 /// The rounds, each with every interleave once, in seeded order. How many there were.
@@ -323,7 +323,7 @@ fn fill(
                 .model(shares.iter().find(|(other, _)| *other == interleave).and_then(|(_, share)| *share));
         let row = match (&arm.run.failure, &arm.run.state_check) {
             (Some(failure), _) => row.remark(format!("failed: {failure}")),
-            (None, StateCheck::Violated { reason }) => row.remark(format!("not what it claims: {reason}")),
+            (None, StateCheck::Violated { reason }) => row.remark(format!("mislabelled: {reason}")),
             _ if interleave == REFERENCE => row.remark(match time {
                 Some(time) => format!("the reference: {} a pass", units::estimate(&time)),
                 None => "too few rounds".to_owned(),
@@ -335,7 +335,7 @@ fn fill(
                         let fits = match fits(ratio, splits) {
                             Fits::Yes => "as measured",
                             Fits::No => "not as measured",
-                            Fits::CannotTell => "too wide to tell",
+                            Fits::Inconclusive => "inconclusive",
                         };
                         format!(", by splits alone {splits:.2}: {fits}")
                     }
@@ -386,7 +386,7 @@ fn conclude(members: &Members, arms: &[Arm<'_>], seed: u64, record: &mut Report)
                 && ratio.high >= 1.0 - NOTABLE
                 && (ratio.low < 1.0 - NOTABLE || ratio.high > 1.0 + NOTABLE)
         });
-        words.push(format!("cannot tell for {}", open.join(", ")));
+        words.push(format!("inconclusive for {}", open.join(", ")));
     }
     let disks = if members.one_disk { "one disk below all members" } else { "a disk below each member" };
     record.verdicts.push(format!(
@@ -397,7 +397,7 @@ fn conclude(members: &Members, arms: &[Arm<'_>], seed: u64, record: &mut Report)
         let held = rows.iter().filter(|(_, ratio, splits)| fits(ratio, *splits) == wanted);
         held.map(|(interleave, ..)| interleave.to_string()).collect()
     };
-    let (yes, no, open) = (of(Fits::Yes), of(Fits::No), of(Fits::CannotTell));
+    let (yes, no, open) = (of(Fits::Yes), of(Fits::No), of(Fits::Inconclusive));
     let part = |rows: &[String], words: &str| match rows {
         [] => String::new(),
         rows => format!("; {words} {}", rows.join(", ")),
@@ -408,7 +408,7 @@ fn conclude(members: &Members, arms: &[Arm<'_>], seed: u64, record: &mut Report)
         rows.len(),
         part(&yes, "they do:"),
         part(&no, "they do not:"),
-        part(&open, "cannot tell:"),
+        part(&open, "inconclusive:"),
     ));
 }
 

@@ -37,7 +37,7 @@ const DEFAULT_PRECISION: f64 = 0.02;
 const ROUNDS: u32 = 12;
 /// Rounds before a cell may be called known: looking after each round gives luck many chances, and with fewer an
 /// interval of 95 % covers less.
-const LEAST_ROUNDS: u32 = 8;
+const MIN_ROUNDS: u32 = 8;
 /// Passes of `--once`.
 const PASSES: u32 = 5;
 
@@ -311,7 +311,7 @@ fn effort(sweep: &Sweep, cells: u32) -> Effort {
         (Some(_), None) => 0.0,
         (None, None) => DEFAULT_PRECISION,
     };
-    let (least, most) = if sweep.once { (PASSES, PASSES) } else { (LEAST_ROUNDS, ROUNDS) };
+    let (least, most) = if sweep.once { (PASSES, PASSES) } else { (MIN_ROUNDS, ROUNDS) };
     Effort {
         least_rounds: least,
         most_rounds: most,

@@ -1,4 +1,4 @@
-//! `iowhy [PATH]`: the main job. Canonical requests, the ladder under them, the limit, the ways of reading.
+//! `iowhy [PATH]`: the path report. Canonical requests, calibration cells, the limit, methods of reading.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -33,17 +33,17 @@ use crate::render;
 /// Time to spend when nobody says how much.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(30);
 /// Below this not even the fewest rounds fit.
-const LEAST_BUDGET: Duration = Duration::from_secs(2);
+const MIN_BUDGET: Duration = Duration::from_secs(2);
 /// Time kept back for looking at the target, fitting and printing.
 const MARGIN: Duration = Duration::from_millis(1500);
 /// Rounds that the budget is divided by; fewer give wide intervals, more give short slices.
 const ROUNDS: u32 = 11;
 /// Rounds beyond which an interval gets no narrower that anybody could see.
-const MOST_ROUNDS: u32 = 200;
+const MAX_ROUNDS: u32 = 200;
 /// Rounds that are run even on a path so slow that the budget does not hold.
-const LEAST_ROUNDS: u32 = 5;
+const MIN_ROUNDS: u32 = 5;
 /// A file below this tells nothing about a device.
-const LEAST_FILE_BYTES: u64 = 16 << 20;
+const MIN_FILE_BYTES: u64 = 16 << 20;
 
 /// Runs the command.
 ///
@@ -65,14 +65,14 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 
     let mut warnings = Vec::new();
     let target = resolve(args.target.as_deref().unwrap_or("."), size, &progress, &mut warnings)?;
-    let rungs = targets::calibration_targets(&target)?;
+    let below = targets::calibration_targets(&target)?;
     let targets = [&target];
     outputs.spare(&targets)?;
     if let Some(save) = &save {
         save.spare(&targets)?;
     }
     let ruler = shared::measure_ruler(&targets, seed)?;
-    let mut plan = plan(&target, &rungs, size, seed);
+    let mut plan = plan(&target, &below, size, seed);
     if plan.canonical().is_empty() {
         return Err(Problem::refused(format!(
             "`{}` is too small to measure: {} are used of it, and no request fits",
@@ -87,10 +87,10 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let after = profiling.takes();
     let left = left.saturating_sub(after);
     fit_slices(&mut plan, left);
-    // Whoever names a budget wants it used.
+    // A time that the user chose is used up.
     let effort = Effort {
-        least_rounds: LEAST_ROUNDS,
-        most_rounds: if args.time.is_some() { MOST_ROUNDS } else { ROUNDS },
+        least_rounds: MIN_ROUNDS,
+        most_rounds: if args.time.is_some() { MAX_ROUNDS } else { ROUNDS },
         budget: left,
         precision: 0.0,
         seed,
@@ -123,7 +123,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     Ok(ending)
 }
 
-/// Measures the path under the present directory for this long, and fits its model: what `sim --machine host` runs on.
+/// Measures the path under the current directory for this long, and fits its model: what `sim --machine host` runs on.
 ///
 /// # Errors
 /// What keeps it from being measured; too little measured for a model.
@@ -135,11 +135,11 @@ pub(super) fn model_here(
 ) -> Result<StackModel, Problem> {
     interrupt::install();
     let target = resolve(".", sweep::DEFAULT_REGION_BYTES, progress, warnings)?;
-    let rungs = targets::calibration_targets(&target)?;
+    let below = targets::calibration_targets(&target)?;
     let ruler = shared::measure_ruler(&[&target], seed)?;
-    let mut plan = plan(&target, &rungs, sweep::DEFAULT_REGION_BYTES, seed);
+    let mut plan = plan(&target, &below, sweep::DEFAULT_REGION_BYTES, seed);
     fit_slices(&mut plan, budget);
-    let effort = Effort { least_rounds: LEAST_ROUNDS, most_rounds: ROUNDS, budget, precision: 0.0, seed };
+    let effort = Effort { least_rounds: MIN_ROUNDS, most_rounds: ROUNDS, budget, precision: 0.0, seed };
     let outcome = campaign::run(&plan.cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
     analyse(&plan, &outcome, &target, &ruler, seed).model.ok_or_else(|| {
         Problem::failed("this machine has no model: too little was measured")
@@ -151,7 +151,7 @@ pub(super) fn model_here(
 fn budget(text: Option<&str>) -> Result<Duration, Problem> {
     let Some(text) = text else { return Ok(DEFAULT_BUDGET) };
     let budget = units::parse_duration("--time", text)?;
-    if budget < LEAST_BUDGET {
+    if budget < MIN_BUDGET {
         return Err(Problem::refused(format!("`--time {text}` is too short to measure anything"))
             .hint("give at least `--time 2s`"));
     }
@@ -182,7 +182,7 @@ fn resolve(
     if !folder.is_dir() || interrupt::requested() {
         return Err(refused);
     }
-    let Some(file) = target::find_readable_file(folder, LEAST_FILE_BYTES) else { return Err(refused) };
+    let Some(file) = target::find_readable_file(folder, MIN_FILE_BYTES) else { return Err(refused) };
     let name = file.to_string_lossy().into_owned();
     let target = shared::resolve(&name, &needs, progress)?;
     warnings.push(
@@ -200,14 +200,14 @@ fn resolve(
 fn fit_slices(plan: &mut PathPlan<'_>, left: Duration) {
     let round: Duration = plan.cells.iter().map(|cell| cell.bounds.wall).sum();
     let wanted = left.as_secs_f64() * 0.75 / f64::from(ROUNDS);
-    let factor = (wanted / round.as_secs_f64().max(1e-3)).clamp(0.1, MOST_STRETCH);
+    let factor = (wanted / round.as_secs_f64().max(1e-3)).clamp(0.1, MAX_STRETCH);
     for cell in &mut plan.cells {
         cell.bounds.wall = cell.bounds.wall.mul_f64(factor).max(Duration::from_micros(500));
     }
 }
 
 /// Longer slices than this many times the planned ones make the run longer and the intervals hardly narrower.
-const MOST_STRETCH: f64 = 2.2;
+const MAX_STRETCH: f64 = 2.2;
 
 fn analyse(
     plan: &PathPlan<'_>,

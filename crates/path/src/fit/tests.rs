@@ -340,7 +340,7 @@ fn insertion_comes_from_cold_cells_with_the_device_counters() {
         }
     }
     let fit = fitted(&cells, &options(5));
-    // A cold read below the page shares its page's insertion with its neighbours.
+    // A cold read below the page shares its page's insertion with others.
     let insert = fit.model.part(Part::Insert).per_page_ns;
     assert!((insert - 130.0).abs() < 1e-3, "{insert}");
     assert_recovered(&t, &fit);

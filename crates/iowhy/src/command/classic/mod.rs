@@ -35,7 +35,7 @@ use crate::{run_as, shell};
 const DEFAULT_BUDGET: Duration = Duration::from_secs(20);
 const QUICK_BUDGET: Duration = Duration::from_secs(6);
 /// Below this not even the fewest rounds fit.
-const LEAST_BUDGET: Duration = Duration::from_secs(1);
+const MIN_BUDGET: Duration = Duration::from_secs(1);
 /// The rate of the question of 1999: do you need direct I/O for it?
 const DEFAULT_RATE: f64 = 100.0 * 1_048_576.0;
 
@@ -57,7 +57,7 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         None if args.quick => QUICK_BUDGET,
         None => DEFAULT_BUDGET,
     };
-    if budget < LEAST_BUDGET {
+    if budget < MIN_BUDGET {
         return Err(Problem::refused("`--time` is too short to measure anything")
             .hint("give at least `--time 1s` for each experiment"));
     }

@@ -134,7 +134,7 @@ pub(in crate::command) fn doubt(cell: &CellRecord) -> Option<String> {
     } else if cell.planned_per_second.is_some() {
         Some("paced by a plan: its time per request is the plan's".to_owned())
     } else if cell.verdict == "mislabelled" {
-        Some("it was not what it claims".to_owned())
+        Some("it is mislabelled".to_owned())
     } else {
         None
     }
@@ -191,7 +191,7 @@ fn warnings(
             Warning::new(
                 "many-comparisons",
                 format!(
-                    "of {compared} cells and layers compared at 95 % each, up to {} may seem changed by chance",
+                    "of {compared} cells and layers compared at 95 % each, up to {} may seem changed by coincidence",
                     compared.div_ceil(20)
                 ),
             )

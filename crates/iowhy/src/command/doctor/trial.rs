@@ -109,8 +109,8 @@ pub(super) fn run(
     let needs = Needs { scratch_bytes: how.size, write: false, destroy_data: None };
     let target = shared::resolve(&name, &needs, &progress)?;
     outputs.spare(&[&target])?;
-    let rungs = targets::calibration_targets(&target)?;
-    let mut requests = requests(wish.key, &target, plan(&target, &rungs, how.size, how.seed));
+    let below = targets::calibration_targets(&target)?;
+    let mut requests = requests(wish.key, &target, plan(&target, &below, how.size, how.seed));
     if requests.is_empty() {
         return Err(Problem::refused(format!(
             "no request that `{}` can touch may be made on `{name}`",
