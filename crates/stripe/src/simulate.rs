@@ -91,22 +91,8 @@ pub fn simulate(question: &Question<'_>) -> Result<Simulated, Problem> {
     let begun = Instant::now();
     let mut warnings = Vec::new();
     let all_disks: Vec<usize> = (0..question.disks.len()).collect();
-    let smallest = question.disks.iter().map(|disk| disk.read.size_bytes).min().unwrap_or(0);
-    let usable: Vec<u64> = question.interleaves.iter().copied().filter(|bytes| *bytes <= smallest).collect();
-    if usable.len() < question.interleaves.len() {
-        warnings.push(Warning::new(
-            "interleave-too-large",
-            format!(
-                "{} interleaves are larger than a member and are left out",
-                question.interleaves.len() - usable.len()
-            ),
-        ));
-    }
-    if usable.is_empty() {
-        return Err(Problem::refused("every interleave is larger than the smallest member")
-            .hint("give smaller ones with `--interleave`, or larger members"));
-    }
-    // One run tells what cannot be before all are begun.
+    let usable = usable(question, &mut warnings)?;
+    // One run shows what is refused before all are started.
     let first = run(&lineup(question.disks, &all_disks), question, usable[0], &mut warnings)?;
     drop(first);
     let one = begun.elapsed();
@@ -167,6 +153,26 @@ pub fn simulate(question: &Question<'_>) -> Result<Simulated, Problem> {
     let differ = question.disks.windows(2).any(|pair| pair[0] != pair[1]);
     let slowest = by_speed.last().copied().filter(|_| differ);
     Ok(Simulated { points, by_disks, slowest, regret, warnings })
+}
+
+/// The interleaves that the smallest member has room for.
+fn usable(question: &Question<'_>, warnings: &mut Vec<Warning>) -> Result<Vec<u64>, Problem> {
+    let smallest = question.disks.iter().map(|disk| disk.read.size_bytes).min().unwrap_or(0);
+    let usable: Vec<u64> = question.interleaves.iter().copied().filter(|bytes| *bytes <= smallest).collect();
+    if usable.len() < question.interleaves.len() {
+        warnings.push(Warning::new(
+            "interleave-too-large",
+            format!(
+                "{} interleaves are larger than a member and are left out",
+                question.interleaves.len() - usable.len()
+            ),
+        ));
+    }
+    if usable.is_empty() {
+        return Err(Problem::refused("every interleave is larger than the smallest member")
+            .hint("give smaller ones with `--interleave`, or larger members"));
+    }
+    Ok(usable)
 }
 
 /// Requests whose size is not known: those of a trace.

@@ -1,24 +1,8 @@
-//! A measured cell, split over the layers: a ledger per request that sums to the measured thread time.
+//! The split of one round. Busy layers get their fitted costs, unscaled; waiting is booked only as far as the kernel's counters
+//! cover it; the rest is `unexplained`, which may be negative. No rule knows the remainder.
 //!
-//! Goal: every nanosecond booked by a rule that does not know the remainder. Invariants: busy layers get their
-//! independently fitted costs, unscaled; waiting is booked no further than the kernel's own counters cover it, and
-//! where there are none the note says "not checked"; what is left stands under `unexplained`, and may be negative.
-//!
-//! Busy costs depend on how many requests are in flight: from [`super::MANY_IN_FLIGHT`] on, a ring pays `Part::Ring` for
-//! `call`, and a direct request in it `Part::Deep` and its share of a batch for `block`, where the model has them.
-//! They are calibrated at other depths, so the ledger of a depth between them is a prediction.
-//!
-//! The rules of waiting, in order:
-//! 1. `cpu-queue`: the scheduler's own count of time runnable without a CPU, exactly.
-//! 2. `device`: as far as the block layer's request times reach, and not at all for bytes that live in memory.
-//!    Without counters: all of it for cold and direct reads, with a note; none for warm reads and for writes; and where
-//!    a program or another machine serves the bytes, what would be the device's is `elsewhere`. At depth
-//!    `d` the thread's time per request is about `1 / d` of a request's latency, and the block layer's time per
-//!    request is the whole latency, counted once for each request under way. So it reaches further than the wait, and
-//!    the wait is the bound: a thread that waits in a ring waits while at least one of its requests is under way.
-//! 3. `block`: as far as a stacked device (dm, md) held requests longer than the devices below it did.
-//! 4. What a write waits beyond that (journal commit, flush, dirty throttling, the inode lock) no counter
-//!    separates. It stays unexplained, with a note.
+//! From `MANY_IN_FLIGHT` requests on, a ring pays `Part::Ring` for `call`, and a direct request in it `Part::Deep` and its share
+//! of a batch for `block`. They are calibrated at other depths, so the ledger of a depth between them is a prediction.
 
 use iowhy_core::cell::{CellRun, Sample};
 use iowhy_core::environment::{TargetFacts, TargetKind};
@@ -191,7 +175,19 @@ impl Booking<'_> {
         }
     }
 
-    /// Books waiting by the scheduler's and the device's own counts; the rules stand in the module's header.
+    /// Books waiting by the counts of scheduler and device.
+    ///
+    /// The rules of waiting, in order:
+    /// 1. `cpu-queue`: the scheduler's own count of time runnable without a CPU, exactly.
+    /// 2. `device`: as far as the block layer's request times reach, and not at all for bytes that live in memory.
+    ///    Without counters: all of it for cold and direct reads, with a note; none for warm reads and for writes; and where
+    ///    a program or another machine serves the bytes, what would be the device's is `elsewhere`. At depth
+    ///    `d` the thread's time per request is about `1 / d` of a request's latency, and the block layer's time per
+    ///    request is the whole latency, counted once for each request under way. So it reaches further than the wait, and
+    ///    the wait is the bound: a thread that waits in a ring waits while at least one of its requests is under way.
+    /// 3. `block`: as far as a stacked device (dm, md) held requests longer than the devices below it did.
+    /// 4. What a write waits beyond that (journal commit, flush, dirty throttling, the inode lock) no counter
+    ///    separates. It stays unexplained, with a note.
     fn wait(&mut self) {
         let (w, sample) = (self.w, self.sample);
         self.layers.add(Layer::CpuQueue, 0.0, sample.run_delay_ns as f64 / sample.requests.max(1) as f64);

@@ -17,6 +17,8 @@ pub(super) struct Path {
     pub(super) note: Option<&'static str>,
 }
 
+const WRITES: &str = "writes: costs were fitted on reads; allocation and journal work are not modelled";
+
 /// The path of a method. `None` where no measured one is near: the time stays unexplained.
 pub(super) fn path(w: &Workload, kind: Option<TargetKind>) -> Option<Path> {
     use Layer::{Block, Cache, Call, Copy, Filesystem, Memory};
@@ -69,18 +71,8 @@ pub(super) fn path(w: &Workload, kind: Option<TargetKind>) -> Option<Path> {
         M::Preadv2Nowait if w.state == CacheState::Cold => {
             noted(2.0, 1.0, CACHED, "the first, refused call is booked as an empty one")
         }
-        M::PwriteFsync | M::PwriteFdatasync => noted(
-            2.0,
-            1.0,
-            CACHED,
-            "writes: costs were fitted on reads; allocation and journal work are not modelled",
-        ),
-        M::Write | M::Pwrite | M::PwriteDsync => noted(
-            1.0,
-            0.0,
-            CACHED,
-            "writes: costs were fitted on reads; allocation and journal work are not modelled",
-        ),
+        M::PwriteFsync | M::PwriteFdatasync => noted(2.0, 1.0, CACHED, WRITES),
+        M::Write | M::Pwrite | M::PwriteDsync => noted(1.0, 0.0, CACHED, WRITES),
         M::MmapStore => noted(
             1.0,
             1.0,

@@ -1,9 +1,7 @@
-//! What holds the path back: one verdict each for cached, sequential and random reads, and the headline.
+//! What limits the path: a verdict each for cached, sequential and random reads, and the headline; no advice.
 //!
-//! Goal: a verdict only where the measurements decide, with every number it rests on and its interval. Non-goal: advice.
-//! Invariants: a ratio counts as over or under a threshold only when its whole interval is, and its value is clear
-//! of it by [`CLEARANCE`]; what is nearer than that, or was not measured, gives `cannot-tell` and names the
-//! measurement that would decide. Where another program moved a large part of the bytes, nothing is claimed about the device.
+//! A ratio is over or under a threshold only when its whole interval is, and its value by [`CLEARANCE`]; else the limit is
+//! unknown and the missing measurement is named. Where another program moved many of the bytes, nothing is said of the device.
 
 mod fact;
 mod rules;

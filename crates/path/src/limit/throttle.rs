@@ -1,10 +1,8 @@
-//! The throttle rule: a rate that somebody set, seen from below.
+//! The throttle rule: a configured or metered limit caps the rate, not the device.
 //!
-//! Claim: the rate is capped by a configured or metered limit and not by the device's own speed.
-//! Evidence: the thread mostly waits, the rate holds still on a round number, and one thing beside says that this is
-//! no accident: a burst came first (token bucket), or the block layer's request times cover less than half of the
-//! waiting (requests were held above the device), or the environment names a throttle. One sign alone never decides:
-//! one random rate in ten is near a round number.
+//! Evidence: the thread mostly waits, the rate is constant at a round number (as one random rate in ten), and a third sign:
+//! a burst came first (token bucket), or the block layer's request times cover less than half of the waiting (requests were
+//! held above the device), or the environment names a throttle.
 
 use iowhy_core::cell::{CellRun, Sample};
 use iowhy_core::estimate::{Estimate, Unit};

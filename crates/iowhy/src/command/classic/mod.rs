@@ -114,25 +114,30 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     for (name, problem) in &problems {
         output::complain(&Problem { message: format!("{name}: {problem}"), ..problem.clone() });
     }
-    let ending = Ending::from_reasons(reasons(&records, &problems));
-    let screen = screens.join("\n");
-    match records.as_slice() {
-        [only] if name != "all" => outputs.finish(&screen, only)?,
-        several => {
-            let record = json!({
-                "schema": SCHEMA,
-                "iowhy": env!("CARGO_PKG_VERSION"),
-                "command": shell::line(std::env::args_os()),
-                "experiments": several,
-                "problems": problems
-                    .iter()
-                    .map(|(name, problem)| json!({"name": name, "message": problem.message, "hint": problem.hint}))
-                    .collect::<Vec<_>>(),
-            });
-            outputs.finish(&screen, &record)?;
-        }
+    finish(outputs, name, &screens.join("\n"), &records, &problems)?;
+    Ok(Ending::from_reasons(reasons(&records, &problems)))
+}
+
+/// One experiment as it is; `all` as a list with the problems of those that could not be run.
+fn finish(
+    outputs: Outputs,
+    name: &str,
+    screen: &str,
+    records: &[ClassicRecord],
+    problems: &[(&str, Problem)],
+) -> Result<(), Problem> {
+    if let ([only], true) = (records, name != "all") {
+        return outputs.finish(screen, only);
     }
-    Ok(ending)
+    let problem = |(name, problem): &(&str, Problem)| json!({"name": name, "message": problem.message, "hint": problem.hint});
+    let record = json!({
+        "schema": SCHEMA,
+        "iowhy": env!("CARGO_PKG_VERSION"),
+        "command": shell::line(std::env::args_os()),
+        "experiments": records,
+        "problems": problems.iter().map(problem).collect::<Vec<_>>(),
+    });
+    outputs.finish(screen, &record)
 }
 
 /// What the experiments need of this command.
