@@ -1,12 +1,9 @@
-//! The ladder by subtraction: the same requests answered by one storey more each time, and what each storey adds.
-//!
-//! The method of the 1989 Minix posting: `/dev/null`, a null block device, the raw disk, the block disk, the file.
-//! Goal: differences within rounds, with intervals, for every block size. Non-goal: a model (see [`crate::fit`]).
-//! Invariant: only neighbours are subtracted, and only samples of the same round.
+//! Calibration cells: the same request answered by one layer more each time, as in the Minix posting of 1989 (`/dev/null`,
+//! a null block device, the raw disk, the block disk, the file). [`crate::fit`] solves them for the cost of each layer.
 
 use iowhy_core::cell::CellRun;
 
-/// One rung: what answers the request.
+/// What answers the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CalibrationCell {
     /// The cheapest system call: entry, descriptor look-up, exit.
@@ -62,18 +59,18 @@ impl CalibrationCell {
         matches!(self, CalibrationCell::Syscall | CalibrationCell::NullDevice | CalibrationCell::EndOfFile)
     }
 
-    /// Whether the rung is measured over block sizes. Those that are not say what a call or a queue costs; to hold
-    /// their only size out of a fit would say nothing.
+    /// Whether it is measured at several block sizes. A cell with one size says what a call or a queue costs, and cannot be
+    /// held out of the fit.
     pub(crate) fn spans_sizes(self) -> bool {
         !self.sizeless() && !matches!(self, CalibrationCell::RingMemory | CalibrationCell::DirectDeep)
     }
 }
 
-/// A measured rung.
+/// A measured calibration cell.
 #[derive(Clone, Copy, Debug)]
 pub struct CalibrationRun<'a> {
-    /// Which rung.
+    /// What answered.
     pub cell: CalibrationCell,
-    /// Its cell; the block size is the workload's.
+    /// Its rounds; the block size is the workload's.
     pub run: &'a CellRun,
 }

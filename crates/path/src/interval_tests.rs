@@ -9,7 +9,7 @@ use crate::ledger::{Draw, LedgerContext, estimates, ledger};
 use crate::synthetic::Truth;
 
 const SIZES: [u64; 4] = [512, 4096, 65_536, 1 << 20];
-const RUNGS: [CalibrationCell; 5] = [
+const CELLS: [CalibrationCell; 5] = [
     CalibrationCell::Syscall,
     CalibrationCell::NullDevice,
     CalibrationCell::Memory,
@@ -17,11 +17,11 @@ const RUNGS: [CalibrationCell; 5] = [
     CalibrationCell::DirectFile,
 ];
 
-/// The layers of a direct read of 4 KiB, split by the ladder that it is part of.
+/// The layers of a direct read of 4 KiB, split by the calibration that it is part of.
 fn direct(noise: f64, seed: u64) -> (CellRun, Vec<LayerEstimate>) {
     let t = Truth::EXAMPLE;
     let cells: Vec<(CalibrationCell, CellRun)> =
-        RUNGS.iter().flat_map(|&r| SIZES.map(|s| (r, t.cell(r, s, noise, seed)))).collect();
+        CELLS.iter().flat_map(|&r| SIZES.map(|s| (r, t.cell(r, s, noise, seed)))).collect();
     let runs: Vec<CalibrationRun<'_>> =
         cells.iter().map(|(cell, run)| CalibrationRun { cell: *cell, run }).collect();
     let fitted = fit(&runs, &FitOptions { replicates: 100, ..FitOptions::new("test", 4096, seed) });

@@ -1,5 +1,5 @@
-//! A ladder as it was once measured, on ext4 with large folios in a virtual machine: CPU time per request, medians of
-//! ten rounds. It does not follow the linear form, and a page of a memory file costs more than one of the file.
+//! Calibration cells as they were once measured, on ext4 with large folios in a virtual machine: CPU time per request, medians of
+//! ten rounds. They do not follow the linear form, and a page of a memory file costs more than one of the file.
 
 use crate::calibration::{CalibrationCell, CalibrationRun};
 use crate::fit::{Fit, FitOptions, fit};
@@ -13,7 +13,7 @@ use iowhy_core::workload::{CacheState, Method, Workload};
 const HARNESS_NS: f64 = 21.3;
 
 /// CalibrationCell, block size and nanoseconds of CPU.
-const LADDER: [(CalibrationCell, u64, f64); 22] = [
+const MEASURED: [(CalibrationCell, u64, f64); 22] = [
     (CalibrationCell::Syscall, 4096, 146.2),
     (CalibrationCell::NullDevice, 4096, 159.2),
     (CalibrationCell::EndOfFile, 4096, 174.9),
@@ -47,11 +47,11 @@ fn deep(depth: usize, busy_ns: f64, wait_ns: f64) -> CellRun {
 }
 
 fn fitted() -> Fit {
-    let mut cells: Vec<(CalibrationCell, CellRun)> = LADDER
+    let mut cells: Vec<(CalibrationCell, CellRun)> = MEASURED
         .iter()
-        .map(|&(rung, bytes, busy_ns)| {
+        .map(|&(cell, bytes, busy_ns)| {
             let w = Workload::reads(Method::Pread, CacheState::Warm, bytes, 1 << 26);
-            (rung, Rounds::new(w).busy(busy_ns).build())
+            (cell, Rounds::new(w).busy(busy_ns).build())
         })
         .collect();
     cells.extend(

@@ -1,4 +1,4 @@
-//! Ways of moving the same bytes, side by side: what each costs against the others.
+//! Methods of moving the same bytes, side by side.
 //!
 //! Goal: ratios within rounds with intervals, for cells that differ in nothing but the method. Non-goal: deciding
 //! which to use. Invariant: cells that differ in size, state, pattern, direction, threads, depth or touch are never

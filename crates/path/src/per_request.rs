@@ -1,8 +1,8 @@
-//! What one request cost, read out of a round's totals, and cells held against each other within rounds.
+//! Costs of one request from the totals of a round, and cells compared within rounds: the one definition of "busy", "wait"
+//! and "rate".
 //!
-//! Goal: one place that says which quotient of a `Sample` is meant by "busy", "wait" and "rate". Invariant: a pair
-//! is only ever made of two samples of the same round, so that drift cancels. Rounds without a completed request
-//! are left out everywhere.
+//! Invariant: a pair is two samples of the same round, so that drift cancels. Rounds without a completed request are left
+//! out.
 
 use iowhy_core::cell::{CellRun, Sample};
 use iowhy_core::estimate::{Estimate, Unit};

@@ -1,5 +1,5 @@
-//! The cells of the main job: a handful of canonical requests, the ladder, the cells that decide the limit, and the
-//! ways of reading. One cell may play several roles and is measured once.
+//! The cells of the path report: canonical requests, calibration cells, the cells that decide the limit, and methods of
+//! reading. A cell with several roles is measured once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,15 +18,15 @@ use crate::facts::is_scsi_generic;
 /// Why a cell is in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Our own cost: the `null` method.
+    /// The cost of iowhy itself: the `null` method.
     Harness,
     /// One of the requests on the screen, under this label.
     Canonical(&'static str),
-    /// A rung of the ladder.
+    /// Calibrates the costs of layers.
     Calibration(CalibrationCell),
     /// Decides the limit.
     Limit(LimitCell),
-    /// A way of reading, compared with the others of the same state and size.
+    /// A method of reading, compared with the others of the same state and size.
     Method,
 }
 
@@ -59,7 +59,7 @@ pub enum LimitCell {
     RandomThreads,
 }
 
-/// The false or anonymous targets that the lower rungs read.
+/// What the lower calibration cells read.
 #[derive(Debug)]
 pub struct CalibrationTargets {
     /// `/dev/null`.
@@ -68,9 +68,9 @@ pub struct CalibrationTargets {
     pub zero_device: Option<Target>,
     /// A memfd.
     pub memory: Option<Target>,
-    /// The block device under the target, when we may read it.
+    /// The block device under the target, when it may be read.
     pub raw_device: Option<Target>,
-    /// Answers at once: measures us.
+    /// Answers at once: measures iowhy itself.
     pub harness: Target,
 }
 
@@ -109,7 +109,7 @@ impl Role {
     }
 }
 
-/// Depths at which the device is asked, beside one: is it still getting faster at the deep end?
+/// Queue depths beside 1: does the device still get faster at the deepest?
 const DEPTHS: [(usize, LimitCell); 3] =
     [(16, LimitCell::RandomHalf), (DEEP, LimitCell::RandomDeep), (64, LimitCell::RandomFull)];
 const DEEP: usize = 32;
@@ -119,12 +119,12 @@ pub const HELD_OUT_BLOCK_BYTES: [u64; 2] = [8 << 10, 128 << 10];
 const SMALL: u64 = 4 << 10;
 const LARGE: u64 = 1 << 20;
 const STREAM: u64 = 128 << 10;
-const WAY: u64 = 64 << 10;
-/// Ways of reading are compared with the data used: without that a mapping would look as if bytes came for nothing.
-const WAY_TOUCH: Touch = Touch::Line;
+const METHOD_BYTES: u64 = 64 << 10;
+/// Methods of reading are compared with the data used: without that a mapping would seem to cost nothing.
+const METHOD_TOUCH: Touch = Touch::Line;
 
-/// All cached cells move over this much: beyond the second-level cache of current CPUs, within the third of most. The
-/// same for all, because a copy costs what the CPU's caches make of it.
+/// All cached cells read this much: more than the second-level cache of current CPUs, less than the third of most. The
+/// same for all, because the cost of a copy depends on the CPU's caches.
 const WARM_BYTES: u64 = 16 * LARGE;
 
 /// Parts of the target: one stays warm for the whole run, so that warm cells need not be fetched from the device again
@@ -154,44 +154,44 @@ impl Areas {
     }
 }
 
-/// What the cached rungs of [`calibration`] move over, for cells that move over `size_bytes`.
+/// Bytes that the cached cells of [`calibration`] read, for cells that read `size_bytes`.
 pub fn calibration_bytes(size_bytes: u64) -> u64 {
     if size_bytes < SMALL { size_bytes } else { (size_bytes / SMALL * SMALL).min(WARM_BYTES) }
 }
 
-/// Builds the plan for a target. What the target cannot do (no device under it, no O_DIRECT, not ours to write) is
+/// Builds the plan for a target. What the target cannot do (no device under it, no O_DIRECT, not to be written) is
 /// left out; the reasons are in the target's facts.
 pub fn plan<'a>(
     target: &'a Target,
-    rungs: &'a CalibrationTargets,
+    below: &'a CalibrationTargets,
     size_bytes: u64,
     seed: u64,
 ) -> PathPlan<'a> {
-    plan_over(target, rungs, Areas::of(size_bytes.min(target.facts.size_bytes)), seed)
+    plan_over(target, below, Areas::of(size_bytes.min(target.facts.size_bytes)), seed)
 }
 
-fn plan_over<'a>(target: &'a Target, rungs: &'a CalibrationTargets, areas: Areas, seed: u64) -> PathPlan<'a> {
+fn plan_over<'a>(target: &'a Target, below: &'a CalibrationTargets, areas: Areas, seed: u64) -> PathPlan<'a> {
     let mut plan = Builder { plan: PathPlan::default(), seed };
     let facts = &target.facts;
-    // Real time has no place beside virtual time, where every run is the same.
+    // Virtual time repeats exactly; real time beside it would not.
     if target.script().is_none() {
         let null = Workload::reads(Method::Null, CacheState::None, SMALL, LARGE);
-        plan.add("null", Role::Harness, 2, null, &rungs.harness);
+        plan.add("null", Role::Harness, 2, null, &below.harness);
     }
     match facts.kind {
         TargetKind::CharDevice if is_scsi_generic(facts) => plan.scsi(target),
-        TargetKind::CharDevice => plan.character(target, rungs),
+        TargetKind::CharDevice => plan.character(target, below),
         TargetKind::Null => {
             let nothing = Workload::reads(Method::Null, CacheState::None, SMALL, LARGE);
             plan.add("nothing", Role::Canonical("nothing at all"), 50, nothing, target);
         }
         _ => {
-            plan.ladder_below(rungs);
+            plan.calibration_below(below);
             plan.cached(target, areas);
             if !facts.memory_backed {
                 plan.cold(target, areas);
                 if facts.direct_supported != Some(false) {
-                    plan.direct(target, areas, rungs);
+                    plan.direct(target, areas, below);
                 }
             }
             if target.is_scratch() {
@@ -202,17 +202,17 @@ fn plan_over<'a>(target: &'a Target, rungs: &'a CalibrationTargets, areas: Areas
     plan.plan
 }
 
-/// The ladder alone, for cells of another plan: our own cost and the rungs. Its cached rungs move over as much as those
-/// cells, up to `WARM_BYTES`; see [`calibration_bytes`].
+/// The calibration cells and the cost of iowhy itself, for cells of another plan. The cached ones read as many bytes as
+/// those cells, up to `WARM_BYTES`; see [`calibration_bytes`].
 pub fn calibration<'a>(
     target: &'a Target,
-    rungs: &'a CalibrationTargets,
+    below: &'a CalibrationTargets,
     size_bytes: u64,
     seed: u64,
 ) -> PathPlan<'a> {
     let size_bytes = size_bytes.min(target.facts.size_bytes);
     let areas = Areas { warm_bytes: calibration_bytes(size_bytes), ..Areas::of(size_bytes) };
-    let mut plan = plan_over(target, rungs, areas, seed);
+    let mut plan = plan_over(target, below, areas, seed);
     plan.roles
         .retain(|_, roles| roles.iter().any(|role| matches!(role, Role::Harness | Role::Calibration(_))));
     plan.cells.retain(|cell| plan.roles.contains_key(&cell.key));
@@ -227,7 +227,7 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     /// Adds a cell, or a role to a cell that is already there.
     fn add(&mut self, key: &str, role: Role, slice_ms: u64, workload: Workload, target: &'a Target) {
-        if workload.blocks() < workload.threads as u64 || !has_opinion(target, &workload) {
+        if workload.blocks() < workload.threads as u64 || !has_cost(target, &workload) {
             return;
         }
         if let Some(roles) = self.plan.roles.get_mut(key) {
@@ -248,23 +248,23 @@ impl<'a> Builder<'a> {
         self.plan.roles.insert(key.to_owned(), vec![role]);
     }
 
-    /// The rungs that need nothing of the target: the call itself, the null and zero devices, memory.
-    fn ladder_below(&mut self, rungs: &'a CalibrationTargets) {
-        if let Some(null) = &rungs.null_device {
+    /// The calibration cells that need nothing of the target: the call itself, the null and zero devices, memory.
+    fn calibration_below(&mut self, below: &'a CalibrationTargets) {
+        if let Some(null) = &below.null_device {
             let call = Workload::reads(Method::Syscall, CacheState::None, SMALL, LARGE);
             self.add("call", Role::Calibration(CalibrationCell::Syscall), 2, call, null);
             let read = Workload::reads(Method::Pread, CacheState::None, SMALL, LARGE);
             self.add("dev-null", Role::Calibration(CalibrationCell::NullDevice), 2, read, null);
         }
-        if let Some(zero) = &rungs.zero_device {
-            for bytes in [SMALL, WAY, LARGE] {
+        if let Some(zero) = &below.zero_device {
+            for bytes in [SMALL, METHOD_BYTES, LARGE] {
                 let key = format!("dev-zero-{bytes}");
                 let read = Workload::reads(Method::Pread, CacheState::None, bytes, 4 * LARGE);
                 self.add(&key, Role::Calibration(CalibrationCell::ZeroDevice), 3, read, zero);
             }
         }
-        if let Some(memory) = &rungs.memory {
-            for bytes in CACHED_LADDER {
+        if let Some(memory) = &below.memory {
+            for bytes in CACHED_SIZES {
                 let key = format!("memory-{bytes}");
                 let read = Workload::reads(
                     Method::Pread,
@@ -301,7 +301,7 @@ impl<'a> Builder<'a> {
         ring.pattern = Pattern::Random;
         ring.depth = DEEP;
         self.add("ring-warm-4k", Role::Calibration(CalibrationCell::RingMemory), 6, ring, target);
-        for bytes in CACHED_LADDER {
+        for bytes in CACHED_SIZES {
             let key = format!("warm-{bytes}");
             self.add(
                 &key,
@@ -311,7 +311,7 @@ impl<'a> Builder<'a> {
                 target,
             );
         }
-        for bytes in [SMALL, WAY] {
+        for bytes in [SMALL, METHOD_BYTES] {
             let key = format!("mapped-{bytes}");
             self.add(
                 &key,
@@ -321,9 +321,9 @@ impl<'a> Builder<'a> {
                 target,
             );
         }
-        for method in WAYS_WARM {
-            let mut way = warm(method, WAY);
-            way.touch = WAY_TOUCH;
+        for method in METHODS_WARM {
+            let mut way = warm(method, METHOD_BYTES);
+            way.touch = METHOD_TOUCH;
             self.add(&format!("warm-way-{}", method.id()), Role::Method, 12, way, target);
         }
     }
@@ -341,7 +341,7 @@ impl<'a> Builder<'a> {
         let mut two = stream;
         two.threads = 2;
         self.add("cold-seq-128k-2t", Role::Limit(LimitCell::ColdSequentialThreads), 30, two, target);
-        for bytes in [WAY, LARGE] {
+        for bytes in [METHOD_BYTES, LARGE] {
             self.add(
                 &format!("cold-{bytes}"),
                 Role::Calibration(CalibrationCell::ColdFile),
@@ -350,15 +350,15 @@ impl<'a> Builder<'a> {
                 target,
             );
         }
-        for method in WAYS_COLD {
-            let mut way = cold(method, WAY);
-            way.touch = WAY_TOUCH;
+        for method in METHODS_COLD {
+            let mut way = cold(method, METHOD_BYTES);
+            way.touch = METHOD_TOUCH;
             self.add(&format!("cold-way-{}", method.id()), Role::Method, 25, way, target);
         }
     }
 
     /// Reads past the page cache.
-    fn direct(&mut self, target: &'a Target, areas: Areas, rungs: &'a CalibrationTargets) {
+    fn direct(&mut self, target: &'a Target, areas: Areas, below: &'a CalibrationTargets) {
         let alignment = target.facts.direct_alignment_bytes.unwrap_or(512).max(512);
         let direct = |method, bytes: u64, depth, threads| {
             let mut w = Workload::reads(method, CacheState::Direct, bytes, areas.cold_bytes / bytes * bytes);
@@ -376,7 +376,7 @@ impl<'a> Builder<'a> {
                 let deep = direct(Method::Uring, SMALL, depth, 1);
                 let key = format!("direct-4k-d{depth}");
                 self.add(&key, Role::Limit(role), 30, deep.clone(), target);
-                // The depth on the screen is predicted from its neighbours.
+                // The depth on the screen is predicted from those around it.
                 if depth != DEEP {
                     self.add(&key, Role::Calibration(CalibrationCell::DirectDeep), 0, deep, target);
                 }
@@ -394,7 +394,7 @@ impl<'a> Builder<'a> {
             stream.pattern = Pattern::Sequential;
             self.add(key, Role::Limit(role), 30, stream, target);
         }
-        for bytes in DIRECT_LADDER.into_iter().filter(|b| b % alignment == 0) {
+        for bytes in DIRECT_SIZES.into_iter().filter(|b| b % alignment == 0) {
             let workload = direct(Method::Direct, bytes, 1, 1);
             self.add(
                 &format!("direct-{bytes}"),
@@ -404,12 +404,12 @@ impl<'a> Builder<'a> {
                 target,
             );
         }
-        let mut way = direct(Method::Direct, WAY, 1, 1);
+        let mut way = direct(Method::Direct, METHOD_BYTES, 1, 1);
         way.pattern = Pattern::Sequential;
-        way.touch = WAY_TOUCH;
+        way.touch = METHOD_TOUCH;
         self.add("cold-way-direct", Role::Method, 25, way, target);
-        if let Some(raw) = &rungs.raw_device {
-            for bytes in [SMALL, WAY] {
+        if let Some(raw) = &below.raw_device {
+            for bytes in [SMALL, METHOD_BYTES] {
                 let mut w = Workload::reads(
                     Method::Direct,
                     CacheState::Direct,
@@ -422,7 +422,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A small write that must be durable. Only ever on a file that we made.
+    /// A small durable write, only ever on a scratch file.
     fn writes(&mut self, target: &'a Target, areas: Areas) {
         let mut w = Workload::reads(Method::PwriteFdatasync, CacheState::None, SMALL, areas.cold_bytes);
         w.direction = Direction::Write;
@@ -440,10 +440,10 @@ impl<'a> Builder<'a> {
     }
 
     /// A character device: only the call, the VFS and what the driver does with user memory.
-    fn character(&mut self, target: &'a Target, rungs: &'a CalibrationTargets) {
-        self.ladder_below(rungs);
+    fn character(&mut self, target: &'a Target, below: &'a CalibrationTargets) {
+        self.calibration_below(below);
         for (bytes, label) in
-            [(512, "read 512 B"), (SMALL, "read 4 KiB"), (WAY, "read 64 KiB"), (LARGE, "read 1 MiB")]
+            [(512, "read 512 B"), (SMALL, "read 4 KiB"), (METHOD_BYTES, "read 64 KiB"), (LARGE, "read 1 MiB")]
         {
             let read = Workload::reads(Method::Pread, CacheState::None, bytes, 4 * LARGE);
             self.add(&format!("read-{bytes}"), Role::Canonical(label), 20, read, target);
@@ -451,8 +451,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Whether a target can say what this costs: a scripted machine knows only what is in its model.
-fn has_opinion(target: &Target, workload: &Workload) -> bool {
+/// Whether a target has a cost for this: a scripted machine knows only what is in its model.
+fn has_cost(target: &Target, workload: &Workload) -> bool {
     let write = workload.direction.writes();
     let request = Request { offset: 0, bytes: workload.block_bytes as usize, write };
     target.script().is_none_or(|script| script.charge(workload.method, workload.state, request).is_some())
@@ -468,13 +468,13 @@ const SCSI: [(u64, Method, &str); 6] = [
     (128 << 10, Method::SgNoCopy, "the same, not copied"),
 ];
 
-/// Block sizes of the cached rungs; those below a page make per-page and per-byte cost separable.
-const CACHED_LADDER: [u64; 8] = [512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 32 << 10, 128 << 10, 256 << 10];
-/// Block sizes of the direct rung.
-const DIRECT_LADDER: [u64; 6] = [4 << 10, 8 << 10, 32 << 10, 128 << 10, 256 << 10, 1 << 20];
+/// Block sizes of the cached calibration cells; those below a page make per-page and per-byte cost separable.
+const CACHED_SIZES: [u64; 8] = [512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 32 << 10, 128 << 10, 256 << 10];
+/// Block sizes of the direct calibration cell.
+const DIRECT_SIZES: [u64; 6] = [4 << 10, 8 << 10, 32 << 10, 128 << 10, 256 << 10, 1 << 20];
 
-/// Ways of reading what is cached.
-const WAYS_WARM: [Method; 9] = [
+/// Methods of reading what is cached.
+const METHODS_WARM: [Method; 9] = [
     Method::Pread,
     Method::Read,
     Method::Readv,
@@ -486,8 +486,8 @@ const WAYS_WARM: [Method; 9] = [
     Method::Sendfile,
 ];
 
-/// Ways of reading what is not.
-const WAYS_COLD: [Method; 6] = [
+/// Methods of reading what is not cached.
+const METHODS_COLD: [Method; 6] = [
     Method::Pread,
     Method::Mmap,
     Method::MmapSequential,

@@ -23,7 +23,7 @@ pub(crate) struct Rounds {
     device: Option<(f64, f64, f64)>,
 }
 
-/// Requests in one round: so many that a nanosecond of rounding is a relative error below 1e-12.
+/// Requests in one round: a nanosecond of rounding is then a relative error below 1e-12.
 const REQUESTS: u64 = 10_000_000_000;
 
 impl Rounds {
@@ -136,7 +136,7 @@ pub(crate) fn facts(size_bytes: u64) -> TargetFacts {
     }
 }
 
-/// A model with plain costs: what the ladder is generated from.
+/// A model with plain costs: what the calibration is generated from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Truth {
     pub(crate) call: f64,
@@ -193,8 +193,8 @@ impl Truth {
         }
     }
 
-    /// What a rung costs by its definition: busy and waiting nanoseconds.
-    pub(crate) fn rung_ns(&self, rung: CalibrationCell, block_bytes: u64) -> (f64, f64) {
+    /// What a calibration cell costs by its definition: busy and waiting nanoseconds.
+    pub(crate) fn cell_ns(&self, cell: CalibrationCell, block_bytes: u64) -> (f64, f64) {
         let (bytes, pages) = (block_bytes as f64, block_bytes.div_ceil(4096) as f64);
         let model = self.model();
         let of = |method, state| {
@@ -202,7 +202,7 @@ impl Truth {
                 l.entries().iter().fold((0.0, 0.0), |(b, w), e| (b + e.busy_ns, w + e.wait_ns))
             })
         };
-        match rung {
+        match cell {
             CalibrationCell::Syscall => (self.call, 0.0),
             CalibrationCell::NullDevice => (self.call + self.vfs, 0.0),
             CalibrationCell::EndOfFile => of(Method::PreadEnd, CacheState::Warm),
@@ -244,10 +244,10 @@ impl Truth {
             .build()
     }
 
-    /// One cell of the ladder.
-    pub(crate) fn cell(&self, rung: CalibrationCell, block_bytes: u64, noise: f64, seed: u64) -> CellRun {
-        let (busy, wait) = self.rung_ns(rung, block_bytes);
-        let (method, state) = match rung {
+    /// One cell of the calibration.
+    pub(crate) fn cell(&self, cell: CalibrationCell, block_bytes: u64, noise: f64, seed: u64) -> CellRun {
+        let (busy, wait) = self.cell_ns(cell, block_bytes);
+        let (method, state) = match cell {
             CalibrationCell::Syscall => (Method::Syscall, CacheState::None),
             CalibrationCell::EndOfFile => (Method::PreadEnd, CacheState::Warm),
             CalibrationCell::RingMemory => (Method::Uring, CacheState::Warm),
@@ -261,20 +261,20 @@ impl Truth {
             CalibrationCell::ColdFile => (Method::Pread, CacheState::Cold),
         };
         let mut workload = Workload::reads(method, state, block_bytes, 1 << 30);
-        workload.seed = seed.wrapping_add(rung as u64 * 1_000_003);
-        if rung == CalibrationCell::RingMemory {
+        workload.seed = seed.wrapping_add(cell as u64 * 1_000_003);
+        if cell == CalibrationCell::RingMemory {
             workload.depth = 32;
         }
-        let cell = Rounds::new(workload).rounds(15).busy(busy).wait(wait).noise(noise);
-        match rung {
+        let rounds = Rounds::new(workload).rounds(15).busy(busy).wait(wait).noise(noise);
+        match cell {
             CalibrationCell::DirectFile | CalibrationCell::RawDevice => {
-                cell.device(1.0, block_bytes as f64, wait).build()
+                rounds.device(1.0, block_bytes as f64, wait).build()
             }
             CalibrationCell::ColdFile => {
                 let share = block_bytes as f64 / 131_072f64.max(block_bytes as f64);
-                cell.device(share, block_bytes as f64, wait).build()
+                rounds.device(share, block_bytes as f64, wait).build()
             }
-            _ => cell.build(),
+            _ => rounds.build(),
         }
     }
 }

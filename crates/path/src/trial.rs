@@ -24,7 +24,7 @@ pub struct Request<'a> {
 
 /// Key and label of the request that leaves dirty pages behind; no canonical request does.
 const STREAM: (&str, &str) = ("write-1m", "write 1 MiB, not synced");
-/// The way of reading that waits for read-ahead too.
+/// The method of reading that waits for read-ahead too.
 const MAPPED: (&str, &str) = ("cold-way-mmap", "cold sequential, mapped");
 
 /// Keys of the requests that a setting can touch, and of those that it cannot, the best first.
@@ -47,11 +47,11 @@ fn touched(setting: Key) -> (&'static [&'static str], &'static [&'static str]) {
     }
 }
 
-/// The requests of a trial, out of the plan of the main job. What the target cannot do is left out; without a request
+/// The requests of a trial, out of the plan of the path report. What the target cannot do is left out; without a request
 /// that the setting can touch there are none.
 pub fn requests<'a>(setting: Key, target: &'a Target, plan: PathPlan<'a>) -> Vec<Request<'a>> {
     let (can, cannot) = touched(setting);
-    // Files of the user's are opened so that their time of access stays as it is.
+    // User files are opened with O_NOATIME.
     if setting == Key::AccessTime && target.facts.kind != TargetKind::Scratch {
         return Vec::new();
     }
@@ -75,7 +75,7 @@ pub fn requests<'a>(setting: Key, target: &'a Target, plan: PathPlan<'a>) -> Vec
     if requests.iter().all(|request| request.control) { Vec::new() } else { requests }
 }
 
-/// Writes that nobody waits for, where the plan writes at all: only ever to a file that we made.
+/// Unsynced writes, where the plan writes at all: only ever to a scratch file.
 fn stream<'a>(target: &'a Target, all: &[Cell<'a>]) -> Option<Cell<'a>> {
     const BLOCK: u64 = 1 << 20;
     let synced = all.iter().find(|cell| cell.key == "write-sync-4k")?;
@@ -101,7 +101,7 @@ mod tests {
     use crate::plan::{CalibrationTargets, plan};
 
     #[test]
-    fn every_setting_has_requests_on_a_file_of_ours_and_no_control_is_touched() {
+    fn every_setting_has_requests_on_a_scratch_file_and_no_control_is_touched() {
         for key in TRIED {
             let (can, cannot) = touched(key);
             assert!(!can.is_empty(), "{}", key.id());
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_is_not_ours_is_not_written_to() {
+    fn a_user_file_is_not_written_to() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         std::fs::write(&file, vec![7; 4 << 20]).unwrap();
@@ -120,14 +120,14 @@ mod tests {
             |spec: &std::path::Path| iowhy_probe::target::resolve(spec, &needs, &mut |_, _| {}).unwrap();
         let target = resolve(&file);
         let harness = resolve("null".as_ref());
-        let rungs = CalibrationTargets {
+        let cells = CalibrationTargets {
             null_device: None,
             zero_device: None,
             memory: None,
             raw_device: None,
             harness,
         };
-        let of = |key| requests(key, &target, plan(&target, &rungs, 4 << 20, 1));
+        let of = |key| requests(key, &target, plan(&target, &cells, 4 << 20, 1));
         let writes = |request: &Request<'_>| request.cell.arms.iter().any(|(w, _)| w.direction.writes());
         assert!(TRIED.iter().all(|&key| !of(key).iter().any(writes)));
         assert!(of(Key::DirtyBytes).is_empty(), "nothing here leaves dirty pages behind");

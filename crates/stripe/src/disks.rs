@@ -1,5 +1,5 @@
-//! From what was measured of the members to the curves that are simulated: members that are alike share one, which halves the
-//! noise; those that are not keep their own. What may not enter: I/O, simulation.
+//! From the measured members to the curves that are simulated: members that are alike share one, which halves the noise; the
+//! others keep their own.
 
 use iowhy_core::estimate::Estimate;
 use iowhy_core::service::{DiskCurves, ServiceCurve};
@@ -9,20 +9,20 @@ use iowhy_core::warning::Warning;
 use crate::curve::{self, Point};
 use crate::members::{Measured, Outcome, Shape};
 
-/// Members whose times differ by more than this are no longer taken for equal.
+/// Greatest ratio of the times of members that count as alike.
 const ALIKE: f64 = 1.20;
 /// What a throttle of a control group lets through after a pause: a slice of it (block/blk-throttle.c: HZ / 10).
 const THROTTLE_BURST_S: f64 = 0.1;
 /// A curve that misses its own points by more than this is doubted.
 const GOOD_FIT_PERCENT: f64 = 15.0;
 
-/// What is simulated.
+/// The disks to simulate.
 pub struct Known {
     /// One a member, in their order.
     pub disks: Vec<DiskCurves>,
     /// Whether every curve passes near its points.
     pub good_fit: bool,
-    /// What is to be said of them.
+    /// Limitations of the curves.
     pub warnings: Vec<Warning>,
 }
 
@@ -38,14 +38,14 @@ pub fn known(measured: &Outcome, names: &[String], sizes: &[u64]) -> Option<Know
             let mut curve = curve::fit(&pooled, size)?;
             if measured.throttled && curve.access_ns == 0.0 && curve.per_byte_ns == 0.0 {
                 curve.burst_s = THROTTLE_BURST_S;
-                // The limits are all that the rates show; a request that they let through at once still takes its time.
+                // The rates show only the limits; a request that they let through at once still has its latency.
                 let own: Vec<f64> =
                     group.iter().filter_map(|index| measured.members[*index].unhindered_ns).collect();
                 curve.access_ns = stats::median(&own).unwrap_or(0.0);
             }
             Some(curve)
         };
-        // Every member must have a curve of its own: where one failed, the others know nothing of it.
+        // Every member must have been measured: the others say nothing about one that failed.
         let each = group.iter().all(|index| measured.members[*index].read.is_some());
         let read: ServiceCurve = of(false).filter(|_| each)?;
         throttled |= read.burst_s > 0.0;
@@ -59,8 +59,8 @@ pub fn known(measured: &Outcome, names: &[String], sizes: &[u64]) -> Option<Know
     if throttled {
         warnings.push(Warning::new(
             "throttled-disks",
-            "a control group throttles these disks: what is advised is for the throttle, which lets a tenth of a second's \
-             worth through at once after a pause",
+            "a control group throttles these disks: the advice is for the throttle, which lets 100 ms worth of requests \
+             through at once after a pause",
         ));
     }
     let curves = disks.iter().flat_map(|disk| [Some(disk.read), disk.write]).flatten();
@@ -144,7 +144,7 @@ fn differences(groups: &[Vec<usize>], members: &[Measured], names: &[String]) ->
             ratio if ratio > ALIKE => {
                 format!("`{}` takes {ratio:.1} times as long as `{}`", names[slowest], names[fastest])
             }
-            _ => "in some of the requests that were measured".to_owned(),
+            _ => "in some of the measured requests".to_owned(),
         };
         Warning::new(
             "members-differ",
@@ -164,7 +164,7 @@ mod tests {
 
     const SIZES: [u64; 4] = [4096, 65_536, 262_144, 1 << 20];
 
-    /// A member whose requests are limited to so many a second and so many bytes a second, measured to one part in twenty.
+    /// A member with a limit of requests and one of bytes a second, measured to 5 %.
     fn limited(requests: f64, bytes: f64) -> Measured {
         let points = SIZES.iter().map(|size| {
             let ns = (1e9 / requests).max(*size as f64 * 1e9 / bytes);

@@ -1,15 +1,15 @@
-//! Where file systems put what they must read beside the data: places that repeat in every group.
+//! Areas of file systems beside the data, which repeat in every group.
 //!
 //! Sources: FFS: NetBSD 1.4T `mkfs.c` 1.37 (the layout that the simulator has, too); ext4: Documentation/filesystems/ext4
 //! (block groups, flexible block groups); XFS: allocation groups as XFS_IOC_FSGEOMETRY tells them. Btrfs has no groups at
-//! fixed places: its metadata lies in chunks of its own, and no rule of this kind applies.
+//! fixed offsets: its metadata is in chunks, and these rules do not apply.
 
 use iowhy_core::volume::{Ext4, Xfs};
 
-/// A kind of place in each group.
+/// A kind of area in each group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Area {
-    /// What is there, for people.
+    /// Name on the screen.
     pub what: &'static str,
     /// First byte, from the start of the group.
     pub offset: u64,
@@ -17,7 +17,7 @@ pub struct Area {
     pub bytes: u64,
 }
 
-/// The places of a file system.
+/// The layout of a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// What it is called: `ffs`, `ext4`, `xfs`; `none` for a stripe without one.
@@ -30,7 +30,7 @@ pub struct Layout {
     pub start_bytes: u64,
     /// Files begin at multiples of this.
     pub alignment_bytes: u64,
-    /// What lies in each group.
+    /// The areas of each group.
     pub areas: Vec<Area>,
 }
 

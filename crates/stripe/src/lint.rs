@@ -9,13 +9,13 @@ use crate::split::{self, Split};
 
 /// Bytes of a sector, the grain of every interleave.
 pub const SECTOR_BYTES: u64 = 512;
-/// Groups that are looked at; with more the shares no longer move in the third digit.
-const MOST_GROUPS: u64 = 4096;
+/// Groups that are counted; more do not change the third digit of a share.
+const MAX_GROUPS: u64 = 4096;
 /// The busiest disk may have this much more than the best possible spread gives it.
 const EVEN: f64 = 1.10;
-/// From here on disks are said to stand idle for it.
+/// From here on the spread counts as concentrated.
 const CONCENTRATED: f64 = 1.5;
-/// A better interleave is looked for among these multiples of the present one.
+/// A better interleave is searched for within this factor of the present one.
 const WITHIN: u64 = 2;
 
 /// How evenly something is spread over the disks.
@@ -56,14 +56,14 @@ pub struct AreaLoad {
     pub shares: Vec<f64>,
 }
 
-/// What the rules say of one stripe under one file system.
+/// The rules applied to one stripe under one file system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lint {
     /// Bytes of one turn.
     pub interleave_bytes: u64,
     /// Disks.
     pub disks: usize,
-    /// After so many groups the pattern repeats: L = I * N / gcd(S, I * N). Absent where nothing repeats.
+    /// Groups after which the pattern repeats: L = I * N / gcd(S, I * N). Absent where nothing repeats.
     pub period_groups: Option<u64>,
     /// The kinds of layout.
     pub areas: Vec<AreaLoad>,
@@ -143,7 +143,7 @@ pub fn period(stripe: &Stripe, group_bytes: u64) -> u64 {
 
 /// How each kind of area is spread over the disks.
 fn loads(stripe: &Stripe, layout: &Layout) -> Vec<AreaLoad> {
-    let groups = layout.groups.clamp(1, MOST_GROUPS);
+    let groups = layout.groups.clamp(1, MAX_GROUPS);
     let load = |area: &Area| {
         let mut bytes = vec![0u64; stripe.members()];
         for group in 0..groups {
@@ -173,7 +173,7 @@ fn loads(stripe: &Stripe, layout: &Layout) -> Vec<AreaLoad> {
     layout.areas.iter().filter_map(load).collect()
 }
 
-/// The best spread that so many groups allow: a place within one turn is on one disk whole.
+/// The best spread for this number of groups: an area within one turn is on one disk.
 fn possible(stripe: &Stripe, groups: u64, bytes: u64) -> f64 {
     let (disks, turns) = (stripe.members() as u64, bytes.div_ceil(stripe.interleave()).max(1));
     let pieces = groups.saturating_mul(turns).max(1);
@@ -198,7 +198,7 @@ fn better(stripe: &Stripe, layout: &Layout, sizes: &[u64], makable: Makable, all
     // Whole blocks first: they split no aligned request. Then any multiple of the grain.
     let block = layout.alignment_bytes.max(grain);
     for step in [block.div_ceil(grain) * grain, grain] {
-        let mut candidates: Vec<u64> = (1..=MOST_CANDIDATES)
+        let mut candidates: Vec<u64> = (1..=MAX_CANDIDATES)
             .flat_map(|n| {
                 let base = now / step * step;
                 let by = step.saturating_mul(n);
@@ -226,7 +226,7 @@ fn better(stripe: &Stripe, layout: &Layout, sizes: &[u64], makable: Makable, all
 }
 
 /// Candidates on each side.
-const MOST_CANDIDATES: u64 = 256;
+const MAX_CANDIDATES: u64 = 256;
 
 /// Share of the requests that are split although they would fit; each size counts alike. At least the smallest size counts.
 fn split_share(stripe: &Stripe, layout: &Layout, sizes: &[u64]) -> f64 {

@@ -1,7 +1,7 @@
-//! Loads that are carried out request by request: traces, small files, files of each reader's own, requests at their own times.
-//! Where they go, the simulated layout says: the stripes of the proof hold no file system. What may not enter: which stripes.
+//! Loads that are carried out request by request: traces, small files, a file per reader, open loads. The simulated layout
+//! gives the offsets, because the stripes of the proof hold no file system.
 //!
-//! Simplifications: a request goes out in whole blocks of what direct requests must keep to; one of more than 16 MiB is cut.
+//! Simplifications: a request is widened to the alignment of direct requests; one of more than 16 MiB is cut.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use crate::load::Question;
 use crate::simulate::{self, Point};
 
 /// A request of more is cut.
-const MOST_BYTES: u64 = 16 << 20;
-/// Memory for the requests in flight of a stripe, all together.
-const MOST_MEMORY: u64 = 256 << 20;
-/// Requests of an open load in flight at most.
-const MOST_DEPTH: u64 = 256;
+const MAX_BYTES: u64 = 16 << 20;
+/// Memory for all requests in flight of a stripe.
+const MAX_MEMORY: u64 = 256 << 20;
+/// Greatest queue depth of an open load.
+const MAX_DEPTH: u64 = 256;
 /// Requests of a slice at least.
 const FEWEST: u64 = 16;
-/// Read-only members carry writes out as reads: what the simulation takes them for, too.
+/// Read-only members carry writes out as reads, as the simulation does.
 const WRITES_AS_READS: &str = "writes-as-reads";
 
-/// How many requests a slice makes: as many as the pick is expected to answer in its time.
+/// Requests of a slice: those that the pick is expected to answer in its time.
 pub(crate) fn requests_for(slice: Duration, pick: &Point, question: &Question<'_>) -> u64 {
     let least = FEWEST.max(4 * u64::from(question.load.clients().unwrap_or(1)));
     let expected = (pick.requests_per_second * slice.as_secs_f64()) as u64;
@@ -52,7 +52,7 @@ pub(crate) fn cells<'a>(
     wall: Duration,
     warnings: &mut Vec<Warning>,
 ) -> Result<Vec<(Cell<'a>, f64)>, Problem> {
-    let (mut bent, mut cells) = (Bent::default(), Vec::new());
+    let (mut adjusted, mut cells) = (Adjusted::default(), Vec::new());
     let direct = all_direct(stripes);
     let writable = stripes.iter().all(|(_, target)| target.writable());
     for (point, target) in stripes {
@@ -60,12 +60,12 @@ pub(crate) fn cells<'a>(
         let machine = simulate::machine(&curves, question.settings, point.interleave_bytes)?;
         let placed = question.load.volume_requests(&machine, question.seed, first)?;
         let mut places = placed.to_volume;
-        bent.remarks = placed.remarks;
-        bent.as_reads = 0;
+        adjusted.remarks = placed.remarks;
+        adjusted.as_reads = 0;
         if !writable {
             for place in places.iter_mut().filter(|place| place.write) {
                 place.write = false;
-                bent.as_reads += 1;
+                adjusted.as_reads += 1;
             }
         }
         if question.load.is_open() && places.len() as u64 > placed.requests {
@@ -74,18 +74,18 @@ pub(crate) fn cells<'a>(
             )
             .hint("leave `layout.kind` out, or `rate`"));
         }
-        let cell = cell(question, &places, target, direct, wall, &mut bent);
+        let cell = cell(question, &places, target, direct, wall, &mut adjusted);
         let bytes = cell.listed.as_ref().map_or(0, |listed| listed.bytes());
         let each = bytes as f64 / placed.requests.max(1) as f64;
         cells.push((cell, each * point.requests_per_second));
     }
-    warnings.extend(bent.said());
+    warnings.extend(adjusted.said());
     Ok(cells)
 }
 
-/// What had to be bent; of the last stripe, for all have the same requests.
+/// What had to be adjusted, for the last stripe: all have the same requests.
 #[derive(Default)]
-struct Bent {
+struct Adjusted {
     widened: u64,
     cut: u64,
     as_reads: u64,
@@ -93,7 +93,7 @@ struct Bent {
     alignment: u64,
 }
 
-impl Bent {
+impl Adjusted {
     fn said(&self) -> Vec<Warning> {
         let mut said = Vec::new();
         let mut say = |code: &str, count: u64, one: &str, many: &str, rest: String| {
@@ -105,7 +105,7 @@ impl Bent {
         let whole =
             format!("widened to whole blocks of {}, which direct requests must be", Bytes(self.alignment));
         say("requests-widened", self.widened, one, many, whole);
-        say("requests-cut", self.cut, one, many, format!("cut to {}", Bytes(MOST_BYTES)));
+        say("requests-cut", self.cut, one, many, format!("cut to {}", Bytes(MAX_BYTES)));
         let (one, many) = ("write of the proof is", "writes of the proof are");
         say(
             WRITES_AS_READS,
@@ -125,13 +125,13 @@ fn cell<'a>(
     target: &'a Target,
     direct: bool,
     wall: Duration,
-    bent: &mut Bent,
+    adjusted: &mut Adjusted,
 ) -> Cell<'a> {
-    (bent.widened, bent.cut) = (0, 0);
-    bent.alignment = target.facts.direct_alignment_bytes.unwrap_or(stripe::SECTOR_BYTES).max(1);
-    let size = target.facts.size_bytes / bent.alignment * bent.alignment;
-    let requests: Vec<Request> = places.iter().map(|place| request(place, size, bent)).collect();
-    let most = requests.iter().map(|request| request.bytes as u64).max().unwrap_or(bent.alignment);
+    (adjusted.widened, adjusted.cut) = (0, 0);
+    adjusted.alignment = target.facts.direct_alignment_bytes.unwrap_or(stripe::SECTOR_BYTES).max(1);
+    let size = target.facts.size_bytes / adjusted.alignment * adjusted.alignment;
+    let requests: Vec<Request> = places.iter().map(|place| request(place, size, adjusted)).collect();
+    let most = requests.iter().map(|request| request.bytes as u64).max().unwrap_or(adjusted.alignment);
     let end = requests.iter().map(|r| r.offset + r.bytes as u64).max().unwrap_or(0);
     // A region is whole blocks; the last of them may be longer than what is left of the stripe.
     let region = end.div_ceil(most).saturating_mul(most).min(target.facts.size_bytes.max(most));
@@ -141,9 +141,9 @@ fn cell<'a>(
     if places.iter().any(|place| place.write) {
         workload.direction = Direction::Mixed(50);
     }
-    let fits = (MOST_MEMORY / most.max(1)).max(1);
+    let fits = (MAX_MEMORY / most.max(1)).max(1);
     let listed = match question.load.clients() {
-        // Whoever is answered takes the trace's next request: one list, with so many of it in flight.
+        // A client that is answered takes the next request of the trace: one list, as deep as there are clients.
         Some(clients) if question.load.workload().is_none() => {
             workload.depth = u64::from(clients).clamp(1, fits) as usize;
             RequestLists::closed(vec![requests])
@@ -157,7 +157,7 @@ fn cell<'a>(
             RequestLists::closed(by_client.into_values().collect())
         }
         None => {
-            workload.depth = MOST_DEPTH.min(fits) as usize;
+            workload.depth = MAX_DEPTH.min(fits) as usize;
             RequestLists::open(places.iter().map(|place| place.at_ns).zip(requests).collect())
         }
     };
@@ -169,8 +169,7 @@ fn cell<'a>(
     }
 }
 
-/// The state that its reads can be in: past the cache; false members have a model of that, too, and files that allow no
-/// O_DIRECT are cold.
+/// The cache state of its reads: direct where that is supported, else cold; warm in memory.
 pub(crate) fn state_of(target: &Target, direct: bool) -> CacheState {
     match (target.facts.memory_backed, direct) {
         (true, _) => CacheState::Warm,
@@ -179,21 +178,21 @@ pub(crate) fn state_of(target: &Target, direct: bool) -> CacheState {
     }
 }
 
-/// Whether all of them can be read past the cache: else none is.
+/// Whether all of them support direct reads: else none is read directly.
 pub(crate) fn all_direct(stripes: &[(&Point, &Target)]) -> bool {
     stripes.iter().all(|(_, target)| target.facts.direct_supported != Some(false))
 }
 
 /// A request that can be made: whole blocks, inside the stripe.
-fn request(place: &VolumeRequest, size: u64, bent: &mut Bent) -> Request {
-    let grain = bent.alignment;
-    let bytes = place.bytes.min(MOST_BYTES);
-    bent.cut += u64::from(bytes < place.bytes);
+fn request(place: &VolumeRequest, size: u64, adjusted: &mut Adjusted) -> Request {
+    let grain = adjusted.alignment;
+    let bytes = place.bytes.min(MAX_BYTES);
+    adjusted.cut += u64::from(bytes < place.bytes);
     let start = place.offset / grain * grain;
     let end = place.offset.saturating_add(bytes).div_ceil(grain).saturating_mul(grain);
     let length = (end - start).min(size).max(grain.min(size));
     let start = start.min(size - length);
-    bent.widened += u64::from(length > bytes);
+    adjusted.widened += u64::from(length > bytes);
     Request { offset: start, bytes: length as usize, write: place.write }
 }
 
@@ -203,7 +202,7 @@ mod tests {
 
     #[test]
     fn requests_are_whole_blocks_inside_the_stripe() {
-        let mut bent = Bent { alignment: 4096, ..Bent::default() };
+        let mut adjusted = Adjusted { alignment: 4096, ..Adjusted::default() };
         let mut of = |start, bytes| {
             let made = request(
                 &VolumeRequest {
@@ -215,7 +214,7 @@ mod tests {
                     kind: iowhy_sim::layout::StepKind::Data,
                 },
                 1 << 20,
-                &mut bent,
+                &mut adjusted,
             );
             (made.offset, made.bytes)
         };
@@ -223,6 +222,6 @@ mod tests {
         assert_eq!(of(4095, 2), (0, 8192), "both blocks that it touches");
         assert_eq!(of((1 << 20) - 1, 1), ((1 << 20) - 4096, 4096));
         assert_eq!(of(0, 1 << 30), (0, 1 << 20), "no more than there is");
-        assert_eq!((bent.widened, bent.cut), (2, 1));
+        assert_eq!((adjusted.widened, adjusted.cut), (2, 1));
     }
 }

@@ -1,10 +1,10 @@
-//! Which of the simulated interleaves is recommended, and how sure that is. Pure.
+//! Which of the simulated interleaves is recommended, and how sure that is.
 
 use crate::simulate::Simulated;
 
-/// Within this share of the fastest an interleave is as good for the workload, and the single stream decides.
+/// Interleaves within this factor of the fastest count as equal for the load; the single stream decides between them.
 const AS_GOOD: f64 = 1.03;
-/// The pick may lose so much to another interleave when the curve is off, and still be called firm or fair.
+/// Greatest loss against another interleave when the curve is off, for a firm and a fair pick.
 const FIRM: f64 = 1.05;
 const FAIR: f64 = 1.15;
 

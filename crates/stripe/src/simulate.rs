@@ -1,5 +1,5 @@
-//! The workload on every stripe of the disks, simulated: which interleave is the fastest, what it costs a single stream, and
-//! how sure that is.
+//! The load simulated on every stripe of the disks: the fastest interleave, its cost for a single stream, and how sure that
+//! is.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use crate::load::Question;
 use crate::split;
 
-/// Requests that are simulated at most at each point: rates are steady long before.
+/// Most requests simulated at each point: rates are steady long before.
 pub const MAX_REQUESTS: u64 = 60_000;
 /// Requests of a single stream.
 const STREAM_REQUESTS: u64 = 256;
@@ -35,7 +35,7 @@ pub struct Point {
     pub interleave_bytes: u64,
     /// Time of the workload.
     pub time_s: f64,
-    /// What stripes are compared by: the time, or the mean latency where requests come whether others are answered or not.
+    /// What stripes are compared by: the time, or the mean latency of an open load.
     pub cost_s: f64,
     /// Bytes a second.
     pub bytes_per_second: f64,
@@ -43,11 +43,11 @@ pub struct Point {
     pub requests_per_second: f64,
     /// Bytes of the busiest disk over the mean.
     pub most_over_mean: f64,
-    /// Share of the time that each disk is at work, or at its limit.
+    /// Utilisation of each disk, or of its limit.
     pub loads: Vec<f64>,
     /// Share of the requests that are split; absent for a trace.
     pub split_share: Option<f64>,
-    /// One stream of 1 MiB requests in order, bytes a second.
+    /// One sequential stream of 1 MiB requests, bytes a second.
     pub stream_bytes_per_second: f64,
 }
 
@@ -59,9 +59,9 @@ pub struct Simulated {
     pub by_disks: Vec<Point>,
     /// The slowest disk, where they are not all alike.
     pub slowest: Option<usize>,
-    /// The greatest loss of each interleave against the best, over curves that are off; in the order of `points`.
+    /// Greatest ratio of each interleave's cost to the best one, over curves that are off; in the order of `points`.
     pub regret: Vec<f64>,
-    /// What a reader must know.
+    /// Limitations.
     pub warnings: Vec<Warning>,
 }
 
@@ -91,22 +91,8 @@ pub fn simulate(question: &Question<'_>) -> Result<Simulated, Problem> {
     let begun = Instant::now();
     let mut warnings = Vec::new();
     let all_disks: Vec<usize> = (0..question.disks.len()).collect();
-    let smallest = question.disks.iter().map(|disk| disk.read.size_bytes).min().unwrap_or(0);
-    let usable: Vec<u64> = question.interleaves.iter().copied().filter(|bytes| *bytes <= smallest).collect();
-    if usable.len() < question.interleaves.len() {
-        warnings.push(Warning::new(
-            "interleave-too-large",
-            format!(
-                "{} interleaves are larger than a member and are left out",
-                question.interleaves.len() - usable.len()
-            ),
-        ));
-    }
-    if usable.is_empty() {
-        return Err(Problem::refused("every interleave is larger than the smallest member")
-            .hint("give smaller ones with `--interleave`, or larger members"));
-    }
-    // One run tells what cannot be before all are begun.
+    let usable = usable(question, &mut warnings)?;
+    // One run shows what is refused before all are started.
     let first = run(&lineup(question.disks, &all_disks), question, usable[0], &mut warnings)?;
     drop(first);
     let one = begun.elapsed();
@@ -167,6 +153,26 @@ pub fn simulate(question: &Question<'_>) -> Result<Simulated, Problem> {
     let differ = question.disks.windows(2).any(|pair| pair[0] != pair[1]);
     let slowest = by_speed.last().copied().filter(|_| differ);
     Ok(Simulated { points, by_disks, slowest, regret, warnings })
+}
+
+/// The interleaves that the smallest member has room for.
+fn usable(question: &Question<'_>, warnings: &mut Vec<Warning>) -> Result<Vec<u64>, Problem> {
+    let smallest = question.disks.iter().map(|disk| disk.read.size_bytes).min().unwrap_or(0);
+    let usable: Vec<u64> = question.interleaves.iter().copied().filter(|bytes| *bytes <= smallest).collect();
+    if usable.len() < question.interleaves.len() {
+        warnings.push(Warning::new(
+            "interleave-too-large",
+            format!(
+                "{} interleaves are larger than a member and are left out",
+                question.interleaves.len() - usable.len()
+            ),
+        ));
+    }
+    if usable.is_empty() {
+        return Err(Problem::refused("every interleave is larger than the smallest member")
+            .hint("give smaller ones with `--interleave`, or larger members"));
+    }
+    Ok(usable)
 }
 
 /// Requests whose size is not known: those of a trace.

@@ -1,4 +1,4 @@
-//! How many requests a stripe splits, exactly: all places that a request can begin at are counted.
+//! How many requests a stripe splits, exactly: counted over all offsets of a request.
 
 use iowhy_core::stripe::Stripe;
 use serde::{Deserialize, Serialize};
@@ -16,9 +16,9 @@ pub struct Split {
     pub disks: f64,
 }
 
-/// Requests of `bytes` that begin at any multiple of `alignment` with equal chance; `None` for a request of nothing.
+/// Requests of `bytes` at multiples of `alignment`, all equally likely; `None` for zero bytes.
 ///
-/// Such places are, within a turn of I bytes, the multiples of g = gcd(alignment, I): I / g of them, of which those above
+/// Such offsets are, within a turn of I bytes, the multiples of g = gcd(alignment, I): I / g of them, of which those above
 /// I - bytes split. For an alignment of one sector that gives the (S + F - 1) / S transfers of vinum(8).
 pub fn split(stripe: &Stripe, bytes: u64, alignment: u64) -> Option<Split> {
     if bytes == 0 {
@@ -26,27 +26,27 @@ pub fn split(stripe: &Stripe, bytes: u64, alignment: u64) -> Option<Split> {
     }
     let interleave = stripe.interleave();
     let grain = gcd(alignment.max(1), interleave);
-    let places = interleave / grain;
-    // A place at k * grain touches 1 + floor((k * grain + bytes - 1) / I) turns: bytes = whole * I + rest adds `whole`, and one
+    let offsets = interleave / grain;
+    // A request at k * grain touches 1 + floor((k * grain + bytes - 1) / I) turns: bytes = whole * I + rest adds `whole`, and one
     // more wherever k * grain + rest > I.
     let (whole, rest) = (bytes / interleave, bytes % interleave);
     let crossing = match rest {
-        0 => places - 1,
-        // k * grain > I - rest: so many of the places below I.
-        _ => places - 1 - (interleave - rest) / grain,
+        0 => offsets - 1,
+        // k * grain > I - rest: offsets below I.
+        _ => offsets - 1 - (interleave - rest) / grain,
     };
     let transfers = match rest {
-        0 => whole as f64 + crossing as f64 / places as f64,
-        _ => whole as f64 + 1.0 + crossing as f64 / places as f64,
+        0 => whole as f64 + crossing as f64 / offsets as f64,
+        _ => whole as f64 + 1.0 + crossing as f64 / offsets as f64,
     };
     let first_alone = match (whole, rest) {
-        (0, _) => places - crossing,
+        (0, _) => offsets - crossing,
         (1, 0) => 1,
         _ => 0,
     };
     Some(Split {
         bytes,
-        share: 1.0 - first_alone as f64 / places as f64,
+        share: 1.0 - first_alone as f64 / offsets as f64,
         transfers,
         disks: transfers.min(stripe.members() as f64),
     })

@@ -11,13 +11,14 @@ use iowhy_core::workload::{CacheState, Method, Workload};
 use iowhy_path::analysis;
 use iowhy_path::costs::Costs;
 use iowhy_path::plan::{self, PathPlan};
+use iowhy_path::targets;
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target};
 use iowhy_probe::{environment, interrupt};
 
 use crate::cli::{BenchArgs, OutputArgs};
-use crate::command::cross_check::{Appointment, Watched};
+use crate::command::cross_check::{CrossCheckPlan, Watched};
 use crate::command::{Ending, shared};
 use crate::fio::{self, Imported};
 use crate::output::{self, Outputs, Pending};
@@ -37,7 +38,7 @@ const DEFAULT_PRECISION: f64 = 0.02;
 const ROUNDS: u32 = 12;
 /// Rounds before a cell may be called known: looking after each round gives luck many chances, and with fewer an
 /// interval of 95 % covers less.
-const LEAST_ROUNDS: u32 = 8;
+const MIN_ROUNDS: u32 = 8;
 /// Passes of `--once`.
 const PASSES: u32 = 5;
 
@@ -84,7 +85,7 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     let (model, harness) = (costs.model, costs.harness);
     let alone: Vec<(&CellRun, &Target)> =
         outcome.cells.iter().filter_map(|runs| Some((runs.first()?, *targets.first()?))).collect();
-    watched.tell(&mut record, model.as_ref(), harness, &alone);
+    watched.fill(&mut record, model.as_ref(), harness, &alone);
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
@@ -191,8 +192,8 @@ fn measure(
     layers: bool,
     progress: &Progress,
 ) -> Result<Measured, Problem> {
-    let harness = shared::harness_target()?;
-    let below = if layers { Some(shared::rung_targets(targets[0])?) } else { None };
+    let harness = targets::harness_target()?;
+    let below = if layers { Some(targets::calibration_targets(targets[0])?) } else { None };
     let mut calibration = match &below {
         Some(below) => plan::calibration(targets[0], below, scratch_bytes(sweep), sweep.seed),
         None => PathPlan::default(),
@@ -207,14 +208,14 @@ fn measure(
     let effort = effort(sweep, measured as u32);
     cells.append(&mut calibration.cells);
 
-    let appointment = match layers {
-        true => Appointment::make(&cells, |index| index < swept, per_cell(sweep) * cells.len() as u32),
-        false => Appointment::none(),
+    let profiling = match layers {
+        true => CrossCheckPlan::make(&cells, |index| index < swept, per_cell(sweep) * cells.len() as u32),
+        false => CrossCheckPlan::none(),
     };
-    let after = appointment.takes();
+    let after = profiling.takes();
     let mut outcome =
         campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining + after, p.cell));
-    let watched = appointment.keep(&cells, sweep.seed, progress);
+    let watched = profiling.run(&cells, sweep.seed, progress);
     let calibrated = Outcome { cells: outcome.cells.split_off(measured), ..outcome };
     let own: Vec<CellRun> = outcome.cells.split_off(swept).into_iter().flatten().collect();
     let context = analysis::Context {
@@ -312,7 +313,7 @@ fn effort(sweep: &Sweep, cells: u32) -> Effort {
         (Some(_), None) => 0.0,
         (None, None) => DEFAULT_PRECISION,
     };
-    let (least, most) = if sweep.once { (PASSES, PASSES) } else { (LEAST_ROUNDS, ROUNDS) };
+    let (least, most) = if sweep.once { (PASSES, PASSES) } else { (MIN_ROUNDS, ROUNDS) };
     Effort {
         min_rounds: least,
         max_rounds: most,

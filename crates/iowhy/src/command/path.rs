@@ -1,4 +1,4 @@
-//! `iowhy [PATH]`: the main job. Canonical requests, the ladder under them, the limit, the ways of reading.
+//! `iowhy [PATH]`: the path report. Canonical requests, calibration cells, the limit, methods of reading.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,12 +14,13 @@ use iowhy_core::workload::{CacheState, Method};
 use iowhy_path::analysis::{self, Analysis};
 use iowhy_path::methods::MethodTable;
 use iowhy_path::plan::{PathPlan, plan};
+use iowhy_path::targets;
 use iowhy_probe::campaign::{self, Effort, Outcome};
 use iowhy_probe::target::{self, Needs, Target};
 use iowhy_probe::{environment, interrupt};
 
 use crate::cli::{OutputArgs, PathArgs};
-use crate::command::cross_check::Appointment;
+use crate::command::cross_check::CrossCheckPlan;
 use crate::command::{Ending, shared};
 use crate::output::{self, Outputs, Pending};
 use crate::plan::sweep;
@@ -33,17 +34,17 @@ use iowhy_view::document::Detail;
 /// Time to spend when nobody says how much.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(30);
 /// Below this not even the fewest rounds fit.
-const LEAST_BUDGET: Duration = Duration::from_secs(2);
+const MIN_BUDGET: Duration = Duration::from_secs(2);
 /// Time kept back for looking at the target, fitting and printing.
 const MARGIN: Duration = Duration::from_millis(1500);
 /// Rounds that the budget is divided by; fewer give wide intervals, more give short slices.
 const ROUNDS: u32 = 11;
 /// Rounds beyond which an interval gets no narrower that anybody could see.
-const MOST_ROUNDS: u32 = 200;
+const MAX_ROUNDS: u32 = 200;
 /// Rounds that are run even on a path so slow that the budget does not hold.
-const LEAST_ROUNDS: u32 = 5;
+const MIN_ROUNDS: u32 = 5;
 /// A file below this tells nothing about a device.
-const LEAST_FILE_BYTES: u64 = 16 << 20;
+const MIN_FILE_BYTES: u64 = 16 << 20;
 
 /// Runs the command.
 ///
@@ -65,14 +66,14 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 
     let mut warnings = Vec::new();
     let target = resolve(args.target.as_deref().unwrap_or("."), size, &progress, &mut warnings)?;
-    let rungs = shared::rung_targets(&target)?;
+    let below = targets::calibration_targets(&target)?;
     let targets = [&target];
     outputs.spare(&targets)?;
     if let Some(save) = &save {
         save.spare(&targets)?;
     }
     let ruler = shared::measure_ruler(&targets, seed)?;
-    let mut plan = plan(&target, &rungs, size, seed);
+    let mut plan = plan(&target, &below, size, seed);
     if plan.canonical().is_empty() {
         return Err(Problem::refused(format!(
             "`{}` is too small to measure: {} are used of it, and no request fits",
@@ -83,14 +84,14 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     }
     let left = budget.saturating_sub(begun.elapsed()).saturating_sub(MARGIN);
     let is_canonical = |i: usize| plan.roles(&plan.cells[i].key).iter().any(|role| role.label().is_some());
-    let appointment = Appointment::make(&plan.cells, is_canonical, left);
-    let after = appointment.takes();
+    let profiling = CrossCheckPlan::make(&plan.cells, is_canonical, left);
+    let after = profiling.takes();
     let left = left.saturating_sub(after);
     fit_slices(&mut plan, left);
-    // Whoever names a budget wants it used.
+    // A time that the user chose is used up.
     let effort = Effort {
-        min_rounds: LEAST_ROUNDS,
-        max_rounds: if args.time.is_some() { MOST_ROUNDS } else { ROUNDS },
+        min_rounds: MIN_ROUNDS,
+        max_rounds: if args.time.is_some() { MAX_ROUNDS } else { ROUNDS },
         time: left,
         precision: 0.0,
         seed,
@@ -99,7 +100,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let outcome = campaign::run(&plan.cells, effort, &mut |p| {
         progress.at(p.share * measuring, p.remaining + after, p.cell);
     });
-    let watched = appointment.keep(&plan.cells, seed, &progress);
+    let watched = profiling.run(&plan.cells, seed, &progress);
     drop(progress);
 
     let analysis = analyse(&plan, &outcome, &target, &ruler, seed);
@@ -113,7 +114,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let cells = plan.cells.iter().zip(&outcome.cells);
     let measured: Vec<(&CellRun, &Target)> =
         cells.filter_map(|(cell, runs)| Some((runs.first()?, cell.arms.first()?.1))).collect();
-    watched.tell(&mut record, model.as_ref(), harness, &measured);
+    watched.fill(&mut record, model.as_ref(), harness, &measured);
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
@@ -135,11 +136,11 @@ pub(super) fn model_here(
 ) -> Result<StackModel, Problem> {
     interrupt::install();
     let target = resolve(".", sweep::DEFAULT_REGION_BYTES, progress, warnings)?;
-    let rungs = shared::rung_targets(&target)?;
+    let below = targets::calibration_targets(&target)?;
     let ruler = shared::measure_ruler(&[&target], seed)?;
-    let mut plan = plan(&target, &rungs, sweep::DEFAULT_REGION_BYTES, seed);
+    let mut plan = plan(&target, &below, sweep::DEFAULT_REGION_BYTES, seed);
     fit_slices(&mut plan, budget);
-    let effort = Effort { min_rounds: LEAST_ROUNDS, max_rounds: ROUNDS, time: budget, precision: 0.0, seed };
+    let effort = Effort { min_rounds: MIN_ROUNDS, max_rounds: ROUNDS, time: budget, precision: 0.0, seed };
     let outcome = campaign::run(&plan.cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
     analyse(&plan, &outcome, &target, &ruler, seed).model.ok_or_else(|| {
         Problem::failed("this machine has no model: too little was measured")
@@ -151,7 +152,7 @@ pub(super) fn model_here(
 fn budget(text: Option<&str>) -> Result<Duration, Problem> {
     let Some(text) = text else { return Ok(DEFAULT_BUDGET) };
     let budget = units::parse_duration("--time", text)?;
-    if budget < LEAST_BUDGET {
+    if budget < MIN_BUDGET {
         return Err(Problem::refused(format!("`--time {text}` is too short to measure anything"))
             .hint("give at least `--time 2s`"));
     }
@@ -182,7 +183,7 @@ fn resolve(
     if !folder.is_dir() || interrupt::requested() {
         return Err(refused);
     }
-    let Some(file) = target::find_readable_file(folder, LEAST_FILE_BYTES) else { return Err(refused) };
+    let Some(file) = target::find_readable_file(folder, MIN_FILE_BYTES) else { return Err(refused) };
     let name = file.to_string_lossy().into_owned();
     let target = shared::resolve(&name, &needs, progress)?;
     warnings.push(
@@ -200,14 +201,14 @@ fn resolve(
 fn fit_slices(plan: &mut PathPlan<'_>, left: Duration) {
     let round: Duration = plan.cells.iter().map(|cell| cell.bounds.wall).sum();
     let wanted = left.as_secs_f64() * 0.75 / f64::from(ROUNDS);
-    let factor = (wanted / round.as_secs_f64().max(1e-3)).clamp(0.1, MOST_STRETCH);
+    let factor = (wanted / round.as_secs_f64().max(1e-3)).clamp(0.1, MAX_STRETCH);
     for cell in &mut plan.cells {
         cell.bounds.wall = cell.bounds.wall.mul_f64(factor).max(Duration::from_micros(500));
     }
 }
 
 /// Longer slices than this many times the planned ones make the run longer and the intervals hardly narrower.
-const MOST_STRETCH: f64 = 2.2;
+const MAX_STRETCH: f64 = 2.2;
 
 fn analyse(
     plan: &PathPlan<'_>,

@@ -12,12 +12,13 @@ use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
 use iowhy_path::costs::Layers;
 use iowhy_path::facts;
-use iowhy_path::plan::CalibrationTargets;
 use iowhy_path::reconcile::{self, ReconcileContext};
 use iowhy_probe::campaign::{Cell, Outcome};
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{self, Needs, Target};
 use iowhy_probe::{counters, environment, ruler};
+
+pub(super) use iowhy_path::targets::harness_target;
 
 use crate::command::ending::{self, Ending};
 use crate::output;
@@ -84,12 +85,6 @@ pub(super) fn measure_ruler(targets: &[&Target], seed: u64) -> Result<RulerRecor
         copy_per_byte: ruler.copy,
         peak_memory_bytes: None,
     })
-}
-
-/// The false target that our own cost is measured on.
-pub(super) fn harness_target() -> Result<Target, Problem> {
-    let needs = Needs { scratch_bytes: 0, write: false, destroy_data: None };
-    target::resolve("null", &needs, &mut |_, _| {})
 }
 
 /// The cell that measures our own cost, with the pattern of the others: drawing an offset is part of it.
@@ -250,42 +245,6 @@ fn mislabelled_cells(cells: &[CellRecord]) -> Option<Problem> {
         "the other cells stand; other processes on the device or little free memory can cause it: run it again when \
          they are idle",
     ))
-}
-
-/// What the lower rungs read. A rung that cannot be had is left out; the fit says what that costs.
-pub(super) fn rung_targets(target: &Target) -> Result<CalibrationTargets, Problem> {
-    let harness = harness_target()?;
-    if let Some(script) = target.script() {
-        use iowhy_probe::method::scripted::ScriptedTarget;
-        let on = |target| Some(Target::scripted(script.on_target(target)));
-        return Ok(CalibrationTargets {
-            null_device: on(ScriptedTarget::NullDevice),
-            zero_device: on(ScriptedTarget::ZeroDevice),
-            memory: on(ScriptedTarget::Memory),
-            raw_device: None,
-            harness,
-        });
-    }
-    let needs = Needs { scratch_bytes: MEMORY_RUNG_BYTES, write: false, destroy_data: None };
-    let have = |spec: &str| target::resolve(spec, &needs, &mut |_, _| {}).ok();
-    Ok(CalibrationTargets {
-        null_device: have("/dev/null"),
-        zero_device: have("/dev/zero"),
-        memory: have("memory"),
-        raw_device: raw_device(target).and_then(|path| have(&path)),
-        harness,
-    })
-}
-
-/// Size of the memfd that the memory rung reads.
-const MEMORY_RUNG_BYTES: u64 = 16 << 20;
-
-/// The block device under a file, when there is exactly one.
-pub(super) fn raw_device(target: &Target) -> Option<String> {
-    match target.counted_devices() {
-        [one] if target.facts.kind != TargetKind::BlockDevice => Some(format!("/dev/{one}")),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

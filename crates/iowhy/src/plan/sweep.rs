@@ -46,10 +46,10 @@ pub struct Sweep {
     pub seed: u64,
 }
 
-const MOST_THREADS: usize = 1024;
-const MOST_DEPTH: usize = 4096;
+const MAX_THREADS: usize = 1024;
+const MAX_DEPTH: usize = 4096;
 /// A sweep beyond this is a typing error more often than a wish.
-const MOST_CELLS: usize = 2000;
+const MAX_CELLS: usize = 2000;
 
 impl Sweep {
     /// Reads the options.
@@ -80,8 +80,8 @@ impl Sweep {
                 .transpose()?
                 .unwrap_or_default(),
             states,
-            threads: list("--threads", &args.threads, |o, t| count(o, t, MOST_THREADS))?,
-            depths: list("--iodepth", &args.iodepth, |o, t| count(o, t, MOST_DEPTH))?,
+            threads: list("--threads", &args.threads, |o, t| count(o, t, MAX_THREADS))?,
+            depths: list("--iodepth", &args.iodepth, |o, t| count(o, t, MAX_DEPTH))?,
             size_bytes: args.size.as_deref().map(|text| size("--size", text)).transpose()?,
             runtime: args.time.as_deref().map(|text| units::parse_duration("--time", text)).transpose()?,
             precision: args
@@ -167,9 +167,9 @@ impl Sweep {
                 }
             }
         }
-        if cells.len() > MOST_CELLS {
+        if cells.len() > MAX_CELLS {
             return Err(Problem::refused(format!(
-                "these lists make {} cells; {MOST_CELLS} is the most",
+                "these lists make {} cells; {MAX_CELLS} is the most",
                 cells.len()
             ))
             .hint("shorten `--bs`, `--method`, `--state`, `--threads` or `--iodepth`"));

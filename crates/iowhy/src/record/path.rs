@@ -13,7 +13,7 @@ use iowhy_core::model::{LayerCost, StackModel};
 use iowhy_core::stats;
 use iowhy_core::summary::Summary;
 use iowhy_core::warning::Warning;
-use iowhy_path::cross_check::Witness;
+use iowhy_path::cross_check::CrossCheck;
 use serde::{Deserialize, Serialize};
 
 use super::member::MemberRecord;
@@ -200,7 +200,7 @@ pub struct CellRecord {
     pub layer_notes: Vec<String>,
     /// `layers` compared with stack samples of extra slices of this cell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub cross_check: Option<Witness>,
+    pub cross_check: Option<CrossCheck>,
     /// How the work was spread over members or devices, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub members: Vec<MemberRecord>,

@@ -241,12 +241,12 @@ fn a_cross_check_is_recorded_where_stacks_may_be_sampled() {
             ],
         );
         assert!(
-            ["confirmed", "disagrees", "cannot-tell"].contains(&words(&cross_check["verdict"])),
+            ["confirmed", "disagrees", "inconclusive"].contains(&words(&cross_check["verdict"])),
             "{cross_check}"
         );
         // What cannot be told says why.
         assert_eq!(
-            cross_check["verdict"] == "cannot-tell",
+            cross_check["verdict"] == "inconclusive",
             cross_check["reason"].is_string(),
             "{cross_check}"
         );

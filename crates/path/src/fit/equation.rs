@@ -1,7 +1,7 @@
-//! What each rung pays, as equations: which costs stand in its time per request, and how often.
+//! The equation of each calibration cell: which costs its time per request contains, and how often. The fit and the
+//! predictions of held-out sizes share this table.
 //!
-//! Goal: the definition of the ladder in one table, shared by the fit and by the predictions for held-out sizes.
-//! Invariant: for power-of-two sizes a cached, mapped or direct rung pays what `StackModel::predict` says.
+//! Invariant: for power-of-two sizes a cached, mapped or direct cell costs what `StackModel::predict` says.
 
 use std::collections::BTreeMap;
 
@@ -71,14 +71,14 @@ pub(crate) enum Home {
     Part(Part),
 }
 
-/// Busy time or waiting time of a rung.
+/// Busy time or waiting time of a calibration cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Side {
     Busy,
     Wait,
 }
 
-/// What the table of equations depends on beside the rung.
+/// What the table of equations depends on beside the calibration cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
     /// Page size of the machine.
@@ -87,10 +87,10 @@ pub(crate) struct Table {
     pub(crate) memory_apart: bool,
 }
 
-/// What a rung pays for one request of this size with this many in flight: each term with its count.
+/// What a calibration cell pays for one request of this size with this many in flight: each term with its count.
 pub(crate) fn equation(
     table: Table,
-    rung: CalibrationCell,
+    cell: CalibrationCell,
     side: Side,
     block_bytes: u64,
     depth: usize,
@@ -99,14 +99,14 @@ pub(crate) fn equation(
     let bytes = block_bytes as f64;
     let pages = mean_pages(block_bytes, table.page_bytes);
     if side == Side::Wait {
-        return match rung {
+        return match cell {
             CalibrationCell::DirectFile | CalibrationCell::RawDevice => {
                 vec![(DeviceCall, 1.0), (DeviceByte, bytes)]
             }
             _ => Vec::new(),
         };
     }
-    match rung {
+    match cell {
         CalibrationCell::Syscall => vec![(Call, 1.0)],
         CalibrationCell::NullDevice => vec![(Call, 1.0), (Vfs, 1.0)],
         CalibrationCell::EndOfFile => vec![(Call, 1.0), (Vfs, 1.0), (FileCall, 1.0)],
@@ -124,7 +124,7 @@ pub(crate) fn equation(
             (MemoryExcessPage, pages),
         ],
         CalibrationCell::CachedFile | CalibrationCell::RingMemory => vec![
-            (if rung == CalibrationCell::RingMemory { Ring } else { Call }, 1.0),
+            (if cell == CalibrationCell::RingMemory { Ring } else { Call }, 1.0),
             (Vfs, 1.0),
             (FileCall, 1.0),
             (FilePage, pages),
@@ -261,7 +261,7 @@ mod tests {
             Term::MemoryByte => t.copy,
             Term::FilePage | Term::MemoryExcessCall | Term::MemoryExcessPage | Term::MapByte => 0.0,
         };
-        for rung in [
+        for cell in [
             CalibrationCell::Syscall,
             CalibrationCell::NullDevice,
             CalibrationCell::EndOfFile,
@@ -275,14 +275,14 @@ mod tests {
             for (bytes, memory_apart) in [(512, false), (4096, true), (1 << 20, false), (1 << 20, true)] {
                 let table = Table { page_bytes: 4096, memory_apart };
                 let sum = |side| {
-                    equation(table, rung, side, bytes, 1)
+                    equation(table, cell, side, bytes, 1)
                         .iter()
                         .map(|&(term, n)| n * value(term))
                         .sum::<f64>()
                 };
-                let (busy, wait) = t.rung_ns(rung, bytes);
-                assert!((sum(Side::Busy) - busy).abs() < 1e-9 * busy, "{rung:?} {bytes}");
-                assert!((sum(Side::Wait) - wait).abs() < 1e-9 * wait.max(1.0), "{rung:?} {bytes}");
+                let (busy, wait) = t.cell_ns(cell, bytes);
+                assert!((sum(Side::Busy) - busy).abs() < 1e-9 * busy, "{cell:?} {bytes}");
+                assert!((sum(Side::Wait) - wait).abs() < 1e-9 * wait.max(1.0), "{cell:?} {bytes}");
             }
         }
         let table = Table { page_bytes: 4096, memory_apart: true };

@@ -1,8 +1,8 @@
-//! Which costs the measured rungs and sizes can tell apart, in which order, and a note for each one that they cannot.
+//! Which costs the measured cells and sizes identify, in which order, and a note for each cost that they do not.
 //!
-//! The order is that of the storeys: a stage solves for its own costs with those of the stages before it fixed, so
-//! that what a higher rung does against the linear form cannot bend a lower one. Without a rung at the end of the
-//! file, only memory and cached file together tell file system from cache, and all rungs are solved as one stage.
+//! A stage solves for its costs with those of the stages before it fixed: a deviation of a higher cell from the linear form
+//! cannot bend a lower one. Without a cell at the end of the file, only memory and cached file together separate file system
+//! from cache, and these cells are solved as one stage.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use super::equation::{Table, Term};
 use crate::calibration::{CalibrationCell, CalibrationRun};
 use crate::per_request::mean_pages;
 
-/// Costs that are solved together, from these rungs.
+/// Costs that are solved together, from these calibration cells.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stage {
-    pub(super) rungs: Vec<CalibrationCell>,
+    pub(super) cells: Vec<CalibrationCell>,
     pub(super) terms: Vec<Term>,
 }
 
@@ -24,41 +24,41 @@ pub(super) struct Stages {
     pub(super) stages: Vec<Stage>,
 }
 
-/// Which terms the measured rungs and sizes can tell apart. Notes what cannot be.
+/// Which terms the measured cells and sizes identify, with a note for each that they do not.
 pub(super) fn identified(runs: &[&CalibrationRun<'_>], page_bytes: u64, notes: &mut Vec<String>) -> Stages {
     let measured = Measured { runs, page_bytes };
     let end_of_file = measured.has(CalibrationCell::EndOfFile);
-    let mut storeys =
+    let mut stages =
         vec![measured.below(notes), measured.cached(notes), measured.mapped(), measured.direct(notes)];
     if !end_of_file {
-        let mut joint = Stage { rungs: Vec::new(), terms: Vec::new() };
-        for storey in storeys.drain(..) {
-            joint.rungs.extend(storey.rungs);
-            joint.terms.extend(storey.terms);
+        let mut joint = Stage { cells: Vec::new(), terms: Vec::new() };
+        for stage in stages.drain(..) {
+            joint.cells.extend(stage.cells);
+            joint.terms.extend(stage.terms);
         }
-        storeys.push(joint);
+        stages.push(joint);
     }
-    storeys.extend([measured.zero(), measured.memory(), measured.ring(notes), measured.deep(notes)]);
-    storeys.retain(|stage| !stage.terms.is_empty());
-    Stages { table: Table { page_bytes, memory_apart: end_of_file }, stages: storeys }
+    stages.extend([measured.zero(), measured.memory(), measured.ring(notes), measured.deep(notes)]);
+    stages.retain(|stage| !stage.terms.is_empty());
+    Stages { table: Table { page_bytes, memory_apart: end_of_file }, stages }
 }
 
-/// The rungs and sizes at hand.
+/// The calibration cells and sizes at hand.
 struct Measured<'a> {
     runs: &'a [&'a CalibrationRun<'a>],
     page_bytes: u64,
 }
 
 impl Measured<'_> {
-    fn has(&self, rung: CalibrationCell) -> bool {
-        self.runs.iter().any(|r| r.cell == rung)
+    fn has(&self, cell: CalibrationCell) -> bool {
+        self.runs.iter().any(|r| r.cell == cell)
     }
 
-    fn sizes(&self, rungs: &[CalibrationCell]) -> BTreeSet<u64> {
-        self.runs.iter().filter(|r| rungs.contains(&r.cell)).map(|r| r.run.workload.block_bytes).collect()
+    fn sizes(&self, cells: &[CalibrationCell]) -> BTreeSet<u64> {
+        self.runs.iter().filter(|r| cells.contains(&r.cell)).map(|r| r.run.workload.block_bytes).collect()
     }
 
-    /// Pages and bytes are proportional for every size: nothing tells the two costs apart.
+    /// Pages and bytes are proportional for every size: the two costs cannot be separated.
     fn proportional(&self, sizes: &BTreeSet<u64>) -> bool {
         sizes
             .iter()
@@ -68,7 +68,7 @@ impl Measured<'_> {
     /// The call, and what is paid before any page is looked up.
     fn below(&self, notes: &mut Vec<String>) -> Stage {
         let mut terms = Vec::new();
-        let mut rungs =
+        let mut cells =
             vec![CalibrationCell::Syscall, CalibrationCell::NullDevice, CalibrationCell::EndOfFile];
         if self.has(CalibrationCell::Syscall) {
             terms.push(Term::Call);
@@ -81,28 +81,28 @@ impl Measured<'_> {
         if self.has(CalibrationCell::NullDevice) {
             terms.push(Term::Vfs);
         } else if self.sizes(&[CalibrationCell::ZeroDevice]).len() > 1 {
-            rungs.push(CalibrationCell::ZeroDevice);
+            cells.push(CalibrationCell::ZeroDevice);
             terms.extend([Term::Vfs, Term::Zero]);
         } else if self.has(CalibrationCell::EndOfFile) {
-            note(notes, "no /dev/null rung: the VFS is not separated from the rest of `filesystem`");
+            note(notes, "no /dev/null cell: the VFS is not separated from the rest of `filesystem`");
         } else {
-            note(notes, "no /dev/null rung: the VFS is not separated from `cache` and `block`");
+            note(notes, "no /dev/null cell: the VFS is not separated from `cache` and `block`");
         }
         if self.has(CalibrationCell::EndOfFile) {
             terms.push(Term::FileCall);
         }
-        Stage { rungs, terms }
+        Stage { cells, terms }
     }
 
-    /// Look-up of pages and copy: of the cached file alone where the end of the file tells what the file system
-    /// costs, else of cached and memory file together.
+    /// Look-up of pages and copy: of the cached file alone where the end of the file shows the cost of the file
+    /// system, else of cached and memory file together.
     fn cached(&self, notes: &mut Vec<String>) -> Stage {
         let end_of_file = self.has(CalibrationCell::EndOfFile);
-        let mut rungs = vec![CalibrationCell::CachedFile];
+        let mut cells = vec![CalibrationCell::CachedFile];
         if !end_of_file {
-            rungs.push(CalibrationCell::Memory);
+            cells.push(CalibrationCell::Memory);
         }
-        let sizes = self.sizes(&rungs);
+        let sizes = self.sizes(&cells);
         let mut terms = Vec::new();
         if !sizes.is_empty() {
             terms.push(Term::CacheCall);
@@ -133,18 +133,18 @@ impl Measured<'_> {
                     }
                 }
                 (false, true) => {
-                    note(notes, "no memory-file rung: the file system's own cost is booked under `cache`")
+                    note(notes, "no memory-file cell: the file system's own cost is booked under `cache`")
                 }
                 _ => {}
             }
         }
-        rungs.push(CalibrationCell::Copy);
-        Stage { rungs, terms }
+        cells.push(CalibrationCell::Copy);
+        Stage { cells, terms }
     }
 
     fn mapped(&self) -> Stage {
-        let rungs = vec![CalibrationCell::MappedFile];
-        let sizes = self.sizes(&rungs);
+        let cells = vec![CalibrationCell::MappedFile];
+        let sizes = self.sizes(&cells);
         let mut terms = Vec::new();
         if !sizes.is_empty() {
             terms.push(Term::MapPage);
@@ -155,16 +155,16 @@ impl Measured<'_> {
                 terms.push(Term::MapByte);
             }
         }
-        Stage { rungs, terms }
+        Stage { cells, terms }
     }
 
     fn direct(&self, notes: &mut Vec<String>) -> Stage {
-        let rungs = vec![CalibrationCell::DirectFile, CalibrationCell::RawDevice];
-        let sizes = self.sizes(&rungs);
+        let cells = vec![CalibrationCell::DirectFile, CalibrationCell::RawDevice];
+        let sizes = self.sizes(&cells);
         let mut terms = Vec::new();
         if sizes.is_empty() {
-            note(notes, "no direct rung: `block` and `device` are not in the model");
-            return Stage { rungs, terms };
+            note(notes, "no direct cell: `block` and `device` are not in the model");
+            return Stage { cells, terms };
         }
         terms.extend([Term::BlockCall, Term::DeviceCall]);
         if sizes.len() > 1 {
@@ -180,22 +180,22 @@ impl Measured<'_> {
         } else if sizes.len() > 1 {
             note(notes, "no direct size below the page: the block layer's cost per byte is booked per page");
         }
-        Stage { rungs, terms }
+        Stage { cells, terms }
     }
 
-    /// Zeroing, where `/dev/null` has told what stands below it.
+    /// Zeroing, where `/dev/null` has the cost below it.
     fn zero(&self) -> Stage {
         let known_below =
             self.has(CalibrationCell::NullDevice) || self.sizes(&[CalibrationCell::ZeroDevice]).len() < 2;
         let terms =
             if known_below && self.has(CalibrationCell::ZeroDevice) { vec![Term::Zero] } else { Vec::new() };
-        Stage { rungs: vec![CalibrationCell::ZeroDevice], terms }
+        Stage { cells: vec![CalibrationCell::ZeroDevice], terms }
     }
 
     /// A memory file on its own, where it was not needed to explain the cached file.
     fn memory(&self) -> Stage {
-        let rungs = vec![CalibrationCell::Memory];
-        let sizes = self.sizes(&rungs);
+        let cells = vec![CalibrationCell::Memory];
+        let sizes = self.sizes(&cells);
         let mut terms = Vec::new();
         if self.has(CalibrationCell::EndOfFile) && !sizes.is_empty() {
             terms.push(Term::MemoryCall);
@@ -206,10 +206,10 @@ impl Measured<'_> {
                 terms.push(Term::MemoryPage);
             }
         }
-        Stage { rungs, terms }
+        Stage { cells, terms }
     }
 
-    /// What a ring costs instead of a call: only where the call is known apart from what stands above it.
+    /// What a ring costs instead of a call: only where the cost of the call is known.
     fn ring(&self, notes: &mut Vec<String>) -> Stage {
         let known = self.has(CalibrationCell::Syscall) && self.has(CalibrationCell::CachedFile);
         let mut terms = Vec::new();
@@ -217,10 +217,10 @@ impl Measured<'_> {
             if known {
                 terms.push(Term::Ring);
             } else {
-                note(notes, "no cached file or no bare system call: what a ring costs is not known apart");
+                note(notes, "no cached file or no bare system call: the cost of a ring is not separated");
             }
         }
-        Stage { rungs: vec![CalibrationCell::RingMemory], terms }
+        Stage { cells: vec![CalibrationCell::RingMemory], terms }
     }
 
     fn deep(&self, notes: &mut Vec<String>) -> Stage {
@@ -236,13 +236,13 @@ impl Measured<'_> {
             if depths.len() > 1 {
                 terms.push(Term::DeepBatch);
             } else {
-                note(notes, "one deep queue: what a batch costs is booked per request, as at that depth");
+                note(notes, "one deep queue: the cost of a batch is booked per request, as at that depth");
             }
             if !self.has(CalibrationCell::RingMemory) {
-                note(notes, "no ring rung: what a ring costs is booked under `block` for deep queues");
+                note(notes, "no ring cell: the cost of a ring is booked under `block` for deep queues");
             }
         }
-        Stage { rungs: vec![CalibrationCell::DirectDeep], terms }
+        Stage { cells: vec![CalibrationCell::DirectDeep], terms }
     }
 }
 

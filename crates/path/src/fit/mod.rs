@@ -1,10 +1,8 @@
-//! The fit: all rungs and block sizes give one `StackModel` with intervals, and predict the block sizes that were held
-//! out of it.
+//! The cost model: all calibration cells and block sizes give one `StackModel` with intervals, and predict the block sizes
+//! that were held out. Not modelled: queueing, steps at cache sizes (the residual shows what the linear form misses).
 //!
-//! Goal: costs per call, page and byte that are identified by the experiment, and a plain note for each one that is
-//! not. Non-goal: queueing, cache-size steps (the residual says how much the linear form misses).
-//! Invariants: rows count by relative error (weight `1 / value`); busy time is CPU time and never thread time; a
-//! cost the rungs cannot tell apart from another is fixed at zero and named in `notes`, not guessed.
+//! Invariants: rows count by relative error (weight `1 / value`); busy time is CPU time, never thread time; a cost that the
+//! cells do not identify is fixed at zero and named in `notes`.
 
 mod equation;
 mod identify;
@@ -30,13 +28,13 @@ use crate::per_request::{estimate, rounds, undisturbed_ns};
 /// A block size that the fit did not see.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldOut {
-    /// On which rung.
+    /// What answered.
     pub cell: CalibrationCell,
     /// Size of one request.
     pub block_bytes: u64,
     /// Busy and waiting time of one request by the model.
     pub predicted_ns: f64,
-    /// Thread time of one request less the time without a CPU and less our own cost.
+    /// Thread time of one request less the wait for a CPU and less the cost of iowhy itself.
     pub measured: Estimate,
     /// Predicted over measured, less one, in per cent.
     pub error_percent: f64,
@@ -47,7 +45,7 @@ pub struct HeldOut {
 pub struct Fit {
     /// The costs.
     pub model: StackModel,
-    /// Predictions of what was held out, in the order of rungs and sizes; only cells with the three rounds that an
+    /// Predictions of what was held out, in the order of calibration cells and sizes; only cells with the three rounds that an
     /// interval needs.
     pub held_out: Vec<HeldOut>,
     /// Root mean square of the relative residuals of the fitted rows, in per cent.
@@ -67,10 +65,10 @@ pub struct Replicate {
     pub model: StackModel,
 }
 
-/// Fits the model to the rungs. Works with any subset of them; what a missing rung costs in knowledge is noted.
+/// Fits the model to any subset of the calibration cells; a note says what a missing cell leaves unknown.
 ///
 /// The bootstrap draws whole rounds, the same for all cells, with replacement: what disturbed one round (clock
-/// frequency, a neighbour) disturbed its cells together, and stays together. A cell without any drawn round keeps
+/// frequency, another process) disturbed its cells together, and stays together. A cell without any drawn round keeps
 /// its own median. Sizes below the page separate costs per page from costs per byte: they touch one page all the
 /// same. Without such sizes the two are one, and the note says where it was booked.
 pub fn fit(runs: &[CalibrationRun<'_>], options: &FitOptions) -> Fit {
@@ -96,8 +94,8 @@ pub fn fit(runs: &[CalibrationRun<'_>], options: &FitOptions) -> Fit {
     }
     if let Some(ns) = data.ring_deficit_ns(&solution.solved) {
         notes.push(format!(
-            "a cached page through a ring costs {ns:.0} ns less than its file system, cache and copy by read (a \
-             registered buffer copies cheaper): `call` in a ring is taken as 0"
+            "a cached page costs {ns:.0} ns less through a ring than file system, cache and copy of a read (a registered buffer \
+             copies cheaper): `call` in a ring is taken as 0"
         ));
     }
     if data.cold.iter().any(|c| c.device.is_none()) {
@@ -146,21 +144,21 @@ fn with_exact(model: &StackModel, costs: BTreeMap<Home, Cost>) -> StackModel {
     other
 }
 
-/// The rungs whose cells may be believed, with a note for each one left out. Where no file was read, the memory file
+/// The cells that count, with a note for each one left out. Where no file was read, the memory file
 /// whose end was read is the cached file.
 fn usable<'a>(
     runs: &[CalibrationRun<'a>],
     options: &FitOptions,
     notes: &mut Vec<String>,
 ) -> Vec<CalibrationRun<'a>> {
-    let has = |rung| runs.iter().any(|r| r.cell == rung);
+    let has = |cell| runs.iter().any(|r| r.cell == cell);
     let direct_file = has(CalibrationCell::DirectFile);
     let memory_is_the_file = has(CalibrationCell::EndOfFile) && !has(CalibrationCell::CachedFile);
     runs.iter()
         .filter(|r| {
-            let (rung, size) = (r.cell.id(), r.run.workload.block_bytes);
+            let (cell, size) = (r.cell.id(), r.run.workload.block_bytes);
             let mut refuse = |why: &str| {
-                let note = format!("{rung} at {size} bytes is not in the fit: {why}");
+                let note = format!("{cell} at {size} bytes is not in the fit: {why}");
                 if !notes.contains(&note) {
                     notes.push(note);
                 }
@@ -197,7 +195,7 @@ fn usable<'a>(
         .collect()
 }
 
-/// The prediction for a size that was held out; `None` where no term of the rung was fitted.
+/// The prediction for a size that was held out; `None` where no term of the cell was fitted.
 fn predict(
     run: &CalibrationRun<'_>,
     table: Table,

@@ -1,6 +1,6 @@
 //! What the fit needs to know and cannot see in the cells.
 
-/// What the fit is told and cannot see in the cells.
+/// What the fit cannot see in the cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitOptions {
     /// Seed of the bootstrap.
@@ -11,18 +11,17 @@ pub struct FitOptions {
     pub page_bytes: u64,
     /// Name of the model.
     pub name: String,
-    /// Our own cost per request (measured on the `null` method), taken off every cell before fitting; 0 to leave it
-    /// in.
+    /// Cost of iowhy itself per request (the `null` method), subtracted from every cell before fitting; 0 to leave it in.
     pub harness_ns: f64,
     /// Requests the device serves at once, for the model; 1 when not known.
     pub device_parallelism: f64,
     /// Bytes of one read-ahead request, for the model.
     pub read_ahead_bytes: u64,
-    /// The bytes live in memory: direct rungs are not a device and are left out.
+    /// The bytes live in memory: direct cells measure no device and are left out.
     pub memory_backed: bool,
     /// Bootstrap replicates.
     pub replicates: usize,
-    /// Rounds of cells beside the ladder that are explained with the model: they are drawn along with the ladder's.
+    /// Rounds of other cells that the model explains: the bootstrap draws them too.
     pub other_rounds: Vec<u32>,
 }
 

@@ -15,9 +15,9 @@ use crate::calibration::{CalibrationCell, CalibrationRun};
 use crate::per_request::{block_busy_ns, busy_ns, device_bytes, device_requests, rounds, wait_ns};
 use iowhy_core::stats::nnls;
 
-/// One rung and size, with the per-round values of its busy or waiting time.
+/// One calibration cell and size, with the per-round values of its busy or waiting time.
 struct Observed {
-    rung: CalibrationCell,
+    cell: CalibrationCell,
     side: Side,
     equation: Vec<(Term, f64)>,
     /// By index into [`Data::rounds`].
@@ -82,7 +82,7 @@ impl Data {
                     Side::Busy => by_round(r.run, &|s| busy_ns(s) - own),
                     Side::Wait => by_round(r.run, &wait_ns),
                 };
-                observed.push(Observed { rung: r.cell, side, equation, values });
+                observed.push(Observed { cell: r.cell, side, equation, values });
             }
         }
         Data { rounds: ids, observed, cold, table }
@@ -97,7 +97,7 @@ impl Data {
         let mut best = (stages.clone(), solved);
         for choice in 1..4usize {
             let mut variant = stages.clone();
-            for stage in variant.iter_mut().filter(|s| s.rungs.contains(&CalibrationCell::Memory)) {
+            for stage in variant.iter_mut().filter(|s| s.cells.contains(&CalibrationCell::Memory)) {
                 for (bit, (file, memory)) in swaps.iter().enumerate() {
                     if choice >> bit & 1 == 1 {
                         stage.terms.iter_mut().filter(|t| *t == file).for_each(|t| *t = *memory);
@@ -136,13 +136,13 @@ impl Data {
         Solved { solved, residual: (squares / f64::max(count, 1.0)).sqrt() }
     }
 
-    /// The rows of one stage: what its rungs cost beyond what is solved already, each weighted by its whole.
+    /// The rows of one stage: what its calibration cells cost beyond what is solved already, each weighted by its whole.
     fn rows(&self, stage: &Stage, solved: &BTreeMap<Term, f64>, drawn: Option<&[usize]>) -> Vec<nnls::Row> {
         let terms = &stage.terms;
         self.observed
             .iter()
-            .filter(|o| stage.rungs.contains(&o.rung))
-            .filter(|o| o.rung != CalibrationCell::Copy || self.needs_copy_rung(terms))
+            .filter(|o| stage.cells.contains(&o.cell))
+            .filter(|o| o.cell != CalibrationCell::Copy || self.needs_copy_cell(terms))
             .filter_map(|o| {
                 let value = median_of(&o.values, drawn)?;
                 // Nothing waits in less than a nanosecond: such a row is the difference of two clocks.
@@ -164,13 +164,13 @@ impl Data {
     /// By how much a request in a ring costs less than the file's own costs without the call, when it does.
     pub(super) fn ring_deficit_ns(&self, solved: &BTreeMap<Term, f64>) -> Option<f64> {
         solved.get(&Term::Ring)?;
-        let ring = self.observed.iter().find(|o| o.rung == CalibrationCell::RingMemory)?;
+        let ring = self.observed.iter().find(|o| o.cell == CalibrationCell::RingMemory)?;
         let deficit = cost_of(&ring.equation, solved) - median_of(&ring.values, None)?;
         (deficit > 0.0 && solved.get(&Term::Ring) == Some(&0.0)).then_some(deficit)
     }
 
     /// A copy in user memory is not the kernel's copy: it counts only where nothing else separates bytes from pages.
-    fn needs_copy_rung(&self, terms: &[Term]) -> bool {
+    fn needs_copy_cell(&self, terms: &[Term]) -> bool {
         let bytes_per_page = |o: &Observed| {
             let count = |term| o.equation.iter().find(|e| e.0 == term).map(|e| e.1);
             Some(count(Term::Copy)? / count(Term::CachePage)?)

@@ -1,24 +1,8 @@
-//! A measured cell, split over the layers: a ledger per request that sums to the measured thread time.
+//! The split of one round. Busy layers get their fitted costs, unscaled; waiting is booked only as far as the kernel's counters
+//! cover it; the rest is `unexplained`, which may be negative. No rule knows the remainder.
 //!
-//! Goal: every nanosecond booked by a rule that does not know the remainder. Invariants: busy layers get their
-//! independently fitted costs, unscaled; waiting is booked no further than the kernel's own counters cover it, and
-//! where there are none the note says "not checked"; what is left stands under `unexplained`, and may be negative.
-//!
-//! Busy costs depend on how many requests are in flight: from [`super::MANY_IN_FLIGHT`] on, a ring pays `Part::Ring` for
-//! `call`, and a direct request in it `Part::Deep` and its share of a batch for `block`, where the model has them.
-//! They are measured on their own rungs at other depths, so the ledger of a depth between them is a prediction.
-//!
-//! The rules of waiting, in order:
-//! 1. `cpu-queue`: the scheduler's own count of time runnable without a CPU, exactly.
-//! 2. `device`: as far as the block layer's request times reach, and not at all for bytes that live in memory.
-//!    Without counters: all of it for cold and direct reads, with a note; none for warm reads and for writes; and where
-//!    a program or another machine serves the bytes, what would be the device's is `elsewhere`. At depth
-//!    `d` the thread's time per request is about `1 / d` of a request's latency, and the block layer's time per
-//!    request is the whole latency, counted once for each request under way. So it reaches further than the wait, and
-//!    the wait is the bound: a thread that waits in a ring waits while at least one of its requests is under way.
-//! 3. `block`: as far as a stacked device (dm, md) held requests longer than the devices below it did.
-//! 4. What a write waits beyond that (journal commit, flush, dirty throttling, the inode lock) no counter of ours
-//!    tells apart. It stays unexplained, with a note.
+//! From `MANY_IN_FLIGHT` requests on, a ring pays `Part::Ring` for `call`, and a direct request in it `Part::Deep` and its share
+//! of a batch for `block`. They are calibrated at other depths, so the ledger of a depth between them is a prediction.
 
 use iowhy_core::cell::{CellRun, Sample};
 use iowhy_core::environment::{TargetFacts, TargetKind};
@@ -33,14 +17,14 @@ use crate::per_request::{
     stack_request_ns, wait_ns,
 };
 
-/// What the ledger is told beside the cell.
+/// What is known beside the cell.
 #[derive(Clone, Copy, Debug)]
 pub struct LedgerContext<'a> {
     /// The fitted costs.
     pub model: &'a StackModel,
     /// What was found on the target, when it was looked at.
     pub facts: Option<&'a TargetFacts>,
-    /// Our own cost per request (measured on the `null` method), booked under `program`; 0 when not known.
+    /// Cost of iowhy itself per request (the `null` method), booked under `program`; 0 when not known.
     pub harness_ns: f64,
 }
 
@@ -128,7 +112,7 @@ impl Booking<'_> {
         let (w, sample, model) = (self.w, self.sample, self.context.model);
         let kind = self.context.facts.map(|f| f.kind);
         let Some(path) = path(w, kind) else {
-            self.notes.push(format!("the model has no opinion about method {}", w.method.id()));
+            self.notes.push(format!("the model has no costs for method {}", w.method.id()));
             return;
         };
         self.notes.extend(path.note.map(str::to_owned));
@@ -162,7 +146,7 @@ impl Booking<'_> {
     }
 
     /// CPU time that a request through the cache spends below it: insertion of pages read and building of requests,
-    /// by the device's own counts. Work that the kernel's threads did for us is not in our CPU time and makes
+    /// by the device's own counts. Work of kernel threads is not in the CPU time of the measuring threads and makes
     /// `unexplained` negative.
     fn device_work(&mut self) {
         let (w, sample, model) = (self.w, self.sample, self.context.model);
@@ -171,14 +155,13 @@ impl Booking<'_> {
             Some(counted) => counted,
             None if w.direction.writes() => return,
             None => {
-                self.notes.push(
-                    "block: no device counters, requests were reckoned from the read-ahead size".into(),
-                );
+                self.notes
+                    .push("block: no device counters, requests were counted from the read-ahead size".into());
                 let ahead = model.read_ahead_bytes.max(w.block_bytes).max(1) as f64;
                 (w.block_bytes as f64 / ahead, w.block_bytes as f64)
             }
         };
-        // Plain cached writes are written back by kernel threads, not by us.
+        // Plain cached writes are written back by kernel threads, not by the caller.
         if !w.direction.writes() || waits_for_storage(w.method) {
             self.layers.add(
                 Layer::Block,
@@ -192,7 +175,19 @@ impl Booking<'_> {
         }
     }
 
-    /// Books waiting by the scheduler's and the device's own counts; the rules stand in the module's header.
+    /// Books waiting by the counts of scheduler and device.
+    ///
+    /// The rules of waiting, in order:
+    /// 1. `cpu-queue`: the scheduler's own count of time runnable without a CPU, exactly.
+    /// 2. `device`: as far as the block layer's request times reach, and not at all for bytes that live in memory.
+    ///    Without counters: all of it for cold and direct reads, with a note; none for warm reads and for writes; and where
+    ///    a program or another machine serves the bytes, what would be the device's is `elsewhere`. At depth
+    ///    `d` the thread's time per request is about `1 / d` of a request's latency, and the block layer's time per
+    ///    request is the whole latency, counted once for each request under way. So it reaches further than the wait, and
+    ///    the wait is the bound: a thread that waits in a ring waits while at least one of its requests is under way.
+    /// 3. `block`: as far as a stacked device (dm, md) held requests longer than the devices below it did.
+    /// 4. What a write waits beyond that (journal commit, flush, dirty throttling, the inode lock) no counter
+    ///    separates. It stays unexplained, with a note.
     fn wait(&mut self) {
         let (w, sample) = (self.w, self.sample);
         self.layers.add(Layer::CpuQueue, 0.0, sample.run_delay_ns as f64 / sample.requests.max(1) as f64);
@@ -205,7 +200,7 @@ impl Booking<'_> {
         if let (None, Some(server)) = (counted, served_by) {
             if device_expected(w) {
                 self.notes.push(format!(
-                    "elsewhere: {server} serves the bytes; all waiting is taken to be for it, and none for a device"
+                    "elsewhere: {server} serves the bytes; all waiting is booked there, none as device time"
                 ));
                 self.layers.add(Layer::Elsewhere, 0.0, left);
             }
@@ -215,7 +210,7 @@ impl Booking<'_> {
             Some(under_way) => under_way.min(left),
             None if device_expected(w) && left > 0.0 => {
                 self.notes.push(
-                    "device: not checked; its counters could not be read, so all waiting is taken to be for it"
+                    "device: not checked: its counters could not be read, and all waiting is booked as device time"
                         .into(),
                 );
                 left
@@ -230,7 +225,7 @@ impl Booking<'_> {
         if w.direction.writes() && device < left {
             self.notes.push(
                 "unexplained: what a write waits for beyond the device's requests (journal commit, flush, dirty \
-                 throttling, locks) is not told apart"
+                 throttling, locks) is not separated"
                     .into(),
             );
         }

@@ -1,11 +1,7 @@
-//! How sure the split of a cell is: an interval for each layer.
+//! An interval for each layer of a cell: paired bootstrap over rounds (Efron 1979). Each draw fits the model anew to the drawn
+//! rounds of the calibration cells, and splits the median of the same rounds of the cell.
 //!
-//! Bootstrap over rounds (Efron 1979), paired: a draw of rounds is one of the whole measurement. The model is fitted anew to
-//! the drawn rounds of the ladder (see [`fit`](crate::fit::fit)), our own cost is the median of its drawn rounds, and the
-//! cell's median round is sought among the same drawn rounds, so that what disturbed a round disturbs all of it together.
-//! The interval holds the middle 95 % of the draws; of 3 or 4 rounds all of them, as for every median.
-//!
-//! Not in the interval: what the fit misses by its form. That stands under `unexplained`, which has an interval too.
+//! Not in the interval: the error of the linear form, which is part of `unexplained`.
 
 use iowhy_core::cell::{CellRun, Sample};
 use iowhy_core::estimate::Unit;
@@ -23,11 +19,12 @@ pub struct Draw {
     pub rounds: Vec<u32>,
     /// The costs fitted to them.
     pub model: StackModel,
-    /// Our own cost per request in them.
+    /// Cost of iowhy itself per request in them.
     pub harness_ns: f64,
 }
 
-/// The layers of a cell with their intervals, in the order of the ledger. Empty below the three rounds that an interval
+/// The layers of a cell with their intervals, in the order of the ledger: the middle 95 % of the draws, and all of them for 3 or
+/// 4 rounds, as for every median. Empty below the three rounds that an interval
 /// needs, and without draws. A layer that only some draws have counts as 0 in the others.
 pub fn estimates(run: &CellRun, context: &LedgerContext<'_>, draws: &[Draw]) -> Vec<LayerEstimate> {
     let own: Vec<&Sample> = rounds(run).collect();

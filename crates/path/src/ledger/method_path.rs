@@ -1,5 +1,5 @@
-//! Which layers each method pays for: from the ladder's own rungs where they fit, from the nearest ones with a note
-//! where not, and nothing where none stands near.
+//! Which layers each method passes: as in the calibration cells where they fit, as in the nearest ones with a note where
+//! not, and nothing where none is near.
 
 use iowhy_core::environment::TargetKind;
 use iowhy_core::layer::Layer;
@@ -17,8 +17,9 @@ pub(super) struct Path {
     pub(super) note: Option<&'static str>,
 }
 
-/// The path of a method, from the model's own rungs where they fit and from the nearest ones where not.
-/// `None` where nothing measured stands near: the time stays unexplained.
+const WRITES: &str = "writes: costs were fitted on reads; allocation and journal work are not modelled";
+
+/// The path of a method. `None` where no measured one is near: the time stays unexplained.
 pub(super) fn path(w: &Workload, kind: Option<TargetKind>) -> Option<Path> {
     use Layer::{Block, Cache, Call, Copy, Filesystem, Memory};
     use Method as M;
@@ -31,7 +32,7 @@ pub(super) fn path(w: &Workload, kind: Option<TargetKind>) -> Option<Path> {
         M::Null => plain(&[]),
         M::Syscall => plain(&[Call]),
         M::PreadEnd => plain(&[Call, Filesystem]),
-        // The rungs /dev/null and /dev/zero: no cache below them.
+        // /dev/null and /dev/zero have no cache below them.
         m if character && m.copies() => Path { calls: 1.0, extra_vfs: 1.0, layers: &[Call], note: None },
         M::Direct => plain(DIRECT),
         M::Uring if w.state == CacheState::Direct => plain(DIRECT),
@@ -70,18 +71,8 @@ pub(super) fn path(w: &Workload, kind: Option<TargetKind>) -> Option<Path> {
         M::Preadv2Nowait if w.state == CacheState::Cold => {
             noted(2.0, 1.0, CACHED, "the first, refused call is booked as an empty one")
         }
-        M::PwriteFsync | M::PwriteFdatasync => noted(
-            2.0,
-            1.0,
-            CACHED,
-            "writes: costs were fitted on reads; allocation and journal work are not modelled",
-        ),
-        M::Write | M::Pwrite | M::PwriteDsync => noted(
-            1.0,
-            0.0,
-            CACHED,
-            "writes: costs were fitted on reads; allocation and journal work are not modelled",
-        ),
+        M::PwriteFsync | M::PwriteFdatasync => noted(2.0, 1.0, CACHED, WRITES),
+        M::Write | M::Pwrite | M::PwriteDsync => noted(1.0, 0.0, CACHED, WRITES),
         M::MmapStore => noted(
             1.0,
             1.0,

@@ -17,37 +17,37 @@ fn context<'a>(model: &'a StackModel, facts: Option<&'a TargetFacts>) -> LedgerC
 }
 
 #[test]
-fn the_models_own_rungs_leave_nothing_unexplained() {
+fn the_models_own_cells_leave_nothing_unexplained() {
     let model = Truth::EXAMPLE.model();
     use CalibrationCell::*;
-    for rung in [Syscall, EndOfFile, CachedFile, MappedFile, DirectFile, ColdFile] {
+    for cell in [Syscall, EndOfFile, CachedFile, MappedFile, DirectFile, ColdFile] {
         for bytes in [4096, 65_536] {
-            let run = Truth::EXAMPLE.cell(rung, bytes, 0.0, 1);
+            let run = Truth::EXAMPLE.cell(cell, bytes, 0.0, 1);
             let split = ledger(&run, &context(&model, None)).unwrap();
-            assert!(split.unexplained_share().abs() < 1e-6, "{rung:?} {bytes}: {split:?}");
+            assert!(split.unexplained_share().abs() < 1e-6, "{cell:?} {bytes}: {split:?}");
             assert!((split.layers.total_ns() - split.total_ns).abs() < 1e-6);
             let w = &run.workload;
             let predicted = model.predict(w.method, w.state, bytes).unwrap();
             for e in predicted.entries() {
                 let found = split.layers.get(e.id).total_ns();
-                assert!((found - e.total_ns()).abs() < 1e-6 * e.total_ns().max(1.0), "{rung:?} {e:?}");
+                assert!((found - e.total_ns()).abs() < 1e-6 * e.total_ns().max(1.0), "{cell:?} {e:?}");
             }
         }
     }
 }
 
 #[test]
-fn the_character_and_memory_rungs_are_explained_from_their_parts() {
+fn the_character_and_memory_cells_are_explained_from_their_parts() {
     let model = Truth::EXAMPLE.model();
-    for (rung, kind, name) in [
+    for (cell, kind, name) in [
         (CalibrationCell::NullDevice, TargetKind::CharDevice, "/dev/null"),
         (CalibrationCell::ZeroDevice, TargetKind::CharDevice, "/dev/zero"),
         (CalibrationCell::Memory, TargetKind::Memory, "memfd"),
     ] {
         let target = TargetFacts { kind, name: name.into(), memory_backed: true, ..facts(1 << 30) };
-        let run = Truth::EXAMPLE.cell(rung, 4096, 0.0, 1);
+        let run = Truth::EXAMPLE.cell(cell, 4096, 0.0, 1);
         let split = ledger(&run, &context(&model, Some(&target))).unwrap();
-        assert!(split.unexplained_share().abs() < 1e-6, "{rung:?}: {split:?}");
+        assert!(split.unexplained_share().abs() < 1e-6, "{cell:?}: {split:?}");
     }
 }
 
@@ -194,7 +194,7 @@ fn write(method: Method, state: CacheState, threads: usize) -> Rounds {
 #[test]
 fn what_a_stack_holds_longer_than_its_devices_is_the_block_layers() {
     let (t, model) = (Truth::EXAMPLE, Truth::EXAMPLE.model());
-    let wait = t.rung_ns(CalibrationCell::DirectFile, 4096).1;
+    let wait = t.cell_ns(CalibrationCell::DirectFile, 4096).1;
     // Of the wait the device covers a fifth; the stack claims three fifths, or more than there is.
     for (stack, held) in [(0.6, 0.4), (5.0, 0.8), (0.1, 0.0)] {
         let mut run = t.cell(CalibrationCell::DirectFile, 4096, 0.0, 1);
@@ -230,7 +230,7 @@ fn what_a_write_waits_beyond_the_device_is_no_layers_time() {
             assert!((wait(Layer::Device) - device_ns).abs() < 1e-3, "{method:?} {counted:?}: {split:?}");
             assert!((wait(Layer::Unexplained) - (500_000.0 - device_ns)).abs() < 1e-3, "{split:?}");
             assert_eq!(wait(Layer::Writeback), 0.0, "nothing measures it");
-            let said = split.notes.iter().any(|n| n.contains("not told apart"));
+            let said = split.notes.iter().any(|n| n.contains("not separated"));
             assert_eq!(said, device_ns < 500_000.0, "{:?}", split.notes);
         }
     }

@@ -18,7 +18,7 @@ use iowhy_core::units::percent;
 
 /// Claimed and device bytes that differ by no more than this share agree: metadata, partial pages at the ends.
 pub const AGREEMENT_SHARE: f64 = 0.03;
-/// Absolute slack beside [`AGREEMENT_SHARE`]: a neighbour's log line is not a mismatch.
+/// Absolute slack beside [`AGREEMENT_SHARE`]: a log line of another process is not a mismatch.
 pub const AGREEMENT_BYTES: u64 = 256 * 1024;
 /// Rounds up to this share are few: a median over the rounds does not see them.
 const FEW_ROUNDS_SHARE: f64 = 0.25;
@@ -129,7 +129,7 @@ impl Reconciliation {
             Account::Agrees => "they agree".to_owned(),
             Account::CacheHits { share } => format!("{} came from the page cache", percent(share)),
             Account::NotDirect { share } => format!(
-                "direct was asked of a method that reads through the page cache; {} came from it",
+                "the method reads through the page cache, although `direct` was requested; {} came from it",
                 percent(share)
             ),
             Account::Holes { share } => {
@@ -144,7 +144,7 @@ impl Reconciliation {
             ),
             Account::Encoded => "the file is stored compressed or encrypted".to_owned(),
             Account::ReadAhead { factor } => {
-                format!("read-ahead and whole pages fetched {factor:.2} times what was asked")
+                format!("read-ahead and whole pages fetched {factor:.2} times the bytes requested")
             }
             Account::UsedMeanwhile { rounds, of } => format!(
                 "another program (or late read-ahead of another cell) used the device in {rounds} of {of} rounds"
@@ -184,7 +184,7 @@ pub struct ReconcileContext<'a> {
     pub read_ahead_bytes: Option<u64>,
 }
 
-/// Holds the bytes of a cell against the device's.
+/// Compares the bytes of a cell with those of the device.
 pub fn reconcile(run: &CellRun, context: &ReconcileContext<'_>) -> Reconciliation {
     let totals = Totals::of(run);
     let account = if in_memory(context.facts) && totals.device.unwrap_or(0) <= AGREEMENT_BYTES {
@@ -373,7 +373,7 @@ pub enum Verdict {
     /// It measured something else.
     Mislabelled,
     /// It could not be checked, or the check did not decide.
-    CannotTell,
+    Inconclusive,
     /// It failed.
     Failed,
 }
@@ -384,7 +384,7 @@ impl Verdict {
         match self {
             Verdict::Ok => "ok",
             Verdict::Mislabelled => "mislabelled",
-            Verdict::CannotTell => "cannot-tell",
+            Verdict::Inconclusive => "inconclusive",
             Verdict::Failed => "failed",
         }
     }
@@ -411,10 +411,10 @@ pub fn verdict(run: &CellRun, context: &ReconcileContext<'_>) -> Verdict {
         Account::CacheHits { share } if 1.0 - share > AGREEMENT_SHARE => Verdict::Mislabelled,
         // The device read what a warm cell claims to have found in memory.
         Account::Agrees if w.state == CacheState::Warm && claims_bytes(run) => Verdict::Mislabelled,
-        Account::AnotherProgram { .. } if w.state == CacheState::Warm => Verdict::CannotTell,
-        Account::AnotherProgram { .. } | Account::Unaccounted { .. } => Verdict::CannotTell,
-        Account::NoCounters if claims_device && !is_false(context.facts) => Verdict::CannotTell,
-        _ if matches!(run.state_check, StateCheck::CannotTell { .. }) => Verdict::CannotTell,
+        Account::AnotherProgram { .. } if w.state == CacheState::Warm => Verdict::Inconclusive,
+        Account::AnotherProgram { .. } | Account::Unaccounted { .. } => Verdict::Inconclusive,
+        Account::NoCounters if claims_device && !is_false(context.facts) => Verdict::Inconclusive,
+        _ if matches!(run.state_check, StateCheck::CannotTell { .. }) => Verdict::Inconclusive,
         _ => Verdict::Ok,
     }
 }

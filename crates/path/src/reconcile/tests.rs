@@ -61,7 +61,7 @@ fn trap_a_mapping_asked_to_be_direct_drops_nothing() {
     let found = reconcile(&run, &with(&facts(1024 * MIB)));
     assert_eq!(found.account, Account::NotDirect { share: 1.0 });
     assert!(
-        found.sentence().contains("reads through the page cache; 100 % came from it"),
+        found.sentence().contains("although `direct` was requested; 100 % came from it"),
         "{}",
         found.sentence()
     );
@@ -125,11 +125,11 @@ fn each_account_is_decided_by_its_fact() {
             &plain,
             100,
             Some(60),
-            Verdict::CannotTell,
+            Verdict::Inconclusive,
             "nothing known explains",
         ),
-        ("direct, too much", direct.clone(), &plain, 100, Some(160), Verdict::CannotTell, "60 MiB more"),
-        ("no counters", direct, &plain, 100, None, Verdict::CannotTell, "not checked"),
+        ("direct, too much", direct.clone(), &plain, 100, Some(160), Verdict::Inconclusive, "60 MiB more"),
+        ("no counters", direct, &plain, 100, None, Verdict::Inconclusive, "not checked"),
         ("random cold", cold(Pattern::Permuted), &plain, 100, Some(800), Verdict::Ok, "8.00 times"),
         (
             "cached write",
@@ -198,10 +198,10 @@ fn large_read_ahead_left_under_way_in_every_round_is_no_other_program() {
     let found = reconcile(&run(904 * MIB), &context);
     assert_eq!(
         found.sentence(),
-        "claimed 781 MiB, the device moved 904 MiB: read-ahead and whole pages fetched 1.16 times what was asked"
+        "claimed 781 MiB, the device moved 904 MiB: read-ahead and whole pages fetched 1.16 times the bytes requested"
     );
     assert_eq!(verdict(&run(904 * MIB), &context), Verdict::Ok);
-    assert_eq!(verdict(&run(1804 * MIB), &context), Verdict::CannotTell);
+    assert_eq!(verdict(&run(1804 * MIB), &context), Verdict::Inconclusive);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_file_that_stayed_in_memory_is_not_to_blame_for_what_the_device_read() {
     run.samples[0].resident_after = Some(1.0);
     let found = reconcile(&run, &with(&plain));
     assert_eq!(found.account, Account::AnotherProgram { excess_bytes: 50 * MIB });
-    assert_eq!(verdict(&run, &with(&plain)), Verdict::CannotTell);
+    assert_eq!(verdict(&run, &with(&plain)), Verdict::Inconclusive);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_scripted_target_claims_no_device() {
     let scripted = TargetFacts { kind: TargetKind::Scripted, ..facts(1024 * MIB) };
     let run = totals(reads(Method::Direct, CacheState::Direct, 4096), 100 * MIB, None);
     assert_eq!(verdict(&run, &with(&scripted)), Verdict::Ok);
-    assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::CannotTell);
+    assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::Inconclusive);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn failure_and_a_violated_state_come_before_the_bytes() {
     let mut run = totals(reads(Method::Pread, CacheState::Warm, 4096), 100 * MIB, Some(0));
     run.state_check = StateCheck::CannotTell { reason: "no cachestat".into() };
     let context = ReconcileContext::default();
-    assert_eq!(verdict(&run, &context).id(), "cannot-tell");
+    assert_eq!(verdict(&run, &context).id(), "inconclusive");
     run.state_check = StateCheck::Violated { reason: "cold".into() };
     assert_eq!(verdict(&run, &context).id(), "mislabelled");
     run.failure = Some("EIO".into());

@@ -1,6 +1,5 @@
-//! Two records of measured cells: each cell and each of its layers gets a word.
+//! Two records of measured cells: a verdict for each cell and each of its layers.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
@@ -8,6 +7,7 @@ use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
 use iowhy_path::change::{Change, LayerChange, Side, change};
 
+use super::pairs::Pairs;
 use super::{differences, settings};
 use crate::record::compare::{ChangedCell, ChangedLayer, Comparison, Source};
 use crate::record::{CellRecord, Kind, Record, SCHEMA};
@@ -59,37 +59,6 @@ fn source(path: &Path, record: &Record) -> Source {
     Source { file: path.display().to_string(), command: record.command.clone(), iowhy: record.iowhy.clone() }
 }
 
-/// Cells by whom they stand opposite.
-pub(super) struct Pairs<'a> {
-    pub(super) both: Vec<(&'a CellRecord, &'a CellRecord)>,
-    pub(super) only_before: Vec<String>,
-    pub(super) only_after: Vec<String>,
-}
-
-impl<'a> Pairs<'a> {
-    /// Cells of the same key. Targets are told apart by their place in the list: a scratch file, or a directory that was
-    /// moved to another disk, may have another name.
-    fn new(before: &'a Record, after: &'a Record) -> Pairs<'a> {
-        let mut old: HashMap<(usize, &str), &CellRecord> =
-            before.cells.iter().map(|cell| ((place(before, cell), cell.key.as_str()), cell)).collect();
-        let (mut both, mut only_after) = (Vec::new(), Vec::new());
-        for cell in &after.cells {
-            match old.remove(&(place(after, cell), cell.key.as_str())) {
-                Some(before) => both.push((before, cell)),
-                None => only_after.push(cell.key.clone()),
-            }
-        }
-        let left = |cell: &&CellRecord| old.contains_key(&(place(before, cell), cell.key.as_str()));
-        let only_before = before.cells.iter().filter(left).map(|cell| cell.key.clone()).collect();
-        Pairs { both, only_before, only_after }
-    }
-}
-
-/// The number of a cell's target in the list of its record.
-pub(super) fn place(record: &Record, cell: &CellRecord) -> usize {
-    record.targets.iter().position(|target| target.name == cell.target).unwrap_or(0)
-}
-
 fn changed(before: &CellRecord, after: &CellRecord, told: Change) -> ChangedCell {
     let Change { ratio, verdict, layer, doubt, .. } = told;
     ChangedCell {
@@ -135,7 +104,7 @@ pub(in crate::command) fn doubt(cell: &CellRecord) -> Option<String> {
     } else if cell.planned_per_second.is_some() {
         Some("paced by a plan: its time per request is the plan's".to_owned())
     } else if cell.verdict == "mislabelled" {
-        Some("it was not what it claims".to_owned())
+        Some("it is mislabelled".to_owned())
     } else {
         None
     }
@@ -192,7 +161,7 @@ fn warnings(
             Warning::new(
                 "many-comparisons",
                 format!(
-                    "of {compared} cells and layers compared at 95 % each, up to {} may seem changed by chance",
+                    "of {compared} cells and layers compared at 95 % each, up to {} may seem changed by coincidence",
                     compared.div_ceil(20)
                 ),
             )

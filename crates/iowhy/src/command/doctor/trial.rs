@@ -13,6 +13,7 @@ use iowhy_core::warning::Warning;
 use iowhy_path::change::{Change, change_in_rounds};
 use iowhy_path::costs::Layers;
 use iowhy_path::plan::plan;
+use iowhy_path::targets;
 use iowhy_path::trial::{Request, requests};
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
 use iowhy_probe::setting::{ChangedSetting, Storage};
@@ -108,8 +109,8 @@ pub(super) fn run(
     let needs = Needs { scratch_bytes: how.size, write: false, destroy_data: None };
     let target = shared::resolve(&name, &needs, &progress)?;
     outputs.spare(&[&target])?;
-    let rungs = shared::rung_targets(&target)?;
-    let mut requests = requests(wish.key, &target, plan(&target, &rungs, how.size, how.seed));
+    let below = targets::calibration_targets(&target)?;
+    let mut requests = requests(wish.key, &target, plan(&target, &below, how.size, how.seed));
     if requests.is_empty() {
         return Err(Problem::refused(format!(
             "no request that `{}` can touch may be made on `{name}`",

@@ -1,4 +1,4 @@
-//! `iowhy stripe lint`: a stripe that is there, or one described by numbers, held against the rules.
+//! `iowhy stripe lint`: the rules applied to an existing stripe, or to one described by numbers.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ const FFS_GROUP_BYTES: u64 = 16 << 20;
 const XFS_GROUPS: u64 = 4;
 /// A volume, where nobody says how large.
 const USUAL_VOLUME_BYTES: u64 = 1 << 40;
-const MOST_DISKS: u64 = 1024;
+const MAX_DISKS: u64 = 1024;
 
 /// Runs the command.
 ///
@@ -260,8 +260,8 @@ fn makable(kind: VolumeKind) -> Makable {
 
 fn disks_of(disks: u64) -> Result<usize, Problem> {
     match disks {
-        2..=MOST_DISKS => Ok(disks as usize),
-        _ => Err(Problem::refused(format!("`--disks {disks}`: a stripe has 2 to {MOST_DISKS}"))
+        2..=MAX_DISKS => Ok(disks as usize),
+        _ => Err(Problem::refused(format!("`--disks {disks}`: a stripe has 2 to {MAX_DISKS}"))
             .hint("for example `--disks 3`")),
     }
 }

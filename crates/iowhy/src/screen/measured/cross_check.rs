@@ -1,14 +1,14 @@
 //! The cross-check of the fitted layers against stack samples: a summary, and a table.
 
 use iowhy_core::units;
-use iowhy_path::cross_check::{Agreement, Fitted, PartWitness, Verdict, Witness};
+use iowhy_path::cross_check::{Agreement, CrossCheck, Fitted, PartCheck, Verdict};
 use iowhy_view::document::{Part, Section, Table};
 
 use super::Named;
 use crate::record::Record;
 
 /// Cells with a cross-check, with their names.
-pub(super) type Labels<'a> = Vec<(String, &'a Witness)>;
+pub(super) type Labels<'a> = Vec<(String, &'a CrossCheck)>;
 
 /// The cross-checks of these cells.
 pub(super) fn labels<'a>(named: &Named<'a>) -> Labels<'a> {
@@ -31,22 +31,22 @@ pub(super) fn summary(record: &Record, labels: &Labels<'_>) -> Vec<Part> {
         "stack-sampling cross-check ({}, {samples} samples): {agree} {}, {disagree} {verb}, {} inconclusive",
         tier.id(),
         if agree == 1 { "agrees" } else { "agree" },
-        with(Verdict::CannotTell).count()
+        with(Verdict::Inconclusive).count()
     ))];
-    let difference = |(label, check): &(String, &Witness)| {
+    let difference = |(label, check): &(String, &CrossCheck)| {
         let differing = check.layers.iter().filter(|part| part.result == Agreement::Disagrees);
         format!("{label}: {}", differing.map(difference).collect::<Vec<_>>().join("; "))
     };
     parts.push(Part::Remarks(with(Verdict::Disagrees).map(difference).collect()));
-    let open = |(label, check): &(String, &Witness)| {
+    let open = |(label, check): &(String, &CrossCheck)| {
         Part::Note(format!("{label}: {}", check.reason.as_deref().unwrap_or("inconclusive")))
     };
-    parts.extend(with(Verdict::CannotTell).map(open));
+    parts.extend(with(Verdict::Inconclusive).map(open));
     parts
 }
 
 /// `cache 120 ns [110 ns, 130 ns] fitted, 260 ns [230 ns, 290 ns] seen`.
-fn difference(part: &PartWitness) -> String {
+fn difference(part: &PartCheck) -> String {
     let fitted = part.fitted.as_ref().map_or_else(|| "nothing".to_owned(), fitted);
     format!("{} {fitted} fitted, {} sampled", part.id, seen(part))
 }
@@ -56,7 +56,7 @@ fn fitted(fit: &Fitted) -> String {
     format!("{} [{low}, {high}]", units::time(fit.value_ns))
 }
 
-fn seen(part: &PartWitness) -> String {
+fn seen(part: &PartCheck) -> String {
     let e = &part.seen;
     if e.low == e.high {
         return units::time(e.value);
@@ -81,7 +81,7 @@ pub(super) fn section(labels: &Labels<'_>) -> Section {
             let result = match part.result {
                 Agreement::Agrees => "agrees",
                 Agreement::Disagrees => "disagrees",
-                Agreement::CannotTell => "inconclusive",
+                Agreement::Inconclusive => "inconclusive",
                 Agreement::NotFitted => "not fitted",
             };
             table.row([

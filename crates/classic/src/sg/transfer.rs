@@ -69,7 +69,7 @@ impl Transfer {
 }
 
 /// Bytes a second of the last copy, from times to user space and times to the kernel only, for the same bytes: the median
-/// of the differences with its interval. `None` when the copy cannot be told from nothing.
+/// of the differences with its interval. `None` when the copy cannot be separated from zero.
 pub fn copy_rate(total_bytes: f64, to_user: &[f64], to_kernel: &[f64], seed: u64) -> Option<Estimate> {
     let differences: Vec<f64> = to_user.iter().zip(to_kernel).map(|(user, kernel)| user - kernel).collect();
     let time = stats::bootstrap_median(&differences, seed, Unit::Nanoseconds)?;

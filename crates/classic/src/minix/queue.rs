@@ -1,4 +1,4 @@
-//! The file read with the read-ahead of the disk's queue off and as it was, round by round in turn. The setting holds for every
+//! The file read with the read-ahead of the disk's queue off and on, alternating by round. The setting holds for every
 //! program; it is put back whatever happens.
 
 use iowhy_core::estimate::{Estimate, Unit};
@@ -6,25 +6,24 @@ use iowhy_core::problem::Problem;
 use iowhy_core::stats;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::workload::{CacheState, Method};
-use iowhy_path::costs::Layers;
 use iowhy_probe::campaign::{self, Cell, Effort};
 use iowhy_probe::interrupt;
 use iowhy_probe::setting::ChangedSetting;
 use iowhy_probe::target::Target;
 
-use super::super::lab::{Lab, cell, reads};
-use super::{BLOCKS, POSTED_BYTES};
-use crate::command::shared;
-use crate::record::classic::{ClassicRecord, RowRecord};
+use super::costs::{BLOCKS, POSTED_BYTES};
+use crate::lab::{Lab, cell, reads};
+use crate::report::{MeasuredCell, Report, Row};
+use iowhy_path::reconcile::Verdict;
 
 /// Rounds: the fewest that give an interval by resampling.
 const ROUNDS: usize = 5;
 
-/// Times for 2 MiB by block size: off, and as it was.
+/// Times for 2 MiB by block size: off, and on.
 type Times = Vec<[Vec<f64>; 2]>;
 
 /// Measures and fills the rows, or says why not.
-pub(super) fn fill(lab: &Lab<'_>, record: &mut ClassicRecord, target: &Target, region: u64) {
+pub(super) fn fill(lab: &Lab<'_>, record: &mut Report, target: &Target, region: u64) {
     record.section(
         "queue",
         "The same with the read-ahead of the disk's queue off and on (time to read 2 MiB)",
@@ -63,19 +62,15 @@ fn measure(lab: &Lab<'_>, target: &Target, region: u64) -> Result<(Times, u64), 
             if interrupt::requested() {
                 break;
             }
-            lab.progress.at(
-                round as f64 / ROUNDS as f64,
-                lab.budget / 2,
-                "read-ahead of the queue off and on",
-            );
+            lab.world.at(round as f64 / ROUNDS as f64, lab.budget / 2, "read-ahead of the queue off and on");
             held.set(&kib.to_string())?;
             let seed = lab.seed.wrapping_add(round as u64);
             let effort = Effort { min_rounds: 1, max_rounds: 1, time: lab.budget, precision: 0.0, seed };
             let outcome = campaign::run(&cells, effort, &mut |_| {});
             for (block, runs) in outcome.cells.iter().enumerate() {
                 let Some(run) = runs.first() else { continue };
-                let seen = shared::cell_record(run, target, Some(kib * 1024), seed, Layers::default());
-                if run.failure.is_none() && seen.verdict != "mislabelled" {
+                let seen = MeasuredCell::new(run, target, Some(kib * 1024), seed);
+                if run.failure.is_none() && seen.verdict != Verdict::Mislabelled {
                     times[block][column].extend(run.samples.iter().filter(|s| s.requests > 0).map(|s| {
                         s.thread_ns as f64 / s.requests as f64 * (POSTED_BYTES / BLOCKS[block]) as f64
                     }));
@@ -86,10 +81,10 @@ fn measure(lab: &Lab<'_>, target: &Target, region: u64) -> Result<(Times, u64), 
     Ok((times, was_kib))
 }
 
-fn rows(lab: &Lab<'_>, record: &mut ClassicRecord, times: &Times, was_kib: u64) {
+fn rows(lab: &Lab<'_>, record: &mut Report, times: &Times, was_kib: u64) {
     for (block, [off, on]) in BLOCKS.iter().zip(times) {
         let median = |values: &[f64]| stats::bootstrap_median(values, lab.seed, Unit::Nanoseconds);
-        let row = RowRecord::new(
+        let row = Row::new(
             "queue",
             Bytes(*block).to_string(),
             "time to read 2 MiB, read-ahead on",
@@ -110,6 +105,6 @@ fn rows(lab: &Lab<'_>, record: &mut ClassicRecord, times: &Times, was_kib: u64) 
     ));
 }
 
-fn with_off(row: RowRecord, off: &Estimate) -> RowRecord {
+fn with_off(row: Row, off: &Estimate) -> Row {
     row.key("off_ns", off.value).key("off_low_ns", off.low).key("off_high_ns", off.high)
 }

@@ -6,8 +6,13 @@
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::rng::Rng;
 
-use super::published::Experiment;
+use crate::published::Experiment;
 use iowhy_core::stats::nnls::{self, Row};
+
+/// Block sizes of the post.
+pub(super) const BLOCKS: [u64; 5] = [512, 1024, 2048, 8192, 16_384];
+/// What the post reads; everything is told for so much.
+pub(super) const POSTED_BYTES: u64 = 2 << 20;
 
 /// Columns of the fit.
 const CALL: usize = 0;
@@ -38,7 +43,7 @@ pub struct Costs {
 
 /// What is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rung {
+pub enum Device {
     /// `/dev/null`.
     Null,
     /// The block device of no blocks.
@@ -103,20 +108,20 @@ impl Costs {
     /// Time for the whole test in pieces of `block_bytes`, ns.
     ///
     /// Through the cache each call looks up every chunk that it touches, and each chunk of the file is asked of the disk
-    /// once. With read-ahead in the driver the disk is asked once for each of its larger pieces; that a message to the
-    /// driver still costs something cannot be told from the disk's part of a request, so it is left out.
-    pub fn predict(&self, rung: Rung, block_bytes: u64) -> f64 {
+    /// once. With read-ahead in the driver the disk is asked once for each of its larger pieces; the cost of a message to the
+    /// driver is not separable from the disk's part of a request, so it is left out.
+    pub fn predict(&self, device: Device, block_bytes: u64) -> f64 {
         let block = block_bytes.max(1) as f64;
         let calls = self.total_bytes / block;
         let lookups = calls * (block / self.chunk_bytes).max(1.0);
         let bytes = self.total_bytes * self.byte.value;
         let through_cache = calls * self.call.value + lookups * self.lookup.value + bytes;
-        match rung {
-            Rung::Null => calls * self.call.value,
-            Rung::Bnull => calls * (self.call.value + self.lookup.value),
-            Rung::Raw => calls * (self.call.value + self.request.value) + bytes,
-            Rung::Cached => through_cache + self.total_bytes / self.chunk_bytes * self.request.value,
-            Rung::ReadAhead(least) => {
+        match device {
+            Device::Null => calls * self.call.value,
+            Device::Bnull => calls * (self.call.value + self.lookup.value),
+            Device::Raw => calls * (self.call.value + self.request.value) + bytes,
+            Device::Cached => through_cache + self.total_bytes / self.chunk_bytes * self.request.value,
+            Device::ReadAhead(least) => {
                 let piece = (least as f64).max(self.chunk_bytes);
                 through_cache + self.total_bytes / piece * self.request.value
             }
@@ -136,9 +141,9 @@ mod tests {
         let costs = Costs::fit(&minix, 1).unwrap();
         let calls_per_second = 1e9 / costs.call.value;
         assert!((calls_per_second - minix.fact("calls").unwrap()).abs() < 5.0, "{calls_per_second}");
-        for (id, rung) in [("null", Rung::Null), ("bnull", Rung::Bnull), ("rhd2", Rung::Raw)] {
+        for (id, device) in [("null", Device::Null), ("bnull", Device::Bnull), ("rhd2", Device::Raw)] {
             for (block, time) in minix.table(id).unwrap().pairs("block", "time") {
-                let predicted = costs.predict(rung, block as u64);
+                let predicted = costs.predict(device, block as u64);
                 assert!((predicted - time).abs() < 2.1e9, "{id} {block}: {predicted} {time}");
             }
         }
@@ -151,14 +156,14 @@ mod tests {
     fn the_tables_above_are_predicted_within_what_the_fit_can_know() {
         let minix = load("minix-1989").unwrap();
         let costs = Costs::fit(&minix, 1).unwrap();
-        for (id, rung, worst) in [
-            ("file", Rung::Cached, 30.0),
-            ("hd2", Rung::Cached, 30.0),
-            ("readahead", Rung::ReadAhead(4096), 45.0),
+        for (id, device, worst) in [
+            ("file", Device::Cached, 30.0),
+            ("hd2", Device::Cached, 30.0),
+            ("readahead", Device::ReadAhead(4096), 45.0),
         ] {
             let mut all_low = true;
             for (block, time) in minix.table(id).unwrap().pairs("block", "time") {
-                let error = error_percent(costs.predict(rung, block as u64), time).unwrap();
+                let error = error_percent(costs.predict(device, block as u64), time).unwrap();
                 assert!(error.abs() < worst, "{id} {block}: {error}");
                 all_low &= error < 8.0;
             }

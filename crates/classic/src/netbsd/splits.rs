@@ -57,7 +57,7 @@ pub enum Fits {
     /// Outside.
     No,
     /// The interval is too wide to tell it from its opposite.
-    CannotTell,
+    Inconclusive,
 }
 
 /// A prediction that misses the interval by less still counts.
@@ -70,7 +70,7 @@ pub fn fits(measured: &Estimate, predicted: f64) -> Fits {
     let inside = measured.low * (1.0 - NEAR) <= predicted && predicted <= measured.high * (1.0 + NEAR);
     match inside {
         false => Fits::No,
-        true if measured.relative_arm() > WIDE => Fits::CannotTell,
+        true if measured.relative_arm() > WIDE => Fits::Inconclusive,
         true => Fits::Yes,
     }
 }
@@ -112,6 +112,6 @@ mod tests {
         assert_eq!(fits(&measured(1.05, 1.1, 1.15), 1.11), Fits::Yes);
         assert_eq!(fits(&measured(1.05, 1.1, 1.15), 1.01), Fits::Yes, "within 5 % of the interval");
         assert_eq!(fits(&measured(1.05, 1.1, 1.15), 0.9), Fits::No);
-        assert_eq!(fits(&measured(0.5, 1.0, 2.0), 1.1), Fits::CannotTell);
+        assert_eq!(fits(&measured(0.5, 1.0, 2.0), 1.1), Fits::Inconclusive);
     }
 }

@@ -1,7 +1,7 @@
 //! Untarring in the model: one writer that waits for each file's inode and name, as the file system of 1999 did, while the data
 //! goes out behind it. Held against what the post quotes of interleaves 96 and 32.
 
-use iowhy_classic::published::Experiment;
+use crate::published::Experiment;
 use iowhy_core::estimate::Unit;
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
@@ -11,8 +11,8 @@ use iowhy_sim::machine::{Machine, Value};
 use iowhy_sim::requests;
 use iowhy_sim::workload::Load;
 
-use super::super::lab::Lab;
-use crate::record::classic::{ClassicRecord, RowRecord};
+use crate::lab::Lab;
+use crate::report::{Report, Row};
 
 /// Interleaves of the quotation, the faster first.
 const FASTER: u64 = 96;
@@ -30,11 +30,7 @@ const DISKS: [u64; 2] = [2, 3];
 ///
 /// # Errors
 /// What the simulator says of its own machine.
-pub(super) fn fill(
-    lab: &Lab<'_>,
-    experiment: &Experiment,
-    record: &mut ClassicRecord,
-) -> Result<(), Problem> {
+pub(super) fn fill(lab: &Lab<'_>, experiment: &Experiment, record: &mut Report) -> Result<(), Problem> {
     record.section("untar", "Untarring: time at interleave 96 over that at 32", "disks, data held back");
     // "96 is about 20 % faster than 32".
     let then = experiment.fact("untar-gain").map(|gain| 1.0 / (1.0 + gain));
@@ -44,7 +40,7 @@ pub(super) fn fill(
     let mut found: Vec<f64> = Vec::new();
     for disks in DISKS {
         for ahead in AHEAD {
-            let mut row = RowRecord::new(
+            let mut row = Row::new(
                 "untar",
                 format!("{disks}, {ahead}"),
                 "time at interleave 96 over that at 32",

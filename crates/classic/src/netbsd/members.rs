@@ -1,4 +1,4 @@
-//! The members of the real stripes: named by the user and then only read, or scratch files of ours. What may not enter: what is
+//! The members of the real stripes: named by the user and then only read, or scratch files. Not here: what is
 //! asked of them.
 
 use std::path::Path;
@@ -12,14 +12,13 @@ use iowhy_probe::environment;
 use iowhy_probe::method;
 use iowhy_probe::target::{Needs, Target, stripe};
 
-use super::super::lab::Lab;
-use crate::command::shared;
+use crate::lab::Lab;
 
 /// Disks of the post.
 const POSTED: usize = 3;
 /// A scratch file: four groups of 16 MiB, and what an odd interleave leaves over.
 const MEMBER_BYTES: u64 = 65 << 20;
-const MOST_MEMBERS: usize = 64;
+const MAX_MEMBERS: usize = 64;
 /// The largest request, and the alignment that every request keeps.
 const BLOCK_BYTES: u64 = 8192;
 const FRAGMENT_BYTES: u64 = 1024;
@@ -49,9 +48,9 @@ impl Members {
                 return Ok(Err(format!("`{}` is no directory, and no `--members` are named", lab.spec)));
             }
         };
-        if names.len() < 2 || names.len() > MOST_MEMBERS || names.iter().any(|name| name.is_empty()) {
+        if names.len() < 2 || names.len() > MAX_MEMBERS || names.iter().any(|name| name.is_empty()) {
             return Err(Problem::refused(format!(
-                "`--members {}`: a stripe has 2 to {MOST_MEMBERS} members",
+                "`--members {}`: a stripe has 2 to {MAX_MEMBERS} members",
                 lab.members.unwrap_or_default()
             ))
             .hint(
@@ -63,7 +62,7 @@ impl Members {
         let needs = Needs { scratch_bytes: each, write: false, destroy_data: None };
         let mut disks: Vec<Target> = Vec::with_capacity(names.len());
         for name in names {
-            let member = shared::resolve(name, &needs, lab.progress)?;
+            let member = lab.world.resolve(name, &needs)?;
             stripe::check_member("--members", &member, &disks, stripe::SECTOR_BYTES)?;
             if member.facts.memory_backed {
                 return Ok(Err(format!("`{name}` lives in memory, and a stripe of it has no disks")));
@@ -71,7 +70,7 @@ impl Members {
             disks.push(member);
         }
         let all: Vec<&Target> = disks.iter().collect();
-        lab.outputs.spare(&all)?;
+        lab.world.spare(&all)?;
         let throttled = disks.iter().any(|disk| environment::environment(disk).throttle.is_some());
         let one_disk = share_a_disk(&disks, throttled);
         Ok(Ok(Members {

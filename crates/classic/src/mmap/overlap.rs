@@ -18,7 +18,7 @@ pub enum Second {
     /// Adds nothing, or takes something away.
     Nothing,
     /// The interval does not decide.
-    CannotTell,
+    Inconclusive,
 }
 
 /// Ratios of throughput from which a second thread counts as adding something, and as doubling.
@@ -31,7 +31,7 @@ pub fn second(low: f64, high: f64) -> Second {
         () if low >= DOUBLES_FROM => Second::Doubles,
         () if low >= ADDS_FROM => Second::Adds,
         () if high < ADDS_FROM => Second::Nothing,
-        () => Second::CannotTell,
+        () => Second::Inconclusive,
     }
 }
 
@@ -42,7 +42,7 @@ impl Second {
             Second::Doubles => "a second thread doubles it",
             Second::Adds => "a second thread adds some",
             Second::Nothing => "a second thread adds nothing",
-            Second::CannotTell => "cannot tell",
+            Second::Inconclusive => "inconclusive",
         }
     }
 }
@@ -63,6 +63,6 @@ mod tests {
         assert_eq!(second(1.9, 2.1), Second::Doubles);
         assert_eq!(second(1.3, 1.9), Second::Adds);
         assert_eq!(second(0.9, 1.05), Second::Nothing);
-        assert_eq!(second(0.9, 1.3), Second::CannotTell);
+        assert_eq!(second(0.9, 1.3), Second::Inconclusive);
     }
 }

@@ -1,7 +1,7 @@
-//! A kernel profile of a program's own threads by function, as gprof prints it: flat, and the neighbours of one function in the
-//! call graph. From samples of stacks: self is where the clock hit, total is every sample that the function was on the stack of.
+//! A kernel profile of a program's own threads by function, as gprof prints it: flat, and callers and callees of one
+//! function. From samples of stacks: self is where the clock hit, total is every sample that the function was on the stack of.
 //!
-//! Non-goal: calls. Samples do not count them, so costs are told for a request. Pure arithmetic.
+//! Non-goal: calls. Samples do not count them, so costs are per request. Pure arithmetic.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub struct Function {
 
 /// Functions called by one, and those that call it, with the samples that passed from one to the other.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Neighbours {
+pub struct CallersAndCallees {
     /// Callers, the heaviest first.
     pub callers: Vec<(String, SampledShare)>,
     /// Callees, the heaviest first.
@@ -32,19 +32,19 @@ pub struct Neighbours {
 
 fn samples<'a>(
     profile: &'a Profile,
-    ours: &'a dyn Fn(&Thread) -> bool,
+    measured: &'a dyn Fn(&Thread) -> bool,
 ) -> impl Iterator<Item = &'a StackTime> + 'a {
     profile.stacks.iter().filter(move |stack| {
         let thread = profile.threads.get(stack.thread as usize);
-        stack.state == State::Running && stack.known && thread.is_some_and(ours)
+        stack.state == State::Running && stack.known && thread.is_some_and(measured)
     })
 }
 
 /// Functions by their own samples, the heaviest first.
-pub fn flat(profile: &Profile, ours: &dyn Fn(&Thread) -> bool) -> Vec<Function> {
+pub fn flat(profile: &Profile, measured: &dyn Fn(&Thread) -> bool) -> Vec<Function> {
     let (mut own, mut total): (BTreeMap<&str, u64>, BTreeMap<&str, u64>) = Default::default();
     let mut n = 0;
-    for stack in samples(profile, ours) {
+    for stack in samples(profile, measured) {
         n += stack.events;
         let names: Vec<&str> = profile.kernel_names(stack).collect();
         *own.entry(names.first().copied().unwrap_or(USER)).or_default() += stack.events;
@@ -70,10 +70,10 @@ pub fn flat(profile: &Profile, ours: &dyn Fn(&Thread) -> bool) -> Vec<Function> 
 }
 
 /// Who calls a function, and whom it calls.
-pub fn around(profile: &Profile, ours: &dyn Fn(&Thread) -> bool, name: &str) -> Neighbours {
+pub fn around(profile: &Profile, measured: &dyn Fn(&Thread) -> bool, name: &str) -> CallersAndCallees {
     let (mut callers, mut callees): (BTreeMap<&str, u64>, BTreeMap<&str, u64>) = Default::default();
     let mut n = 0;
-    for stack in samples(profile, ours) {
+    for stack in samples(profile, measured) {
         n += stack.events;
         let names: Vec<&str> = profile.kernel_names(stack).collect();
         if let Some(at) = names.iter().position(|other| *other == name) {
@@ -91,7 +91,7 @@ pub fn around(profile: &Profile, ours: &dyn Fn(&Thread) -> bool, name: &str) -> 
         list.sort_by_key(|(_, share)| std::cmp::Reverse(share.hits));
         list
     };
-    Neighbours { callers: sorted(callers), callees: sorted(callees) }
+    CallersAndCallees { callers: sorted(callers), callees: sorted(callees) }
 }
 
 #[cfg(test)]
@@ -151,6 +151,6 @@ mod tests {
         let seen = profile(&[(&[1, 1, 2], 5)]);
         assert_eq!(flat(&seen, &|_| true).iter().map(|f| f.total.hits).collect::<Vec<_>>(), [5, 5]);
         assert_eq!(flat(&seen, &|_| false), []);
-        assert_eq!(around(&seen, &|_| true, "nothing"), Neighbours::default());
+        assert_eq!(around(&seen, &|_| true, "nothing"), CallersAndCallees::default());
     }
 }

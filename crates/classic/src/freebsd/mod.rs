@@ -1,12 +1,14 @@
-//! `freebsd-2006`: cached reads by block size, in order and by chance, over a part that the CPU's caches hold and over one
+//! `freebsd-2006`: cached reads by block size, sequential and random, over a part that the CPU's caches hold and over one
 //! that they do not; and what the pool of buffers did to them then. What may not enter: the kernel's profile (`profile`), the
 //! structures in which buffers are found (`lookup`).
 
+pub mod functions;
 mod lookup;
+pub mod pool;
 mod profile;
 
-use iowhy_classic::pool::{self, Costs, Split};
-use iowhy_classic::published::Experiment;
+use self::pool::{Costs, Split};
+use crate::published::Experiment;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
@@ -18,8 +20,9 @@ use iowhy_probe::target::Target;
 use iowhy_sim::machine::{Machine, Value};
 use iowhy_sim::workload::Workload as Simulated;
 
-use super::lab::{Lab, cell, reads, with_now};
-use crate::record::classic::{ClassicRecord, Grid, RowRecord};
+use crate::lab::{Lab, cell, reads};
+use crate::report::with_now;
+use crate::report::{Grid, Report, Row};
 
 /// Block sizes.
 const BLOCKS: [u64; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
@@ -76,7 +79,7 @@ fn against_caches(bytes: u64, caches: &[CpuCache]) -> String {
 ///
 /// # Errors
 /// What resolving the target says.
-pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem> {
+pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<Report, Problem> {
     let caches = environment::cpu_caches();
     let wanted = Parts::wanted(lab, &caches);
     let target = lab.target(wanted.large)?;
@@ -92,7 +95,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
     let mut cells: Vec<Cell<'_>> = Vec::new();
     plan(&mut cells, &target, parts);
     let outcome = lab.measure(&mut cells);
-    let mut record = lab.record(experiment, &[&target], &cells, &outcome);
+    let mut record = lab.report(&[&target], &cells, &outcome);
     fill_runs(&mut record, experiment, parts.large);
     fill_blocks(&mut record, parts, &caches);
     fill_split(&mut record, experiment);
@@ -130,7 +133,7 @@ fn plan<'a>(cells: &mut Vec<Cell<'a>>, target: &'a Target, parts: Parts) {
     }
 }
 
-fn fill_runs(record: &mut ClassicRecord, experiment: &Experiment, large: u64) {
+fn fill_runs(record: &mut Report, experiment: &Experiment, large: u64) {
     record.section(
         "runs",
         "400 MB from the cache (then without the profiler's own functions, from its tables)",
@@ -148,7 +151,7 @@ fn fill_runs(record: &mut ClassicRecord, experiment: &Experiment, large: u64) {
         let costs = Costs::of(experiment, &format!("4k-{order}"));
         let model = costs.zip(reuse).map(|(costs, reuse)| costs.predict(block as f64, reuse));
         let label = format!("{} {order}", Bytes(block));
-        let row = RowRecord::new("runs", label, "time to read 400 MiB from the cache", Unit::Nanoseconds)
+        let row = Row::new("runs", label, "time to read 400 MiB from the cache", Unit::Nanoseconds)
             .key("block_bytes", block)
             .key("order", order)
             .key("with_profiler_ns", published_run(experiment, block, order))
@@ -178,7 +181,7 @@ fn reuse_of(experiment: &Experiment, order: &str) -> Option<f64> {
     table.figure(table.row_of("order", order)?, "reuse")
 }
 
-fn fill_blocks(record: &mut ClassicRecord, parts: Parts, caches: &[CpuCache]) {
+fn fill_blocks(record: &mut Report, parts: Parts, caches: &[CpuCache]) {
     for (part, bytes) in parts.all() {
         record.section(
             part,
@@ -190,9 +193,9 @@ fn fill_blocks(record: &mut ClassicRecord, parts: Parts, caches: &[CpuCache]) {
             "block",
         );
         for block in BLOCKS {
-            let random = record.figure(&key(block, "random", part), |cell| cell.time_per_request);
-            let order = record.figure(&key(block, "sequential", part), |cell| cell.time_per_request);
-            let mut row = RowRecord::new(part, Bytes(block).to_string(), "time per read", Unit::Nanoseconds)
+            let random = record.figure(&key(block, "random", part), |cell| cell.summary.time_per_request);
+            let order = record.figure(&key(block, "sequential", part), |cell| cell.summary.time_per_request);
+            let mut row = Row::new(part, Bytes(block).to_string(), "time per read", Unit::Nanoseconds)
                 .key("block_bytes", block)
                 .key("order", "random")
                 .key("region_bytes", bytes);
@@ -208,7 +211,7 @@ fn fill_blocks(record: &mut ClassicRecord, parts: Parts, caches: &[CpuCache]) {
     }
 }
 
-fn fill_split(record: &mut ClassicRecord, experiment: &Experiment) {
+fn fill_split(record: &mut Report, experiment: &Experiment) {
     record.section(
         "split",
         "Where a read's time went then (a read of 4 KiB or 16 KiB, from the profiles)",
@@ -223,7 +226,7 @@ fn fill_split(record: &mut ClassicRecord, experiment: &Experiment) {
         let Split { copy, mapping, lookup, rest, .. } = split;
         for (part, value) in [("copy", copy), ("mapping", mapping), ("look-up", lookup), ("rest", rest)] {
             record.row(
-                RowRecord::new("split", format!("{run}, {part}"), "time per read", Unit::Nanoseconds)
+                Row::new("split", format!("{run}, {part}"), "time per read", Unit::Nanoseconds)
                     .key("run", run)
                     .key("part", part)
                     .then(Some(value / reads))
@@ -236,14 +239,14 @@ fn fill_split(record: &mut ClassicRecord, experiment: &Experiment) {
     );
 }
 
-fn fill_reuse(record: &mut ClassicRecord, experiment: &Experiment, seed: u64) {
+fn fill_reuse(record: &mut Report, experiment: &Experiment, seed: u64) {
     record.section("reuse", "Probability that a read finds its buffer in the pool", "order");
-    let mut lacks = Vec::new();
+    let mut missing = Vec::new();
     for order in ["sequential", "random"] {
         let model = match simulated_reuse(order, seed) {
             Ok(reuse) => reuse,
             Err(problem) => {
-                lacks.push(format!("the simulation of the pool failed: {problem}"));
+                missing.push(format!("the simulation of the pool failed: {problem}"));
                 None
             }
         };
@@ -251,7 +254,7 @@ fn fill_reuse(record: &mut ClassicRecord, experiment: &Experiment, seed: u64) {
         let counted = pool::published_reuse(experiment, &run)
             .map_or_else(String::new, |reuse| format!("{reuse:.2} by the calls of its profile"));
         record.row(
-            RowRecord::new("reuse", order, "share of reads", Unit::Ratio)
+            Row::new("reuse", order, "share of reads", Unit::Ratio)
                 .key("order", order)
                 .then(reuse_of(experiment, order))
                 .model(model)
@@ -263,7 +266,7 @@ fn fill_reuse(record: &mut ClassicRecord, experiment: &Experiment, seed: u64) {
          reuse follows from the sizes alone (1 - 4/16); the random one is the pool's share of the file, so the size of the \
          pool was chosen by it. now: Linux maps its whole page cache and has no such pool.",
     );
-    record.not_done.extend(lacks);
+    record.not_done.extend(missing);
 }
 
 /// A floppy of 1200 KB in blocks of 512 bytes: buffers, and bytes of the cache below them (`None`: nothing below).
@@ -274,7 +277,7 @@ const FLOPPIES: [(&str, u64, Option<&str>); 3] = [
 ];
 
 /// Small blocks: what the post says of floppies, three passes over one.
-fn fill_floppies(record: &mut ClassicRecord, seed: u64) -> Result<(), Problem> {
+fn fill_floppies(record: &mut Report, seed: u64) -> Result<(), Problem> {
     record.section(
         "floppy",
         "File systems with small blocks: a 1200 KB floppy read three times, simulated",
@@ -297,7 +300,7 @@ fn fill_floppies(record: &mut ClassicRecord, seed: u64) -> Result<(), Problem> {
             |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |s| format!("{:.0} %", s * 100.0));
         grid.lines.push(vec![words.to_owned(), shown(fetched), shown(reuse)]);
         record.row(
-            RowRecord::new("floppy", words, "share of reads that go to the disk", Unit::Ratio)
+            Row::new("floppy", words, "share of reads that go to the disk", Unit::Ratio)
                 .key("buffers", buffers)
                 .key("reuse", reuse)
                 .model(fetched)
@@ -319,11 +322,16 @@ fn simulated_reuse(order: &str, seed: u64) -> Result<Option<f64>, Problem> {
     Ok(iowhy_sim::run(&machine, load, seed)?.pool_reuse())
 }
 
-fn conclude(record: &mut ClassicRecord, experiment: &Experiment) {
+fn conclude(record: &mut Report, experiment: &Experiment) {
     let then = pool::split(experiment, "4k-random").zip(pool::split(experiment, "4k-sequential"));
-    let now = record.figure(&key(4096, "random", "large"), |cell| cell.time_per_request).and_then(|random| {
-        Ok((random, record.figure(&key(4096, "sequential", "large"), |cell| cell.time_per_request)?))
-    });
+    let now = record.figure(&key(4096, "random", "large"), |cell| cell.summary.time_per_request).and_then(
+        |random| {
+            Ok((
+                random,
+                record.figure(&key(4096, "sequential", "large"), |cell| cell.summary.time_per_request)?,
+            ))
+        },
+    );
     let then = then.map(|(random, sequential)| random.net() / sequential.net());
     match (then, now) {
         (Some(then), Ok((random, sequential))) => {

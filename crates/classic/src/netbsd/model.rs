@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use iowhy_classic::published::Table;
+use crate::published::Table;
 use iowhy_core::estimate::Unit;
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
@@ -13,9 +13,13 @@ use iowhy_sim::machine::{Machine, Value};
 use iowhy_sim::workload::Workload;
 use rayon::prelude::*;
 
-use super::super::lab::Lab;
-use super::sectors;
-use crate::record::classic::{ClassicRecord, Grid, RowRecord};
+use crate::lab::Lab;
+use crate::report::{Grid, Report, Row};
+
+/// Interleave of a row in sectors.
+pub(super) fn sectors(table: &Table, row: usize) -> Option<u64> {
+    table.figure(row, "interleave").map(|bytes| (bytes / 512.0) as u64)
+}
 
 /// What the post leaves open, answered in one way.
 struct Hypothesis {
@@ -31,7 +35,7 @@ struct Hypothesis {
 const HYPOTHESES: [Hypothesis; 12] = [
     Hypothesis {
         id: "newfs",
-        words: "groups of 32768 sectors, as the post and newfs have them; 8 MiB of cache; each list by chance",
+        words: "groups of 32768 sectors, as the post and newfs have them; 8 MiB of cache; each list random",
         settings: &[],
         load: "",
     },
@@ -85,7 +89,7 @@ const HYPOTHESES: [Hypothesis; 12] = [
     },
     Hypothesis {
         id: "fcfs",
-        words: "at the disks first come, first served, instead of by place",
+        words: "the disks serve first come, first served, instead of by offset",
         settings: &[("scheduler.order", "fcfs")],
         load: "",
     },
@@ -103,19 +107,19 @@ const HYPOTHESES: [Hypothesis; 12] = [
     },
 ];
 
-/// The load of the post, and a shorter one for what is only held against itself.
+/// The load of the post, and a shorter one for comparisons of the model with itself.
 const WHOLE: &str = "readers=30,files=1000,sizes=930:3030:6102,dirs=390,population=1200000";
 const SHORT: &str = "readers=30,files=300,sizes=930:3030:6102,dirs=390,population=1200000";
 /// Groups of the row that says so: 4 cylinders of 2048 sectors.
 pub(super) const SMALL_GROUP: &str = "8192";
-/// The interleave that the others are held against.
+/// The interleave that the others are compared with.
 pub(super) const REFERENCE: u64 = 2048;
 /// A share that differs by less from the published one reproduces it. Seeds differ by 2 %.
 const NOTABLE: f64 = 0.05;
 
-/// The hypotheses have so many times the time of the experiment, for they need no quiet disk, and this at most.
+/// Time of the hypotheses as a multiple of that of the experiment, and at most this.
 const TIME_OF_HYPOTHESES: u32 = 4;
-const MOST_TIME_OF_HYPOTHESES: Duration = Duration::from_secs(40);
+const MAX_TIME_OF_HYPOTHESES: Duration = Duration::from_secs(40);
 
 fn machine(hypothesis: &Hypothesis, interleave: u64, small: bool) -> Result<Option<Machine>, Problem> {
     let Some(mut machine) = Machine::shipped("netbsd-1999") else { return Ok(None) };
@@ -172,20 +176,20 @@ fn simulate(
         let time = iowhy_sim::run(&machine, load, lab.seed)?.time_ns as f64;
         let share = (done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / wanted.len().max(1) as f64;
         let left = begun.elapsed().mul_f64((1.0 - share).max(0.0) / share.max(1e-3));
-        lab.progress.at(share, left, "simulating three disks");
+        lab.world.at(share, left, "simulating three disks");
         Ok(Some(time))
     };
     wanted.par_iter().map(one).collect()
 }
 
 /// The published table beside the machine as it ships, and the hypotheses. The shares of the former.
-pub(super) fn fill(lab: &Lab<'_>, table: &Table, record: &mut ClassicRecord) -> Result<Vec<Share>, Problem> {
+pub(super) fn fill(lab: &Lab<'_>, table: &Table, record: &mut Report) -> Result<Vec<Share>, Problem> {
     let points = points(table);
     let [newfs, ..] = &HYPOTHESES;
     let whole: Vec<_> = points.iter().map(|point| (newfs, *point, WHOLE)).collect();
     let times = simulate(lab, &whole, None)?;
     fill_published(record, table, &points, &times);
-    let until = Instant::now() + (lab.budget * TIME_OF_HYPOTHESES).min(MOST_TIME_OF_HYPOTHESES);
+    let until = Instant::now() + (lab.budget * TIME_OF_HYPOTHESES).min(MAX_TIME_OF_HYPOTHESES);
     let short: Vec<_> =
         HYPOTHESES.iter().flat_map(|h| points.iter().map(move |point| (h, *point, SHORT))).collect();
     let all = simulate(lab, &short, Some(until))?;
@@ -233,7 +237,7 @@ pub(super) fn published_share(table: &Table, interleave: u64) -> Option<f64> {
     Some(published(table, interleave)? / published(table, REFERENCE)?)
 }
 
-fn fill_published(record: &mut ClassicRecord, table: &Table, points: &[Point], times: &[Option<f64>]) {
+fn fill_published(record: &mut Report, table: &Table, points: &[Point], times: &[Option<f64>]) {
     record.section("interleave", "Time to complete, by interleave in blocks of 512 bytes", "interleave");
     let model = shares(points, times);
     let mut grid = Grid {
@@ -248,7 +252,7 @@ fn fill_published(record: &mut ClassicRecord, table: &Table, points: &[Point], t
         let posted = table.figure(row, "time");
         let note = table.text(row, "notes").unwrap_or_default();
         let label = interleave.to_string();
-        let one = RowRecord::new("interleave", label, "time over that of interleave 2048", Unit::Ratio)
+        let one = Row::new("interleave", label, "time over that of interleave 2048", Unit::Ratio)
             .key("interleave_sectors", interleave)
             .key("published_ns", posted)
             .key("model_ns", model_ns)
@@ -287,7 +291,7 @@ fn reproduces(table: &Table, points: &[Point], found: &Found<'_>, index: usize) 
     }
 }
 
-fn fill_hypotheses(record: &mut ClassicRecord, table: &Table, points: &[Point], found: &[Found<'_>]) {
+fn fill_hypotheses(record: &mut Report, table: &Table, points: &[Point], found: &[Found<'_>]) {
     record.section("hypotheses", "Which hypothesis gives which row (time over that at 2048)", "hypothesis");
     let mut grid = Grid::default();
     grid.header.extend(points.iter().map(|(interleave, _)| interleave.to_string()));
@@ -306,22 +310,17 @@ fn fill_hypotheses(record: &mut ClassicRecord, table: &Table, points: &[Point], 
             let (share, same) = (one.shares[index], reproduces(table, points, one, index));
             line.push(figure(share, if same { "*" } else { " " }));
             record.row(
-                RowRecord::new(
-                    "hypotheses",
-                    one.hypothesis.id,
-                    "time over that of interleave 2048",
-                    Unit::Ratio,
-                )
-                .key("hypothesis", one.hypothesis.id)
-                .key("interleave_sectors", *interleave)
-                .key("reproduces", same)
-                .then(published_share(table, *interleave))
-                .model(share)
-                .remark(if share.is_some() {
-                    one.hypothesis.words
-                } else {
-                    "not simulated: the time was over"
-                }),
+                Row::new("hypotheses", one.hypothesis.id, "time over that of interleave 2048", Unit::Ratio)
+                    .key("hypothesis", one.hypothesis.id)
+                    .key("interleave_sectors", *interleave)
+                    .key("reproduces", same)
+                    .then(published_share(table, *interleave))
+                    .model(share)
+                    .remark(if share.is_some() {
+                        one.hypothesis.words
+                    } else {
+                        "not simulated: the time was over"
+                    }),
             );
         }
         line.push(figure(one.odd(points), ""));
@@ -340,7 +339,7 @@ fn fill_hypotheses(record: &mut ClassicRecord, table: &Table, points: &[Point], 
     }
 }
 
-fn conclude(record: &mut ClassicRecord, table: &Table, points: &[Point], found: &[Found<'_>]) {
+fn conclude(record: &mut Report, table: &Table, points: &[Point], found: &[Found<'_>]) {
     let rows: Vec<String> = points
         .iter()
         .enumerate()
@@ -378,15 +377,11 @@ fn conclude(record: &mut ClassicRecord, table: &Table, points: &[Point], found: 
     }
 }
 
-/// Hypotheses under which blocks of 4k are held against 8k.
+/// Hypotheses under which blocks of 4k are compared with 8k.
 const OF_BLOCK_SIZES: [&str; 3] = ["newfs", "cache-24m", "sequence"];
 
 /// File systems with blocks of 4k against 8k, at the best interleave of the post, which found next to no difference.
-pub(super) fn block_sizes(
-    lab: &Lab<'_>,
-    gain: Option<f64>,
-    record: &mut ClassicRecord,
-) -> Result<(), Problem> {
+pub(super) fn block_sizes(lab: &Lab<'_>, gain: Option<f64>, record: &mut Report) -> Result<(), Problem> {
     record.section("block-size", "Blocks of 4k: time over that with 8k, at interleave 2048", "hypothesis");
     for hypothesis in HYPOTHESES.iter().filter(|h| OF_BLOCK_SIZES.contains(&h.id)) {
         let mut times = Vec::new();
@@ -407,7 +402,7 @@ pub(super) fn block_sizes(
             _ => None,
         };
         record.row(
-            RowRecord::new("block-size", hypothesis.id, "time with 4k blocks over that with 8k", Unit::Ratio)
+            Row::new("block-size", hypothesis.id, "time with 4k blocks over that with 8k", Unit::Ratio)
                 .key("hypothesis", hypothesis.id)
                 .then(gain.map(|gain| 1.0 + gain))
                 .model(model),
@@ -431,7 +426,7 @@ const LARGE_LOADS: [(&str, &str, &str); 2] = [
 const AHEAD: &str = "1m";
 
 /// One file of 64 MiB, read and written in one go. The rates.
-pub(super) fn large(lab: &Lab<'_>, record: &mut ClassicRecord) -> Result<Vec<LongRate>, Problem> {
+pub(super) fn large(lab: &Lab<'_>, record: &mut Report) -> Result<Vec<LongRate>, Problem> {
     record.section("large", "One file of 64 MiB on the same disks: model, by interleave", "interleave");
     let [newfs, ..] = &HYPOTHESES;
     let lines = LARGE.iter().map(|interleave| vec![interleave.to_string()]).collect();
@@ -451,7 +446,7 @@ pub(super) fn large(lab: &Lab<'_>, record: &mut ClassicRecord) -> Result<Vec<Lon
             }
             grid.lines[index].push(rate.map_or_else(|| "-".to_owned(), units::rate_bytes));
             record.row(
-                RowRecord::new(
+                Row::new(
                     "large",
                     interleave.to_string(),
                     format!("throughput of one {word}r"),

@@ -1,8 +1,10 @@
 //! `linux-sg-1999`: one command, many sizes, with and without the last copy. Through /dev/sg where PATH is one; else cold
 //! buffered reads against direct ones, with cached reads for the copy alone.
 
-use iowhy_classic::published::Experiment;
-use iowhy_classic::transfer::{self, Need, Transfer};
+pub mod transfer;
+
+use self::transfer::{Need, Transfer};
+use crate::published::Experiment;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, Bytes};
@@ -10,9 +12,10 @@ use iowhy_core::workload::{CacheState, Method};
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::target::Target;
 
-use super::lab::{Lab, cell, reads, with_now};
-use crate::record::CellRecord;
-use crate::record::classic::{ClassicRecord, RowRecord};
+use crate::lab::{Lab, cell, reads};
+use crate::report::MeasuredCell;
+use crate::report::with_now;
+use crate::report::{Report, Row};
 
 /// Buffer sizes of the post, KiB.
 const BUFFERS_KIB: [u64; 8] = [488, 256, 128, 64, 32, 16, 8, 4];
@@ -59,7 +62,7 @@ fn ways(target: &Target) -> Ways {
 ///
 /// # Errors
 /// What resolving the target says.
-pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem> {
+pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<Report, Problem> {
     let target = lab.target(REGION_BYTES)?;
     let ways = ways(&target);
     let generic = iowhy_path::facts::is_scsi_generic(&target.facts);
@@ -84,7 +87,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
         .hint("name a larger file, or a directory"));
     }
     let outcome = lab.measure(&mut cells);
-    let mut record = lab.record(experiment, &[&target], &cells, &outcome);
+    let mut record = lab.report(&[&target], &cells, &outcome);
     let then = Fits::published(experiment, lab.seed);
     fill_tables(&mut record, experiment, &then);
     record.say(ways.said);
@@ -128,15 +131,15 @@ impl Fits {
         }
     }
 
-    fn here(record: &ClassicRecord, seed: u64) -> Fits {
-        let points_of = |column: &str, of: fn(&CellRecord) -> Option<Estimate>| -> Vec<(f64, f64)> {
+    fn here(record: &Report, seed: u64) -> Fits {
+        let points_of = |column: &str, of: fn(&MeasuredCell) -> Option<Estimate>| -> Vec<(f64, f64)> {
             let each =
                 |kib: u64| Some(((kib << 10) as f64, record.figure(&key(column, kib), of).ok()?.value));
             BUFFERS_KIB.into_iter().filter_map(each).collect()
         };
-        let points = |column: &str| points_of(column, |cell| cell.time_per_request);
+        let points = |column: &str| points_of(column, |cell| cell.summary.time_per_request);
         // The copy is the CPU's work, and a busy machine does not lengthen its CPU time.
-        let copy = match Transfer::fit(&points_of("copy", |cell| cell.cpu_per_request), seed) {
+        let copy = match Transfer::fit(&points_of("copy", |cell| cell.summary.cpu_per_request), seed) {
             Some(cached) => cached.rate(),
             // With /dev/sg the copy is the difference, as in the post.
             None => {
@@ -154,7 +157,7 @@ impl Fits {
     }
 }
 
-fn fill_tables(record: &mut ClassicRecord, experiment: &Experiment, then: &Fits) {
+fn fill_tables(record: &mut Report, experiment: &Experiment, then: &Fits) {
     let Some(table) = experiment.table("read-buffer") else { return };
     let total = experiment.fact("total").unwrap_or(POSTED_BYTES as f64);
     let copy_time = then.copy.as_ref().map(|copy| total / copy.value * 1e9);
@@ -174,7 +177,7 @@ fn fill_tables(record: &mut ClassicRecord, experiment: &Experiment, then: &Fits)
                 _ => (of("to-user").zip(of("to-kernel")).map(|(user, kernel)| user - kernel), copy_time),
             };
             let label = Bytes(kib << 10).to_string();
-            let mut row = RowRecord::new(column, label, "time to read 200 MiB", Unit::Nanoseconds)
+            let mut row = Row::new(column, label, "time to read 200 MiB", Unit::Nanoseconds)
                 .key("block_bytes", kib << 10)
                 .then(published)
                 .model(model);
@@ -190,7 +193,7 @@ fn fill_tables(record: &mut ClassicRecord, experiment: &Experiment, then: &Fits)
     }
 }
 
-fn fill_fits(record: &mut ClassicRecord, experiment: &Experiment, then: &Fits, now: &Fits) {
+fn fill_fits(record: &mut Report, experiment: &Experiment, then: &Fits, now: &Fits) {
     record.section("fit", "The numbers that explain the table", "number");
     let interval =
         |e: Option<&Estimate>| e.map_or_else(String::new, |e| format!("model {}", units::interval(e)));
@@ -215,7 +218,7 @@ fn fill_fits(record: &mut ClassicRecord, experiment: &Experiment, then: &Fits, n
         ),
         ("copy-rate", "the copy", Unit::BytesPerSecond, "copy-rate", then.copy, now.copy),
     ] {
-        let mut row = RowRecord::new("fit", label, id, unit)
+        let mut row = Row::new("fit", label, id, unit)
             .key("number", id)
             .key("model_low", model.map(|e| e.low))
             .key("model_high", model.map(|e| e.high))
@@ -231,7 +234,7 @@ fn fill_fits(record: &mut ClassicRecord, experiment: &Experiment, then: &Fits, n
          its CPU time.");
 }
 
-fn conclude(record: &mut ClassicRecord, rate: f64, then: &Fits, now: &Fits) {
+fn conclude(record: &mut Report, rate: f64, then: &Fits, now: &Fits) {
     let asked = units::rate_bytes(rate);
     let answer = |copy: &Estimate, when: &str| {
         let (share, need) = transfer::need(rate, copy.value)?;

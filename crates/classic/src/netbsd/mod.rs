@@ -7,10 +7,11 @@ mod here;
 mod long;
 mod members;
 mod model;
+pub mod splits;
 mod stripes;
 mod untar;
 
-use iowhy_classic::published::{Experiment, Table};
+use crate::published::{Experiment, Table};
 use iowhy_core::problem::Problem;
 use iowhy_probe::campaign::Outcome;
 use iowhy_probe::interrupt;
@@ -18,22 +19,22 @@ use iowhy_probe::target::Target;
 
 use self::members::Members;
 use self::model::{LongRate, Point, Share};
-use super::lab::Lab;
-use crate::record::classic::ClassicRecord;
+use crate::lab::Lab;
+use crate::report::Report;
 
 /// Runs it.
 ///
 /// # Errors
 /// What the simulator says of its own machine; what making and reading the tree says.
-pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem> {
+pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<Report, Problem> {
     let nothing = Outcome { cells: Vec::new(), rounds: 0, interrupted: false };
     let Some(table) = experiment.table("interleave") else {
-        return Ok(lab.record(experiment, &[], &[], &nothing));
+        return Ok(lab.report(&[], &[], &nothing));
     };
     // Names that cannot be members are refused before anything is measured.
     let members = Members::find(lab)?;
     let mut record = here::measure(lab, experiment)?;
-    // The model stands first on the screen: it is what the post's table can be held against.
+    // The model is first on the screen, beside the post's table.
     let measured = std::mem::take(&mut record.sections);
     let shares = model::fill(lab, table, &mut record)?;
     model::block_sizes(lab, experiment.fact("block-size-gain"), &mut record)?;
@@ -64,7 +65,7 @@ fn stripes(
     table: &Table,
     members: &Members,
     (shares, rates): (&[Share], &[LongRate]),
-    record: &mut ClassicRecord,
+    record: &mut Report,
 ) -> Result<(), Problem> {
     if interrupt::requested() {
         return Ok(());
@@ -78,13 +79,8 @@ fn stripes(
     }
     stripes::measure(lab, experiment, table, members, &stripes, shares, record)?;
     if !interrupt::requested() {
-        long::measure(lab, experiment, members, &stripes, rates, record);
+        long::measure(lab, members, &stripes, rates, record);
     }
     record.not_done.extend(refused);
     Ok(())
-}
-
-/// Interleave of a row in sectors.
-fn sectors(table: &Table, row: usize) -> Option<u64> {
-    table.figure(row, "interleave").map(|bytes| (bytes / 512.0) as u64)
 }

@@ -1,14 +1,14 @@
 //! Look-up structures: what the post's splay trees cost then, and what a splay tree, a hash table and a radix tree cost here.
 
-use iowhy_classic::published::Experiment;
+use crate::published::Experiment;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::stats;
 use iowhy_core::units;
 use iowhy_probe::interrupt;
 use iowhy_probe::lookup::{self, Structure};
 
-use super::super::lab::Lab;
-use crate::record::classic::{ClassicRecord, RowRecord};
+use crate::lab::Lab;
+use crate::report::{Report, Row};
 
 /// What is looked up in the 400 MB of the post: the function that did it, what its keys are, and how many.
 const TABLES: [(&str, &str, u64); 2] =
@@ -17,7 +17,7 @@ const TABLES: [(&str, &str, u64); 2] =
 const ROUNDS: usize = 11;
 
 /// Times the structures.
-pub(super) fn fill(lab: &Lab<'_>, record: &mut ClassicRecord, experiment: &Experiment) {
+pub(super) fn fill(lab: &Lab<'_>, record: &mut Report, experiment: &Experiment) {
     record.section("lookup", "To find one of the buffers or pages of 400 MB, in memory", "structure");
     let mut by_chance: Vec<(Structure, Estimate)> = Vec::new();
     for (function, keys, count) in TABLES {
@@ -26,7 +26,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut ClassicRecord, experiment: &Exper
                 if interrupt::requested() {
                     return;
                 }
-                lab.progress.at(1.0, std::time::Duration::from_secs(1), "look-up structures");
+                lab.world.at(1.0, std::time::Duration::from_secs(1), "look-up structures");
                 let times = lookup::measure(structure, count, order == "sequential", ROUNDS, lab.seed);
                 let now = stats::bootstrap_median(&times, lab.seed, Unit::Nanoseconds);
                 if let (Some(now), true) = (now, order == "random" && count == TABLES[0].2) {
@@ -36,7 +36,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut ClassicRecord, experiment: &Exper
                     (structure == Structure::Splay).then(|| published(experiment, order, function)).flatten();
                 let label = format!("{}, {keys}, {order}", structure.id());
                 record.row(
-                    RowRecord::new("lookup", label, "time of a look-up", Unit::Nanoseconds)
+                    Row::new("lookup", label, "time of a look-up", Unit::Nanoseconds)
                         .key("structure", structure.id())
                         .key("keys", count)
                         .key("order", order)
@@ -49,7 +49,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut ClassicRecord, experiment: &Exper
     }
     record.say(
         "then: buf_splay and vm_page_splay of the 4K profiles, a call. now: small structures of our own, every node in a cache \
-         line of its own at a place by chance. The post on hashing alone: 40 ns for a string of 16 bytes; on gbincore at its \
+         line of its own at a random address. The post on hashing alone: 40 ns for a string of 16 bytes; on gbincore at its \
          best: 501 ns.",
     );
     let cost = |wanted: Structure| by_chance.iter().find(|(s, _)| *s == wanted).map(|(_, e)| e);
@@ -57,7 +57,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut ClassicRecord, experiment: &Exper
         (cost(Structure::Splay), cost(Structure::Hash), cost(Structure::Radix))
     {
         record.verdicts.push(format!(
-            "Looking up one of 25600 buffers by chance: splay tree {}, hash table {}, radix tree {}.",
+            "Looking up one of 25600 buffers in random order: splay tree {}, hash table {}, radix tree {}.",
             units::estimate(splay),
             units::estimate(hash),
             units::estimate(radix)

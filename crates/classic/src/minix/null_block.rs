@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use iowhy_core::problem::Problem;
 use iowhy_probe::target::{self, Needs, Target};
 
-use super::super::lab::Lab;
+use crate::lab::Lab;
 
 /// Where block devices have their names, and what those of this driver begin with.
 const DEVICES: &str = "/dev";

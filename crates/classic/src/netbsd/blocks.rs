@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use iowhy_classic::published::Experiment;
+use crate::published::Experiment;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::problem::Problem;
 use iowhy_core::schedule;
@@ -15,8 +15,8 @@ use iowhy_probe::interrupt;
 use iowhy_probe::scratch_fs::{Image, Kind, MountPoint, has_direct_io};
 use iowhy_probe::tree::{self, Files, Order, Phase, Shape, Tree};
 
-use super::super::lab::Lab;
-use crate::record::classic::{ClassicRecord, RowRecord};
+use crate::lab::Lab;
+use crate::report::{Report, Row};
 
 /// Each file system's nameless file; it takes room only as it is filled.
 const IMAGE_BYTES: u64 = 512 << 20;
@@ -25,7 +25,7 @@ const DIRECTORIES: u64 = 3;
 /// Rounds at least and at most.
 const ROUNDS: (u32, u32) = (5, 7);
 
-/// What is held against each other: smaller block first.
+/// What is compared: smaller block first.
 const PAIRS: [(Kind, u64, u64); 2] = [(Kind::Xfs, 4096, 8192), (Kind::Ext4, 1024, 4096)];
 
 /// A file system with the tree on it, and its passes.
@@ -43,7 +43,7 @@ struct Arm {
 }
 
 /// Measures what can be measured, and says why the rest cannot.
-pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment, record: &mut ClassicRecord) {
+pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment, record: &mut Report) {
     record.section(
         "block-size-real",
         "Blocks of two sizes for real: time with the smaller over that with the larger",
@@ -60,7 +60,7 @@ pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment, record: &mut Class
     let mut stand = match MountPoint::new() {
         Ok(stand) => stand,
         Err(problem) => {
-            record.say(format!("now: cannot tell: {problem}."));
+            record.say(format!("now: inconclusive: {problem}."));
             return;
         }
     };
@@ -69,7 +69,7 @@ pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment, record: &mut Class
             break;
         }
         let label = format!("{}, {} over {}", kind.id(), Bytes(small), Bytes(large));
-        let row = RowRecord::new(
+        let row = Row::new(
             "block-size-real",
             label,
             "time with the smaller block over that with the larger",
@@ -88,10 +88,10 @@ pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment, record: &mut Class
                         record.rounds = record.rounds.max(rounds);
                         filled(lab, row, &pair, record)
                     }
-                    Err(problem) => row.remark(format!("cannot tell: {problem}")),
+                    Err(problem) => row.remark(format!("not measured: {problem}")),
                 }
             }
-            [Err(problem), _] | [_, Err(problem)] => row.remark(format!("cannot tell: {problem}")),
+            [Err(problem), _] | [_, Err(problem)] => row.remark(format!("not measured: {problem}")),
         };
         record.row(row);
     }
@@ -119,7 +119,7 @@ impl Arm {
             Tree::make(&stand.path(), Some(&stand.path().join("news")), shape.clone(), &mut |done, all| {
                 let share = done as f64 / all.max(1) as f64;
                 let left = begun.elapsed().mul_f64((1.0 - share) / share.max(0.01));
-                lab.progress.at(share, left, "a tree on a file system of its own");
+                lab.world.at(share, left, "a tree on a file system of its own");
             });
         let files = tree.map(|tree| tree.files());
         // Clean before anything is read.
@@ -190,7 +190,7 @@ fn rounds(lab: &Lab<'_>, pair: &mut [Arm; 2], stand: &mut MountPoint, number: u6
                 return Ok(round);
             }
             let left = budget.saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
-            lab.progress.at(f64::from(round) / f64::from(ROUNDS.1), left, "30 readers, mounted anew");
+            lab.world.at(f64::from(round) / f64::from(ROUNDS.1), left, "30 readers, mounted anew");
             pair[index].pass(stand)?;
         }
         round += 1;
@@ -198,7 +198,7 @@ fn rounds(lab: &Lab<'_>, pair: &mut [Arm; 2], stand: &mut MountPoint, number: u6
     Ok(round)
 }
 
-fn filled(lab: &Lab<'_>, row: RowRecord, pair: &[Arm; 2], record: &mut ClassicRecord) -> RowRecord {
+fn filled(lab: &Lab<'_>, row: Row, pair: &[Arm; 2], record: &mut Report) -> Row {
     let [small, large] = pair;
     let ratio = stats::paired_ratio(&small.times_ns, &large.times_ns, lab.seed);
     let [a, b] = [small, large].map(|arm| arm.device_bytes_per_file(lab.seed));
@@ -221,7 +221,7 @@ fn filled(lab: &Lab<'_>, row: RowRecord, pair: &[Arm; 2], record: &mut ClassicRe
     };
     if !(small.cold() && large.cold()) {
         return row
-            .remark(format!("cannot tell: something was cached, or the device does not count; {evidence}"));
+            .remark(format!("inconclusive: something was cached, or the device does not count; {evidence}"));
     }
     let Some(ratio) = ratio else { return row.remark("too few rounds") };
     record.verdicts.push(format!(
@@ -233,7 +233,7 @@ fn filled(lab: &Lab<'_>, row: RowRecord, pair: &[Arm; 2], record: &mut ClassicRe
             () if ratio.low > 1.05 => "the larger block wins",
             () if ratio.high < 0.95 => "the smaller block wins",
             () if ratio.low >= 0.95 && ratio.high <= 1.05 => "no significant difference, as the post found",
-            () => "cannot tell by 5 %",
+            () => "inconclusive at 5 %",
         }
     ));
     row.now(Some(ratio)).remark(evidence)

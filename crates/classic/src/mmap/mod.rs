@@ -1,25 +1,27 @@
 //! `linux-mmap-1999`: two targets, a thread each, read in large pieces by every way there is; does the second thread add
 //! throughput, and what CPU does a byte cost?
 
+pub mod overlap;
+
 use std::time::Duration;
 
-use iowhy_classic::overlap::{self, Second};
-use iowhy_classic::published::Experiment;
+use self::overlap::Second;
+use crate::published::Experiment;
 use iowhy_core::cell::Sample;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::problem::Problem;
 use iowhy_core::stats;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::workload::{CacheState, Method, Workload};
+use iowhy_path::reconcile::Verdict;
 use iowhy_probe::campaign::{Cell, Outcome};
 use iowhy_probe::target::Target;
 use iowhy_sim::machine::Machine;
 use iowhy_sim::workload::Workload as Simulated;
 
-use super::lab::{Lab, cell_of};
-use crate::plan::sweep::split_targets;
-use crate::record::CellRecord;
-use crate::record::classic::{ClassicRecord, RowRecord};
+use crate::lab::{Lab, cell_of};
+use crate::report::MeasuredCell;
+use crate::report::{Report, Row};
 
 /// The pieces of the post.
 const PIECE: u64 = 10 << 20;
@@ -46,9 +48,8 @@ const WAYS: [(Method, CacheState, u64, usize, &str); 8] = [
 ///
 /// # Errors
 /// What resolving the targets says; a refusal for more than two.
-pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem> {
-    let specs = split_targets(lab.spec, |path| std::path::Path::new(path).exists());
-    let (first, second) = match specs.as_slice() {
+pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<Report, Problem> {
+    let (first, second) = match lab.specs {
         [one] => (one.clone(), one.clone()),
         [one, two] => (one.clone(), two.clone()),
         more => {
@@ -87,7 +88,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
             .hint("name a directory on a disk"));
     }
     let outcome = lab.run(&cells);
-    let mut record = lab.record(experiment, &[&a, &b], &cells, &outcome);
+    let mut record = lab.report(&[&a, &b], &cells, &outcome);
     let gains = gains(&cells, &outcome, lab.seed);
     fill_times(&mut record, experiment, &a, &b, lab.seed);
     fill_gains(&mut record, &gains);
@@ -132,25 +133,25 @@ fn both_key(index: usize) -> String {
 }
 
 /// Cells of both arms have the target in their key; scratch files of one directory have the same name.
-fn arms<'r>(record: &'r ClassicRecord, key: &str) -> Vec<&'r CellRecord> {
+fn arms<'r>(record: &'r Report, key: &str) -> Vec<&'r MeasuredCell> {
     let prefix = format!("{key}@");
-    record.cells.iter().filter(|cell| cell.key.starts_with(&prefix)).collect()
+    record.cells.iter().filter(|cell| cell.run.key.starts_with(&prefix)).collect()
 }
 
 /// Wall time of both threads for the bytes of the post: the later one's.
-fn both_time(record: &ClassicRecord, index: usize) -> Result<Estimate, String> {
+fn both_time(record: &Report, index: usize) -> Result<Estimate, String> {
     let mut latest: Option<Estimate> = None;
     let arms = arms(record, &both_key(index));
     for cell in &arms {
-        if let Some(failure) = &cell.failure {
+        if let Some(failure) = &cell.run.failure {
             return Err(format!("failed: {failure}"));
         }
-        if cell.verdict == "mislabelled" {
-            return Err(format!("not {}: {}", cell.state, cell.bytes_verdict));
+        if cell.verdict == Verdict::Mislabelled {
+            return Err(format!("not {}: {}", cell.run.workload.state.id(), cell.bytes_verdict));
         }
-        let requests = POSTED_BYTES as f64 / cell.block_bytes.max(1) as f64;
+        let requests = POSTED_BYTES as f64 / cell.run.workload.block_bytes.max(1) as f64;
         // At depth above 1 requests overlap: the wall clock, not the thread time of a request.
-        let rate = cell.requests_per_second.ok_or_else(|| "too few rounds".to_owned())?;
+        let rate = cell.summary.requests_per_second.ok_or_else(|| "too few rounds".to_owned())?;
         let time = rate.reciprocal(requests * 1e9, Unit::Nanoseconds);
         if latest.is_none_or(|l| time.value > l.value) {
             latest = Some(time);
@@ -159,9 +160,9 @@ fn both_time(record: &ClassicRecord, index: usize) -> Result<Estimate, String> {
     latest.ok_or_else(|| "not measured here".to_owned())
 }
 
-fn fill_times(record: &mut ClassicRecord, experiment: &Experiment, a: &Target, b: &Target, seed: u64) {
+fn fill_times(record: &mut Report, experiment: &Experiment, a: &Target, b: &Target, seed: u64) {
     record.section("times", "Two threads, a target each, 90 pieces of 10 MiB each: time of both", "way");
-    let mut lacks = Vec::new();
+    let mut missing = Vec::new();
     for (index, way) in WAYS.iter().enumerate() {
         let (published, model) = match way.0 {
             Method::Read => (posted(experiment, 0), simulated("read", seed)),
@@ -170,15 +171,14 @@ fn fill_times(record: &mut ClassicRecord, experiment: &Experiment, a: &Target, b
             _ => (None, Ok(None)),
         };
         let model = model.unwrap_or_else(|problem| {
-            lacks.push(format!("the simulation of two disks failed: {problem}"));
+            missing.push(format!("the simulation of two disks failed: {problem}"));
             None
         });
-        let mut row =
-            RowRecord::new("times", way.4, "time of both threads for 900 MiB each", Unit::Nanoseconds)
-                .key("method", way.0.id())
-                .key("state", way.1.id())
-                .then(published)
-                .model(model);
+        let mut row = Row::new("times", way.4, "time of both threads for 900 MiB each", Unit::Nanoseconds)
+            .key("method", way.0.id())
+            .key("state", way.1.id())
+            .then(published)
+            .model(model);
         row = match both_time(record, index) {
             Ok(time) => row.now(Some(time)).changed(),
             Err(why) => row.remark(why),
@@ -195,7 +195,7 @@ fn fill_times(record: &mut ClassicRecord, experiment: &Experiment, a: &Target, b
          overlap.",
         Bytes(a.facts.size_bytes.min(REGION_BYTES))
     ));
-    record.not_done.extend(lacks);
+    record.not_done.extend(missing);
 }
 
 fn posted(experiment: &Experiment, row: usize) -> Option<f64> {
@@ -236,11 +236,11 @@ fn gains(cells: &[Cell<'_>], outcome: &Outcome, seed: u64) -> Gains {
         .collect()
 }
 
-fn fill_gains(record: &mut ClassicRecord, gains: &Gains) {
+fn fill_gains(record: &mut Report, gains: &Gains) {
     record.section("second-thread", "Throughput of both threads over that of one alone", "way");
     for (index, gain) in gains {
         let way = &WAYS[*index];
-        let row = RowRecord::new("second-thread", way.4, "throughput of two over one", Unit::Ratio)
+        let row = Row::new("second-thread", way.4, "throughput of two over one", Unit::Ratio)
             .key("method", way.0.id())
             .key("state", way.1.id());
         record.row(match gain {
@@ -250,22 +250,23 @@ fn fill_gains(record: &mut ClassicRecord, gains: &Gains) {
     }
 }
 
-fn fill_cpu(record: &mut ClassicRecord, experiment: &Experiment) {
+fn fill_cpu(record: &mut Report, experiment: &Experiment) {
     let rate = experiment.fact("rate").unwrap_or(30e6);
     record.section("cpu", "Share of one CPU at the rate of the post, 30 MB/s", "way");
     for (index, way) in WAYS.iter().enumerate() {
         let then = if way.0 == Method::Read { experiment.fact("cpu-share") } else { None };
-        let row = RowRecord::new("cpu", way.4, "share of one CPU at 30 MB/s", Unit::Ratio)
+        let row = Row::new("cpu", way.4, "share of one CPU at 30 MB/s", Unit::Ratio)
             .key("method", way.0.id())
             .key("state", way.1.id())
             .then(then);
-        let now = record.figure(&alone_key(index), |cell| cell.cpu_per_byte).map(|per_byte| Estimate {
-            value: per_byte.value * rate / 1e9,
-            low: per_byte.low * rate / 1e9,
-            high: per_byte.high * rate / 1e9,
-            unit: Unit::Ratio,
-            n: per_byte.n,
-        });
+        let now =
+            record.figure(&alone_key(index), |cell| cell.summary.cpu_per_byte).map(|per_byte| Estimate {
+                value: per_byte.value * rate / 1e9,
+                low: per_byte.low * rate / 1e9,
+                high: per_byte.high * rate / 1e9,
+                unit: Unit::Ratio,
+                n: per_byte.n,
+            });
         record.row(match now {
             Ok(share) => row.now(Some(share)).remark(format!("{:.2} ns a byte", share.value / rate * 1e9)),
             Err(why) => row.remark(why),
@@ -274,7 +275,7 @@ fn fill_cpu(record: &mut ClassicRecord, experiment: &Experiment) {
     record.say("now: CPU time of the reading thread alone; the kernel's own threads are not in it.");
 }
 
-fn conclude(record: &mut ClassicRecord, experiment: &Experiment, gains: &Gains) {
+fn conclude(record: &mut Report, experiment: &Experiment, gains: &Gains) {
     if let Some((read, locked)) = posted(experiment, 0).zip(posted(experiment, 1))
         && let Some(lost) = overlap::lost(locked, read)
     {
@@ -283,7 +284,7 @@ fn conclude(record: &mut ClassicRecord, experiment: &Experiment, gains: &Gains) 
             lost * 100.0
         ));
         let model = |method: Method| {
-            let of = |row: &&RowRecord| {
+            let of = |row: &&Row| {
                 row.key.get("table").is_some_and(|t| t == "times")
                     && row.key.get("method").is_some_and(|m| m == method.id())
             };
@@ -311,8 +312,8 @@ fn conclude(record: &mut ClassicRecord, experiment: &Experiment, gains: &Gains) 
             words(locked),
             if serialised {
                 "mlock still serialises."
-            } else if [read, locked].iter().any(|e| overlap::second(e.low, e.high) == Second::CannotTell) {
-                "Whether mlock serialises cannot be told from this run; repeat it when the machine is idle."
+            } else if [read, locked].iter().any(|e| overlap::second(e.low, e.high) == Second::Inconclusive) {
+                "This run does not show whether mlock serialises; repeat it when the machine is idle."
             } else if overlap::second(read.low, read.high) == Second::Nothing {
                 "The device is full with one reader, so this machine cannot show a serialisation."
             } else {
@@ -320,7 +321,7 @@ fn conclude(record: &mut ClassicRecord, experiment: &Experiment, gains: &Gains) 
             }
         ));
     }
-    if let Ok(per_byte) = record.figure(&alone_key(0), |cell| cell.cpu_per_byte) {
+    if let Ok(per_byte) = record.figure(&alone_key(0), |cell| cell.summary.cpu_per_byte) {
         record.verdicts.push(format!(
             "read() at 30 MB/s took 45 % of a CPU then and takes {:.1} % here.",
             per_byte.value * 30e6 / 1e9 * 100.0

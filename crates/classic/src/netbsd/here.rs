@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use iowhy_classic::published::Experiment;
+use crate::published::Experiment;
 use iowhy_core::cell::StateCheck;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::problem::Problem;
@@ -16,15 +16,13 @@ use iowhy_probe::interrupt;
 use iowhy_probe::target::{Needs, Target};
 use iowhy_probe::tree::{self, Files, Operation, Order, Pass, Phase, Shape, State, Tree};
 
-use super::super::lab::{Lab, cell, reads};
-use crate::command::shared;
-use crate::record::classic::{ClassicRecord, RowRecord};
-use crate::run_as;
+use crate::lab::{Lab, cell, reads};
+use crate::report::{Report, Row};
 
 /// Files by default: a tree that is made and removed in seconds.
 const DEFAULT_FILES: u64 = 12_000;
 /// Files that the post made.
-const MOST_FILES: u64 = 1_200_000;
+const MAX_FILES: u64 = 1_200_000;
 /// Passes at least and at most.
 const PASSES: (usize, usize) = (3, 7);
 /// How often a tree that is not kept is unpacked.
@@ -37,25 +35,25 @@ const PIECE: u64 = 64 << 10;
 ///
 /// # Errors
 /// What making and reading the tree says.
-pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem> {
+pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment) -> Result<Report, Problem> {
     if !Path::new(lab.spec).is_dir() {
         let nothing = Outcome { cells: Vec::new(), rounds: 0, interrupted: false };
-        let mut record = lab.record(experiment, &[], &[], &nothing);
+        let mut record = lab.report(&[], &[], &nothing);
         record.section("here", "Here", "figure");
         record.say(format!("now: not measured: `{}` is no directory, and the tree needs one.", lab.spec));
         return Ok(record);
     }
     let shape = shape(lab, experiment)?;
-    let mut record = large(lab, experiment)?;
+    let mut record = large(lab)?;
     small(lab, experiment, shape, &mut record)?;
     Ok(record)
 }
 
 /// The long read and the large write of one file.
-fn large(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem> {
+fn large(lab: &Lab<'_>) -> Result<Report, Problem> {
     let needs = Needs { scratch_bytes: lab.size.unwrap_or(LARGE_BYTES), write: true, destroy_data: None };
-    let target = shared::resolve(lab.spec, &needs, lab.progress)?;
-    lab.outputs.spare(&[&target])?;
+    let target = lab.world.resolve(lab.spec, &needs)?;
+    lab.world.spare(&[&target])?;
     let mut cells: Vec<Cell<'_>> = Vec::new();
     if !target.facts.memory_backed {
         cells.push(cell(
@@ -68,15 +66,15 @@ fn large(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Proble
         cells.push(cell("large-write".to_owned(), direct_write(&target), &target));
     }
     let outcome = Lab { budget: lab.budget / 4, ..*lab }.measure(&mut cells);
-    let mut record = lab.record(experiment, &[&target], &cells, &outcome);
+    let mut record = lab.report(&[&target], &cells, &outcome);
     record.section(
         "here-large",
         "One large file here, in one directory without a stripe, 64 KiB at a time",
         "load",
     );
     for (key, label) in [("long-read", "long read, cold"), ("large-write", "large write, past the cache")] {
-        let row = RowRecord::new("here-large", label, "throughput", Unit::BytesPerSecond).key("load", key);
-        record.row(match record.figure(key, |cell| cell.throughput) {
+        let row = Row::new("here-large", label, "throughput", Unit::BytesPerSecond).key("load", key);
+        record.row(match record.figure(key, |cell| cell.summary.throughput) {
             Ok(rate) => row.now(Some(rate)),
             Err(why) => row.remark(why),
         });
@@ -97,26 +95,21 @@ fn shape(lab: &Lab<'_>, experiment: &Experiment) -> Result<Shape, Problem> {
         sizes: ["size-small", "size-middle", "size-large"].into_iter().map(fact).collect(),
     };
     let readers = fact("readers").max(1);
-    if (readers..=MOST_FILES).contains(&shape.files) {
+    if (readers..=MAX_FILES).contains(&shape.files) {
         return Ok(shape);
     }
-    Err(Problem::refused(format!("`--files {}` is not from {readers} to {MOST_FILES}", shape.files))
+    Err(Problem::refused(format!("`--files {}` is not from {readers} to {MAX_FILES}", shape.files))
         .hint("for example `--files 12000`"))
 }
 
 /// The news tree, unpacked and read.
-fn small(
-    lab: &Lab<'_>,
-    experiment: &Experiment,
-    shape: Shape,
-    record: &mut ClassicRecord,
-) -> Result<(), Problem> {
+fn small(lab: &Lab<'_>, experiment: &Experiment, shape: Shape, record: &mut Report) -> Result<(), Problem> {
     let fact = |id: &str| experiment.fact(id).map_or(0, |value| value as u64);
     let (readers, count, directories) = (fact("readers").max(1), shape.files, shape.directories);
     let each = fact("files-each").min(count / readers).max(1);
     record.section("here", "The news tree here, in the same directory", "figure");
     // Under sudo the tree belongs to the caller. Declared first, so that the tree is removed as the same user.
-    let _files = run_as::files()?;
+    let _files = lab.world.files_of_the_user()?;
     let Trees { tree, mut files, unpacked } = trees(lab, shape)?;
     let lists = files.lists(readers as usize, Some(each), Order::Random, lab.seed);
     let (passes, resident) = passes(lab, &tree, &mut files, &lists)?;
@@ -147,7 +140,7 @@ fn trees(lab: &Lab<'_>, shape: Shape) -> Result<Trees, Problem> {
     let told = |share: f64, what: &str| {
         let spent = begun.elapsed().as_secs_f64();
         let left = if share > 0.0 { spent / share - spent } else { 0.0 };
-        lab.progress.at(share, Duration::from_secs_f64(left.max(0.0)), what);
+        lab.world.at(share, Duration::from_secs_f64(left.max(0.0)), what);
     };
     if lab.keep.is_some() {
         let tree = Tree::make(place, lab.keep, shape, &mut |done, all| {
@@ -188,7 +181,7 @@ fn passes(lab: &Lab<'_>, tree: &Tree, files: &mut Files, lists: &[Vec<u32>]) -> 
     while passes.len() < PASSES.1 && (passes.len() < PASSES.0 || begun.elapsed() < lab.budget / 2) {
         let share = passes.len() as f64 / PASSES.1 as f64;
         let left = begun.elapsed().mul_f64((1.0 - share) / share.max(0.1));
-        lab.progress.at(share, left, "30 readers");
+        lab.world.at(share, left, "30 readers");
         let there = tree::set_state(files, lists, State::Cold, &mut |_| {})?;
         let pass = tree::run(Phase::Read, files, lists, Some(tree), &mut |_| {})?;
         if pass.interrupted {
@@ -200,14 +193,14 @@ fn passes(lab: &Lab<'_>, tree: &Tree, files: &mut Files, lists: &[Vec<u32>]) -> 
     Ok((passes, resident))
 }
 
-fn fill_unpacked(lab: &Lab<'_>, record: &mut ClassicRecord, unpacked: &[(Pass, Pass)]) {
+fn fill_unpacked(lab: &Lab<'_>, record: &mut Report, unpacked: &[(Pass, Pass)]) {
     let rates: Vec<f64> = unpacked
         .iter()
         .map(|(create, sync)| {
             create.files as f64 * 1e9 / (create.last_done_ns + sync.last_done_ns).max(1) as f64
         })
         .collect();
-    let row = RowRecord::new("here", "untar: files, durable", "files made and synced", Unit::PerSecond)
+    let row = Row::new("here", "untar: files, durable", "files made and synced", Unit::PerSecond)
         .key("figure", "untar");
     record.row(match stats::bootstrap_median(&rates, lab.seed, Unit::PerSecond) {
         Some(rate) => row.now(Some(rate)),
@@ -215,7 +208,7 @@ fn fill_unpacked(lab: &Lab<'_>, record: &mut ClassicRecord, unpacked: &[(Pass, P
     });
 }
 
-fn fill_passes(lab: &Lab<'_>, record: &mut ClassicRecord, passes: &[Pass], resident: &[Option<f64>]) {
+fn fill_passes(lab: &Lab<'_>, record: &mut Report, passes: &[Pass], resident: &[Option<f64>]) {
     const POSTED_FILES: f64 = 30_000.0;
     let seen = resident.iter().all(Option::is_some);
     let cold = resident.iter().flatten().all(|share| *share <= StateCheck::TOLERANCE);
@@ -231,7 +224,7 @@ fn fill_passes(lab: &Lab<'_>, record: &mut ClassicRecord, passes: &[Pass], resid
         ("close", "close, each", per_file(|p| p.sum_ns(Operation::Close), 1.0)),
     ];
     for (id, label, now) in figures {
-        let row = RowRecord::new("here", label, format!("{label}, time"), Unit::Nanoseconds)
+        let row = Row::new("here", label, format!("{label}, time"), Unit::Nanoseconds)
             .key("figure", id)
             .key("cold", cold && seen);
         let row = match now {

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use iowhy_classic::published::{Experiment, Table};
-use iowhy_classic::splits::{Fits, Spread, fits};
+use crate::netbsd::splits::{Fits, Spread, fits};
+use crate::published::{Experiment, Table};
 use iowhy_core::cell::{CellRun, StateCheck};
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::histogram::Histogram;
@@ -13,7 +13,6 @@ use iowhy_core::schedule;
 use iowhy_core::stats;
 use iowhy_core::units::{self, Bytes};
 use iowhy_core::workload::{CacheState, Workload};
-use iowhy_path::costs::Layers;
 use iowhy_probe::access::Request;
 use iowhy_probe::interrupt;
 use iowhy_probe::pass;
@@ -23,23 +22,22 @@ use iowhy_sim::machine::{Machine, Value};
 use iowhy_sim::requests::{self, Client};
 use iowhy_sim::workload::Workload as Simulated;
 
-use super::super::lab::Lab;
 use super::members::Members;
 use super::model::{self, Point, REFERENCE, Share};
-use crate::command::shared;
-use crate::record::classic::{ClassicRecord, RowRecord};
+use crate::lab::Lab;
+use crate::report::{MeasuredCell, Report, Row};
 
 /// Rounds at least and at most.
 const ROUNDS: (u32, u32) = (5, 7);
 /// Files that each reader reads at least, and in the pass that finds out how many it can be.
-const LEAST_FILES: usize = 2;
+const MIN_FILES: usize = 2;
 const TRIAL_FILES: usize = 4;
 /// A disk that takes longer for the trial is too slow for this test.
 const TRIAL_PATIENCE: Duration = Duration::from_secs(10);
 /// No pass is planned to take a tenth of this.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Groups of the volume at least: less is no file system of the post's.
-const LEAST_GROUPS: u64 = 3;
+const MIN_GROUPS: u64 = 3;
 const GROUP_BYTES: u64 = 32_768 * 512;
 const LARGEST_REQUEST: u64 = 8192;
 /// Ratios that differ by less are not told apart.
@@ -68,15 +66,15 @@ pub(super) fn measure(
     members: &Members,
     stripes: &[(Point, Target)],
     shares: &[Share],
-    record: &mut ClassicRecord,
+    record: &mut Report,
 ) -> Result<(), Problem> {
     let title = "The same requests for real, on stripes in user space: time over that at interleave 2048";
     record.section("stripe", title, "interleave");
     let smallest = stripes.iter().map(|(_, target)| target.facts.size_bytes).min().unwrap_or(0);
     let tree = Scaled::of(experiment, members.count(), smallest)?;
-    if tree.volume_bytes < LEAST_GROUPS * GROUP_BYTES {
+    if tree.volume_bytes < MIN_GROUPS * GROUP_BYTES {
         record.say(format!(
-            "now: not measured: the stripes hold {}, and {LEAST_GROUPS} groups of {} are the least that is worth it.",
+            "now: not measured: the stripes hold {}, and {MIN_GROUPS} groups of {} are the least that is worth it.",
             Bytes(smallest),
             Bytes(GROUP_BYTES)
         ));
@@ -105,9 +103,9 @@ pub(super) fn measure(
     record.rounds = record.rounds.max(rounds);
     for arm in &mut arms {
         arm.run.state_check = StateCheck::worst(arm.checks.drain(..));
-        let mut cell = shared::cell_record(&arm.run, arm.target, None, lab.seed, Layers::default());
+        let mut cell = MeasuredCell::new(&arm.run, arm.target, None, lab.seed);
         // Not the workload's: places and sizes come from the lists.
-        cell.pattern = "listed".to_owned();
+        cell.listed = true;
         record.cells.push(cell);
     }
     fill(lab, table, members, &arms, shares, record);
@@ -138,7 +136,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// The post's tree on a smaller volume: fewer groups and directories, all else as it was.
+/// The post's tree on a smaller volume: fewer groups and directories, all else unchanged.
 struct Scaled {
     readers: u64,
     each: u64,
@@ -204,7 +202,7 @@ impl<'a> Arm<'a> {
         Arm { point, target, clients, spread, run, checks, times_ns }
     }
 
-    /// What each reader asks for to have so many files.
+    /// Requests of each reader for this number of files.
     fn lists(&self, files: usize) -> Vec<Vec<Request>> {
         let asked = |client: &Client| {
             let all = client.first(files).iter();
@@ -239,7 +237,7 @@ fn trial(arms: &[Arm<'_>], workload: &Workload, budget: Duration) -> Result<Resu
     let Some(arm) = arms.iter().find(|arm| arm.point.0 == REFERENCE).or(arms.first()) else {
         return Ok(Err("there is no stripe to measure".to_owned()));
     };
-    let most = arm.clients.iter().map(Client::requests).min().unwrap_or(0).max(LEAST_FILES);
+    let most = arm.clients.iter().map(Client::requests).min().unwrap_or(0).max(MIN_FILES);
     let files = TRIAL_FILES.min(most);
     let lists = arm.lists(files);
     let mut took_ns = 0;
@@ -260,7 +258,7 @@ fn trial(arms: &[Arm<'_>], workload: &Workload, budget: Duration) -> Result<Resu
     }
     let pass_ns = budget.as_nanos() as f64 / f64::from(ROUNDS.1 * arms.len().max(1) as u32);
     let fitting = pass_ns / (took_ns.max(1) as f64 / files as f64);
-    Ok(Ok((fitting as usize).clamp(LEAST_FILES, most)))
+    Ok(Ok((fitting as usize).clamp(MIN_FILES, most)))
 }
 
 /// The rounds, each with every interleave once, in seeded order. How many there were.
@@ -281,7 +279,7 @@ fn rounds(lab: &Lab<'_>, arms: &mut [Arm<'_>], workload: &Workload, files: usize
             }
             let share = f64::from(round) / f64::from(ROUNDS.1);
             let left = (lab.budget / 2).saturating_sub(begun.elapsed());
-            lab.progress.at(share, left, "30 readers on a stripe");
+            lab.world.at(share, left, "30 readers on a stripe");
             arms[index].pass(workload, &lists[index], round, begun.elapsed().as_nanos() as u64);
         }
         round += 1;
@@ -306,30 +304,26 @@ fn fill(
     members: &Members,
     arms: &[Arm<'_>],
     shares: &[Share],
-    record: &mut ClassicRecord,
+    record: &mut Report,
 ) {
     for arm in arms {
         let interleave = arm.point.0;
         let time = stats::bootstrap_median(&arm.times_ns, lab.seed, Unit::Nanoseconds);
         let (ratio, splits) = (over_reference(arms, arm, lab.seed), by_splits(arms, arm, members));
-        let row = RowRecord::new(
-            "stripe",
-            interleave.to_string(),
-            "time over that of interleave 2048",
-            Unit::Ratio,
-        )
-        .key("interleave_sectors", interleave)
-        .key("requests", arm.spread.requests)
-        .key("split", arm.spread.split)
-        .key("parts", arm.spread.parts)
-        .key("busiest_member_parts", arm.spread.busiest)
-        .key("by_splits", splits)
-        .key("time_ns", serde_json::to_value(time).unwrap_or_default())
-        .then(model::published_share(table, interleave))
-        .model(shares.iter().find(|(other, _)| *other == interleave).and_then(|(_, share)| *share));
+        let row =
+            Row::new("stripe", interleave.to_string(), "time over that of interleave 2048", Unit::Ratio)
+                .key("interleave_sectors", interleave)
+                .key("requests", arm.spread.requests)
+                .key("split", arm.spread.split)
+                .key("parts", arm.spread.parts)
+                .key("busiest_member_parts", arm.spread.busiest)
+                .key("by_splits", splits)
+                .key("time_ns", serde_json::to_value(time).unwrap_or_default())
+                .then(model::published_share(table, interleave))
+                .model(shares.iter().find(|(other, _)| *other == interleave).and_then(|(_, share)| *share));
         let row = match (&arm.run.failure, &arm.run.state_check) {
             (Some(failure), _) => row.remark(format!("failed: {failure}")),
-            (None, StateCheck::Violated { reason }) => row.remark(format!("not what it claims: {reason}")),
+            (None, StateCheck::Violated { reason }) => row.remark(format!("mislabelled: {reason}")),
             _ if interleave == REFERENCE => row.remark(match time {
                 Some(time) => format!("the reference: {} a pass", units::estimate(&time)),
                 None => "too few rounds".to_owned(),
@@ -341,7 +335,7 @@ fn fill(
                         let fits = match fits(ratio, splits) {
                             Fits::Yes => "as measured",
                             Fits::No => "not as measured",
-                            Fits::CannotTell => "too wide to tell",
+                            Fits::Inconclusive => "inconclusive",
                         };
                         format!(", by splits alone {splits:.2}: {fits}")
                     }
@@ -355,7 +349,7 @@ fn fill(
 }
 
 /// Whether a big interleave wins here, and whether splits explain the rows.
-fn conclude(members: &Members, arms: &[Arm<'_>], seed: u64, record: &mut ClassicRecord) {
+fn conclude(members: &Members, arms: &[Arm<'_>], seed: u64, record: &mut Report) {
     let rows: Vec<(u64, Estimate, f64)> = arms
         .iter()
         .filter(|arm| arm.point.0 != REFERENCE && arm.run.failure.is_none())
@@ -392,7 +386,7 @@ fn conclude(members: &Members, arms: &[Arm<'_>], seed: u64, record: &mut Classic
                 && ratio.high >= 1.0 - NOTABLE
                 && (ratio.low < 1.0 - NOTABLE || ratio.high > 1.0 + NOTABLE)
         });
-        words.push(format!("cannot tell for {}", open.join(", ")));
+        words.push(format!("inconclusive for {}", open.join(", ")));
     }
     let disks = if members.one_disk { "one disk below all members" } else { "a disk below each member" };
     record.verdicts.push(format!(
@@ -403,7 +397,7 @@ fn conclude(members: &Members, arms: &[Arm<'_>], seed: u64, record: &mut Classic
         let held = rows.iter().filter(|(_, ratio, splits)| fits(ratio, *splits) == wanted);
         held.map(|(interleave, ..)| interleave.to_string()).collect()
     };
-    let (yes, no, open) = (of(Fits::Yes), of(Fits::No), of(Fits::CannotTell));
+    let (yes, no, open) = (of(Fits::Yes), of(Fits::No), of(Fits::Inconclusive));
     let part = |rows: &[String], words: &str| match rows {
         [] => String::new(),
         rows => format!("; {words} {}", rows.join(", ")),
@@ -414,7 +408,7 @@ fn conclude(members: &Members, arms: &[Arm<'_>], seed: u64, record: &mut Classic
         rows.len(),
         part(&yes, "they do:"),
         part(&no, "they do not:"),
-        part(&open, "cannot tell:"),
+        part(&open, "inconclusive:"),
     ));
 }
 

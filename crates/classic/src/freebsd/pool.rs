@@ -1,7 +1,7 @@
 //! FreeBSD, 2006: cached reads through a pool of mapped buffers. Where the time of the published profiles goes, what
 //! reuse the pool gives, and what the costs of the 4K runs say of the 16K runs.
 
-use super::published::Experiment;
+use crate::published::Experiment;
 
 /// Functions of the profiler itself, and of user mode: not part of a read.
 const PROFILER: [&str; 3] = ["mcount", "mexitcount", "cputime"];

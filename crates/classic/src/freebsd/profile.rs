@@ -1,42 +1,33 @@
 //! A kernel profile of the cached reads of this machine, flat and around the function that reads from the page cache, as the
-//! post prints one of its own: self and total, told for a read. Where the kernel lets us see stacks.
+//! post prints one of its own: self and total per read. Needs kernel stacks.
 
-use std::sync::Arc;
-
-use iowhy_classic::functions::{self, Function};
+use crate::freebsd::functions::{self, Function};
 use iowhy_core::cell::CellRun;
 use iowhy_core::estimate::{Estimate, Unit};
-use iowhy_core::profile::{Profile, SampledShare, Tier};
+use iowhy_core::profile::{Profile, SampledShare, Thread};
 use iowhy_core::units;
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::interrupt;
-use iowhy_watch::perf;
 
-use super::super::lab::Lab;
-use crate::command::cross_check;
-use crate::meaning::Meaning;
-use crate::record::classic::{ClassicRecord, Grid, RowRecord};
+use crate::lab::Lab;
+use crate::report::{Grid, Report, Row};
 
 /// Functions of a profile that are shown.
 const SHOWN: usize = 8;
 /// With fewer samples nothing is said.
-const LEAST_SAMPLES: u64 = 30;
+const MIN_SAMPLES: u64 = 30;
 /// The function of Linux that takes the place of `getblk`: it finds pages and copies them out.
 const CENTRE: &str = "filemap_read";
 
 /// Profiles the cells of these keys, with the words for each.
-pub(super) fn fill(lab: &Lab<'_>, record: &mut ClassicRecord, cells: &[Cell<'_>], keys: &[(String, String)]) {
+pub(super) fn fill(lab: &Lab<'_>, record: &mut Report, cells: &[Cell<'_>], keys: &[(String, String)]) {
     record.section("profile", "Kernel profile of these reads here, from the CPU clock's samples", "function");
     // Nothing real happens in virtual time.
     let real = |cell: &&Cell<'_>| cell.arms.iter().all(|(_, target)| target.script().is_none());
-    let rights = perf::rights();
-    if rights.tier < Tier::T1 {
-        let why = rights.lacks.iter().find(|lack| lack.id == "kernel-stacks").or(rights.lacks.first());
-        let why = why.map_or("no kernel stacks", |lack| lack.sentence.as_str());
+    if let Some(why) = lab.world.no_stacks() {
         record.say(format!("not permitted: {why}"));
         return;
     }
-    let meaning = Arc::new(Meaning::new());
     let mut grid = Grid {
         header: ["self", "self per read", "total per read"].map(str::to_owned).to_vec(),
         lines: Vec::new(),
@@ -46,10 +37,10 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut ClassicRecord, cells: &[Cell<'_>]
         if interrupt::requested() {
             break;
         }
-        lab.progress.at(1.0, std::time::Duration::from_millis(500), &format!("kernel profile: {words}"));
-        match cross_check::observe(cell, lab.seed, &meaning) {
+        lab.world.at(1.0, std::time::Duration::from_millis(500), &format!("kernel profile: {words}"));
+        match lab.world.profile(cell, lab.seed) {
             Ok(Some((run, profile))) => one(record, &mut grid, words, &run, &profile),
-            Ok(None) => record.say(format!("{words}: the watched reads failed")),
+            Ok(None) => record.say(format!("{words}: the profiled reads failed")),
             Err(why) => record.say(format!("{words}: {why}")),
         }
     }
@@ -58,20 +49,25 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut ClassicRecord, cells: &[Cell<'_>]
     } else {
         record.grid(grid);
         record.say(
-            "self: where the clock hit; total: with what it called. Samples do not count calls, so that costs are told for a \
-             read; `user` is the program's own part. Intervals by Wilson's formula are in the record.",
+            "self: where the clock hit; total: with what it called. Samples do not count calls, so costs are per read; `user` is the program's own part. Intervals by Wilson's formula are in the record.",
         );
     }
 }
 
-fn one(record: &mut ClassicRecord, grid: &mut Grid, words: &str, run: &CellRun, profile: &Profile) {
-    let ours = cross_check::measuring();
-    let functions = functions::flat(profile, &ours);
+/// The calling thread prepares and waits; the threads that it starts measure.
+fn measuring() -> impl Fn(&Thread) -> bool {
+    let this = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    move |thread: &Thread| thread.tid != this
+}
+
+fn one(record: &mut Report, grid: &mut Grid, words: &str, run: &CellRun, profile: &Profile) {
+    let measuring = measuring();
+    let functions = functions::flat(profile, &measuring);
     let n = functions.first().map_or(0, |function| function.own.n);
     let (cpu_ns, requests) = run.samples.iter().fold((0u64, 0u64), |(cpu, requests), s| {
         (cpu.saturating_add(s.cpu_ns), requests.saturating_add(s.requests))
     });
-    if n < LEAST_SAMPLES || requests == 0 {
+    if n < MIN_SAMPLES || requests == 0 {
         record.say(format!("{words}: only {n} samples hit the reads."));
         return;
     }
@@ -93,7 +89,7 @@ fn one(record: &mut ClassicRecord, grid: &mut Grid, words: &str, run: &CellRun, 
         ]);
         record.row(row(words, function, &own, &total));
     }
-    let near = functions::around(profile, &ours, CENTRE);
+    let near = functions::around(profile, &measuring, CENTRE);
     if !near.callees.is_empty() {
         let list = |found: &[(String, SampledShare)]| {
             let words: Vec<String> = found
@@ -111,19 +107,14 @@ fn one(record: &mut ClassicRecord, grid: &mut Grid, words: &str, run: &CellRun, 
     }
 }
 
-fn row(words: &str, function: &Function, own: &Estimate, total: &Estimate) -> RowRecord {
-    RowRecord::new(
-        "profile",
-        function.name.clone(),
-        "CPU time of the function itself, per read",
-        Unit::Nanoseconds,
-    )
-    .key("run", words)
-    .key("function", function.name.clone())
-    .key("total_ns", total.value)
-    .key("total_low_ns", total.low)
-    .key("total_high_ns", total.high)
-    .now(Some(*own))
+fn row(words: &str, function: &Function, own: &Estimate, total: &Estimate) -> Row {
+    Row::new("profile", function.name.clone(), "CPU time of the function itself, per read", Unit::Nanoseconds)
+        .key("run", words)
+        .key("function", function.name.clone())
+        .key("total_ns", total.value)
+        .key("total_low_ns", total.low)
+        .key("total_high_ns", total.high)
+        .now(Some(*own))
 }
 
 /// A share of the samples as time of a read.

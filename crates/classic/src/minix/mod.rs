@@ -1,12 +1,15 @@
-//! `minix-1989`: the five rungs by block size, the verdict of the post, read-ahead off and on, and the costs that were
-//! fitted on the lower tables alone. What may not enter: settings of the machine that are changed (`queue`).
+//! `minix-1989`: five devices by block size, the verdict of the post, read-ahead off and on, and the costs that were
+//! fitted on the lower tables alone. Changed settings of the machine are in `queue`.
 
+pub mod costs;
 mod null_block;
 mod queue;
+pub mod shape;
 
-use iowhy_classic::layers::{Costs, Rung};
-use iowhy_classic::published::{Experiment, Table};
-use iowhy_classic::verdict::{self, Shape};
+use self::costs::{BLOCKS, POSTED_BYTES};
+use self::costs::{Costs, Device};
+use self::shape::Shape;
+use crate::published::{Experiment, Table};
 use iowhy_core::estimate::Unit;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, Bytes};
@@ -17,22 +20,19 @@ use iowhy_sim::machine::Machine;
 use iowhy_sim::workload::Workload as Simulated;
 
 use self::null_block::NullBlock;
-use super::lab::{Lab, cell, rate, reads, with_now};
-use crate::command::shared;
-use crate::record::classic::{ClassicRecord, Grid, RowRecord, factor};
+use crate::lab::{Lab, cell, reads};
+use crate::report::{Grid, Report, Row, factor};
+use crate::report::{rate, with_now};
+use iowhy_path::targets;
 
-/// Block sizes of the post.
-const BLOCKS: [u64; 5] = [512, 1024, 2048, 8192, 16_384];
-/// What the post reads; everything is told for so much.
-const POSTED_BYTES: u64 = 2 << 20;
 /// What is read here at most in one cell and round: 2 MB are over before a clock can tell.
 const REGION_BYTES: u64 = 64 << 20;
-/// What stands for a rung here.
+/// What is measured here for a device of the post.
 struct Stand {
     /// Table of the post.
     table: &'static str,
     /// What the model calls it; `None`: fitted, not predicted.
-    rung: Rung,
+    device: Device,
     /// Whether the model was fitted on this table.
     fitted: bool,
     /// What it is here, in words; a reason when it cannot be had.
@@ -43,9 +43,9 @@ struct Stand {
 ///
 /// # Errors
 /// What resolving the target says.
-pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem> {
+pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<Report, Problem> {
     let target = lab.target(REGION_BYTES)?;
-    let rungs = shared::rung_targets(&target)?;
+    let below = targets::calibration_targets(&target)?;
     // Nothing real has a place beside virtual time.
     let null_block = match target.script() {
         None => null_block::find(lab)?,
@@ -62,7 +62,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
     }
     let mut cells: Vec<Cell<'_>> = Vec::new();
     let stands = [
-        plan_null(&mut cells, rungs.null_device.as_ref()),
+        plan_null(&mut cells, below.null_device.as_ref()),
         plan_bnull(&mut cells, &null_block, &target),
         plan_raw(&mut cells, &target, region),
         plan_block_device(&mut cells, device.as_ref(), region),
@@ -70,7 +70,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
     ];
     plan_read_ahead(&mut cells, &target, region);
     let outcome = lab.measure(&mut cells);
-    let mut record = lab.record(experiment, &[&target], &cells, &outcome);
+    let mut record = lab.report(&[&target], &cells, &outcome);
     let costs = Costs::fit(experiment, lab.seed);
     for stand in &stands {
         fill_rung(&mut record, experiment, stand, costs.as_ref());
@@ -96,7 +96,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecor
 /// The block device under the file, or why it cannot be read.
 fn block_device(file: &Target) -> Result<Target, String> {
     let needs = Needs { scratch_bytes: 0, write: false, destroy_data: None };
-    let path = shared::raw_device(file)
+    let path = targets::raw_device(file)
         .ok_or_else(|| "there is not exactly one block device under it".to_owned())?;
     target::resolve(&path, &needs, &mut |_, _| {}).map_err(|problem| problem.to_string())
 }
@@ -116,7 +116,7 @@ fn plan_null<'a>(cells: &mut Vec<Cell<'a>>, device: Option<&'a Target>) -> Stand
         }
         None => Err("/dev/null cannot be read here".to_owned()),
     };
-    Stand { table: "null", rung: Rung::Null, fitted: true, here }
+    Stand { table: "null", device: Device::Null, fitted: true, here }
 }
 
 fn plan_bnull<'a>(
@@ -146,7 +146,7 @@ fn plan_bnull<'a>(
             ))
         }
     };
-    Stand { table: "bnull", rung: Rung::Bnull, fitted: true, here }
+    Stand { table: "bnull", device: Device::Bnull, fitted: true, here }
 }
 
 fn plan_raw<'a>(cells: &mut Vec<Cell<'a>>, file: &'a Target, region: u64) -> Stand {
@@ -163,7 +163,7 @@ fn plan_raw<'a>(cells: &mut Vec<Cell<'a>>, file: &'a Target, region: u64) -> Sta
         }
         Ok("the file's own blocks with O_DIRECT, past the cache".to_owned())
     };
-    Stand { table: "rhd2", rung: Rung::Raw, fitted: true, here }
+    Stand { table: "rhd2", device: Device::Raw, fitted: true, here }
 }
 
 /// The block device through the cache. Its middle is read: what the file system keeps at the start is in use.
@@ -188,7 +188,7 @@ fn plan_block_device<'a>(
         Ok(device) => Err(format!("not measured: {} is too small", device.facts.name)),
         Err(why) => Err(format!("not measured: {why}")),
     };
-    Stand { table: "hd2", rung: Rung::Cached, fitted: false, here }
+    Stand { table: "hd2", device: Device::Cached, fitted: false, here }
 }
 
 fn plan_file<'a>(cells: &mut Vec<Cell<'a>>, file: &'a Target, region: u64) -> Stand {
@@ -196,7 +196,7 @@ fn plan_file<'a>(cells: &mut Vec<Cell<'a>>, file: &'a Target, region: u64) -> St
     for block in BLOCKS {
         cells.push(cell(key("file", block), reads(Method::Pread, state, block, region), file));
     }
-    Stand { table: "file", rung: Rung::Cached, fitted: false, here: Ok(words.to_owned()) }
+    Stand { table: "file", device: Device::Cached, fitted: false, here: Ok(words.to_owned()) }
 }
 
 fn cold_or_warm(file: &Target) -> (CacheState, &'static str) {
@@ -224,18 +224,18 @@ fn published(table: &Table, block: u64, column: &str) -> Option<f64> {
     table.pairs("block", column).into_iter().find(|(b, _)| *b == block as f64).map(|(_, value)| value)
 }
 
-fn row(table: &str, block: u64) -> RowRecord {
-    RowRecord::new(table, Bytes(block).to_string(), "time to read 2 MiB", Unit::Nanoseconds)
+fn row(table: &str, block: u64) -> Row {
+    Row::new(table, Bytes(block).to_string(), "time to read 2 MiB", Unit::Nanoseconds)
         .key("block_bytes", block)
 }
 
-fn fill_rung(record: &mut ClassicRecord, experiment: &Experiment, stand: &Stand, costs: Option<&Costs>) {
+fn fill_rung(record: &mut Report, experiment: &Experiment, stand: &Stand, costs: Option<&Costs>) {
     let Some(table) = experiment.table(stand.table) else { return };
     let title = format!("{} (time to read 2 MiB)", table.title);
     record.section(stand.table, title, "block");
     for block in BLOCKS {
         let mut row = row(stand.table, block).then(published(table, block, "time"));
-        row = row.model(costs.map(|costs| costs.predict(stand.rung, block)));
+        row = row.model(costs.map(|costs| costs.predict(stand.device, block)));
         if stand.here.is_ok() {
             row = with_now(row, record.time_for(&key(stand.table, block), POSTED_BYTES));
         }
@@ -254,7 +254,7 @@ fn fill_rung(record: &mut ClassicRecord, experiment: &Experiment, stand: &Stand,
 }
 
 /// Speeds of this machine, by block size.
-fn speeds(record: &ClassicRecord, table: &str) -> Vec<(f64, f64)> {
+fn speeds(record: &Report, table: &str) -> Vec<(f64, f64)> {
     BLOCKS
         .into_iter()
         .filter_map(|block| {
@@ -264,11 +264,11 @@ fn speeds(record: &ClassicRecord, table: &str) -> Vec<(f64, f64)> {
         .collect()
 }
 
-fn shapes(record: &ClassicRecord, table: &Table, id: &str) -> Option<String> {
-    let then = verdict::shape(&table.pairs("block", "speed"))?;
+fn shapes(record: &Report, table: &Table, id: &str) -> Option<String> {
+    let then = shape::shape(&table.pairs("block", "speed"))?;
     let speeds = speeds(record, id);
-    let now = verdict::shape(&speeds).map_or_else(
-        || "cannot tell".to_owned(),
+    let now = shape::shape(&speeds).map_or_else(
+        || "inconclusive".to_owned(),
         |shape| {
             format!(
                 "{}, {} times the speed for {} times the block",
@@ -292,7 +292,7 @@ fn span(speeds: &[(f64, f64)]) -> String {
 }
 
 /// The file and the read-ahead on the simulated machine, whose disk turns: what the fitted costs cannot know.
-fn fill_turns(lab: &Lab<'_>, record: &mut ClassicRecord, experiment: &Experiment) -> Result<(), Problem> {
+fn fill_turns(lab: &Lab<'_>, record: &mut Report, experiment: &Experiment) -> Result<(), Problem> {
     record.section("turns", "The file on a simulated disk that turns (time to read 2 MiB)", "block");
     let mut grid = Grid {
         header: ["then", "model", "error", "read-ahead, then", "model", "error"].map(str::to_owned).to_vec(),
@@ -329,7 +329,7 @@ fn fill_turns(lab: &Lab<'_>, record: &mut ClassicRecord, experiment: &Experiment
     Ok(())
 }
 
-fn fill_read_ahead(record: &mut ClassicRecord, experiment: &Experiment, costs: Option<&Costs>) {
+fn fill_read_ahead(record: &mut Report, experiment: &Experiment, costs: Option<&Costs>) {
     let Some(table) = experiment.table("readahead") else { return };
     record.section("readahead", format!("{} (time to read 2 MiB)", table.title), "block");
     let least = experiment.fact("driver-read-ahead").unwrap_or(4096.0) as u64;
@@ -342,7 +342,7 @@ fn fill_read_ahead(record: &mut ClassicRecord, experiment: &Experiment, costs: O
             .key("was_ns", was)
             .key("was_now_ns", off.as_ref().ok().map(|e| e.value))
             .then(then)
-            .model(costs.map(|costs| costs.predict(Rung::ReadAhead(least), block)));
+            .model(costs.map(|costs| costs.predict(Device::ReadAhead(least), block)));
         if let (Some(was), Some(then)) = (was, then) {
             row = row.remark(format!("was {} without: {:.1} x", units::time(was), was / then));
         }
@@ -357,7 +357,7 @@ fn fill_read_ahead(record: &mut ClassicRecord, experiment: &Experiment, costs: O
     }
     record.say(
         "now: as the kernel does it by itself, against POSIX_FADV_RANDOM (`without`). model: a request of the disk for \
-         each 4 KiB; what a message to the driver costs beside cannot be told from the three tables and is left out.",
+         each 4 KiB; the cost of a message to the driver cannot be separated by the three tables and is left out.",
     );
     let larger: Vec<String> = BLOCKS
         .into_iter()
@@ -374,7 +374,7 @@ fn fill_read_ahead(record: &mut ClassicRecord, experiment: &Experiment, costs: O
     }
 }
 
-fn fill_machines(record: &mut ClassicRecord, experiment: &Experiment) {
+fn fill_machines(record: &mut Report, experiment: &Experiment) {
     const MACHINES: [(&str, &str); 3] =
         [("sun-3-50", "Sun 3/50"), ("sun-3-260", "Sun 3/260"), ("compaq-386-20", "Compaq 386/20")];
     let Some(table) = experiment.table("machines") else { return };
@@ -391,7 +391,7 @@ fn fill_machines(record: &mut ClassicRecord, experiment: &Experiment) {
         for (column, name) in MACHINES {
             let then = published(table, *block, column);
             let label = format!("{name}, {}", Bytes(*block));
-            let row = RowRecord::new("machines", label, "speed of a file read", Unit::BytesPerSecond)
+            let row = Row::new("machines", label, "speed of a file read", Unit::BytesPerSecond)
                 .key("machine", column)
                 .key("block_bytes", *block)
                 .then(then);
@@ -410,7 +410,7 @@ fn fill_machines(record: &mut ClassicRecord, experiment: &Experiment) {
     }
     record.grid(grid);
     for (column, name) in MACHINES {
-        if let Some(shape) = verdict::shape(&table.pairs("block", column)) {
+        if let Some(shape) = shape::shape(&table.pairs("block", column)) {
             record.say(format!("{name}: {}.", shape.meaning()));
         }
     }
@@ -420,7 +420,7 @@ fn shown(speed: Option<f64>) -> String {
     speed.map_or_else(|| "-".to_owned(), units::rate_bytes)
 }
 
-fn fill_costs(record: &mut ClassicRecord, experiment: &Experiment, costs: Option<&Costs>) {
+fn fill_costs(record: &mut Report, experiment: &Experiment, costs: Option<&Costs>) {
     let Some(costs) = costs else { return };
     record.section("costs", "What the three lower tables say a piece costs", "cost");
     for (id, label, estimate, scale, unit) in [
@@ -429,7 +429,7 @@ fn fill_costs(record: &mut ClassicRecord, experiment: &Experiment, costs: Option
         ("request", "a request to the disk", &costs.request, 1.0, Unit::Nanoseconds),
         ("byte", "1 KiB from the disk", &costs.byte, 1024.0, Unit::Nanoseconds),
     ] {
-        let row = RowRecord::new("costs", label, "cost", unit)
+        let row = Row::new("costs", label, "cost", unit)
             .key("cost", id)
             .key("low", estimate.low * scale)
             .key("high", estimate.high * scale)
@@ -447,16 +447,16 @@ fn fill_costs(record: &mut ClassicRecord, experiment: &Experiment, costs: Option
             "calls a second: the post says {calls:.0}, the fit {:.0}; /dev/null here: {}.",
             1e9 / costs.call.value,
             record
-                .figure(&key("null", 512), |cell| cell.requests_per_second)
+                .figure(&key("null", 512), |cell| cell.summary.requests_per_second)
                 .map_or_else(|why| why, |e| units::estimate(&e))
         ));
     }
 }
 
-fn conclude(record: &mut ClassicRecord, experiment: &Experiment) {
-    let then = experiment.table("file").and_then(|table| verdict::shape(&table.pairs("block", "speed")));
+fn conclude(record: &mut Report, experiment: &Experiment) {
+    let then = experiment.table("file").and_then(|table| shape::shape(&table.pairs("block", "speed")));
     let speeds = speeds(record, "file");
-    let now = verdict::shape(&speeds);
+    let now = shape::shape(&speeds);
     let sentence = match (then, now) {
         (Some(then), Some(now)) if then == now => {
             format!("A file in pieces of 512 bytes to 16 KiB: then and now {}.", now.meaning())
