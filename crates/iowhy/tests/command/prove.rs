@@ -67,7 +67,7 @@ fn records_that_cannot_be_proved_are_refused_and_nothing_is_left() {
         ("newer", "format 99"),
         ("damaged", "damaged"),
         ("elsewhere", "another machine"),
-        ("record.json", "no calls in their order"),
+        ("record.json", "no recorded calls"),
     ] {
         let path = at(name);
         let ran = iowhy(&["prove", "--quiet", text(&path)]);

@@ -95,7 +95,7 @@ fn placed(directory: &Path) -> Placed {
     Placed { inside: vec![group], outside: Vec::new() }
 }
 
-/// Reads of 4 KiB over a file of 1 MiB, so many, with this time of the program before each.
+/// `count` reads of 4 KiB over a file of 1 MiB, with think time before each.
 fn plan(file: &tempfile::NamedTempFile, count: u32, think_ns: f64, placed: Option<Placed>) -> Plan {
     let planned =
         PlanFile { size_bytes: MIB, ..PlanFile::new(file.path().display().to_string(), Role::User) };

@@ -149,7 +149,7 @@ fn what_is_written_has_no_name_and_is_gone_afterwards() {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no name is left");
     }
     assert_eq!(std::fs::read(&target).unwrap(), b"the user's");
-    // What is thrown away is a file of ours, and never one of the user's.
+    // Only scratch files are emptied.
     let own = PlanFile { role: Role::User, ..file(Role::User, 10) };
     let throw = |at| Action::one(Op::Truncate, at, 0, 0, 0.0);
     let files = vec![file(Role::ScratchEmpty, 0), own];
@@ -162,7 +162,7 @@ fn what_is_written_has_no_name_and_is_gone_afterwards() {
 }
 
 #[test]
-fn a_journal_is_made_anew_under_a_name_of_ours_and_goes_with_the_replay() {
+fn a_journal_is_recreated_in_a_scratch_directory_that_goes_with_the_replay() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("base");
     std::fs::write(&target, b"the user's").unwrap();
@@ -175,14 +175,14 @@ fn a_journal_is_made_anew_under_a_name_of_ours_and_goes_with_the_replay() {
     let replay =
         LocalReplay::prepare(Plan { passes: 3, ..plan(vec![journal.clone()], vec![actions]) }).unwrap();
     let names = || std::fs::read_dir(dir.path()).unwrap().count();
-    assert_eq!(names(), 2, "a folder of ours beside the file");
+    assert_eq!(names(), 2, "a scratch directory beside the file");
     for _ in 0..2 {
         let round = replay.run().unwrap();
         assert_eq!((round.calls, round.bytes), (3 * 7, 3 * 3 * 4096));
     }
     drop(replay);
     assert_eq!((names(), std::fs::read(&target).unwrap().as_slice()), (1, b"the user's".as_slice()));
-    // Only where a plan says of a file of ours that it is made anew.
+    // Only scratch files are made again.
     let own = PlanFile { size_bytes: 10, ..PlanFile::new(journal.path, Role::User) };
     let error = LocalReplay::prepare(plan(vec![own], vec![vec![renew]])).unwrap().run().unwrap_err();
     assert!(error.message.contains("base"), "{error}");
@@ -190,7 +190,7 @@ fn a_journal_is_made_anew_under_a_name_of_ours_and_goes_with_the_replay() {
 }
 
 #[test]
-fn a_journal_that_a_killed_replay_leaves_is_known_as_ours() {
+fn the_journal_of_a_killed_replay_is_recognised_as_scratch() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("base");
     std::fs::write(&target, b"the user's").unwrap();
@@ -265,7 +265,7 @@ fn a_ring_moves_the_same_bytes_and_leaves_nothing_in_flight() {
     }
 }
 
-/// A batch that is longer than a pass is made durable once in so many passes, and at the end of the last.
+/// A batch longer than a pass is synced every few passes and after the last.
 #[test]
 fn a_batch_of_several_passes_is_synced_once() {
     let dir = tempfile::tempdir().unwrap();

@@ -55,7 +55,7 @@ fn names(dir: &Path) -> usize {
     std::fs::read_dir(dir).unwrap().count()
 }
 
-/// Files in all trees of ours.
+/// Files in all scratch trees.
 fn files(dir: &Path) -> Vec<u64> {
     let list = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten().collect::<Vec<_>>();
     let folders = list(dir).into_iter().flat_map(|tree| list(&tree.path()));

@@ -1,4 +1,4 @@
-//! The run as it was, from the system calls that bursts saw in their order.
+//! The baseline from recorded system calls.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,29 +31,25 @@ const FADV: [u32; 3] = [1, 2, 4];
 const WARM: f64 = 0.9;
 /// The device must have read so much of what was read or written, else nothing was cold.
 const LITTLE: f64 = 0.05;
-/// One pass holds about so many bytes where passes continue each other,
+/// Length of a pass where passes continue each other,
 const LONG_PASS_BYTES: u64 = 8 << 20;
 /// and no more actions than this.
-const MOST_JOINED: usize = 32_768;
-/// A call through the page cache costs about as much as copying so many bytes.
+const MAX_JOINED: usize = 32_768;
+/// A buffered call costs about as much as copying this.
 const CALL_BYTES: f64 = 4096.0;
 /// From this part of the files on, what was fetched is found again.
 const FILLED: f64 = 0.25;
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
-/// A stretch is not replayed where files of more than this part of its time are not known. The rest is held against its own
-/// part of the program's time, and must take it.
-const MOST_UNKNOWN: f64 = 0.6;
+/// Largest share of the time in calls on unknown files; the rest is compared with its own part of the program's time.
+const MAX_UNKNOWN: f64 = 0.6;
 
 /// The plan.
 pub(super) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
     let pattern = &facts.profile.pattern;
     if pattern.stretches.is_empty() {
-        return Err(
-            "the record holds no calls in their order (they are traced as root, in runs of more than some \
-                    20 ms)"
-                .to_owned(),
-        );
+        return Err("the record has no recorded calls (they need root, and a run of more than about 20 ms)"
+            .to_owned());
     }
     let stretches = chosen(&pattern.stretches);
     let steps: Vec<&Step> = stretches.iter().flat_map(|s| &s.steps).collect();
@@ -62,9 +58,9 @@ pub(super) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
         builder.step(step);
     }
     let unknown = builder.unknown_ns as f64 / (builder.unknown_ns + builder.known_ns).max(1) as f64;
-    if unknown > MOST_UNKNOWN {
+    if unknown > MAX_UNKNOWN {
         return Err(format!(
-            "the files behind {:.0} % of the time in calls are not known, or are no regular files",
+            "the files of {:.0} % of the time in calls are not known, or are no regular files",
             100.0 * unknown
         ));
     }
@@ -102,17 +98,17 @@ fn continued(first: &Action, second: &Action) -> bool {
 
 /// So many calls are more than the start of a program.
 const MANY_CALLS: f64 = 1000.0;
-/// Of reads and writes one may have been seen so many times more often than the other, for its part in the run.
+/// From this ratio of recorded shares of reads and writes on, the smaller one is made longer.
 const UNEVEN: f64 = 2.0;
 
 /// Requests that are no larger are left as they are, however small their file.
 const LARGE_BYTES: u64 = 16 << 20;
 /// No call moves more (MAX_RW_COUNT of Linux, with pages of 4 KiB).
-const MOST_OF_A_CALL: u64 = 0x7fff_f000;
+const MAX_OF_A_CALL: u64 = 0x7fff_f000;
 
 /// Repairs look at each call of a pass; a record that was changed may hold any number of them. No pass of a second or two
 /// has as many.
-const MOST_CALLS: u64 = 1 << 24;
+const MAX_CALLS: u64 = 1 << 24;
 
 /// A plan that grows.
 struct Builder<'a> {
@@ -228,7 +224,7 @@ impl<'a> Builder<'a> {
     /// What a call moves: who asks for far more than a file has does not get it, and needs no memory for it here.
     fn bytes(&self, step: &Step, file: u32) -> u64 {
         let file = &self.plan.files[file as usize];
-        let most = file.size_bytes.clamp(LARGE_BYTES, MOST_OF_A_CALL);
+        let most = file.size_bytes.clamp(LARGE_BYTES, MAX_OF_A_CALL);
         if step.kind == StepKind::Read && file.identity.is_some() { step.bytes.min(most) } else { step.bytes }
     }
 
@@ -335,7 +331,7 @@ impl<'a> Builder<'a> {
         made
     }
 
-    /// A file that was there for a moment only, and was written: one of ours beside a file that is known.
+    /// A written file that is gone: a scratch file beside a known one.
     fn in_place_of(&self, index: usize) -> Option<PlanFile> {
         let written = |index: usize| self.is_written(Some(index as u32));
         let file = &self.files[index];
@@ -393,7 +389,7 @@ impl<'a> Builder<'a> {
     /// Roles, states, passes, and the program's own time.
     fn finish(mut self, steps: &[&Step], unknown: f64) -> Result<Baseline, String> {
         if self.plan.calls() == 0 {
-            return Err("no call of the stretches that were traced works on a regular file".to_owned());
+            return Err("no recorded call is on a regular file".to_owned());
         }
         let stretched = self.balance(steps);
         self.place_buffers(steps);
@@ -414,7 +410,7 @@ impl<'a> Builder<'a> {
         let all_bytes = io.read_bytes.zip(io.written_bytes).map_or(0.0, |(r, w)| (r + w) as f64);
         let (seen, seen_bytes) = (transfers(steps, |_| 1.0), transfers(steps, |s| s.bytes as f64));
         if seen < 1.0 || all < 1.0 {
-            return Err("how many calls the program made is not known".to_owned());
+            return Err("the number of the program's calls is not known".to_owned());
         }
         // Calls weigh by what they cost: a program that reads by the megabyte made more calls while it was started.
         let weight = |calls: f64, bytes: f64| calls * CALL_BYTES + bytes;
@@ -434,8 +430,10 @@ impl<'a> Builder<'a> {
         }
         let entering = self.facts.entering_wall_ns();
         let program_io_ns = (wall_ns(self.facts, &operations) + entering) * (1.0 - unknown);
-        if self.plan.calls() > MOST_CALLS {
-            return Err(format!("more than {MOST_CALLS} calls, as the record holds, are not replayed"));
+        if self.plan.calls() > MAX_CALLS {
+            return Err(format!(
+                "the record has more than {MAX_CALLS} calls, which is the limit of a replay"
+            ));
         }
         // Tracing is in the gaps, and so are calls that are not replayed: the account knows the own time.
         let own = own_ns(self.facts) / scale;
@@ -451,8 +449,10 @@ impl<'a> Builder<'a> {
         let scale = scale / (times * f64::from(self.plan.passes));
         let mut notes = Vec::new();
         if unknown > 0.01 {
-            notes
-                .push(format!("{:.0} % of the time in calls is of files that take no part", 100.0 * unknown));
+            notes.push(format!(
+                "{:.0} % of the time in calls is on files that are not replayed",
+                100.0 * unknown
+            ));
         }
         Ok(Baseline { plan: self.plan, scale, program_io_ns, overhead: 0.0, notes })
     }
@@ -531,7 +531,7 @@ impl<'a> Builder<'a> {
             file.role == Role::Sink || of.is_empty() || order::order(&of) == Order::Sequential
         });
         let bytes = self.plan.bytes(|d| matches!(d, Op::Read { .. } | Op::Write)).max(1);
-        let room = (MOST_JOINED / actions.len().max(1)) as u64;
+        let room = (MAX_JOINED / actions.len().max(1)) as u64;
         let times = LONG_PASS_BYTES.div_ceil(bytes).min(room).min(u64::from(self.plan.passes));
         let Ok(times) = u32::try_from(times) else { return 1.0 };
         if !continues || times < 2 || self.plan.any(|a| matches!(a.op, Op::Fsync { .. })) {
@@ -604,7 +604,7 @@ impl<'a> Builder<'a> {
         };
         let mut size = file.size_bytes;
         if role == Role::User && size == 0 {
-            return Err(format!("`{}` is gone or empty: it cannot be read again", file.path));
+            return Err(format!("`{}` is gone or empty and cannot be read again", file.path));
         }
         if role == Role::ScratchFull {
             size = size.max(high).next_multiple_of(PAGE).min(MAX_WRITTEN_BYTES);

@@ -1,5 +1,4 @@
-//! Where a replay runs: in the control groups that limited the program, because under no limit it is another run. A repair
-//! may run outside one of them.
+//! Puts a replay into the control groups that limited the program: without their limits it would be another run.
 
 use iowhy_core::profile::Limited;
 use iowhy_core::replay::{Placed, PlacedGroup, Plan, Role, State};
@@ -7,11 +6,9 @@ use iowhy_core::replay::{Placed, PlacedGroup, Plan, Role, State};
 use super::baseline::Baseline;
 use iowhy_diagnose::findings::Facts;
 
-/// The device must have read so many times what the files hold: then memory did not keep them, and a replay begins with
-/// as much of them as it keeps.
-const AGAIN: f64 = 1.2;
+/// Device reads over file sizes from which on memory did not keep the files; a replay then starts with what it keeps.
+const REREAD: f64 = 1.2;
 
-/// Places the run as it was.
 pub(super) fn place(facts: &Facts<'_>, baseline: &mut Baseline) {
     let groups = &facts.profile.groups;
     if groups.is_empty() {
@@ -27,18 +24,18 @@ pub(super) fn place(facts: &Facts<'_>, baseline: &mut Baseline) {
         let limits: Vec<&str> = group.limits.iter().map(|limit| limit.words.as_str()).collect();
         baseline.notes.push(format!("replayed inside `{}`: {}", group.directory, limits.join("; ")));
     }
-    if groups.iter().any(|group| group.limits(Limited::Memory)) && came_again(facts, plan) {
+    if groups.iter().any(|group| group.limits(Limited::Memory)) && reread(facts, plan) {
         let cached = plan.files.iter_mut().filter(|f| f.role == Role::User && !f.direct);
         cached.for_each(|file| file.state = State::Warm);
     }
 }
 
-/// Whether what is read through the page cache came from the device more than once.
-fn came_again(facts: &Facts<'_>, plan: &Plan) -> bool {
+/// Whether buffered reads came from the device more than once.
+fn reread(facts: &Facts<'_>, plan: &Plan) -> bool {
     let cached = plan.files.iter().filter(|f| f.role == Role::User && !f.direct);
     let hold: u64 = cached.map(|f| f.size_bytes).sum();
     let fetched = facts.profile.io.device_read_bytes.unwrap_or(0);
-    hold > 0 && fetched as f64 > AGAIN * hold as f64
+    hold > 0 && fetched as f64 > REREAD * hold as f64
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! The run as it was, where it touches mapped files: from the mappings that bursts saw, or from the faults of one that
-//! was there before.
+//! The baseline of mapped files, from recorded mmap calls or from the faults of one older mapping.
 //!
-//! Which pages a program touches is not seen. Windows are gone through page by page; of one long mapping the order at the
-//! device tells the order, and its faults how many pages. The replay of it must take the program's time to be believed.
+//! The touched pages are not visible: short mappings are read page by page; of a long one, the order of device requests gives
+//! the order and the faults give the number of pages.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -22,7 +21,7 @@ const MANY_WINDOWS: usize = 8;
 /// An interpreter takes no less for a page of which it only sums up one byte (CPython 3.11 on an AMD EPYC: 11 ns).
 const INTERPRETED_PAGE_NS: f64 = 11.0;
 /// Places that are drawn at random.
-const MOST_TOUCHES: u64 = 20_000;
+const MAX_TOUCHES: u64 = 20_000;
 /// Seed of the places.
 const SEED: u64 = 1999;
 /// Faults without a device at the start of a process, before it does anything.
@@ -111,8 +110,7 @@ fn windows(facts: &Facts<'_>) -> Option<Baseline> {
     let program_io_ns = program_io_ns - turns;
     plan.passes = passes(program_io_ns / scale, scale);
     let scale = scale / f64::from(plan.passes);
-    let notes =
-        vec!["each window is taken to be touched page by page, and no more is done with it".to_owned()];
+    let notes = vec!["each mapping is taken to be read one byte per page, and nothing else".to_owned()];
     Some(Baseline { plan, scale, program_io_ns, overhead: 0.0, notes })
 }
 
@@ -152,7 +150,7 @@ fn memory(facts: &Facts<'_>) -> Option<Baseline> {
     let mut plan = Plan { threads: threads.into_values().collect(), passes: 1, depth: 1, ..Plan::default() };
     plan.passes = passes(program_io_ns / scale, scale);
     let scale = scale / f64::from(plan.passes);
-    let notes = vec!["memory is taken and given back as the program did; nothing is done with it".to_owned()];
+    let notes = vec!["memory is mapped and unmapped as in the program, and not used otherwise".to_owned()];
     Some(Baseline { plan, scale, program_io_ns, overhead: 0.0, notes })
 }
 
@@ -164,13 +162,13 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<Baseline>, String> {
     };
     let identity = profile.pattern.files.iter().find(|p| p.path == file.path).and_then(|p| p.identity);
     let Some(mut planned) = mapped_file(&file.path, identity) else {
-        return Err(format!("`{}` was gone when the program had ended", file.path));
+        return Err(format!("`{}` was gone at the end of the run", file.path));
     };
     let io = &profile.io;
     let fetched = io.device_read_bytes.unwrap_or(0);
     let cold = fetched > 0 && file.cached_before.unwrap_or(0.0) < WARM;
     if !cold {
-        return Err("which pages of the mapping were touched, and how often, is not seen".to_owned());
+        return Err("the touched pages of a cached mapping are not visible".to_owned());
     }
     // A fault for each page, at the start of a process beside.
     let major = io.major_faults.unwrap_or(0).max(1);
@@ -193,7 +191,7 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<Baseline>, String> {
     let neighbourhoods = (size / FAULT_AROUND_BYTES).max(1);
     if !in_order && !page_by_page && faults as f64 > MOSTLY * neighbourhoods as f64 {
         return Err(format!(
-            "most parts of the mapping of `{}` had a fault, which maps all of a part: how many pages were touched is not seen",
+            "a fault maps its neighbourhood, and most of the mapping of `{}` had one: the touched pages are not visible",
             file.path
         ));
     }
@@ -210,10 +208,10 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<Baseline>, String> {
             stride: PAGE as i64,
             think_ns: own / all as f64,
         };
-        (all, vec![action], "the mapping is taken to be touched page by page, in order")
+        (all, vec![action], "the mapping is taken to be read page by page, in order")
     } else {
         let part = (MAX_ARM_NS / (program_io_ns + own).max(1.0)).min(1.0);
-        let wanted = ((faults as f64 * part).ceil() as u64).clamp(1, MOST_TOUCHES);
+        let wanted = ((faults as f64 * part).ceil() as u64).clamp(1, MAX_TOUCHES);
         let mut rng = Rng::new(SEED);
         let mut drawn = HashSet::new();
         // A page that was drawn before is in the cache: what waits are new ones.
@@ -228,7 +226,7 @@ fn one_mapping(facts: &Facts<'_>) -> Result<Option<Baseline>, String> {
                 actions.push(Action::one(Op::TouchPages, 0, page * PAGE, 1, own / faults as f64));
             }
         }
-        (faults, actions, "pages are taken to be touched at random, one for each fault")
+        (faults, actions, "pages are taken to be read in random order, one per fault")
     };
     let plan = Plan { files: vec![planned], threads: vec![actions], passes: 1, depth: 1, ..Plan::default() };
     let scale = (all as f64 / plan.calls().max(1) as f64).max(1.0);

@@ -1,21 +1,21 @@
-//! How much a replay may write: no more than a part of what the file systems have free, so that neither it nor others run
-//! out of room. A plan that would write more makes fewer passes, or replays only the beginning of one.
+//! Bounds what a replay writes to a third of the free space, so that nobody runs out of it. A plan that would write more
+//! makes fewer passes, or only the first part of one.
 
 use iowhy_core::replay::{Action, Op, Plan, Role, Room};
 use iowhy_core::units::Bytes;
 
 use super::baseline::Baseline;
 
-/// The part of the free room that may be used is one in so many.
+/// Share of the free space for a replay: 1/N.
 const PART: u64 = 3;
-/// A plan of which less than this part of a pass is left says nothing of the run.
-const LEAST_PART: f64 = 0.02;
+/// Smallest share of a pass that stands for the run.
+const MIN_SHARE: f64 = 0.02;
 const BLOCK: u64 = 4096;
 
-/// The run as it was, bound by the room that there is for the files of ours beside each file.
+/// The baseline within the free space beside each file.
 ///
 /// # Errors
-/// There is too little, in words that end a sentence.
+/// There is too little, as the end of a sentence.
 pub(crate) fn within(baseline: Baseline, room: impl Fn(&str) -> Option<Room>) -> Result<Baseline, String> {
     let systems = systems(&baseline.plan, room);
     let fits = |plan: &Plan| fits(plan, &systems);
@@ -41,7 +41,7 @@ pub(crate) fn within(baseline: Baseline, room: impl Fn(&str) -> Option<Room>) ->
                 break;
             }
             part *= 0.8;
-            if part < LEAST_PART {
+            if part < MIN_SHARE {
                 return Err(too_little(&baseline, &systems));
             }
         }
@@ -49,16 +49,16 @@ pub(crate) fn within(baseline: Baseline, room: impl Fn(&str) -> Option<Room>) ->
     let made = |plan: &Plan| plan.calls() as f64 * f64::from(plan.passes.max(1));
     let scale = baseline.scale * made(&baseline.plan) / made(&plan);
     let mut notes = baseline.notes;
-    notes.push("the replay writes less than the program, for want of room on the file system".to_owned());
+    notes.push("the replay writes less than the program because free space is short".to_owned());
     Ok(Baseline { plan, scale, notes, ..baseline })
 }
 
-/// Whether a plan stays within the room that there is.
+/// Whether a plan stays within the free space.
 pub(super) fn allows(plan: &Plan, room: impl Fn(&str) -> Option<Room>) -> bool {
     fits(plan, &systems(plan, room))
 }
 
-/// Files of ours, by file system.
+/// Scratch files, by file system.
 fn systems(plan: &Plan, room: impl Fn(&str) -> Option<Room>) -> Vec<(Room, Vec<u32>)> {
     let mut systems: Vec<(Room, Vec<u32>)> = Vec::new();
     for (at, file) in plan.files.iter().enumerate() {
@@ -85,14 +85,14 @@ fn too_little(baseline: &Baseline, systems: &[(Room, Vec<u32>)]) -> String {
         .and_then(|(room, files)| Some((room, &baseline.plan.files.get(*files.first()? as usize)?.path)));
     match of {
         Some((room, path)) => format!(
-            "the file system of `{path}` has {} free, of which a replay writes no more than a third: make room there",
+            "the file system of `{path}` has {} free and a replay writes at most a third of it: make room there",
             Bytes(room.free_bytes)
         ),
-        None => "there is too little room for a replay".to_owned(),
+        None => "there is too little free space for a replay".to_owned(),
     }
 }
 
-/// Bytes that a file of ours grows to at the most. Full files are there before the first call.
+/// Largest size of a scratch file. Full files exist before the first call.
 fn written(plan: &Plan, file: u32) -> u64 {
     let Some(planned) = plan.files.get(file as usize) else { return 0 };
     if planned.role == Role::ScratchFull {
@@ -103,13 +103,13 @@ fn written(plan: &Plan, file: u32) -> u64 {
     let end =
         writes().map(|a| a.at(0).max(a.at(a.count.max(1) - 1)).saturating_add(a.bytes)).max().unwrap_or(0);
     let extent = end.saturating_add(planned.shift_bytes.saturating_mul(passes - 1));
-    // Writes that leave holes take whole blocks; those that follow each other do not take more than they span.
+    // Writes that leave holes take whole blocks; consecutive ones take at most what they span.
     let of = |a: &Action| (a.bytes.saturating_add(BLOCK)).saturating_mul(u64::from(a.count));
     let blocks = writes().fold(0u64, |sum, a| sum.saturating_add(of(a))).saturating_mul(passes);
     extent.min(blocks)
 }
 
-/// The first part of the calls of each thread.
+/// The first calls of each thread.
 fn beginning(plan: &Plan, part: f64) -> Plan {
     let thread = |actions: &Vec<Action>| {
         let calls: u64 = actions.iter().map(|a| u64::from(a.count)).sum();

@@ -1,15 +1,14 @@
-//! Files that a program goes through from one end to the other, of which each burst saw a piece.
+//! Joins the recorded pieces of files that are read or written from one end to the other.
 //!
-//! The pieces are put one behind the other: read-ahead reaches far beyond a piece that stands alone (8 MiB on many virtual
-//! disks), so that a replay of pieces with gaps between them fetches two or three times what the program did. What may not
-//! enter: files that are gone through in any other way, even a little.
+//! Read-ahead goes far beyond a single piece (8 MiB on many virtual disks), so pieces with gaps would fetch two or three times
+//! what the program did. Files with any other access are left alone.
 
 use std::collections::HashMap;
 
 use iowhy_core::profile::{PatternFile, Step, StepKind, Stretch};
 
 /// Fewer calls than this show no way.
-const FEWEST: u64 = 16;
+const MIN_CALLS: u64 = 16;
 
 /// In which direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +74,7 @@ pub(super) fn ways<'a>(stretches: &[&Stretch], files: &'a [PatternFile]) -> Hash
         }
     }
     let one_way = |(path, seen): (&'a str, Seen)| {
-        let way = seen.way.filter(|_| !seen.strays && seen.calls >= FEWEST)?;
+        let way = seen.way.filter(|_| !seen.strays && seen.calls >= MIN_CALLS)?;
         Some((path, way))
     };
     all.into_iter().filter_map(one_way).collect()

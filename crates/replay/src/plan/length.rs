@@ -1,17 +1,15 @@
-//! How long a repaired run is carried out.
+//! How often a repaired plan repeats its passes in one run.
 //!
-//! A repair that works leaves little to do: a run of the plan that took 0.3 s is over in a few milliseconds, of which the
-//! start (cold caches of the CPU, a CPU that was asleep) is a part that the program pays once in all its run. So the passes
-//! are repeated, up to as much as the program did. What may not enter: what is done in a pass.
+//! A good repair ends within milliseconds, and its start (cold CPU caches, an idle CPU) would weigh too much: the program
+//! pays it once. So passes are repeated, at most as often as the program made them.
 
 use iowhy_core::replay::{Op, Plan, Role, Room, State};
 
 use super::duration::MAX_WRITTEN_BYTES;
 use super::free_space;
 
-/// How many times its passes a repaired plan is carried out in one run: so often that it takes about as long as the run as it
-/// was, not more often than the program did (`scale`), nor than there is room and there are new places for. `was_ns`
-/// and `now_ns`: what one run of each takes.
+/// Factor on the passes of a repaired plan: until it takes about as long as the baseline, bounded by what the program did
+/// (`scale`), by new offsets and by free space. `was_ns` and `now_ns`: one run of the baseline and of the repair.
 pub(crate) fn times(
     plan: &Plan,
     scale: f64,
@@ -19,21 +17,21 @@ pub(crate) fn times(
     now_ns: f64,
     free: impl Fn(&str) -> Option<Room>,
 ) -> u32 {
-    // What is dropped from the cache, or is in a control group, begins each run anew.
+    // With dropped cache, or in a control group, each run starts again.
     if plan.placed.is_some() || plan.any(|a| a.op == Op::FadviseDontNeed) || now_ns <= 0.0 {
         return 1;
     }
     let passes = u64::from(plan.passes.max(1));
-    let new_places = |file: &iowhy_core::replay::PlanFile| match (file.role, file.state) {
+    let new_offsets = |file: &iowhy_core::replay::PlanFile| match (file.role, file.state) {
         (Role::User | Role::ScratchFull, State::Cold) if file.shift_bytes == 0 => 1,
         (Role::User | Role::ScratchFull, State::Cold) => {
             file.size_bytes / file.shift_bytes.saturating_mul(passes).max(1)
         }
         _ => u64::MAX,
     };
-    let places = plan.files.iter().map(new_places).min().unwrap_or(u64::MAX).max(1);
+    let offsets = plan.files.iter().map(new_offsets).min().unwrap_or(u64::MAX).max(1);
     let written = plan.bytes(|what| what == Op::Write).saturating_mul(passes).max(1);
-    let most = scale.min(was_ns / now_ns).min(places as f64).min((MAX_WRITTEN_BYTES / written) as f64);
+    let most = scale.min(was_ns / now_ns).min(offsets as f64).min((MAX_WRITTEN_BYTES / written) as f64);
     let mut times = most.clamp(1.0, f64::from(u32::MAX / plan.passes.max(1))) as u32;
     let fits = |times: u32| free_space::allows(&lengthened(plan, times), &free);
     while times > 1 && !fits(times) {
@@ -73,11 +71,11 @@ mod tests {
     }
 
     #[test]
-    fn it_finds_new_places_and_room() {
+    fn it_finds_new_offsets_and_room() {
         let cold = plan(Role::User, State::Cold, READ);
         assert_eq!(of(&cold, 50.0, 3e6), 8, "64 MiB hold 8 times 8 passes of 1 MiB");
         let updated = plan(Role::ScratchFull, State::Cold, READ);
-        assert_eq!(of(&updated, 50.0, 3e6), 8, "as much as one of the user's");
+        assert_eq!(of(&updated, 50.0, 3e6), 8, "as much as a user file");
         let written = plan(Role::ScratchEmpty, State::Warm, Op::Write);
         assert_eq!(of(&written, 1e9, 1e3), 64, "8 MiB each, 512 MiB at the most");
         let little = |free_bytes| move |_: &str| Some(Room { file_system: 1, free_bytes });
@@ -86,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_anew_in_each_run_is_not_repeated() {
+    fn runs_that_start_again_are_not_repeated() {
         let mut forgets = plan(Role::User, State::Warm, READ);
         forgets.threads[0].push(Action::one(Op::FadviseDontNeed, 0, 0, 0, 0.0));
         assert_eq!(of(&forgets, 50.0, 3e6), 1);

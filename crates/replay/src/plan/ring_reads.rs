@@ -1,8 +1,5 @@
-//! The run as it was, where its requests went through a ring and no call tells of them: direct reads of one file, made of the
-//! shape that the device saw. How many, how large, how many at a time, and whether one follows the other.
-//!
-//! Places are not known: they are taken in order or drawn. The device sees the requests after they were split and merged; a
-//! replay is believed only where it takes the program's time.
+//! The baseline of direct reads through a ring, which no call shows: number, size, queue depth and order as the device got
+//! them. Offsets are unknown, and requests were split and merged by then.
 
 use iowhy_core::profile::{FileIdentity, FileUse, Limited};
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role, State};
@@ -15,28 +12,31 @@ use iowhy_diagnose::findings::{Facts, own_ns};
 
 const PAGE: u64 = 4096;
 /// So many requests make a shape.
-const FEWEST: u64 = 32;
+const MIN_REQUESTS: u64 = 32;
 /// Places that are drawn, and requests that are replayed, at the most.
-const MOST: u64 = 20_000;
+const MAX_REQUESTS: u64 = 20_000;
 /// Of direct reads so little stays in the page cache, and so little may be written by tasks that happen to issue for others.
 const LITTLE: f64 = 0.05;
 /// From this share of requests on that begin where the one before ended, the order is sequential.
 const IN_ORDER: f64 = 0.7;
 /// More in flight than this, and the ring itself is the limit.
-const DEEPEST: f64 = 128.0;
+const MAX_DEPTH: f64 = 128.0;
 /// So many looks at a ring tell what is in flight there.
-const FEWEST_LOOKS: u64 = 5;
+const MIN_SAMPLES: u64 = 5;
 /// Seed of the places.
 const SEED: u64 = 1999;
 
 /// The plan.
 pub(super) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
     let none =
-        |why: &str| format!("requests through io_uring or Linux AIO are not seen one by one, and {why}");
+        |why: &str| format!("single requests through io_uring or Linux AIO are not visible, and {why}");
     let profile = facts.profile;
-    let Some(block) = &profile.block else { return Err(none("what reached the device was not seen")) };
-    if block.own_reads < FEWEST || block.own_written_bytes as f64 > LITTLE * block.own_read_bytes as f64 {
-        return Err(none("only reads that reached the device have a shape that can be replayed"));
+    let Some(block) = &profile.block else {
+        return Err(none("the requests of the device were not recorded"));
+    };
+    if block.own_reads < MIN_REQUESTS || block.own_written_bytes as f64 > LITTLE * block.own_read_bytes as f64
+    {
+        return Err(none("only reads that reached the device can be replayed"));
     }
     let (used, identity) = the_file(facts).ok_or_else(|| none("which file they went to is not known"))?;
     let grown = used.cached_after.unwrap_or(1.0) - used.cached_before.unwrap_or(0.0);
@@ -56,12 +56,12 @@ pub(super) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
     // on a ring may wait what is no request to a device.
     let held_back = profile.groups.iter().any(|group| group.limits(Limited::Disk));
     let on_rings =
-        profile.rings.as_ref().filter(|r| held_back && r.looks >= FEWEST_LOOKS).map(|r| r.in_flight);
-    let depth = on_rings.or(block.in_flight).unwrap_or(1.0).round().clamp(1.0, DEEPEST) as u32;
+        profile.rings.as_ref().filter(|r| held_back && r.looks >= MIN_SAMPLES).map(|r| r.in_flight);
+    let depth = on_rings.or(block.in_flight).unwrap_or(1.0).round().clamp(1.0, MAX_DEPTH) as u32;
     let program_io_ns = wall_ns(facts, &[Operation::Ring, Operation::Aio]) + facts.entering_wall_ns();
     let own = own_ns(facts);
     let part = (MAX_ARM_NS / (program_io_ns + own).max(1.0)).min(1.0);
-    let count = ((block.own_reads as f64 * part).ceil() as u64).clamp(1, MOST);
+    let count = ((block.own_reads as f64 * part).ceil() as u64).clamp(1, MAX_REQUESTS);
     let think_ns = own / block.own_reads as f64;
     let read = |place, count| Action {
         op: Op::Read { fresh: false },

@@ -109,7 +109,7 @@ fn what_has_no_such_shape_says_why() {
         })
     };
     for (run, word) in [
-        (ring(50).with(|p| p.block = None), "not seen"),
+        (ring(50).with(|p| p.block = None), "not recorded"),
         (block(|b| b.own_written_bytes = b.own_read_bytes / 10), "only reads"),
         (block(|b| b.own_reads = 3), "only reads"),
         (block(|b| b.own_read_ahead_bytes = b.own_read_bytes / 10), "page cache"),

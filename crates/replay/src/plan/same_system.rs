@@ -1,6 +1,5 @@
-//! Whether what a replay makes lies where the program's files lay: on a file system of another kind it measures that one.
-//!
-//! The caller asks the kernel. What may not enter: I/O.
+//! Whether scratch files are on the file system of the program's files: elsewhere a replay measures another one. The caller
+//! asks the kernel.
 
 use std::path::Path;
 
@@ -8,11 +7,11 @@ use iowhy_core::replay::{Plan, Role};
 
 use super::baseline::Baseline;
 
-/// The plan, if everything that it makes is made on the file system of the files that it stands for. `of_directory`: the
-/// `st_dev` of a directory now.
+/// The plan, if its scratch files are on the file system of the files that they replace. `of_directory`: `st_dev` of a
+/// directory now.
 ///
 /// # Errors
-/// It is another file system, or one of the two is not known, in words that end a sentence.
+/// It is another file system, or one of the two is unknown, as the end of a sentence.
 pub(crate) fn checked(
     baseline: Baseline,
     of_directory: impl Fn(&str) -> Option<u64>,
@@ -24,19 +23,19 @@ pub(crate) fn checked(
             (Some(then), Some(now)) if then == now => {}
             (Some(_), Some(_)) => {
                 return Err(format!(
-                    "`{directory}` is on another file system than the program's files were: files made there would \
-                     measure that one. Run the program where the files are, or mount that file system there again"
+                    "`{directory}` is on another file system than the program's files were, so a replay there would \
+                     measure that one: run the program again, or mount that file system there again"
                 ));
             }
             (Some(_), None) => {
                 return Err(format!(
-                    "`{directory}`, where the replay would make its files, cannot be looked at: put it back, or watch \
-                     the program again"
+                    "`{directory}`, the place of the scratch files, cannot be examined: put it back, or profile the \
+                     program again"
                 ));
             }
             (None, _) => {
                 return Err(format!(
-                    "on which file system the program's files in `{directory}` were is not known: watch the program again"
+                    "the file system of the program's files in `{directory}` is not known: profile the program again"
                 ));
             }
         }
@@ -44,7 +43,7 @@ pub(crate) fn checked(
     Ok(baseline)
 }
 
-/// Directories of scratch files, with the file system of the files whose place they take.
+/// Directories of scratch files, with the file system of the files that they replace.
 fn made(plan: &Plan) -> impl Iterator<Item = (&str, Option<u64>)> {
     let scratch = |role| matches!(role, Role::ScratchEmpty | Role::ScratchFull);
     plan.files.iter().filter(move |file| scratch(file.role)).map(|file| {
@@ -89,7 +88,7 @@ mod tests {
             assert!(checked(make(Some(7)), seven).is_ok());
             assert!(checked(make(Some(8)), seven).unwrap_err().contains("another file system"));
             assert!(checked(make(None), seven).unwrap_err().contains("not known"));
-            assert!(checked(make(Some(7)), |_| None).unwrap_err().contains("cannot be looked at"));
+            assert!(checked(make(Some(7)), |_| None).unwrap_err().contains("cannot be examined"));
         }
     }
 

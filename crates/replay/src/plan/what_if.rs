@@ -1,7 +1,5 @@
-//! Changes that people are tempted to make, whether a finding advises them or not: tried on request, so that a replay says
-//! what they would do to this run.
-//!
-//! A change keeps the bytes that the program gets, and their order where it can. What may not enter: whether it helps.
+//! Changes of `--what-if`, tried whether a finding advises them or not. A change keeps the bytes that the program reads, and
+//! their order where it can.
 
 use iowhy_core::replay::{Action, Op, Plan, Role};
 
@@ -9,30 +7,30 @@ use iowhy_core::finding::FindingId;
 use iowhy_diagnose::findings::repaired;
 use iowhy_diagnose::repair::{Beside, Repaired, Sizes, hinted_random, with_aligned_buffers};
 
-/// Places and sizes of direct requests are multiples of this on nearly every device.
+/// Offsets and sizes of direct requests are multiples of this on nearly every device.
 const ALIGNMENT: u64 = 4096;
 
 /// A change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// O_DIRECT for what is read through the page cache.
+    /// O_DIRECT for buffered reads.
     Direct,
-    /// More requests in flight.
+    /// A higher queue depth.
     Deeper,
-    /// Requests that follow each other merged.
+    /// Consecutive requests merged.
     Larger,
-    /// One mapping that stays instead of reads.
+    /// One mapping of the file instead of reads.
     Mapped,
     /// A mapping for each read.
     Windows,
-    /// The hint that the order is random.
+    /// The advice that access is random.
     Random,
-    /// Buffers that begin where a page does.
+    /// Page-aligned buffers.
     Aligned,
 }
 
 impl Change {
-    /// All of them.
+    /// All changes.
     pub const ALL: [Change; 7] = [
         Change::Direct,
         Change::Deeper,
@@ -43,7 +41,7 @@ impl Change {
         Change::Aligned,
     ];
 
-    /// Its word on the command line.
+    /// Its name on the command line.
     pub fn id(self) -> &'static str {
         match self {
             Change::Direct => "direct",
@@ -56,19 +54,19 @@ impl Change {
         }
     }
 
-    /// Whether it makes fewer calls, and spares the program's own time around them.
-    pub fn spares_calls(self) -> bool {
+    /// Whether it removes calls, with the program's own time around them.
+    pub(crate) fn removes_calls(self) -> bool {
         self == Change::Larger
     }
 }
 
-/// The plan with a change made.
+/// The plan with a change.
 ///
 /// # Errors
-/// Why it cannot be made, in words that end a sentence.
-pub fn changed(change: Change, plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
+/// Why it cannot be made, as the end of a sentence.
+pub(crate) fn changed(change: Change, plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
     if plan.tree.is_some() {
-        return Err("a tree of ours stands for the files of the program".to_owned());
+        return Err("the replay uses substitute files".to_owned());
     }
     let of = |id| repaired(id, plan, &Beside { sizes: *sizes, ..Beside::default() });
     match change {
@@ -79,7 +77,7 @@ pub fn changed(change: Change, plan: &Plan, sizes: &Sizes) -> Result<Repaired, S
         Change::Windows => windows(plan),
         Change::Random => Ok(hinted_random(plan)),
         Change::Aligned => with_aligned_buffers(plan)
-            .ok_or_else(|| "all buffers begin where a page does, or nothing is copied".to_owned()),
+            .ok_or_else(|| "all buffers are page-aligned, or nothing is copied".to_owned()),
     }
 }
 
@@ -87,22 +85,21 @@ fn reads(action: &Action) -> bool {
     matches!(action.op, Op::Read { .. })
 }
 
-fn own(plan: &Plan, action: &Action) -> bool {
+fn of_user_file(plan: &Plan, action: &Action) -> bool {
     plan.files.get(action.file as usize).is_some_and(|f| f.role == Role::User)
 }
 
 fn direct(plan: &Plan) -> Result<Repaired, String> {
-    let cached =
-        |a: &Action| reads(a) && own(plan, a) && plan.files.get(a.file as usize).is_some_and(|f| !f.direct);
+    let cached = |a: &Action| {
+        reads(a) && of_user_file(plan, a) && plan.files.get(a.file as usize).is_some_and(|f| !f.direct)
+    };
     if !plan.any(cached) {
-        return Err("no read through the page cache was seen".to_owned());
+        return Err("the program made no buffered read".to_owned());
     }
     let aligned = |n: u64| n.is_multiple_of(ALIGNMENT);
     let whole = |a: &Action| aligned(a.offset) && aligned(a.bytes) && aligned(a.stride.unsigned_abs());
     if !plan.actions().filter(|a| cached(a)).all(whole) {
-        return Err(format!(
-            "direct reads begin and end at multiples of {ALIGNMENT} bytes, and these do not"
-        ));
+        return Err(format!("direct reads need multiples of {ALIGNMENT} bytes, and these reads have others"));
     }
     let mut changed = plan.clone();
     for file in changed.files.iter_mut().filter(|f| f.role == Role::User) {
@@ -117,15 +114,15 @@ fn windows(plan: &Plan) -> Result<Repaired, String> {
     let mut changed = plan.clone();
     let mut found = false;
     for action in changed.threads.iter_mut().flatten() {
-        if reads(action) && own(plan, action) && !plan.files[action.file as usize].direct {
+        if reads(action) && of_user_file(plan, action) && !plan.files[action.file as usize].direct {
             action.op = Op::MapReadUnmap { populate: false };
             found = true;
         }
     }
     if !found {
-        return Err("no read through the page cache was seen".to_owned());
+        return Err("the program made no buffered read".to_owned());
     }
-    Ok(Repaired { plan: changed, how: "a mapping for each read, given back after it".to_owned(), kept: 0.0 })
+    Ok(Repaired { plan: changed, how: "mmap and munmap for each read".to_owned(), kept: 0.0 })
 }
 
 #[cfg(test)]
@@ -164,7 +161,7 @@ mod tests {
         assert_eq!((offset(Change::Aligned), offset(Change::Direct), offset(Change::Larger)), (0, 0, 48));
         let long = Sizes { request_bytes: 1 << 18, ..Sizes::default() };
         let larger = changed(Change::Larger, &was, &long).unwrap().plan;
-        assert_eq!(larger.files[0].buffer_offset, 16, "malloc maps so much");
+        assert_eq!(larger.files[0].buffer_offset, 16, "as malloc returns it");
         for change in Change::ALL {
             let moved = |p: &Plan| p.bytes(|_| true);
             assert_eq!(moved(&of(change, &was).unwrap()), moved(&was), "{}", change.id());
@@ -175,7 +172,7 @@ mod tests {
     fn a_change_that_cannot_be_made_says_why() {
         let small = plan(READ, 100);
         let aligned = of(Change::Aligned, &small).unwrap();
-        assert!(of(Change::Aligned, &aligned).unwrap_err().contains("begin where a page does"));
+        assert!(of(Change::Aligned, &aligned).unwrap_err().contains("page-aligned"));
         assert!(of(Change::Direct, &small).unwrap_err().contains("multiples of 4096"));
         let writes = plan(Op::Write, 4096);
         for change in [Change::Direct, Change::Windows, Change::Mapped, Change::Deeper] {

@@ -237,7 +237,7 @@ fn judge_combined(
 fn judge_change(against: &Against<'_>, (change, changed): &(Change, Changed), times: &AllTimes) -> WhatIf {
     let tried = match changed {
         Ok((changed, arm)) => {
-            against.judge(change.spares_calls(), changed, &times[*arm]).into_other(&changed.how)
+            against.judge(change.removes_calls(), changed, &times[*arm]).into_other(&changed.how)
         }
         Err(why) => Tried::without_gain(&format!("it cannot be made: {why}")).into_other(""),
     };
@@ -273,6 +273,8 @@ mod tests {
         let proof = Run::new(1.0).facts(request);
         let ids: Vec<FindingId> = proof.findings.iter().map(|f| f.id).collect();
         assert_eq!(ids, [FindingId::SyncPerWrite, FindingId::QueueDepthOne]);
-        assert!(proof.baseline.is_none() && proof.reason.is_some_and(|why| why.contains("no calls")));
+        assert!(
+            proof.baseline.is_none() && proof.reason.is_some_and(|why| why.contains("no recorded calls"))
+        );
     }
 }

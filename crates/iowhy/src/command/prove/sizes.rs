@@ -1,4 +1,4 @@
-//! How large a repair is made, and which changes are tried beside: what the user has in mind, where it is not the usual.
+//! Options for the size of repairs, and the changes of `--what-if`.
 
 use iowhy_core::problem::Problem;
 use iowhy_diagnose::repair::Sizes;
@@ -7,12 +7,10 @@ use iowhy_replay::plan::what_if::Change;
 use crate::cli::ProveArgs;
 use crate::plan::sweep::size;
 
-/// More in flight than this is no repair of a program.
-const MOST_DEPTH: u32 = 1024;
-/// Fewer requests than one in so many are no run any more.
-const MOST_ONE_IN: u32 = 1000;
-/// Requests up to here are merged.
-const MOST_REQUEST_BYTES: u64 = 64 << 20;
+const MAX_DEPTH: u32 = 1024;
+/// Largest N of `--subsample N`: 1/N of the bytes stay.
+const MAX_SUBSAMPLE: u32 = 1000;
+const MAX_REQUEST_BYTES: u64 = 64 << 20;
 
 /// The sizes that the options name.
 pub(super) fn asked(args: &ProveArgs) -> Result<Sizes, Problem> {
@@ -28,20 +26,20 @@ pub(super) fn asked(args: &ProveArgs) -> Result<Sizes, Problem> {
     }
     if let Some(text) = &args.request {
         sizes.request_bytes = size("--request", text).map_err(|p| p.hint("`--request 64k` is usual"))?;
-        if !(512..=MOST_REQUEST_BYTES).contains(&sizes.request_bytes) {
+        if !(512..=MAX_REQUEST_BYTES).contains(&sizes.request_bytes) {
             return Err(Problem::refused(format!("`--request {text}` is not between 512 bytes and 64 MiB"))
                 .hint("`--request 64k` is usual"));
         }
     }
     if let Some(text) = &args.depth {
-        sizes.depth = Some(text.parse().ok().filter(|n| (2..=MOST_DEPTH).contains(n)).ok_or_else(|| {
-            Problem::refused(format!("`--depth {text}` is no number from 2 to {MOST_DEPTH}"))
+        sizes.depth = Some(text.parse().ok().filter(|n| (2..=MAX_DEPTH).contains(n)).ok_or_else(|| {
+            Problem::refused(format!("`--depth {text}` is no number from 2 to {MAX_DEPTH}"))
                 .hint("`--depth 32` keeps 32 requests in flight")
         })?);
     }
     if let Some(text) = &args.subsample {
-        sizes.one_in = text.parse().ok().filter(|n| (2..=MOST_ONE_IN).contains(n)).ok_or_else(|| {
-            Problem::refused(format!("`--subsample {text}` is no number from 2 to {MOST_ONE_IN}"))
+        sizes.one_in = text.parse().ok().filter(|n| (2..=MAX_SUBSAMPLE).contains(n)).ok_or_else(|| {
+            Problem::refused(format!("`--subsample {text}` is no number from 2 to {MAX_SUBSAMPLE}"))
                 .hint("`--subsample 4` asks for a quarter of the bytes")
         })?;
     }

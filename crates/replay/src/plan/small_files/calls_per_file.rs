@@ -1,7 +1,6 @@
-//! What is done with each small file: counted over all that bursts saw, in the order in which it must be done.
+//! The calls on each small file: recorded counts, in the only order in which they can be made.
 //!
-//! Where calls are not told apart by what bursts keep (an examination by name from one by descriptor), each descriptor is
-//! taken to be examined once, as C libraries and languages do. What may not enter: where the files lie.
+//! Recorded stat calls by name and by descriptor look alike: each descriptor is taken to be examined once, as C libraries do.
 
 use iowhy_core::profile::{Access, CallCount, CallSample, FileUse, Step, StepKind};
 use iowhy_core::replay::{OnFile, Touch};
@@ -17,7 +16,7 @@ const SELDOM: f64 = 0.05;
 /// Counts are rounded within this part: bursts cut lives at both ends.
 const EDGE: f64 = 0.1;
 /// A file that takes more calls of a kind than this is no small file.
-const MOST_CALLS: f64 = 64.0;
+const MAX_CALLS: f64 = 64.0;
 /// Flags of open(2), on every architecture that iowhy is built for.
 const O_CREAT: u32 = 0o100;
 const O_APPEND: u32 = 0o2000;
@@ -94,20 +93,20 @@ impl Sum {
 struct Counts<'a>(&'a CallSample);
 
 impl Counts<'_> {
-    fn of(&self, names: &[&str]) -> impl Iterator<Item = &CallCount> {
+    fn named(&self, names: &[&str]) -> impl Iterator<Item = &CallCount> {
         self.0.calls.iter().filter(move |c| names.contains(&c.name.as_str()))
     }
 
     fn done(&self, names: &[&str]) -> f64 {
-        self.of(names).map(|c| c.calls.saturating_sub(c.failed) as f64).sum()
+        self.named(names).map(|c| c.calls.saturating_sub(c.failed) as f64).sum()
     }
 
     fn failed(&self, names: &[&str]) -> f64 {
-        self.of(names).map(|c| c.failed as f64).sum()
+        self.named(names).map(|c| c.failed as f64).sum()
     }
 
     fn time_ns(&self, names: &[&str]) -> f64 {
-        self.of(names).map(|c| c.time_ns as f64).sum()
+        self.named(names).map(|c| c.time_ns as f64).sum()
     }
 }
 
@@ -126,14 +125,15 @@ fn part(of: f64, all: f64) -> f64 {
 fn near_whole(mean: f64) -> f64 {
     let whole = mean.round();
     let near = if (mean - whole).abs() <= EDGE * whole.max(1.0) { whole } else { mean };
-    if near < SELDOM { 0.0 } else { near.min(MOST_CALLS) }
+    if near < SELDOM { 0.0 } else { near.min(MAX_CALLS) }
 }
 
 impl Life {
-    pub(super) fn of(facts: &Facts<'_>) -> Result<Life, String> {
+    pub(super) fn from_facts(facts: &Facts<'_>) -> Result<Life, String> {
         let profile = facts.profile;
         let sample = profile.calls.as_ref().ok_or(
-            "the record holds no calls (they are traced as root, in runs of more than some 20 ms)".to_owned(),
+            "the record has no recorded calls (they need root, and a run of more than about 20 ms)"
+                .to_owned(),
         )?;
         let counts = Counts(sample);
         let (mut ours, mut all) = ([Sum::default(); 2], [Sum::default(); 2]);
@@ -153,7 +153,7 @@ impl Life {
         let listings = counts.done(&["getdents64", "getdents"]) / 2.0;
         opens -= (listings - named_folders).max(0.0);
         if opens < ENOUGH_OPENS {
-            return Err("too few opens were traced to know what is done with each file".to_owned());
+            return Err("too few opens were recorded to know the calls on each file".to_owned());
         }
         let folders_made = counts.done(&["mkdir", "mkdirat"]);
         let copies = counts.done(&["copy_file_range"]);
@@ -244,7 +244,7 @@ impl Life {
         life.part_of_calls = part(calls * files, all_calls);
         if counts.done(&OTHER_NAMES) > SELDOM * files {
             life.left_out =
-                Some("renaming, making folders and other changes of names take no part".to_owned());
+                Some("renames, new directories and other changes of names are not replayed".to_owned());
         }
         Ok(life)
     }
@@ -290,12 +290,10 @@ fn made_anew(facts: &Facts<'_>) -> Result<(), String> {
         }
     }
     if appended > made + there {
-        return Err(
-            "files are opened to append to them: whether it is one file or many is not seen".to_owned()
-        );
+        return Err("files are opened to append: whether it is one file or many is not visible".to_owned());
     }
     if there > made {
-        return Err("files that are there already are written over, and that is not replayed".to_owned());
+        return Err("existing files are overwritten, which cannot be replayed".to_owned());
     }
     Ok(())
 }

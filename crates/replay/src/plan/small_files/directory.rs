@@ -1,8 +1,7 @@
-//! Where a tree made for the replay is like the program's: a directory of the same file system.
+//! The directory of a scratch tree: one on the file system of the program's files.
 //!
-//! The directory that holds the files and folders that were met by chance. Never one of the system's own, never that of a
-//! file that the program got from its caller (a log on stdout says nothing about where the program works), and nowhere if
-//! none was met: the directory that the program was started in may be on another file system.
+//! It holds the files and directories whose names were seen. Never a system directory, never that of an inherited file (a log
+//! on stdout), and none if no name was seen: the start directory may be on another file system.
 
 use iowhy_core::profile::FileUse;
 
@@ -29,7 +28,7 @@ pub(super) struct Place {
 /// The place.
 ///
 /// # Errors
-/// It cannot be told, in words that end a sentence.
+/// It is not known, as the end of a sentence.
 pub(super) fn place(facts: &Facts<'_>) -> Result<Place, String> {
     let small = |f: &&FileUse| f.kind == "regular" && f.size_bytes.is_none_or(|size| size <= SMALL_BYTES);
     let own = || facts.profile.files.iter().filter(|f| is_its_own(f));
@@ -42,21 +41,18 @@ pub(super) fn place(facts: &Facts<'_>) -> Result<Place, String> {
     // Folders far apart: the one with most of them.
     let most = || seen.iter().max_by_key(|folder| (seen.iter().filter(|f| f == folder).count(), **folder));
     let common = common(&seen).filter(|common| may_be_written(common));
-    let parent = common.or_else(|| most().map(|folder| (*folder).to_owned())).ok_or_else(|| {
-        "none of the small files was met by name: on which file system they lie is not known".to_owned()
-    })?;
+    let parent = common
+        .or_else(|| most().map(|folder| (*folder).to_owned()))
+        .ok_or_else(|| "no name of the small files was seen, so their file system is not known".to_owned())?;
     let mut systems: Vec<Option<u64>> = met.iter().map(|(_, device)| *device).collect();
     systems.sort_unstable();
     systems.dedup();
     match systems.as_slice() {
         [Some(file_system)] => Ok(Place { parent, file_system: *file_system }),
         [] | [None, ..] => {
-            Err("the record does not say on which file system the small files lie: watch the program again"
-                .to_owned())
+            Err("the file system of the small files is not known: profile the program again".to_owned())
         }
-        _ => {
-            Err("the small files lie on several file systems, and one tree stands for one of them".to_owned())
-        }
+        _ => Err("the small files are on several file systems, and a scratch tree is on one".to_owned()),
     }
 }
 
@@ -157,6 +153,6 @@ mod tests {
         };
         assert!(two(Some(7)).is_ok());
         assert!(two(Some(8)).unwrap_err().contains("several file systems"));
-        assert!(two(None).unwrap_err().contains("does not say"));
+        assert!(two(None).unwrap_err().contains("not known"));
     }
 }

@@ -245,13 +245,13 @@ fn files_beside_others_are_only_their_part() {
 #[test]
 fn where_too_little_is_known_the_reason_is_said() {
     let why = |run: Run| run.facts(baseline).unwrap_err();
-    assert!(why(reader().with(|p| p.calls = None)).contains("no calls"));
+    assert!(why(reader().with(|p| p.calls = None)).contains("no recorded calls"));
     assert!(why(reader().with(|p| p.files[0].opens = 3)).contains("too few opens"));
     assert!(why(reader().with(|p| p.files[0].reads.bytes = 1 << 40)).contains("not small"));
     assert!(why(reader().with(|p| p.files.truncate(1))).contains("not known"));
     let flags = |flags: u32| maker().with(|p| p.pattern.files[0].flags = Some(flags));
     assert!(why(flags(0o2101)).contains("append"));
-    assert!(why(flags(0o1)).contains("written over"));
+    assert!(why(flags(0o1)).contains("overwritten"));
     let empty = maker().with(|p| p.files[0].writes = access(0, 0, 0));
     let was = empty.facts(baseline).unwrap().plan;
     assert!(

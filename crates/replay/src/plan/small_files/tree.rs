@@ -1,8 +1,4 @@
-//! The run as it was, where its time is in many small files: their shape, for a tree of ours.
-//!
-//! Of files that are open for a moment nobody sees the names. Seen is how many there are, how large, and what is done with
-//! each (`life`); where they lie is told by those that were met by chance (`place`). Whether each is another file is not
-//! seen, and is taken for granted. What may not enter: the carrying out.
+//! The baseline of many small files: a scratch tree of their number and size, with the calls on each of them.
 
 use iowhy_core::replay::{Action, OnFile, Op, Plan, PlanTree, State};
 use iowhy_core::units::{Bytes, count};
@@ -14,11 +10,11 @@ use crate::plan::duration::{MAX_ARM_NS, overhead, passes, wall_ns};
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::{Facts, own_ns};
 
-/// A tree has so many files and bytes at the most: the rest of the run is scale.
-const MOST_FILES: f64 = 4000.0;
-const MOST_BYTES: f64 = (256 << 20) as f64;
+/// Bounds of a tree; the rest of the run is scale.
+const MAX_FILES: f64 = 4000.0;
+const MAX_BYTES: f64 = (256 << 20) as f64;
 /// Fewer files than this are no tree.
-const FEWEST_FILES: f64 = 20.0;
+const MIN_FILES: f64 = 20.0;
 /// Of what was read, the device must have brought this part for the files to have been cold; with less than the other part
 /// nothing was.
 const COLD: f64 = 0.5;
@@ -28,7 +24,7 @@ const MUCH: f64 = 0.1;
 /// What a file takes at the least, read from a device.
 const PAGE: f64 = 4096.0;
 /// Threads that handle files.
-const MOST_THREADS: usize = 64;
+const MAX_THREADS: usize = 64;
 
 /// The plan.
 ///
@@ -37,21 +33,21 @@ const MOST_THREADS: usize = 64;
 pub(crate) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
     let place = directory::place(facts)?;
     let parent = &place.parent;
-    let life = Life::of(facts)?;
+    let life = Life::from_facts(facts)?;
     let all = life.files_of_run(facts)?;
-    if all < FEWEST_FILES {
-        return Err("hardly a file was opened".to_owned());
+    if all < MIN_FILES {
+        return Err("fewer than 20 files were opened".to_owned());
     }
     let program_io_ns = program_io_ns(facts, &life);
     if program_io_ns <= 0.0 {
-        return Err("no time was seen in calls on files".to_owned());
+        return Err("no time in calls on files was recorded".to_owned());
     }
     let own = own_ns(facts) * life.part_of_calls;
     let each_ns = (program_io_ns + own) / all;
     let (reads, makes) = (life.does(OnFile::Open), life.does(OnFile::Make));
     let copies = if reads && makes { 2.0 } else { 1.0 };
     let room = copies * (life.bytes as f64 / PAGE).ceil() * PAGE + PAGE / 8.0;
-    let files = all.min(MOST_FILES).min(MOST_BYTES / room).min(MAX_ARM_NS / each_ns).floor().max(1.0);
+    let files = all.min(MAX_FILES).min(MAX_BYTES / room).min(MAX_ARM_NS / each_ns).floor().max(1.0);
     let (state, from_device) = state(facts, &life, all);
     // What was made or fetched once is not there to be made or fetched again.
     let again = if makes || state == State::Cold { 1.0 } else { all / files };
@@ -70,23 +66,25 @@ pub(crate) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
         life: life.touches.clone(),
     };
     let mut notes = vec![format!(
-        "a tree of {} files of {} each of ours in `{parent}` ({}), removed afterwards, stands for the files of the program: \
-         their names are not seen, nor whether each is another one",
+        "a scratch tree in `{parent}` replaces the program's files: {} files of {} ({}), removed afterwards; each open is \
+         taken to be of another file",
         count(tree.files),
         Bytes(tree.bytes),
         folders_in_words(tree.folders)
     )];
     if reads && makes {
-        notes.push("what is read and what is made lie in the same directory here".to_owned());
+        notes.push(
+            "files that are read and files that are created share a directory in the replay".to_owned(),
+        );
     }
     match state {
         State::Cold => notes.push(
-            "the data of the files is cold; their names and inodes are not: only root can empty those caches, and only \
-             for the whole machine"
+            "file data is cold, names and inodes are not: only root can drop those caches, and only for the whole \
+             machine"
                 .to_owned(),
         ),
         State::Warm if from_device > LITTLE => notes.push(format!(
-            "{:.0} % of the bytes came from the device; the files of the replay are warm",
+            "{:.0} % of the bytes came from the device; the replay starts with cached files",
             100.0 * from_device.min(1.0)
         )),
         State::Warm => {}
@@ -94,8 +92,7 @@ pub(crate) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
     notes.extend(life.left_out.clone());
     if makes && much_in(facts, "recently_deleted") {
         notes.push(
-            "much of the run was ext4 without a journal passing over inodes of files that were removed minutes before: \
-             a replay seldom meets as many"
+            "much of the run was ext4 without a journal skipping recently freed inodes: a replay seldom meets as many"
                 .to_owned(),
         );
     }
@@ -143,7 +140,7 @@ fn threads(facts: &Facts<'_>) -> usize {
     let mut threads: Vec<u32> = steps.filter(opens).map(|s| s.thread).collect();
     threads.sort_unstable();
     threads.dedup();
-    threads.len().clamp(1, MOST_THREADS)
+    threads.len().clamp(1, MAX_THREADS)
 }
 
 /// Wall time of the program in what is done with each file.
