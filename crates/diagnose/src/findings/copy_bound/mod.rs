@@ -49,13 +49,6 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let mean = bytes / calls;
-    let ns_per_byte = sum.time_ns / bytes.max(1.0);
-    // Without the copy each page must be mapped instead, where the cost of that is known.
-    let part = facts.model.filter(|m| m.cost(Layer::Memory).per_page_ns > 0.0).map(|m| {
-        let mapping = m.cost(Layer::Memory).per_page_ns / m.page_bytes.max(1) as f64;
-        let saved = 1.0 - mapping / ns_per_byte.max(1e-9);
-        Range::new(0.7 * saved, saved, 1.0)
-    });
     // A program that looks at few of the bytes needs hardly any of it, nor of the calls around it.
     let beside = |e: &Entry| {
         e.busy
@@ -64,7 +57,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     };
     let savings = facts
         .saved_without(|e| f64::from(copying(e)))
-        .part(part.unwrap_or(Range::new(0.1, 0.4, 0.999)))
+        .part(saved_part(facts, sum.time_ns / bytes.max(1.0)))
         .and(facts.saved_without(|e| f64::from(beside(e))).part(Range::new(0.0, 0.0, 0.999)));
     let mut evidence = vec![
         format!(
@@ -135,4 +128,14 @@ fn near_page_start(facts: &Facts<'_>) -> Option<u16> {
 fn copies_files(facts: &Facts<'_>) -> bool {
     let stored = |side: Side| facts.storage_bytes(side).unwrap_or(0.0);
     stored(Side::Read).min(stored(Side::Write)) > 0.4 * stored(Side::Read).max(stored(Side::Write))
+}
+
+/// Without the copy each page must be mapped, at the model's cost if it is known.
+fn saved_part(facts: &Facts<'_>, ns_per_byte: f64) -> Range {
+    let known = facts.model.filter(|m| m.cost(Layer::Memory).per_page_ns > 0.0).map(|m| {
+        let mapping = m.cost(Layer::Memory).per_page_ns / m.page_bytes.max(1) as f64;
+        let saved = 1.0 - mapping / ns_per_byte.max(1e-9);
+        Range::new(0.7 * saved, saved, 1.0)
+    });
+    known.unwrap_or(Range::new(0.1, 0.4, 0.999))
 }

@@ -52,13 +52,6 @@ const OPEN_OR_NAME: [&str; 16] = {
 };
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
-    let names = |e: &Entry| {
-        e.wall_ns > 0.0
-            && matches!(
-                e.class.operation,
-                Operation::Open | Operation::Close | Operation::Stat | Operation::Names
-            )
-    };
     if is_something_else(facts) {
         return None;
     }
@@ -127,12 +120,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         evidence.push(format!("{} opens; {} moved for each", say::counted(opens), say::bytes(each)));
     }
     evidence.push(format!("{} is CPU time, {} waiting", share(working.wall_ns), share(waiting.wall_ns)));
-    let what = match opens {
-        Some(opens) if opens.likely >= OPENS_OF_A_START => {
-            format!("{} opens with their closes and look-ups", say::count(opens.likely))
-        }
-        _ => "Opening, examining and closing files".to_owned(),
-    };
+    let what = subject(opens);
     Draft {
         id: FindingId::ManySmallFiles,
         cost_ns,
@@ -170,4 +158,19 @@ fn advice(mostly_waits: bool) -> String {
         "spread them over several threads and directories."
     };
     format!("{pack}; if they must stay separate, {apart}")
+}
+
+/// Work on names and descriptors, without the bytes.
+fn names(e: &Entry) -> bool {
+    let of_names = [Operation::Open, Operation::Close, Operation::Stat, Operation::Names];
+    e.wall_ns > 0.0 && of_names.contains(&e.class.operation)
+}
+
+fn subject(opens: Option<Range>) -> String {
+    match opens {
+        Some(opens) if opens.likely >= OPENS_OF_A_START => {
+            format!("{} opens with their closes and look-ups", say::count(opens.likely))
+        }
+        _ => "Opening, examining and closing files".to_owned(),
+    }
 }

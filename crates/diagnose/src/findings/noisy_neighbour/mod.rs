@@ -5,7 +5,7 @@
 mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::profile::{DeviceUse, OtherUser};
+use iowhy_core::profile::{BlockSample, DeviceUse, OtherUser};
 
 use super::gain::Savings;
 use super::range::Range;
@@ -76,64 +76,9 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
     let traced = facts.profile.block.is_some();
     let waiting = |e: &Entry| waits_for_device(e, traced);
     let sum = facts.account.sum(waiting);
-    let mut evidence = Vec::new();
-    let (part, sentence) = match &facts.profile.block {
-        Some(block) => {
-            let others: u64 = block.others.iter().map(|o| o.requests).sum();
-            let bytes: u64 = block.others.iter().map(|o| o.bytes).sum();
-            let own_bytes = block.own_read_bytes + block.own_written_bytes;
-            // Write-back by kernel threads may be the program's own: it counts as neither.
-            let of = |others: u64, own: u64| others as f64 / ((others + own) as f64).max(1.0);
-            let (by_count, by_bytes) = (of(others, block.own_requests), of(bytes, own_bytes));
-            let first = largest(&block.others)?;
-            evidence.push(format!(
-                "other processes sent {} requests with {} to the device, {} {} (thread {}, {} requests); the \
-                 program sent {} with {}",
-                say::count(others as f64),
-                say::bytes(bytes as f64),
-                if first.requests * 2 > others { "most from" } else { "the largest number from" },
-                first.name,
-                first.tid,
-                say::count(first.requests as f64),
-                say::count(block.own_requests as f64),
-                say::bytes(own_bytes as f64)
-            ));
-            // A disk works for requests as well as for bytes: the truth lies between the two.
-            let likely = (by_count + by_bytes) / 2.0;
-            let sentence = format!(
-                "Contention at the device: {} of its work is for other processes, {}",
-                say::percent(likely),
-                largest_part(
-                    "by ",
-                    &first.name,
-                    (of(first.requests, others - first.requests) + of(first.bytes, bytes - first.bytes))
-                        / 2.0
-                )
-            );
-            (Range::new(by_count.min(by_bytes), likely, by_count.max(by_bytes)), sentence)
-        }
-        None => {
-            let own = facts.profile.io.device_read_bytes? as f64;
-            let sum_of = |field: fn(&DeviceUse) -> u64| facts.profile.devices.iter().map(field).sum::<u64>();
-            let all = sum_of(|d| d.read_bytes);
-            if all as f64 <= own {
-                return None;
-            }
-            let part = 1.0 - own / all as f64;
-            // Their reads kept the program waiting no longer than they took.
-            let taken_ns = sum_of(|d| d.read_ns) as f64 * part;
-            let possible = if taken_ns > 0.0 { (taken_ns / sum.wall_ns.max(1.0)).min(1.0) } else { 1.0 };
-            evidence.push(format!(
-                "{} were read from the devices, {} of it for the program",
-                say::bytes(all as f64),
-                say::bytes(own)
-            ));
-            let sentence = format!(
-                "Contention at the device: {} of the bytes read are for other processes",
-                say::percent(part)
-            );
-            (Range::new(0.5 * part, part, part).times(Range::exact(possible)), sentence)
-        }
+    let (part, sentence, shares) = match &facts.profile.block {
+        Some(block) => traced_part(block)?,
+        None => counted_part(facts, sum.wall_ns)?,
     };
     if part.likely < NUISANCE || sum.wall_ns <= 0.0 {
         return None;
@@ -145,14 +90,12 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
         .part(part)
         .part(Range::new(0.4, 0.95, 1.0))
         .and(facts.saved_without_others(|e| queueing.weight(e)).part(Range::new(0.0, 0.0, 1.0)));
-    evidence.push(format!(
-        "waiting for the device takes {} of wall time",
-        say::percent(facts.wall_share(sum.wall_ns))
-    ));
+    let waits =
+        format!("waiting for the device takes {} of wall time", say::percent(facts.wall_share(sum.wall_ns)));
     Some(Part {
         savings,
         sentence,
-        evidence,
+        evidence: vec![shares, waits],
         advice: "Run the other process at another time, on another device, or with less I/O: ionice -c 3 (scheduler \
                  bfq), io.max or io.weight of its control group.",
     })
@@ -239,4 +182,57 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
                  the other processes. nice acts only within one session if the kernel groups sessions \
                  (kernel.sched_autogroup_enabled).",
     })
+}
+
+/// The other processes' part of the traced requests, the sentence and its evidence.
+fn traced_part(block: &BlockSample) -> Option<(Range, String, String)> {
+    let others: u64 = block.others.iter().map(|o| o.requests).sum();
+    let bytes: u64 = block.others.iter().map(|o| o.bytes).sum();
+    let own_bytes = block.own_read_bytes + block.own_written_bytes;
+    // Write-back by kernel threads may be the program's own: it counts as neither.
+    let of = |others: u64, own: u64| others as f64 / ((others + own) as f64).max(1.0);
+    let (by_count, by_bytes) = (of(others, block.own_requests), of(bytes, own_bytes));
+    let first = largest(&block.others)?;
+    let evidence = format!(
+        "other processes sent {} requests with {} to the device, {} {} (thread {}, {} requests); the program sent {} with {}",
+        say::count(others as f64),
+        say::bytes(bytes as f64),
+        if first.requests * 2 > others { "most from" } else { "the largest number from" },
+        first.name,
+        first.tid,
+        say::count(first.requests as f64),
+        say::count(block.own_requests as f64),
+        say::bytes(own_bytes as f64)
+    );
+    // A disk works for requests as well as for bytes.
+    let likely = (by_count + by_bytes) / 2.0;
+    let of_first = (of(first.requests, others - first.requests) + of(first.bytes, bytes - first.bytes)) / 2.0;
+    let sentence = format!(
+        "Contention at the device: {} of its work is for other processes, {}",
+        say::percent(likely),
+        largest_part("by ", &first.name, of_first)
+    );
+    Some((Range::new(by_count.min(by_bytes), likely, by_count.max(by_bytes)), sentence, evidence))
+}
+
+/// The same by the devices' counter of bytes read.
+fn counted_part(facts: &Facts<'_>, waits_ns: f64) -> Option<(Range, String, String)> {
+    let own = facts.profile.io.device_read_bytes? as f64;
+    let sum_of = |field: fn(&DeviceUse) -> u64| facts.profile.devices.iter().map(field).sum::<u64>();
+    let all = sum_of(|d| d.read_bytes);
+    if all as f64 <= own {
+        return None;
+    }
+    let part = 1.0 - own / all as f64;
+    // Reads of other processes delay the program no longer than they take.
+    let taken_ns = sum_of(|d| d.read_ns) as f64 * part;
+    let possible = if taken_ns > 0.0 { (taken_ns / waits_ns.max(1.0)).min(1.0) } else { 1.0 };
+    let evidence = format!(
+        "{} were read from the devices, {} of it for the program",
+        say::bytes(all as f64),
+        say::bytes(own)
+    );
+    let sentence =
+        format!("Contention at the device: {} of the bytes read are for other processes", say::percent(part));
+    Some((Range::new(0.5 * part, part, part).times(Range::exact(possible)), sentence, evidence))
 }

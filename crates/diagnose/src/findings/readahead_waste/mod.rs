@@ -108,23 +108,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             .filter(|_| need.operation == Operation::Read)
             .map(|s| format!("only {} of the reads are sequential", say::share(s))),
     );
-    let advice = match need.operation {
-        Operation::Fault => {
-            "Call madvise(MADV_RANDOM) for the mapping: access is random, and most pages fetched around a fault \
-             were never used in this run. Skip this if a longer run uses them all."
-        }
-        _ => {
-            "Call posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) for files with random reads (Python os.posix_fadvise), \
-             or reduce the read-ahead window of the device if all its users read at random."
-        }
-    };
     Draft {
         id: FindingId::ReadaheadWaste,
         cost_ns: cost.wall_ns * wasted,
         savings: Some(savings),
         sentence: format!("The device reads {factor:.1} times the bytes needed: read-ahead on random access"),
         evidence,
-        advice: advice.into(),
+        advice: advice(need.operation).into(),
     }
     .finding(facts)
 }
@@ -186,4 +176,17 @@ fn by_faults(facts: &Facts<'_>, fetched: f64) -> Option<Need> {
         ),
         operation: Operation::Fault,
     })
+}
+
+fn advice(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Fault => {
+            "Call madvise(MADV_RANDOM) for the mapping: access is random, and most pages fetched around a fault \
+             were never used in this run. Skip this if a longer run uses them all."
+        }
+        _ => {
+            "Call posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) for files with random reads (Python os.posix_fadvise), \
+             or reduce the read-ahead window of the device if all its users read at random."
+        }
+    }
 }

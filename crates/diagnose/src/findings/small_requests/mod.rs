@@ -122,23 +122,14 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
     }
     let tally = facts.tally(side);
     let direct = facts.direct_share(side) >= MOSTLY;
-    // What goes to /dev/null has no order: all of it can be merged.
-    let in_order = share_of(tally.sequential).or_else(|| {
-        (tally.calls == 0 && facts.sizable_part(side).is_some_and(|p| p > 0.5)).then_some(Range::exact(1.0))
-    });
-    // Not seen: most small requests are sequential, but it may be otherwise.
+    let in_order = order(facts, side, &tally);
+    // Most small requests of unknown order are sequential.
     let mergeable = in_order.unwrap_or(Range::new(0.3, 0.8, 1.0));
-    // Calls that go to pipes, sockets and terminals wait for others; their size is not ours to choose. That of calls to
-    // /dev/null and the like is, and such a call costs what any other does.
+    // The size of calls on pipes, sockets and terminals depends on the other end; on /dev/null it does not.
     let storage = facts.sizable_part(side).map_or(Range::new(0.5, 1.0, 1.0), Range::exact);
 
-    let per_call = |e: &Entry| {
-        // On the way to the device and back all of it is for one request, but the copy.
-        let own_layer = matches!(e.class.layer, Layer::Call | Layer::Filesystem | Layer::Cache)
-            || (direct && e.class.layer != Layer::Copy)
-            || (mean <= TINY_BYTES && matches!(e.class.layer, Layer::Unexplained | Layer::Elsewhere));
-        e.busy && e.class.operation == operation && own_layer
-    };
+    let per_call =
+        |e: &Entry| e.busy && e.class.operation == operation && is_per_call(e.class.layer, direct, mean);
     // Entering and leaving the kernel is often seen before it is known which call it is: each call has the same part.
     let entry_part = facts.part_of_calls(side).unwrap_or(0.0);
     let entering =
@@ -238,4 +229,17 @@ fn order_in_words(side: Side, tally: &Tally, in_order: Option<Range>) -> String 
         }
         None => format!("the order of the {noun} is unknown; the interval of the gain covers both cases"),
     }
+}
+
+/// The sequential share; all of the calls on /dev/null and the like, which have no order.
+fn order(facts: &Facts<'_>, side: Side, tally: &Tally) -> Option<Range> {
+    let no_order = tally.calls == 0 && facts.sizable_part(side).is_some_and(|p| p > 0.5);
+    share_of(tally.sequential).or_else(|| no_order.then_some(Range::exact(1.0)))
+}
+
+/// Whether the CPU time of a layer is paid per call. With O_DIRECT that is all but the copy.
+fn is_per_call(layer: Layer, direct: bool, mean_bytes: f64) -> bool {
+    matches!(layer, Layer::Call | Layer::Filesystem | Layer::Cache)
+        || (direct && layer != Layer::Copy)
+        || (mean_bytes <= TINY_BYTES && matches!(layer, Layer::Unexplained | Layer::Elsewhere))
 }

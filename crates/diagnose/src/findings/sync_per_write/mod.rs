@@ -165,26 +165,18 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     if sum.wall_ns <= 0.0 || syncs.likely < 2.0 {
         return None;
     }
-    // A few syncs are no habit, unless they are what the run does.
-    if syncs.low < HABIT && sum.wall_ns < MOSTLY * facts.account.wall_ns {
-        return None;
-    }
     let writes_each = writes / syncs.likely;
+    // A few syncs are no habit, unless they are what the run does.
+    let habit = syncs.low >= HABIT || sum.wall_ns >= MOSTLY * facts.account.wall_ns;
     let large = facts.bytes(Side::Write).is_some_and(|bytes| bytes / syncs.likely >= BATCHED_BYTES);
-    if writes_each > BATCHED || large {
+    if !habit || writes_each > BATCHED || large {
         return None;
     }
 
     let data = |e: &Entry| cost(e) && matches!(e.class.wait, Some(Wait::DataWriteback | Wait::DeviceWrite));
     let bytes_each = facts.bytes(Side::Write).map(|b| b / syncs.likely);
-    let data_part = data_part(bytes_each);
-    let whole = facts.saved_without(|e| f64::from(cost(e)));
-    let data_wall = facts.account.sum(data).wall_ns;
-    let data_of_cost = data_wall / sum.wall_ns;
-    let savings: Savings = whole
-        .part(Range::new(0.9, 0.99, BATCH).times(Range::exact(1.0 - data_of_cost)))
-        .and(whole.part(data_part.times(Range::exact(data_of_cost))));
-
+    let data_of_cost = facts.account.sum(data).wall_ns / sum.wall_ns;
+    let savings = batched(facts.saved_without(|e| f64::from(cost(e))), data_of_cost, bytes_each);
     let around = if within_writes { None } else { with_each_transaction(facts, syncs.likely) };
     let savings = around.map_or(savings, |around| savings.and(around));
     // The loop asks for durability half of the time; and after each sleep it begins with cold caches.
@@ -201,16 +193,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     };
     let call = if within_writes { "synchronous write" } else { "sync" };
     let mut evidence = vec![
-        match counted_writes.zip(bytes_each) {
-            Some((writes, bytes)) => format!(
-                "{} {call}s for {} writes: {} writes per {call}, {}",
-                say::counted(syncs),
-                say::count(writes),
-                say::count(writes_each),
-                say::bytes(bytes)
-            ),
-            None => format!("{} {call}s; the bytes per {call} are unknown", say::counted(syncs)),
-        },
+        writes_in_words(call, syncs, counted_writes.zip(bytes_each)),
         format!(
             "a {call} takes {}{}: {}",
             if is_rough(syncs) { "about " } else { "" },
@@ -327,5 +310,25 @@ fn subject(writes: Option<f64>, writes_each: f64) -> String {
         Some(_) if writes_each >= 1.5 => format!("Each batch of {} writes is", say::count(writes_each)),
         // Fewer writes than syncs (mapped memory), or an unknown number.
         _ => "Each small change is".to_owned(),
+    }
+}
+
+/// Savings by larger batches: flushes and commits go with the syncs, of the data write-back a part.
+fn batched(syncs: Savings, data_of_cost: f64, bytes_each: Option<f64>) -> Savings {
+    syncs
+        .part(Range::new(0.9, 0.99, BATCH).times(Range::exact(1.0 - data_of_cost)))
+        .and(syncs.part(data_part(bytes_each).times(Range::exact(data_of_cost))))
+}
+
+fn writes_in_words(call: &str, syncs: Range, writes: Option<(f64, f64)>) -> String {
+    match writes {
+        Some((writes, bytes_each)) => format!(
+            "{} {call}s for {} writes: {} writes per {call}, {}",
+            say::counted(syncs),
+            say::count(writes),
+            say::count(writes / syncs.likely),
+            say::bytes(bytes_each)
+        ),
+        None => format!("{} {call}s; the bytes per {call} are unknown", say::counted(syncs)),
     }
 }

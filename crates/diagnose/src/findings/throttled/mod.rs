@@ -7,6 +7,7 @@ mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
+use iowhy_core::profile::DeviceUse;
 
 use super::range::Range;
 use super::report::Draft;
@@ -31,12 +32,7 @@ const IDLE: f64 = 0.4;
 const LONG: f64 = 4.0;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
-    let limits: Vec<String> = facts
-        .profile
-        .devices
-        .iter()
-        .filter_map(|d| Some(format!("{}: {}", d.name, d.throttle.as_ref()?)))
-        .collect();
+    let limits = limits(facts);
     let at_block = |e: &Entry| e.class.wait == Some(Wait::BlockThrottle);
     // Where the limit itself was not seen, it shows: threads wait much longer than the device takes, which is idle.
     let held = held_back(facts);
@@ -92,8 +88,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     } else if limits.is_empty() {
         (
             "A limit of the block layer",
-            "Check what limits it: write-back throttling (/sys/block/DEV/queue/wbt_lat_usec), the length of the \
-             queue \
+            "Check what limits it: write-back throttling (/sys/block/DEV/queue/wbt_lat_usec), the length of the queue \
              (nr_requests), or a control group (io.max, io.latency, io.cost).",
         )
     } else {
@@ -147,4 +142,10 @@ fn cpu_limit(facts: &Facts<'_>, queued: impl Fn(&Entry) -> bool) -> Option<(Savi
     let part = (stopped / sum.time_ns).min(1.0);
     let removed = facts.saved_without_others(|e| f64::from(queued(e))).part(Range::exact(part));
     Some((removed.part(Range::new(0.5, 0.9, 1.0)), sum.wall_ns * part))
+}
+
+/// The configured limits of the devices.
+fn limits(facts: &Facts<'_>) -> Vec<String> {
+    let of = |d: &DeviceUse| Some(format!("{}: {}", d.name, d.throttle.as_ref()?));
+    facts.profile.devices.iter().filter_map(of).collect()
 }
