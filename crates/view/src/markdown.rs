@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn charts_become_their_sentence_and_table() {
-        let mut table = Table::new(&["size", "#time"]);
+        let mut table = Table::new(["size", "#time"]);
         table.row(["4 KiB", "1 | 2"]);
         table.row(["`a|b`", "3"]);
         let chart = Chart { title: "Time".into(), alt: "grows".into(), svg: "<svg/>".into(), table };

@@ -92,7 +92,7 @@ fn sim_sweep(points: &[Value], keys: &[&String]) -> Section {
     if dots.len() < 3 || dots.iter().any(|dot| dot.x <= 0.0) {
         return Section::default();
     }
-    let mut table = Table::new(&[&format!("#{key}"), "#time"]);
+    let mut table = Table::new([format!("#{key}"), "#time".to_owned()]);
     dots.iter().for_each(|dot| table.row([dot.x.to_string(), seconds(dot.y)]));
     let best = dots.iter().min_by(|a, b| a.y.total_cmp(&b.y));
     let alt = best
@@ -132,7 +132,7 @@ fn class_of(part: &str) -> &'static str {
 }
 
 fn sim_ledger(points: &[Value], keys: &[&String]) -> Section {
-    let mut table = Table::new(&["setting", "part", "#time", "#share"]);
+    let mut table = Table::new(["setting", "part", "#time", "#share"]);
     let mut bars = Vec::new();
     for point in points.iter().take(40) {
         let total = number(point, "ledger_total_s").unwrap_or(0.0);
@@ -163,7 +163,7 @@ fn sim_ledger(points: &[Value], keys: &[&String]) -> Section {
 }
 
 fn sim_table(points: &[Value], keys: &[&String]) -> Section {
-    let mut table = Table::new(&[
+    let mut table = Table::new([
         "setting",
         "#time",
         "#requests/s",
@@ -207,7 +207,7 @@ pub(super) fn curves(record: &Value) -> Chapter {
         Some(block) => Bytes((room * block) as u64).to_string(),
         None => format!("{} objects", units::count(room as u64)),
     };
-    let mut table = Table::new(&["policy", "#size", "#miss ratio", "#error of sampling"]);
+    let mut table = Table::new(["policy", "#size", "#miss ratio", "#error of sampling"]);
     let mut series = Vec::new();
     for curve in list(record, "curves") {
         let policy = text(curve, "policy");

@@ -60,7 +60,7 @@ pub(super) fn classic(record: &Value) -> Chapter {
         match tables.iter_mut().find(|(n, _)| *n == name) {
             Some((_, table)) => table.row(cells),
             None => {
-                let mut table = Table::new(&[
+                let mut table = Table::new([
                     "row",
                     "quantity",
                     "#then",
@@ -100,8 +100,8 @@ pub(super) fn classic(record: &Value) -> Chapter {
 pub(super) fn tree(record: &Value) -> Chapter {
     let facts = record.get("tree").unwrap_or(&Value::Null);
     let mut table =
-        Table::new(&["phase", "state", "#files", "#files/s", "#bytes/s", "#first done", "#last done"]);
-    let mut calls = Table::new(&["phase", "call", "#mean", "#calls", "#p50", "#p99", "#greatest"]);
+        Table::new(["phase", "state", "#files", "#files/s", "#bytes/s", "#first done", "#last done"]);
+    let mut calls = Table::new(["phase", "call", "#mean", "#calls", "#p50", "#p99", "#greatest"]);
     for phase in list(record, "phases") {
         let name = text(phase, "phase");
         let shown = |key: &str| or_dash(estimate(phase, key).as_ref().map(written));
@@ -169,14 +169,8 @@ pub(super) fn stripe(record: &Value) -> Chapter {
         },
     );
     let points = list(record, "points");
-    let mut table = Table::new(&[
-        "#interleave",
-        "#time",
-        "#throughput",
-        "#busiest over mean",
-        "#split",
-        "#single stream",
-    ]);
+    let mut table =
+        Table::new(["#interleave", "#time", "#throughput", "#busiest over mean", "#split", "#single stream"]);
     let mut dots = Vec::new();
     for point in points {
         let time = number(point, "time_s").unwrap_or(0.0);
@@ -216,7 +210,7 @@ pub(super) fn stripe(record: &Value) -> Chapter {
     }
     let mut sections = vec![Section::new("", parts)];
     let mut proof =
-        Table::new(&["#interleave", "role", "#predicted", "#measured", "#error", "#of the fastest"]);
+        Table::new(["#interleave", "role", "#predicted", "#measured", "#error", "#of the fastest"]);
     for row in list(record, "proof") {
         proof.row([
             bytes(row, "interleave_bytes"),

@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn what_a_record_says_cannot_become_markup() {
         let evil = "</title><script>alert(1)</script>\u{1b}[31m\" onload='x'";
-        let mut table = Table::new(&[evil, "#n"]);
+        let mut table = Table::new([evil, "#n"]);
         table.row([evil.to_owned(), "1".to_owned()]);
         let chart = Chart { title: evil.into(), alt: evil.into(), svg: String::new(), table: table.clone() };
         let document = Document {
