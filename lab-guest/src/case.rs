@@ -9,8 +9,7 @@ use crate::truth;
 /// empty system call takes, in nanoseconds; `exit CODE` ends with a code.
 pub(crate) fn run(words: &[String]) -> std::io::Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let wrong =
-        || std::io::Error::other("patient read PATH BLOCK TIMES, patient call TIMES, or patient exit CODE");
+    let wrong = || std::io::Error::other("case read PATH BLOCK TIMES, case call TIMES, or case exit CODE");
     match words.as_slice() {
         ["read", path, block, times] => {
             let block: usize = block.parse().map_err(|_| wrong())?;

@@ -1,4 +1,4 @@
-//! A small program to be watched: it does one thing so many times and prints how long that took, and the CPU time that it took,
+//! A small program to be watched: it does one thing COUNT times and prints how long that took, and the CPU time that it took,
 //! in nanoseconds.
 //!
 //! Both are of the loop alone: starting and ending do not count.
@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 use rustix::thread::{CpuSet, Pid, sched_getcpu, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-const USAGE: &str = "usage: patient cached|direct FILE COUNT, patient pipe COUNT";
+const USAGE: &str = "usage: case cached|direct FILE COUNT, case pipe COUNT";
 const BLOCK: usize = 4096;
 
 /// A buffer that direct reads may use.
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Some(Err(error)) => {
-            eprintln!("patient: {error}");
+            eprintln!("case: {error}");
             ExitCode::FAILURE
         }
         None => {
