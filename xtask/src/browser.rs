@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::steps::Ending;
 
 /// A page may be of this size at most.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Makes the pages and looks at each.
 pub(crate) fn check(root: &Path) -> Ending {
@@ -66,7 +66,7 @@ fn pages(root: &Path) -> Result<Vec<PathBuf>, String> {
             .stdin(Stdio::null())
             .output()
             .map_err(|error| format!("cannot run iowhy: {error}"))?;
-        // 1: measured, but something is not what it claims, which on a busy machine happens.
+        // 1: measured, but a cell is mislabelled, as happens on a busy machine.
         match ran.status.code() {
             Some(0 | 1) => Ok(()),
             _ => Err(format!("iowhy {}: {}", args.join(" "), String::from_utf8_lossy(&ran.stderr))),
@@ -113,8 +113,8 @@ const TIP: &str = "const t = document.getElementById('tip'); return t.hidden ? '
 
 fn look(driver: &Driver, page: &Path, name: &str) -> Result<String, String> {
     let bytes = std::fs::metadata(page).map_err(|error| error.to_string())?.len();
-    if bytes > MOST_BYTES {
-        return Err(format!("{bytes} bytes, more than {MOST_BYTES}"));
+    if bytes > MAX_BYTES {
+        return Err(format!("{bytes} bytes, more than {MAX_BYTES}"));
     }
     let mut charts = 0;
     for (width, scheme) in [(1200, "light"), (390, "dark")] {

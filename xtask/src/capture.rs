@@ -182,8 +182,8 @@ fn written(block: &Block, said: &str, origin: &str) -> String {
     text
 }
 
-/// The one line that says where a capture comes from.
-fn origin(root: &Path) -> Outcome<String> {
+/// The one line that says where a capture, or kept runs, come from.
+pub(crate) fn origin(root: &Path) -> Outcome<String> {
     let commit = git(root, &["rev-parse", "--short", "HEAD"])?;
     let date = git(root, &["log", "-1", "--format=%cs"])?;
     let changed = [&["status", "--porcelain", "--"][..], &PRODUCT].concat();

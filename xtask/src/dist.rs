@@ -225,7 +225,7 @@ mod tests {
             assert!(names.contains(&page.as_str()), "{page}");
             for item in items.iter().filter(|item| !item.path.contains("/man1/")) {
                 let text = String::from_utf8_lossy(&item.bytes);
-                assert!(text.contains(child.get_name()), "{} lacks {}", item.path, child.get_name());
+                assert!(text.contains(child.get_name()), "{} does not name {}", item.path, child.get_name());
             }
         }
         assert!(items.iter().all(|item| item.bytes.len() > 100));

@@ -21,7 +21,7 @@ struct Allowed {
     reasons: Vec<String>,
     /// Allowed only where the tests run as this user.
     user: Option<User>,
-    /// Why a machine may lack it.
+    /// Why it may be missing on a machine.
     why: String,
 }
 

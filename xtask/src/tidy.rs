@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// A source file longer than this is no longer one room.
-const MOST_LINES: usize = 700;
+const MAX_LINES: usize = 700;
 
 /// What each crate may depend on: edges point down. `iowhy` may use them all.
 const EDGES: [(&str, &[&str]); 13] = [
@@ -101,8 +101,8 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
 fn file_complaints(name: &str, text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     let lines = text.lines().count();
-    if lines > MOST_LINES {
-        complaints.push(format!("{name}: {lines} lines; a room has at most {MOST_LINES}: split it"));
+    if lines > MAX_LINES {
+        complaints.push(format!("{name}: {lines} lines; a room has at most {MAX_LINES}: split it"));
     }
     if !text.starts_with("//!") {
         complaints.push(format!("{name}: no module header (`//!`) that says what the room is for"));
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn breaches_in_a_file_are_seen() {
-        let long = format!("//! x\n{}", "\n".repeat(MOST_LINES));
+        let long = format!("//! x\n{}", "\n".repeat(MAX_LINES));
         let open = format!("//! x\nfn f() {{ {}) }}\n", concat!("todo", "!("));
         let sharp = format!("//! x\nfn f() {{ {}{{}} }}\n", concat!("uns", "afe "));
         for bad in ["fn f() {}\n", &long, &open, &sharp] {

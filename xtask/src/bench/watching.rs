@@ -153,7 +153,7 @@ fn one(iowhy: &Path, rounds: usize, case: &Case<'_>) -> Outcome<()> {
                 "  from exec to exit, as the watcher saw it, over bare: {:.3} [{:.3}, {:.3}]",
                 e.value, e.low, e.high
             ),
-            None => println!("  from exec to exit, as the watcher saw it, over bare: cannot tell"),
+            None => println!("  from exec to exit, as the watcher saw it, over bare: inconclusive"),
         }
         let added: Vec<f64> = walls[1].iter().zip(&inside).map(|(all, inside)| all - inside).collect();
         match iowhy_core::stats::bootstrap_median(&added, SEED, Unit::Nanoseconds) {
@@ -163,7 +163,7 @@ fn one(iowhy: &Path, rounds: usize, case: &Case<'_>) -> Outcome<()> {
                 e.low / 1e6,
                 e.high / 1e6
             ),
-            None => println!("  start and report add: cannot tell"),
+            None => println!("  start and report add: inconclusive"),
         }
     }
     println!(

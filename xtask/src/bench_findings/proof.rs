@@ -144,7 +144,7 @@ pub(super) fn sentence(proofs: &[Compared]) -> String {
     let median = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
     format!(
         "first finding proven: {} of {}, {} of them within {:.0} % of the real gain, and of {} more the intervals meet; real \
-         over proven gain: median {median:.2}\nnot confirmed: {}, contradicted: {}, cannot tell: {}\n",
+         over proven gain: median {median:.2}\nnot confirmed: {}, contradicted: {}, inconclusive: {}\n",
         count(Verdict::Proven),
         proofs.len(),
         proven().filter(near).count(),
@@ -176,6 +176,6 @@ mod tests {
             "{said}"
         );
         assert!(said.contains("median 1.10"), "{said}");
-        assert!(said.contains("contradicted: 1, cannot tell: 1"), "{said}");
+        assert!(said.contains("contradicted: 1, inconclusive: 1"), "{said}");
     }
 }

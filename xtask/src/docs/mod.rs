@@ -98,7 +98,7 @@ pub(crate) fn files(root: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Pages of the book that its table of contents lacks.
+/// Pages of the book that are missing in its table of contents.
 fn unlisted(pages: &BTreeMap<PathBuf, Page>) -> Vec<String> {
     let summary = Path::new("docs/SUMMARY.md");
     let Some(contents) = pages.get(summary) else { return vec!["docs/SUMMARY.md is missing".to_owned()] };

@@ -1,5 +1,5 @@
 //! `cargo xtask lab`: iowhy in virtual machines with a stock kernel, disks of known cost and a clock that repeats to the
-//! digit; what it says is held against what was put in.
+//! digit; its results are compared with the costs that were put in.
 //!
 //! Goal: relations and tolerances, never stored figures: those change with kernel, emulator and binary. Non-goal: what
 //! unit tests can know. Nothing is installed and root is not needed; where the lab cannot run it says why.
@@ -27,7 +27,7 @@ use self::answers::Answers;
 use self::boot::Boot;
 use self::check::Checks;
 use self::initramfs::Programs;
-use self::machine::{Machine, Told};
+use self::machine::{BootResult, Machine};
 use self::modules::Modules;
 use self::packages::Packages;
 use crate::static_target::{self, TARGET};
@@ -175,10 +175,10 @@ impl Lab<'_> {
                         let next = locked(&queue).next();
                         let Some(boot) = next else { break };
                         let begun = Instant::now();
-                        let told = self.run_one(boot).unwrap_or_else(|why| Told {
+                        let told = self.run_one(boot).unwrap_or_else(|why| BootResult {
                             failure: Some(why),
                             took: begun.elapsed(),
-                            ..Told::default()
+                            ..BootResult::default()
                         });
                         let how = if told.failure.is_none() { "done" } else { "failed" };
                         let [took, cpu] = [told.took, told.cpu].map(|time| time.as_secs_f64());
@@ -191,7 +191,7 @@ impl Lab<'_> {
         answers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn run_one(&self, boot: &Boot) -> Result<Told, String> {
+    fn run_one(&self, boot: &Boot) -> Result<BootResult, String> {
         let folder = self.runs.join(boot.name);
         // It is there from the last run.
         let _ = std::fs::remove_dir_all(&folder);
