@@ -42,7 +42,7 @@ pub struct Volume {
     /// The devices.
     pub members: Vec<VolumeMember>,
     /// Why something of this is not known, and what would show it.
-    pub lack: Option<String>,
+    pub limitation: Option<String>,
 }
 
 /// One device of a volume.

@@ -16,7 +16,7 @@ mod storage;
 pub use calls::{Access, CallCount, CallSample, EDGES, FileUse, SIZE_CLASSES, SampledShare, size_class};
 pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch, buffer_offset};
-pub use sight::{Lack, Observer, Sight, Tier};
+pub use sight::{Limitation, Observer, Sight, Tier};
 pub use storage::{BlockSample, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure, RingUse};
 
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //!
 //! Bursts of system-call tracing see every call for a while. Their counts are elsewhere ([`super::CallSample`]); here is
 //! the order, with places, sizes and the time between. What may not enter: what the calls mean for the run, and anything
-//! that grows with the length of a run ([`CallPattern::MOST_STEPS`]).
+//! that grows with the length of a run ([`CallPattern::MAX_STEPS`]).
 
 use std::collections::BTreeMap;
 
@@ -201,9 +201,9 @@ pub fn buffer_offset<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<u16> {
 
 impl CallPattern {
     /// Steps of one stretch at the most.
-    pub const MOST_OF_STRETCH: usize = 4096;
+    pub const MAX_STRETCH_STEPS: usize = 4096;
     /// Steps in all.
-    pub const MOST_STEPS: usize = 8192;
+    pub const MAX_STEPS: usize = 8192;
 
     /// Adds a stretch. Where that is too many steps, those with the fewest calls go.
     pub fn add(&mut self, stretch: Stretch) {
@@ -212,7 +212,7 @@ impl CallPattern {
         }
         self.stretches.push(stretch);
         while self.stretches.len() > 1
-            && self.stretches.iter().map(|s| s.steps.len()).sum::<usize>() > Self::MOST_STEPS
+            && self.stretches.iter().map(|s| s.steps.len()).sum::<usize>() > Self::MAX_STEPS
         {
             let least = self.stretches.iter().enumerate().min_by_key(|(_, s)| s.calls()).map(|(i, _)| i);
             if let Some(least) = least {

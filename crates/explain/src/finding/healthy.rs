@@ -156,13 +156,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 impl Facts<'_> {
     /// The program that may not be watched, if most of the wall time is its own, and its part.
     fn mostly_hidden(&self) -> Option<(&str, f64)> {
-        let lacks: Vec<_> =
-            self.profile.sight.lacks.iter().filter(|l| l.id.starts_with("hidden-program")).collect();
+        let limitations: Vec<_> =
+            self.profile.sight.limitations.iter().filter(|l| l.id.starts_with("hidden-program")).collect();
         let mut by_name = std::collections::BTreeMap::<&str, f64>::new();
         for e in self.account.entries.iter().filter(|e| e.class.layer == Layer::Unexplained) {
             let name = self.profile.threads.get(e.thread as usize).map_or("", |t| t.name.as_str());
             let quoted = format!("`{name}`");
-            if lacks.iter().any(|l| l.sentence.contains(&quoted)) {
+            if limitations.iter().any(|l| l.sentence.contains(&quoted)) {
                 *by_name.entry(name).or_default() += e.wall_ns;
             }
         }
@@ -252,14 +252,14 @@ mod tests {
 
     #[test]
     fn a_program_that_may_not_be_watched_is_named_where_most_of_the_time_is_its_own() {
-        use iowhy_core::profile::{Lack, Thread};
+        use iowhy_core::profile::{Limitation, Thread};
         let run = |own: f64| {
             Run::new(0.5)
                 .busy(Operation::Unknown, Layer::Unexplained, own)
                 .busy(Operation::User, Layer::Program, 1.0 - own)
                 .with(|p| {
                     p.threads = vec![Thread { name: "noread".into(), count: 1, ..Thread::default() }];
-                    p.sight.lacks.push(Lack {
+                    p.sight.limitations.push(Limitation {
                         id: "hidden-programs".into(),
                         sentence: "`noread` may not be watched (setuid / not readable)".into(),
                         fix: None,

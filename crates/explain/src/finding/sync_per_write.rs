@@ -429,7 +429,7 @@ mod tests {
                 .busy(Operation::Unknown, Layer::Unexplained, 0.4)
                 .io((0, 0), (1000, bytes))
                 .device(0.8, 1.0, |d| d.flushes = flushes);
-            run.profile.sight.tier = Tier::T0;
+            run.profile.sight.tier = Tier::None;
             run
         };
         let found = run(512_000, 1005).findings();
@@ -459,7 +459,7 @@ mod tests {
             .wait(Operation::Sync, Wait::CacheFlush, 0.8)
             .busy(Operation::User, Layer::Program, 0.2)
             .io((0, 0), (1000, 4_096_000));
-        run.profile.sight.tier = Tier::T1;
+        run.profile.sight.tier = Tier::Stacks;
         assert_eq!(run.ids(), [FindingId::SyncPerWrite]);
     }
 }

@@ -56,7 +56,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         .first()
         .map_or(("something that was not seen", KINDS[7].2), |((_, words, advice), _)| (*words, *advice));
     // Where kernel stacks are seen already, more rights would not show more.
-    let unseen = advice == KINDS[7].2 && facts.profile.sight.tier >= Tier::T1;
+    let unseen = advice == KINDS[7].2 && facts.profile.sight.tier >= Tier::Stacks;
     let advice =
         if unseen { "Watch for longer: what it sleeps in was not seen in so short a time." } else { advice };
     let mut evidence: Vec<String> = waits

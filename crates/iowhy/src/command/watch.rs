@@ -68,7 +68,10 @@ pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Resul
     if let Some(mut record) = RunTimeRecord::new(&profile, told(named.clone(), run_as::ran_as())) {
         let root =
             if rustix::process::geteuid().is_root() { "iowhy --as-root" } else { "sudo iowhy --as-root" };
-        record.lacks.iter_mut().for_each(|lack| lack.fix = Some(format!("{root} -- {named}")));
+        record
+            .limitations
+            .iter_mut()
+            .for_each(|limitation| limitation.fix = Some(format!("{root} -- {named}")));
         let screen = render::run_time::screen(&record, report.width());
         return Ok(completed(ending, [report.finish(&screen, &record)]));
     }

@@ -23,7 +23,7 @@ use crate::progress::Progress;
 use crate::record::Record;
 
 /// The watcher's tier at most: it looks at our own threads, and the parts that are compared need no tracepoints.
-const TIER: Tier = Tier::T2;
+const TIER: Tier = Tier::Clock;
 /// Time that a cell is watched, its preparation between slices included.
 const PER_CELL: Duration = Duration::from_millis(400);
 /// Time that a watch takes to begin and to end.
@@ -59,8 +59,12 @@ impl Appointment {
         }
         cells.truncate(MOST_CELLS);
         let rights = perf::rights();
-        if rights.tier < Tier::T1 {
-            let why = rights.lacks.iter().find(|lack| lack.id == "kernel-stacks").or(rights.lacks.first());
+        if rights.tier < Tier::Stacks {
+            let why = rights
+                .limitations
+                .iter()
+                .find(|lack| lack.id == "kernel-stacks")
+                .or(rights.limitations.first());
             let why = why.map_or("no kernel stacks", |lack| lack.sentence.as_str()).to_owned();
             return Appointment { cells: Vec::new(), lack: Some(why) };
         }

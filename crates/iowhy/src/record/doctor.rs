@@ -1,7 +1,7 @@
 //! The records of `iowhy doctor`: what this machine allows and what is set under a path; a setting that was tried.
 
 use iowhy_core::environment::Environment;
-use iowhy_core::profile::{Lack, Tier};
+use iowhy_core::profile::{Limitation, Tier};
 use iowhy_core::setting::{Group, Reading};
 use iowhy_core::warning::Warning;
 use iowhy_explain::setting::Judgement;
@@ -45,7 +45,7 @@ pub struct RightsRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextTier>,
     /// What is not possible, why, and what would change it.
-    pub lacks: Vec<Lack>,
+    pub limitations: Vec<Limitation>,
 }
 
 /// The next tier.

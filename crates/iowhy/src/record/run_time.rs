@@ -3,7 +3,7 @@
 //! Invariant: [`RunTimeRecord::KEY`] tells it from the record of a watched program.
 
 use iowhy_core::environment::Environment;
-use iowhy_core::profile::{Lack, Profile};
+use iowhy_core::profile::{Limitation, Profile};
 use iowhy_core::warning::Warning;
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub struct RunTimeRecord {
     /// How it ended; `null` when it still runs, or when that cannot be known.
     pub exit: Option<Exit>,
     /// Why no more is known.
-    pub lacks: Vec<Lack>,
+    pub limitations: Vec<Limitation>,
 }
 
 impl RunTimeRecord {
@@ -43,7 +43,8 @@ impl RunTimeRecord {
 
     /// `None`: more is known of the program.
     pub fn new(profile: &Profile, told: Told) -> Option<RunTimeRecord> {
-        let why = profile.sight.lacks.iter().find(|lack| lack.id == Lack::ONLY_RUN_TIME)?;
+        let why =
+            profile.sight.limitations.iter().find(|limitation| limitation.id == Limitation::ONLY_RUN_TIME)?;
         let cpu_ns = profile.io.user_ns.zip(profile.io.system_ns).map(|(user, system)| user + system);
         Some(RunTimeRecord {
             schema: SCHEMA,
@@ -56,7 +57,7 @@ impl RunTimeRecord {
             wall_s: profile.wall_ns as f64 / 1e9,
             cpu_s: cpu_ns.map(|ns| ns as f64 / 1e9),
             exit: Exit::from_end(profile.end),
-            lacks: vec![why.clone()],
+            limitations: vec![why.clone()],
         })
     }
 }

@@ -432,8 +432,8 @@ fn trust(record: &WatchRecord) -> Section {
         format!("unexplained: {} of the thread time", percent_of(record.unexplained_share)),
         "shares without ± were measured whole; those with ± were sampled: 95 % intervals".to_owned(),
     ];
-    items.extend(record.lacks.iter().map(|lack| format!("not seen: {}", lack.sentence)));
-    let remedies = remedies(&record.lacks, &record.command, record.environment.privileged);
+    items.extend(record.limitations.iter().map(|limitation| format!("not seen: {}", limitation.sentence)));
+    let remedies = remedies(&record.limitations, &record.command, record.environment.privileged);
     items.extend(remedies.iter().map(|remedy| format!("to see it: {remedy}")));
     Section::new("How far to trust this", vec![Part::List(items)])
 }

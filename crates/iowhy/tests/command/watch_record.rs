@@ -35,7 +35,7 @@ fn records_keep_the_contract_and_close_at_each_tier() {
     let dir = directory();
     let (json, folded) = (dir.path().join("r.json"), dir.path().join("r.folded"));
     let data = dir.path().join("data");
-    for tier in ["T0", "T1", "T2", "T3"] {
+    for tier in ["none", "stacks", "clock", "observer"] {
         let options = ["--json", text(&json), "--flamegraph", text(&folded), "--tier", tier];
         let ran = iowhy(&[&options[..], &["--", "sh", "-c", PROGRAM, text(&data)]].concat());
         assert_eq!((ran.code(), ran.stdout.as_str()), (3, ""), "{ran:?}");
@@ -43,8 +43,8 @@ fn records_keep_the_contract_and_close_at_each_tier() {
         let used = record["tier"].as_str().unwrap();
         assert!(used <= tier, "no tier above {tier} is used: {used}");
         if used < tier {
-            assert!(!list(&record["lacks"]).is_empty(), "what is missing is said: {used} for {tier}");
-            skipped(&format!("tier {tier} is not allowed here, {used} was used: {}", record["lacks"]));
+            assert!(!list(&record["limitations"]).is_empty(), "what is missing is said: {used} for {tier}");
+            skipped(&format!("tier {tier} is not allowed here, {used} was used: {}", record["limitations"]));
         }
         keys(&record);
         sums(tier, &record);

@@ -58,7 +58,7 @@ pub(super) fn add(path: &Path, found: &mut Found) {
         Ok(file) => File::from(file),
         Err(errno) => {
             let error = io::Error::from(errno);
-            found.lacks.push(format!(
+            found.limitations.push(format!(
                 "btrfs cannot be asked, because `{}` cannot be opened: {error}",
                 path.display()
             ));
@@ -68,13 +68,13 @@ pub(super) fn add(path: &Path, found: &mut Found) {
     let (devices, chunks) = match devices(&file).and_then(|devices| Ok((devices, chunks(&file)?))) {
         Ok(known) => known,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            found.lacks.push(
+            found.limitations.push(
                 "only root may ask btrfs which device holds what: this is from sysfs, for the whole file system".to_owned(),
             );
             return;
         }
         Err(error) => {
-            found.lacks.push(format!("btrfs does not say where its chunks are: {error}"));
+            found.limitations.push(format!("btrfs does not say where its chunks are: {error}"));
             return;
         }
     };
@@ -103,7 +103,7 @@ fn apply(file: &File, devices: Vec<Device>, chunks: &[Chunk], found: &mut Found)
     profiles.dedup();
     let widths: Vec<usize> = holding.iter().map(|chunk| chunk.devices()).collect();
     let turns = holding.iter().all(|chunk| chunk.takes_turns()).then(|| holding[0].stripe_bytes);
-    let lack = match profiles.as_slice() {
+    let limitation = match profiles.as_slice() {
         ["raid0"] if widths.iter().any(|width| *width != devices.len()) => Some(format!(
             "chunks of {} to {} devices, of which there are {}: `btrfs balance` spreads them over all",
             widths.iter().min().unwrap_or(&0),
@@ -129,7 +129,7 @@ fn apply(file: &File, devices: Vec<Device>, chunks: &[Chunk], found: &mut Found)
             profile: profiles.join(", "),
             interleave_bytes: turns,
             members: devices.iter().map(member).collect(),
-            lack,
+            limitation,
         });
     }
     let Some(pieces) = pieces else { return };
@@ -139,7 +139,7 @@ fn apply(file: &File, devices: Vec<Device>, chunks: &[Chunk], found: &mut Found)
         for (from, bytes) in pieces.iter().filter_map(|piece| chunk.overlap(piece)) {
             let Some(shares) = chunk.shares(from, bytes) else {
                 found
-                    .lacks
+                    .limitations
                     .push(format!("which device holds what of {} is not worked out here", chunk.profile()));
                 return;
             };
@@ -250,8 +250,8 @@ mod tests {
     fn what_is_no_btrfs_is_said_and_changes_nothing() {
         let mut found = Found::default();
         add(Path::new("/proc/self/status"), &mut found);
-        assert!(found.volume.is_none() && found.lacks.len() == 1, "{found:?}");
+        assert!(found.volume.is_none() && found.limitations.len() == 1, "{found:?}");
         add(Path::new("/no/such/file"), &mut found);
-        assert!(found.lacks[1].contains("/no/such/file"), "{found:?}");
+        assert!(found.limitations[1].contains("/no/such/file"), "{found:?}");
     }
 }

@@ -381,7 +381,7 @@ impl Tables {
 
     /// Bounded by the steps of a stretch: only those that were made first are referred to.
     fn note_end(&mut self, description: &Description, files: &Files) {
-        if self.ended.len() >= 2 * CallPattern::MOST_OF_STRETCH {
+        if self.ended.len() >= 2 * CallPattern::MAX_STRETCH_STEPS {
             return;
         }
         let (path, kind) = match (&description.sink, &description.named) {

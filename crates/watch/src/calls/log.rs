@@ -10,11 +10,11 @@ use iowhy_core::profile::{CallPattern, Step, StepKind, Stretch};
 use super::descriptors::Ended;
 
 /// Less anonymous memory than this is the small change of an allocator.
-const LEAST_TAKEN_BYTES: u64 = 64 << 10;
+const MIN_TAKEN_BYTES: u64 = 64 << 10;
 /// Places of buffers are told within a page.
 const PAGE: u64 = 4096;
 /// Pieces of memory that are remembered of one process.
-const MOST_PIECES: usize = 1024;
+const MAX_PIECES: usize = 1024;
 
 /// Memory that was mapped in this burst.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ impl StepLog {
 
     /// A call returned and had succeeded.
     pub(super) fn note(&mut self, seen: Seen) {
-        if self.steps.len() >= CallPattern::MOST_OF_STRETCH {
+        if self.steps.len() >= CallPattern::MAX_STRETCH_STEPS {
             return;
         }
         let Some(fresh) = self.memory(&seen) else { return };
@@ -109,9 +109,9 @@ impl StepLog {
         let pieces = self.pieces.entry(seen.pid).or_default();
         let holds = |p: &Piece, at: u64| at.checked_sub(p.start).is_some_and(|into| into < p.bytes);
         match (seen.kind, seen.memory) {
-            (StepKind::Take, _) if seen.bytes < LEAST_TAKEN_BYTES => None,
+            (StepKind::Take, _) if seen.bytes < MIN_TAKEN_BYTES => None,
             (StepKind::Take | StepKind::Map, Some(start)) => {
-                if pieces.len() >= MOST_PIECES {
+                if pieces.len() >= MAX_PIECES {
                     pieces.remove(0);
                 }
                 pieces.push(Piece { start, bytes: seen.bytes, unused: seen.kind == StepKind::Take });
@@ -223,10 +223,10 @@ mod tests {
     fn a_stretch_is_bounded() {
         let mut log = StepLog::default();
         log.begin(0);
-        for i in 0..2 * CallPattern::MOST_OF_STRETCH as u64 {
+        for i in 0..2 * CallPattern::MAX_STRETCH_STEPS as u64 {
             log.note(Seen { place: Some(i * i), bytes: 1, ..seen(StepKind::Read, i * 10) });
         }
         log.end(ended());
-        assert_eq!(log.take().stretches[0].steps.len(), CallPattern::MOST_OF_STRETCH);
+        assert_eq!(log.take().stretches[0].steps.len(), CallPattern::MAX_STRETCH_STEPS);
     }
 }

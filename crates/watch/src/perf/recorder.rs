@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::profile::{Lack, Tier};
+use iowhy_core::profile::{Limitation, Tier};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::attr::{self, CPU_PERIOD_NS, Role, Start, TASK_PERIOD_NS};
@@ -69,7 +69,7 @@ pub struct Recorder {
     merger: Merger,
     last_ns: u64,
     counts: Counts,
-    lacks: Vec<Lack>,
+    limitations: Vec<Limitation>,
     /// Our own process, whose events are dropped; `None` when we record ourselves on purpose.
     own: Option<u32>,
     /// What a task is given.
@@ -107,7 +107,7 @@ impl Recorder {
         if rights.kernel_stacks {
             roles.push(Role::Leaving);
         }
-        let per_cpu = rights.per_cpu_clock && rights.tier >= Tier::T2;
+        let per_cpu = rights.per_cpu_clock && rights.tier >= Tier::Clock;
         let mut clock_period_ns = None;
         if rights.kernel_stacks && !per_cpu {
             roles.push(Role::Clock { period_ns: TASK_PERIOD_NS });
@@ -123,7 +123,7 @@ impl Recorder {
             merger: Merger::default(),
             last_ns: 0,
             counts: Counts::default(),
-            lacks: Vec::new(),
+            limitations: Vec::new(),
             own,
             roles,
             switches_on: true,
@@ -141,7 +141,7 @@ impl Recorder {
         if per_cpu {
             recorder.open_clocks();
         }
-        if rights.tracepoints && rights.tier >= Tier::T3 {
+        if rights.tracepoints && rights.tier >= Tier::Observer {
             recorder.open_tracepoints();
         }
         Ok(recorder)
@@ -246,8 +246,8 @@ impl Recorder {
     }
 
     /// What could not be had although the rights promised it, and what was done instead.
-    pub fn lacks(&self) -> &[Lack] {
-        &self.lacks
+    pub fn limitations(&self) -> &[Limitation] {
+        &self.limitations
     }
 
     /// Bytes of all rings together.
@@ -295,7 +295,7 @@ impl Recorder {
             .hint(explain::more_files(needed)));
         }
         self.system_wide = true;
-        self.lacks.push(Lack {
+        self.limitations.push(Limitation {
             id: "own-switches".into(),
             sentence: format!(
                 "switches of all programs are recorded, not only of this one: {} would take {needed} open files, \
@@ -387,7 +387,7 @@ impl Recorder {
             Ok(()) => self.clock_period_ns = Some(CPU_PERIOD_NS),
             Err(error) => {
                 self.clock_period_ns = None;
-                self.lack("cpu-clock", format!("no clock on every CPU: {error}"));
+                self.limitation("cpu-clock", format!("no clock on every CPU: {error}"));
             }
         }
     }
@@ -395,7 +395,7 @@ impl Recorder {
     fn open_tracepoints(&mut self) {
         let tracefs = match Tracefs::open() {
             Ok(tracefs) => tracefs,
-            Err(error) => return self.lack("tracepoints", format!("no tracepoints: tracefs: {error}")),
+            Err(error) => return self.limitation("tracepoints", format!("no tracepoints: tracefs: {error}")),
         };
         for point in Point::STANDING {
             let opened = Reader::new(&tracefs, point).and_then(|reader| {
@@ -404,13 +404,13 @@ impl Recorder {
                 self.open_everywhere(role)
             });
             if let Err(error) = opened {
-                self.lack("tracepoints", format!("no tracepoint {point:?}: {error}"));
+                self.limitation("tracepoints", format!("no tracepoint {point:?}: {error}"));
             }
         }
     }
 
-    fn lack(&mut self, id: &str, sentence: String) {
-        self.lacks.push(Lack { id: id.into(), sentence, fix: None });
+    fn limitation(&mut self, id: &str, sentence: String) {
+        self.limitations.push(Limitation { id: id.into(), sentence, fix: None });
     }
 }
 

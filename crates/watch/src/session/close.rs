@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use iowhy_core::profile::{
-    CallPattern, End, FileUse, IoCounters, Lack, LimitedGroup, Observer, OtherOnCpu, Profile, Sight,
+    CallPattern, End, FileUse, IoCounters, Limitation, LimitedGroup, Observer, OtherOnCpu, Profile, Sight,
 };
 
 use iowhy_core::units;
 
 use super::bursts::Finished;
 use super::counted::Counted;
-use super::pump::Pump;
+use super::event_loop::EventLoop;
 use super::state::State;
 use crate::child::{Adoption, Child};
 use crate::perf::{self, Counts};
@@ -64,7 +64,7 @@ struct Last {
     file: Option<PathBuf>,
 }
 
-impl Pump<'_> {
+impl EventLoop<'_> {
     /// Ends the watch: all sources are emptied and closed, the command is reaped (`child`, if it ended), and what was
     /// added up becomes the profile.
     pub(super) fn close(mut self, end: End, child: Option<Child>, adoption: &mut Adoption) -> Profile {
@@ -94,7 +94,7 @@ impl Pump<'_> {
         self.drain(true);
         let counts = self.let_recorder_go();
         let finished = match self.bursts.take() {
-            Some(bursts) => bursts.finish(&self.state.roster, &mut self.lacks),
+            Some(bursts) => bursts.finish(&self.state.threads, &mut self.limitations),
             None => Finished::default(),
         };
         let end_ns = self.state.end_ns(now);
@@ -128,7 +128,7 @@ impl Pump<'_> {
         }
         if self.own && self.state.ended_threads > 0 {
             // The kernel keeps the counters of a thread only while it lives: the others' alone would be too few.
-            self.lacks.push(Lack {
+            self.limitations.push(Limitation {
                 id: "ended-threads".to_owned(),
                 sentence: format!(
                     "the counters of {} threads went with them: calls, bytes and CPU time are not told",
@@ -138,9 +138,9 @@ impl Pump<'_> {
             });
             return;
         }
-        let State { counted, reader, roster, .. } = &mut self.state;
+        let State { counted, reader, threads, .. } = &mut self.state;
         if self.own {
-            for (pid, tid) in roster.iter() {
+            for (pid, tid) in threads.iter() {
                 if let Some(now) = of_thread(reader, pid, tid) {
                     counted.add(match self.threads_before.get(&tid) {
                         Some(before) => since(&now, before),
@@ -157,13 +157,13 @@ impl Pump<'_> {
             if let Some(usage) = child.reap() {
                 counted.reaped(last, usage.without_cpu_ns(self.before_exec_ns));
             }
-            roster.remove_process(pid);
+            threads.remove_process(pid);
         }
         if adoption.active() {
             let ours = tree::children(reader, std::process::id());
             reap(adoption, &ours, counted, reader);
         }
-        let living = roster.processes();
+        let living = threads.processes();
         counted.living(reader, &living);
     }
 
@@ -174,7 +174,7 @@ impl Pump<'_> {
         let most_ns = wall_ns.saturating_mul(perf::online_cpus());
         let exact = self.command && matches!(end, End::Code(_) | End::Signal(_));
         // Of a process that runs already the kernel tells whole ticks, of each of four counters, at start and end.
-        let living = self.state.roster.processes().len().max(1) as u64;
+        let living = self.state.threads.processes().len().max(1) as u64;
         let blur_ns = if exact { 0 } else { living.saturating_mul(8 * task::tick_ns()) };
         let comparable = exact || (!self.own && self.state.ended_threads > 0);
         counted_ns.filter(|_| comparable).map(|ns| ns.saturating_sub(blur_ns).min(most_ns))
@@ -186,7 +186,7 @@ impl Pump<'_> {
             return;
         }
         let reader = &mut self.state.reader;
-        let mut left: Vec<u32> = self.state.roster.processes();
+        let mut left: Vec<u32> = self.state.threads.processes();
         if adoption.active() {
             let ours = tree::children(reader, std::process::id());
             left.extend(ours.into_iter().filter(|pid| adoption.knows(*pid)));
@@ -200,7 +200,7 @@ impl Pump<'_> {
             1 => format!("process {first} ({name})"),
             n => format!("{n} processes, among them {first} ({name}),"),
         };
-        self.lacks.push(Lack {
+        self.limitations.push(Limitation {
             id: "descendants-left".to_owned(),
             sentence: format!(
                 "the program ended and left {who} running: what they do from then on is not seen"
@@ -215,7 +215,7 @@ impl Pump<'_> {
         let counts = counts.unwrap_or_default();
         let lost = counts.lost + finished.lost;
         if lost > 0 {
-            self.lacks.push(Lack {
+            self.limitations.push(Limitation {
                 id: "lost-records".to_owned(),
                 sentence: format!(
                     "the kernel could not store {lost} of {} records",
@@ -237,8 +237,8 @@ impl Pump<'_> {
         let parts = self.state.finish_line(end_ns, cpu_ns, self.before_exec_ns);
         let others = others_on_cpu(&parts.ticks, &mut self.state.reader);
         let run_time = units::time(parts.wall_ns as f64);
-        let hidden = self.state.hidden.lacks(file.as_deref().map(|file| (file, run_time)));
-        self.lacks.splice(0..0, hidden);
+        let hidden = self.state.hidden.limitations(file.as_deref().map(|file| (file, run_time)));
+        self.limitations.splice(0..0, hidden);
         let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let rings = files.rings();
         let (files, wanted) = files.finish(finished.files, &mut reader);
@@ -260,7 +260,7 @@ impl Pump<'_> {
         let profile = Profile {
             wall_ns: parts.wall_ns,
             end,
-            sight: Sight { tier: self.rights.tier, lacks: self.lacks },
+            sight: Sight { tier: self.rights.tier, limitations: self.limitations },
             observer: Observer {
                 own_cpu_ns: self.watched_cpu_ns,
                 in_program_ns,
@@ -294,13 +294,13 @@ impl Pump<'_> {
 }
 
 /// Smaller files that no call was seen on are rarely what a program reads through a ring.
-const LEAST_UNSEEN_BYTES: u64 = 1 << 20;
+const MIN_UNSEEN_BYTES: u64 = 1 << 20;
 
 /// Adds to the files of a pattern what they are now, so that a replay can tell whether they are still the same. Files that
 /// were mapped before any burst join them, and large ones that were open without a call on them: a ring's.
 fn identified(mut pattern: CallPattern, files: &[FileUse]) -> CallPattern {
     let unseen = |f: &FileUse| {
-        f.reads.calls + f.writes.calls == 0 && f.size_bytes.is_some_and(|bytes| bytes >= LEAST_UNSEEN_BYTES)
+        f.reads.calls + f.writes.calls == 0 && f.size_bytes.is_some_and(|bytes| bytes >= MIN_UNSEEN_BYTES)
     };
     for file in files.iter().filter(|f| f.kind == "regular" && (f.mapped || unseen(f))) {
         if !pattern.files.iter().any(|known| known.path == file.path) {
@@ -314,7 +314,7 @@ fn identified(mut pattern: CallPattern, files: &[FileUse]) -> CallPattern {
 }
 
 /// Others that are named: those with most CPU time.
-const MOST_OTHERS: usize = 8;
+const MAX_OTHERS: usize = 8;
 
 /// Whom the clock hit beside the program, pooled by the name of the process: threads of a compiler have names of their own.
 /// The watcher is not among them.
@@ -343,7 +343,7 @@ fn others_on_cpu(ticks: &Ticks, reader: &mut Reader) -> Vec<OtherOnCpu> {
         other.share = other.samples as f64 / (all as f64).max(1.0);
     }
     others.sort_by(|a, b| b.samples.cmp(&a.samples).then(a.name.cmp(&b.name)));
-    others.truncate(MOST_OTHERS);
+    others.truncate(MAX_OTHERS);
     others
 }
 

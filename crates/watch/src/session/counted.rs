@@ -12,7 +12,7 @@ use iowhy_linux::process::counters::{io, merged, since, sum, usage};
 use iowhy_linux::reader::Reader;
 
 /// Processes whose counters are read at the start of attaching and at the end. More than this would take seconds.
-const MOST: usize = 10_000;
+const MAX: usize = 10_000;
 
 /// The sum so far.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct Counted {
 impl Counted {
     /// A process that was there before: what it did until now does not count.
     pub(super) fn existing(&mut self, reader: &mut Reader, pid: u32) {
-        if self.base.len() < MOST
+        if self.base.len() < MAX
             && let Some(now) = read(reader, pid)
         {
             self.base.insert(pid, now);
@@ -58,7 +58,7 @@ impl Counted {
     pub(super) fn living(&mut self, reader: &mut Reader, pids: &[u32]) {
         let mut last = self.last.take();
         let mut gone = std::mem::take(&mut self.base);
-        for &pid in pids.iter().take(MOST) {
+        for &pid in pids.iter().take(MAX) {
             let now = read(reader, pid);
             if last.is_some_and(|(p, _)| p == pid) && now.is_some() {
                 last = None;

@@ -14,9 +14,9 @@ use iowhy_linux::process::task::process_stat;
 use iowhy_linux::reader::Reader;
 
 /// Processes that are looked at each time.
-const MOST_PROCESSES: usize = 8;
+const MAX_PROCESSES: usize = 8;
 /// Different memberships that are remembered.
-const MOST_KNOWN: usize = 16;
+const MAX_KNOWN: usize = 16;
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -46,8 +46,8 @@ impl GroupsSeen {
             return;
         }
         self.next_ns = now + after_looks(self.turn);
-        for n in 0..processes.len().min(MOST_PROCESSES) {
-            let pid = processes[(self.turn.wrapping_mul(MOST_PROCESSES).wrapping_add(n)) % processes.len()];
+        for n in 0..processes.len().min(MAX_PROCESSES) {
+            let pid = processes[(self.turn.wrapping_mul(MAX_PROCESSES).wrapping_add(n)) % processes.len()];
             self.look(pid, reader);
         }
         self.turn = self.turn.wrapping_add(1);
@@ -65,7 +65,7 @@ impl GroupsSeen {
             known.looks += 1;
             return;
         }
-        if self.known.len() >= MOST_KNOWN {
+        if self.known.len() >= MAX_KNOWN {
             return;
         }
         let groups = ControlGroups::parse(&text);

@@ -1,6 +1,6 @@
 //! One watch from start to end: starts or finds the program, keeps the sources going, and closes the profile.
 //!
-//! What may not enter: how a source works. Rooms below: `pump` (the loop), `state` (what events change), `duty`, `roster`,
+//! What may not enter: how a source works. Rooms below: `event_loop` (the loop), `state` (what events change), `duty`, `threads`,
 //! `requests`, `counted` (pure decisions and sums), `bursts`, `files`, `groups`, `close` (the end), `observer` (threads of
 //! our own process).
 //!
@@ -11,14 +11,14 @@ mod bursts;
 mod close;
 mod counted;
 mod duty;
+mod event_loop;
 mod files;
 mod groups;
 mod hidden;
 mod observer;
-mod pump;
 mod requests;
-mod roster;
 mod state;
+mod thread_set;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -35,7 +35,7 @@ use crate::perf;
 use iowhy_linux::process::usable;
 use iowhy_linux::signals::{Arrival, Signals};
 
-use pump::{Pump, Roots, Target, Turn};
+use event_loop::{EventLoop, Roots, Target, Turn};
 use requests::{Answer, Reach, Requests};
 
 pub use observer::Observer;
@@ -101,18 +101,18 @@ fn command(
     options: &Options<'_>,
 ) -> Result<Profile, Refusal> {
     let rights = perf::rights().at_most(options.tier);
-    let mut pump = Pump::new(options, rights);
+    let mut event_loop = EventLoop::new(options, rights);
     // Before the fork: from then on signals may be for the command.
     let signals = Signals::listen();
     let mut adoption = Adoption::begin();
     let mut child = Child::hold(program, arguments, identity)?;
-    pump.open(&Roots::Command(child.pid()));
-    pump.begin();
+    event_loop.open(&Roots::Command(child.pid()));
+    event_loop.begin();
     child.release()?;
-    pump.released();
+    event_loop.released();
     let mut requests = Requests::default();
     let end = loop {
-        match pump
+        match event_loop
             .turn(&Target { pidfd: child.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption)
         {
             Turn::Signal(arrival) => match requests.answer(arrival, reach(&arrival, &child)) {
@@ -130,11 +130,11 @@ fn command(
         }
     };
     let profile = if end == End::Running {
-        let profile = pump.close(end, None, &mut adoption);
+        let profile = event_loop.close(end, None, &mut adoption);
         child.leave();
         profile
     } else {
-        pump.close(end, Some(child), &mut adoption)
+        event_loop.close(end, Some(child), &mut adoption)
     };
     Ok(profile)
 }
@@ -142,17 +142,17 @@ fn command(
 fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<Profile, Problem> {
     let existing = Existing::open(pid)?;
     let rights = perf::rights().at_most(options.tier);
-    let mut pump = Pump::new(options, rights);
+    let mut event_loop = EventLoop::new(options, rights);
     let signals = Signals::listen();
     let mut adoption = Adoption::none();
-    pump.open(&Roots::Process(pid));
-    pump.begin();
+    event_loop.open(&Roots::Process(pid));
+    event_loop.begin();
     let deadline_ns =
         limit.map(|l| monotonic_ns().saturating_add(u64::try_from(l.as_nanos()).unwrap_or(u64::MAX)));
-    pump.until(deadline_ns);
+    event_loop.until(deadline_ns);
     let mut requests = Requests::default();
     let end = loop {
-        match pump
+        match event_loop
             .turn(&Target { pidfd: existing.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption)
         {
             Turn::Signal(arrival) if requests.answer(arrival, Reach::NotOurs) == Answer::End => {
@@ -167,7 +167,7 @@ fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<P
             break End::Running;
         }
     };
-    Ok(pump.close(end, None, &mut adoption))
+    Ok(event_loop.close(end, None, &mut adoption))
 }
 
 /// Whom a signal to us reached. The terminal signals the whole foreground group. Of senders only timeout(1) is known to do

@@ -5,7 +5,7 @@
 //! does not want to wait: the watch ends, and the command runs on. Keys are no such request, for programs live on
 //! interrupts (a pager, a command line that clears its line) and would lose their terminal with us; only Ctrl-\ twice is.
 
-use iowhy_linux::signals::{Meaning, meaning};
+use iowhy_linux::signals::{SignalKind, kind};
 
 use iowhy_linux::signals::Arrival;
 
@@ -53,13 +53,13 @@ impl Requests {
             return Answer::End;
         }
         let signal = arrival.signal;
-        match meaning(signal) {
+        match kind(signal) {
             // A message to the program (dd prints its progress), not a request to end: each one counts.
-            Meaning::Message => {
+            SignalKind::Message => {
                 return if reach == Reach::CommandToo { Answer::Nothing } else { Answer::PassOn(signal) };
             }
             // Our own CPU time is used up, not the command's.
-            Meaning::Limit if arrival.from_kernel => return Answer::End,
+            SignalKind::Limit if arrival.from_kernel => return Answer::End,
             _ => {}
         }
         let known = self.answered.iter().position(|(number, _)| *number == signal);

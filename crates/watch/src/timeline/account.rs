@@ -113,7 +113,7 @@ pub(super) struct Account {
 }
 
 /// How many tallies all accounts may hold together.
-pub(super) const MOST_TALLIES: usize = 250_000;
+pub(super) const MAX_TALLIES: usize = 250_000;
 
 impl Account {
     pub(super) fn new(pid: u32, tid: u32, name: String) -> Account {
@@ -139,7 +139,7 @@ impl Account {
             t.add(window, time_ns, wall_ns, events);
             return;
         }
-        let key = if *tallies < MOST_TALLIES { key } else { (super::stacks::UNKNOWN, key.1) };
+        let key = if *tallies < MAX_TALLIES { key } else { (super::stacks::UNKNOWN, key.1) };
         let before = self.tallies.len();
         self.tallies.entry(key).or_default().add(window, time_ns, wall_ns, events);
         *tallies += self.tallies.len() - before;

@@ -11,10 +11,10 @@
 
 mod account;
 mod accounts;
-mod census;
 mod clock;
 mod hash;
 mod live;
+mod looks;
 mod processes;
 mod rows;
 mod shares;
@@ -33,10 +33,10 @@ use iowhy_core::profile::{Process, StackTime, Symbol, Thread};
 use crate::event::{Event, Kind, RELEASED};
 use crate::symbols::Symbols;
 use accounts::Accounts;
-use census::Looks;
 use clock::Clock;
 use hash::FastMap;
 use live::{Doing, Live};
+use looks::Looks;
 use processes::Processes;
 use stacks::{Stacks, UNKNOWN};
 use unrecorded::AfterExit;

@@ -11,7 +11,7 @@ use crate::render::paragraph::wrap;
 use crate::render::remedies::remedies;
 
 /// Lacks that are shown.
-const MOST_LACKS: usize = 3;
+const MAX_LIMITATIONS: usize = 3;
 /// Above this cost in the program the times themselves are longer than without watching, and that is said.
 const DISTURBING: f64 = 0.05;
 /// Part of the run with full recording below which it is mentioned.
@@ -26,8 +26,11 @@ pub(super) fn trust(record: &WatchRecord, width: usize) -> String {
         let _ = write!(cost, ", {} of it in the program", seconds(inside));
     }
     // Where nothing is lacking, a lower tier than the highest was asked for.
-    let limit =
-        if record.tier < Tier::T3 && record.lacks.is_empty() { " (no more was asked for)" } else { "" };
+    let limit = if record.tier < Tier::Observer && record.limitations.is_empty() {
+        " (no more was asked for)"
+    } else {
+        ""
+    };
     let mut facts = vec![format!("tier {}{limit}", record.tier.id()), cost];
     if seen.lost > 0 {
         facts.push(format!(
@@ -63,17 +66,17 @@ pub(super) fn trust(record: &WatchRecord, width: usize) -> String {
             "  ",
         ));
     }
-    for lack in record.lacks.iter().take(MOST_LACKS) {
-        text.push_str(&wrap(&format!("not seen: {}", lack.sentence), width, "", "  "));
+    for limitation in record.limitations.iter().take(MAX_LIMITATIONS) {
+        text.push_str(&wrap(&format!("not seen: {}", limitation.sentence), width, "", "  "));
     }
-    if record.lacks.len() > MOST_LACKS {
+    if record.limitations.len() > MAX_LIMITATIONS {
         let _ = writeln!(
             text,
             "not seen: {} more in the record (`--json FILE`)",
-            record.lacks.len() - MOST_LACKS
+            record.limitations.len() - MAX_LIMITATIONS
         );
     }
-    let remedies = remedies(&record.lacks, &record.command, record.environment.privileged);
+    let remedies = remedies(&record.limitations, &record.command, record.environment.privileged);
     for (i, remedy) in remedies.iter().enumerate() {
         let start = if i == 0 { "  to see it: " } else { "  or: " };
         text.push_str(&wrap(remedy, width, start, "    "));

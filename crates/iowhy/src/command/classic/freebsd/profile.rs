@@ -30,9 +30,13 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut ClassicRecord, cells: &[Cell<'_>]
     // Nothing real happens in virtual time.
     let real = |cell: &&Cell<'_>| cell.arms.iter().all(|(_, target)| target.script().is_none());
     let rights = perf::rights();
-    if rights.tier < Tier::T1 {
-        let why = rights.lacks.iter().find(|lack| lack.id == "kernel-stacks").or(rights.lacks.first());
-        let why = why.map_or("no kernel stacks", |lack| lack.sentence.as_str());
+    if rights.tier < Tier::Stacks {
+        let why = rights
+            .limitations
+            .iter()
+            .find(|limitation| limitation.id == "kernel-stacks")
+            .or(rights.limitations.first());
+        let why = why.map_or("no kernel stacks", |limitation| limitation.sentence.as_str());
         record.say(format!("not permitted: {why}"));
         return;
     }
