@@ -9,11 +9,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Uid};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::Resource;
 
-use super::walk::{Place, walk};
+use super::trust::{is_ours, others_may_exchange};
+use super::walk::{Held, Place, walk};
 
 /// A directory, held open. What is done in it is done there, whatever becomes of its path.
 #[derive(Debug)]
@@ -34,13 +35,6 @@ pub struct Entry {
 
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
-
-/// The user as whom this thread makes files: the file system user id (credentials(7)).
-pub fn owner() -> Uid {
-    // SAFETY: setfsuid(2) with an id that cannot exist changes nothing and returns the present one.
-    let present = unsafe { libc::setfsuid(libc::uid_t::MAX) };
-    Uid::from_raw(present as u32)
-}
 
 /// Raises the soft limit of open descriptors so that `needed` more fit.
 ///
@@ -78,7 +72,7 @@ impl Dir {
     /// # Errors
     /// What open(2) says; PermissionDenied for a link that root does not follow.
     pub fn open(path: &Path) -> io::Result<Dir> {
-        match walk(path, true)? {
+        match walk::<Dir>(path, true)? {
             Place::Name(dir, name) => dir.dir(&name),
             Place::Directory(dir) => Ok(dir),
             Place::Magic(dir, name) => {
@@ -106,10 +100,6 @@ impl Dir {
         Ok(dir)
     }
 
-    pub(super) fn from_fd(fd: OwnedFd, path: PathBuf) -> Dir {
-        Dir { fd, path }
-    }
-
     /// Opens the directory that a path is in; the last component is its name there, whether that is a link or not.
     ///
     /// # Errors
@@ -118,7 +108,7 @@ impl Dir {
         if path.as_os_str().as_bytes().ends_with(b"/") {
             return Err(Errno::ISDIR.into());
         }
-        match walk(path, false)? {
+        match walk::<Dir>(path, false)? {
             Place::Name(dir, name) => Ok((dir, name)),
             Place::Directory(_) | Place::Magic(..) => Err(Errno::ISDIR.into()),
         }
@@ -338,19 +328,14 @@ impl Dir {
     /// # Errors
     /// What fstat(2) says.
     pub fn others_may_exchange(&self) -> io::Result<bool> {
-        Dir::others_may_exchange_in(self.fd.as_fd())
-    }
-
-    pub(super) fn others_may_exchange_in(dir: BorrowedFd<'_>) -> io::Result<bool> {
-        let stat = rustix::fs::fstat(dir)?;
-        let sticky = stat.st_mode & 0o1000 != 0;
-        Ok(stat.st_uid != owner().as_raw() || (stat.st_mode & 0o022 != 0 && !sticky))
+        others_may_exchange(self.fd.as_fd())
     }
 }
 
-/// Whether a file or directory belongs to us and only we may write to it.
-pub(super) fn is_ours(stat: &Stat) -> bool {
-    stat.st_uid == owner().as_raw() && stat.st_mode & 0o022 == 0
+impl From<Held> for Dir {
+    fn from(held: Held) -> Dir {
+        Dir { fd: held.fd, path: held.shown }
+    }
 }
 
 impl AsFd for Dir {

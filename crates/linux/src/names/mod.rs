@@ -9,11 +9,13 @@
 mod dir;
 mod output;
 mod regular;
+mod trust;
 mod unnamed;
 mod walk;
 
-pub use dir::{Dir, Entry, allow_descriptors, owner};
+pub use dir::{Dir, Entry, allow_descriptors};
 pub use output::{Destination, Placed};
 pub use regular::{Regular, open_regular};
+pub use trust::owner;
 pub use unnamed::{temporary, unnamed};
 pub use walk::identify;

@@ -3,9 +3,7 @@
 use std::io::{self, BufRead, BufReader};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::profile::Limitation;
-
-use super::rights::Rights;
+use iowhy_core::profile::{Limitation, Tier};
 
 /// The settings that decide. What cannot be read is `None`.
 #[derive(Clone, Debug, Default)]
@@ -170,8 +168,8 @@ pub(super) fn kernel_names_are_shown() -> bool {
 }
 
 /// The problem of a subject of which nothing may be recorded.
-pub(super) fn nothing_allowed(rights: &Rights) -> Problem {
-    let limitation = rights.limitations.iter().find(|l| l.id == "switches");
+pub(super) fn nothing_allowed(limitations: &[Limitation]) -> Problem {
+    let limitation = limitations.iter().find(|l| l.id == "switches");
     let problem = Problem::failed(match limitation {
         Some(limitation) => limitation.sentence.clone(),
         None => "no record of when threads sleep and run".to_owned(),
@@ -191,7 +189,7 @@ pub(super) fn more_files(needed: u64) -> String {
 }
 
 /// The problem of a subject that could not be recorded although our own tasks can.
-pub(super) fn cannot_record(tids: &[u32], error: &io::Error, rights: &Rights) -> Problem {
+pub(super) fn cannot_record(tids: &[u32], error: &io::Error, tier: Tier) -> Problem {
     let who = match tids {
         [one] => format!("thread {one}"),
         [first, ..] => format!("thread {first} and {} more", tids.len() - 1),
@@ -203,9 +201,7 @@ pub(super) fn cannot_record(tids: &[u32], error: &io::Error, rights: &Rights) ->
         Some(libc::EACCES | libc::EPERM) => problem.hint("sudo iowhy ..."),
         Some(libc::EMFILE) => problem.hint(more_files(4096)),
         // The locked memory of an unprivileged user, shared with all other recorders of that user.
-        _ if rights.tier < iowhy_core::profile::Tier::Clock => {
-            problem.hint("sudo sysctl kernel.perf_event_mlock_kb=2048")
-        }
+        _ if tier < Tier::Clock => problem.hint("sudo sysctl kernel.perf_event_mlock_kb=2048"),
         _ => problem,
     }
 }
@@ -233,9 +229,7 @@ mod tests {
     #[test]
     fn where_nothing_may_be_recorded_sudo_comes_before_a_setting_of_the_machine() {
         let setting = Setting { paranoid: Some(3), ..Setting::default() };
-        let rights =
-            Rights { limitations: vec![setting.no_events(&error(libc::EACCES))], ..Rights::default() };
-        let hint = nothing_allowed(&rights).hint.unwrap_or_default();
+        let hint = nothing_allowed(&[setting.no_events(&error(libc::EACCES))]).hint.unwrap_or_default();
         assert!(
             hint.starts_with("`sudo iowhy ...`") && hint.ends_with("every user of this machine"),
             "{hint}"

@@ -100,7 +100,7 @@ impl Recorder {
         own: Option<u32>,
     ) -> Result<Self, Problem> {
         if !rights.switches {
-            return Err(explain::nothing_allowed(rights));
+            return Err(explain::nothing_allowed(&rights.limitations));
         }
         let cpus = cpus::online();
         let mut roles = vec![Role::Side, Role::Switch];
@@ -137,7 +137,9 @@ impl Recorder {
         };
         let start = if matches!(subject, Subject::Child(_)) { Start::Exec } else { Start::Now };
         recorder.choose_width(tids.len(), per_cpu)?;
-        recorder.open_rings(tids, start).map_err(|error| explain::cannot_record(tids, &error, rights))?;
+        recorder
+            .open_rings(tids, start)
+            .map_err(|error| explain::cannot_record(tids, &error, rights.tier))?;
         if per_cpu {
             recorder.open_clocks();
         }

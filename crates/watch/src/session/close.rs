@@ -11,7 +11,7 @@ use iowhy_core::profile::{
 use iowhy_core::units;
 
 use super::bursts::Finished;
-use super::counted::Counted;
+use super::counted::reap;
 use super::event_loop::EventLoop;
 use super::state::State;
 use crate::child::{Adoption, Child};
@@ -21,32 +21,9 @@ use iowhy_linux::block::uses::{Snapshot, uses};
 use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
 use iowhy_linux::file_facts::identity;
 use iowhy_linux::pressure;
-use iowhy_linux::process::counters::{io, of_thread, since};
+use iowhy_linux::process::counters::{of_thread, since};
 use iowhy_linux::process::{task, tree};
 use iowhy_linux::reader::Reader;
-
-/// The state of the machine at the start.
-pub(super) struct Before {
-    devices: Snapshot,
-    pressure: pressure::Before,
-}
-
-impl Before {
-    /// Reads it. `pid`: the process whose limits count; `None`: our own, which a command inherits.
-    pub(super) fn read(reader: &mut Reader, pid: Option<u32>) -> Before {
-        Before { devices: Snapshot::take(reader), pressure: pressure::Before::take(reader, pid) }
-    }
-}
-
-/// Reaps the descendants of the program among our children; their counters are kept.
-pub(super) fn reap(adoption: &mut Adoption, ours: &[u32], counted: &mut Counted, reader: &mut Reader) {
-    let mut last = Vec::new();
-    let reaped = adoption.reap(ours, |pid| last.push((pid, io(reader, pid))));
-    for orphan in reaped {
-        let io = last.iter().find(|(pid, _)| *pid == orphan.pid).and_then(|(_, io)| *io);
-        counted.reaped(io, orphan.usage);
-    }
-}
 
 /// What was read at the end, for the profile.
 struct Last {

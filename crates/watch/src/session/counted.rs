@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use iowhy_core::profile::IoCounters;
 
-use crate::child::Usage;
+use crate::child::{Adoption, Usage};
 use iowhy_linux::process::counters::{io, merged, since, sum, usage};
 use iowhy_linux::reader::Reader;
 
@@ -101,4 +101,13 @@ fn read(reader: &mut Reader, pid: u32) -> Option<IoCounters> {
         return None;
     }
     Some(merged(&io.unwrap_or_default(), &used.unwrap_or_default()))
+}
+/// Reaps the descendants of the program among our children; their counters are kept.
+pub(super) fn reap(adoption: &mut Adoption, ours: &[u32], counted: &mut Counted, reader: &mut Reader) {
+    let mut last = Vec::new();
+    let reaped = adoption.reap(ours, |pid| last.push((pid, io(reader, pid))));
+    for orphan in reaped {
+        let io = last.iter().find(|(pid, _)| *pid == orphan.pid).and_then(|(_, io)| *io);
+        counted.reaped(io, orphan.usage);
+    }
 }

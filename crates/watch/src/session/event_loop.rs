@@ -8,11 +8,13 @@ use std::os::fd::BorrowedFd;
 use iowhy_core::profile::{IoCounters, Limitation, Tier};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::before::Before;
 use super::bursts::Bursts;
+use super::counted::reap;
 use super::duty::Duty;
+use super::options::Options;
 use super::state::{State, What};
 use super::thread_set::LookBudget;
-use super::{Options, close::Before};
 use crate::child::Adoption;
 use crate::event::Kind;
 use crate::perf::{self, Recorder, Rights, SelfTest};
@@ -456,7 +458,7 @@ impl<'a> EventLoop<'a> {
         }
         if adoption.active() {
             let ours = tree::children(reader, std::process::id());
-            super::close::reap(adoption, &ours, counted, reader);
+            reap(adoption, &ours, counted, reader);
         }
     }
 

@@ -5,8 +5,9 @@
 //! our own process).
 //!
 //! Invariant: whatever is refused on the way (descriptors, memory for rings, rights, entries of `/proc`) makes the
-//! profile poorer and is told in its lacks; it does not end the watch, and never the program.
+//! profile poorer and is told in its limitations; it does not end the watch, and never the program.
 
+mod before;
 mod bursts;
 mod close;
 mod counted;
@@ -16,6 +17,7 @@ mod files;
 mod groups;
 mod hidden;
 mod observer;
+mod options;
 mod requests;
 mod state;
 mod thread_set;
@@ -24,7 +26,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use iowhy_core::problem::Problem;
-use iowhy_core::profile::{End, Profile, Tier};
+use iowhy_core::profile::{End, Profile};
 use iowhy_linux::clock::monotonic_ns;
 use iowhy_linux::identity::Identity;
 use iowhy_linux::signals::is_from_terminal;
@@ -39,6 +41,7 @@ use event_loop::{EventLoop, Roots, Target, Turn};
 use requests::{Answer, Reach, Requests};
 
 pub use observer::Observer;
+pub use options::Options;
 
 /// What to watch.
 #[derive(Clone, Debug)]
@@ -61,23 +64,12 @@ pub enum Subject {
     },
 }
 
-/// How to watch.
-pub struct Options<'a> {
-    /// Whether a thread asleep with these kernel functions (innermost first) waits on the I/O path: such a thread is
-    /// active, and takes its part of the wall clock.
-    pub on_path: &'a dyn Fn(&[&str]) -> bool,
-    /// Use no tier above this one.
-    pub tier: Tier,
-    /// Whether short bursts of system-call tracing are wanted (tier 3 only).
-    pub call_bursts: bool,
-}
-
 /// Watches until the subject ends, its time is over, or SIGINT, SIGTERM, SIGHUP or SIGQUIT arrives. A command gets the
 /// signal too, and is waited for; who sends the same signal again ends the watch and leaves the command alone (SIGINT and
 /// SIGHUP: within five seconds; from the keyboard: only SIGQUIT).
 ///
 /// Watching a command ends with the process that was started, as in time(1): processes that it leaves behind are
-/// named in the lacks and run on.
+/// named in the limitations and run on.
 ///
 /// # Errors
 /// A command that cannot be started, with the exit code of a shell; a process that is not there or may not be watched at

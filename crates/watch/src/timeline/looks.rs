@@ -9,16 +9,6 @@ use super::live::{Doing, Looked};
 use super::stacks::{StackId, UNKNOWN};
 use super::{Found, Timeline};
 
-/// The looks of one time.
-#[derive(Default)]
-pub(super) struct Looks {
-    time_ns: u64,
-    /// Account, stack, running, active.
-    round: Vec<(u32, StackId, bool, bool)>,
-    /// Threads that were active when they were last looked at.
-    pub(super) active: u64,
-}
-
 impl Timeline<'_> {
     /// A look at a thread at this time (CLOCK_MONOTONIC, ns). Looks with the same time are one round, which should hold
     /// every thread. `names`: the kernel functions it sleeps in, innermost first; empty where they cannot be seen.

@@ -15,6 +15,7 @@ mod clock;
 mod hash;
 mod live;
 mod looks;
+mod pending;
 mod processes;
 mod rows;
 mod shares;
@@ -36,10 +37,9 @@ use accounts::Accounts;
 use clock::Clock;
 use hash::FastMap;
 use live::{Doing, Live};
-use looks::Looks;
+use pending::{AfterExit, CpuTime, Looks};
 use processes::Processes;
 use stacks::{Stacks, UNKNOWN};
-use unrecorded::AfterExit;
 
 /// How a time line begins.
 pub struct Begin<'a> {
@@ -380,7 +380,7 @@ impl<'a> Timeline<'a> {
         let unmeasured_ns = accounts.iter().map(account::Account::gap_total_ns).sum();
         let mut books = rows::rows(&accounts, &self.stacks);
         let idle_wall_ns = shares::share(&mut books, &accounts, &self.stacks, &self.clock);
-        let cpu = unrecorded::CpuTime { total_ns: end.cpu_ns, first_thread_ns: end.first_thread_ns };
+        let cpu = CpuTime { total_ns: end.cpu_ns, first_thread_ns: end.first_thread_ns };
         let idle_wall_ns = self.add_unrecorded(cpu, &mut accounts, &mut books, idle_wall_ns);
         let (threads, stacks) = rows::publish(books, &accounts, &self.stacks);
         Parts {
