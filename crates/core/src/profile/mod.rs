@@ -82,7 +82,7 @@ pub enum End {
     Code(i32),
     /// Killed by this signal.
     Signal(i32),
-    /// It ended, but was not a child of ours: the code is not known.
+    /// It ended, but was not a child of iowhy: the exit code is not known.
     Gone,
 }
 

@@ -18,7 +18,7 @@ pub struct CallPattern {
     pub stretches: Vec<Stretch>,
 }
 
-/// A file as it was open, and what it was when watching ended: a replay makes sure that it is still the same.
+/// A file with its flags when it was open and its identity at the end of the watch, which a replay checks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PatternFile {
     /// Its path, or what `/proc/PID/fd` calls it; `?` where it could not be learnt in time.
@@ -75,12 +75,12 @@ pub enum StepKind {
     Seek,
     /// fsync, fdatasync, sync_file_range.
     Sync,
-    /// A file is mapped: `place` is the offset, `argument` the flags.
+    /// A file is mapped: with its offset, `argument` holds the flags.
     Map,
-    /// Anonymous memory of 64 KiB or more is taken: `argument` holds the flags.
-    Take,
-    /// Memory that was mapped or taken in this stretch is given back.
-    Give,
+    /// Anonymous memory of 64 KiB or more is mapped: `argument` holds the flags.
+    MmapAnon,
+    /// Memory that was mapped in this stretch is unmapped.
+    Munmap,
     /// posix_fadvise: `argument` is the advice; `bytes` 0 means to the end.
     Advise,
     /// madvise: `argument` is the advice.
@@ -91,7 +91,7 @@ pub enum StepKind {
     Close,
 }
 
-/// One call, or a run of equal ones at evenly spaced places.
+/// One call, or a run of equal ones at evenly spaced offsets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Number of the thread within the run, from 0.
@@ -103,7 +103,7 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<u32>,
     /// Offset in the file, where known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "offset", default, skip_serializing_if = "Option::is_none")]
     pub place: Option<u64>,
     /// Bytes asked for.
     #[serde(default, skip_serializing_if = "is_none_asked")]
@@ -121,7 +121,7 @@ pub struct Step {
     /// Equal calls in a row, at least 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u32,
-    /// From the place of one to that of the next.
+    /// From the offset of one to that of the next.
     #[serde(default, skip_serializing_if = "is_still")]
     pub stride: i64,
     /// Time since the same thread's call before returned, summed over the run; tracing is in it.
@@ -159,7 +159,7 @@ impl Step {
             && self.bytes == next.bytes
             && self.argument == next.argument
             && self.fresh == next.fresh
-            && !matches!(self.kind, StepKind::Map | StepKind::Take | StepKind::Give | StepKind::Open);
+            && !matches!(self.kind, StepKind::Map | StepKind::MmapAnon | StepKind::Munmap | StepKind::Open);
         let stride = match (self.place, next.place) {
             (None, None) => Some(0),
             (Some(first), Some(now)) => {

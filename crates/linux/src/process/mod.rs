@@ -14,7 +14,7 @@ pub mod tree;
 use iowhy_core::problem::Problem;
 
 /// Makes sure that `/proc` is there and shows the processes that we see: in a new PID name space an old `/proc` gives the
-/// numbers to other processes, and every reading would be of a stranger.
+/// numbers to other processes, and every reading would be of another process.
 ///
 /// # Errors
 /// It is not, with the command that mounts it.

@@ -39,8 +39,8 @@ const CHUNK_TREE: u64 = 3;
 const FIRST_CHUNK_OBJECT: u64 = 256;
 const CHUNK_ITEM: u32 = 228;
 /// More devices or chunks than these are given up: an answer that makes no sense.
-const MOST_DEVICES: u64 = 1 << 12;
-const MOST_CHUNKS: usize = 1 << 20;
+const MAX_DEVICES: u64 = 1 << 12;
+const MAX_CHUNKS: usize = 1 << 20;
 
 /// A device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,7 +166,7 @@ fn devices(file: &File) -> io::Result<Vec<Device>> {
     let mut about = [0u64; FS_INFO_BYTES / 8];
     ask(file, FS_INFO, &mut about)?;
     let [most, count] = [about[0], about[1]];
-    if most > MOST_DEVICES || count > MOST_DEVICES {
+    if most > MAX_DEVICES || count > MAX_DEVICES {
         return Err(io::Error::other(format!("it names {count} devices")));
     }
     let mut devices = Vec::new();
@@ -215,7 +215,7 @@ fn chunks(file: &File) -> io::Result<Vec<Chunk>> {
         let items = items.map_or(0, u32::from_ne_bytes);
         let found = chunk::read(&bytes[SEARCH_BYTES..], items).map_err(io::Error::other)?;
         match found.last().and_then(|last| last.start.checked_add(1)) {
-            Some(next) if all.len() < MOST_CHUNKS => from = next,
+            Some(next) if all.len() < MAX_CHUNKS => from = next,
             _ => return Ok(all),
         }
         all.extend(found);

@@ -249,7 +249,7 @@ impl BlockTracer {
 
     /// All that was seen. Means are over the program's own requests; where none of its own has completed (it left
     /// writing to the kernel), over those of kernel threads. No time at the device is given when completions are not
-    /// seen: the few that are would be a choice by chance of which CPU was idle.
+    /// seen: the few that are depend on which CPU happened to be idle.
     pub fn finish(self) -> BlockSample {
         let all = self.issued.own + self.issued.kernel + self.issued.others;
         let completions_seen = self.issued.completed as f64 >= SEEN * all as f64;

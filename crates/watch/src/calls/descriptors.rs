@@ -123,7 +123,7 @@ pub(super) struct Tables {
 impl Tables {
     /// The tables at the start of a burst. Descriptors with the same path, flags and position above 0 are taken as
     /// one description: most often they are, by inheritance or `2>&1`.
-    pub(super) fn of(snapshot: &[(u32, Vec<OpenFile>)], files: &mut Files) -> Self {
+    pub(super) fn from_snapshot(snapshot: &[(u32, Vec<OpenFile>)], files: &mut Files) -> Self {
         let mut tables = Tables::default();
         let mut known: HashMap<(FileId, u32, u64), DescriptionId> = HashMap::new();
         for (pid, open) in snapshot {

@@ -109,15 +109,15 @@ impl StepLog {
         let pieces = self.pieces.entry(seen.pid).or_default();
         let holds = |p: &Piece, at: u64| at.checked_sub(p.start).is_some_and(|into| into < p.bytes);
         match (seen.kind, seen.memory) {
-            (StepKind::Take, _) if seen.bytes < MIN_TAKEN_BYTES => None,
-            (StepKind::Take | StepKind::Map, Some(start)) => {
+            (StepKind::MmapAnon, _) if seen.bytes < MIN_TAKEN_BYTES => None,
+            (StepKind::MmapAnon | StepKind::Map, Some(start)) => {
                 if pieces.len() >= MAX_PIECES {
                     pieces.remove(0);
                 }
-                pieces.push(Piece { start, bytes: seen.bytes, unused: seen.kind == StepKind::Take });
+                pieces.push(Piece { start, bytes: seen.bytes, unused: seen.kind == StepKind::MmapAnon });
                 Some(false)
             }
-            (StepKind::Give, Some(start)) => {
+            (StepKind::Munmap, Some(start)) => {
                 let at = pieces.iter().position(|p| holds(p, start))?;
                 pieces.remove(at);
                 Some(false)
@@ -196,23 +196,23 @@ mod tests {
     fn memory_that_is_taken_for_a_read_is_fresh_once() {
         let mut log = StepLog::default();
         log.begin(0);
-        let take = Seen { memory: Some(4096), bytes: 1 << 20, ..seen(StepKind::Take, 1) };
+        let take = Seen { memory: Some(4096), bytes: 1 << 20, ..seen(StepKind::MmapAnon, 1) };
         log.note(take);
         for at in [10, 20] {
             log.note(Seen { memory: Some(5000), bytes: 100, place: Some(at), ..seen(StepKind::Read, at) });
         }
-        log.note(Seen { memory: Some(4096), bytes: 1 << 20, ..seen(StepKind::Give, 30) });
+        log.note(Seen { memory: Some(4096), bytes: 1 << 20, ..seen(StepKind::Munmap, 30) });
         // Neither small pieces nor memory that was there before are told.
-        log.note(Seen { memory: Some(1 << 30), bytes: 4096, ..seen(StepKind::Take, 40) });
-        log.note(Seen { memory: Some(1 << 31), bytes: 4096, ..seen(StepKind::Give, 50) });
+        log.note(Seen { memory: Some(1 << 30), bytes: 4096, ..seen(StepKind::MmapAnon, 40) });
+        log.note(Seen { memory: Some(1 << 31), bytes: 4096, ..seen(StepKind::Munmap, 50) });
         log.end(ended());
         let steps = log.take().stretches.remove(0).steps;
         let kinds: Vec<_> = steps.iter().map(|s| (s.kind, s.fresh)).collect();
         let expected = [
-            (StepKind::Take, false),
+            (StepKind::MmapAnon, false),
             (StepKind::Read, true),
             (StepKind::Read, false),
-            (StepKind::Give, false),
+            (StepKind::Munmap, false),
         ];
         assert_eq!(kinds, expected);
         let offsets: Vec<Option<u16>> = steps.iter().map(|s| s.buffer_offset).collect();

@@ -29,9 +29,9 @@ const GAP_NS: f64 = 50e6;
 const WANTED_CALLS: f64 = 1000.0;
 /// More than this a burst is never asked to see.
 const MAX_WANTED_CALLS: f64 = 10_000.0;
-/// A burst is at most so many times longer than the one before: the program may be about to become busy.
+/// A burst is at most this factor longer than the one before: the program may be about to become busy.
 const GROWTH: f64 = 8.0;
-/// A burst ends when it has seen so many times what was expected.
+/// A burst ends at this multiple of what was expected.
 const SLACK: f64 = 4.0;
 /// No burst sees more calls than this.
 const MAX_CALLS: f64 = 50_000.0;

@@ -96,7 +96,7 @@ pub(super) enum ForkFlags {
 
 impl Shape {
     /// The shape of the call with this number on this architecture.
-    pub(super) fn of(number: i64) -> Shape {
+    pub(super) fn from_number(number: i64) -> Shape {
         use Direction::{Read, Write};
         use Place::{Argument, ArgumentOrPosition, Pointer, Position};
         let moves = |direction, place, asked| Shape::Move { direction, place, asked };

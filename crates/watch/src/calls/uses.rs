@@ -234,7 +234,7 @@ impl Files {
         self.files.get(id).map_or((UNKNOWN, "unknown"), |file| (file.path.as_str(), file.kind.as_str()))
     }
 
-    /// What was done to a file; `None` for an index that is not one of ours.
+    /// What was done to a file; `None` for an unknown index.
     pub(super) fn uses(&mut self, id: FileId) -> Option<&mut Uses> {
         self.files.get_mut(id).map(|file| &mut file.uses)
     }
@@ -272,7 +272,7 @@ impl Files {
         file.uses.add(&uses);
     }
 
-    /// A burst ended: bytes of the next are not held against those of this one.
+    /// A burst ended: bytes of the next are not compared with those of this one.
     pub(super) fn end_burst(&mut self) {
         for file in &mut self.files {
             file.seen.iter_mut().for_each(Intervals::clear);

@@ -89,7 +89,7 @@ impl Drop for Adoption {
     }
 }
 
-/// Whether a child of ours waits to be reaped.
+/// Whether a child of iowhy waits to be reaped.
 fn has_ended(pid: u32) -> bool {
     use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

@@ -183,7 +183,7 @@ pub(super) fn nothing_allowed(limitations: &[Limitation]) -> Problem {
     }
 }
 
-/// Allows the shell that we were started from, and so us, so many open files. Our own limit is at its maximum already.
+/// Raises the limit on open files of the parent shell, and so of iowhy, whose own limit is at its maximum already.
 pub(super) fn more_files(needed: u64) -> String {
     format!("sudo prlimit --pid $$ --nofile={needed}")
 }

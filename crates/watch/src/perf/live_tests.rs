@@ -48,7 +48,7 @@ impl Waiting {
 
     fn has_ended(&self) -> bool {
         let mut status = 0;
-        // SAFETY: waits for a child of ours; `status` lives through the call.
+        // SAFETY: waits for a child; `status` lives through the call.
         unsafe { libc::waitpid(self.pid as i32, &mut status, libc::WNOHANG) != 0 }
     }
 }
@@ -60,10 +60,10 @@ fn record(script: &str, rights: &Rights) -> (u32, Vec<Seen>, Counts) {
     let mut seen = Vec::new();
     child.go();
     while !child.has_ended() {
-        recorder.drain(false, &mut |e| seen.push(Seen::of(e)));
+        recorder.drain(false, &mut |e| seen.push(Seen::new(e)));
         std::thread::sleep(Duration::from_millis(5));
     }
-    recorder.drain(true, &mut |e| seen.push(Seen::of(e)));
+    recorder.drain(true, &mut |e| seen.push(Seen::new(e)));
     (child.pid, seen, recorder.counts())
 }
 
@@ -90,7 +90,7 @@ enum What {
 }
 
 impl Seen {
-    fn of(event: &Event<'_>) -> Self {
+    fn new(event: &Event<'_>) -> Self {
         let what = match &event.kind {
             Kind::Tick(_) => What::Tick,
             Kind::LeavingStack(chain) => {
@@ -256,7 +256,7 @@ fn switches_can_be_turned_off_and_on_for_inherited_threads_too() {
         let mut wait = |recorder: &mut Recorder| {
             let start = Instant::now();
             while start.elapsed() < Duration::from_millis(20) {
-                recorder.drain(false, &mut |e| seen.push(Seen::of(e)));
+                recorder.drain(false, &mut |e| seen.push(Seen::new(e)));
                 std::thread::sleep(Duration::from_millis(2));
             }
         };
@@ -271,7 +271,7 @@ fn switches_can_be_turned_off_and_on_for_inherited_threads_too() {
         let no_stacks_done = iowhy_linux::clock::monotonic_ns();
         wait(&mut recorder);
         stop.store(true, Ordering::Relaxed);
-        recorder.drain(true, &mut |e| seen.push(Seen::of(e)));
+        recorder.drain(true, &mut |e| seen.push(Seen::new(e)));
 
         assert!(off <= off_done && off_done < on_begun && on_begun <= on && on <= no_stacks);
         let tids: HashSet<u32> = seen.iter().filter(|e| e.what == What::Out).map(|e| e.tid).collect();

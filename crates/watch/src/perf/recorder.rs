@@ -34,7 +34,7 @@ const SPARE_FDS: u64 = 128;
 /// Who is recorded.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
-    /// A child of ours that has not executed its program yet. It, its threads and its children are recorded from the
+    /// A child of iowhy that has not executed its program yet. It, its threads and its children are recorded from the
     /// moment it does so, which is seen as a name with `exec`.
     Child(u32),
     /// Threads that run already, with the threads and children that they start from now on.
@@ -175,7 +175,7 @@ impl Recorder {
         let before = monotonic_ns();
         self.switches_on = on;
         let groups = self.switches.iter().chain(self.leaving.iter().filter(|_| self.leaving_on || !on));
-        // It cannot fail on a descriptor of ours; if it did, the consumer would see it by the records.
+        // It cannot fail on an open descriptor; if it did, the consumer would see it by the records.
         groups.for_each(|event| drop(attr::switch(event.as_fd(), on)));
         if on { monotonic_ns() } else { before }
     }

@@ -103,7 +103,7 @@ pub fn look() -> Rights {
     rights
 }
 
-/// Tiers and lacks from what was tried. Each tier needs those before it.
+/// Tiers and limitations from what was tried. Each tier needs those before it.
 fn judge(attempts: &Attempts, setting: &Setting) -> Rights {
     let mut rights = Rights { switches: attempts.switches.is_ok(), ..Rights::default() };
     if let Err(error) = &attempts.switches {

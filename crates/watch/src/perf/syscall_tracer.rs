@@ -21,7 +21,7 @@ use crate::tracefs::Tracefs;
 use iowhy_linux::clock::monotonic_ns;
 
 /// Greatest ring of one CPU, in bytes: a call takes 184, so that it holds 45,000 calls. A busy machine may keep us from
-/// a CPU for tens of milliseconds, in which a program makes so many; with 2 MiB calls were lost there.
+/// a CPU for tens of milliseconds, in which a program makes as many calls; with 2 MiB calls were lost there.
 const RING_BYTES: usize = 8 << 20;
 /// More threads than this are not asked for in the kernel: a longer filter costs more than it saves.
 const MAX_FILTERED: usize = 32;
@@ -102,7 +102,7 @@ impl SyscallTracer {
     pub fn stop(&mut self) -> u64 {
         let until = monotonic_ns();
         for event in self.events.iter().map(AsFd::as_fd).chain(self.rings.iter().map(Ring::leader)) {
-            // It cannot fail on a descriptor of ours; if it did, there would only be more records.
+            // It cannot fail on an open descriptor; if it did, there would only be more records.
             let _ = attr::switch(event, false);
         }
         until

@@ -56,7 +56,7 @@ impl EventLoop<'_> {
         }
         self.read_times();
         // What the machine did after this moment is not the program's: neither our own end nor our self-test.
-        let groups = std::mem::take(&mut self.state.groups).most_seen();
+        let groups = std::mem::take(&mut self.state.groups).most_frequent();
         let limited = groups.as_ref().map(|known| known.limited.clone()).unwrap_or_default();
         if let (Some(before), Some(known)) = (&mut self.before, groups) {
             before.pressure.inside(known.groups, known.throttled_ns);
@@ -144,7 +144,7 @@ impl EventLoop<'_> {
         counted.living(reader, &living);
     }
 
-    /// The kernel's account of the program's CPU time, where its threads' own figures can be held against it: at most all
+    /// The kernel's account of the program's CPU time, where its threads' own figures can be compared with it: at most all
     /// CPUs for the whole time.
     fn cpu_of_the_program_ns(&self, end: End, end_ns: u64, counted_ns: Option<u64>) -> Option<u64> {
         let wall_ns = end_ns.saturating_sub(self.state.start_ns);

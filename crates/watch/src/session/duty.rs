@@ -22,7 +22,7 @@ pub(super) const FIRST_NS: u64 = 100_000_000;
 /// Length of a window: uniform between the two.
 const WINDOW_NS: (u64, u64) = (50_000_000, 100_000_000);
 
-/// A window is over once it holds so many switches (about 8 ms of cost): shares of them are exact to two per cent, and
+/// A window is over once it holds this number of switches (about 8 ms of cost): shares of them are exact to two per cent, and
 /// the ring buffers (300 bytes each, 4 MiB a CPU) hold them even where we come late.
 const WINDOW_SWITCHES: u64 = 4_000;
 

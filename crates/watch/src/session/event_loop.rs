@@ -302,7 +302,7 @@ impl<'a> EventLoop<'a> {
         let name = task::name(reader, pid, tid).unwrap_or_default();
         let times = task::schedstat(reader, pid, tid);
         let look = self.stacks.look(pid, tid).unwrap_or_default();
-        // A command is held at a pipe of ours; what counts begins with exec, when it runs.
+        // A command waits at a pipe; what counts begins with exec, when it runs.
         let (found, names) =
             if self.command { (Found::Running, Vec::new()) } else { (found(look.state), look.frames) };
         self.state.note(now, What::Existing { pid, tid, name, found, names });
@@ -521,7 +521,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// One round of looks at so many threads, those in turn.
+    /// One round of looks at the next threads in turn.
     fn look_at_all(&mut self, threads: usize) {
         let now = monotonic_ns();
         for _ in 0..threads {

@@ -23,7 +23,7 @@ const LATE_NS: u64 = 100_000_000;
 /// which takes a tenth of a second on a busy machine.
 const EARLY_ROUNDS: usize = 12;
 
-/// How long the next look waits after so many.
+/// How long the next look waits, by the number of looks before.
 pub(super) fn after_looks(looks: usize) -> u64 {
     if looks < EARLY_ROUNDS { EARLY_NS } else { LATE_NS }
 }
@@ -306,7 +306,7 @@ fn complete(
     devices.extend(facts.devices.leaves.into_iter().chain(facts.devices.backing));
 }
 
-/// At most so many open files of a process, others at each turn: a server may have thousands.
+/// Limit on open files of a process per turn, others at each turn: a server may have thousands.
 fn some_open(pid: u32, turn: usize, most: usize, reader: &mut Reader) -> Vec<OpenFile> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let mut numbers: Vec<u32> = entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();

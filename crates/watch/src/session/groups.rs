@@ -83,7 +83,7 @@ impl GroupsSeen {
     }
 
     /// The membership that most looks found; of those found as often, one with limits, and the latest.
-    pub(super) fn most_seen(self) -> Option<Known> {
+    pub(super) fn most_frequent(self) -> Option<Known> {
         self.known.into_iter().max_by_key(|known| (known.looks, !known.limited.is_empty()))
     }
 }
@@ -123,11 +123,11 @@ mod tests {
             throttled_ns: None,
         };
         seen.known.push(other(1));
-        assert_eq!(seen.most_seen().map(|known| known.groups), Some(ControlGroups::of_process(None)));
+        assert_eq!(seen.most_frequent().map(|known| known.groups), Some(ControlGroups::of_process(None)));
         let tie = GroupsSeen {
             known: vec![Known { text: "first".to_owned(), ..other(2) }, other(2)],
             ..GroupsSeen::default()
         };
-        assert_eq!(tie.most_seen().map(|known| known.text).as_deref(), Some("elsewhere"));
+        assert_eq!(tie.most_frequent().map(|known| known.text).as_deref(), Some("elsewhere"));
     }
 }

@@ -170,7 +170,7 @@ fn reach(arrival: &Arrival, child: &Child) -> Reach {
     }
     if arrival.from_kernel {
         if !is_from_terminal(arrival.signal) {
-            // A timer of ours (alarm(2) is kept over exec), or a limit.
+            // A timer of iowhy (alarm(2) is kept over exec), or a limit.
             return Reach::UsAlone;
         }
         // A terminal that goes away tells the leader of the session alone; that is us where a terminal window runs

@@ -1,4 +1,4 @@
-//! Threads of our own process under watch, by a thread that is not: a second witness for our own measurements.
+//! Watches threads of iowhy itself from a thread that is not watched: the cross-check of its own measurements.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc;

@@ -32,9 +32,9 @@ pub(super) enum Answer {
 pub(super) enum Reach {
     /// The subject is a process that runs already: signals to us are for us.
     NotOurs,
-    /// A command of ours, which did not get it.
+    /// The command, which did not get it.
     UsAlone,
-    /// A command of ours, which got it as well.
+    /// The command, which got it as well.
     CommandToo,
 }
 

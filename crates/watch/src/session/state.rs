@@ -94,7 +94,7 @@ pub(super) struct State<'a> {
     /// The last thread of the command is its first one and is ending: the time line keeps it until the end.
     root_ending: bool,
     kernel_threads: RefCell<KernelThreads>,
-    /// CPU time of another thread of ours that read the kernel's names.
+    /// CPU time of the thread that read the kernel's names.
     pub(super) names_cpu_ns: Arc<AtomicU64>,
 }
 
@@ -195,7 +195,7 @@ impl<'a> State<'a> {
             symbols: self.symbols.take().unwrap_or_else(Symbols::of_this_machine),
         }));
         if opening.until_exec_of.is_some() {
-            // The command, as it was read while it was held.
+            // The state of the command from while it was held.
             self.settle(opening.start_ns);
         }
     }

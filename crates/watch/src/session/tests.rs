@@ -332,7 +332,7 @@ fn role_of_a_watcher() {
     match watch(&command(&["sh", "-c", &script]), &options(Tier::Observer)) {
         Ok(p) => {
             let left = p.sight.limitations.iter().map(|l| l.id.as_str()).collect::<Vec<_>>().join(",");
-            println!("ended {:?} law {:?} lacks {left};", p.end, p.check(1e-6));
+            println!("ended {:?} law {:?} limitations {left};", p.end, p.check(1e-6));
         }
         Err(refusal) => println!("problem {};", refusal.problem),
     }

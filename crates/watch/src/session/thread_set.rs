@@ -80,7 +80,7 @@ impl LookBudget {
         LookBudget { level: Self::DEPTH, at_ns: now_ns }
     }
 
-    /// Whether so many looks may be taken now.
+    /// Whether this number of looks may be taken now.
     pub(super) fn holds(&mut self, now_ns: u64, looks: usize) -> bool {
         let gained = now_ns.saturating_sub(self.at_ns) as f64 / 1e9 * Self::RATE;
         self.level = (self.level + gained).min(Self::DEPTH);

@@ -72,7 +72,7 @@ pub(super) struct Gap {
     pub(super) read_ns: u64,
     pub(super) running_ns: u64,
     pub(super) queued_ns: u64,
-    /// The thread may not be watched: neither the time beside the gap nor its kin say what it did.
+    /// The thread may not be watched: neither the time beside the gap nor related threads say what it did.
     pub(super) hidden: bool,
     /// The sleep that the thread was in when the gap began.
     pub(super) asleep_in: Option<StackId>,

@@ -9,11 +9,11 @@ use super::account::{Account, BLOCKED, LOOK_BLOCKED, LOOK_RUNNING, QUEUED, RUNNI
 use super::hash::FastMap;
 use super::stacks::{StackId, Stacks, UNKNOWN};
 
-/// Samples that the proportions of a thread's kin count as, when its own are few.
+/// Samples that the proportions of related threads count as, when a thread's own are few.
 const PRIOR: f64 = 20.0;
-/// With so many samples of its own a thread needs no kin: its shares are known to 2 to 3 % of the whole.
+/// With this number of samples of its own a thread needs no others: its shares are known to 2 to 3 % of the whole.
 const ENOUGH: u64 = 400;
-/// Most stacks that are taken over from kin.
+/// Stacks that are taken over from related threads.
 const MAX_TAKEN_OVER: usize = 64;
 /// Most rows of the result; the smallest beyond lose their stack.
 const MAX_ROWS: usize = 65_536;
@@ -37,7 +37,7 @@ pub(super) struct Row {
 /// The rows of one account.
 pub(super) type Book = FastMap<(State, StackId), Row>;
 
-/// What kin do: threads of one name, or of one process.
+/// What related threads do: those of one name, or of one process.
 #[derive(Default)]
 struct ThreadSet {
     /// Running, queued, blocked.
@@ -114,7 +114,7 @@ pub(super) fn rows(accounts: &[Account], stacks: &Stacks<'_>) -> Vec<Book> {
     accounts.iter().map(build).collect()
 }
 
-/// Gap time of which not even the state is known: as the thread's other time, else as its kin's, else as the looks at it
+/// Gap time of which not even the state is known: as the thread's other time, else as that of related threads, else as the looks at it
 /// say, else it is taken to be asleep.
 fn split_left(a: &Account, kin: &ThreadSet) -> [f64; 3] {
     if a.gap_left_ns <= 0.0 {
