@@ -1,11 +1,7 @@
-//! What was seen of a program while it ran: threads and their time, stacks, calls, files, devices. Plain data.
-//!
-//! `iowhy-watch` fills a [`Profile`], `iowhy-explain` reads it. What may not enter: meaning. Which layer a stack
-//! belongs to, and whether a wait is a problem, is for the reader of the profile to say.
-//!
-//! Invariant ([`Profile::check`]): the stacks of a thread sum to the thread's time, running, queued and blocked apart,
-//! and the wall shares of all stacks with [`Profile::idle_wall_ns`] sum to [`Profile::wall_ns`]. Running time is not below
-//! the CPU time that the kernel counted.
+//! What was seen of a program while it ran: threads and their time, stacks, calls, files, devices. Raw facts: the layer
+//! of a stack, and whether a wait is a problem, are decided by the reader of the profile.
+//! Invariant ([`Profile::check`]): the stacks of a thread sum to its time by state, and the wall shares of all stacks with
+//! [`Profile::idle_wall_ns`] sum to [`Profile::wall_ns`]. Running time is at least the CPU time that the kernel counted.
 
 mod calls;
 mod group;

@@ -1,8 +1,6 @@
-//! Stretches of the calls that a program made, in their order: what a replay is made from.
-//!
-//! Bursts of system-call tracing see every call for a while. Their counts are elsewhere ([`super::CallSample`]); here is
-//! the order, with places, sizes and the time between. What may not enter: what the calls mean for the run, and anything
-//! that grows with the length of a run ([`CallPattern::MAX_STEPS`]).
+//! Stretches of the calls that a program made, in their order, with offsets, sizes and the time between: the source of a
+//! replay. Counts are elsewhere ([`super::CallSample`]).
+//! Invariant: its size does not grow with the length of a run ([`CallPattern::MAX_STEPS`]).
 
 use std::collections::BTreeMap;
 
@@ -301,7 +299,7 @@ mod tests {
         let a = pattern.file("/a", "regular", Some(0));
         assert_eq!((pattern.file("/a", "regular", Some(0)), pattern.file("/a", "regular", Some(1))), (a, 1));
         let text = serde_json::to_string(&read(5)).unwrap();
-        assert_eq!(text, r#"{"kind":"read","place":5,"bytes":10,"gap_ns":1,"time_ns":2}"#);
+        assert_eq!(text, r#"{"kind":"read","offset":5,"bytes":10,"gap_ns":1,"time_ns":2}"#);
         assert_eq!(serde_json::from_str::<Step>(&text).unwrap(), read(5));
     }
 }

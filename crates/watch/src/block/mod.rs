@@ -1,9 +1,6 @@
-//! Requests between the block layer and the devices: whose they are, how long they queue, how long the device takes.
-//!
-//! Consumes `BlockInsert`, `BlockIssue` and `BlockComplete` of the whole machine. A request is known by its device and
-//! first sector; splits and merges lose the pair, never the count. What may not enter: the kernel, meaning.
-//!
-//! Law: every issued request is counted once, as the program's own, as the kernel's, or as another program's.
+//! Requests between the block layer and the devices: who made them, how long they queue, how long the device takes.
+//! A request is known by its device and first sector; splits and merges lose the pair, never the count.
+//! Invariant: every issued request is counted once, as the program's, the kernel's, or another program's.
 
 mod busy;
 mod flags;

@@ -1,7 +1,5 @@
-//! Which descriptor of which process is which open description, with position and flags, during one burst.
-//!
-//! A description is what the manual calls an open file description: duplicates and forked children share it, and with
-//! it the position. What may not enter: counts and shares.
+//! Which descriptor of which process is which open file description (open(2)), with position and flags, during one burst.
+//! Duplicates and forked children share a description, and with it the position.
 
 use std::collections::{HashMap, HashSet};
 

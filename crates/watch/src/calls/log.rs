@@ -1,7 +1,5 @@
-//! The calls of a burst in their order, as far as they move bytes or steer how bytes are moved.
-//!
-//! Goal: what a replay needs, in bounded memory. Non-goal: counts (the tracer's). What may not enter: descriptors; a file
-//! is told by the serial number of its open description, which is resolved when the burst has ended.
+//! The calls of a burst in their order, as far as they move bytes or steer how bytes are moved: what a replay needs, in
+//! bounded memory. A file is the serial number of its open description, which is resolved when the burst has ended.
 
 use std::collections::HashMap;
 

@@ -1,13 +1,7 @@
-//! When to trace system calls, and how long, so that tracing costs the program at most one part in a hundred.
-//!
-//! Pure arithmetic on times that the caller gives. What may not enter: a clock, the kernel.
-//!
-//! Law: whenever a burst but the first begins at `t` (since the start of the run), all that was spent before it and
-//! what it is expected to cost is at most `SHARE * t + ADVANCE_NS`. The advance exists so that short runs are seen at
-//! all. What the first costs cannot be known before it: it depends on how often the program calls.
-//!
-//! Bursts are spread evenly in time, not more densely at the start: counts are scaled by `wall / observed`, which is
-//! only right if every part of the run had the same chance to be seen.
+//! When to trace system calls, and how long, so that tracing costs the program at most 1 %. Pure arithmetic.
+//! Invariant: whenever a burst but the first begins at `t` (since the start of the run), what was spent before it and what
+//! it is expected to cost is at most `SHARE * t + ADVANCE_NS`. Bursts are spread evenly in time, because counts are scaled
+//! by `wall / observed`.
 
 use iowhy_core::rng::Rng;
 

@@ -1,7 +1,5 @@
-//! What a system call does to descriptors and bytes, told by its number: where its arguments stand.
-//!
-//! Source: the prototypes in the manual (section 2) and, for numbers, the C library's table of this architecture.
-//! What may not enter: state.
+//! What a system call does to descriptors and bytes, by its number: which arguments hold them. Source: the prototypes in the
+//! manual (section 2) and, for numbers, the C library's table of this architecture.
 
 /// Which way bytes go, seen from the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

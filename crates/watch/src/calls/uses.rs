@@ -1,6 +1,4 @@
-//! Adding up what was done to files: one transfer at a time, one open description at a time, one file at a time.
-//!
-//! What may not enter: descriptors, system call numbers, time of day.
+//! Adds up what was done to files: by transfer, by open description, by file.
 
 use std::collections::HashMap;
 

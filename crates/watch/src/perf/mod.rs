@@ -1,11 +1,7 @@
 //! The kernel's own events, through `perf_event_open(2)`: what may be recorded ([`rights()`]), recording it
 //! ([`Recorder`]), short bursts of system-call tracing ([`SyscallTracer`]) and what recording costs ([`self_test()`]).
-//!
-//! What may not enter: threads' time lines, symbols, meaning. Records leave this room as [`crate::event::Event`]s in
-//! the order of their times.
-//!
-//! Only software events and tracepoints are used: they need no hardware counters, so that virtual machines have them
-//! too.
+//! Records leave as [`crate::event::Event`]s in the order of their times. Only software events and tracepoints are used:
+//! they need no hardware counters, which virtual machines often do not have.
 
 mod attr;
 mod explain;

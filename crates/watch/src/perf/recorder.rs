@@ -62,7 +62,7 @@ pub struct Recorder {
     cpus: Vec<u32>,
     rings: Vec<Ring>,
     /// Events that lead no ring, by what can be done with them.
-    standing: Vec<OwnedFd>,
+    always_on: Vec<OwnedFd>,
     switches: Vec<OwnedFd>,
     leaving: Vec<OwnedFd>,
     ids: Ids,
@@ -116,7 +116,7 @@ impl Recorder {
         let mut recorder = Recorder {
             cpus,
             rings: Vec::new(),
-            standing: Vec::new(),
+            always_on: Vec::new(),
             switches: Vec::new(),
             leaving: Vec::new(),
             ids: Ids::default(),
@@ -259,20 +259,20 @@ impl Recorder {
 
     /// Losses by the kernel's own count; asks every event.
     pub(crate) fn lost_so_far(&self) -> u64 {
-        let others = self.standing.iter().chain(&self.switches).chain(&self.leaving).map(AsFd::as_fd);
+        let others = self.always_on.iter().chain(&self.switches).chain(&self.leaving).map(AsFd::as_fd);
         self.rings.iter().map(Ring::leader).chain(others).map(attr::lost).sum()
     }
 
     /// Ends the recording at the end of a watch. Tracepoints are closed behind us, without waiting for the kernel.
     pub(crate) fn let_go(mut self) {
-        let mut slow = std::mem::take(&mut self.standing);
+        let mut slow = std::mem::take(&mut self.always_on);
         slow.extend(rights::give_up_tried());
         let_go(slow);
     }
 
     /// Closes the clocks and tracepoints and keeps the rest.
     pub(crate) fn stop_clocks(&mut self) {
-        self.standing.clear();
+        self.always_on.clear();
         self.clock_period_ns = None;
     }
 
@@ -361,7 +361,7 @@ impl Recorder {
                 match role {
                     Role::Switch => self.switches.push(event),
                     Role::Leaving => self.leaving.push(event),
-                    _ => self.standing.push(event),
+                    _ => self.always_on.push(event),
                 }
             }
         }
@@ -379,7 +379,7 @@ impl Recorder {
     fn open_everywhere(&mut self, role: Role) -> io::Result<()> {
         for ring in 0..self.rings.len() {
             let event = self.open_on(ring, role, None, Start::Now)?;
-            self.standing.push(event);
+            self.always_on.push(event);
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
 //! The tracepoints that are recorded: their names, the fields that are needed of each, and reading a raw record into
-//! [`Trace`]. What may not enter: opening events.
+//! [`Trace`].
 
 use std::io;
 

@@ -1,6 +1,5 @@
-//! Short bursts of system-call tracing, when the planner says so.
-//!
-//! What may not enter: what the calls mean. A burst that cannot be opened is no more tried, and told once.
+//! Short bursts of system-call tracing, when the planner says so. A burst that cannot be opened is reported once and not
+//! tried again.
 
 use std::thread::JoinHandle;
 

@@ -108,7 +108,7 @@ impl EventLoop<'_> {
             self.limitations.push(Limitation {
                 id: "ended-threads".to_owned(),
                 sentence: format!(
-                    "the counters of {} threads went with them: calls, bytes and CPU time are not told",
+                    "the counters of {} threads went with them: calls, bytes and CPU time are not known",
                     self.state.ended_threads
                 ),
                 fix: None,

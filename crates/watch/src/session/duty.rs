@@ -1,9 +1,7 @@
 //! When switches are recorded: always, unless the program switches so often that recording would cost too much; then in
 //! windows at pseudo-random times. A pure function of time and counts.
-//!
-//! Invariants: the first [`FIRST_NS`], or the first [`WINDOW_SWITCHES`] switches, are always recorded; never less than
-//! [`MIN`] of the time. A window ends early once it has seen enough: the ring buffers hold no more of a program that
-//! switches half a million times a second.
+//! Invariant: the first [`FIRST_NS`], or the first [`WINDOW_SWITCHES`] switches, are always recorded, and never less than
+//! [`MIN`] of the time. A window ends early when it has seen enough, because the ring buffers hold no more.
 
 use iowhy_core::rng::Rng;
 

@@ -1,6 +1,4 @@
-//! The loop: waits for the sources, hands their events to those that add them up, and does what is due by the clock.
-//!
-//! One thread, no locks. What may not enter: what things add up to.
+//! The event loop: waits for the sources, passes their events on, and does what is due by the clock. One thread, no locks.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::BorrowedFd;

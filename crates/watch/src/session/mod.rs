@@ -1,11 +1,6 @@
-//! One watch from start to end: starts or finds the program, keeps the sources going, and closes the profile.
-//!
-//! What may not enter: how a source works. Rooms below: `event_loop` (the loop), `state` (what events change), `duty`, `threads`,
-//! `requests`, `counted` (pure decisions and sums), `bursts`, `files`, `groups`, `close` (the end), `observer` (threads of
-//! our own process).
-//!
-//! Invariant: whatever is refused on the way (descriptors, memory for rings, rights, entries of `/proc`) makes the
-//! profile poorer and is told in its limitations; it does not end the watch, and never the program.
+//! One watch from start to end: starts or finds the program, runs the event loop, and closes the profile.
+//! Invariant: whatever is refused on the way (descriptors, memory for rings, rights, entries of `/proc`) becomes a limitation
+//! in the profile; it ends neither the watch nor the program.
 
 mod before;
 mod bursts;

@@ -1,9 +1,7 @@
-//! What a signal to us means for the watch. A pure function of arrivals and times.
-//!
-//! A command gets from the terminal what we get, for it is in our process group; what was sent to us alone is passed
-//! on. Either way the command decides whether it ends, and the report still comes. Who sends us the same request again
-//! does not want to wait: the watch ends, and the command runs on. Keys are no such request, for programs live on
-//! interrupts (a pager, a command line that clears its line) and would lose their terminal with us; only Ctrl-\ twice is.
+//! What a signal to iowhy means for the watch. A pure function of arrivals and times.
+//! A command gets from the terminal what iowhy gets, because it is in the same process group; other signals are passed on.
+//! The command decides whether it ends. The same request a second time ends the watch, and the command runs on. Keys do not:
+//! programs such as pagers live on interrupts and would lose their terminal with iowhy; only Ctrl-\ twice does.
 
 use iowhy_linux::signals::{SignalKind, kind};
 

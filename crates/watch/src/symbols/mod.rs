@@ -1,7 +1,5 @@
-//! Names of functions, kernel and user, from addresses. Every name is kept once and has a [`SymbolId`].
-//!
-//! What may not enter: stacks and times. An address without a name gets the name of its object in brackets, so that a
-//! stack is never longer than what is known about it.
+//! Names of functions, kernel and user, from addresses. Every name is kept once and has a [`SymbolId`]. An address without
+//! a name gets the name of its object in brackets, so that a stack is never longer than what is known about it.
 
 mod background;
 mod elf;

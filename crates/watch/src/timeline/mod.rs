@@ -1,13 +1,7 @@
-//! The time line: from events in the order of their times to threads, stacks and processes with their times.
-//!
-//! Pure: it reads no clock and asks the kernel nothing but names of functions. What may not enter: sources of events,
-//! and what a stack means, but for the one question whether it waits on the I/O path, which the caller answers.
-//!
-//! Laws, for any input: the states of a thread sum to its life, the stacks of a state sum to the state, and the wall
-//! shares with the idle time sum to the wall time. They hold because each interval is closed exactly once, and what is
-//! not known is kept as a gap until it is closed by readings or by proportion.
-//!
-//! Memory is bounded in each part: stacks, tallies, accounts, processes, rows of the result.
+//! The time line: from events in the order of their times to threads, stacks and processes with their times. Pure.
+//! Invariant, for any input: the states of a thread sum to its life, the stacks of a state sum to the state, and the wall
+//! shares with the idle time sum to the wall time. Each interval is closed exactly once, and unknown time is a gap until
+//! readings or proportions close it. Memory is bounded in each part: stacks, tallies, accounts, processes, rows.
 
 mod account;
 mod accounts;

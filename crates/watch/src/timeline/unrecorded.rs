@@ -53,7 +53,7 @@ impl Timeline<'_> {
         running_ns.saturating_sub(last.running_ns).saturating_sub(recorded + gap)
     }
 
-    /// Adds what the threads' own figures limitation against the kernel's total. Returns the idle time that is left.
+    /// Adds what the threads' own figures miss of the kernel's total. Returns the idle time that is left.
     pub(super) fn add_unrecorded(
         &mut self,
         cpu: CpuTime,
