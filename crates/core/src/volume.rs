@@ -42,7 +42,7 @@ pub struct Volume {
     /// The devices.
     pub members: Vec<VolumeMember>,
     /// Why a part of this is unknown, and the remedy.
-    pub lack: Option<String>,
+    pub limitation: Option<String>,
 }
 
 /// One device of a volume.

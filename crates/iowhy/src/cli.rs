@@ -238,7 +238,8 @@ pub struct SightArgs {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
 
-    /// See no more than this tier allows: T0 no rights, T1 kernel stacks, T2 a clock on every CPU, T3 tracepoints
+    /// Use no more than this tier: none (no rights), stacks (kernel stacks), clock (a clock on every CPU), observer (block
+    /// requests and system calls)
     #[arg(long, value_name = "TIER", value_enum, ignore_case = true, hide_possible_values = true)]
     pub tier: Option<TierArg>,
 
@@ -273,17 +274,13 @@ impl WatchArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TierArg {
     /// No rights.
-    #[value(name = "T0")]
-    T0,
+    None,
     /// Kernel stacks of the program's own threads.
-    #[value(name = "T1")]
-    T1,
+    Stacks,
     /// A clock on every CPU.
-    #[value(name = "T2")]
-    T2,
-    /// Tracepoints.
-    #[value(name = "T3")]
-    T3,
+    Clock,
+    /// Block requests and system calls.
+    Observer,
 }
 
 /// Options of `attach`.

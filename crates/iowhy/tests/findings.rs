@@ -79,7 +79,7 @@ fn quiet(stage: &mut Stage, variant: Variant) -> Value {
 /// Why a record cannot decide, where the watcher saw too little.
 fn too_little(record: &Value) -> Option<String> {
     let tier = record["tier"].as_str().unwrap_or("none");
-    matches!(tier, "T0" | "T1" | "none").then(|| format!("only tier {tier} is allowed here"))
+    matches!(tier, "none" | "stacks").then(|| format!("only tier {tier} is allowed here"))
 }
 
 /// Complaints about one case; a skip is said aloud and is no complaint.

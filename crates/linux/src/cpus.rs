@@ -12,12 +12,12 @@ pub fn online() -> Vec<u32> {
 /// A list such as `0-3,8,10-11`. Parts that make no sense are passed over.
 fn parse(text: &str) -> Vec<u32> {
     // No Linux has more; a guard against a range without end.
-    const MOST: u32 = 1 << 16;
+    const MAX: u32 = 1 << 16;
     let mut cpus = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>())
-            && last < MOST
+            && last < MAX
         {
             cpus.extend(first..=last);
         }

@@ -1,6 +1,5 @@
-//! What every part needs of the kernel, once for everybody.
-//!
-//! Non-goal: measuring, judging, printing.
+//! The one reader of the kernel's texts (`/proc`, `/sys`, control groups), and what every crate needs of the kernel: names
+//! in file systems, users, signals, clocks, terminals. It does not measure, judge or print.
 
 pub mod block;
 pub mod choice;

@@ -37,7 +37,7 @@ struct CpuTime {
 }
 
 /// Ticks that must have passed before a share is told: fewer, and the grain of the ticks is more than a twentieth.
-const FEWEST_TICKS: u64 = 20;
+const MIN_TICKS: u64 = 20;
 
 impl Before {
     /// Reads it for a process (`None`: for this one, whose limits a child will inherit).
@@ -114,7 +114,7 @@ impl CpuTime {
     /// Part of all CPU time in which something else than ourselves ran; time that the hypervisor stole belongs to none.
     fn others_share(self, own_ns: u64, tick_ns: u64) -> Option<f64> {
         let all = self.busy.saturating_add(self.idle).saturating_add(self.stolen);
-        if all < FEWEST_TICKS {
+        if all < MIN_TICKS {
             return None;
         }
         // Ticks are coarse: the two together must not exceed the whole.

@@ -16,7 +16,7 @@ pub struct Reader {
 /// First size of the buffer for texts: most files of `/proc` are shorter.
 const FIRST_BYTES: usize = 4096;
 /// A text longer than this is cut: `mountinfo` of a machine with many containers is some hundred KiB.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 impl Reader {
     /// Empty buffers.
@@ -67,7 +67,7 @@ impl Reader {
                     break;
                 }
             } else {
-                if filled >= MOST_BYTES {
+                if filled >= MAX_BYTES {
                     break;
                 }
                 self.text.resize(filled * 2, 0);

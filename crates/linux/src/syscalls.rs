@@ -1,7 +1,5 @@
-//! Numbers of system calls and their names, for the machine that this is built for.
-//!
-//! The numbers are libc's; those from 424 on are the same on every machine. Other machines than x86-64 and 64-bit ARM
-//! have a table of the newer calls only. What may not enter: what a call does.
+//! Numbers of system calls and their names, for the machine that this is built for. The numbers are libc's; those from 424
+//! on are the same on every machine. Other machines than x86-64 and 64-bit ARM have a table of the newer calls only.
 
 /// The name of a system call as in the manual (`pread64`, `fdatasync`); `None` for a number that no call has here.
 ///

@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
 use iowhy_core::problem::Problem;
-use iowhy_linux::signals::{self, MAX_SIGNAL, Meaning};
+use iowhy_linux::signals::{self, MAX_SIGNAL, SignalKind};
 
 use crate::{last_act, sigbus};
 
@@ -18,7 +18,7 @@ static PREVIOUS: OnceLock<[Option<libc::sigaction>; MAX_SIGNAL as usize + 1]> = 
 /// Handles every fault from now on. Idempotent.
 pub(crate) fn install() {
     PREVIOUS.get_or_init(|| {
-        let faults = || signals::all(|meaning| meaning == Meaning::Fault);
+        let faults = || signals::all(|meaning| meaning == SignalKind::Fault);
         let mut previous = [None; MAX_SIGNAL as usize + 1];
         faults().for_each(|signal| previous[signal as usize] = signals::action(signal));
         faults().for_each(handle);
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn one_fault_from_another_process_is_enough_and_is_not_swallowed() {
         std::thread::scope(|scope| {
-            for signal in signals::all(|meaning| meaning == Meaning::Fault) {
+            for signal in signals::all(|meaning| meaning == SignalKind::Fault) {
                 scope.spawn(move || {
                     let once = ends(&format!("sent {signal}"), None);
                     assert_eq!(once, (Some(signal), None, true), "{signal}");

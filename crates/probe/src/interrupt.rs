@@ -6,7 +6,7 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use iowhy_linux::signals::{self, Meaning};
+use iowhy_linux::signals::{self, SignalKind};
 
 use iowhy_linux::clock::monotonic_ns;
 
@@ -29,7 +29,7 @@ pub fn requested() -> bool {
 pub fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
-        let requests = |m| matches!(m, Meaning::Stop | Meaning::Message | Meaning::Limit);
+        let requests = |m| matches!(m, SignalKind::Stop | SignalKind::Message | SignalKind::Limit);
         for signal in signals::all(requests).filter(|signal| !signals::is_ignored(*signal)) {
             handle(signal);
         }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn every_signal_that_would_end_the_process_puts_back_what_was_armed() {
-        let requests = |m| matches!(m, Meaning::Stop | Meaning::Message | Meaning::Limit);
+        let requests = |m| matches!(m, SignalKind::Stop | SignalKind::Message | SignalKind::Limit);
         // All wait side by side: the second of each comes after the time of an echo.
         std::thread::scope(|scope| {
             for signal in signals::all(requests).filter(|n| !signals::is_ignored(*n)) {
@@ -199,7 +199,7 @@ mod tests {
                     assert_eq!(two, expected, "{signal}: two");
                 });
             }
-            for signal in signals::all(|m| m == Meaning::Fault) {
+            for signal in signals::all(|m| m == SignalKind::Fault) {
                 scope.spawn(move || assert_eq!(ends(signal, "0"), (Some(signal), true), "{signal}"));
             }
         });

@@ -1,13 +1,5 @@
 //! The page cache of a file: seen with cachestat(2) (mincore as fall-back), emptied and filled without root.
-//!
 //! Invariant: nothing here claims a state; it reports what was seen, or says that it could not see.
-//!
-//! What was measured of posix_fadvise(2) on ext4 (Linux 6.18, read-ahead window 8 MiB), and why the loops below exist:
-//! - DONTNEED does not drop a large folio (up to 2 MiB) that only partly lies in the range: of a warm 64 MiB file, a
-//!   DONTNEED of an aligned 1 MiB dropped nothing.
-//! - DONTNEED passes over pages that are dirty, mapped by somebody, or still in flight from read-ahead. 2 ms after a
-//!   sequential read of 2 MiB, 1024 of the 1536 pages that read-ahead had asked for were still there; 4 ms after, none.
-//! - WILLNEED of 64 MiB returns after 1 ms and never brings in more than one read-ahead window: 8 MiB of the 64.
 
 mod sight;
 
@@ -44,6 +36,13 @@ impl Residency {
         if self.pages == 0 { 0.0 } else { self.resident as f64 / self.pages as f64 }
     }
 }
+
+// What posix_fadvise(2) does on ext4 (measured with Linux 6.18, read-ahead window 8 MiB), and so why evict and fetch loop:
+// - DONTNEED does not drop a large folio (up to 2 MiB) that only partly lies in the range: of a warm 64 MiB file, a
+//   DONTNEED of an aligned 1 MiB dropped nothing.
+// - DONTNEED passes over pages that are dirty, mapped by somebody, or still in flight from read-ahead. 2 ms after a
+//   sequential read of 2 MiB, 1024 of the 1536 pages that read-ahead had asked for were still there; 4 ms after, none.
+// - WILLNEED of 64 MiB returns after 1 ms and never brings in more than one read-ahead window: 8 MiB of the 64.
 
 /// Attempts of [`evict`]; the pauses between them double from 1 ms, 127 ms in all.
 const EVICT_ATTEMPTS: u32 = 8;

@@ -33,7 +33,7 @@ pub struct Found {
     /// How much of the file that the path names is on each device, where that is known; copies count.
     pub file_parts: Vec<FilePart>,
     /// What could not be known, and why.
-    pub lacks: Vec<String>,
+    pub limitations: Vec<String>,
 }
 
 /// What a device has of a file.
@@ -55,14 +55,14 @@ pub fn look(path: &Path) -> Result<Found, Problem> {
     let Some(status) = Status::from_path(path) else {
         // Between the two looks it went away, or it may be named and not opened.
         return Ok(Found {
-            lacks: vec![format!("`{}` cannot be looked at", path.display())],
+            limitations: vec![format!("`{}` cannot be looked at", path.display())],
             ..Found::default()
         });
     };
     let mut found = Found::default();
     let sys = sysfs::Volumes::new();
     if status.char_device {
-        found.lacks.push("a character device has no block devices under it".to_owned());
+        found.limitations.push("a character device has no block devices under it".to_owned());
         return Ok(found);
     }
     if let Some(number) = status.block_device {
@@ -80,7 +80,7 @@ pub fn look(path: &Path) -> Result<Found, Problem> {
         _ => {
             let number = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
             if number.0 == 0 {
-                found.lacks.push(format!(
+                found.limitations.push(format!(
                     "{} names no block device",
                     found.file_system.as_deref().unwrap_or("the file system")
                 ));

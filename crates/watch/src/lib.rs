@@ -1,14 +1,7 @@
-//! Observes other programs and says what was seen: a [`Profile`](iowhy_core::profile::Profile).
-//!
-//! This room and `iowhy-probe`, `iowhy-linux` are the only ones that talk to the kernel and the only ones with `unsafe`. What may
-//! not enter: meaning (which layer a function belongs to, whether a wait is a fault: `iowhy-diagnose`), terminal
-//! output, command-line parsing.
-//!
-//! Records of the kernel become [`event::Event`]s, events become a time line of threads, the time line becomes stacks
-//! with times. What events cannot say comes from `/proc` and from short bursts of system-call tracing.
-//!
-//! The program under watch is never harmed: nothing is injected into it, it is never stopped, and it runs on whatever
-//! happens to the watcher.
+//! Observes other programs and records what was seen: a [`Profile`](iowhy_core::profile::Profile) of raw facts. Which layer
+//! a function belongs to, and whether a wait is a problem, is decided elsewhere.
+//! Records of the kernel become [`event::Event`]s, events a time line of threads, the time line stacks with times.
+//! Invariant: nothing is injected into the program, it is never stopped, and it runs on whatever happens to iowhy.
 
 pub mod block;
 pub mod calls;

@@ -179,7 +179,7 @@ fn signals(arena: &Arena, rng: &mut Rng) -> Vec<String> {
     let script = "for i in 1 2 3 4 5 6 7 8; do dd if=big of=/dev/null bs=64k 2>/dev/null; sleep 0.05; done";
     let commands: [&[&str]; 5] = [
         &["--", "sh", "-c", script],
-        &["--tier", "T0", "--", "sh", "-c", script],
+        &["--tier", "none", "--", "sh", "-c", script],
         &["bench", &big, "--runtime", "2s"],
         &["tree", "--files", "500", "--dirs", "5", "."],
         &["--time", "5s", "."],
@@ -225,7 +225,7 @@ fn outputs(arena: &Arena, rng: &mut Rng) -> Vec<String> {
     let out = dir.join(["out.json", ".out-new", "fresh"][below(rng, 3) as usize]);
     let mut command = arena.command();
     match below(rng, 3) {
-        0 => command.arg("--json").arg(&out).args(["--tier", "T0", "--", "true"]),
+        0 => command.arg("--json").arg(&out).args(["--tier", "none", "--", "true"]),
         1 => command.args(["bench", "null", "--runtime", "50ms", "--json"]).arg(&out),
         _ => {
             command.args(["bench", "null", "--runtime", "50ms", "--save-as", "x"]).env("XDG_STATE_HOME", &dir)

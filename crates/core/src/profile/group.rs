@@ -27,6 +27,7 @@ pub enum Limited {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupLimit {
     /// What it is about.
+    #[serde(rename = "resource")]
     pub of: Limited,
     /// Directory of the group that sets it: the program's own, or one above it.
     pub set_by: String,

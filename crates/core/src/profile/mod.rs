@@ -1,11 +1,7 @@
-//! What was seen of a program while it ran: threads and their time, stacks, calls, files, devices. Plain data.
-//!
-//! `iowhy-watch` fills a [`Profile`], `iowhy-diagnose` reads it. What may not enter: meaning. Which layer a stack
-//! belongs to, and whether a wait is a problem, is for the reader of the profile to say.
-//!
-//! Invariant ([`Profile::check`]): the stacks of a thread sum to the thread's time, running, queued and blocked apart,
-//! and the wall shares of all stacks with [`Profile::idle_wall_ns`] sum to [`Profile::wall_ns`]. Running time is not below
-//! the CPU time that the kernel counted.
+//! What was seen of a program while it ran: threads and their time, stacks, calls, files, devices. Raw facts: the layer
+//! of a stack, and whether a wait is a problem, are decided by the reader of the profile.
+//! Invariant ([`Profile::check`]): the stacks of a thread sum to its time by state, and the wall shares of all stacks with
+//! [`Profile::idle_wall_ns`] sum to [`Profile::wall_ns`]. Running time is at least the CPU time that the kernel counted.
 
 mod calls;
 mod group;
@@ -16,7 +12,7 @@ mod storage;
 pub use calls::{Access, CallCount, CallSample, EDGES, FileUse, SIZE_CLASSES, SampledShare, size_class};
 pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch, buffer_offset};
-pub use sight::{Lack, Observer, Sight, Tier};
+pub use sight::{Limitation, Observer, Sight, Tier};
 pub use storage::{BlockSample, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure, RingUse};
 
 use serde::{Deserialize, Serialize};
@@ -82,7 +78,7 @@ pub enum End {
     Code(i32),
     /// Killed by this signal.
     Signal(i32),
-    /// It ended, but was not a child of ours: the code is not known.
+    /// It ended, but was not a child of iowhy: the exit code is not known.
     Gone,
 }
 

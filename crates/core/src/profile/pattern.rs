@@ -1,8 +1,6 @@
-//! Stretches of the calls that a program made, in their order: what a replay is made from.
-//!
-//! Bursts of system-call tracing see every call for a while. Their counts are elsewhere ([`super::CallSample`]); here is
-//! the order, with places, sizes and the time between. What may not enter: what the calls mean for the run, and anything
-//! that grows with the length of a run ([`CallPattern::MOST_STEPS`]).
+//! Stretches of the calls that a program made, in their order, with offsets, sizes and the time between: the source of a
+//! replay. Counts are elsewhere ([`super::CallSample`]).
+//! Invariant: its size does not grow with the length of a run ([`CallPattern::MAX_STEPS`]).
 
 use std::collections::BTreeMap;
 
@@ -18,7 +16,7 @@ pub struct CallPattern {
     pub stretches: Vec<Stretch>,
 }
 
-/// A file as it was open, and what it was when watching ended: a replay makes sure that it is still the same.
+/// A file with its flags when it was open and its identity at the end of the watch, which a replay checks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PatternFile {
     /// Its path, or what `/proc/PID/fd` calls it; `?` where it could not be learnt in time.
@@ -75,12 +73,12 @@ pub enum StepKind {
     Seek,
     /// fsync, fdatasync, sync_file_range.
     Sync,
-    /// A file is mapped: `place` is the offset, `argument` the flags.
+    /// A file is mapped: with its offset, `argument` holds the flags.
     Map,
-    /// Anonymous memory of 64 KiB or more is taken: `argument` holds the flags.
-    Take,
-    /// Memory that was mapped or taken in this stretch is given back.
-    Give,
+    /// Anonymous memory of 64 KiB or more is mapped: `argument` holds the flags.
+    MmapAnon,
+    /// Memory that was mapped in this stretch is unmapped.
+    Munmap,
     /// posix_fadvise: `argument` is the advice; `bytes` 0 means to the end.
     Advise,
     /// madvise: `argument` is the advice.
@@ -91,7 +89,7 @@ pub enum StepKind {
     Close,
 }
 
-/// One call, or a run of equal ones at evenly spaced places.
+/// One call, or a run of equal ones at evenly spaced offsets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Number of the thread within the run, from 0.
@@ -103,7 +101,7 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<u32>,
     /// Offset in the file, where known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "offset", default, skip_serializing_if = "Option::is_none")]
     pub place: Option<u64>,
     /// Bytes asked for.
     #[serde(default, skip_serializing_if = "is_none_asked")]
@@ -121,7 +119,7 @@ pub struct Step {
     /// Equal calls in a row, at least 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u32,
-    /// From the place of one to that of the next.
+    /// From the offset of one to that of the next.
     #[serde(default, skip_serializing_if = "is_still")]
     pub stride: i64,
     /// Time since the same thread's call before returned, summed over the run; tracing is in it.
@@ -159,7 +157,7 @@ impl Step {
             && self.bytes == next.bytes
             && self.argument == next.argument
             && self.fresh == next.fresh
-            && !matches!(self.kind, StepKind::Map | StepKind::Take | StepKind::Give | StepKind::Open);
+            && !matches!(self.kind, StepKind::Map | StepKind::MmapAnon | StepKind::Munmap | StepKind::Open);
         let stride = match (self.place, next.place) {
             (None, None) => Some(0),
             (Some(first), Some(now)) => {
@@ -201,9 +199,9 @@ pub fn buffer_offset<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<u16> {
 
 impl CallPattern {
     /// Steps of one stretch at the most.
-    pub const MOST_OF_STRETCH: usize = 4096;
+    pub const MAX_STRETCH_STEPS: usize = 4096;
     /// Steps in all.
-    pub const MOST_STEPS: usize = 8192;
+    pub const MAX_STEPS: usize = 8192;
 
     /// Adds a stretch. Where that is too many steps, those with the fewest calls go.
     pub fn add(&mut self, stretch: Stretch) {
@@ -212,7 +210,7 @@ impl CallPattern {
         }
         self.stretches.push(stretch);
         while self.stretches.len() > 1
-            && self.stretches.iter().map(|s| s.steps.len()).sum::<usize>() > Self::MOST_STEPS
+            && self.stretches.iter().map(|s| s.steps.len()).sum::<usize>() > Self::MAX_STEPS
         {
             let least = self.stretches.iter().enumerate().min_by_key(|(_, s)| s.calls()).map(|(i, _)| i);
             if let Some(least) = least {
@@ -301,7 +299,7 @@ mod tests {
         let a = pattern.file("/a", "regular", Some(0));
         assert_eq!((pattern.file("/a", "regular", Some(0)), pattern.file("/a", "regular", Some(1))), (a, 1));
         let text = serde_json::to_string(&read(5)).unwrap();
-        assert_eq!(text, r#"{"kind":"read","place":5,"bytes":10,"gap_ns":1,"time_ns":2}"#);
+        assert_eq!(text, r#"{"kind":"read","offset":5,"bytes":10,"gap_ns":1,"time_ns":2}"#);
         assert_eq!(serde_json::from_str::<Step>(&text).unwrap(), read(5));
     }
 }

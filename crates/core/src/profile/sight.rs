@@ -4,26 +4,27 @@ use serde::{Deserialize, Serialize};
 
 /// How much the kernel lets us see. Each tier includes those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Tier {
     /// No rights: `/proc` counters, the function each thread sleeps in, switches where they may be recorded.
     #[default]
-    T0,
+    None,
     /// Kernel stacks of the program's own threads.
-    T1,
+    Stacks,
     /// A clock on every CPU, which tells the truth about programs that sleep often.
-    T2,
-    /// Tracepoints: block requests, system calls in bursts.
-    T3,
+    Clock,
+    /// Block requests and system calls.
+    Observer,
 }
 
 impl Tier {
     /// The stable identifier, as in the JSON output.
     pub fn id(self) -> &'static str {
         match self {
-            Tier::T0 => "T0",
-            Tier::T1 => "T1",
-            Tier::T2 => "T2",
-            Tier::T3 => "T3",
+            Tier::None => "none",
+            Tier::Stacks => "stacks",
+            Tier::Clock => "clock",
+            Tier::Observer => "observer",
         }
     }
 }
@@ -34,12 +35,12 @@ pub struct Sight {
     /// The tier that was used.
     pub tier: Tier,
     /// What was not possible. Empty in the best case.
-    pub lacks: Vec<Lack>,
+    pub limitations: Vec<Limitation>,
 }
 
 /// One thing that could not be seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lack {
+pub struct Limitation {
     /// Stable identifier such as `kernel-stacks`.
     pub id: String,
     /// What is missing and why, with the present setting: "no kernel stacks: kernel.perf_event_paranoid is 3".
@@ -49,7 +50,7 @@ pub struct Lack {
     pub fix: Option<String>,
 }
 
-impl Lack {
+impl Limitation {
     /// The command may not be watched at all: of the profile only run time, CPU time and end are known.
     pub const ONLY_RUN_TIME: &str = "only-run-time";
 }

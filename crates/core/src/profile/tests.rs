@@ -108,7 +108,7 @@ fn wilson_interval_of_half_of_hundred() {
     assert!(SampledShare { hits: 10, n: 10 }.interval().unwrap().0 < 1.0);
 }
 
-/// A sample of one call with so many calls in bursts of such lengths.
+/// A sample of one call: number of calls, and lengths of the bursts.
 fn sample(per_burst: &[u32], lengths_ns: &[u64]) -> CallSample {
     CallSample {
         bursts: per_burst.len() as u32,

@@ -225,7 +225,7 @@ impl Facts<'_> {
         if let Some(scaled) = self.scaled_calls(&SYNC_CALLS).filter(|r| r.likely > 0.0) {
             return Some(scaled);
         }
-        if self.profile.sight.tier < Tier::T1 {
+        if self.profile.sight.tier < Tier::Stacks {
             return None;
         }
         let kinds = [Wait::DataWriteback, Wait::CacheFlush, Wait::Journal, Wait::DeviceWrite];
@@ -494,7 +494,7 @@ impl Facts<'_> {
     /// Whether the sleeps in the account are all that there were. Otherwise they are looks that found a thread asleep, or
     /// sleeps of a part of the run: their number says nothing about how many there were, nor how long each was.
     pub(super) fn sleeps_are_counted(&self) -> bool {
-        self.profile.sight.tier >= Tier::T1 && self.profile.observer.switch_duty >= 1.0
+        self.profile.sight.tier >= Tier::Stacks && self.profile.observer.switch_duty >= 1.0
     }
 
     /// The part of the wall time in which nobody was active and of which it is not known what was waited for, as a share

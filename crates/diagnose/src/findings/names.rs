@@ -64,7 +64,7 @@ impl Facts<'_> {
     fn many_were_fetched(&self) -> bool {
         let names = [Operation::Open, Operation::Stat, Operation::Names];
         let fetched: u64 = names.iter().map(|o| self.waiting(*o, Wait::DeviceRead).events).sum();
-        self.profile.sight.tier >= Tier::T1 && fetched >= FETCHED
+        self.profile.sight.tier >= Tier::Stacks && fetched >= FETCHED
     }
 }
 

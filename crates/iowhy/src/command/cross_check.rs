@@ -22,7 +22,7 @@ use crate::progress::Progress;
 use crate::record::Record;
 
 /// The highest tier used: the profiled threads are those of iowhy, and the compared parts need no tracepoints.
-const TIER: Tier = Tier::T2;
+const TIER: Tier = Tier::Clock;
 /// Time that a cell is profiled, preparation between slices included.
 const PER_CELL: Duration = Duration::from_millis(400);
 /// Time that a profile takes to begin and to end.
@@ -58,8 +58,12 @@ impl CrossCheckPlan {
         }
         cells.truncate(MAX_CELLS);
         let rights = perf::rights();
-        if rights.tier < Tier::T1 {
-            let why = rights.lacks.iter().find(|lack| lack.id == "kernel-stacks").or(rights.lacks.first());
+        if rights.tier < Tier::Stacks {
+            let why = rights
+                .limitations
+                .iter()
+                .find(|lack| lack.id == "kernel-stacks")
+                .or(rights.limitations.first());
             let why = why.map_or("no kernel stacks", |lack| lack.sentence.as_str()).to_owned();
             return CrossCheckPlan { cells: Vec::new(), lack: Some(why) };
         }

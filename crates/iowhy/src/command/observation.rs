@@ -47,10 +47,10 @@ impl Observation {
             None => None,
         };
         let tier = match args.tier {
-            Some(TierArg::T0) => Tier::T0,
-            Some(TierArg::T1) => Tier::T1,
-            Some(TierArg::T2) => Tier::T2,
-            Some(TierArg::T3) | None => Tier::T3,
+            Some(TierArg::None) => Tier::None,
+            Some(TierArg::Stacks) => Tier::Stacks,
+            Some(TierArg::Clock) => Tier::Clock,
+            Some(TierArg::Observer) | None => Tier::Observer,
         };
         Ok(Observation { meaning: Meaning::new(), model, tier, call_bursts: !args.no_bursts, folded })
     }

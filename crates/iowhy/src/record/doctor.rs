@@ -2,7 +2,7 @@
 
 use crate::record::Kind;
 use iowhy_core::environment::Environment;
-use iowhy_core::profile::{Lack, Tier};
+use iowhy_core::profile::{Limitation, Tier};
 use iowhy_core::setting::{Group, Reading};
 use iowhy_core::warning::Warning;
 use iowhy_diagnose::setting::Judgement;
@@ -48,7 +48,7 @@ pub struct RightsRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextTier>,
     /// What is not possible, why, and what would change it.
-    pub limitations: Vec<Lack>,
+    pub limitations: Vec<Limitation>,
 }
 
 /// The next tier.

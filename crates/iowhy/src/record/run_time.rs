@@ -1,7 +1,7 @@
 //! The record of a program that may not be watched: what needs no rights. Keys that would have to be guessed are not there.
 
 use iowhy_core::environment::Environment;
-use iowhy_core::profile::{Lack, Profile};
+use iowhy_core::profile::{Limitation, Profile};
 use iowhy_core::warning::Warning;
 use serde::{Deserialize, Serialize};
 
@@ -32,13 +32,14 @@ pub struct RunTimeRecord {
     /// How it ended; `null` when it still runs, or when that cannot be known.
     pub exit: Option<Exit>,
     /// Why no more is known.
-    pub limitations: Vec<Lack>,
+    pub limitations: Vec<Limitation>,
 }
 
 impl RunTimeRecord {
     /// `None`: more is known of the program.
     pub fn new(profile: &Profile, told: Told) -> Option<RunTimeRecord> {
-        let why = profile.sight.lacks.iter().find(|lack| lack.id == Lack::ONLY_RUN_TIME)?;
+        let why =
+            profile.sight.limitations.iter().find(|limitation| limitation.id == Limitation::ONLY_RUN_TIME)?;
         let cpu_ns = profile.io.user_ns.zip(profile.io.system_ns).map(|(user, system)| user + system);
         Some(RunTimeRecord {
             schema: SCHEMA,

@@ -85,11 +85,11 @@ fn title_line(title: &str) -> String {
 
 fn rights(rights: &RightsRecord, privileged: bool, width: usize) -> String {
     let mut text = format!("\n{BOLD}rights to watch programs{BOLD:#}\n");
-    text.push_str(&wrap(&format!("{} of T3 now: {}", rights.tier.id(), rights.shows), width, "  ", "    "));
+    text.push_str(&wrap(&format!("tier `{}` now: {}", rights.tier.id(), rights.shows), width, "  ", "    "));
     let Some(next) = &rights.next else { return text };
     let reason = next.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     text.push_str(&wrap(
-        &format!("{} would show {}{reason}", next.tier.id(), next.shows),
+        &format!("tier `{}` would show {}{reason}", next.tier.id(), next.shows),
         width,
         "  ",
         "    ",
@@ -176,10 +176,10 @@ mod tests {
             environment: Environment::default(),
             warnings: Vec::new(),
             rights: RightsRecord {
-                tier: Tier::T2,
+                tier: Tier::Clock,
                 shows: "a clock".into(),
                 next: Some(NextTier {
-                    tier: Tier::T3,
+                    tier: Tier::Observer,
                     shows: "tracepoints".into(),
                     reason: Some("no tracefs".into()),
                     command: Some("sudo mount -t tracefs tracefs /sys/kernel/tracing".into()),

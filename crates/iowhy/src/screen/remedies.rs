@@ -1,12 +1,12 @@
 //! Commands that remove a limitation. The one that changes nothing on the machine comes first; settings for every user of
 //! the machine come last, and say so.
 
-use iowhy_core::profile::Lack;
+use iowhy_core::profile::Limitation;
 
 /// A line each. `command` is the command line; `privileged`: root ran it.
-pub(crate) fn remedies(lacks: &[Lack], command: &str, privileged: bool) -> Vec<String> {
+pub(crate) fn remedies(limitations: &[Limitation], command: &str, privileged: bool) -> Vec<String> {
     let mut fixes: Vec<&str> = Vec::new();
-    for fix in lacks.iter().filter_map(|lack| lack.fix.as_deref()) {
+    for fix in limitations.iter().filter_map(|limitation| limitation.fix.as_deref()) {
         if !fixes.contains(&fix) {
             fixes.push(fix);
         }
@@ -51,23 +51,24 @@ fn is_machine_wide(fix: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn lack(fix: Option<&str>) -> Lack {
-        Lack { id: "x".into(), sentence: "no x".into(), fix: fix.map(str::to_owned) }
+    fn limitation(fix: Option<&str>) -> Limitation {
+        Limitation { id: "x".into(), sentence: "no x".into(), fix: fix.map(str::to_owned) }
     }
 
     #[test]
     fn the_run_with_sudo_comes_first_and_settings_of_the_machine_last() {
         let sysctl = "sudo sysctl kernel.perf_event_paranoid=1";
-        let lacks = [sysctl, "sudo setcap cap_perfmon=ep iowhy", sysctl].map(|fix| lack(Some(fix)));
-        let lines = remedies(&lacks, "iowhy -- ls 'a b'", false);
+        let limitations =
+            [sysctl, "sudo setcap cap_perfmon=ep iowhy", sysctl].map(|fix| limitation(Some(fix)));
+        let lines = remedies(&limitations, "iowhy -- ls 'a b'", false);
         assert_eq!(lines.len(), 3, "{lines:?}");
         assert_eq!(lines[0], "`sudo iowhy -- ls 'a b'` (CMD still runs as you)");
         assert!(lines[1].contains("setcap") && lines[1].contains("everyone who may run this program"));
         assert!(lines[2].contains(sysctl) && lines[2].contains("every user of this machine"), "{lines:?}");
-        assert!(remedies(&lacks, "iowhy -- ls", true).iter().all(|line| !line.contains("sudo iowhy")));
-        assert_eq!(remedies(&lacks, "iowhy attach 7", false)[0], "`sudo iowhy attach 7`");
-        assert!(remedies(&[lack(None)], "iowhy -- ls", false).is_empty());
-        let docker = remedies(&[lack(Some("docker run --cap-add PERFMON ..."))], "iowhy -- ls", false);
+        assert!(remedies(&limitations, "iowhy -- ls", true).iter().all(|line| !line.contains("sudo iowhy")));
+        assert_eq!(remedies(&limitations, "iowhy attach 7", false)[0], "`sudo iowhy attach 7`");
+        assert!(remedies(&[limitation(None)], "iowhy -- ls", false).is_empty());
+        let docker = remedies(&[limitation(Some("docker run --cap-add PERFMON ..."))], "iowhy -- ls", false);
         assert_eq!(docker, ["`docker run --cap-add PERFMON ...`"]);
     }
 }

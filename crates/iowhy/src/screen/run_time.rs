@@ -31,14 +31,14 @@ pub fn chapter(record: &RunTimeRecord) -> Chapter {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::{End, IoCounters, Lack, Profile, Sight};
+    use iowhy_core::profile::{End, IoCounters, Limitation, Profile, Sight};
 
     use super::*;
     use crate::record::watch::Told;
 
     #[test]
     fn run_time_end_reason_and_next_command_are_said_and_nothing_else() {
-        let lack = |id: &str| Lack {
+        let limitation = |id: &str| Limitation {
             id: id.to_owned(),
             sentence: "this program may not be watched (setuid): only its run time is known, 2.00 s"
                 .to_owned(),
@@ -48,7 +48,7 @@ mod tests {
             wall_ns: 2_000_000_000,
             end: End::Code(3),
             sight: Sight {
-                lacks: vec![lack("no-kernel-stacks"), lack(Lack::ONLY_RUN_TIME)],
+                limitations: vec![limitation("no-kernel-stacks"), limitation(Limitation::ONLY_RUN_TIME)],
                 ..Sight::default()
             },
             io: IoCounters { user_ns: Some(1_000_000), system_ns: Some(500_000), ..IoCounters::default() },
@@ -67,7 +67,7 @@ mod tests {
         for key in ["profile", "idle_s", "thread_s", "io", "findings"] {
             assert!(json.get(key).is_none(), "{key} would be a guess");
         }
-        profile.sight.lacks.pop();
+        profile.sight.limitations.pop();
         assert_eq!(RunTimeRecord::new(&profile, told()), None);
     }
 }

@@ -157,10 +157,10 @@ fn what_makes_runs_unlike_is_refused_or_said() {
     refused(&[&before, &away], &["two machines", "Another CPU", "--force"]);
     assert_eq!(compared(&[&before, &away, "--force"])["differences"][0]["other_machine"], true);
     // Other rights show other parts: the whole can be told, the parts cannot.
-    let blind = runs(at, "blind", 5, 3.0, |r| r["tier"] = "T0".into());
+    let blind = runs(at, "blind", 5, 3.0, |r| r["tier"] = "none".into());
     let told = compared(&[&before, &blind]);
     assert_eq!(told["wall"]["verdict"], "regressed");
-    assert!(words(&told["parts_doubt"]).contains("T0 and T3"), "{told}");
+    assert!(words(&told["parts_doubt"]).contains("none and observer"), "{told}");
     assert!(told["parts"].as_array().unwrap().iter().all(|p| p["verdict"] == "cannot-tell"));
     // A run that failed is named.
     let failed = runs(at, "failed", 5, 1.0, |r| r["exit"] = serde_json::json!({"code": 3}));

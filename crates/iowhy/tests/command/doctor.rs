@@ -37,7 +37,7 @@ fn what_is_said_is_what_the_files_hold() {
         assert!(setting(&record, key).is_some(), "{key}");
     }
     let tier = record["rights"]["tier"].as_str().unwrap();
-    assert_eq!(tier == "T3", record["rights"]["next"].is_null(), "{record}");
+    assert_eq!(tier == "observer", record["rights"]["next"].is_null(), "{record}");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn without_rights_the_next_tier_has_a_command() {
         return skipped("an ordinary user may not run this binary where it lies");
     };
     let next = &record["rights"]["next"];
-    if record["rights"]["tier"] == "T3" {
+    if record["rights"]["tier"] == "observer" {
         return skipped("here everybody may see everything");
     }
     assert!(next["reason"].is_string() && next["tier"].is_string(), "{record}");

@@ -35,7 +35,7 @@ fn what_the_program_writes_under_the_name_stays_and_the_result_goes_beside_it() 
     let dir = directory();
     let out = dir.path().join("out.json");
     let script = format!("echo theirs > '{}'; exit 3", out.display());
-    let ran = iowhy(&["--tier", "T0", "--json", text(&out), "--", "sh", "-c", &script]);
+    let ran = iowhy(&["--tier", "none", "--json", text(&out), "--", "sh", "-c", &script]);
     assert_ne!(ran.code(), 0, "{ran:?}");
     let beside = dir.path().join("out.json.2");
     assert!(ran.stderr.contains(text(&beside)), "{ran:?}");
@@ -80,7 +80,7 @@ fn a_run_that_is_killed_leaves_the_old_result_or_none() {
     std::fs::write(&old, "{}").unwrap();
     for out in [&new, &old] {
         let mut run = binary()
-            .args(["--tier", "T0", "--json", text(out), "--", "sleep", "60"])
+            .args(["--tier", "none", "--json", text(out), "--", "sleep", "60"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -13,15 +13,15 @@ fn options_beside_the_wrong_question_are_refused_by_name() {
         (&["--seed", "1", "--", "true"], "--seed"),
         (&["--save-model", "x", "--", "true"], "--save-model"),
         (&["/tmp", "--", "true"], "PATH"),
-        (&["--tier", "T1", "."], "--tier"),
+        (&["--tier", "stacks", "."], "--tier"),
         (&["--no-bursts"], "--no-bursts"),
         (&["--flamegraph", "x"], "--flamegraph"),
         (&["--output", "x"], "--output"),
         (&["--model", "x"], "--model"),
-        (&["--tier", "T1", "attach", "1"], "--tier"),
+        (&["--tier", "stacks", "attach", "1"], "--tier"),
         (&["--time", "5s", "explain"], "--time"),
         (&[".", "attach", "1"], "PATH"),
-        (&["--tier", "T1", "explain"], "--tier"),
+        (&["--tier", "stacks", "explain"], "--tier"),
         (&["--"], "--"),
         (&["--json", "-", "--", "true"], "--json -"),
         (&["--output", "-", "--", "true"], "--output -"),
@@ -181,12 +181,12 @@ fn the_program_reads_what_stdin_holds() {
 /// A title can be copied: what a shell makes of it is the command that ran.
 #[test]
 fn the_title_of_a_shell_command_can_be_copied() {
-    let ran = iowhy(&["--tier", "T0", "--", "sh", "-c", "kill -9 $$"]);
+    let ran = iowhy(&["--tier", "none", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(ran.code(), 137, "{ran:?}");
     assert!(ran.stderr.contains("sh -c 'kill -9 $$'"), "{ran:?}");
     let dir = directory();
     let json = dir.path().join("run.json");
-    iowhy(&["--tier", "T0", "--json", text(&json), "--", "sh", "-c", "exit 0"]).done();
+    iowhy(&["--tier", "none", "--json", text(&json), "--", "sh", "-c", "exit 0"]).done();
     let record: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
     assert_eq!(record["subject"], "sh -c 'exit 0'");
     assert!(record["command"].as_str().is_some_and(|line| line.ends_with(" -- sh -c 'exit 0'")), "{record}");

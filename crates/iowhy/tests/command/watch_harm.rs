@@ -52,7 +52,7 @@ fn closed_streams_stay_closed() {
 fn every_death_by_signal_gives_the_code_of_a_shell() {
     // Not 1, 2 and 3: whoever starts these tests in the background may have had them ignored, and a program inherits that.
     for signal in [6, 9, 10, 11, 12, 13, 14, 15, 34, 64] {
-        let ran = iowhy(&["--tier", "T0", "--", "sh", "-c", &format!("ulimit -c 0; kill -{signal} $$")]);
+        let ran = iowhy(&["--tier", "none", "--", "sh", "-c", &format!("ulimit -c 0; kill -{signal} $$")]);
         assert_eq!(ran.code(), 128 + signal, "{ran:?}");
     }
 }
@@ -105,7 +105,7 @@ fn timeout_asks_once_and_not_twice() {
     );
     let iowhy = binary();
     let mut timeout = Command::new("/usr/bin/timeout");
-    timeout.arg("5").arg(iowhy.get_program()).args(["--tier", "T0", "--", "sh", "-c", &script]);
+    timeout.arg("5").arg(iowhy.get_program()).args(["--tier", "none", "--", "sh", "-c", &script]);
     let ran = finish(timeout.stdin(Stdio::null()).env("COLUMNS", "100"));
     let said = std::fs::read_to_string(&log).unwrap_or_default();
     if !said.contains("ready") {
@@ -125,7 +125,7 @@ fn an_interrupt_of_the_group_does_not_end_the_watch_of_a_program_that_lives_on()
     );
     // A group of its own, which is signalled as a whole.
     let mut watch = binary_that_listens();
-    watch.args(["--tier", "T0", "--", "sh", "-c", &script]).process_group(0);
+    watch.args(["--tier", "none", "--", "sh", "-c", &script]).process_group(0);
     let mut watch = watch.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
     while !log.exists() {

@@ -35,7 +35,7 @@ fn records_keep_the_contract_and_close_at_each_tier() {
     let dir = directory();
     let (json, folded) = (dir.path().join("r.json"), dir.path().join("r.folded"));
     let data = dir.path().join("data");
-    for tier in ["T0", "T1", "T2", "T3"] {
+    for tier in ["none", "stacks", "clock", "observer"] {
         let options = ["--json", text(&json), "--flamegraph", text(&folded), "--tier", tier];
         let ran = iowhy(&[&options[..], &["--", "sh", "-c", PROGRAM, text(&data)]].concat());
         assert_eq!((ran.code(), ran.stdout.as_str()), (3, ""), "{ran:?}");

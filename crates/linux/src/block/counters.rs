@@ -1,6 +1,5 @@
 //! The counters of a block device: `/sys/class/block/NAME/stat`, and the same fields in `/proc/diskstats`.
-//!
-//! What may not enter: which device, and whether its counters move at all (`queue/iostats`): the reader's to know.
+//! Whether they move at all (`queue/iostats`) is for the caller to check.
 
 use std::ops::Add;
 

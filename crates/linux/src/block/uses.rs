@@ -29,7 +29,7 @@ impl Snapshot {
         Snapshot { devices: text.map(|text| parse(&String::from_utf8_lossy(text))) }
     }
 
-    fn of(&self, name: &str) -> Option<&DeviceCounters> {
+    fn counters(&self, name: &str) -> Option<&DeviceCounters> {
         self.devices.iter().flatten().find(|(known, _)| known == name).map(|(_, counters)| counters)
     }
 }
@@ -69,7 +69,7 @@ fn uses_in(
     }
     for (name, now) in after.devices.iter().flatten() {
         // A device that came meanwhile began at zero.
-        let passed = now.since(before.of(name).unwrap_or(&DeviceCounters::default()));
+        let passed = now.since(before.counters(name).unwrap_or(&DeviceCounters::default()));
         let queue = Queue { directory: sysfs.class_directory(name) };
         let is_wanted = wanted.contains(name);
         let idle = DeviceCounters { busy_ns: passed.busy_ns, ..DeviceCounters::default() };

@@ -7,11 +7,14 @@ use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Uid};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::Resource;
+
+use super::trust::{is_ours, others_may_exchange};
+use super::walk::{Held, Place, walk};
 
 /// A directory, held open. What is done in it is done there, whatever becomes of its path.
 #[derive(Debug)]
@@ -30,15 +33,8 @@ pub struct Entry {
     pub kind: FileType,
 }
 
-pub(super) const DIRECTORY: OFlags =
+const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
-
-/// The user as whom this thread makes files: the file system user id (credentials(7)).
-pub fn owner() -> Uid {
-    // SAFETY: setfsuid(2) with an id that cannot exist changes nothing and returns the present one.
-    let present = unsafe { libc::setfsuid(libc::uid_t::MAX) };
-    Uid::from_raw(present as u32)
-}
 
 /// Raises the soft limit of open descriptors so that `needed` more fit.
 ///
@@ -71,8 +67,70 @@ fn component(name: &CStr) -> Result<&CStr, Errno> {
 }
 
 impl Dir {
-    pub(super) fn from_fd(fd: OwnedFd, path: PathBuf) -> Dir {
-        Dir { fd, path }
+    /// Opens a directory that the user named; links in its path are followed where they can be trusted.
+    ///
+    /// # Errors
+    /// What open(2) says; PermissionDenied for a link that root does not follow.
+    pub fn open(path: &Path) -> io::Result<Dir> {
+        match walk::<Dir>(path, true)? {
+            Place::Name(dir, name) => dir.dir(&name),
+            Place::Directory(dir) => Ok(dir),
+            Place::Magic(dir, name) => {
+                let fd = rustix::fs::openat(&dir.fd, &name, DIRECTORY, Mode::empty())?;
+                Ok(Dir { fd, path: dir.path_of(&name) })
+            }
+        }
+    }
+
+    /// A directory that exists by its own path and no link: for those that the kernel named.
+    ///
+    /// # Errors
+    /// What openat(2) says; ELOOP or ENOTDIR for a link on the way.
+    pub fn open_real(path: &Path) -> io::Result<Dir> {
+        let mut dir = Dir::open(Path::new(if path.is_absolute() { "/" } else { "." }))?;
+        for part in path.components() {
+            match part {
+                Component::RootDir | Component::CurDir => {}
+                Component::Normal(name) => {
+                    dir = dir.dir(&CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?)?;
+                }
+                Component::ParentDir | Component::Prefix(_) => return Err(Errno::INVAL.into()),
+            }
+        }
+        Ok(dir)
+    }
+
+    /// Opens the directory that a path is in; the last component is its name there, whether that is a link or not.
+    ///
+    /// # Errors
+    /// What open(2) says; EISDIR for a path without a last component; PermissionDenied for a link that root does not follow.
+    pub fn holding(path: &Path) -> io::Result<(Dir, CString)> {
+        if path.as_os_str().as_bytes().ends_with(b"/") {
+            return Err(Errno::ISDIR.into());
+        }
+        match walk::<Dir>(path, false)? {
+            Place::Name(dir, name) => Ok((dir, name)),
+            Place::Directory(_) | Place::Magic(..) => Err(Errno::ISDIR.into()),
+        }
+    }
+
+    /// Opens a directory that the user named, and makes it, and those above it, where they are missing (mode 0700).
+    ///
+    /// # Errors
+    /// What open(2) and mkdirat(2) say.
+    pub fn open_or_make(path: &Path) -> io::Result<Dir> {
+        match Dir::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => return other,
+        }
+        if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+            Dir::open_or_make(above)?;
+        }
+        let (above, name) = Dir::holding(path)?;
+        match above.make_dir(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => above.dir(&name),
+            other => other,
+        }
     }
 
     /// Where it was when it was opened: for messages.
@@ -270,19 +328,14 @@ impl Dir {
     /// # Errors
     /// What fstat(2) says.
     pub fn others_may_exchange(&self) -> io::Result<bool> {
-        Dir::others_may_exchange_in(self.fd.as_fd())
-    }
-
-    pub(super) fn others_may_exchange_in(dir: BorrowedFd<'_>) -> io::Result<bool> {
-        let stat = rustix::fs::fstat(dir)?;
-        let sticky = stat.st_mode & 0o1000 != 0;
-        Ok(stat.st_uid != owner().as_raw() || (stat.st_mode & 0o022 != 0 && !sticky))
+        others_may_exchange(self.fd.as_fd())
     }
 }
 
-/// Whether a file or directory belongs to us and only we may write to it.
-pub(super) fn is_ours(stat: &Stat) -> bool {
-    stat.st_uid == owner().as_raw() && stat.st_mode & 0o022 == 0
+impl From<Held> for Dir {
+    fn from(held: Held) -> Dir {
+        Dir { fd: held.fd, path: held.shown }
+    }
 }
 
 impl AsFd for Dir {

@@ -15,7 +15,8 @@ use iowhy_core::problem::Problem;
 use rustix::fs::{FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use super::dir::{Dir, owner};
+use super::dir::Dir;
+use super::trust::owner;
 use super::unnamed;
 use super::walk::{Place, walk};
 use crate::file_size;
@@ -105,7 +106,7 @@ impl Destination {
         if path.as_os_str().as_bytes().ends_with(b"/") {
             return Err(Errno::ISDIR.into());
         }
-        let (dir, name) = match walk(path, replace)? {
+        let (dir, name) = match walk::<Dir>(path, replace)? {
             Place::Name(dir, name) => (dir, name),
             Place::Directory(_) => return Err(Errno::ISDIR.into()),
             Place::Magic(dir, name) => {

@@ -7,34 +7,42 @@ use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::dir::{DIRECTORY, Dir, owner};
+use super::trust::{others_may_exchange, owner};
 
 /// Links on the way at most, as in the kernel.
 const MAX_LINKS: u32 = 40;
 /// To go on from there; it need not be readable.
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
+/// A directory on the way, held open.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) fd: OwnedFd,
+    /// For messages.
+    pub(super) shown: PathBuf,
+}
+
 /// What a path leads to.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum Place<D> {
     /// A name in a directory, whether anything has it or not.
-    Name(Dir, CString),
+    Name(D, CString),
     /// A directory without a name of its own here: `/`, `.`, `..`.
-    Directory(Dir),
+    Directory(D),
     /// A link of /proc, which is no path: an open file of this process, such as /dev/stdout.
-    Magic(Dir, CString),
+    Magic(D, CString),
 }
 
 /// Walks a path. `follow`: a link that is its last component is followed, too.
 ///
 /// # Errors
 /// What openat(2) says; PermissionDenied with its reason for a link that root does not follow.
-pub(super) fn walk(path: &Path, follow: bool) -> io::Result<Place> {
+pub(super) fn walk<D: From<Held>>(path: &Path, follow: bool) -> io::Result<Place<D>> {
     let mut at = Walk::new(path)?;
     while let Some(next) = at.rest.pop() {
         let name = match next.as_slice() {
@@ -47,22 +55,22 @@ pub(super) fn walk(path: &Path, follow: bool) -> io::Result<Place> {
         };
         let last = at.rest.iter().all(|rest| rest.is_empty());
         match rustix::fs::statat(&at.fd, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) if last => return Ok(Place::Name(at.dir(), name)),
+            Err(Errno::NOENT) if last => return Ok(Place::Name(at.dir().into(), name)),
             Err(errno) => return Err(errno.into()),
             Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_symlink() && (follow || !last) => {
                 let magic = rustix::fs::fstatfs(&at.fd)
                     .is_ok_and(|system| system.f_type == rustix::fs::PROC_SUPER_MAGIC);
                 match (magic, last) {
-                    (true, true) => return Ok(Place::Magic(at.dir(), name)),
+                    (true, true) => return Ok(Place::Magic(at.dir().into(), name)),
                     (true, false) => at.step(&name, STEP)?,
                     (false, _) => at.link(&name, &stat)?,
                 }
             }
-            Ok(_) if last => return Ok(Place::Name(at.dir(), name)),
+            Ok(_) if last => return Ok(Place::Name(at.dir().into(), name)),
             Ok(_) => at.step(&name, STEP | OFlags::NOFOLLOW)?,
         }
     }
-    Ok(Place::Directory(at.dir()))
+    Ok(Place::Directory(at.dir().into()))
 }
 
 /// Device and inode of what a path leads to, by links that this user may trust.
@@ -70,10 +78,10 @@ pub(super) fn walk(path: &Path, follow: bool) -> io::Result<Place> {
 /// # Errors
 /// Those of opening it by the same way; nothing is opened.
 pub fn identify(path: &Path) -> io::Result<(u64, u64)> {
-    let stat = match walk(path, true)? {
-        Place::Name(dir, name) => rustix::fs::statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW)?,
-        Place::Directory(dir) => rustix::fs::fstat(&dir)?,
-        Place::Magic(dir, name) => rustix::fs::statat(&dir, &name, AtFlags::empty())?,
+    let stat = match walk::<Held>(path, true)? {
+        Place::Name(dir, name) => rustix::fs::statat(&dir.fd, &name, AtFlags::SYMLINK_NOFOLLOW)?,
+        Place::Directory(dir) => rustix::fs::fstat(&dir.fd)?,
+        Place::Magic(dir, name) => rustix::fs::statat(&dir.fd, &name, AtFlags::empty())?,
     };
     Ok((stat.st_dev, stat.st_ino))
 }
@@ -118,7 +126,7 @@ impl Walk {
         }
         let target = rustix::fs::readlinkat(&self.fd, name, Vec::new())?;
         if owner().is_root() {
-            let mine = stat.st_uid == 0 && !Dir::others_may_exchange_in(self.fd.as_fd())?;
+            let mine = stat.st_uid == 0 && !others_may_exchange(self.fd.as_fd())?;
             if !mine {
                 let link = self.shown.join(OsStr::from_bytes(name.to_bytes()));
                 return Err(io::Error::new(
@@ -140,77 +148,9 @@ impl Walk {
         Ok(())
     }
 
-    fn dir(self) -> Dir {
+    fn dir(self) -> Held {
         let shown = if self.shown.as_os_str().is_empty() { PathBuf::from(".") } else { self.shown };
-        Dir::from_fd(self.fd, shown)
-    }
-}
-
-impl Dir {
-    /// Opens a directory that the user named; links in its path are followed where they can be trusted.
-    ///
-    /// # Errors
-    /// What open(2) says; PermissionDenied for a link that root does not follow.
-    pub fn open(path: &Path) -> io::Result<Dir> {
-        match walk(path, true)? {
-            Place::Name(dir, name) => dir.dir(&name),
-            Place::Directory(dir) => Ok(dir),
-            Place::Magic(dir, name) => {
-                let fd = rustix::fs::openat(&dir, &name, DIRECTORY, Mode::empty())?;
-                Ok(Dir::from_fd(fd, dir.path_of(&name)))
-            }
-        }
-    }
-
-    /// A directory that exists by its own path and no link: for those that the kernel named.
-    ///
-    /// # Errors
-    /// What openat(2) says; ELOOP or ENOTDIR for a link on the way.
-    pub fn open_real(path: &Path) -> io::Result<Dir> {
-        let mut dir = Dir::open(Path::new(if path.is_absolute() { "/" } else { "." }))?;
-        for part in path.components() {
-            match part {
-                Component::RootDir | Component::CurDir => {}
-                Component::Normal(name) => {
-                    dir = dir.dir(&CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?)?;
-                }
-                Component::ParentDir | Component::Prefix(_) => return Err(Errno::INVAL.into()),
-            }
-        }
-        Ok(dir)
-    }
-
-    /// Opens the directory that a path is in; the last component is its name there, whether that is a link or not.
-    ///
-    /// # Errors
-    /// What open(2) says; EISDIR for a path without a last component; PermissionDenied for a link that root does not follow.
-    pub fn holding(path: &Path) -> io::Result<(Dir, CString)> {
-        if path.as_os_str().as_bytes().ends_with(b"/") {
-            return Err(Errno::ISDIR.into());
-        }
-        match walk(path, false)? {
-            Place::Name(dir, name) => Ok((dir, name)),
-            Place::Directory(_) | Place::Magic(..) => Err(Errno::ISDIR.into()),
-        }
-    }
-
-    /// Opens a directory that the user named, and makes it, and those above it, where they are missing (mode 0700).
-    ///
-    /// # Errors
-    /// What open(2) and mkdirat(2) say.
-    pub fn open_or_make(path: &Path) -> io::Result<Dir> {
-        match Dir::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            other => return other,
-        }
-        if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
-            Dir::open_or_make(above)?;
-        }
-        let (above, name) = Dir::holding(path)?;
-        match above.make_dir(&name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => above.dir(&name),
-            other => other,
-        }
+        Held { fd: self.fd, shown }
     }
 }
 
@@ -236,11 +176,13 @@ mod tests {
         }
         assert!(identify(&at("loop")).is_err() && identify(&at("none")).is_err());
         assert!(identify(&at("a/b/file/x")).is_err());
-        assert!(matches!(walk(&at("none"), true), Ok(Place::Name(..))));
-        assert!(matches!(walk(Path::new("/"), true), Ok(Place::Directory(_))));
-        assert!(matches!(walk(Path::new(""), true), Ok(Place::Directory(_))));
-        assert!(matches!(walk(Path::new("/dev/stdin"), true), Ok(Place::Magic(..))));
-        assert!(matches!(walk(&at("in"), false), Ok(Place::Name(_, name)) if name.as_c_str() == c"in"));
+        assert!(matches!(walk::<Held>(&at("none"), true), Ok(Place::Name(..))));
+        assert!(matches!(walk::<Held>(Path::new("/"), true), Ok(Place::Directory(_))));
+        assert!(matches!(walk::<Held>(Path::new(""), true), Ok(Place::Directory(_))));
+        assert!(matches!(walk::<Held>(Path::new("/dev/stdin"), true), Ok(Place::Magic(..))));
+        assert!(
+            matches!(walk::<Held>(&at("in"), false), Ok(Place::Name(_, name)) if name.as_c_str() == c"in")
+        );
         let here = std::fs::metadata("/proc/self/cwd/.").unwrap();
         assert_eq!(identify(Path::new("/proc/self/cwd/.")).unwrap(), (here.dev(), here.ino()));
     }
@@ -271,8 +213,8 @@ mod tests {
         );
         give("link");
         for path in ["link", "link/", "link/x", "real/../link/y"] {
-            assert!(walk(&at(path), true).is_err(), "{path}");
+            assert!(walk::<Held>(&at(path), true).is_err(), "{path}");
         }
-        assert!(walk(&at("link"), false).is_ok(), "the link itself may be named");
+        assert!(walk::<Held>(&at("link"), false).is_ok(), "the link itself may be named");
     }
 }

@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(sum(&whole, &io).user_ns, None);
     }
 
-    /// The claim in the description of [`io`], held against the kernel: a shell that reads nothing much itself, and
+    /// The claim in the description of [`io`], checked with the kernel: a shell that reads nothing much itself, and
     /// a child of it that reads a million bytes and is waited for.
     #[test]
     fn counters_of_a_zombie_hold_the_children_it_waited_for() {

@@ -1,8 +1,7 @@
-//! What the kernel tells without any events: `/proc`, `/sys`, control groups, cachestat.
+//! What the kernel tells of processes and threads without any events (`/proc`).
 //!
-//! Goal: readings that cost little and that hold whatever happens to the process that is read: it may vanish at any
-//! instant, hide, or bear an odd name. A reading that fails is `None` or is left out; it is never a guess and never an
-//! error, for there is nothing that the user could do about it. Non-goal: what the readings mean.
+//! Readings cost little, and hold whatever happens to the process: it may end at any instant, hide, or have an odd name.
+//! Invariant: a reading that fails is `None` or left out; it is never a guess, and never an error.
 
 pub mod counters;
 pub mod kernel_stack;
@@ -14,7 +13,7 @@ pub mod tree;
 use iowhy_core::problem::Problem;
 
 /// Makes sure that `/proc` is there and shows the processes that we see: in a new PID name space an old `/proc` gives the
-/// numbers to other processes, and every reading would be of a stranger.
+/// numbers to other processes, and every reading would be of another process.
 ///
 /// # Errors
 /// It is not, with the command that mounts it.

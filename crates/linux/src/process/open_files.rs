@@ -62,7 +62,7 @@ impl OpenFlags {
 
 /// A ring has no more entries (io_uring_setup(2)); where more complete than were taken (several answers to one request),
 /// the difference says nothing.
-const MOST_IN_FLIGHT: u32 = 32_768;
+const MAX_IN_FLIGHT: u32 = 32_768;
 
 /// All open files, by number; empty when the process is gone or not ours to look into.
 pub fn open_files(reader: &mut Reader, pid: u32) -> Vec<OpenFile> {
@@ -89,7 +89,7 @@ fn parse_info(text: &str) -> Option<OpenFile> {
     // Both count all requests since the ring was made, and begin anew behind the greatest number.
     let in_flight = ring("SqHead:").zip(ring("CqTail:")).map(|(taken, done)| taken.wrapping_sub(done));
     Some(OpenFile {
-        in_flight: in_flight.filter(|n| *n <= MOST_IN_FLIGHT),
+        in_flight: in_flight.filter(|n| *n <= MAX_IN_FLIGHT),
         // A position that the kernel prints as negative is of a device that lets it be.
         position: value("pos:")?.parse::<i64>().ok()?.max(0) as u64,
         flags: OpenFlags(u32::from_str_radix(value("flags:")?, 8).ok()?),

@@ -1,4 +1,4 @@
-//! How signals, streams and limits were when this process was started, before any code of ours or of Rust's runtime
+//! How signals, streams and limits were when this process was started, before iowhy or the runtime of Rust
 //! changed them. Commands that iowhy starts get the same.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,7 +49,7 @@ extern "C" fn look_at_start() {
         }
         let mut limit: libc::rlimit = std::mem::zeroed();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            #[allow(clippy::unnecessary_cast)] // u64 on every target of ours but not on all of libc's
+            #[allow(clippy::unnecessary_cast)] // u64 on every supported target, not on all of libc's
             for (slot, value) in OPEN_FILES.iter().zip([limit.rlim_cur as u64, limit.rlim_max as u64]) {
                 // RLIM_INFINITY is the greatest number and must not wrap to "not known".
                 slot.store(value.saturating_add(1), Ordering::Relaxed);

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use libc::c_int;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::{Meaning, all, is_ignored, note_hang_up};
+use super::{SignalKind, all, is_ignored, note_hang_up};
 use crate::clock::monotonic_ns;
 
 /// The signals that we hear: all that would end us, but for faults.
 fn heard() -> impl Iterator<Item = c_int> {
-    all(|m| matches!(m, Meaning::Stop | Meaning::Message | Meaning::Limit))
+    all(|m| matches!(m, SignalKind::Stop | SignalKind::Message | SignalKind::Limit))
 }
 
 /// Where the handler writes; -1: nobody listens.

@@ -16,7 +16,7 @@ pub use listener::{Arrival, Signals};
 
 /// What a signal is to iowhy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub enum SignalKind {
     /// A request to stop, from a person, a terminal or a supervisor.
     Stop,
     /// A message or timer that ends a process which does not expect it: a request to stop, unless a command that runs
@@ -36,24 +36,26 @@ pub enum Meaning {
 pub const MAX_SIGNAL: c_int = 64;
 
 /// What this signal is to iowhy.
-pub fn meaning(signal: c_int) -> Meaning {
+pub fn kind(signal: c_int) -> SignalKind {
     match signal {
-        libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT => Meaning::Stop,
-        libc::SIGUSR1 | libc::SIGUSR2 | libc::SIGALRM | libc::SIGVTALRM | libc::SIGPROF => Meaning::Message,
-        libc::SIGPOLL | libc::SIGPWR | libc::SIGSTKFLT => Meaning::Message,
+        libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT => SignalKind::Stop,
+        libc::SIGUSR1 | libc::SIGUSR2 | libc::SIGALRM | libc::SIGVTALRM | libc::SIGPROF => {
+            SignalKind::Message
+        }
+        libc::SIGPOLL | libc::SIGPWR | libc::SIGSTKFLT => SignalKind::Message,
         // The C library keeps the two below SIGRTMIN for itself.
-        n if (libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(&n) => Meaning::Message,
-        libc::SIGXCPU => Meaning::Limit,
-        libc::SIGILL | libc::SIGTRAP | libc::SIGABRT | libc::SIGFPE | libc::SIGSYS => Meaning::Fault,
-        libc::SIGSEGV | libc::SIGBUS => Meaning::Fault,
-        libc::SIGXFSZ => Meaning::FileSize,
-        _ => Meaning::Leave,
+        n if (libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(&n) => SignalKind::Message,
+        libc::SIGXCPU => SignalKind::Limit,
+        libc::SIGILL | libc::SIGTRAP | libc::SIGABRT | libc::SIGFPE | libc::SIGSYS => SignalKind::Fault,
+        libc::SIGSEGV | libc::SIGBUS => SignalKind::Fault,
+        libc::SIGXFSZ => SignalKind::FileSize,
+        _ => SignalKind::Leave,
     }
 }
 
 /// The signals for which `pick` holds.
-pub fn all(pick: impl Fn(Meaning) -> bool) -> impl Iterator<Item = c_int> {
-    (1..=MAX_SIGNAL).filter(move |signal| pick(meaning(*signal)))
+pub fn all(pick: impl Fn(SignalKind) -> bool) -> impl Iterator<Item = c_int> {
+    (1..=MAX_SIGNAL).filter(move |signal| pick(kind(*signal)))
 }
 
 /// Whether a terminal sends this signal to its foreground process group.
@@ -150,7 +152,7 @@ mod tests {
         let reserved = |n| (libc::SIGRTMIN() - 2..libc::SIGRTMIN()).contains(&n) || n == 32;
         let stops = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
         let left: Vec<c_int> = (1..=MAX_SIGNAL)
-            .filter(|n| meaning(*n) == Meaning::Leave && !stops.contains(n) && !reserved(*n))
+            .filter(|n| kind(*n) == SignalKind::Leave && !stops.contains(n) && !reserved(*n))
             .collect();
         let ends = |signal: &c_int| {
             let mut child = Command::new(std::env::current_exe().unwrap());

@@ -17,7 +17,7 @@ const MEASURING: u32 = 2;
 /// prepares; it reads as well and must not count.
 fn profile(pieces: &[(State, &[&str], u64, u64)]) -> Profile {
     let mut p = Profile::default();
-    p.sight.tier = Tier::T2;
+    p.sight.tier = Tier::Clock;
     p.observer.switch_duty = 1.0;
     p.threads = vec![
         Thread { tid: 1, count: 1, ..Thread::default() },

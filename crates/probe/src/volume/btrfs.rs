@@ -39,8 +39,8 @@ const CHUNK_TREE: u64 = 3;
 const FIRST_CHUNK_OBJECT: u64 = 256;
 const CHUNK_ITEM: u32 = 228;
 /// More devices or chunks than these are given up: an answer that makes no sense.
-const MOST_DEVICES: u64 = 1 << 12;
-const MOST_CHUNKS: usize = 1 << 20;
+const MAX_DEVICES: u64 = 1 << 12;
+const MAX_CHUNKS: usize = 1 << 20;
 
 /// A device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(super) fn add(path: &Path, found: &mut Found) {
         Ok(file) => File::from(file),
         Err(errno) => {
             let error = io::Error::from(errno);
-            found.lacks.push(format!(
+            found.limitations.push(format!(
                 "btrfs cannot be asked, because `{}` cannot be opened: {error}",
                 path.display()
             ));
@@ -68,13 +68,13 @@ pub(super) fn add(path: &Path, found: &mut Found) {
     let (devices, chunks) = match devices(&file).and_then(|devices| Ok((devices, chunks(&file)?))) {
         Ok(known) => known,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            found.lacks.push(
+            found.limitations.push(
                 "only root may ask btrfs which device holds what: this is from sysfs, for the whole file system".to_owned(),
             );
             return;
         }
         Err(error) => {
-            found.lacks.push(format!("btrfs does not say where its chunks are: {error}"));
+            found.limitations.push(format!("btrfs does not say where its chunks are: {error}"));
             return;
         }
     };
@@ -103,7 +103,7 @@ fn apply(file: &File, devices: Vec<Device>, chunks: &[Chunk], found: &mut Found)
     profiles.dedup();
     let widths: Vec<usize> = holding.iter().map(|chunk| chunk.devices()).collect();
     let turns = holding.iter().all(|chunk| chunk.takes_turns()).then(|| holding[0].stripe_bytes);
-    let lack = match profiles.as_slice() {
+    let limitation = match profiles.as_slice() {
         ["raid0"] if widths.iter().any(|width| *width != devices.len()) => Some(format!(
             "chunks of {} to {} devices, of which there are {}: `btrfs balance` spreads them over all",
             widths.iter().min().unwrap_or(&0),
@@ -129,7 +129,7 @@ fn apply(file: &File, devices: Vec<Device>, chunks: &[Chunk], found: &mut Found)
             profile: profiles.join(", "),
             interleave_bytes: turns,
             members: devices.iter().map(member).collect(),
-            lack,
+            limitation,
         });
     }
     let Some(pieces) = pieces else { return };
@@ -139,7 +139,7 @@ fn apply(file: &File, devices: Vec<Device>, chunks: &[Chunk], found: &mut Found)
         for (from, bytes) in pieces.iter().filter_map(|piece| chunk.overlap(piece)) {
             let Some(shares) = chunk.shares(from, bytes) else {
                 found
-                    .lacks
+                    .limitations
                     .push(format!("which device holds what of {} is not worked out here", chunk.profile()));
                 return;
             };
@@ -166,7 +166,7 @@ fn devices(file: &File) -> io::Result<Vec<Device>> {
     let mut about = [0u64; FS_INFO_BYTES / 8];
     ask(file, FS_INFO, &mut about)?;
     let [most, count] = [about[0], about[1]];
-    if most > MOST_DEVICES || count > MOST_DEVICES {
+    if most > MAX_DEVICES || count > MAX_DEVICES {
         return Err(io::Error::other(format!("it names {count} devices")));
     }
     let mut devices = Vec::new();
@@ -215,7 +215,7 @@ fn chunks(file: &File) -> io::Result<Vec<Chunk>> {
         let items = items.map_or(0, u32::from_ne_bytes);
         let found = chunk::read(&bytes[SEARCH_BYTES..], items).map_err(io::Error::other)?;
         match found.last().and_then(|last| last.start.checked_add(1)) {
-            Some(next) if all.len() < MOST_CHUNKS => from = next,
+            Some(next) if all.len() < MAX_CHUNKS => from = next,
             _ => return Ok(all),
         }
         all.extend(found);
@@ -250,8 +250,8 @@ mod tests {
     fn what_is_no_btrfs_is_said_and_changes_nothing() {
         let mut found = Found::default();
         add(Path::new("/proc/self/status"), &mut found);
-        assert!(found.volume.is_none() && found.lacks.len() == 1, "{found:?}");
+        assert!(found.volume.is_none() && found.limitations.len() == 1, "{found:?}");
         add(Path::new("/no/such/file"), &mut found);
-        assert!(found.lacks[1].contains("/no/such/file"), "{found:?}");
+        assert!(found.limitations[1].contains("/no/such/file"), "{found:?}");
     }
 }

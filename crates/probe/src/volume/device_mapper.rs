@@ -32,7 +32,7 @@ const FULL_FLAG: u32 = 1 << 8;
 /// DM_TABLE_STATUS: _IOWR(0xfd, 12, struct dm_ioctl).
 const TABLE_STATUS: u64 = 3 << 30 | (HEADER_BYTES as u64) << 16 | 0xfd << 8 | 12;
 /// Answers larger than this are given up.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// The table of the mapping of this name, or in words why there is none.
 pub(super) fn table(name: &str) -> Result<Vec<Mapping>, String> {
@@ -58,7 +58,7 @@ pub(super) fn table(name: &str) -> Result<Vec<Mapping>, String> {
             return read(&buffer).ok_or_else(|| "the kernel's answer makes no sense".to_owned());
         }
         bytes *= 4;
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             return Err("its table is longer than 1 MiB".to_owned());
         }
     }

@@ -26,9 +26,9 @@ pub(super) fn add_of_path(path: &Path, found: &mut Found) {
             let node = Path::new("/dev").join(device);
             match ext4_of(&node) {
                 Ok(Some(geometry)) => found.geometry = Some(Geometry::Ext4(geometry)),
-                Ok(None) => found.lacks.push(format!("`{}` has no superblock of ext4", node.display())),
+                Ok(None) => found.limitations.push(format!("`{}` has no superblock of ext4", node.display())),
                 Err(error) => {
-                    found.lacks.push(format!(
+                    found.limitations.push(format!(
                         "the superblock on `{}` cannot be read ({error}): sizes are those that mkfs.ext4 usually chooses",
                         node.display()
                     ));
@@ -38,9 +38,9 @@ pub(super) fn add_of_path(path: &Path, found: &mut Found) {
         }
         Some("xfs") => match xfs_of(path) {
             Ok(geometry) => found.geometry = Some(Geometry::Xfs(geometry)),
-            Err(error) => found.lacks.push(format!("the geometry of the XFS cannot be read: {error}")),
+            Err(error) => found.limitations.push(format!("the geometry of the XFS cannot be read: {error}")),
         },
-        Some(other) => found.lacks.push(format!("where {other} puts its metadata is not known here")),
+        Some(other) => found.limitations.push(format!("where {other} puts its metadata is not known here")),
         None => {}
     }
 }
@@ -52,10 +52,10 @@ pub(super) fn add_of_device(node: &Path, found: &mut Found) {
             found.file_system = Some("ext4".to_owned());
             found.geometry = Some(Geometry::Ext4(geometry));
         }
-        Ok(None) => found.lacks.push(
+        Ok(None) => found.limitations.push(
             "the device holds no ext4; of other file systems name a directory in them, where they are mounted".to_owned(),
         ),
-        Err(error) => found.lacks.push(format!("`{}` cannot be read: {error}", node.display())),
+        Err(error) => found.limitations.push(format!("`{}` cannot be read: {error}", node.display())),
     }
 }
 
@@ -141,8 +141,8 @@ mod tests {
     fn what_a_path_is_on_is_found_or_has_a_reason() {
         let dir = tempfile::tempdir().unwrap();
         let found = super::super::look(dir.path()).unwrap();
-        assert!(found.geometry.is_some() || !found.lacks.is_empty(), "{found:?}");
+        assert!(found.geometry.is_some() || !found.limitations.is_empty(), "{found:?}");
         assert!(super::super::look(&dir.path().join("missing")).unwrap_err().message.contains("missing"));
-        assert!(!super::super::look(Path::new("/dev/null")).unwrap().lacks.is_empty());
+        assert!(!super::super::look(Path::new("/dev/null")).unwrap().limitations.is_empty());
     }
 }

@@ -29,7 +29,7 @@ impl Volumes {
     pub(super) fn add_device(&self, device: (u32, u32), found: &mut Found) {
         let Some(directory) = self.sysfs.device_of_number(device) else {
             let (major, minor) = device;
-            found.lacks.push(format!("block device {major}:{minor} is not visible in /sys"));
+            found.limitations.push(format!("block device {major}:{minor} is not visible in /sys"));
             return;
         };
         found.device = name(&directory);
@@ -65,7 +65,7 @@ impl Volumes {
         let level = text(&directory.join("md/level")).unwrap_or_else(|| "unknown level".to_owned());
         let chunk = number(&directory.join("md/chunk_size")).filter(|bytes| *bytes > 0);
         let strides = matches!(level.as_str(), "raid0" | "raid4" | "raid5" | "raid6" | "raid10");
-        let lack = match (level.as_str(), chunk) {
+        let limitation = match (level.as_str(), chunk) {
             ("raid0", Some(_)) => None,
             ("raid0", None) => Some("its chunk cannot be read from sysfs".to_owned()),
             (other, _) if strides => Some(format!(
@@ -79,7 +79,7 @@ impl Volumes {
             profile: level,
             interleave_bytes: chunk.filter(|_| strides),
             members,
-            lack,
+            limitation,
         }
     }
 
@@ -93,7 +93,7 @@ impl Volumes {
             profile: "unknown".to_owned(),
             interleave_bytes: None,
             members,
-            lack: None,
+            limitation: None,
         };
         match (self.table)(&mapping) {
             Ok(table) => {
@@ -108,16 +108,17 @@ impl Volumes {
                     volume.interleave_bytes = Some(striped.interleave_bytes);
                     volume.members = striped.devices.iter().map(|device| self.named(device)).collect();
                     if table.len() > 1 {
-                        volume.lack = Some(format!(
+                        volume.limitation = Some(format!(
                             "the mapping has {} segments; this is of the striped one",
                             table.len()
                         ));
                     }
                 } else if table.len() > 1 || volume.members.len() > 1 {
-                    volume.lack = Some(format!("its mapping is {}, which takes no turns", kinds.join(", ")));
+                    volume.limitation =
+                        Some(format!("its mapping is {}, which takes no turns", kinds.join(", ")));
                 }
             }
-            Err(why) => volume.lack = Some(format!("its table cannot be read: {why}")),
+            Err(why) => volume.limitation = Some(format!("its table cannot be read: {why}")),
         }
         volume
     }
@@ -129,7 +130,7 @@ impl Volumes {
         let home = first.as_ref().and_then(|member| self.sysfs.btrfs_of(member));
         found.device = first;
         let Some(home) = home else {
-            found.lacks.push(format!("btrfs: the member `{source}` is not visible in /sys/fs/btrfs"));
+            found.limitations.push(format!("btrfs: the member `{source}` is not visible in /sys/fs/btrfs"));
             return;
         };
         found.geometry = number(&home.join("sectorsize")).map(Geometry::Btrfs);
@@ -140,7 +141,7 @@ impl Volumes {
         }
         let profiles = profiles(&home.join("allocation/data"));
         let strides = |profile: &String| matches!(profile.as_str(), "raid0" | "raid10" | "raid5" | "raid6");
-        let lack = match profiles.as_slice() {
+        let limitation = match profiles.as_slice() {
             [] => Some("the profile of its data cannot be read from sysfs".to_owned()),
             [one] if one == "raid0" => None,
             [one] if strides(one) => Some(format!(
@@ -158,7 +159,7 @@ impl Volumes {
             interleave_bytes: profiles.iter().any(strides).then_some(BTRFS_STRIPE_BYTES),
             profile: if profiles.is_empty() { "unknown".to_owned() } else { profiles.join(", ") },
             members,
-            lack,
+            limitation,
         });
     }
 
@@ -261,12 +262,12 @@ mod tests {
         );
         let members: Vec<_> = volume.members.iter().map(|m| (m.name.as_str(), m.size_bytes)).collect();
         assert_eq!(members, [("sda", Some(2 << 20)), ("sdb", Some(4 << 20))]);
-        assert_eq!(volume.lack, None);
+        assert_eq!(volume.limitation, None);
         let mirror = device(&sysfs, (9, 1)).volume.unwrap();
         assert_eq!(mirror.interleave_bytes, None);
-        assert!(mirror.lack.unwrap().contains("takes no turns"));
+        assert!(mirror.limitation.unwrap().contains("takes no turns"));
         assert_eq!(device(&sysfs, (8, 0)).volume, None);
-        assert!(!device(&sysfs, (7, 77)).lacks.is_empty());
+        assert!(!device(&sysfs, (7, 77)).limitations.is_empty());
     }
 
     #[test]
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!(device(&sysfs, (253, 1)).volume.unwrap().name, "md0", "looked through");
         let secret = device(&sysfs, (253, 2)).volume.unwrap();
         assert_eq!((secret.kind, secret.interleave_bytes), (VolumeKind::DeviceMapper, None));
-        assert!(secret.lack.unwrap().contains("not permitted"));
+        assert!(secret.limitation.unwrap().contains("not permitted"));
     }
 
     #[test]
@@ -301,9 +302,9 @@ mod tests {
         fs::rename(data.join("raid0"), data.join("single")).unwrap();
         let volume = look().volume.unwrap();
         assert_eq!(volume.interleave_bytes, None);
-        assert!(volume.lack.unwrap().contains("whole chunks"));
+        assert!(volume.limitation.unwrap().contains("whole chunks"));
         let mut unseen = Found::default();
         sysfs.add_btrfs("/dev/sdz", &mut unseen);
-        assert!(unseen.volume.is_none() && unseen.lacks[0].contains("sdz"));
+        assert!(unseen.volume.is_none() && unseen.limitations[0].contains("sdz"));
     }
 }

@@ -127,7 +127,7 @@ fn mappings(facts: &Facts<'_>, files: &[PlanFile]) -> u64 {
 /// Memory that threads take and give back over and over.
 fn memory(facts: &Facts<'_>) -> Option<Baseline> {
     let pattern = &facts.profile.pattern;
-    let taken = |s: &&iowhy_core::profile::Step| s.kind == StepKind::Take;
+    let taken = |s: &&iowhy_core::profile::Step| s.kind == StepKind::MmapAnon;
     let mut threads: BTreeMap<u32, Vec<Action>> = BTreeMap::new();
     let mut seen = 0.0;
     for step in pattern.stretches.iter().flat_map(|s| &s.steps).filter(taken) {

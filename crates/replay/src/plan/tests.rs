@@ -251,7 +251,7 @@ fn parts_of_blocks_that_were_there_are_written_over_a_file_that_is_full() {
 
 #[test]
 fn memory_that_comes_and_goes_is_replayed_and_kept_once() {
-    let take = Step { kind: StepKind::Take, bytes: 1 << 23, argument: 0x8022, ..Step::default() };
+    let take = Step { kind: StepKind::MmapAnon, bytes: 1 << 23, argument: 0x8022, ..Step::default() };
     let steps: Vec<Step> = (0..40).map(|i| Step { thread: i % 4, count: 1, ..take.clone() }).collect();
     let of = |part: f64| {
         let run = Run::new(1.0).busy(Operation::Map, Layer::Memory, part);

@@ -1,6 +1,4 @@
 //! The length of the union of time intervals that arrive in the order of their ends.
-//!
-//! What may not enter: requests.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,6 @@
-//! Requests between the block layer and the devices: whose they are, how long they queue, how long the device takes.
-//!
-//! Consumes `BlockInsert`, `BlockIssue` and `BlockComplete` of the whole machine. A request is known by its device and
-//! first sector; splits and merges lose the pair, never the count. What may not enter: the kernel, meaning.
-//!
-//! Law: every issued request is counted once, as the program's own, as the kernel's, or as another program's.
+//! Requests between the block layer and the devices: who made them, how long they queue, how long the device takes.
+//! A request is known by its device and first sector; splits and merges lose the pair, never the count.
+//! Invariant: every issued request is counted once, as the program's, the kernel's, or another program's.
 
 mod busy;
 mod flags;
@@ -249,7 +246,7 @@ impl BlockTracer {
 
     /// All that was seen. Means are over the program's own requests; where none of its own has completed (it left
     /// writing to the kernel), over those of kernel threads. No time at the device is given when completions are not
-    /// seen: the few that are would be a choice by chance of which CPU was idle.
+    /// seen: the few that are depend on which CPU happened to be idle.
     pub fn finish(self) -> BlockSample {
         let all = self.issued.own + self.issued.kernel + self.issued.others;
         let completions_seen = self.issued.completed as f64 >= SEEN * all as f64;

@@ -1,6 +1,4 @@
 //! Requests under way, found by device and first sector, with a bound on their number: the oldest go first.
-//!
-//! What may not enter: what is remembered of a request.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,7 +1,5 @@
-//! Which descriptor of which process is which open description, with position and flags, during one burst.
-//!
-//! A description is what the manual calls an open file description: duplicates and forked children share it, and with
-//! it the position. What may not enter: counts and shares.
+//! Which descriptor of which process is which open file description (open(2)), with position and flags, during one burst.
+//! Duplicates and forked children share a description, and with it the position.
 
 use std::collections::{HashMap, HashSet};
 
@@ -123,7 +121,7 @@ pub(super) struct Tables {
 impl Tables {
     /// The tables at the start of a burst. Descriptors with the same path, flags and position above 0 are taken as
     /// one description: most often they are, by inheritance or `2>&1`.
-    pub(super) fn of(snapshot: &[(u32, Vec<OpenFile>)], files: &mut Files) -> Self {
+    pub(super) fn from_snapshot(snapshot: &[(u32, Vec<OpenFile>)], files: &mut Files) -> Self {
         let mut tables = Tables::default();
         let mut known: HashMap<(FileId, u32, u64), DescriptionId> = HashMap::new();
         for (pid, open) in snapshot {
@@ -381,7 +379,7 @@ impl Tables {
 
     /// Bounded by the steps of a stretch: only those that were made first are referred to.
     fn note_end(&mut self, description: &Description, files: &Files) {
-        if self.ended.len() >= 2 * CallPattern::MOST_OF_STRETCH {
+        if self.ended.len() >= 2 * CallPattern::MAX_STRETCH_STEPS {
             return;
         }
         let (path, kind) = match (&description.sink, &description.named) {

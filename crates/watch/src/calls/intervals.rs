@@ -1,6 +1,4 @@
 //! The union of byte intervals, with a bound on its memory: which bytes of a file were moved before.
-//!
-//! What may not enter: files, directions, time.
 
 /// Disjoint runs of bytes in ascending order. Runs that touch are one run, so that a sequential stream needs one.
 #[derive(Clone, Debug)]

@@ -1,7 +1,5 @@
-//! The calls of a burst in their order, as far as they move bytes or steer how bytes are moved.
-//!
-//! Goal: what a replay needs, in bounded memory. Non-goal: counts (the tracer's). What may not enter: descriptors; a file
-//! is told by the serial number of its open description, which is resolved when the burst has ended.
+//! The calls of a burst in their order, as far as they move bytes or steer how bytes are moved: what a replay needs, in
+//! bounded memory. A file is the serial number of its open description, which is resolved when the burst has ended.
 
 use std::collections::HashMap;
 
@@ -10,11 +8,11 @@ use iowhy_core::profile::{CallPattern, Step, StepKind, Stretch};
 use super::descriptors::Ended;
 
 /// Less anonymous memory than this is the small change of an allocator.
-const LEAST_TAKEN_BYTES: u64 = 64 << 10;
+const MIN_TAKEN_BYTES: u64 = 64 << 10;
 /// Places of buffers are told within a page.
 const PAGE: u64 = 4096;
 /// Pieces of memory that are remembered of one process.
-const MOST_PIECES: usize = 1024;
+const MAX_PIECES: usize = 1024;
 
 /// Memory that was mapped in this burst.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +66,7 @@ impl StepLog {
 
     /// A call returned and had succeeded.
     pub(super) fn note(&mut self, seen: Seen) {
-        if self.steps.len() >= CallPattern::MOST_OF_STRETCH {
+        if self.steps.len() >= CallPattern::MAX_STRETCH_STEPS {
             return;
         }
         let Some(fresh) = self.memory(&seen) else { return };
@@ -109,15 +107,15 @@ impl StepLog {
         let pieces = self.pieces.entry(seen.pid).or_default();
         let holds = |p: &Piece, at: u64| at.checked_sub(p.start).is_some_and(|into| into < p.bytes);
         match (seen.kind, seen.memory) {
-            (StepKind::Take, _) if seen.bytes < LEAST_TAKEN_BYTES => None,
-            (StepKind::Take | StepKind::Map, Some(start)) => {
-                if pieces.len() >= MOST_PIECES {
+            (StepKind::MmapAnon, _) if seen.bytes < MIN_TAKEN_BYTES => None,
+            (StepKind::MmapAnon | StepKind::Map, Some(start)) => {
+                if pieces.len() >= MAX_PIECES {
                     pieces.remove(0);
                 }
-                pieces.push(Piece { start, bytes: seen.bytes, unused: seen.kind == StepKind::Take });
+                pieces.push(Piece { start, bytes: seen.bytes, unused: seen.kind == StepKind::MmapAnon });
                 Some(false)
             }
-            (StepKind::Give, Some(start)) => {
+            (StepKind::Munmap, Some(start)) => {
                 let at = pieces.iter().position(|p| holds(p, start))?;
                 pieces.remove(at);
                 Some(false)
@@ -196,23 +194,23 @@ mod tests {
     fn memory_that_is_taken_for_a_read_is_fresh_once() {
         let mut log = StepLog::default();
         log.begin(0);
-        let take = Seen { memory: Some(4096), bytes: 1 << 20, ..seen(StepKind::Take, 1) };
+        let take = Seen { memory: Some(4096), bytes: 1 << 20, ..seen(StepKind::MmapAnon, 1) };
         log.note(take);
         for at in [10, 20] {
             log.note(Seen { memory: Some(5000), bytes: 100, place: Some(at), ..seen(StepKind::Read, at) });
         }
-        log.note(Seen { memory: Some(4096), bytes: 1 << 20, ..seen(StepKind::Give, 30) });
+        log.note(Seen { memory: Some(4096), bytes: 1 << 20, ..seen(StepKind::Munmap, 30) });
         // Neither small pieces nor memory that was there before are told.
-        log.note(Seen { memory: Some(1 << 30), bytes: 4096, ..seen(StepKind::Take, 40) });
-        log.note(Seen { memory: Some(1 << 31), bytes: 4096, ..seen(StepKind::Give, 50) });
+        log.note(Seen { memory: Some(1 << 30), bytes: 4096, ..seen(StepKind::MmapAnon, 40) });
+        log.note(Seen { memory: Some(1 << 31), bytes: 4096, ..seen(StepKind::Munmap, 50) });
         log.end(ended());
         let steps = log.take().stretches.remove(0).steps;
         let kinds: Vec<_> = steps.iter().map(|s| (s.kind, s.fresh)).collect();
         let expected = [
-            (StepKind::Take, false),
+            (StepKind::MmapAnon, false),
             (StepKind::Read, true),
             (StepKind::Read, false),
-            (StepKind::Give, false),
+            (StepKind::Munmap, false),
         ];
         assert_eq!(kinds, expected);
         let offsets: Vec<Option<u16>> = steps.iter().map(|s| s.buffer_offset).collect();
@@ -223,10 +221,10 @@ mod tests {
     fn a_stretch_is_bounded() {
         let mut log = StepLog::default();
         log.begin(0);
-        for i in 0..2 * CallPattern::MOST_OF_STRETCH as u64 {
+        for i in 0..2 * CallPattern::MAX_STRETCH_STEPS as u64 {
             log.note(Seen { place: Some(i * i), bytes: 1, ..seen(StepKind::Read, i * 10) });
         }
         log.end(ended());
-        assert_eq!(log.take().stretches[0].steps.len(), CallPattern::MOST_OF_STRETCH);
+        assert_eq!(log.take().stretches[0].steps.len(), CallPattern::MAX_STRETCH_STEPS);
     }
 }

@@ -1,12 +1,7 @@
-//! System calls seen in short bursts: counts and times by call, and what was done to which file.
-//!
-//! One burst is [`CallTracer::begin`] with the descriptors that are open, [`CallTracer::event`] for every record,
-//! [`CallTracer::settle`] now and then so that new descriptors get their paths, and [`CallTracer::end`]. When to do it
-//! is for [`Planner`] to say. What may not enter: the kernel, `/proc`, meaning.
-//!
-//! What cannot be known this way is left out, not guessed: offsets that are in the program's memory, requests
-//! submitted through io_uring (only io_uring_enter itself is counted), and paths of files that were closed before
-//! anybody could ask (they are the entry with the path [`UNKNOWN`]).
+//! System calls seen in short bursts: counts and times by call, and what was done to which file. Pure: it reads neither a
+//! clock nor `/proc`. [`Planner`] decides when a burst begins and ends.
+//! What cannot be known is left out, not guessed: offsets in the program's memory, requests submitted through io_uring, and
+//! paths of files that were closed before anybody could ask (the entry with the path [`UNKNOWN`]).
 
 mod descriptors;
 mod errno;

@@ -1,13 +1,7 @@
-//! When to trace system calls, and how long, so that tracing costs the program at most one part in a hundred.
-//!
-//! Pure arithmetic on times that the caller gives. What may not enter: a clock, the kernel.
-//!
-//! Law: whenever a burst but the first begins at `t` (since the start of the run), all that was spent before it and
-//! what it is expected to cost is at most `SHARE * t + ADVANCE_NS`. The advance exists so that short runs are seen at
-//! all. What the first costs cannot be known before it: it depends on how often the program calls.
-//!
-//! Bursts are spread evenly in time, not more densely at the start: counts are scaled by `wall / observed`, which is
-//! only right if every part of the run had the same chance to be seen.
+//! When to trace system calls, and how long, so that tracing costs the program at most 1 %. Pure arithmetic.
+//! Invariant: whenever a burst but the first begins at `t` (since the start of the run), what was spent before it and what
+//! it is expected to cost is at most `SHARE * t + ADVANCE_NS`. Bursts are spread evenly in time, because counts are scaled
+//! by `wall / observed`.
 
 use iowhy_core::rng::Rng;
 
@@ -28,13 +22,13 @@ const GAP_NS: f64 = 50e6;
 /// Calls that a burst should see: about this many make its shares exact to a few per cent.
 const WANTED_CALLS: f64 = 1000.0;
 /// More than this a burst is never asked to see.
-const MOST_WANTED_CALLS: f64 = 10_000.0;
-/// A burst is at most so many times longer than the one before: the program may be about to become busy.
+const MAX_WANTED_CALLS: f64 = 10_000.0;
+/// A burst is at most this factor longer than the one before: the program may be about to become busy.
 const GROWTH: f64 = 8.0;
-/// A burst ends when it has seen so many times what was expected.
+/// A burst ends at this multiple of what was expected.
 const SLACK: f64 = 4.0;
 /// No burst sees more calls than this.
-const MOST_CALLS: f64 = 50_000.0;
+const MAX_CALLS: f64 = 50_000.0;
 
 /// What tracing costs, as measured on this machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,7 +139,7 @@ impl Planner {
         let earliest = ((self.costs.per_burst_ns - ADVANCE_NS / 2.0) / SHARE).max(FIRST_NS);
         let start = earliest * (1.0 + 0.2 * self.rng.unit());
         let left = SHARE * start + ADVANCE_NS - self.costs.per_burst_ns;
-        let calls = (left / self.costs.per_call_ns.max(1.0)).clamp(1.0, MOST_CALLS);
+        let calls = (left / self.costs.per_call_ns.max(1.0)).clamp(1.0, MAX_CALLS);
         Plan { start_ns: start as u64, length_ns: FIRST_LENGTH_NS as u64, calls: calls as u64 }
     }
 
@@ -156,10 +150,10 @@ impl Planner {
         let longest = (last.length_ns.max(SHORTEST_NS) * GROWTH).min(LONGEST_NS);
         // A burst that is dear to open is made longer, until seeing calls costs half as much as opening.
         let opening = self.opening_ns(rate);
-        let wanted = (opening / 2.0 / self.costs.per_call_ns.max(1.0)).clamp(WANTED_CALLS, MOST_WANTED_CALLS);
+        let wanted = (opening / 2.0 / self.costs.per_call_ns.max(1.0)).clamp(WANTED_CALLS, MAX_WANTED_CALLS);
         let length = (wanted / rate).clamp(SHORTEST_NS, longest);
         let expected = rate * length;
-        let calls = (SLACK * expected + WANTED_CALLS).min(MOST_CALLS);
+        let calls = (SLACK * expected + WANTED_CALLS).min(MAX_CALLS);
         let cost = opening + expected.min(calls) * self.costs.per_call_ns;
         let affordable = (self.spent_ns + cost - ADVANCE_NS / 2.0) / SHARE;
         let earliest = affordable.max(last.end_ns + GAP_NS);
@@ -255,7 +249,7 @@ mod tests {
                 let plan = planner.next_burst();
                 prop_assert!(plan.start_ns >= end.saturating_add(GAP_NS as u64 / 2));
                 prop_assert!((1_000_000..=200_000_000).contains(&plan.length_ns));
-                prop_assert!(plan.calls >= 1 && plan.calls <= MOST_CALLS as u64);
+                prop_assert!(plan.calls >= 1 && plan.calls <= MAX_CALLS as u64);
             }
         }
     }

@@ -1,7 +1,5 @@
-//! What a system call does to descriptors and bytes, told by its number: where its arguments stand.
-//!
-//! Source: the prototypes in the manual (section 2) and, for numbers, the C library's table of this architecture.
-//! What may not enter: state.
+//! What a system call does to descriptors and bytes, by its number: which arguments hold them. Source: the prototypes in the
+//! manual (section 2) and, for numbers, the C library's table of this architecture.
 
 /// Which way bytes go, seen from the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +94,7 @@ pub(super) enum ForkFlags {
 
 impl Shape {
     /// The shape of the call with this number on this architecture.
-    pub(super) fn of(number: i64) -> Shape {
+    pub(super) fn from_number(number: i64) -> Shape {
         use Direction::{Read, Write};
         use Place::{Argument, ArgumentOrPosition, Pointer, Position};
         let moves = |direction, place, asked| Shape::Move { direction, place, asked };

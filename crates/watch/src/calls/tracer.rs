@@ -15,7 +15,7 @@ use crate::event::{Event, Kind, Trace};
 
 /// Entries of `CallCount::per_burst`. With more bursts, each entry stands for 2, 4, 8, ... bursts.
 const PER_BURST: usize = 256;
-/// Paths that are asked for at a time: each costs a few system calls of ours.
+/// Paths that are asked for at a time: each costs a few system calls.
 const ASKED: usize = 256;
 /// Greatest error number of the kernel.
 const GREATEST_ERROR: i64 = 4095;
@@ -126,7 +126,7 @@ impl CallTracer {
         self.burst = Some(Burst {
             start_ns: time_ns,
             last_ns: time_ns,
-            tables: Tables::of(open, &mut self.files),
+            tables: Tables::from_snapshot(open, &mut self.files),
             ..Burst::default()
         });
     }
@@ -270,7 +270,7 @@ impl CallTracer {
             self.abandon(&mut burst.tables, &call, event.time_ns);
         }
         let (pid, now) = (event.pid, event.time_ns);
-        let shape = Shape::of(number);
+        let shape = Shape::from_number(number);
         let (tables, files) = (&mut burst.tables, &mut self.files);
         let used = |index: usize| Some(descriptor(arguments[index])).filter(|fd| *fd >= 0);
         let mut descriptors = [None; 2];
@@ -329,7 +329,7 @@ impl CallTracer {
         if let (Some(call), None) = (&call, &paired) {
             self.abandon(&mut burst.tables, call, event.time_ns);
         }
-        let shape = paired.map_or_else(|| Shape::of(number), |call| call.shape);
+        let shape = paired.map_or_else(|| Shape::from_number(number), |call| call.shape);
         if paired.is_none() && matches!(shape, Shape::Fork { .. }) && value == 0 {
             // The first thing a child does is to return from a call that its parent made.
             return;
@@ -486,12 +486,12 @@ impl CallTracer {
             Shape::Seek => (StepKind::Seek, u64::try_from(value).ok(), 0, 0, None),
             Shape::Sync => (StepKind::Sync, None, 0, u32::from(call.number == libc::SYS_fsync), None),
             Shape::Map if anonymous => {
-                (StepKind::Take, None, arguments[1], arguments[3] as u32, Some(value as u64))
+                (StepKind::MmapAnon, None, arguments[1], arguments[3] as u32, Some(value as u64))
             }
             Shape::Map => {
                 (StepKind::Map, Some(arguments[5]), arguments[1], arguments[3] as u32, Some(value as u64))
             }
-            Shape::Unmap => (StepKind::Give, None, arguments[1], 0, Some(arguments[0])),
+            Shape::Unmap => (StepKind::Munmap, None, arguments[1], 0, Some(arguments[0])),
             Shape::Advise => (StepKind::Advise, Some(arguments[1]), arguments[2], arguments[3] as u32, None),
             Shape::AdviseMap => {
                 (StepKind::AdviseMap, None, arguments[1], arguments[2] as u32, Some(arguments[0]))
@@ -627,7 +627,7 @@ fn control(tables: &mut Tables, files: &mut Files, call: &Call, value: i64) {
             tables.set_close_on_exec(call.pid, descriptor(fd), close_on_exec);
         }
         libc::F_SETFL => {
-            // These alone can be changed (fcntl(2)); O_SYNC stays as it was.
+            // These alone can be changed (fcntl(2)); O_SYNC does not change.
             let mutable = (libc::O_APPEND | libc::O_DIRECT | libc::O_NOATIME | libc::O_NONBLOCK) as u32;
             if let Some(description) = tables.get(id) {
                 description.flags =

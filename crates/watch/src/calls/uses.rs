@@ -1,6 +1,4 @@
-//! Adding up what was done to files: one transfer at a time, one open description at a time, one file at a time.
-//!
-//! What may not enter: descriptors, system call numbers, time of day.
+//! Adds up what was done to files: by transfer, by open description, by file.
 
 use std::collections::HashMap;
 
@@ -234,7 +232,7 @@ impl Files {
         self.files.get(id).map_or((UNKNOWN, "unknown"), |file| (file.path.as_str(), file.kind.as_str()))
     }
 
-    /// What was done to a file; `None` for an index that is not one of ours.
+    /// What was done to a file; `None` for an unknown index.
     pub(super) fn uses(&mut self, id: FileId) -> Option<&mut Uses> {
         self.files.get_mut(id).map(|file| &mut file.uses)
     }
@@ -272,7 +270,7 @@ impl Files {
         file.uses.add(&uses);
     }
 
-    /// A burst ended: bytes of the next are not held against those of this one.
+    /// A burst ended: bytes of the next are not compared with those of this one.
     pub(super) fn end_burst(&mut self) {
         for file in &mut self.files {
             file.seen.iter_mut().for_each(Intervals::clear);

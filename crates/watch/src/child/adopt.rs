@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use super::start::{Usage, reap};
 
 /// Descendants that are remembered. More than this many at once: the later ones stay with us unreaped until we end.
-const MOST_KNOWN: usize = 65_536;
+const MAX_KNOWN: usize = 65_536;
 
 /// While it lives, orphaned descendants become our children (PR_SET_CHILD_SUBREAPER).
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Adoption {
 
     /// A process that descends from the program.
     pub fn descendant(&mut self, pid: u32) {
-        if self.active && self.known.len() < MOST_KNOWN {
+        if self.active && self.known.len() < MAX_KNOWN {
             self.known.insert(pid);
         }
     }
@@ -89,7 +89,7 @@ impl Drop for Adoption {
     }
 }
 
-/// Whether a child of ours waits to be reaped.
+/// Whether a child of iowhy waits to be reaped.
 fn has_ended(pid: u32) -> bool {
     use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

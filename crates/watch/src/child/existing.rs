@@ -113,7 +113,7 @@ fn not_ours(pid: u32, user: Option<String>) -> Problem {
     let problem = Problem::refused(format!("process {pid} may not be watched: it is {whose}"));
     if rustix::process::geteuid().is_root() {
         return problem.hint(
-            "root lacks CAP_SYS_PTRACE here, or a security module forbids it: run iowhy outside the container, or with \
+            "root has no CAP_SYS_PTRACE here, or a security module forbids it: run iowhy outside the container, or with \
              `--cap-add SYS_PTRACE`",
         );
     }

@@ -22,7 +22,7 @@ pub struct Refusal {
 }
 
 impl From<Problem> for Refusal {
-    /// A problem of ours, with our own exit code.
+    /// A problem of iowhy itself, with its exit code.
     fn from(problem: Problem) -> Refusal {
         Refusal { code: problem.exit_code(), problem }
     }

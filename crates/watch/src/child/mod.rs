@@ -1,7 +1,6 @@
 //! The program under watch as a process: started as a shell would start it, or found running; waited for, reaped.
-//!
-//! What may not enter: events and what they mean. Nothing here slows or stops the program: it waits once, before its
-//! first instruction, and from then on it does not depend on us. Should we be killed, it runs on.
+//! Invariant: nothing here slows or stops the program. It waits once, before its first instruction, and from then on it does
+//! not depend on iowhy: if iowhy is killed, it runs on.
 
 mod adopt;
 mod exec;

@@ -99,7 +99,7 @@ impl Child {
             }
         }
         let failed = std::io::Error::last_os_error();
-        // After the fork: the program gets SIGCHLD as it was found.
+        // After the fork: the program gets the original disposition of SIGCHLD.
         signals::keep_ended_children();
         drop(blocked);
         if pid < 0 {

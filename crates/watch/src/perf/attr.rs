@@ -33,7 +33,7 @@ pub(crate) enum Role {
     Switch,
     /// Takes the stack when a task leaves its CPU.
     Leaving,
-    /// Takes a stack each so many nanoseconds of CPU time.
+    /// Takes a stack at this period of CPU time, in nanoseconds.
     Clock {
         /// Nanoseconds between two ticks.
         period_ns: u64,
@@ -188,14 +188,14 @@ pub(crate) fn lost(event: BorrowedFd<'_>) -> u64 {
 
 /// Makes `event` write into the ring of `leader`. Both must be bound to the same CPU.
 pub(crate) fn redirect(event: &OwnedFd, leader: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: takes two descriptors and no memory of ours.
+    // SAFETY: takes two descriptors and no memory.
     check(unsafe { sys::ioctls::SET_OUTPUT(event.as_raw_fd(), leader.as_raw_fd()) })
 }
 
 /// Switches the event, and those that its children inherited, on or off.
 pub(crate) fn switch(event: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     let fd = event.as_raw_fd();
-    // SAFETY: takes a descriptor and no memory of ours.
+    // SAFETY: takes a descriptor and no memory.
     check(unsafe { if on { sys::ioctls::ENABLE(fd, 0) } else { sys::ioctls::DISABLE(fd, 0) } })
 }
 

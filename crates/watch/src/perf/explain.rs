@@ -3,9 +3,7 @@
 use std::io::{self, BufRead, BufReader};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::profile::Lack;
-
-use super::rights::Rights;
+use iowhy_core::profile::{Limitation, Tier};
 
 /// The settings that decide. What cannot be read is `None`.
 #[derive(Clone, Debug, Default)]
@@ -45,23 +43,23 @@ impl Setting {
     }
 
     /// Not even switches of our own tasks.
-    pub(super) fn no_events(&self, error: &io::Error) -> Lack {
+    pub(super) fn no_events(&self, error: &io::Error) -> Limitation {
         let absent = self.paranoid.is_none();
         let (why, fix) = match error.raw_os_error() {
             Some(libc::ENOSYS | libc::EPERM) if self.seccomp || self.container => self.seccomp_refuses(),
             Some(libc::ENOSYS) if absent => ("this kernel has no perf events".to_owned(), None),
             _ => self.refusal(error, 2, self.sysctl(1)),
         };
-        lack("switches", format!("no record of when threads sleep and run: {why}"), fix)
+        limitation("switches", format!("no record of when threads sleep and run: {why}"), fix)
     }
 
-    pub(super) fn no_stacks(&self, error: &io::Error) -> Lack {
+    pub(super) fn no_stacks(&self, error: &io::Error) -> Limitation {
         let (why, fix) = self.refusal(error, 1, self.sysctl(1));
-        lack("kernel-stacks", format!("no kernel stacks: {why}"), fix)
+        limitation("kernel-stacks", format!("no kernel stacks: {why}"), fix)
     }
 
     /// Stacks may be taken, but their addresses cannot be named.
-    pub(super) fn no_names(&self) -> Lack {
+    pub(super) fn no_names(&self) -> Limitation {
         let restrict = match self.kptr_restrict {
             Some(n) => format!("kernel.kptr_restrict is {n}"),
             None => "/proc/kallsyms shows no addresses".to_owned(),
@@ -72,26 +70,26 @@ impl Setting {
             _ if self.has(CAP_SYSLOG) => "sudo sysctl kernel.kptr_restrict=0".to_owned(),
             _ => self.setcap(),
         };
-        lack(
+        limitation(
             "kernel-stacks",
             format!("no kernel stacks: the kernel hides its addresses ({restrict})"),
             Some(fix),
         )
     }
 
-    pub(super) fn no_clock(&self, error: &io::Error) -> Lack {
+    pub(super) fn no_clock(&self, error: &io::Error) -> Limitation {
         let (why, fix) = self.refusal(error, 0, self.setcap());
-        lack("cpu-clock", format!("no clock on every CPU: {why}"), fix)
+        limitation("cpu-clock", format!("no clock on every CPU: {why}"), fix)
     }
 
-    pub(super) fn no_tracefs(&self, error: &io::Error) -> Lack {
+    pub(super) fn no_tracefs(&self, error: &io::Error) -> Limitation {
         let fix = if self.has(CAP_SYS_ADMIN) { None } else { Some(self.tracing()) };
-        lack("tracepoints", format!("no tracepoints: tracefs cannot be read: {error}"), fix)
+        limitation("tracepoints", format!("no tracepoints: tracefs cannot be read: {error}"), fix)
     }
 
-    pub(super) fn no_tracepoints(&self, error: &io::Error) -> Lack {
+    pub(super) fn no_tracepoints(&self, error: &io::Error) -> Limitation {
         let (why, fix) = self.refusal(error, -1, self.tracing());
-        lack("tracepoints", format!("no tracepoints: {why}"), fix)
+        limitation("tracepoints", format!("no tracepoints: {why}"), fix)
     }
 
     fn has(&self, capability: u32) -> bool {
@@ -153,8 +151,8 @@ impl Setting {
     }
 }
 
-fn lack(id: &str, sentence: String, fix: Option<String>) -> Lack {
-    Lack { id: id.into(), sentence, fix }
+fn limitation(id: &str, sentence: String, fix: Option<String>) -> Limitation {
+    Limitation { id: id.into(), sentence, fix }
 }
 
 /// Whether `/proc/kallsyms` shows us addresses: a kernel that hides them shows zeros.
@@ -170,13 +168,13 @@ pub(super) fn kernel_names_are_shown() -> bool {
 }
 
 /// The problem of a subject of which nothing may be recorded.
-pub(super) fn nothing_allowed(rights: &Rights) -> Problem {
-    let lack = rights.lacks.iter().find(|l| l.id == "switches");
-    let problem = Problem::failed(match lack {
-        Some(lack) => lack.sentence.clone(),
+pub(super) fn nothing_allowed(limitations: &[Limitation]) -> Problem {
+    let limitation = limitations.iter().find(|l| l.id == "switches");
+    let problem = Problem::failed(match limitation {
+        Some(limitation) => limitation.sentence.clone(),
         None => "no record of when threads sleep and run".to_owned(),
     });
-    match lack.and_then(|l| l.fix.clone()) {
+    match limitation.and_then(|l| l.fix.clone()) {
         Some(fix) if fix.contains("sysctl ") => {
             problem.hint(format!("`sudo iowhy ...`; or `{fix}`, which holds for every user of this machine"))
         }
@@ -185,13 +183,13 @@ pub(super) fn nothing_allowed(rights: &Rights) -> Problem {
     }
 }
 
-/// Allows the shell that we were started from, and so us, so many open files. Our own limit is at its maximum already.
+/// Raises the limit on open files of the parent shell, and so of iowhy, whose own limit is at its maximum already.
 pub(super) fn more_files(needed: u64) -> String {
     format!("sudo prlimit --pid $$ --nofile={needed}")
 }
 
 /// The problem of a subject that could not be recorded although our own tasks can.
-pub(super) fn cannot_record(tids: &[u32], error: &io::Error, rights: &Rights) -> Problem {
+pub(super) fn cannot_record(tids: &[u32], error: &io::Error, tier: Tier) -> Problem {
     let who = match tids {
         [one] => format!("thread {one}"),
         [first, ..] => format!("thread {first} and {} more", tids.len() - 1),
@@ -203,9 +201,7 @@ pub(super) fn cannot_record(tids: &[u32], error: &io::Error, rights: &Rights) ->
         Some(libc::EACCES | libc::EPERM) => problem.hint("sudo iowhy ..."),
         Some(libc::EMFILE) => problem.hint(more_files(4096)),
         // The locked memory of an unprivileged user, shared with all other recorders of that user.
-        _ if rights.tier < iowhy_core::profile::Tier::T2 => {
-            problem.hint("sudo sysctl kernel.perf_event_mlock_kb=2048")
-        }
+        _ if tier < Tier::Clock => problem.hint("sudo sysctl kernel.perf_event_mlock_kb=2048"),
         _ => problem,
     }
 }
@@ -233,8 +229,7 @@ mod tests {
     #[test]
     fn where_nothing_may_be_recorded_sudo_comes_before_a_setting_of_the_machine() {
         let setting = Setting { paranoid: Some(3), ..Setting::default() };
-        let rights = Rights { lacks: vec![setting.no_events(&error(libc::EACCES))], ..Rights::default() };
-        let hint = nothing_allowed(&rights).hint.unwrap_or_default();
+        let hint = nothing_allowed(&[setting.no_events(&error(libc::EACCES))]).hint.unwrap_or_default();
         assert!(
             hint.starts_with("`sudo iowhy ...`") && hint.ends_with("every user of this machine"),
             "{hint}"
@@ -244,16 +239,16 @@ mod tests {
     #[test]
     fn a_container_is_told_what_to_add() {
         let setting = Setting { paranoid: Some(-1), container: true, seccomp: true, ..Setting::default() };
-        for lack in [setting.no_events(&error(libc::EPERM)), setting.no_stacks(&error(libc::EPERM))] {
-            assert!(lack.sentence.contains("container"), "{}", lack.sentence);
-            assert!(lack.fix.is_some_and(|f| f.contains("--cap-add PERFMON")));
+        for limitation in [setting.no_events(&error(libc::EPERM)), setting.no_stacks(&error(libc::EPERM))] {
+            assert!(limitation.sentence.contains("container"), "{}", limitation.sentence);
+            assert!(limitation.fix.is_some_and(|f| f.contains("--cap-add PERFMON")));
         }
     }
 
     #[test]
     fn a_kernel_without_events_promises_no_fix() {
-        let lack = Setting::default().no_events(&error(libc::ENOSYS));
-        assert!(lack.sentence.contains("no perf events") && lack.fix.is_none());
+        let limitation = Setting::default().no_events(&error(libc::ENOSYS));
+        assert!(limitation.sentence.contains("no perf events") && limitation.fix.is_none());
     }
 
     #[test]

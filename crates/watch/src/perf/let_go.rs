@@ -1,11 +1,7 @@
-//! Closing descriptors of tracepoints without waiting for the kernel.
-//!
-//! What may not enter: what the descriptors recorded.
-//!
-//! The last close of a tracepoint waits for grace periods of the kernel, 50 to 90 ms for each, and a process has not
-//! ended before all its descriptors are closed: the user would wait a quarter of a second for a prompt. An io_uring that is
-//! closed is taken down by a worker of the kernel, and the files that are registered with it are closed there. So
-//! the descriptors are handed to one. They stay open a moment longer than we live.
+//! Closes descriptors of tracepoints without waiting for the kernel. The last close of a tracepoint waits for grace periods,
+//! 50 to 90 ms each, and a process ends only when all its descriptors are closed: a prompt came a quarter of a second late.
+//! A worker of the kernel takes down a closed io_uring and closes the files that are registered with it. So the descriptors
+//! are handed to one; they stay open a moment longer than this process lives.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 

@@ -48,7 +48,7 @@ impl Waiting {
 
     fn has_ended(&self) -> bool {
         let mut status = 0;
-        // SAFETY: waits for a child of ours; `status` lives through the call.
+        // SAFETY: waits for a child; `status` lives through the call.
         unsafe { libc::waitpid(self.pid as i32, &mut status, libc::WNOHANG) != 0 }
     }
 }
@@ -60,10 +60,10 @@ fn record(script: &str, rights: &Rights) -> (u32, Vec<Seen>, Counts) {
     let mut seen = Vec::new();
     child.go();
     while !child.has_ended() {
-        recorder.drain(false, &mut |e| seen.push(Seen::of(e)));
+        recorder.drain(false, &mut |e| seen.push(Seen::new(e)));
         std::thread::sleep(Duration::from_millis(5));
     }
-    recorder.drain(true, &mut |e| seen.push(Seen::of(e)));
+    recorder.drain(true, &mut |e| seen.push(Seen::new(e)));
     (child.pid, seen, recorder.counts())
 }
 
@@ -90,7 +90,7 @@ enum What {
 }
 
 impl Seen {
-    fn of(event: &Event<'_>) -> Self {
+    fn new(event: &Event<'_>) -> Self {
         let what = match &event.kind {
             Kind::Tick(_) => What::Tick,
             Kind::LeavingStack(chain) => {
@@ -115,7 +115,7 @@ fn allowed(tier: Tier) -> Option<Rights> {
     if rights.switches && rights.tier >= tier {
         return Some(rights);
     }
-    eprintln!("skipped: {} is not allowed: {:?}", tier.id(), rights.lacks);
+    eprintln!("skipped: {} is not allowed: {:?}", tier.id(), rights.limitations);
     None
 }
 
@@ -135,7 +135,7 @@ fn switches_of(seen: &[Seen], tids: &HashSet<u32>) -> BTreeMap<u32, (u64, u64)> 
 
 #[test]
 fn a_family_of_processes_is_seen_from_exec_to_exit() {
-    let Some(rights) = allowed(Tier::T0) else { return };
+    let Some(rights) = allowed(Tier::None) else { return };
     let (pid, seen, counts) = record("sleep 0.05; sleep 0.02 & sleep 0.03; wait; exit 3", &rights);
     assert_eq!((counts.lost, counts.malformed), (0, 0));
     assert!(seen.windows(2).all(|w| w[0].time_ns <= w[1].time_ns));
@@ -175,8 +175,8 @@ fn a_family_of_processes_is_seen_from_exec_to_exit() {
 
 #[test]
 fn every_sleep_has_its_stack() {
-    let Some(rights) = allowed(Tier::T1) else { return };
-    for rights in [rights.clone().at_most(Tier::T1), rights] {
+    let Some(rights) = allowed(Tier::Stacks) else { return };
+    for rights in [rights.clone().at_most(Tier::Stacks), rights] {
         let (pid, seen, counts) = record("sleep 0.02; sleep 0.02", &rights);
         assert_eq!((counts.lost, counts.malformed), (0, 0));
         let (mut outs, mut before, mut called) = (0, false, false);
@@ -202,7 +202,7 @@ fn every_sleep_has_its_stack() {
 
 #[test]
 fn the_clock_ticks_for_a_busy_child_and_not_for_us() {
-    let Some(rights) = allowed(Tier::T2) else { return };
+    let Some(rights) = allowed(Tier::Clock) else { return };
     let (pid, seen, _) = record("i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done", &rights);
     assert!(seen.iter().any(|e| e.tid == pid && e.what == What::Tick));
     let own = std::process::id();
@@ -231,7 +231,7 @@ fn ping_pong(stop: &AtomicBool, tell: &std::sync::mpsc::Sender<u32>) {
 
 #[test]
 fn switches_can_be_turned_off_and_on_for_inherited_threads_too() {
-    let Some(rights) = allowed(Tier::T0) else { return };
+    let Some(rights) = allowed(Tier::None) else { return };
     let stop = AtomicBool::new(false);
     let (tell, told) = std::sync::mpsc::channel();
     let (gate_open, gate) = std::sync::mpsc::channel::<()>();
@@ -256,7 +256,7 @@ fn switches_can_be_turned_off_and_on_for_inherited_threads_too() {
         let mut wait = |recorder: &mut Recorder| {
             let start = Instant::now();
             while start.elapsed() < Duration::from_millis(20) {
-                recorder.drain(false, &mut |e| seen.push(Seen::of(e)));
+                recorder.drain(false, &mut |e| seen.push(Seen::new(e)));
                 std::thread::sleep(Duration::from_millis(2));
             }
         };
@@ -271,7 +271,7 @@ fn switches_can_be_turned_off_and_on_for_inherited_threads_too() {
         let no_stacks_done = iowhy_linux::clock::monotonic_ns();
         wait(&mut recorder);
         stop.store(true, Ordering::Relaxed);
-        recorder.drain(true, &mut |e| seen.push(Seen::of(e)));
+        recorder.drain(true, &mut |e| seen.push(Seen::new(e)));
 
         assert!(off <= off_done && off_done < on_begun && on_begun <= on && on <= no_stacks);
         let tids: HashSet<u32> = seen.iter().filter(|e| e.what == What::Out).map(|e| e.tid).collect();
@@ -295,8 +295,8 @@ fn switches_can_be_turned_off_and_on_for_inherited_threads_too() {
 
 #[test]
 fn a_ring_that_fills_wakes_its_reader_and_then_tells_what_it_lost() {
-    let Some(rights) = allowed(Tier::T0) else { return };
-    let rights = rights.at_most(Tier::T1);
+    let Some(rights) = allowed(Tier::None) else { return };
+    let rights = rights.at_most(Tier::Stacks);
     let stop = AtomicBool::new(false);
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
@@ -341,7 +341,7 @@ fn a_ring_that_fills_wakes_its_reader_and_then_tells_what_it_lost() {
 
 #[test]
 fn too_many_threads_are_watched_through_whole_cpus() {
-    let Some(rights) = allowed(Tier::T2) else { return };
+    let Some(rights) = allowed(Tier::Clock) else { return };
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
     if limit.is_none_or(|n| n > 4_000_000) {
         eprintln!("skipped: the limit for open files is {limit:?}");
@@ -351,7 +351,7 @@ fn too_many_threads_are_watched_through_whole_cpus() {
     let mut child = child("sleep 0.02");
     let mut recorder = Recorder::open(Subject::Threads(&crowd), &rights).expect("rights allow it");
     assert!(recorder.is_system_wide());
-    assert!(recorder.lacks().iter().any(|l| l.id == "own-switches"));
+    assert!(recorder.limitations().iter().any(|l| l.id == "own-switches"));
     child.go();
     while !child.has_ended() {
         std::thread::sleep(Duration::from_millis(5));
@@ -366,7 +366,7 @@ fn too_many_threads_are_watched_through_whole_cpus() {
 
 #[test]
 fn what_is_gone_is_a_problem_in_words() {
-    let Some(rights) = allowed(Tier::T0) else { return };
+    let Some(rights) = allowed(Tier::None) else { return };
     let problem = Recorder::open(Subject::Threads(&[u32::MAX >> 2]), &rights).expect_err("no such thread");
     assert!(problem.message.contains("no such thread"), "{}", problem.message);
     assert!(Recorder::open(Subject::Threads(&[]), &rights).is_err());
@@ -376,14 +376,14 @@ fn what_is_gone_is_a_problem_in_words() {
 
 #[test]
 fn a_burst_sees_whole_calls_of_the_thread_that_was_asked_for() {
-    let Some(_) = allowed(Tier::T3) else { return };
+    let Some(_) = allowed(Tier::Observer) else { return };
     // On a busy machine opening takes longer than a tenth as many calls.
     let mut child = child("exec dd if=/dev/zero of=/dev/null bs=1 count=2000000 2>/dev/null");
     child.go();
     std::thread::sleep(Duration::from_millis(10));
     let start = Instant::now();
-    let mut tap = match SyscallTap::open(&[child.pid]) {
-        Ok(tap) => tap,
+    let mut tracer = match SyscallTracer::open(&[child.pid]) {
+        Ok(tracer) => tracer,
         Err(error) => {
             eprintln!("skipped: raw_syscalls: {error}");
             while !child.has_ended() {
@@ -393,12 +393,12 @@ fn a_burst_sees_whole_calls_of_the_thread_that_was_asked_for() {
         }
     };
     let opened = start.elapsed();
-    assert!(tap.is_filtered());
+    assert!(tracer.is_filtered());
     std::thread::sleep(Duration::from_millis(20));
-    let until = tap.stop();
-    assert!(tap.since_ns() < until);
+    let until = tracer.stop();
+    assert!(tracer.since_ns() < until);
     let (mut pending, mut calls, mut wrong) = (None, 0u64, 0u64);
-    tap.drain(true, &mut |e| match e.kind {
+    tracer.drain(true, &mut |e| match e.kind {
         Kind::Trace(Trace::Enter { number, .. }) => pending = Some(number),
         Kind::Trace(Trace::Return { number, .. }) => {
             calls += 1;
@@ -407,15 +407,15 @@ fn a_burst_sees_whole_calls_of_the_thread_that_was_asked_for() {
         }
         _ => {}
     });
-    let lost = tap.lost();
+    let lost = tracer.lost();
     assert!(calls > 0);
     let mut later = 0;
-    tap.drain(true, &mut |e| later += u64::from(e.time_ns > until + 1_000_000_000));
+    tracer.drain(true, &mut |e| later += u64::from(e.time_ns > until + 1_000_000_000));
     assert_eq!(later, 0, "nothing is recorded after the end");
     assert!(lost > 0 || wrong == 0, "{wrong} returns of another call");
     let start = Instant::now();
-    drop(tap);
-    eprintln!("tap: opened in {opened:?}, closed in {:?}, {calls} calls, {lost} lost", start.elapsed());
+    drop(tracer);
+    eprintln!("tracer: opened in {opened:?}, closed in {:?}, {calls} calls, {lost} lost", start.elapsed());
     while !child.has_ended() {
         std::thread::sleep(Duration::from_millis(5));
     }

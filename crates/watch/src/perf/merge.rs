@@ -1,10 +1,7 @@
-//! Puts the records of all rings into the order of their times. Knows where a record keeps its time, and no more.
-//!
-//! A record gets its time before it can be seen in its ring, so the newest ones may still lack company: what is not
-//! older than the start of the drain before this one is kept back for the next.
-//!
-//! Invariants: nothing is lost or doubled; memory is bounded by what the rings hold, twice; nothing is allocated once
-//! the buffers have grown.
+//! Puts the records of all rings into the order of their times. It knows where a record keeps its time, and no more.
+//! A record gets its time before it can be seen in its ring: what is not older than the start of the drain before this one
+//! waits for the next.
+//! Invariant: nothing is lost or doubled; memory is bounded by twice what the rings hold; grown buffers are reused.
 
 use perf_event_open_sys::bindings::PERF_RECORD_SAMPLE;
 

@@ -1,11 +1,7 @@
 //! The kernel's own events, through `perf_event_open(2)`: what may be recorded ([`rights()`]), recording it
-//! ([`Recorder`]), short bursts of system-call tracing ([`SyscallTap`]) and what recording costs ([`self_test()`]).
-//!
-//! What may not enter: threads' time lines, symbols, meaning. Records leave this room as [`crate::event::Event`]s in
-//! the order of their times.
-//!
-//! Only software events and tracepoints are used: they need no hardware counters, so that virtual machines have them
-//! too.
+//! ([`Recorder`]), short bursts of system-call tracing ([`SyscallTracer`]) and what recording costs ([`self_test()`]).
+//! Records leave as [`crate::event::Event`]s in the order of their times. Only software events and tracepoints are used:
+//! they need no hardware counters, which virtual machines often do not have.
 
 mod attr;
 mod explain;
@@ -16,13 +12,13 @@ mod recorder;
 mod rights;
 mod ring;
 mod self_test;
-mod tap;
+mod syscall_tracer;
 mod tracepoints;
 
 pub use recorder::{Counts, Recorder, Subject};
 pub use rights::{Rights, look, rights};
 pub use self_test::{SelfTest, self_test};
-pub use tap::SyscallTap;
+pub use syscall_tracer::SyscallTracer;
 
 #[cfg(test)]
 mod live_tests;

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::profile::{Lack, Tier};
+use iowhy_core::profile::{Limitation, Tier};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::attr::{self, CPU_PERIOD_NS, Role, Start, TASK_PERIOD_NS};
@@ -34,7 +34,7 @@ const SPARE_FDS: u64 = 128;
 /// Who is recorded.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
-    /// A child of ours that has not executed its program yet. It, its threads and its children are recorded from the
+    /// A child of iowhy that has not executed its program yet. It, its threads and its children are recorded from the
     /// moment it does so, which is seen as a name with `exec`.
     Child(u32),
     /// Threads that run already, with the threads and children that they start from now on.
@@ -62,14 +62,14 @@ pub struct Recorder {
     cpus: Vec<u32>,
     rings: Vec<Ring>,
     /// Events that lead no ring, by what can be done with them.
-    standing: Vec<OwnedFd>,
+    always_on: Vec<OwnedFd>,
     switches: Vec<OwnedFd>,
     leaving: Vec<OwnedFd>,
     ids: Ids,
     merger: Merger,
     last_ns: u64,
     counts: Counts,
-    lacks: Vec<Lack>,
+    limitations: Vec<Limitation>,
     /// Our own process, whose events are dropped; `None` when we record ourselves on purpose.
     own: Option<u32>,
     /// What a task is given.
@@ -100,14 +100,14 @@ impl Recorder {
         own: Option<u32>,
     ) -> Result<Self, Problem> {
         if !rights.switches {
-            return Err(explain::nothing_allowed(rights));
+            return Err(explain::nothing_allowed(&rights.limitations));
         }
         let cpus = cpus::online();
         let mut roles = vec![Role::Side, Role::Switch];
         if rights.kernel_stacks {
             roles.push(Role::Leaving);
         }
-        let per_cpu = rights.per_cpu_clock && rights.tier >= Tier::T2;
+        let per_cpu = rights.per_cpu_clock && rights.tier >= Tier::Clock;
         let mut clock_period_ns = None;
         if rights.kernel_stacks && !per_cpu {
             roles.push(Role::Clock { period_ns: TASK_PERIOD_NS });
@@ -116,14 +116,14 @@ impl Recorder {
         let mut recorder = Recorder {
             cpus,
             rings: Vec::new(),
-            standing: Vec::new(),
+            always_on: Vec::new(),
             switches: Vec::new(),
             leaving: Vec::new(),
             ids: Ids::default(),
             merger: Merger::default(),
             last_ns: 0,
             counts: Counts::default(),
-            lacks: Vec::new(),
+            limitations: Vec::new(),
             own,
             roles,
             switches_on: true,
@@ -137,11 +137,13 @@ impl Recorder {
         };
         let start = if matches!(subject, Subject::Child(_)) { Start::Exec } else { Start::Now };
         recorder.choose_width(tids.len(), per_cpu)?;
-        recorder.open_rings(tids, start).map_err(|error| explain::cannot_record(tids, &error, rights))?;
+        recorder
+            .open_rings(tids, start)
+            .map_err(|error| explain::cannot_record(tids, &error, rights.tier))?;
         if per_cpu {
             recorder.open_clocks();
         }
-        if rights.tracepoints && rights.tier >= Tier::T3 {
+        if rights.tracepoints && rights.tier >= Tier::Observer {
             recorder.open_tracepoints();
         }
         Ok(recorder)
@@ -173,7 +175,7 @@ impl Recorder {
         let before = monotonic_ns();
         self.switches_on = on;
         let groups = self.switches.iter().chain(self.leaving.iter().filter(|_| self.leaving_on || !on));
-        // It cannot fail on a descriptor of ours; if it did, the consumer would see it by the records.
+        // It cannot fail on an open descriptor; if it did, the consumer would see it by the records.
         groups.for_each(|event| drop(attr::switch(event.as_fd(), on)));
         if on { monotonic_ns() } else { before }
     }
@@ -246,8 +248,8 @@ impl Recorder {
     }
 
     /// What could not be had although the rights promised it, and what was done instead.
-    pub fn lacks(&self) -> &[Lack] {
-        &self.lacks
+    pub fn limitations(&self) -> &[Limitation] {
+        &self.limitations
     }
 
     /// Bytes of all rings together.
@@ -257,20 +259,20 @@ impl Recorder {
 
     /// Losses by the kernel's own count; asks every event.
     pub(crate) fn lost_so_far(&self) -> u64 {
-        let others = self.standing.iter().chain(&self.switches).chain(&self.leaving).map(AsFd::as_fd);
+        let others = self.always_on.iter().chain(&self.switches).chain(&self.leaving).map(AsFd::as_fd);
         self.rings.iter().map(Ring::leader).chain(others).map(attr::lost).sum()
     }
 
     /// Ends the recording at the end of a watch. Tracepoints are closed behind us, without waiting for the kernel.
     pub(crate) fn let_go(mut self) {
-        let mut slow = std::mem::take(&mut self.standing);
+        let mut slow = std::mem::take(&mut self.always_on);
         slow.extend(rights::give_up_tried());
         let_go(slow);
     }
 
     /// Closes the clocks and tracepoints and keeps the rest.
     pub(crate) fn stop_clocks(&mut self) {
-        self.standing.clear();
+        self.always_on.clear();
         self.clock_period_ns = None;
     }
 
@@ -295,7 +297,7 @@ impl Recorder {
             .hint(explain::more_files(needed)));
         }
         self.system_wide = true;
-        self.lacks.push(Lack {
+        self.limitations.push(Limitation {
             id: "own-switches".into(),
             sentence: format!(
                 "switches of all programs are recorded, not only of this one: {} would take {needed} open files, \
@@ -359,7 +361,7 @@ impl Recorder {
                 match role {
                     Role::Switch => self.switches.push(event),
                     Role::Leaving => self.leaving.push(event),
-                    _ => self.standing.push(event),
+                    _ => self.always_on.push(event),
                 }
             }
         }
@@ -377,7 +379,7 @@ impl Recorder {
     fn open_everywhere(&mut self, role: Role) -> io::Result<()> {
         for ring in 0..self.rings.len() {
             let event = self.open_on(ring, role, None, Start::Now)?;
-            self.standing.push(event);
+            self.always_on.push(event);
         }
         Ok(())
     }
@@ -387,7 +389,7 @@ impl Recorder {
             Ok(()) => self.clock_period_ns = Some(CPU_PERIOD_NS),
             Err(error) => {
                 self.clock_period_ns = None;
-                self.lack("cpu-clock", format!("no clock on every CPU: {error}"));
+                self.limitation("cpu-clock", format!("no clock on every CPU: {error}"));
             }
         }
     }
@@ -395,7 +397,7 @@ impl Recorder {
     fn open_tracepoints(&mut self) {
         let tracefs = match Tracefs::open() {
             Ok(tracefs) => tracefs,
-            Err(error) => return self.lack("tracepoints", format!("no tracepoints: tracefs: {error}")),
+            Err(error) => return self.limitation("tracepoints", format!("no tracepoints: tracefs: {error}")),
         };
         for point in Point::STANDING {
             let opened = Reader::new(&tracefs, point).and_then(|reader| {
@@ -404,13 +406,13 @@ impl Recorder {
                 self.open_everywhere(role)
             });
             if let Err(error) = opened {
-                self.lack("tracepoints", format!("no tracepoint {point:?}: {error}"));
+                self.limitation("tracepoints", format!("no tracepoint {point:?}: {error}"));
             }
         }
     }
 
-    fn lack(&mut self, id: &str, sentence: String) {
-        self.lacks.push(Lack { id: id.into(), sentence, fix: None });
+    fn limitation(&mut self, id: &str, sentence: String) {
+        self.limitations.push(Limitation { id: id.into(), sentence, fix: None });
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 
-use iowhy_core::profile::{Lack, Tier};
+use iowhy_core::profile::{Limitation, Tier};
 
 use super::attr::{self, CPU_PERIOD_NS, Role, Start};
 use super::explain::{self, Setting};
@@ -28,17 +28,17 @@ pub struct Rights {
     /// Tracepoints of the whole machine.
     pub tracepoints: bool,
     /// What is missing, why, and what would change it.
-    pub lacks: Vec<Lack>,
+    pub limitations: Vec<Limitation>,
 }
 
 impl Rights {
-    /// The same, but nothing above `tier`. What the user gave up is not a lack.
+    /// The same, but nothing above `tier`. What the user gave up is not a limitation.
     #[must_use]
     pub fn at_most(mut self, tier: Tier) -> Self {
         self.tier = self.tier.min(tier);
-        self.kernel_stacks &= self.tier >= Tier::T1;
-        self.per_cpu_clock &= self.tier >= Tier::T2;
-        self.tracepoints &= self.tier >= Tier::T3;
+        self.kernel_stacks &= self.tier >= Tier::Stacks;
+        self.per_cpu_clock &= self.tier >= Tier::Clock;
+        self.tracepoints &= self.tier >= Tier::Observer;
         self
     }
 }
@@ -103,32 +103,32 @@ pub fn look() -> Rights {
     rights
 }
 
-/// Tiers and lacks from what was tried. Each tier needs those before it.
+/// Tiers and limitations from what was tried. Each tier needs those before it.
 fn judge(attempts: &Attempts, setting: &Setting) -> Rights {
     let mut rights = Rights { switches: attempts.switches.is_ok(), ..Rights::default() };
     if let Err(error) = &attempts.switches {
-        rights.lacks.push(setting.no_events(error));
+        rights.limitations.push(setting.no_events(error));
         return rights;
     }
     match (&attempts.stacks, attempts.names) {
-        (Err(error), _) => rights.lacks.push(setting.no_stacks(error)),
-        (Ok(()), false) => rights.lacks.push(setting.no_names()),
+        (Err(error), _) => rights.limitations.push(setting.no_stacks(error)),
+        (Ok(()), false) => rights.limitations.push(setting.no_names()),
         (Ok(()), true) => rights.kernel_stacks = true,
     }
     match &attempts.clock {
         Ok(()) => rights.per_cpu_clock = rights.kernel_stacks,
-        Err(error) => rights.lacks.push(setting.no_clock(error)),
+        Err(error) => rights.limitations.push(setting.no_clock(error)),
     }
     match (&attempts.tracefs, &attempts.tracepoint) {
-        (Err(error), _) => rights.lacks.push(setting.no_tracefs(error)),
-        (_, Err(error)) => rights.lacks.push(setting.no_tracepoints(error)),
+        (Err(error), _) => rights.limitations.push(setting.no_tracefs(error)),
+        (_, Err(error)) => rights.limitations.push(setting.no_tracepoints(error)),
         (Ok(()), Ok(())) => rights.tracepoints = rights.per_cpu_clock,
     }
     rights.tier = match (rights.kernel_stacks, rights.per_cpu_clock, rights.tracepoints) {
-        (true, true, true) => Tier::T3,
-        (true, true, false) => Tier::T2,
-        (true, false, _) => Tier::T1,
-        (false, ..) => Tier::T0,
+        (true, true, true) => Tier::Observer,
+        (true, true, false) => Tier::Clock,
+        (true, false, _) => Tier::Stacks,
+        (false, ..) => Tier::None,
     };
     rights
 }
@@ -148,38 +148,38 @@ mod tests {
 
     fn tier(attempts: &Attempts) -> (Tier, Vec<String>) {
         let rights = judge(attempts, &Setting::default());
-        (rights.tier, rights.lacks.into_iter().map(|l| l.id).collect())
+        (rights.tier, rights.limitations.into_iter().map(|l| l.id).collect())
     }
 
     #[test]
     fn each_tier_needs_those_before_it() {
         let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
-        assert_eq!(tier(&all()), (Tier::T3, vec![]));
-        assert_eq!(tier(&Attempts { tracefs: refused(), ..all() }), (Tier::T2, ids(&["tracepoints"])));
-        assert_eq!(tier(&Attempts { tracepoint: refused(), ..all() }), (Tier::T2, ids(&["tracepoints"])));
-        assert_eq!(tier(&Attempts { clock: refused(), ..all() }), (Tier::T1, ids(&["cpu-clock"])));
-        assert_eq!(tier(&Attempts { names: false, ..all() }), (Tier::T0, ids(&["kernel-stacks"])));
+        assert_eq!(tier(&all()), (Tier::Observer, vec![]));
+        assert_eq!(tier(&Attempts { tracefs: refused(), ..all() }), (Tier::Clock, ids(&["tracepoints"])));
+        assert_eq!(tier(&Attempts { tracepoint: refused(), ..all() }), (Tier::Clock, ids(&["tracepoints"])));
+        assert_eq!(tier(&Attempts { clock: refused(), ..all() }), (Tier::Stacks, ids(&["cpu-clock"])));
+        assert_eq!(tier(&Attempts { names: false, ..all() }), (Tier::None, ids(&["kernel-stacks"])));
         let only_switches = Attempts { stacks: refused(), clock: refused(), ..all() };
-        assert_eq!(tier(&only_switches), (Tier::T0, ids(&["kernel-stacks", "cpu-clock"])));
+        assert_eq!(tier(&only_switches), (Tier::None, ids(&["kernel-stacks", "cpu-clock"])));
         let nothing = judge(&Attempts { switches: refused(), ..all() }, &Setting::default());
-        assert!(!nothing.switches && nothing.tier == Tier::T0 && nothing.lacks.len() == 1);
+        assert!(!nothing.switches && nothing.tier == Tier::None && nothing.limitations.len() == 1);
     }
 
     #[test]
     fn a_lower_tier_takes_rights_away_and_gives_none() {
         let full = judge(&all(), &Setting::default());
-        let first = full.clone().at_most(Tier::T1);
+        let first = full.clone().at_most(Tier::Stacks);
         assert!(first.switches && first.kernel_stacks && !first.per_cpu_clock && !first.tracepoints);
-        assert_eq!(first.clone().at_most(Tier::T3), first);
-        assert!(!full.at_most(Tier::T0).kernel_stacks);
+        assert_eq!(first.clone().at_most(Tier::Observer), first);
+        assert!(!full.at_most(Tier::None).kernel_stacks);
     }
 
     #[test]
     fn what_is_said_is_what_works() {
         let rights = rights();
         eprintln!("{rights:?}");
-        assert_eq!(rights.kernel_stacks, rights.tier >= Tier::T1);
-        assert!(rights.tier == Tier::T3 || !rights.lacks.is_empty());
+        assert_eq!(rights.kernel_stacks, rights.tier >= Tier::Stacks);
+        assert!(rights.tier == Tier::Observer || !rights.limitations.is_empty());
         let own = |role| attr::open(role, Some(0), None, false, Start::Later).is_ok();
         assert_eq!(rights.switches, own(Role::Switch));
         assert!(!rights.kernel_stacks || own(Role::Leaving));

@@ -1,5 +1,5 @@
 //! The tracepoints that are recorded: their names, the fields that are needed of each, and reading a raw record into
-//! [`Trace`]. What may not enter: opening events.
+//! [`Trace`].
 
 use std::io;
 
@@ -71,7 +71,7 @@ impl Reader {
     /// Looks the tracepoint up in the running kernel.
     ///
     /// # Errors
-    /// It is not there, may not be read, or lacks a field that is needed.
+    /// It is not there, may not be read, or has not all fields that are needed.
     pub(crate) fn new(tracefs: &Tracefs, point: Point) -> io::Result<Self> {
         let (system, name) = point.names();
         let found = tracefs.tracepoint(system, name)?;
@@ -94,7 +94,8 @@ impl Reader {
                 field("id").zip(field("ret")).map(|(number, value)| Layout::Return { number, value })
             }
         };
-        let missing = || io::Error::new(io::ErrorKind::InvalidData, format!("{system}:{name} lacks a field"));
+        let missing =
+            || io::Error::new(io::ErrorKind::InvalidData, format!("{system}:{name} has not all fields"));
         Ok(Reader { point, id: found.id, layout: layout.ok_or_else(missing)? })
     }
 

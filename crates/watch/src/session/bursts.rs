@@ -1,22 +1,21 @@
-//! Short bursts of system-call tracing, when the planner says so.
-//!
-//! What may not enter: what the calls mean. A burst that cannot be opened is no more tried, and told once.
+//! Short bursts of system-call tracing, when the planner says so. A burst that cannot be opened is reported once and not
+//! tried again.
 
 use std::thread::JoinHandle;
 
-use iowhy_core::profile::{CallPattern, CallSample, FileUse, Lack};
+use iowhy_core::profile::{CallPattern, CallSample, FileUse, Limitation};
 
 use super::files::Files;
-use super::roster::Roster;
+use super::thread_set::ThreadSet;
 use crate::calls::{CallTracer, Costs, Planner};
 use crate::event::Kind;
-use crate::perf::SyscallTap;
+use crate::perf::SyscallTracer;
 use iowhy_linux::clock::monotonic_ns;
 use iowhy_linux::reader::Reader;
 use iowhy_linux::syscalls;
 
 /// Records of one burst: bounds memory and our own time.
-const MOST_RECORDS: u64 = 200_000;
+const MAX_RECORDS: u64 = 200_000;
 
 /// While a burst is open, records are fetched this often.
 const PACE_NS: u64 = 2_000_000;
@@ -25,9 +24,9 @@ const PACE_NS: u64 = 2_000_000;
 const CLOSING_NS: u64 = 10_000_000;
 
 /// Descriptors whose positions are read at the start of a burst.
-const MOST_DESCRIPTORS: usize = 256;
+const MAX_DESCRIPTORS: usize = 256;
 /// Processes of which they are read.
-const MOST_PROCESSES: usize = 32;
+const MAX_PROCESSES: usize = 32;
 
 /// Planning, and the burst that is open.
 pub(super) struct Bursts {
@@ -42,11 +41,11 @@ pub(super) struct Bursts {
     pub(super) traced_ns: u64,
     pub(super) records: u64,
     pub(super) lost: u64,
-    failed: Option<Lack>,
+    failed: Option<Limitation>,
 }
 
 struct Open {
-    tap: SyscallTap,
+    syscalls_open: SyscallTracer,
     since_ns: u64,
     until_ns: u64,
     next_ns: u64,
@@ -57,7 +56,7 @@ impl Bursts {
     pub(super) fn new(now: u64) -> Bursts {
         Bursts {
             planner: Planner::new(Costs::default(), now),
-            tracer: CallTracer::new(syscalls::name, MOST_RECORDS),
+            tracer: CallTracer::new(syscalls::name, MAX_RECORDS),
             open: None,
             closing: None,
             not_before_ns: 0,
@@ -86,7 +85,7 @@ impl Bursts {
     }
 
     /// Begins, feeds or ends a burst, whichever is due.
-    pub(super) fn step(&mut self, now: u64, roster: &Roster, files: &mut Files, reader: &mut Reader) {
+    pub(super) fn step(&mut self, now: u64, threads: &ThreadSet, files: &mut Files, reader: &mut Reader) {
         if now < self.deadline_ns() {
             return;
         }
@@ -95,19 +94,19 @@ impl Bursts {
                 self.not_before_ns = now.saturating_add(CLOSING_NS);
                 return;
             }
-            self.begin(roster, files, reader);
+            self.begin(threads, files, reader);
         } else {
-            self.feed(now, roster, files, reader);
+            self.feed(now, threads, files, reader);
         }
     }
 
-    fn begin(&mut self, roster: &Roster, files: &mut Files, reader: &mut Reader) {
+    fn begin(&mut self, threads: &ThreadSet, files: &mut Files, reader: &mut Reader) {
         let plan = self.planner.next_burst();
-        let tids: Vec<u32> = roster.iter().map(|(_, tid)| tid).collect();
-        let tap = match SyscallTap::open(&tids) {
-            Ok(tap) => tap,
+        let tids: Vec<u32> = threads.iter().map(|(_, tid)| tid).collect();
+        let syscalls_open = match SyscallTracer::open(&tids) {
+            Ok(syscalls_open) => syscalls_open,
             Err(error) => {
-                self.failed = Some(Lack {
+                self.failed = Some(Limitation {
                     id: "call-bursts".to_owned(),
                     sentence: format!("system calls are not traced: {error}"),
                     fix: None,
@@ -115,18 +114,18 @@ impl Bursts {
                 return;
             }
         };
-        // Positions are read after the tap is open: opening takes long, and what happens before `begin` is dropped.
-        let mut left = MOST_DESCRIPTORS;
+        // Positions are read after the syscalls_open is open: opening takes long, and what happens before `begin` is dropped.
+        let mut left = MAX_DESCRIPTORS;
         let mut snapshot = Vec::new();
-        for pid in roster.processes().into_iter().take(MOST_PROCESSES) {
+        for pid in threads.processes().into_iter().take(MAX_PROCESSES) {
             let open = files.snapshot(pid, left, reader);
             left -= open.len();
             snapshot.push((pid, open));
         }
-        let since_ns = monotonic_ns().max(tap.since_ns());
+        let since_ns = monotonic_ns().max(syscalls_open.since_ns());
         self.tracer.begin(since_ns, &snapshot);
         self.open = Some(Open {
-            tap,
+            syscalls_open,
             since_ns,
             until_ns: since_ns.saturating_add(plan.length_ns),
             next_ns: since_ns.saturating_add(PACE_NS),
@@ -134,15 +133,15 @@ impl Bursts {
         });
     }
 
-    fn feed(&mut self, now: u64, roster: &Roster, files: &mut Files, reader: &mut Reader) {
+    fn feed(&mut self, now: u64, threads: &ThreadSet, files: &mut Files, reader: &mut Reader) {
         let Some(mut open) = self.open.take() else { return };
         let over = now >= open.until_ns;
-        let mut end_ns = if over { open.tap.stop() } else { now };
-        let more = self.take(&mut open, over, roster);
+        let mut end_ns = if over { open.syscalls_open.stop() } else { now };
+        let more = self.take(&mut open, over, threads);
         if !more && !over {
             // Enough were seen: the last ones are fetched where the burst ends.
-            end_ns = open.tap.stop();
-            self.take(&mut open, true, roster);
+            end_ns = open.syscalls_open.stop();
+            self.take(&mut open, true, threads);
         }
         self.tracer.settle(monotonic_ns(), &mut |pid, descriptor| files.resolve(pid, descriptor, reader));
         if over || !more {
@@ -154,13 +153,13 @@ impl Bursts {
     }
 
     /// Fetches records. False: enough were seen.
-    fn take(&mut self, open: &mut Open, all: bool, roster: &Roster) -> bool {
+    fn take(&mut self, open: &mut Open, all: bool, threads: &ThreadSet) -> bool {
         let Bursts { tracer, records, .. } = self;
         let (mut more, mut calls) = (true, 0);
-        let filtered = open.tap.is_filtered();
-        open.tap.drain(all, &mut |event| {
+        let filtered = open.syscalls_open.is_filtered();
+        open.syscalls_open.drain(all, &mut |event| {
             *records += 1;
-            let wanted = filtered || matches!(event.kind, Kind::Lost { .. }) || roster.contains(event.tid);
+            let wanted = filtered || matches!(event.kind, Kind::Lost { .. }) || threads.contains(event.tid);
             if wanted && more {
                 calls += u64::from(matches!(event.kind, Kind::Trace(crate::event::Trace::Return { .. })));
                 more = tracer.event(event);
@@ -170,33 +169,35 @@ impl Bursts {
         more && open.calls_left > 0
     }
 
-    /// Ends a burst in the middle of a run. The next one waits until this one's tap is closed.
+    /// Ends a burst in the middle of a run. The next one waits until this one's syscalls_open is closed.
     fn end(&mut self, open: Open, end_ns: u64) {
-        let tap = self.book(open, end_ns);
+        let syscalls_open = self.book(open, end_ns);
         // Without a thread it is closed here.
-        self.closing =
-            std::thread::Builder::new().name("iowhy-closing".to_owned()).spawn(move || drop(tap)).ok();
+        self.closing = std::thread::Builder::new()
+            .name("iowhy-closing".to_owned())
+            .spawn(move || drop(syscalls_open))
+            .ok();
     }
 
     /// Adds up what a burst saw. Returns what is to be closed.
-    fn book(&mut self, open: Open, end_ns: u64) -> SyscallTap {
+    fn book(&mut self, open: Open, end_ns: u64) -> SyscallTracer {
         let (length_ns, calls) = self.tracer.end(end_ns);
-        self.lost += open.tap.lost();
+        self.lost += open.syscalls_open.lost();
         self.count += 1;
         self.traced_ns += length_ns;
         let end = open.since_ns.saturating_add(length_ns).max(end_ns).saturating_sub(self.start_ns);
         self.planner.saw(end, length_ns, calls);
-        open.tap
+        open.syscalls_open
     }
 
     /// What all bursts saw; the one that is open is ended.
-    pub(super) fn finish(mut self, roster: &Roster, lacks: &mut Vec<Lack>) -> Finished {
+    pub(super) fn finish(mut self, threads: &ThreadSet, limitations: &mut Vec<Limitation>) -> Finished {
         if let Some(mut open) = self.open.take() {
-            let end_ns = open.tap.stop();
-            self.take(&mut open, true, roster);
+            let end_ns = open.syscalls_open.stop();
+            self.take(&mut open, true, threads);
             self.book(open, end_ns).let_go();
         }
-        lacks.extend(self.failed.take());
+        limitations.extend(self.failed.take());
         let cost_ns = if self.count > 0 { self.planner.spent_ns() } else { 0.0 };
         let pattern = self.tracer.take_pattern();
         let (sample, files) = self.tracer.finish(false);

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use iowhy_core::profile::{
-    CallPattern, End, FileUse, IoCounters, Lack, LimitedGroup, Observer, OtherOnCpu, Profile, Sight,
+    CallPattern, End, FileUse, IoCounters, Limitation, LimitedGroup, Observer, OtherOnCpu, Profile, Sight,
 };
 
 use iowhy_core::units;
 
 use super::bursts::Finished;
-use super::counted::Counted;
-use super::pump::Pump;
+use super::counted::reap;
+use super::event_loop::EventLoop;
 use super::state::State;
 use crate::child::{Adoption, Child};
 use crate::perf::{self, Counts};
@@ -21,32 +21,9 @@ use iowhy_linux::block::uses::{Snapshot, uses};
 use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
 use iowhy_linux::file_facts::identity;
 use iowhy_linux::pressure;
-use iowhy_linux::process::counters::{io, of_thread, since};
+use iowhy_linux::process::counters::{of_thread, since};
 use iowhy_linux::process::{task, tree};
 use iowhy_linux::reader::Reader;
-
-/// The state of the machine at the start.
-pub(super) struct Before {
-    devices: Snapshot,
-    pressure: pressure::Before,
-}
-
-impl Before {
-    /// Reads it. `pid`: the process whose limits count; `None`: our own, which a command inherits.
-    pub(super) fn read(reader: &mut Reader, pid: Option<u32>) -> Before {
-        Before { devices: Snapshot::take(reader), pressure: pressure::Before::take(reader, pid) }
-    }
-}
-
-/// Reaps the descendants of the program among our children; their counters are kept.
-pub(super) fn reap(adoption: &mut Adoption, ours: &[u32], counted: &mut Counted, reader: &mut Reader) {
-    let mut last = Vec::new();
-    let reaped = adoption.reap(ours, |pid| last.push((pid, io(reader, pid))));
-    for orphan in reaped {
-        let io = last.iter().find(|(pid, _)| *pid == orphan.pid).and_then(|(_, io)| *io);
-        counted.reaped(io, orphan.usage);
-    }
-}
 
 /// What was read at the end, for the profile.
 struct Last {
@@ -64,7 +41,7 @@ struct Last {
     file: Option<PathBuf>,
 }
 
-impl Pump<'_> {
+impl EventLoop<'_> {
     /// Ends the watch: all sources are emptied and closed, the command is reaped (`child`, if it ended), and what was
     /// added up becomes the profile.
     pub(super) fn close(mut self, end: End, child: Option<Child>, adoption: &mut Adoption) -> Profile {
@@ -79,7 +56,7 @@ impl Pump<'_> {
         }
         self.read_times();
         // What the machine did after this moment is not the program's: neither our own end nor our self-test.
-        let groups = std::mem::take(&mut self.state.groups).most_seen();
+        let groups = std::mem::take(&mut self.state.groups).most_frequent();
         let limited = groups.as_ref().map(|known| known.limited.clone()).unwrap_or_default();
         if let (Some(before), Some(known)) = (&mut self.before, groups) {
             before.pressure.inside(known.groups, known.throttled_ns);
@@ -94,7 +71,7 @@ impl Pump<'_> {
         self.drain(true);
         let counts = self.let_recorder_go();
         let finished = match self.bursts.take() {
-            Some(bursts) => bursts.finish(&self.state.roster, &mut self.lacks),
+            Some(bursts) => bursts.finish(&self.state.threads, &mut self.limitations),
             None => Finished::default(),
         };
         let end_ns = self.state.end_ns(now);
@@ -128,19 +105,19 @@ impl Pump<'_> {
         }
         if self.own && self.state.ended_threads > 0 {
             // The kernel keeps the counters of a thread only while it lives: the others' alone would be too few.
-            self.lacks.push(Lack {
+            self.limitations.push(Limitation {
                 id: "ended-threads".to_owned(),
                 sentence: format!(
-                    "the counters of {} threads went with them: calls, bytes and CPU time are not told",
+                    "the counters of {} threads went with them: calls, bytes and CPU time are not known",
                     self.state.ended_threads
                 ),
                 fix: None,
             });
             return;
         }
-        let State { counted, reader, roster, .. } = &mut self.state;
+        let State { counted, reader, threads, .. } = &mut self.state;
         if self.own {
-            for (pid, tid) in roster.iter() {
+            for (pid, tid) in threads.iter() {
                 if let Some(now) = of_thread(reader, pid, tid) {
                     counted.add(match self.threads_before.get(&tid) {
                         Some(before) => since(&now, before),
@@ -157,24 +134,24 @@ impl Pump<'_> {
             if let Some(usage) = child.reap() {
                 counted.reaped(last, usage.without_cpu_ns(self.before_exec_ns));
             }
-            roster.remove_process(pid);
+            threads.remove_process(pid);
         }
         if adoption.active() {
             let ours = tree::children(reader, std::process::id());
             reap(adoption, &ours, counted, reader);
         }
-        let living = roster.processes();
+        let living = threads.processes();
         counted.living(reader, &living);
     }
 
-    /// The kernel's account of the program's CPU time, where its threads' own figures can be held against it: at most all
+    /// The kernel's account of the program's CPU time, where its threads' own figures can be compared with it: at most all
     /// CPUs for the whole time.
     fn cpu_of_the_program_ns(&self, end: End, end_ns: u64, counted_ns: Option<u64>) -> Option<u64> {
         let wall_ns = end_ns.saturating_sub(self.state.start_ns);
         let most_ns = wall_ns.saturating_mul(perf::online_cpus());
         let exact = self.command && matches!(end, End::Code(_) | End::Signal(_));
         // Of a process that runs already the kernel tells whole ticks, of each of four counters, at start and end.
-        let living = self.state.roster.processes().len().max(1) as u64;
+        let living = self.state.threads.processes().len().max(1) as u64;
         let blur_ns = if exact { 0 } else { living.saturating_mul(8 * task::tick_ns()) };
         let comparable = exact || (!self.own && self.state.ended_threads > 0);
         counted_ns.filter(|_| comparable).map(|ns| ns.saturating_sub(blur_ns).min(most_ns))
@@ -186,7 +163,7 @@ impl Pump<'_> {
             return;
         }
         let reader = &mut self.state.reader;
-        let mut left: Vec<u32> = self.state.roster.processes();
+        let mut left: Vec<u32> = self.state.threads.processes();
         if adoption.active() {
             let ours = tree::children(reader, std::process::id());
             left.extend(ours.into_iter().filter(|pid| adoption.knows(*pid)));
@@ -200,7 +177,7 @@ impl Pump<'_> {
             1 => format!("process {first} ({name})"),
             n => format!("{n} processes, among them {first} ({name}),"),
         };
-        self.lacks.push(Lack {
+        self.limitations.push(Limitation {
             id: "descendants-left".to_owned(),
             sentence: format!(
                 "the program ended and left {who} running: what they do from then on is not seen"
@@ -215,7 +192,7 @@ impl Pump<'_> {
         let counts = counts.unwrap_or_default();
         let lost = counts.lost + finished.lost;
         if lost > 0 {
-            self.lacks.push(Lack {
+            self.limitations.push(Limitation {
                 id: "lost-records".to_owned(),
                 sentence: format!(
                     "the kernel could not store {lost} of {} records",
@@ -237,8 +214,8 @@ impl Pump<'_> {
         let parts = self.state.finish_line(end_ns, cpu_ns, self.before_exec_ns);
         let others = others_on_cpu(&parts.ticks, &mut self.state.reader);
         let run_time = units::time(parts.wall_ns as f64);
-        let hidden = self.state.hidden.lacks(file.as_deref().map(|file| (file, run_time)));
-        self.lacks.splice(0..0, hidden);
+        let hidden = self.state.hidden.limitations(file.as_deref().map(|file| (file, run_time)));
+        self.limitations.splice(0..0, hidden);
         let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let rings = files.rings();
         let (files, wanted) = files.finish(finished.files, &mut reader);
@@ -260,7 +237,7 @@ impl Pump<'_> {
         let profile = Profile {
             wall_ns: parts.wall_ns,
             end,
-            sight: Sight { tier: self.rights.tier, lacks: self.lacks },
+            sight: Sight { tier: self.rights.tier, limitations: self.limitations },
             observer: Observer {
                 own_cpu_ns: self.watched_cpu_ns,
                 in_program_ns,
@@ -294,13 +271,13 @@ impl Pump<'_> {
 }
 
 /// Smaller files that no call was seen on are rarely what a program reads through a ring.
-const LEAST_UNSEEN_BYTES: u64 = 1 << 20;
+const MIN_UNSEEN_BYTES: u64 = 1 << 20;
 
 /// Adds to the files of a pattern what they are now, so that a replay can tell whether they are still the same. Files that
 /// were mapped before any burst join them, and large ones that were open without a call on them: a ring's.
 fn identified(mut pattern: CallPattern, files: &[FileUse]) -> CallPattern {
     let unseen = |f: &FileUse| {
-        f.reads.calls + f.writes.calls == 0 && f.size_bytes.is_some_and(|bytes| bytes >= LEAST_UNSEEN_BYTES)
+        f.reads.calls + f.writes.calls == 0 && f.size_bytes.is_some_and(|bytes| bytes >= MIN_UNSEEN_BYTES)
     };
     for file in files.iter().filter(|f| f.kind == "regular" && (f.mapped || unseen(f))) {
         if !pattern.files.iter().any(|known| known.path == file.path) {
@@ -314,7 +291,7 @@ fn identified(mut pattern: CallPattern, files: &[FileUse]) -> CallPattern {
 }
 
 /// Others that are named: those with most CPU time.
-const MOST_OTHERS: usize = 8;
+const MAX_OTHERS: usize = 8;
 
 /// Whom the clock hit beside the program, pooled by the name of the process: threads of a compiler have names of their own.
 /// The watcher is not among them.
@@ -343,7 +320,7 @@ fn others_on_cpu(ticks: &Ticks, reader: &mut Reader) -> Vec<OtherOnCpu> {
         other.share = other.samples as f64 / (all as f64).max(1.0);
     }
     others.sort_by(|a, b| b.samples.cmp(&a.samples).then(a.name.cmp(&b.name)));
-    others.truncate(MOST_OTHERS);
+    others.truncate(MAX_OTHERS);
     others
 }
 

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 
 use iowhy_core::profile::IoCounters;
 
-use crate::child::Usage;
+use crate::child::{Adoption, Usage};
 use iowhy_linux::process::counters::{io, merged, since, sum, usage};
 use iowhy_linux::reader::Reader;
 
 /// Processes whose counters are read at the start of attaching and at the end. More than this would take seconds.
-const MOST: usize = 10_000;
+const MAX: usize = 10_000;
 
 /// The sum so far.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct Counted {
 impl Counted {
     /// A process that was there before: what it did until now does not count.
     pub(super) fn existing(&mut self, reader: &mut Reader, pid: u32) {
-        if self.base.len() < MOST
+        if self.base.len() < MAX
             && let Some(now) = read(reader, pid)
         {
             self.base.insert(pid, now);
@@ -58,7 +58,7 @@ impl Counted {
     pub(super) fn living(&mut self, reader: &mut Reader, pids: &[u32]) {
         let mut last = self.last.take();
         let mut gone = std::mem::take(&mut self.base);
-        for &pid in pids.iter().take(MOST) {
+        for &pid in pids.iter().take(MAX) {
             let now = read(reader, pid);
             if last.is_some_and(|(p, _)| p == pid) && now.is_some() {
                 last = None;
@@ -101,4 +101,13 @@ fn read(reader: &mut Reader, pid: u32) -> Option<IoCounters> {
         return None;
     }
     Some(merged(&io.unwrap_or_default(), &used.unwrap_or_default()))
+}
+/// Reaps the descendants of the program among our children; their counters are kept.
+pub(super) fn reap(adoption: &mut Adoption, ours: &[u32], counted: &mut Counted, reader: &mut Reader) {
+    let mut last = Vec::new();
+    let reaped = adoption.reap(ours, |pid| last.push((pid, io(reader, pid))));
+    for orphan in reaped {
+        let io = last.iter().find(|(pid, _)| *pid == orphan.pid).and_then(|(_, io)| *io);
+        counted.reaped(io, orphan.usage);
+    }
 }

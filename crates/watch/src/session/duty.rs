@@ -1,9 +1,7 @@
 //! When switches are recorded: always, unless the program switches so often that recording would cost too much; then in
 //! windows at pseudo-random times. A pure function of time and counts.
-//!
-//! Invariants: the first [`FIRST_NS`], or the first [`WINDOW_SWITCHES`] switches, are always recorded; never less than
-//! [`LEAST`] of the time. A window ends early once it has seen enough: the ring buffers hold no more of a program that
-//! switches half a million times a second.
+//! Invariant: the first [`FIRST_NS`], or the first [`WINDOW_SWITCHES`] switches, are always recorded, and never less than
+//! [`MIN`] of the time. A window ends early when it has seen enough, because the ring buffers hold no more.
 
 use iowhy_core::rng::Rng;
 
@@ -11,7 +9,7 @@ use iowhy_core::rng::Rng;
 const BUDGET: f64 = 0.02;
 
 /// Least part of the time that is recorded, whatever it costs.
-const LEAST: f64 = 0.05;
+const MIN: f64 = 0.05;
 
 /// Above this there is nothing to gain from windows.
 const AS_GOOD_AS_ALWAYS: f64 = 0.9;
@@ -22,7 +20,7 @@ pub(super) const FIRST_NS: u64 = 100_000_000;
 /// Length of a window: uniform between the two.
 const WINDOW_NS: (u64, u64) = (50_000_000, 100_000_000);
 
-/// A window is over once it holds so many switches (about 8 ms of cost): shares of them are exact to two per cent, and
+/// A window is over once it holds this number of switches (about 8 ms of cost): shares of them are exact to two per cent, and
 /// the ring buffers (300 bytes each, 4 MiB a CPU) hold them even where we come late.
 const WINDOW_SWITCHES: u64 = 4_000;
 
@@ -85,7 +83,7 @@ impl Duty {
         let length_ns = now_ns.saturating_sub(self.since_ns).max(1) as f64;
         let count = count as f64;
         let share = count * self.cost_ns / length_ns;
-        let wanted = if share > 0.0 { (BUDGET / share).clamp(LEAST, 1.0) } else { 1.0 };
+        let wanted = if share > 0.0 { (BUDGET / share).clamp(MIN, 1.0) } else { 1.0 };
         if wanted > AS_GOOD_AS_ALWAYS {
             // Look again after another window's length; the window goes on.
             self.on_ns += now_ns - self.since_ns;
@@ -110,7 +108,7 @@ impl Duty {
             + if on {
                 self.window_ns()
             } else {
-                let wanted = (BUDGET / (self.rate * self.cost_ns).max(BUDGET)).clamp(LEAST, 1.0);
+                let wanted = (BUDGET / (self.rate * self.cost_ns).max(BUDGET)).clamp(MIN, 1.0);
                 // The pause follows from the usual window, so that long and short windows weigh alike; but one that
                 // was longer than planned is paid for.
                 let usual_ns = self.at_most_enough((WINDOW_NS.0 + WINDOW_NS.1) / 2) as f64;
@@ -120,8 +118,7 @@ impl Duty {
                 let pause_ns = window_ns * (1.0 - wanted) / wanted;
                 // Jitter keeps us from falling into step with the program. Downwards only where the least share
                 // would be missed.
-                let jitter =
-                    if wanted <= LEAST { 0.5 + 0.5 * self.rng.unit() } else { 0.5 + self.rng.unit() };
+                let jitter = if wanted <= MIN { 0.5 + 0.5 * self.rng.unit() } else { 0.5 + self.rng.unit() };
                 (pause_ns * jitter) as u64
             };
         self.on = on;

@@ -23,27 +23,27 @@ const LATE_NS: u64 = 100_000_000;
 /// which takes a tenth of a second on a busy machine.
 const EARLY_ROUNDS: usize = 12;
 
-/// How long the next look waits after so many.
+/// How long the next look waits, by the number of looks before.
 pub(super) fn after_looks(looks: usize) -> u64 {
     if looks < EARLY_ROUNDS { EARLY_NS } else { LATE_NS }
 }
 
 /// Descriptors read at one look, over all processes.
-const MOST_AT_ONCE: usize = 64;
+const MAX_AT_ONCE: usize = 64;
 /// Processes read at one look.
-const MOST_PROCESSES: usize = 8;
+const MAX_PROCESSES: usize = 8;
 /// Files that are remembered, and told of in the end.
-const MOST_KNOWN: usize = 4096;
-const MOST_TOLD: usize = 200;
+const MAX_KNOWN: usize = 4096;
+const MAX_LISTED: usize = 200;
 /// Pages are counted for this many new files at one look: large files take long.
-const MOST_COUNTED: usize = 4;
+const MAX_COUNTED: usize = 4;
 
 /// Looks at rings that are remembered: the first half an hour.
-const MOST_LOOKS: usize = 20_000;
+const MAX_LOOKS: usize = 20_000;
 /// Mapped files that are remembered.
-const MOST_MAPPED: usize = 1024;
+const MAX_MAPPED: usize = 1024;
 /// Less than this in all is what libraries map of their own accord (locales, character sets).
-const LEAST_MAPPED_BYTES: u64 = 4 << 20;
+const MIN_MAPPED_BYTES: u64 = 4 << 20;
 
 /// The files.
 #[derive(Default)]
@@ -93,10 +93,10 @@ impl Files {
         }
         self.next_ns = now + after_looks(self.turn);
         self.counted = 0;
-        let mut left = MOST_AT_ONCE;
+        let mut left = MAX_AT_ONCE;
         let mut in_flight = 0u32;
-        for n in 0..processes.len().min(MOST_PROCESSES) {
-            let pid = processes[(self.turn.wrapping_mul(MOST_PROCESSES).wrapping_add(n)) % processes.len()];
+        for n in 0..processes.len().min(MAX_PROCESSES) {
+            let pid = processes[(self.turn.wrapping_mul(MAX_PROCESSES).wrapping_add(n)) % processes.len()];
             let open = some_open(pid, self.turn, left, reader);
             // Of a list that was cut, nobody knows what is closed.
             let whole = open.len() < left;
@@ -112,7 +112,7 @@ impl Files {
                 self.open.retain(|(of, descriptor), _| *of != pid || seen.contains(descriptor));
             }
         }
-        if in_flight > 0 && self.in_flight.len() < MOST_LOOKS {
+        if in_flight > 0 && self.in_flight.len() < MAX_LOOKS {
             self.in_flight.push(in_flight);
         }
         self.turn = self.turn.wrapping_add(1);
@@ -120,7 +120,7 @@ impl Files {
 
     /// A look found this descriptor: it counts where the one before had not.
     fn appeared(&mut self, pid: u32, file: OpenFile) {
-        if self.open.len() >= MOST_KNOWN {
+        if self.open.len() >= MAX_KNOWN {
             self.open.clear();
         }
         let before = self.open.insert((pid, file.descriptor), file.path.clone());
@@ -140,7 +140,7 @@ impl Files {
             mapped.bytes = mapped.bytes.saturating_add(bytes);
             mapped.times += 1;
             mapped.code |= code;
-        } else if self.mapped.len() < MOST_MAPPED {
+        } else if self.mapped.len() < MAX_MAPPED {
             self.mapped.insert(PathBuf::from(path), Mapped { bytes, times: 1, code });
         }
     }
@@ -201,14 +201,14 @@ impl Files {
         let facts = open_files::facts(pid, file, mounts, tree);
         let mut cached_before = None;
         if let Some(facts) = &facts
-            && self.counted < MOST_COUNTED
+            && self.counted < MAX_COUNTED
         {
             self.counted += 1;
             let at = open_files::path_to(pid, file.descriptor);
             cached_before = page_cache::look(&at, facts).and_then(|seen| seen.share());
         }
         let kind = facts.as_ref().map_or("unknown", |f| f.kind);
-        if self.known.len() < MOST_KNOWN {
+        if self.known.len() < MAX_KNOWN {
             let data = matches!(kind, "regular" | "block-device");
             let inherited = standard || facts.as_ref().is_some_and(|f| self.given.contains(&f.identity));
             let known = Known { facts, cached_before, data, appearances: 0, inherited };
@@ -231,11 +231,11 @@ impl Files {
             let known = self.known.remove(&path);
             complete(file, &path, known, &mounts, &tree, &mut devices);
         }
-        self.mapped.retain(|_, m| !m.code && m.bytes >= LEAST_MAPPED_BYTES);
+        self.mapped.retain(|_, m| !m.code && m.bytes >= MIN_MAPPED_BYTES);
         for (path, Mapped { times, .. }) in self.mapped {
             if let Some(file) = seen.iter_mut().find(|file| Path::new(&file.path) == path) {
                 (file.mapped, file.mappings) = (true, times);
-            } else if seen.len() < MOST_TOLD {
+            } else if seen.len() < MAX_LISTED {
                 let text = path.to_string_lossy().into_owned();
                 let mut file = FileUse { path: text, mapped: true, mappings: times, ..FileUse::default() };
                 let known = self.known.remove(&path);
@@ -247,7 +247,7 @@ impl Files {
         }
         let mut rest: Vec<(PathBuf, Known)> = self.known.into_iter().filter(|(_, k)| k.data).collect();
         rest.sort_by(|a, b| a.0.cmp(&b.0));
-        let room = MOST_TOLD.saturating_sub(seen.len());
+        let room = MAX_LISTED.saturating_sub(seen.len());
         for (path, known) in rest.into_iter().take(room) {
             let mut file = FileUse { path: path.to_string_lossy().into_owned(), ..FileUse::default() };
             complete(&mut file, &path, Some(known), &mounts, &tree, &mut devices);
@@ -306,7 +306,7 @@ fn complete(
     devices.extend(facts.devices.leaves.into_iter().chain(facts.devices.backing));
 }
 
-/// At most so many open files of a process, others at each turn: a server may have thousands.
+/// Limit on open files of a process per turn, others at each turn: a server may have thousands.
 fn some_open(pid: u32, turn: usize, most: usize, reader: &mut Reader) -> Vec<OpenFile> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let mut numbers: Vec<u32> = entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();

@@ -14,9 +14,9 @@ use iowhy_linux::process::task::process_stat;
 use iowhy_linux::reader::Reader;
 
 /// Processes that are looked at each time.
-const MOST_PROCESSES: usize = 8;
+const MAX_PROCESSES: usize = 8;
 /// Different memberships that are remembered.
-const MOST_KNOWN: usize = 16;
+const MAX_KNOWN: usize = 16;
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -46,8 +46,8 @@ impl GroupsSeen {
             return;
         }
         self.next_ns = now + after_looks(self.turn);
-        for n in 0..processes.len().min(MOST_PROCESSES) {
-            let pid = processes[(self.turn.wrapping_mul(MOST_PROCESSES).wrapping_add(n)) % processes.len()];
+        for n in 0..processes.len().min(MAX_PROCESSES) {
+            let pid = processes[(self.turn.wrapping_mul(MAX_PROCESSES).wrapping_add(n)) % processes.len()];
             self.look(pid, reader);
         }
         self.turn = self.turn.wrapping_add(1);
@@ -65,7 +65,7 @@ impl GroupsSeen {
             known.looks += 1;
             return;
         }
-        if self.known.len() >= MOST_KNOWN {
+        if self.known.len() >= MAX_KNOWN {
             return;
         }
         let groups = ControlGroups::parse(&text);
@@ -83,7 +83,7 @@ impl GroupsSeen {
     }
 
     /// The membership that most looks found; of those found as often, one with limits, and the latest.
-    pub(super) fn most_seen(self) -> Option<Known> {
+    pub(super) fn most_frequent(self) -> Option<Known> {
         self.known.into_iter().max_by_key(|known| (known.looks, !known.limited.is_empty()))
     }
 }
@@ -123,11 +123,11 @@ mod tests {
             throttled_ns: None,
         };
         seen.known.push(other(1));
-        assert_eq!(seen.most_seen().map(|known| known.groups), Some(ControlGroups::of_process(None)));
+        assert_eq!(seen.most_frequent().map(|known| known.groups), Some(ControlGroups::of_process(None)));
         let tie = GroupsSeen {
             known: vec![Known { text: "first".to_owned(), ..other(2) }, other(2)],
             ..GroupsSeen::default()
         };
-        assert_eq!(tie.most_seen().map(|known| known.text).as_deref(), Some("elsewhere"));
+        assert_eq!(tie.most_frequent().map(|known| known.text).as_deref(), Some("elsewhere"));
     }
 }

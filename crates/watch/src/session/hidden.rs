@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use iowhy_core::profile::Lack;
+use iowhy_core::profile::Limitation;
 
 /// Processes that are remembered as hidden; of more than this only the number is known.
 const MAX_HIDDEN: usize = 1024;
@@ -73,21 +73,21 @@ impl Hidden {
     }
 
     /// What could not be seen, in words. `command`: the file of the command, and its run time in words.
-    pub(super) fn lacks(&self, command: Option<(&Path, String)>) -> Vec<Lack> {
-        let mut lacks = Vec::new();
+    pub(super) fn limitations(&self, command: Option<(&Path, String)>) -> Vec<Limitation> {
+        let mut limitations = Vec::new();
         if self.root_is_hidden {
             let root = self.root.and_then(|pid| self.living.get(&pid));
             let name = root.map_or("?", String::as_str);
-            lacks.push(match command.filter(|_| self.root_programs == 1) {
-                Some((file, run_time)) => Lack {
-                    id: Lack::ONLY_RUN_TIME.to_owned(),
+            limitations.push(match command.filter(|_| self.root_programs == 1) {
+                Some((file, run_time)) => Limitation {
+                    id: Limitation::ONLY_RUN_TIME.to_owned(),
                     sentence: format!(
                         "this program may not be watched ({}): only its run time is known, {run_time}",
                         why(file)
                     ),
                     fix: None,
                 },
-                None => Lack {
+                None => Limitation {
                     id: "hidden-program".to_owned(),
                     sentence: format!(
                         "from the start of `{name}` on, which may not be watched (setuid / not readable), only the run \
@@ -102,7 +102,7 @@ impl Hidden {
                 1 => format!("`{first}`"),
                 n => format!("{n} programs, among them `{first}`,"),
             };
-            lacks.push(Lack {
+            limitations.push(Limitation {
                 id: "hidden-programs".to_owned(),
                 sentence: format!(
                     "{who} may not be watched (setuid / not readable): where its time goes is not seen"
@@ -110,7 +110,7 @@ impl Hidden {
                 fix: None,
             });
         }
-        lacks
+        limitations
     }
 }
 
@@ -165,13 +165,13 @@ mod tests {
                 }
             }
             assert!(hidden.is_no_exit(1, 1));
-            let lacks = hidden.lacks(Some((Path::new("/no/such/file"), "2.00 s".to_owned())));
-            (lacks[0].id.clone(), lacks[0].sentence.clone())
+            let limitations = hidden.limitations(Some((Path::new("/no/such/file"), "2.00 s".to_owned())));
+            (limitations[0].id.clone(), limitations[0].sentence.clone())
         };
         let (id, sentence) = ids(&["sleep"]);
-        assert_eq!(id, Lack::ONLY_RUN_TIME);
+        assert_eq!(id, Limitation::ONLY_RUN_TIME);
         assert!(sentence.ends_with("only its run time is known, 2.00 s"), "{sentence}");
         let (id, sentence) = ids(&["sh", "su"]);
-        assert!(id != Lack::ONLY_RUN_TIME && sentence.contains("`su`"), "{id} {sentence}");
+        assert!(id != Limitation::ONLY_RUN_TIME && sentence.contains("`su`"), "{id} {sentence}");
     }
 }

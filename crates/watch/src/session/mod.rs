@@ -1,30 +1,27 @@
-//! One watch from start to end: starts or finds the program, keeps the sources going, and closes the profile.
-//!
-//! What may not enter: how a source works. Rooms below: `pump` (the loop), `state` (what events change), `duty`, `roster`,
-//! `requests`, `counted` (pure decisions and sums), `bursts`, `files`, `groups`, `close` (the end), `observer` (threads of
-//! our own process).
-//!
-//! Invariant: whatever is refused on the way (descriptors, memory for rings, rights, entries of `/proc`) makes the
-//! profile poorer and is told in its lacks; it does not end the watch, and never the program.
+//! One watch from start to end: starts or finds the program, runs the event loop, and closes the profile.
+//! Invariant: whatever is refused on the way (descriptors, memory for rings, rights, entries of `/proc`) becomes a limitation
+//! in the profile; it ends neither the watch nor the program.
 
+mod before;
 mod bursts;
 mod close;
 mod counted;
 mod duty;
+mod event_loop;
 mod files;
 mod groups;
 mod hidden;
 mod observer;
-mod pump;
+mod options;
 mod requests;
-mod roster;
 mod state;
+mod thread_set;
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use iowhy_core::problem::Problem;
-use iowhy_core::profile::{End, Profile, Tier};
+use iowhy_core::profile::{End, Profile};
 use iowhy_linux::clock::monotonic_ns;
 use iowhy_linux::identity::Identity;
 use iowhy_linux::signals::is_from_terminal;
@@ -35,10 +32,11 @@ use crate::perf;
 use iowhy_linux::process::usable;
 use iowhy_linux::signals::{Arrival, Signals};
 
-use pump::{Pump, Roots, Target, Turn};
+use event_loop::{EventLoop, Roots, Target, Turn};
 use requests::{Answer, Reach, Requests};
 
 pub use observer::Observer;
+pub use options::Options;
 
 /// What to watch.
 #[derive(Clone, Debug)]
@@ -61,23 +59,12 @@ pub enum Subject {
     },
 }
 
-/// How to watch.
-pub struct Options<'a> {
-    /// Whether a thread asleep with these kernel functions (innermost first) waits on the I/O path: such a thread is
-    /// active, and takes its part of the wall clock.
-    pub on_path: &'a dyn Fn(&[&str]) -> bool,
-    /// Use no tier above this one.
-    pub tier: Tier,
-    /// Whether short bursts of system-call tracing are wanted (tier 3 only).
-    pub call_bursts: bool,
-}
-
 /// Watches until the subject ends, its time is over, or SIGINT, SIGTERM, SIGHUP or SIGQUIT arrives. A command gets the
 /// signal too, and is waited for; who sends the same signal again ends the watch and leaves the command alone (SIGINT and
 /// SIGHUP: within five seconds; from the keyboard: only SIGQUIT).
 ///
 /// Watching a command ends with the process that was started, as in time(1): processes that it leaves behind are
-/// named in the lacks and run on.
+/// named in the limitations and run on.
 ///
 /// # Errors
 /// A command that cannot be started, with the exit code of a shell; a process that is not there or may not be watched at
@@ -101,18 +88,18 @@ fn command(
     options: &Options<'_>,
 ) -> Result<Profile, Refusal> {
     let rights = perf::rights().at_most(options.tier);
-    let mut pump = Pump::new(options, rights);
+    let mut event_loop = EventLoop::new(options, rights);
     // Before the fork: from then on signals may be for the command.
     let signals = Signals::listen();
     let mut adoption = Adoption::begin();
     let mut child = Child::hold(program, arguments, identity)?;
-    pump.open(&Roots::Command(child.pid()));
-    pump.begin();
+    event_loop.open(&Roots::Command(child.pid()));
+    event_loop.begin();
     child.release()?;
-    pump.released();
+    event_loop.released();
     let mut requests = Requests::default();
     let end = loop {
-        match pump
+        match event_loop
             .turn(&Target { pidfd: child.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption)
         {
             Turn::Signal(arrival) => match requests.answer(arrival, reach(&arrival, &child)) {
@@ -130,11 +117,11 @@ fn command(
         }
     };
     let profile = if end == End::Running {
-        let profile = pump.close(end, None, &mut adoption);
+        let profile = event_loop.close(end, None, &mut adoption);
         child.leave();
         profile
     } else {
-        pump.close(end, Some(child), &mut adoption)
+        event_loop.close(end, Some(child), &mut adoption)
     };
     Ok(profile)
 }
@@ -142,17 +129,17 @@ fn command(
 fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<Profile, Problem> {
     let existing = Existing::open(pid)?;
     let rights = perf::rights().at_most(options.tier);
-    let mut pump = Pump::new(options, rights);
+    let mut event_loop = EventLoop::new(options, rights);
     let signals = Signals::listen();
     let mut adoption = Adoption::none();
-    pump.open(&Roots::Process(pid));
-    pump.begin();
+    event_loop.open(&Roots::Process(pid));
+    event_loop.begin();
     let deadline_ns =
         limit.map(|l| monotonic_ns().saturating_add(u64::try_from(l.as_nanos()).unwrap_or(u64::MAX)));
-    pump.until(deadline_ns);
+    event_loop.until(deadline_ns);
     let mut requests = Requests::default();
     let end = loop {
-        match pump
+        match event_loop
             .turn(&Target { pidfd: existing.pidfd(), signals: signals.as_ref(), stop: None }, &mut adoption)
         {
             Turn::Signal(arrival) if requests.answer(arrival, Reach::NotOurs) == Answer::End => {
@@ -167,7 +154,7 @@ fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<P
             break End::Running;
         }
     };
-    Ok(pump.close(end, None, &mut adoption))
+    Ok(event_loop.close(end, None, &mut adoption))
 }
 
 /// Whom a signal to us reached. The terminal signals the whole foreground group. Of senders only timeout(1) is known to do
@@ -178,7 +165,7 @@ fn reach(arrival: &Arrival, child: &Child) -> Reach {
     }
     if arrival.from_kernel {
         if !is_from_terminal(arrival.signal) {
-            // A timer of ours (alarm(2) is kept over exec), or a limit.
+            // A timer of iowhy (alarm(2) is kept over exec), or a limit.
             return Reach::UsAlone;
         }
         // A terminal that goes away tells the leader of the session alone; that is us where a terminal window runs

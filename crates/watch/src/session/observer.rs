@@ -1,4 +1,4 @@
-//! Threads of our own process under watch, by a thread that is not: a second witness for our own measurements.
+//! Watches threads of iowhy itself from a thread that is not watched: the cross-check of its own measurements.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc;
@@ -9,7 +9,7 @@ use iowhy_core::profile::{End, Profile, Tier};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::Options;
-use super::pump::{Pump, Roots, Target};
+use super::event_loop::{EventLoop, Roots, Target};
 use crate::child::Adoption;
 use crate::perf;
 
@@ -21,7 +21,7 @@ pub(super) const PUMP_NAME: &str = "iowhy-watch";
 pub struct Observer {
     /// Dropped to end the watch.
     stop: OwnedFd,
-    pump: JoinHandle<Profile>,
+    event_loop: JoinHandle<Profile>,
 }
 
 impl Observer {
@@ -43,26 +43,26 @@ impl Observer {
         let (ended, stop) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed("pipe", e.into()))?;
         let (ready, is_ready) = mpsc::channel();
         let tids = tids.to_vec();
-        let pump = std::thread::Builder::new()
+        let event_loop = std::thread::Builder::new()
             .name(PUMP_NAME.to_owned())
             .spawn(move || {
                 let options = Options { on_path: &on_path, tier, call_bursts: false };
-                let mut pump = Pump::new(&options, perf::rights().at_most(tier));
-                pump.open(&Roots::Own(&tids));
-                pump.begin();
+                let mut event_loop = EventLoop::new(&options, perf::rights().at_most(tier));
+                event_loop.open(&Roots::Own(&tids));
+                event_loop.begin();
                 // The caller waits on the other side, or has given up.
                 let _ = ready.send(());
                 let mut adoption = Adoption::none();
                 let target = Target { pidfd: None, signals: None, stop: Some(ended.as_fd()) };
-                while !pump.stopped() {
-                    pump.turn(&target, &mut adoption);
+                while !event_loop.stopped() {
+                    event_loop.turn(&target, &mut adoption);
                 }
-                pump.close(End::Running, None, &mut adoption)
+                event_loop.close(End::Running, None, &mut adoption)
             })
             .map_err(|e| failed("thread", e))?;
         // An error means that the thread ended early; `stop` tells.
         let _ = is_ready.recv();
-        Ok(Observer { stop, pump })
+        Ok(Observer { stop, event_loop })
     }
 
     /// Ends the watch.
@@ -71,6 +71,6 @@ impl Observer {
     /// The watching thread failed.
     pub fn stop(self) -> Result<Profile, Problem> {
         drop(self.stop);
-        self.pump.join().map_err(|_| Problem::failed("the thread that watched our own threads failed"))
+        self.event_loop.join().map_err(|_| Problem::failed("the thread that watched our own threads failed"))
     }
 }

@@ -1,11 +1,9 @@
-//! What a signal to us means for the watch. A pure function of arrivals and times.
-//!
-//! A command gets from the terminal what we get, for it is in our process group; what was sent to us alone is passed
-//! on. Either way the command decides whether it ends, and the report still comes. Who sends us the same request again
-//! does not want to wait: the watch ends, and the command runs on. Keys are no such request, for programs live on
-//! interrupts (a pager, a command line that clears its line) and would lose their terminal with us; only Ctrl-\ twice is.
+//! What a signal to iowhy means for the watch. A pure function of arrivals and times.
+//! A command gets from the terminal what iowhy gets, because it is in the same process group; other signals are passed on.
+//! The command decides whether it ends. The same request a second time ends the watch, and the command runs on. Keys do not:
+//! programs such as pagers live on interrupts and would lose their terminal with iowhy; only Ctrl-\ twice does.
 
-use iowhy_linux::signals::{Meaning, meaning};
+use iowhy_linux::signals::{SignalKind, kind};
 
 use iowhy_linux::signals::Arrival;
 
@@ -32,9 +30,9 @@ pub(super) enum Answer {
 pub(super) enum Reach {
     /// The subject is a process that runs already: signals to us are for us.
     NotOurs,
-    /// A command of ours, which did not get it.
+    /// The command, which did not get it.
     UsAlone,
-    /// A command of ours, which got it as well.
+    /// The command, which got it as well.
     CommandToo,
 }
 
@@ -53,13 +51,13 @@ impl Requests {
             return Answer::End;
         }
         let signal = arrival.signal;
-        match meaning(signal) {
+        match kind(signal) {
             // A message to the program (dd prints its progress), not a request to end: each one counts.
-            Meaning::Message => {
+            SignalKind::Message => {
                 return if reach == Reach::CommandToo { Answer::Nothing } else { Answer::PassOn(signal) };
             }
             // Our own CPU time is used up, not the command's.
-            Meaning::Limit if arrival.from_kernel => return Answer::End,
+            SignalKind::Limit if arrival.from_kernel => return Answer::End,
             _ => {}
         }
         let known = self.answered.iter().position(|(number, _)| *number == signal);

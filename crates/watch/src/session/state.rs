@@ -12,7 +12,7 @@ use super::counted::Counted;
 use super::files::Files;
 use super::groups::GroupsSeen;
 use super::hidden::Hidden;
-use super::roster::Roster;
+use super::thread_set::ThreadSet;
 use crate::block::{BlockTracer, Owner};
 use crate::event::{Event, Kind, Trace};
 use crate::symbols::{Background, Symbols};
@@ -21,10 +21,10 @@ use iowhy_linux::process::task;
 use iowhy_linux::reader::Reader;
 
 /// Notes that may wait. More than this come only when records do not: then they go on at once.
-const MOST_NOTES: usize = 8192;
+const MAX_NOTES: usize = 8192;
 
 /// Tasks of others that are remembered as kernel threads or not.
-const MOST_STRANGERS: usize = 4096;
+const MAX_TASKS: usize = 4096;
 
 /// Parent of all kernel threads (kthreadd).
 const KTHREADD: u32 = 2;
@@ -61,11 +61,11 @@ pub(super) struct State<'a> {
     opening: Option<Opening>,
     symbols: Option<Symbols>,
     notes: VecDeque<(u64, What)>,
-    /// Only threads of the roster count, although others of the same process may be seen: ourselves are watched.
-    pub(super) only_roster: bool,
+    /// Only threads of the threads count, although others of the same process may be seen: ourselves are watched.
+    pub(super) only_listed: bool,
     /// Whether the time line takes switches just now.
     watching: bool,
-    pub(super) roster: Roster,
+    pub(super) threads: ThreadSet,
     pub(super) block: Option<BlockTracer>,
     pub(super) counted: Counted,
     pub(super) files: Files,
@@ -83,7 +83,7 @@ pub(super) struct State<'a> {
     pub(super) born: Vec<u32>,
     /// Exact times of the command's first thread, read after its end: number, running, queued.
     pub(super) last_times: Option<(u32, u64, u64)>,
-    /// Threads of the roster that ended.
+    /// Threads of the threads that ended.
     pub(super) ended_threads: u64,
     root: Option<u32>,
     /// Programs that may not be watched.
@@ -93,14 +93,14 @@ pub(super) struct State<'a> {
     root_exit_ns: Option<u64>,
     /// The last thread of the command is its first one and is ending: the time line keeps it until the end.
     root_ending: bool,
-    strangers: RefCell<Strangers>,
-    /// CPU time of another thread of ours that read the kernel's names.
+    kernel_threads: RefCell<KernelThreads>,
+    /// CPU time of the thread that read the kernel's names.
     pub(super) names_cpu_ns: Arc<AtomicU64>,
 }
 
 /// Which tasks of others are kernel threads.
 #[derive(Default)]
-struct Strangers {
+struct KernelThreads {
     reader: Reader,
     kernel: HashMap<u32, bool>,
 }
@@ -113,9 +113,9 @@ impl<'a> State<'a> {
             opening: None,
             symbols: Some(Symbols::of_this_machine()),
             notes: VecDeque::new(),
-            only_roster: false,
+            only_listed: false,
             watching: false,
-            roster: Roster::default(),
+            threads: ThreadSet::default(),
             block: None,
             counted: Counted::default(),
             files: Files::new(),
@@ -135,7 +135,7 @@ impl<'a> State<'a> {
             root_threads: 1,
             root_exit_ns: None,
             root_ending: false,
-            strangers: RefCell::default(),
+            kernel_threads: RefCell::default(),
             names_cpu_ns: Arc::default(),
         }
     }
@@ -195,14 +195,14 @@ impl<'a> State<'a> {
             symbols: self.symbols.take().unwrap_or_else(Symbols::of_this_machine),
         }));
         if opening.until_exec_of.is_some() {
-            // The command, as it was read while it was held.
+            // The state of the command from while it was held.
             self.settle(opening.start_ns);
         }
     }
 
     /// Something was read at this time.
     pub(super) fn note(&mut self, time_ns: u64, what: What) {
-        if self.notes.len() >= MOST_NOTES && self.line.is_some() {
+        if self.notes.len() >= MAX_NOTES && self.line.is_some() {
             self.settle(u64::MAX);
         }
         self.notes.push_back((time_ns, what));
@@ -223,7 +223,7 @@ impl<'a> State<'a> {
                 }
                 What::Look { tid, found, names } => {
                     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                    line.census(time, tid, found, &names);
+                    line.look(time, tid, found, &names);
                 }
                 // It would take what the thread still runs for, and what no record shows, for a gap of the records.
                 What::Times { tid, .. } if self.root_ending && Some(tid) == self.root => {}
@@ -247,13 +247,13 @@ impl<'a> State<'a> {
 
     /// Hands an event to all that want it.
     pub(super) fn event(&mut self, event: &Event<'_>) {
-        if self.only_roster && !self.is_of_roster(event) {
+        if self.only_listed && !self.is_listed(event) {
             return;
         }
         match event.kind {
             Kind::Fork { parent_pid, parent_tid } => {
-                let ours = self.roster.contains(parent_tid) || self.roster.contains(parent_pid);
-                if ours && self.roster.add(event.pid, event.tid) {
+                let ours = self.threads.contains(parent_tid) || self.threads.contains(parent_pid);
+                if ours && self.threads.add(event.pid, event.tid) {
                     self.root_threads += usize::from(Some(event.pid) == self.root);
                     if event.pid == event.tid {
                         self.born.push(event.pid);
@@ -276,17 +276,17 @@ impl<'a> State<'a> {
             Kind::Out { .. } => self.switches += 1,
             Kind::Map { length, code, path, .. } => {
                 self.hidden.maps(event.pid);
-                if self.roster.contains(event.tid) {
+                if self.threads.contains(event.tid) {
                     self.files.map(path, length, code);
                 }
             }
             Kind::Trace(trace) => return self.trace(event, trace),
             Kind::Name { exec: true, name } => {
-                if self.root == Some(event.pid) || self.roster.contains(event.tid) {
+                if self.root == Some(event.pid) || self.threads.contains(event.tid) {
                     self.hidden.executes(event.pid, name);
                 }
                 // A thread that is not the first takes the number of the first, which ended just before.
-                if Some(event.pid) == self.root && self.roster.add(event.pid, event.tid) {
+                if Some(event.pid) == self.root && self.threads.add(event.pid, event.tid) {
                     self.root_threads += 1;
                 }
                 let awaited = self.opening.as_ref().and_then(|o| o.until_exec_of) == Some(event.pid);
@@ -304,7 +304,7 @@ impl<'a> State<'a> {
         let ending = tick && self.root_ending && Some(event.tid) == self.root;
         let outside = event.time_ns < self.start_ns || (self.is_over(event.time_ns) && !ending);
         let dropped = outside && (switch || tick);
-        if !outside && (tick || matches!(event.kind, Kind::Out { .. })) && self.roster.contains(event.tid) {
+        if !outside && (tick || matches!(event.kind, Kind::Out { .. })) && self.threads.contains(event.tid) {
             *if tick { &mut self.own_ticks } else { &mut self.own_switches } += 1;
         }
         if let Some(line) = &mut self.line
@@ -315,16 +315,16 @@ impl<'a> State<'a> {
         }
     }
 
-    fn is_of_roster(&self, event: &Event<'_>) -> bool {
+    fn is_listed(&self, event: &Event<'_>) -> bool {
         match event.kind {
-            Kind::Fork { parent_tid, .. } => self.roster.contains(parent_tid),
+            Kind::Fork { parent_tid, .. } => self.threads.contains(parent_tid),
             Kind::Trace(_) | Kind::Map { .. } | Kind::Lost { .. } => true,
-            _ => event.pid != std::process::id() || self.roster.contains(event.tid),
+            _ => event.pid != std::process::id() || self.threads.contains(event.tid),
         }
     }
 
     fn ended(&mut self, event: &Event<'_>) {
-        let was_there = self.roster.remove(event.tid);
+        let was_there = self.threads.remove(event.tid);
         self.ended_threads += u64::from(was_there);
         if Some(event.pid) == self.root {
             self.root_threads = self.root_threads.saturating_sub(usize::from(was_there));
@@ -339,19 +339,19 @@ impl<'a> State<'a> {
         }
         match trace {
             Trace::DirtyPause { pause_ns } => {
-                if self.roster.contains(event.tid) {
+                if self.threads.contains(event.tid) {
                     self.dirty_paused_ns = self.dirty_paused_ns.saturating_add(pause_ns);
                     self.dirty_pauses += 1;
                 }
             }
             Trace::Enter { .. } | Trace::Return { .. } => {}
             Trace::BlockInsert(_) | Trace::BlockIssue(_) | Trace::BlockComplete(_) => {
-                let (roster, strangers) = (&self.roster, &self.strangers);
+                let (threads, kernel_threads) = (&self.threads, &self.kernel_threads);
                 if let Some(block) = &mut self.block {
                     block.event(event, &|pid, tid, _name| {
-                        if roster.contains(tid) {
+                        if threads.contains(tid) {
                             Owner::Own
-                        } else if strangers.borrow_mut().is_kernel(pid) {
+                        } else if kernel_threads.borrow_mut().is_kernel(pid) {
                             Owner::Kernel
                         } else {
                             Owner::Other
@@ -401,14 +401,14 @@ impl<'a> State<'a> {
     }
 }
 
-impl Strangers {
+impl KernelThreads {
     fn is_kernel(&mut self, pid: u32) -> bool {
         if let Some(known) = self.kernel.get(&pid) {
             return *known;
         }
         let kernel = pid == KTHREADD
             || task::process_stat(&mut self.reader, pid).is_some_and(|s| s.parent == KTHREADD);
-        if self.kernel.len() >= MOST_STRANGERS {
+        if self.kernel.len() >= MAX_TASKS {
             self.kernel.clear();
         }
         self.kernel.insert(pid, kernel);

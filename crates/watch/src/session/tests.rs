@@ -17,7 +17,7 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-const TIERS: [Tier; 4] = [Tier::T0, Tier::T1, Tier::T2, Tier::T3];
+const TIERS: [Tier; 4] = [Tier::None, Tier::Stacks, Tier::Clock, Tier::Observer];
 
 fn on_path(names: &[&str]) -> bool {
     names.iter().any(|n| n.contains("folio_wait") || n.contains("io_schedule") || n.contains("blk"))
@@ -64,7 +64,7 @@ fn programs_end_as_they_end_at_every_tier() {
 #[test]
 fn a_command_that_is_not_there_is_refused() {
     let _alone = alone();
-    let refusal = watch(&command(&["no-such-command-at-all"]), &options(Tier::T3)).unwrap_err();
+    let refusal = watch(&command(&["no-such-command-at-all"]), &options(Tier::Observer)).unwrap_err();
     assert_eq!(refusal.code, 127);
     assert!(refusal.problem.message.contains("no-such-command-at-all"));
 }
@@ -99,14 +99,14 @@ fn a_spinner_runs() {
 fn a_thousand_children_are_all_counted() {
     let _alone = alone();
     let script = "i=0; while [ $i -lt 1000 ]; do /bin/true; i=$((i+1)); done";
-    for tier in [Tier::T0, Tier::T1, Tier::T3] {
+    for tier in [Tier::None, Tier::Stacks, Tier::Observer] {
         // Its laws hold the threads' CPU time against what the kernel counted for all thousand.
         let p = profile(&["sh", "-c", script], tier);
-        if tier == Tier::T0 {
+        if tier == Tier::None {
             continue;
         }
         let processes: u64 = p.processes.iter().map(|p| p.count).sum();
-        if p.sight.tier == Tier::T0 {
+        if p.sight.tier == Tier::None {
             eprintln!("skipped: without events processes are only counted as they are met");
             return;
         }
@@ -193,10 +193,10 @@ fn pipes_that_switch_all_the_time_keep_the_laws() {
 fn an_orphan_outlives_the_command_and_is_told() {
     let _alone = alone();
     let start = Instant::now();
-    let p = profile(&["sh", "-c", "sleep 20 > /dev/null 2>&1 & exit 4"], Tier::T3);
+    let p = profile(&["sh", "-c", "sleep 20 > /dev/null 2>&1 & exit 4"], Tier::Observer);
     assert_eq!(p.end, End::Code(4));
     assert!(start.elapsed() < Duration::from_secs(15), "watching ends with the command");
-    assert!(p.sight.lacks.iter().any(|l| l.id == "descendants-left"), "{:?}", p.sight);
+    assert!(p.sight.limitations.iter().any(|l| l.id == "descendants-left"), "{:?}", p.sight);
     for child in our_children() {
         let name = std::fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
         if name.trim() == "sleep" {
@@ -212,7 +212,7 @@ fn an_orphan_outlives_the_command_and_is_told() {
 #[test]
 fn nothing_is_left_behind() {
     let _alone = alone();
-    profile(&["true"], Tier::T3);
+    profile(&["true"], Tier::Observer);
     let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     // Recordings are closed beside what follows, which takes the kernel a moment.
     let settled = |enough: &dyn Fn(usize) -> bool| {
@@ -261,7 +261,7 @@ fn attaching_sees_a_process_from_now_on() {
 fn attaching_ends_when_the_process_does() {
     let _alone = alone();
     let mut other = std::process::Command::new("sleep").arg("0.2").spawn().unwrap();
-    let p = watch(&Subject::Process { pid: other.id(), limit: None }, &options(Tier::T3)).unwrap();
+    let p = watch(&Subject::Process { pid: other.id(), limit: None }, &options(Tier::Observer)).unwrap();
     other.wait().unwrap();
     p.check(1e-6).unwrap();
     assert_eq!(p.end, End::Gone);
@@ -285,7 +285,7 @@ fn threads_of_our_own_are_watched_by_a_thread_that_is_not() {
         assert!(threads <= 2, "{tier:?} {:#?}", p.threads);
         assert!(p.wall_ns >= 100_000_000);
         // Counters of threads that ended are lost: nothing is told rather than too little.
-        let told = p.sight.lacks.iter().any(|l| l.id == "ended-threads");
+        let told = p.sight.limitations.iter().any(|l| l.id == "ended-threads");
         assert!(told == p.io.user_ns.is_none(), "{tier:?} {:?} {:?}", p.io, p.sight);
     }
 }
@@ -294,7 +294,7 @@ fn threads_of_our_own_are_watched_by_a_thread_that_is_not() {
 fn counters_of_our_own_threads_hold_cpu_time_and_faults() {
     let _alone = alone();
     let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-    let observer = Observer::start(&[tid], Tier::T3, on_path).unwrap();
+    let observer = Observer::start(&[tid], Tier::Observer, on_path).unwrap();
     let end = Instant::now() + Duration::from_millis(200);
     let mut touched = 0usize;
     while Instant::now() < end {
@@ -319,7 +319,7 @@ fn attaching_to_a_process_above_us_leaves_ourselves_out() {
     let ours = std::process::id();
     let mut reader = iowhy_linux::reader::Reader::new();
     let above = iowhy_linux::process::task::process_stat(&mut reader, ours).unwrap().parent;
-    let family = pump::family(&mut reader, above);
+    let family = event_loop::family(&mut reader, above);
     assert!(family.contains(&above) && !family.contains(&ours), "{family:?}");
 }
 
@@ -329,10 +329,10 @@ const ROLE: &str = "IOWHY_TEST_WATCH";
 #[test]
 fn role_of_a_watcher() {
     let Ok(script) = std::env::var(ROLE) else { return };
-    match watch(&command(&["sh", "-c", &script]), &options(Tier::T3)) {
+    match watch(&command(&["sh", "-c", &script]), &options(Tier::Observer)) {
         Ok(p) => {
-            let left = p.sight.lacks.iter().map(|l| l.id.as_str()).collect::<Vec<_>>().join(",");
-            println!("ended {:?} law {:?} lacks {left};", p.end, p.check(1e-6));
+            let left = p.sight.limitations.iter().map(|l| l.id.as_str()).collect::<Vec<_>>().join(",");
+            println!("ended {:?} law {:?} limitations {left};", p.end, p.check(1e-6));
         }
         Err(refusal) => println!("problem {};", refusal.problem),
     }

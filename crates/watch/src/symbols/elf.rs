@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 /// Longest mangled name that is read, in bytes.
 const LONGEST_NAME: usize = 4096;
 /// Most program or section headers that are looked at.
-const MOST_HEADERS: u64 = 4096;
+const MAX_HEADERS: u64 = 4096;
 /// Symbols read at a time.
 const CHUNK: u64 = 2048;
 
@@ -129,7 +129,7 @@ impl Functions {
 fn loads(file: &File, head: &[u8], shape: Shape) -> Option<Vec<Load>> {
     let place = shape.field(head, (28, 4), (32, 8))?;
     let size = shape.field(head, (42, 2), (54, 2))?;
-    let count = shape.field(head, (44, 2), (56, 2))?.min(MOST_HEADERS);
+    let count = shape.field(head, (44, 2), (56, 2))?.min(MAX_HEADERS);
     let bytes = table(file, place, size, count)?;
     let mut loads = Vec::new();
     for h in bytes.chunks_exact(size.max(1) as usize) {
@@ -155,7 +155,7 @@ struct Section {
 fn sections(file: &File, head: &[u8], shape: Shape) -> Option<Vec<Section>> {
     let place = shape.field(head, (32, 4), (40, 8))?;
     let size = shape.field(head, (46, 2), (58, 2))?;
-    let count = shape.field(head, (48, 2), (60, 2))?.min(MOST_HEADERS);
+    let count = shape.field(head, (48, 2), (60, 2))?.min(MAX_HEADERS);
     let bytes = table(file, place, size, count)?;
     bytes
         .chunks_exact(size.max(1) as usize)

@@ -9,7 +9,7 @@ use super::name::strip;
 const LONGEST_FUNCTION: u64 = 1 << 20;
 
 /// Most symbols that are kept.
-const MOST: usize = 1 << 20;
+const MAX: usize = 1 << 20;
 
 /// The table.
 #[derive(Debug, Default)]
@@ -56,9 +56,7 @@ impl Kernel {
         let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else {
             return;
         };
-        if !matches!(kind, "t" | "T" | "w" | "W")
-            || name.starts_with("__pfx_")
-            || self.functions.len() >= MOST
+        if !matches!(kind, "t" | "T" | "w" | "W") || name.starts_with("__pfx_") || self.functions.len() >= MAX
         {
             return;
         }

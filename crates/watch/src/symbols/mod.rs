@@ -1,7 +1,5 @@
-//! Names of functions, kernel and user, from addresses. Every name is kept once and has a [`SymbolId`].
-//!
-//! What may not enter: stacks and times. An address without a name gets the name of its object in brackets, so that a
-//! stack is never longer than what is known about it.
+//! Names of functions, kernel and user, from addresses. Every name is kept once and has a [`SymbolId`]. An address without
+//! a name gets the name of its object in brackets, so that a stack is never longer than what is known about it.
 
 mod background;
 mod elf;
@@ -27,13 +25,13 @@ use elf::Functions;
 use spaces::{Mapping, Spaces};
 
 /// Most names. Beyond, functions share the name of their object.
-const MOST_SYMBOLS: usize = 100_000;
+const MAX_SYMBOLS: usize = 100_000;
 /// Most objects (files) that are told apart.
-const MOST_OBJECTS: usize = 4096;
+const MAX_OBJECTS: usize = 4096;
 /// Most files whose functions are kept. Each holds one descriptor open.
-const MOST_TABLES: usize = 128;
+const MAX_TABLES: usize = 128;
 /// Most functions of all files together: 16 bytes each.
-const MOST_FUNCTIONS: usize = 1_500_000;
+const MAX_FUNCTIONS: usize = 1_500_000;
 
 /// Names of functions.
 #[derive(Debug)]
@@ -131,7 +129,7 @@ impl Symbols {
             return *id;
         }
         let id = match functions.name(index) {
-            Some(raw) if self.table.len() < MOST_SYMBOLS => {
+            Some(raw) if self.table.len() < MAX_SYMBOLS => {
                 let object = self.objects.get(object as usize).map(|o| o.name.clone());
                 self.intern(Symbol { name: name::readable(&raw), object })
             }
@@ -217,7 +215,7 @@ impl Symbols {
             return *id;
         }
         // Room is kept for names in brackets, and those are few; past all room everything is one name.
-        if self.table.len() >= MOST_SYMBOLS + 2 * MOST_OBJECTS {
+        if self.table.len() >= MAX_SYMBOLS + 2 * MAX_OBJECTS {
             return (self.table.len() - 1) as SymbolId;
         }
         let id = self.table.len() as SymbolId;
@@ -233,7 +231,7 @@ impl Symbols {
         if let Some(id) = self.by_path.get(path) {
             return *id;
         }
-        if self.objects.len() >= MOST_OBJECTS {
+        if self.objects.len() >= MAX_OBJECTS {
             return 0;
         }
         let name = path.rsplit('/').next().filter(|n| !n.is_empty()).unwrap_or(path).to_owned();
@@ -261,8 +259,8 @@ impl Symbols {
         if let Some(functions) = self.by_inode.get(&inode) {
             return functions.clone();
         }
-        let room = MOST_FUNCTIONS.saturating_sub(self.functions);
-        if room == 0 || self.by_inode.len() >= MOST_TABLES {
+        let room = MAX_FUNCTIONS.saturating_sub(self.functions);
+        if room == 0 || self.by_inode.len() >= MAX_TABLES {
             return None;
         }
         let functions = Functions::read(file, room).map(Rc::new);

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Most mappings of one process that are kept.
-const MOST_MAPPINGS: usize = 4096;
+const MAX_MAPPINGS: usize = 4096;
 /// Most processes of which mappings are kept.
-const MOST_SPACES: usize = 16_384;
+const MAX_SPACES: usize = 16_384;
 
 /// A piece of an object in an address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +48,14 @@ impl Spaces {
 
     /// Puts a mapping over whatever was there.
     pub(crate) fn map(&mut self, pid: u32, new: Mapping) {
-        if new.start >= new.end || (self.spaces.len() >= MOST_SPACES && !self.spaces.contains_key(&pid)) {
+        if new.start >= new.end || (self.spaces.len() >= MAX_SPACES && !self.spaces.contains_key(&pid)) {
             return;
         }
         let generation = self.next_generation();
         let space = self.spaces.entry(pid).or_default();
         space.generation = generation;
         let mappings = Rc::make_mut(&mut space.mappings);
-        if mappings.len() >= MOST_MAPPINGS {
+        if mappings.len() >= MAX_MAPPINGS {
             return;
         }
         let first = mappings.partition_point(|m| m.end <= new.start);
@@ -80,7 +80,7 @@ impl Spaces {
     /// A child begins with its parent's mappings.
     pub(crate) fn fork(&mut self, parent: u32, child: u32) {
         match self.spaces.get(&parent).cloned() {
-            Some(space) if self.spaces.len() < MOST_SPACES => {
+            Some(space) if self.spaces.len() < MAX_SPACES => {
                 self.spaces.insert(child, space);
             }
             _ => {

@@ -72,7 +72,7 @@ pub(super) struct Gap {
     pub(super) read_ns: u64,
     pub(super) running_ns: u64,
     pub(super) queued_ns: u64,
-    /// The thread may not be watched: neither the time beside the gap nor its kin say what it did.
+    /// The thread may not be watched: neither the time beside the gap nor related threads say what it did.
     pub(super) hidden: bool,
     /// The sleep that the thread was in when the gap began.
     pub(super) asleep_in: Option<StackId>,
@@ -113,7 +113,7 @@ pub(super) struct Account {
 }
 
 /// How many tallies all accounts may hold together.
-pub(super) const MOST_TALLIES: usize = 250_000;
+pub(super) const MAX_TALLIES: usize = 250_000;
 
 impl Account {
     pub(super) fn new(pid: u32, tid: u32, name: String) -> Account {
@@ -139,7 +139,7 @@ impl Account {
             t.add(window, time_ns, wall_ns, events);
             return;
         }
-        let key = if *tallies < MOST_TALLIES { key } else { (super::stacks::UNKNOWN, key.1) };
+        let key = if *tallies < MAX_TALLIES { key } else { (super::stacks::UNKNOWN, key.1) };
         let before = self.tallies.len();
         self.tallies.entry(key).or_default().add(window, time_ns, wall_ns, events);
         *tallies += self.tallies.len() - before;

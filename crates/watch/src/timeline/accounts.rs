@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use super::account::Account;
 
 /// Most threads that are told apart in the result.
-pub(super) const MOST_INDIVIDUAL: usize = 512;
+pub(super) const MAX_INDIVIDUAL: usize = 512;
 /// Most living threads with an account of their own.
-const MOST_LIVING: usize = 8192;
+const MAX_LIVING: usize = 8192;
 /// Most pools with a name of their own.
-const MOST_POOLS: usize = 256;
+const MAX_POOLS: usize = 256;
 /// Name of the pool of all that have no pool of their own.
 const OTHERS: &str = "(others)";
 
@@ -29,7 +29,7 @@ pub(super) struct Accounts {
 impl Accounts {
     /// An account for a new thread.
     pub(super) fn open(&mut self, pid: u32, tid: u32, name: &str) -> u32 {
-        if self.living >= MOST_LIVING {
+        if self.living >= MAX_LIVING {
             let pool = self.pool(pid, tid, name);
             self.list[pool as usize].count += 1;
             return pool;
@@ -52,7 +52,7 @@ impl Accounts {
     }
 
     fn pool(&mut self, pid: u32, tid: u32, name: &str) -> u32 {
-        let name = if self.pools.contains_key(name) || self.pools.len() < MOST_POOLS { name } else { OTHERS };
+        let name = if self.pools.contains_key(name) || self.pools.len() < MAX_POOLS { name } else { OTHERS };
         if let Some(index) = self.pools.get(name) {
             return *index;
         }
@@ -68,12 +68,12 @@ impl Accounts {
             self.living = self.living.saturating_sub(1);
             self.dead.push(index);
         }
-        self.dead.len() >= 2 * MOST_INDIVIDUAL
+        self.dead.len() >= 2 * MAX_INDIVIDUAL
     }
 
     /// Pools the dead but the first thread and the longest-lived ones.
     pub(super) fn prune(&mut self) {
-        let Some(surplus) = self.dead.len().checked_sub(MOST_INDIVIDUAL).filter(|s| *s > 0) else { return };
+        let Some(surplus) = self.dead.len().checked_sub(MAX_INDIVIDUAL).filter(|s| *s > 0) else { return };
         // The first thread of all has index 0 and is the program itself.
         let rank = |list: &[Account], i: u32| (i == 0, list[i as usize].lifetime_ns, std::cmp::Reverse(i));
         let list = &self.list;

@@ -1,20 +1,15 @@
-//! The time line: from events in the order of their times to threads, stacks and processes with their times.
-//!
-//! Pure: it reads no clock and asks the kernel nothing but names of functions. What may not enter: sources of events,
-//! and what a stack means, but for the one question whether it waits on the I/O path, which the caller answers.
-//!
-//! Laws, for any input: the states of a thread sum to its life, the stacks of a state sum to the state, and the wall
-//! shares with the idle time sum to the wall time. They hold because each interval is closed exactly once, and what is
-//! not known is kept as a gap until it is closed by readings or by proportion.
-//!
-//! Memory is bounded in each part: stacks, tallies, accounts, processes, rows of the result.
+//! The time line: from events in the order of their times to threads, stacks and processes with their times. Pure.
+//! Invariant, for any input: the states of a thread sum to its life, the stacks of a state sum to the state, and the wall
+//! shares with the idle time sum to the wall time. Each interval is closed exactly once, and unknown time is a gap until
+//! readings or proportions close it. Memory is bounded in each part: stacks, tallies, accounts, processes, rows.
 
 mod account;
 mod accounts;
-mod census;
 mod clock;
 mod hash;
 mod live;
+mod looks;
+mod pending;
 mod processes;
 mod rows;
 mod shares;
@@ -33,13 +28,12 @@ use iowhy_core::profile::{Process, StackTime, Symbol, Thread};
 use crate::event::{Event, Kind, RELEASED};
 use crate::symbols::Symbols;
 use accounts::Accounts;
-use census::Looks;
 use clock::Clock;
 use hash::FastMap;
 use live::{Doing, Live};
+use pending::{AfterExit, CpuTime, Looks};
 use processes::Processes;
 use stacks::{Stacks, UNKNOWN};
-use unrecorded::AfterExit;
 
 /// How a time line begins.
 pub struct Begin<'a> {
@@ -380,7 +374,7 @@ impl<'a> Timeline<'a> {
         let unmeasured_ns = accounts.iter().map(account::Account::gap_total_ns).sum();
         let mut books = rows::rows(&accounts, &self.stacks);
         let idle_wall_ns = shares::share(&mut books, &accounts, &self.stacks, &self.clock);
-        let cpu = unrecorded::CpuTime { total_ns: end.cpu_ns, first_thread_ns: end.first_thread_ns };
+        let cpu = CpuTime { total_ns: end.cpu_ns, first_thread_ns: end.first_thread_ns };
         let idle_wall_ns = self.add_unrecorded(cpu, &mut accounts, &mut books, idle_wall_ns);
         let (threads, stacks) = rows::publish(books, &accounts, &self.stacks);
         Parts {

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use iowhy_core::profile::Process;
 
 /// Most processes that are told apart; of the others, those of one name are pooled.
-const MOST_INDIVIDUAL: usize = 256;
+const MAX_INDIVIDUAL: usize = 256;
 /// Most pools with a name of their own.
-const MOST_POOLS: usize = 256;
+const MAX_POOLS: usize = 256;
 
 struct Living {
     process: Process,
@@ -64,11 +64,11 @@ impl Processes {
 
     fn keep(&mut self, order: u64, process: Process) {
         // The first process is the program itself; a place is kept for it.
-        if order == 0 || self.ended.len() < MOST_INDIVIDUAL - 1 {
+        if order == 0 || self.ended.len() < MAX_INDIVIDUAL - 1 {
             self.ended.push((order, process));
             return;
         }
-        let room = self.pools.contains_key(&process.name) || self.pools.len() < MOST_POOLS;
+        let room = self.pools.contains_key(&process.name) || self.pools.len() < MAX_POOLS;
         let name = if room { process.name.clone() } else { "(others)".to_owned() };
         let pool = self.pools.entry(name.clone()).or_insert_with(|| Process { name, count: 0, ..process });
         pool.count += 1;

@@ -9,14 +9,14 @@ use super::account::{Account, BLOCKED, LOOK_BLOCKED, LOOK_RUNNING, QUEUED, RUNNI
 use super::hash::FastMap;
 use super::stacks::{StackId, Stacks, UNKNOWN};
 
-/// Samples that the proportions of a thread's kin count as, when its own are few.
+/// Samples that the proportions of related threads count as, when a thread's own are few.
 const PRIOR: f64 = 20.0;
-/// With so many samples of its own a thread needs no kin: its shares are known to 2 to 3 % of the whole.
+/// With this number of samples of its own a thread needs no others: its shares are known to 2 to 3 % of the whole.
 const ENOUGH: u64 = 400;
-/// Most stacks that are taken over from kin.
-const MOST_OF_KIN: usize = 64;
+/// Stacks that are taken over from related threads.
+const MAX_TAKEN_OVER: usize = 64;
 /// Most rows of the result; the smallest beyond lose their stack.
-const MOST_ROWS: usize = 65_536;
+const MAX_ROWS: usize = 65_536;
 
 /// Time of one thread in one state with one stack.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,16 +37,16 @@ pub(super) struct Row {
 /// The rows of one account.
 pub(super) type Book = FastMap<(State, StackId), Row>;
 
-/// What kin do: threads of one name, or of one process.
+/// What related threads do: those of one name, or of one process.
 #[derive(Default)]
-struct Kin {
+struct ThreadSet {
     /// Running, queued, blocked.
     states: [f64; 3],
     samples: FastMap<StackId, u64>,
     asleep: FastMap<StackId, f64>,
 }
 
-impl Kin {
+impl ThreadSet {
     fn add(&mut self, a: &Account) {
         for (sum, state) in self.states.iter_mut().zip(states(a)) {
             *sum += state;
@@ -66,7 +66,7 @@ impl Kin {
     fn shares(&self) -> Vec<(StackId, f64)> {
         let mut most: Vec<(StackId, u64)> = self.samples.iter().map(|(s, n)| (*s, *n)).collect();
         most.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-        most.truncate(MOST_OF_KIN);
+        most.truncate(MAX_TAKEN_OVER);
         let whole: u64 = most.iter().map(|(_, n)| n).sum();
         most.into_iter().map(|(s, n)| (s, n as f64 / whole.max(1) as f64)).collect()
     }
@@ -87,15 +87,15 @@ fn states(a: &Account) -> [f64; 3] {
 
 /// Rows of all accounts.
 pub(super) fn rows(accounts: &[Account], stacks: &Stacks<'_>) -> Vec<Book> {
-    let mut names: HashMap<&str, Kin> = HashMap::new();
-    let mut pids: HashMap<u32, Kin> = HashMap::new();
+    let mut names: HashMap<&str, ThreadSet> = HashMap::new();
+    let mut pids: HashMap<u32, ThreadSet> = HashMap::new();
     for a in accounts {
         names.entry(&a.name).or_default().add(a);
         pids.entry(a.pid).or_default().add(a);
     }
     let shares_of_names: HashMap<&str, _> = names.iter().map(|(n, k)| (*n, k.shares())).collect();
     let shares_of_pids: HashMap<u32, _> = pids.iter().map(|(p, k)| (*p, k.shares())).collect();
-    let nothing = Kin::default();
+    let nothing = ThreadSet::default();
     let build = |a: &Account| {
         let name = names.get(a.name.as_str()).unwrap_or(&nothing);
         let pid = pids.get(&a.pid).unwrap_or(&nothing);
@@ -114,9 +114,9 @@ pub(super) fn rows(accounts: &[Account], stacks: &Stacks<'_>) -> Vec<Book> {
     accounts.iter().map(build).collect()
 }
 
-/// Gap time of which not even the state is known: as the thread's other time, else as its kin's, else as the looks at it
+/// Gap time of which not even the state is known: as the thread's other time, else as that of related threads, else as the looks at it
 /// say, else it is taken to be asleep.
-fn split_left(a: &Account, kin: &Kin) -> [f64; 3] {
+fn split_left(a: &Account, kin: &ThreadSet) -> [f64; 3] {
     if a.gap_left_ns <= 0.0 {
         return [0.0; 3];
     }
@@ -128,7 +128,7 @@ fn split_left(a: &Account, kin: &Kin) -> [f64; 3] {
     parts.map(|p| a.gap_left_ns * p / whole)
 }
 
-fn blocked(a: &Account, gap_ns: f64, kin: [&Kin; 2], stacks: &Stacks<'_>, book: &mut Book) {
+fn blocked(a: &Account, gap_ns: f64, kin: [&ThreadSet; 2], stacks: &Stacks<'_>, book: &mut Book) {
     // Per stack and class of length, so that a sleep without a stack is like others of its length.
     let mut known: Vec<(u8, StackId, Row)> = Vec::new();
     let mut nameless: Vec<(u8, Row)> = Vec::new();
@@ -360,9 +360,9 @@ pub(super) fn publish(
         });
     }
     list.sort_by(|a, b| b.3.total_cmp(&a.3).then((a.0, a.1, a.2).cmp(&(b.0, b.1, b.2))));
-    if list.len() > MOST_ROWS {
+    if list.len() > MAX_ROWS {
         let mut rest: FastMap<(u32, State), (f64, f64, u64)> = FastMap::default();
-        for (thread, state, _, time, wall, events) in list.drain(MOST_ROWS..) {
+        for (thread, state, _, time, wall, events) in list.drain(MAX_ROWS..) {
             let sum = rest.entry((thread, state)).or_default();
             *sum = (sum.0 + time, sum.1 + wall, sum.2 + events);
         }

@@ -34,7 +34,7 @@ struct Ratios {
 }
 
 impl Ratios {
-    fn of(a: &Account, stacks: &Stacks<'_>) -> Ratios {
+    fn new(a: &Account, stacks: &Stacks<'_>) -> Ratios {
         let mut r = Ratios::default();
         r.measured[0] = Ratio(a.running.wall_ns, a.running.time_ns as f64);
         for ((stack, kind), t) in &a.tallies {
@@ -84,7 +84,7 @@ impl Ratios {
 /// Gives the rows their parts of the wall clock that were not measured, and returns the idle time.
 pub(super) fn share(books: &mut [Book], accounts: &[Account], stacks: &Stacks<'_>, clock: &Clock) -> f64 {
     let wall = clock.wall_ns() as f64;
-    let ratios: Vec<Ratios> = accounts.iter().map(|a| Ratios::of(a, stacks)).collect();
+    let ratios: Vec<Ratios> = accounts.iter().map(|a| Ratios::new(a, stacks)).collect();
     let mut all = Ratios::default();
     ratios.iter().for_each(|r| all.add(r));
     let active = |state, stack| state != State::Blocked || stacks.on_path(stack);

@@ -16,20 +16,20 @@ pub(super) type StackId = u32;
 pub(super) const UNKNOWN: StackId = 0;
 
 /// Most stacks that keep their user part.
-const MOST_WHOLE: usize = 49_152;
+const MAX_WHOLE: usize = 49_152;
 /// Most stacks that keep their whole kernel part.
-const MOST_KERNEL: usize = 61_440;
+const MAX_KERNEL: usize = 61_440;
 /// Most stacks.
-const MOST: usize = 65_536;
+const MAX: usize = 65_536;
 /// Most frames of all stacks together, 4 bytes each.
-const MOST_FRAMES: usize = 4_000_000;
+const MAX_FRAMES: usize = 4_000_000;
 /// Most frames of one stack, kernel or user.
 const LONGEST: usize = 128;
 /// Frames that a stack is cut to: innermost and outermost ones.
 const INNER: usize = 6;
 const OUTER: usize = 3;
 /// Most different chains of addresses that are remembered.
-const MOST_RAW: usize = 262_144;
+const MAX_RAW: usize = 262_144;
 
 #[derive(Clone, Copy, Debug)]
 struct Stack {
@@ -90,13 +90,13 @@ impl<'a> Stacks<'a> {
         let call = |(i, a): (usize, &u64)| if i == 0 { *a } else { a.saturating_sub(1) };
         let kernel: Vec<SymbolId> =
             chain.kernel.iter().take(LONGEST).enumerate().map(|f| symbols.kernel(call(f))).collect();
-        let user: Vec<SymbolId> = if self.stacks.len() < MOST_WHOLE {
+        let user: Vec<SymbolId> = if self.stacks.len() < MAX_WHOLE {
             chain.user.iter().take(LONGEST).enumerate().map(|f| symbols.user(pid, call(f))).collect()
         } else {
             Vec::new()
         };
         let id = self.of_names(symbols, &kernel, &user, known);
-        if self.by_address.len() >= MOST_RAW {
+        if self.by_address.len() >= MAX_RAW {
             self.by_address.clear();
         }
         self.by_address.insert(hash, id);
@@ -120,9 +120,9 @@ impl<'a> Stacks<'a> {
         known: bool,
     ) -> StackId {
         let cut: Vec<SymbolId>;
-        let full = self.frames.len() + kernel.len() + user.len() > MOST_FRAMES;
-        let user = if full || self.stacks.len() >= MOST_WHOLE { &[] } else { user };
-        let kernel = if (full || self.stacks.len() >= MOST_KERNEL) && kernel.len() > INNER + OUTER {
+        let full = self.frames.len() + kernel.len() + user.len() > MAX_FRAMES;
+        let user = if full || self.stacks.len() >= MAX_WHOLE { &[] } else { user };
+        let kernel = if (full || self.stacks.len() >= MAX_KERNEL) && kernel.len() > INNER + OUTER {
             cut = [&kernel[..INNER], &kernel[kernel.len() - OUTER..]].concat();
             &cut
         } else {
@@ -138,7 +138,7 @@ impl<'a> Stacks<'a> {
         if let Some(id) = self.by_name.get(&hash) {
             return *id;
         }
-        if self.stacks.len() >= MOST {
+        if self.stacks.len() >= MAX {
             return UNKNOWN;
         }
         let names: Vec<&str> = kernel.iter().map(|s| symbols.name(*s)).collect();

@@ -251,8 +251,8 @@ impl Timeline<'_> {
     }
 
     fn remember_ended(&mut self, tid: u32) {
-        const MOST: usize = 32_768;
-        if self.ended.0.len() >= MOST {
+        const MAX: usize = 32_768;
+        if self.ended.0.len() >= MAX {
             self.ended.1 = std::mem::take(&mut self.ended.0);
         }
         self.ended.0.insert(tid, ());

@@ -3,7 +3,7 @@
 use super::hash::FastMap;
 
 /// Most other threads that are told apart.
-const MOST_OTHERS: usize = 4096;
+const MAX_OTHERS: usize = 4096;
 
 /// Clock samples by owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Counter {
 
     pub(super) fn other(&mut self, pid: u32, tid: u32, kernel: bool) {
         *if kernel { &mut self.sum.kernel } else { &mut self.sum.others } += 1;
-        if self.others.len() < MOST_OTHERS || self.others.contains_key(&tid) {
+        if self.others.len() < MAX_OTHERS || self.others.contains_key(&tid) {
             let task =
                 self.others.entry(tid).or_insert_with(|| TaskTicks { pid, tid, ..TaskTicks::default() });
             task.ticks += 1;

@@ -8,8 +8,8 @@ use iowhy_core::profile::State;
 
 use super::Timeline;
 use super::account::Account;
-use super::hash::FastMap;
 use super::live::Doing;
+use super::pending::CpuTime;
 use super::rows::{Book, Row};
 use super::stacks::{StackId, UNKNOWN};
 use crate::event::Chain;
@@ -25,19 +25,6 @@ const MIN_UNSEEN_NS: f64 = 10e6;
 
 /// Name of the entry for processes of which no record was seen.
 const UNSEEN: &str = "(not seen)";
-
-/// What the kernel counted.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CpuTime {
-    /// Of the whole program.
-    pub(super) total_ns: Option<u64>,
-    /// Of the first thread alone.
-    pub(super) first_thread_ns: Option<u64>,
-}
-
-/// Clock samples of threads whose events the kernel had closed, by stack.
-#[derive(Default)]
-pub(super) struct AfterExit(FastMap<StackId, u64>);
 
 impl Timeline<'_> {
     /// Takes a sample of a thread that is ending and has no events any more. False: it is another task.
@@ -66,7 +53,7 @@ impl Timeline<'_> {
         running_ns.saturating_sub(last.running_ns).saturating_sub(recorded + gap)
     }
 
-    /// Adds what the threads' own figures lack against the kernel's total. Returns the idle time that is left.
+    /// Adds what the threads' own figures miss of the kernel's total. Returns the idle time that is left.
     pub(super) fn add_unrecorded(
         &mut self,
         cpu: CpuTime,

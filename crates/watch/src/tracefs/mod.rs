@@ -1,8 +1,6 @@
-//! The kernel's description of its tracepoints: `events/SYSTEM/NAME/{id,format}`. What may not enter: opening events,
-//! and what a field means.
-//!
-//! Invariant: the user's mount table is never changed. Where tracefs is not mounted, root reads it through a mount
-//! that is attached nowhere and goes with its last descriptor.
+//! The kernel's description of its tracepoints: `events/SYSTEM/NAME/{id,format}`.
+//! Invariant: the user's mount table is never changed. Where tracefs is not mounted, root reads it through a mount that is
+//! attached nowhere and goes with its last descriptor.
 
 mod format;
 

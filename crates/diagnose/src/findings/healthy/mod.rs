@@ -116,7 +116,7 @@ impl Facts<'_> {
     /// The program that may not be watched, if most of the wall time is its own, and its part.
     fn mostly_hidden(&self) -> Option<(&str, f64)> {
         let lacks: Vec<_> =
-            self.profile.sight.lacks.iter().filter(|l| l.id.starts_with("hidden-program")).collect();
+            self.profile.sight.limitations.iter().filter(|l| l.id.starts_with("hidden-program")).collect();
         let mut by_name = std::collections::BTreeMap::<&str, f64>::new();
         for e in self.account.entries.iter().filter(|e| e.class.layer == Layer::Unexplained) {
             let name = self.profile.threads.get(e.thread as usize).map_or("", |t| t.name.as_str());

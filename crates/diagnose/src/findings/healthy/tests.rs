@@ -72,14 +72,14 @@ fn what_was_not_seen_is_said() {
 
 #[test]
 fn a_program_that_may_not_be_watched_is_named_where_most_of_the_time_is_its_own() {
-    use iowhy_core::profile::{Lack, Thread};
+    use iowhy_core::profile::{Limitation, Thread};
     let run = |own: f64| {
         Run::new(0.5)
             .busy(Operation::Unknown, Layer::Unexplained, own)
             .busy(Operation::User, Layer::Program, 1.0 - own)
             .with(|p| {
                 p.threads = vec![Thread { name: "noread".into(), count: 1, ..Thread::default() }];
-                p.sight.lacks.push(Lack {
+                p.sight.limitations.push(Limitation {
                     id: "hidden-programs".into(),
                     sentence: "`noread` may not be watched (setuid / not readable)".into(),
                     fix: None,

@@ -128,7 +128,7 @@ fn where_threads_are_only_looked_at_the_flushes_of_the_device_count_the_syncs() 
             .busy(Operation::Unknown, Layer::Unexplained, 0.4)
             .io((0, 0), (1000, bytes))
             .device(0.8, 1.0, |d| d.flushes = flushes);
-        run.profile.sight.tier = Tier::T0;
+        run.profile.sight.tier = Tier::None;
         run
     };
     let found = run(512_000, 1005).findings();
@@ -155,6 +155,6 @@ fn without_traced_calls_the_sleeps_are_counted() {
         .wait(Operation::Sync, Wait::CacheFlush, 0.8)
         .busy(Operation::User, Layer::Program, 0.2)
         .io((0, 0), (1000, 4_096_000));
-    run.profile.sight.tier = Tier::T1;
+    run.profile.sight.tier = Tier::Stacks;
     assert_eq!(run.ids(), [FindingId::SyncPerWrite]);
 }

@@ -60,7 +60,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         .first()
         .map_or(("an unobserved cause", KINDS[7].2), |((_, words, advice), _)| (*words, *advice));
     // Where kernel stacks are seen already, more rights would not show more.
-    let unseen = advice == KINDS[7].2 && facts.profile.sight.tier >= Tier::T1;
+    let unseen = advice == KINDS[7].2 && facts.profile.sight.tier >= Tier::Stacks;
     let advice = if unseen {
         "Profile for longer: the cause of the sleep was not observed in so short a \
                      time."

@@ -166,8 +166,12 @@ impl World for Here<'_> {
 
     fn no_stacks(&self) -> Option<String> {
         let rights = perf::rights();
-        (rights.tier < Tier::T1).then(|| {
-            let why = rights.lacks.iter().find(|lack| lack.id == "kernel-stacks").or(rights.lacks.first());
+        (rights.tier < Tier::Stacks).then(|| {
+            let why = rights
+                .limitations
+                .iter()
+                .find(|lack| lack.id == "kernel-stacks")
+                .or(rights.limitations.first());
             why.map_or("no kernel stacks", |lack| lack.sentence.as_str()).to_owned()
         })
     }

@@ -86,56 +86,69 @@ fn measure(reading: &Reading, judgement: &Judgement, all: &[Reading], path: &Pat
 
 fn rights(rights: Rights) -> RightsRecord {
     let next = match rights.tier {
-        Tier::T0 => Some((Tier::T1, "kernel-stacks")),
-        Tier::T1 => Some((Tier::T2, "cpu-clock")),
-        Tier::T2 => Some((Tier::T3, "tracepoints")),
-        Tier::T3 => None,
+        Tier::None => Some((Tier::Stacks, "kernel-stacks")),
+        Tier::Stacks => Some((Tier::Clock, "cpu-clock")),
+        Tier::Clock => Some((Tier::Observer, "tracepoints")),
+        Tier::Observer => None,
     };
     let next = next.map(|(tier, wanted)| {
-        // Without even switches the first lack is what stands in the way of all.
-        let lack = rights.lacks.iter().find(|lack| lack.id == wanted).or(rights.lacks.first());
+        // Without even switches the first limitation is what stands in the way of all.
+        let limitation = rights
+            .limitations
+            .iter()
+            .find(|limitation| limitation.id == wanted)
+            .or(rights.limitations.first());
         NextTier {
             tier,
             shows: shows(tier).to_owned(),
-            reason: lack.map(|lack| lack.sentence.clone()),
-            command: lack.and_then(|lack| lack.fix.clone()),
+            reason: limitation.map(|limitation| limitation.sentence.clone()),
+            command: limitation.and_then(|limitation| limitation.fix.clone()),
         }
     });
-    RightsRecord { tier: rights.tier, shows: shows(rights.tier).to_owned(), next, limitations: rights.lacks }
+    RightsRecord {
+        tier: rights.tier,
+        shows: shows(rights.tier).to_owned(),
+        next,
+        limitations: rights.limitations,
+    }
 }
 
 fn shows(tier: Tier) -> &'static str {
     match tier {
-        Tier::T0 => "counters of /proc and the function that each thread sleeps in",
-        Tier::T1 => "kernel stacks of the watched program's own threads",
-        Tier::T2 => "a clock on every CPU, which tells the truth about programs that sleep often",
-        Tier::T3 => "tracepoints: each block request, and system calls in bursts",
+        Tier::None => "counters of /proc and the function that each thread sleeps in",
+        Tier::Stacks => "kernel stacks of the watched program's own threads",
+        Tier::Clock => "a clock on every CPU, which tells the truth about programs that sleep often",
+        Tier::Observer => "tracepoints: each block request, and system calls in bursts",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::Lack;
+    use iowhy_core::profile::Limitation;
     use iowhy_core::setting::Key;
 
     use super::*;
 
     #[test]
     fn the_next_tier_has_the_command_of_what_it_lacks() {
-        let lack =
-            |id: &str, fix: &str| Lack { id: id.into(), sentence: format!("no {id}"), fix: Some(fix.into()) };
+        let limitation = |id: &str, fix: &str| Limitation {
+            id: id.into(),
+            sentence: format!("no {id}"),
+            fix: Some(fix.into()),
+        };
         let low = Rights {
-            tier: Tier::T1,
-            lacks: vec![lack("cpu-clock", "setcap"), lack("tracepoints", "mount")],
+            tier: Tier::Stacks,
+            limitations: vec![limitation("cpu-clock", "setcap"), limitation("tracepoints", "mount")],
             ..Rights::default()
         };
         let record = rights(low);
         let next = record.next.unwrap();
-        assert_eq!((next.tier, next.command.as_deref()), (Tier::T2, Some("setcap")));
+        assert_eq!((next.tier, next.command.as_deref()), (Tier::Clock, Some("setcap")));
         assert_eq!(next.reason.as_deref(), Some("no cpu-clock"));
-        let nothing = rights(Rights { lacks: vec![lack("switches", "sysctl")], ..Rights::default() });
+        let nothing =
+            rights(Rights { limitations: vec![limitation("switches", "sysctl")], ..Rights::default() });
         assert_eq!(nothing.next.unwrap().command.as_deref(), Some("sysctl"));
-        assert!(rights(Rights { tier: Tier::T3, ..Rights::default() }).next.is_none());
+        assert!(rights(Rights { tier: Tier::Observer, ..Rights::default() }).next.is_none());
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn of_path(args: &StripeLintArgs, path: &Path) -> Result<Subject, Problem> {
     }
     let found = volume::look(path)?;
     let mut warnings: Vec<Warning> =
-        found.lacks.iter().map(|lack| Warning::new("not-known", lack.clone())).collect();
+        found.limitations.iter().map(|limitation| Warning::new("not-known", limitation.clone())).collect();
     let mut words = path.display().to_string();
     if let Some(file_system) = &found.file_system {
         words.push_str(&format!(", {file_system}"));
@@ -100,8 +100,8 @@ fn of_path(args: &StripeLintArgs, path: &Path) -> Result<Subject, Problem> {
     let part = |part: volume::FilePart| FilePartRecord { device: part.device, bytes: part.bytes };
     let file_parts = found.file_parts.into_iter().map(part).collect();
     let volume = found.volume;
-    if let Some(lack) = volume.as_ref().and_then(|volume| volume.lack.clone()) {
-        warnings.push(Warning::new("not-a-plain-stripe", lack));
+    if let Some(limitation) = volume.as_ref().and_then(|volume| volume.limitation.clone()) {
+        warnings.push(Warning::new("not-a-plain-stripe", limitation));
     }
     let interleave = match (&args.interleave, &volume) {
         (Some(text), _) => Some(parse_interleave("--interleave", text)?),

@@ -67,7 +67,7 @@ pub fn record(profile: Profile, explained: Explained, meaning: &Meaning, told: T
         exit: Exit::from_end(profile.end),
         processes: units::total(profile.processes.iter().map(|p| p.count.max(1))),
         tier: profile.sight.tier,
-        limitations: profile.sight.lacks.clone(),
+        limitations: profile.sight.limitations.clone(),
         observer: observer(&profile),
         io: io(&profile),
         layers: layers(account, &basis),

@@ -88,7 +88,7 @@ impl Basis {
         Basis {
             whole: Measured::of(entries),
             whole_ns,
-            sleeps_sampled: profile.sight.tier == Tier::T0 || profile.observer.switch_duty < ALL_SEEN,
+            sleeps_sampled: profile.sight.tier == Tier::None || profile.observer.switch_duty < ALL_SEEN,
         }
     }
 

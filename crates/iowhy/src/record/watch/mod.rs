@@ -16,7 +16,7 @@ pub use build::{Told, record};
 use iowhy_core::environment::Environment;
 use iowhy_core::finding::Finding;
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{DeviceUse, End, FileUse, Lack, Profile, Tier};
+use iowhy_core::profile::{DeviceUse, End, FileUse, Limitation, Profile, Tier};
 use iowhy_core::warning::Warning;
 
 use crate::record::Kind;
@@ -58,7 +58,7 @@ pub struct WatchRecord {
     /// What could be seen.
     pub tier: Tier,
     /// What could not.
-    pub limitations: Vec<Lack>,
+    pub limitations: Vec<Limitation>,
     /// What watching cost.
     pub observer: ObserverRecord,
     /// Bytes and calls.

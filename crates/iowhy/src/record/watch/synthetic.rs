@@ -26,7 +26,7 @@ impl Builder {
             wall_ns: (wall_ms * MS) as u64,
             idle_wall_ns: wall_ms * MS,
             end: End::Code(0),
-            sight: Sight { tier: Tier::T3, lacks: vec![] },
+            sight: Sight { tier: Tier::Observer, limitations: vec![] },
             observer: Observer { switch_duty: 1.0, ..Observer::default() },
             processes: vec![Process { pid: 100, name: "program".to_owned(), count: 1, ..Process::default() }],
             ..Profile::default()
@@ -255,8 +255,8 @@ pub(crate) fn pipeline() -> (Profile, Explained) {
         (4000.0, 1),
     );
     b.profile.end = End::Signal(15);
-    b.profile.sight.tier = Tier::T1;
-    b.profile.sight.lacks = vec![Lack {
+    b.profile.sight.tier = Tier::Stacks;
+    b.profile.sight.limitations = vec![Limitation {
         id: "clock".to_owned(),
         sentence:
             "no clock on every CPU: kernel.perf_event_paranoid is 1, so that CPU time of threads that sleep \

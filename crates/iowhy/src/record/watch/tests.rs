@@ -103,7 +103,7 @@ fn promised_keys_are_there() {
         assert!(json.get(key).is_some(), "{key}");
     }
     assert_eq!(json["exit"], serde_json::json!({"code": 0}));
-    assert_eq!(json["tier"], "T3");
+    assert_eq!(json["tier"], "observer");
     assert_eq!(json["findings"][0]["id"], "sync-per-write");
     assert_eq!(json["environment"]["device"], "vda");
     assert_eq!(json["io"]["calls"], 3816);

@@ -1,6 +1,6 @@
 //! Tier, cost and limitations of the profile, and how to remove them.
 
-use iowhy_core::profile::{Lack, Tier};
+use iowhy_core::profile::{Limitation, Tier};
 use iowhy_view::document::{Detail, Part};
 
 use super::{percent_of, plural, seconds};
@@ -24,7 +24,8 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         cost.push_str(&format!(", {} of it in the program", seconds(inside)));
     }
     // A lower tier without limitations was requested.
-    let limit = if record.tier < Tier::T3 && record.limitations.is_empty() { " (as requested)" } else { "" };
+    let limit =
+        if record.tier < Tier::Observer && record.limitations.is_empty() { " (as requested)" } else { "" };
     let mut facts = vec![format!("tier {}{limit}", record.tier.id()), cost];
     if seen.lost > 0 {
         facts.push(format!(
@@ -62,7 +63,7 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         )));
     }
     let most = detail.rows(MAX_LIMITATIONS, usize::MAX);
-    let limitation = |lack: &Lack| Part::Text(format!("limitation: {}", lack.sentence));
+    let limitation = |lack: &Limitation| Part::Text(format!("limitation: {}", lack.sentence));
     parts.extend(record.limitations.iter().take(most).map(limitation));
     if record.limitations.len() > most {
         let more = plural((record.limitations.len() - most) as u64, "more limitation", "more limitations");

@@ -91,7 +91,7 @@ impl Chunk {
     }
 }
 
-/// Reads so many items.
+/// Reads this number of items.
 ///
 /// # Errors
 /// Says what is cut short or cannot be.

@@ -77,7 +77,7 @@ fn raw_sample(id: u64, raw: &[u8]) -> Vec<u64> {
     sample_of(id, &words(&body))
 }
 
-/// The event of a record, with its place held against the one that every record here has.
+/// The event of a record; its CPU and thread are compared with those that every record here has.
 fn event(record: &[u64]) -> (u32, u32, Kind<'_>) {
     match decode(record, 5000, &ids()) {
         Decoded::Event(event) => {

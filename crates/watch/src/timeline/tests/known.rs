@@ -134,7 +134,7 @@ fn sleeps_without_a_stack_are_like_those_of_their_length() {
 fn a_look_gives_a_sleep_its_stack() {
     let mut t = one(true);
     sleep(&mut t, 100, 1, &[]);
-    t.census(1300, 1, Found::Asleep, &["io_wait", "read"]);
+    t.look(1300, 1, Found::Asleep, &["io_wait", "read"]);
     wake(&mut t, 600, 1);
     let p = end(t, 1000);
     assert_eq!(found(&p, 1, State::Blocked, "io_wait").0, 500.0);

@@ -45,13 +45,10 @@ fn anything(switches: bool, steps: &[Step], cpu_ns: Option<u64>, first_thread_ns
             18 => t.switches_off(time),
             19 => t.switches_on(time),
             20 => t.cumulative(s.tid, time, ran, ran / 3),
-            21 => t.census(time, s.tid, Found::Asleep, &["io_wait"]),
-            22 => t.census(
-                time,
-                s.tid,
-                if s.stack < 3 { Found::Running } else { Found::Asleep },
-                &["futex_wait"],
-            ),
+            21 => t.look(time, s.tid, Found::Asleep, &["io_wait"]),
+            22 => {
+                t.look(time, s.tid, if s.stack < 3 { Found::Running } else { Found::Asleep }, &["futex_wait"])
+            }
             _ => at(&mut t, now.saturating_sub(500), 0, 0, Kind::Lost { records: 1 }),
         }
     }
@@ -154,11 +151,11 @@ fn a_million_short_threads_fit() {
         at(&mut t, now + 10, 1, tid, Kind::Exit);
         now += 10;
     }
-    assert!(t.accounts.held() < 2 * accounts::MOST_INDIVIDUAL + 300, "{}", t.accounts.held());
+    assert!(t.accounts.held() < 2 * accounts::MAX_INDIVIDUAL + 300, "{}", t.accounts.held());
     assert!(t.live.len() < 10 && t.by_tid.len() == 1);
     assert!(t.accounts.tallies < 10_000 && t.stacks.len() < 10);
     let p = end(t, now);
-    assert!(p.threads.len() <= accounts::MOST_INDIVIDUAL + 257, "{}", p.threads.len());
+    assert!(p.threads.len() <= accounts::MAX_INDIVIDUAL + 257, "{}", p.threads.len());
     assert_eq!(p.threads.iter().map(|t| t.count).sum::<u64>(), 1_000_001);
     assert_eq!(p.threads.iter().map(|t| t.lifetime_ns).sum::<u64>(), now + 10_000_000);
     assert_eq!(p.threads[0].name, "main");
@@ -206,7 +203,7 @@ fn stacks_without_end_are_cut_and_then_forgotten() {
     for n in 0..100_000u32 {
         let name = format!("f{n}");
         sleep(&mut t, 2_000_000 + u64::from(n) * 10, 1, &[]);
-        t.census(1000 + 2_000_001 + u64::from(n) * 10, 1, Found::Asleep, &["io_wait", &name]);
+        t.look(1000 + 2_000_001 + u64::from(n) * 10, 1, Found::Asleep, &["io_wait", &name]);
         wake(&mut t, 2_000_005 + u64::from(n) * 10, 1);
     }
     assert!(t.stacks.len() <= 65_536);

@@ -67,7 +67,7 @@ pub(super) fn thread(t: &mut Timeline<'_>, time: u64, tid: u32) {
     at(t, time, 1, tid, Kind::Fork { parent_pid: 1, parent_tid: 1 });
 }
 
-/// The profile, held against its laws.
+/// The profile, checked by its laws.
 pub(super) fn profile(parts: Parts) -> Profile {
     let p = Profile {
         wall_ns: parts.wall_ns,

@@ -56,7 +56,7 @@ fn samples_of_the_exit_say_where_it_went_and_belong_to_the_program() {
     tick(&mut t, 500, 2, FREES);
     tick(&mut t, 510, 2, FREES);
     tick(&mut t, 520, 2, &[0x3000, 0x7001]);
-    // Neither a stranger with the number of the dead child nor one that exits itself is of the program.
+    // Neither another process with the number of the dead child nor one that exits itself is of the program.
     tick(&mut t, 530, 2, COPY);
     tick(&mut t, 540, 9, FREES);
     let parts = t.finish(Totals { end_ns: 2000, threads: vec![], cpu_ns: Some(700), ..Totals::default() });

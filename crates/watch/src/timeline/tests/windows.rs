@@ -56,7 +56,7 @@ fn looks_and_counters_alone_close() {
     for i in 1..=100 {
         let names: &[&str] = if i % 4 == 0 { &["futex_wait"] } else { &["io_wait", "read"] };
         let found = if i % 5 == 0 { Found::Running } else { Found::Asleep };
-        t.census(1000 + i * 10, 1, found, names);
+        t.look(1000 + i * 10, 1, found, names);
     }
     let threads = vec![ThreadTotal { tid: 1, running_ns: 10_250, queued_ns: 50 }];
     let p = profile(t.finish(Totals { end_ns: 2000, threads, cpu_ns: None, ..Totals::default() }));
@@ -77,8 +77,8 @@ fn looks_tell_how_threads_that_take_turns_share_the_wall_clock() {
     for i in 1..=100 {
         let one = if i % 2 == 0 { Found::Running } else { Found::Asleep };
         let two = if i % 2 == 0 { Found::Asleep } else { Found::Running };
-        t.census(1000 + i * 10, 1, one, &["futex_wait"]);
-        t.census(1000 + i * 10, 2, two, &["futex_wait"]);
+        t.look(1000 + i * 10, 1, one, &["futex_wait"]);
+        t.look(1000 + i * 10, 2, two, &["futex_wait"]);
     }
     let half = |tid| ThreadTotal { tid, running_ns: 500, queued_ns: 0 };
     let p = profile(t.finish(Totals {

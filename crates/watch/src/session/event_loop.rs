@@ -1,25 +1,25 @@
-//! The loop: waits for the sources, hands their events to those that add them up, and does what is due by the clock.
-//!
-//! One thread, no locks. What may not enter: what things add up to.
+//! The event loop: waits for the sources, passes their events on, and does what is due by the clock. One thread, no locks.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::BorrowedFd;
 
-use iowhy_core::profile::{IoCounters, Lack, Tier};
+use iowhy_core::profile::{IoCounters, Limitation, Tier};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::before::Before;
 use super::bursts::Bursts;
+use super::counted::reap;
 use super::duty::Duty;
-use super::roster::LookBudget;
+use super::options::Options;
 use super::state::{State, What};
-use super::{Options, close::Before};
+use super::thread_set::LookBudget;
 use crate::child::Adoption;
 use crate::event::Kind;
 use crate::perf::{self, Recorder, Rights, SelfTest};
 use crate::timeline::Found;
 use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
 use iowhy_linux::process::counters::{HeldIo, of_thread};
-use iowhy_linux::process::kernel_stack::Census;
+use iowhy_linux::process::kernel_stack::StackReader;
 use iowhy_linux::process::{task, tree};
 use iowhy_linux::reader::Reader;
 use iowhy_linux::signals::{Arrival, Signals};
@@ -35,7 +35,7 @@ const BEGINNING_NS: u64 = 300_000_000;
 const ROUND_NS: u64 = 100_000_000;
 
 /// Threads whose exact times are read in each round. Beyond this, records alone tell.
-const MOST_READ: usize = 64;
+const MAX_THREADS_READ: usize = 64;
 
 /// Who is watched at first.
 pub(super) enum Roots<'a> {
@@ -64,7 +64,7 @@ pub(super) enum Turn {
 }
 
 /// All sources and sums of one watch.
-pub(super) struct Pump<'a> {
+pub(super) struct EventLoop<'a> {
     pub(super) rights: Rights,
     pub(super) recorder: Option<Recorder>,
     pub(super) self_test: SelfTest,
@@ -72,7 +72,7 @@ pub(super) struct Pump<'a> {
     pub(super) bursts: Option<Bursts>,
     pub(super) state: State<'a>,
     pub(super) before: Option<Before>,
-    pub(super) lacks: Vec<Lack>,
+    pub(super) limitations: Vec<Limitation>,
     pub(super) own_cpu_before_ns: u64,
     /// Our CPU time from the beginning to the end of the program.
     pub(super) watched_cpu_ns: u64,
@@ -87,7 +87,7 @@ pub(super) struct Pump<'a> {
     pub(super) before_exec_ns: u64,
     stopped: bool,
     budget: LookBudget,
-    census: Census,
+    stacks: StackReader,
     dead_rings: Vec<bool>,
     round_ns: u64,
     drained_ns: u64,
@@ -97,14 +97,14 @@ pub(super) struct Pump<'a> {
     pub(super) directory: Option<String>,
 }
 
-impl<'a> Pump<'a> {
+impl<'a> EventLoop<'a> {
     /// Opens nothing yet.
-    pub(super) fn new(options: &Options<'a>, rights: Rights) -> Pump<'a> {
+    pub(super) fn new(options: &Options<'a>, rights: Rights) -> EventLoop<'a> {
         let tier = rights.tier;
-        let wants_bursts = options.call_bursts && tier >= Tier::T3 && rights.tracepoints;
+        let wants_bursts = options.call_bursts && tier >= Tier::Observer && rights.tracepoints;
         let now = monotonic_ns();
-        Pump {
-            lacks: rights.lacks.clone(),
+        EventLoop {
+            limitations: rights.limitations.clone(),
             recorder: None,
             duty: None,
             bursts: wants_bursts.then(|| Bursts::new(now)),
@@ -121,7 +121,7 @@ impl<'a> Pump<'a> {
             before_exec_ns: 0,
             stopped: false,
             budget: LookBudget::new(now),
-            census: Census::new(),
+            stacks: StackReader::new(),
             dead_rings: Vec::new(),
             round_ns: 0,
             drained_ns: 0,
@@ -131,7 +131,7 @@ impl<'a> Pump<'a> {
         }
     }
 
-    /// Opens the sources for the subject. What cannot be opened becomes a lack.
+    /// Opens the sources for the subject. What cannot be opened becomes a limitation.
     ///
     /// What recording costs here is measured before, but for a command, which would start later by that: there it is
     /// measured when the command has ended, and the first decisions rest on usual costs.
@@ -149,13 +149,13 @@ impl<'a> Pump<'a> {
         };
         self.root = threads.first().map_or(0, |t| t.0);
         self.own = matches!(roots, Roots::Own(_));
-        self.state.only_roster = self.own;
+        self.state.only_listed = self.own;
         self.command = matches!(roots, Roots::Command(_));
         if self.command {
             self.state.hidden.of_command(self.root);
         }
         for (pid, tid) in &threads {
-            self.state.roster.add(*pid, *tid);
+            self.state.threads.add(*pid, *tid);
         }
         if self.rights.switches {
             let tids: Vec<u32> = threads.iter().map(|t| t.1).collect();
@@ -166,16 +166,16 @@ impl<'a> Pump<'a> {
             let own = (!self.own).then(std::process::id);
             match Recorder::open_with(subject, &self.rights, own) {
                 Ok(recorder) => {
-                    self.lacks.extend(recorder.lacks().iter().cloned());
+                    self.limitations.extend(recorder.limitations().iter().cloned());
                     self.recorder = Some(recorder);
                 }
                 Err(problem) => {
-                    self.lacks.push(Lack {
+                    self.limitations.push(Limitation {
                         id: "recording".to_owned(),
                         sentence: format!("nothing is recorded: {problem}"),
                         fix: problem.hint,
                     });
-                    self.rights = self.rights.clone().at_most(Tier::T0);
+                    self.rights = self.rights.clone().at_most(Tier::None);
                     self.bursts = None;
                 }
             }
@@ -183,7 +183,7 @@ impl<'a> Pump<'a> {
         if self.recorder.is_none() {
             self.rights.switches = false;
         }
-        if self.recorder.is_some() && self.rights.tier >= Tier::T3 {
+        if self.recorder.is_some() && self.rights.tier >= Tier::Observer {
             self.state.trace_blocks();
         }
         // Threads that were born between listing and opening are met here; the recorder follows those by itself whose
@@ -201,12 +201,12 @@ impl<'a> Pump<'a> {
     }
 
     fn meet_late_threads(&mut self, root: u32) {
-        let State { reader, roster, .. } = &mut self.state;
+        let State { reader, threads, .. } = &mut self.state;
         let processes = family(reader, root);
         let mut new = Vec::new();
         for pid in processes {
             for tid in tree::threads(pid) {
-                if roster.add(pid, tid) {
+                if threads.add(pid, tid) {
                     new.push(tid);
                 }
             }
@@ -223,7 +223,7 @@ impl<'a> Pump<'a> {
             });
             new.retain(|tid| !born.contains(tid));
             if let Err(error) = recorder.follow(&new) {
-                self.lacks.push(Lack {
+                self.limitations.push(Limitation {
                     id: "late-threads".to_owned(),
                     sentence: format!("{} threads that began meanwhile are not recorded: {error}", new.len()),
                     fix: None,
@@ -245,7 +245,7 @@ impl<'a> Pump<'a> {
         // What comes before the program runs takes nothing from it.
         self.own_cpu_before_ns = thread_cpu_ns();
         self.before = Some(Before::read(&mut self.state.reader, running));
-        let mut existing: Vec<(u32, u32)> = self.state.roster.iter().collect();
+        let mut existing: Vec<(u32, u32)> = self.state.threads.iter().collect();
         // The process that was named comes first: numbers wrap around, and a child may have a smaller one.
         existing.sort_unstable_by_key(|(pid, tid)| (*pid != self.root, *pid, *pid != *tid));
         if self.own {
@@ -257,7 +257,7 @@ impl<'a> Pump<'a> {
         } else if self.command {
             self.held_io = HeldIo::open(&mut self.state.reader, self.root);
         } else {
-            for pid in self.state.roster.processes() {
+            for pid in self.state.threads.processes() {
                 self.state.counted.existing(&mut self.state.reader, pid);
             }
         }
@@ -299,8 +299,8 @@ impl<'a> Pump<'a> {
         let reader = &mut self.state.reader;
         let name = task::name(reader, pid, tid).unwrap_or_default();
         let times = task::schedstat(reader, pid, tid);
-        let look = self.census.look(pid, tid).unwrap_or_default();
-        // A command is held at a pipe of ours; what counts begins with exec, when it runs.
+        let look = self.stacks.look(pid, tid).unwrap_or_default();
+        // A command waits at a pipe; what counts begins with exec, when it runs.
         let (found, names) =
             if self.command { (Found::Running, Vec::new()) } else { (found(look.state), look.frames) };
         self.state.note(now, What::Existing { pid, tid, name, found, names });
@@ -397,8 +397,8 @@ impl<'a> Pump<'a> {
         self.look_around(now);
         self.file_round(now);
         if let Some(bursts) = &mut self.bursts {
-            let State { roster, files, reader, .. } = &mut self.state;
-            bursts.step(monotonic_ns(), roster, files, reader);
+            let State { threads, files, reader, .. } = &mut self.state;
+            bursts.step(monotonic_ns(), threads, files, reader);
         }
     }
 
@@ -427,13 +427,13 @@ impl<'a> Pump<'a> {
         self.read_times();
         if on {
             // Threads asleep at this moment left before the window: only a look tells where.
-            self.look_at_all(self.state.roster.len());
+            self.look_at_all(self.state.threads.len());
         }
     }
 
     /// Exact times of the threads, as far as that costs little.
     pub(super) fn read_times(&mut self) {
-        let threads: Vec<(u32, u32)> = self.state.roster.iter().take(MOST_READ).collect();
+        let threads: Vec<(u32, u32)> = self.state.threads.iter().take(MAX_THREADS_READ).collect();
         for (pid, tid) in threads {
             let now = monotonic_ns();
             if let Some(t) = task::schedstat(&mut self.state.reader, pid, tid) {
@@ -446,7 +446,7 @@ impl<'a> Pump<'a> {
         if self.recorder.is_none() {
             self.scan_tree(now, adoption);
         }
-        if self.recorder.is_none() || self.rights.tier == Tier::T0 {
+        if self.recorder.is_none() || self.rights.tier == Tier::None {
             self.read_times();
         }
         self.look_at_hidden(now);
@@ -456,7 +456,7 @@ impl<'a> Pump<'a> {
         }
         if adoption.active() {
             let ours = tree::children(reader, std::process::id());
-            super::close::reap(adoption, &ours, counted, reader);
+            reap(adoption, &ours, counted, reader);
         }
     }
 
@@ -472,7 +472,7 @@ impl<'a> Pump<'a> {
             }
             if !lives {
                 self.state.hidden.ended(pid);
-                self.state.roster.remove(pid);
+                self.state.threads.remove(pid);
                 self.state.note(now, What::Gone { tid: pid });
             }
         }
@@ -487,7 +487,7 @@ impl<'a> Pump<'a> {
         for pid in family(&mut self.state.reader, self.root) {
             for tid in tree::threads(pid) {
                 alive.insert(tid);
-                if !self.state.roster.add(pid, tid) {
+                if !self.state.threads.add(pid, tid) {
                     continue;
                 }
                 let reader = &mut self.state.reader;
@@ -501,9 +501,9 @@ impl<'a> Pump<'a> {
             }
         }
         let gone: Vec<u32> =
-            self.state.roster.iter().map(|(_, t)| t).filter(|t| !alive.contains(t)).collect();
+            self.state.threads.iter().map(|(_, t)| t).filter(|t| !alive.contains(t)).collect();
         for tid in gone {
-            self.state.roster.remove(tid);
+            self.state.threads.remove(tid);
             self.state.note(now, What::Gone { tid });
         }
     }
@@ -513,21 +513,21 @@ impl<'a> Pump<'a> {
         if self.recorder.is_some() && self.rights.kernel_stacks {
             return;
         }
-        let threads = self.state.roster.len().min(LookBudget::DEPTH as usize);
+        let threads = self.state.threads.len().min(LookBudget::DEPTH as usize);
         if threads > 0 && self.budget.holds(now, threads) {
             self.look_at_all(threads);
         }
     }
 
-    /// One round of looks at so many threads, those in turn.
+    /// One round of looks at the next threads in turn.
     fn look_at_all(&mut self, threads: usize) {
         let now = monotonic_ns();
         for _ in 0..threads {
             if !self.budget.take(now) {
                 return;
             }
-            let Some((pid, tid)) = self.state.roster.next() else { return };
-            if let Some(look) = self.census.look(pid, tid) {
+            let Some((pid, tid)) = self.state.threads.next() else { return };
+            if let Some(look) = self.stacks.look(pid, tid) {
                 let names = if found(look.state) == Found::Running { Vec::new() } else { look.frames };
                 self.state.note(now, What::Look { tid, found: found(look.state), names });
             }
@@ -535,9 +535,9 @@ impl<'a> Pump<'a> {
     }
 
     pub(super) fn file_round(&mut self, now: u64) {
-        let State { roster, files, groups, reader, .. } = &mut self.state;
+        let State { threads, files, groups, reader, .. } = &mut self.state;
         if now >= files.deadline_ns() {
-            let processes = roster.processes();
+            let processes = threads.processes();
             files.round(now, &processes, reader);
             groups.round(now, &processes, reader);
         }

@@ -9,20 +9,10 @@ use super::live::{Doing, Looked};
 use super::stacks::{StackId, UNKNOWN};
 use super::{Found, Timeline};
 
-/// The looks of one time.
-#[derive(Default)]
-pub(super) struct Looks {
-    time_ns: u64,
-    /// Account, stack, running, active.
-    round: Vec<(u32, StackId, bool, bool)>,
-    /// Threads that were active when they were last looked at.
-    pub(super) active: u64,
-}
-
 impl Timeline<'_> {
     /// A look at a thread at this time (CLOCK_MONOTONIC, ns). Looks with the same time are one round, which should hold
     /// every thread. `names`: the kernel functions it sleeps in, innermost first; empty where they cannot be seen.
-    pub fn census(&mut self, time_ns: u64, tid: u32, found: Found, names: &[&str]) {
+    pub fn look(&mut self, time_ns: u64, tid: u32, found: Found, names: &[&str]) {
         if time_ns != self.looks.time_ns {
             self.close_round();
             self.looks.time_ns = time_ns;

@@ -21,14 +21,14 @@ use crate::tracefs::Tracefs;
 use iowhy_linux::clock::monotonic_ns;
 
 /// Greatest ring of one CPU, in bytes: a call takes 184, so that it holds 45,000 calls. A busy machine may keep us from
-/// a CPU for tens of milliseconds, in which a program makes so many; with 2 MiB calls were lost there.
+/// a CPU for tens of milliseconds, in which a program makes as many calls; with 2 MiB calls were lost there.
 const RING_BYTES: usize = 8 << 20;
 /// More threads than this are not asked for in the kernel: a longer filter costs more than it saves.
-const MOST_FILTERED: usize = 32;
+const MAX_FILTERED: usize = 32;
 
 /// System calls being traced on every CPU.
 #[derive(Debug)]
-pub struct SyscallTap {
+pub struct SyscallTracer {
     rings: Vec<Ring>,
     events: Vec<OwnedFd>,
     ids: Ids,
@@ -39,57 +39,57 @@ pub struct SyscallTap {
     since_ns: u64,
 }
 
-impl SyscallTap {
+impl SyscallTracer {
     /// Begins to trace the system calls of these threads. Of more than 32, or where the kernel refuses a filter, those
-    /// of all programs are recorded ([`SyscallTap::is_filtered`] says so) and the consumer picks; calls of our own
+    /// of all programs are recorded ([`SyscallTracer::is_filtered`] says so) and the consumer picks; calls of our own
     /// process are dropped.
     ///
     /// # Errors
     /// tracefs cannot be read, or the events may not be opened.
     pub fn open(tids: &[u32]) -> io::Result<Self> {
         let tracefs = Tracefs::open()?;
-        let mut tap = SyscallTap {
+        let mut tracer = SyscallTracer {
             rings: Vec::new(),
             events: Vec::new(),
             ids: Ids::default(),
             merger: Merger::default(),
             last_ns: 0,
             lost: 0,
-            filtered: !tids.is_empty() && tids.len() <= MOST_FILTERED,
+            filtered: !tids.is_empty() && tids.len() <= MAX_FILTERED,
             since_ns: 0,
         };
         let cpus = cpus::online();
-        let filter = if tap.filtered { filter(tids) } else { None };
+        let filter = if tracer.filtered { filter(tids) } else { None };
         for point in Point::CALLS {
             let reader = Reader::new(&tracefs, point)?;
             let role = Role::Trace { point, id: reader.id };
-            tap.ids.add_reader(reader);
+            tracer.ids.add_reader(reader);
             let events = cpus
                 .iter()
                 .map(|cpu| attr::open(role, None, Some(*cpu), false, Start::Later))
                 .collect::<io::Result<Vec<_>>>()?;
             for event in &events {
-                tap.ids.add(attr::id(event)?, role);
-                tap.filtered &= filter.as_ref().is_some_and(|f| attr::filter(event, f).is_ok());
+                tracer.ids.add(attr::id(event)?, role);
+                tracer.filtered &= filter.as_ref().is_some_and(|f| attr::filter(event, f).is_ok());
             }
-            if tap.rings.is_empty() {
-                tap.rings = map_all(events, RING_BYTES)?;
+            if tracer.rings.is_empty() {
+                tracer.rings = map_all(events, RING_BYTES)?;
             } else {
-                for (event, ring) in events.iter().zip(&tap.rings) {
+                for (event, ring) in events.iter().zip(&tracer.rings) {
                     attr::redirect(event, ring.leader())?;
                 }
-                tap.events = events;
+                tracer.events = events;
             }
         }
         // Returns first: a call that is seen to begin is then seen to end.
-        for event in &tap.events {
+        for event in &tracer.events {
             attr::switch(event.as_fd(), true)?;
         }
-        for ring in &tap.rings {
+        for ring in &tracer.rings {
             attr::switch(ring.leader(), true)?;
         }
-        tap.since_ns = monotonic_ns();
-        Ok(tap)
+        tracer.since_ns = monotonic_ns();
+        Ok(tracer)
     }
 
     /// Time from which every call is recorded (CLOCK_MONOTONIC).
@@ -98,20 +98,20 @@ impl SyscallTap {
     }
 
     /// Ends the burst. Returns the time up to which every call is recorded (CLOCK_MONOTONIC). What was recorded can
-    /// still be drained; the machine's calls are fast again only after the tap is dropped.
+    /// still be drained; the machine's calls are fast again only after the tracer is dropped.
     pub fn stop(&mut self) -> u64 {
         let until = monotonic_ns();
         for event in self.events.iter().map(AsFd::as_fd).chain(self.rings.iter().map(Ring::leader)) {
-            // It cannot fail on a descriptor of ours; if it did, there would only be more records.
+            // It cannot fail on an open descriptor; if it did, there would only be more records.
             let _ = attr::switch(event, false);
         }
         until
     }
 
-    /// Closes the tap at the end of a watch, without waiting for the kernel. Unlike after dropping, nobody can tell when
+    /// Closes the tracer at the end of a watch, without waiting for the kernel. Unlike after dropping, nobody can tell when
     /// the machine's calls are fast again.
     pub(crate) fn let_go(self) {
-        let SyscallTap { rings, mut events, .. } = self;
+        let SyscallTracer { rings, mut events, .. } = self;
         // The leader of a ring is the other tracepoint. A second descriptor keeps it open while its ring is unmapped.
         events.extend(rings.into_iter().filter_map(|ring| ring.unmap().ok()));
         let_go(events);
@@ -135,7 +135,7 @@ impl SyscallTap {
     /// Hands on the calls in order of time; what is younger than the drain before is kept back unless `all`.
     pub fn drain(&mut self, all: bool, sink: &mut dyn FnMut(&Event<'_>)) {
         let own = std::process::id();
-        let SyscallTap { rings, merger, ids, last_ns, lost, .. } = self;
+        let SyscallTracer { rings, merger, ids, last_ns, lost, .. } = self;
         merger.drain(rings, monotonic_ns(), all, |time_ns, record| {
             *last_ns = time_ns.max(*last_ns);
             if let Decoded::Event(event) = decode(record, *last_ns, ids) {

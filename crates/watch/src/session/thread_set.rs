@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 /// Threads that are remembered. Events of others are still seen by the time line; they are only not looked at.
-const MOST: usize = 65_536;
+const MAX: usize = 65_536;
 
 /// Threads that live.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Roster {
+pub(super) struct ThreadSet {
     threads: BTreeMap<u32, u32>,
     last: u32,
 }
 
-impl Roster {
+impl ThreadSet {
     /// A thread of the program. False: it was there already, or there is no room.
     pub(super) fn add(&mut self, pid: u32, tid: u32) -> bool {
-        if self.threads.len() >= MOST && !self.threads.contains_key(&tid) {
+        if self.threads.len() >= MAX && !self.threads.contains_key(&tid) {
             return false;
         }
         self.threads.insert(tid, pid) != Some(pid)
@@ -80,7 +80,7 @@ impl LookBudget {
         LookBudget { level: Self::DEPTH, at_ns: now_ns }
     }
 
-    /// Whether so many looks may be taken now.
+    /// Whether this number of looks may be taken now.
     pub(super) fn holds(&mut self, now_ns: u64, looks: usize) -> bool {
         let gained = now_ns.saturating_sub(self.at_ns) as f64 / 1e9 * Self::RATE;
         self.level = (self.level + gained).min(Self::DEPTH);
@@ -104,17 +104,17 @@ mod tests {
 
     #[test]
     fn everybody_comes_up_in_turn() {
-        let mut roster = Roster::default();
-        assert_eq!(roster.next(), None);
+        let mut threads = ThreadSet::default();
+        assert_eq!(threads.next(), None);
         for tid in [5, 3, 9] {
-            assert!(roster.add(1, tid));
+            assert!(threads.add(1, tid));
         }
-        assert!(!roster.add(1, 9));
-        let turns: Vec<u32> = (0..6).filter_map(|_| roster.next()).map(|(_, tid)| tid).collect();
+        assert!(!threads.add(1, 9));
+        let turns: Vec<u32> = (0..6).filter_map(|_| threads.next()).map(|(_, tid)| tid).collect();
         assert_eq!(turns, [3, 5, 9, 3, 5, 9]);
-        roster.remove(3);
-        assert_eq!(roster.next(), Some((1, 5)));
-        assert_eq!(roster.processes(), [1]);
+        threads.remove(3);
+        assert_eq!(threads.next(), Some((1, 5)));
+        assert_eq!(threads.processes(), [1]);
     }
 
     #[test]
