@@ -1,4 +1,4 @@
-//! Runs a program of the script and answers with how it ended, what it said, and the record it wrote. Nothing of ours
+//! Runs a program of the script and answers with how it ended, what it said, and the record it wrote. Nothing of this program
 //! wakes up while it runs.
 
 use std::fs::File;

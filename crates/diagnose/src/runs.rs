@@ -88,7 +88,7 @@ pub struct Counted {
     pub before: u64,
     /// Runs after.
     pub after: u64,
-    /// How likely counts differ at least so much by chance.
+    /// Probability of a difference of counts at least this large without a change.
     pub chance: f64,
     /// One word.
     pub fate: Fate,

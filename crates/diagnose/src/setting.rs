@@ -307,7 +307,7 @@ fn queue(reading: &Reading, value: &str, all: &[Reading]) -> Option<Told> {
     }
 }
 
-/// Requests of the deepest queue that the main job asks for.
+/// Requests of the deepest queue of the path report.
 const DEEPEST: u64 = 64;
 
 /// What another setting of the same device is.

@@ -11,7 +11,7 @@ use iowhy_diagnose::classify::{Class, Classifier, Operation, Wait};
 
 /// Part of each profile that must be given a meaning. The whole profiles that these files are the most frequent
 /// stacks of had 99.1 % and more.
-const LEAST_CLASSIFIED: f64 = 0.987;
+const MIN_CLASSIFIED: f64 = 0.987;
 
 fn state(text: &str) -> State {
     match text {
@@ -87,7 +87,7 @@ fn nearly_all_of_every_profile_has_a_meaning() {
         }
         let share = known as f64 / all as f64;
         println!("{name}: {:.2} % of {all} have a meaning", share * 100.0);
-        if share < LEAST_CLASSIFIED {
+        if share < MIN_CLASSIFIED {
             short.push(format!("{name}: {share}"));
         }
     }

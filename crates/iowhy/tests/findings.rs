@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 2;
 /// A complaint counts when it stands in so many runs.
 const TRIALS: usize = 3;
 /// No further case is begun after this time: on a busy machine each takes many times as long.
-const MOST_TIME: Duration = Duration::from_secs(40);
+const MAX_TIME: Duration = Duration::from_secs(40);
 
 /// Runs a variant under watch; the record.
 fn watched(stage: &mut Stage, variant: Variant) -> Value {
@@ -142,7 +142,7 @@ fn causes_are_named_and_repairs_are_seen() {
     let start = Instant::now();
     let mut complaints = Vec::new();
     for case in catalogue::all().filter(|case| case.quick) {
-        if start.elapsed() > MOST_TIME {
+        if start.elapsed() > MAX_TIME {
             println!("skipped: {}: the machine is so busy that no time is left", case.name);
         } else {
             complaints.extend(judged(case, folder.path(), &binary));

@@ -75,7 +75,7 @@ const TRAPS: &[(Case, &[&str])] = &[
 ];
 
 /// A burst that a limit lends makes a run of a third of a second at most so many times faster.
-const MOST_LENT: f64 = 1.5;
+const MAX_LENT: f64 = 1.5;
 
 fn iowhy() -> Command {
     let path = std::env::var_os("IOWHY_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_iowhy").into());
@@ -139,7 +139,7 @@ fn verdict(case: &'static Case, options: &[&str], dir: &Path, binary: &Path) -> 
         tried["reason"].as_str().unwrap_or_default()
     );
     // A limit lends a burst at the start of each run, and a deeper queue takes it sooner: that is no repair.
-    let lent = if matches!(case.condition, Condition::DiskLimit(_)) { MOST_LENT } else { 1.0 };
+    let lent = if matches!(case.condition, Condition::DiskLimit(_)) { MAX_LENT } else { 1.0 };
     let gains = tried["measured"]["low"].as_f64().is_some_and(|low| low > lent);
     Some((verdict == "proven" && gains, line))
 }

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_interval_cannot_tell_and_its_layer_is_not_named() {
+    fn a_wide_interval_is_inconclusive_and_its_layer_is_not_named() {
         let (before, after) = (split(&[(Layer::Device, 100.0)], 0.4), split(&[(Layer::Device, 120.0)], 0.4));
         let found = change(&with(100.0, &before), &with(120.0, &after), 0.05, 1);
         assert_eq!((found.verdict, found.layers[0].verdict), (Verdict::Regressed, Verdict::CannotTell));

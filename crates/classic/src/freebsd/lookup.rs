@@ -19,7 +19,7 @@ const ROUNDS: usize = 11;
 /// Times the structures.
 pub(super) fn fill(lab: &Lab<'_>, record: &mut Report, experiment: &Experiment) {
     record.section("lookup", "To find one of the buffers or pages of 400 MB, in memory", "structure");
-    let mut by_chance: Vec<(Structure, Estimate)> = Vec::new();
+    let mut random_order: Vec<(Structure, Estimate)> = Vec::new();
     for (function, keys, count) in TABLES {
         for structure in Structure::ALL {
             for order in ["sequential", "random"] {
@@ -30,7 +30,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut Report, experiment: &Experiment) 
                 let times = lookup::measure(structure, count, order == "sequential", ROUNDS, lab.seed);
                 let now = stats::bootstrap_median(&times, lab.seed, Unit::Nanoseconds);
                 if let (Some(now), true) = (now, order == "random" && count == TABLES[0].2) {
-                    by_chance.push((structure, now));
+                    random_order.push((structure, now));
                 }
                 let then =
                     (structure == Structure::Splay).then(|| published(experiment, order, function)).flatten();
@@ -52,7 +52,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut Report, experiment: &Experiment) 
          line of its own at a random address. The post on hashing alone: 40 ns for a string of 16 bytes; on gbincore at its \
          best: 501 ns.",
     );
-    let cost = |wanted: Structure| by_chance.iter().find(|(s, _)| *s == wanted).map(|(_, e)| e);
+    let cost = |wanted: Structure| random_order.iter().find(|(s, _)| *s == wanted).map(|(_, e)| e);
     if let (Some(splay), Some(hash), Some(radix)) =
         (cost(Structure::Splay), cost(Structure::Hash), cost(Structure::Radix))
     {

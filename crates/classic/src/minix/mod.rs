@@ -73,7 +73,7 @@ pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<Report, Prob
     let mut record = lab.report(&[&target], &cells, &outcome);
     let costs = Costs::fit(experiment, lab.seed);
     for stand in &stands {
-        fill_rung(&mut record, experiment, stand, costs.as_ref());
+        fill_calibration(&mut record, experiment, stand, costs.as_ref());
     }
     if let Err(problem) = fill_turns(lab, &mut record, experiment) {
         record.not_done.push(format!("the simulated disk: {problem}"));
@@ -229,7 +229,7 @@ fn row(table: &str, block: u64) -> Row {
         .key("block_bytes", block)
 }
 
-fn fill_rung(record: &mut Report, experiment: &Experiment, stand: &Stand, costs: Option<&Costs>) {
+fn fill_calibration(record: &mut Report, experiment: &Experiment, stand: &Stand, costs: Option<&Costs>) {
     let Some(table) = experiment.table(stand.table) else { return };
     let title = format!("{} (time to read 2 MiB)", table.title);
     record.section(stand.table, title, "block");

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prediction_is_held_against_the_interval() {
+    fn a_prediction_is_compared_with_the_interval() {
         let measured = |low, value, high| Estimate { value, low, high, unit: Unit::Ratio, n: 5 };
         assert_eq!(fits(&measured(1.05, 1.1, 1.15), 1.11), Fits::Yes);
         assert_eq!(fits(&measured(1.05, 1.1, 1.15), 1.01), Fits::Yes, "within 5 % of the interval");

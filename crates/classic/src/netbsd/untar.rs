@@ -1,5 +1,5 @@
 //! Untarring in the model: one writer that waits for each file's inode and name, as the file system of 1999 did, while the data
-//! goes out behind it. Held against what the post quotes of interleaves 96 and 32.
+//! goes out behind it. Compared with what the post quotes of interleaves 96 and 32.
 
 use crate::published::Experiment;
 use iowhy_core::estimate::Unit;

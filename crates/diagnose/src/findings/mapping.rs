@@ -22,7 +22,7 @@ const OF_MEMORY: [&str; 4] =
     ["do_anonymous_page", "do_huge_pmd_anonymous_page", "alloc_anon_folio", "vma_alloc_zeroed_movable_folio"];
 /// Fewer samples than this tell nothing,
 const ENOUGH: u64 = 10;
-/// or fewer than this where all are of one kind: five alike of two kinds come by chance one time in sixteen.
+/// or fewer than this where all are of one kind: five alike of two kinds have a probability of one in sixteen.
 const ENOUGH_ALIKE: u64 = 5;
 
 impl Facts<'_> {

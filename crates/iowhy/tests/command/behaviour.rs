@@ -79,7 +79,7 @@ fn an_interrupt_prints_what_is_known_and_leaves_nothing() {
 }
 
 #[test]
-fn the_main_job_can_be_interrupted_too() {
+fn the_path_report_can_be_interrupted_too() {
     let dir = directory();
     let mut running = Running::measuring(&[text(dir.path()), "--size", "16m", "--time", "600s"]);
     running.signal(Signal::INT);

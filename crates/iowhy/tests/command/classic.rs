@@ -49,7 +49,7 @@ fn the_list_names_all_five_with_their_sources() {
 }
 
 #[test]
-fn the_rungs_of_1989_come_back_from_a_scripted_machine_and_the_model_is_held_against_the_post() {
+fn the_cells_of_1989_come_back_from_a_scripted_machine_and_the_model_is_compared_with_the_post() {
     let args = ["classic", "minix-1989", "scripted", "--time", "1s"];
     // Requests to /dev/null move nothing, so the sums of bytes that other records keep do not hold here.
     let record = iowhy(&[&args[..], &["--json", "-"]].concat()).done().json();
@@ -287,7 +287,7 @@ fn blocks_of_two_sizes_are_told_or_it_is_said_why_not_and_nothing_is_left() {
 }
 
 #[test]
-fn hypotheses_are_held_against_the_post_and_large_files_lose_where_small_ones_win() {
+fn hypotheses_are_compared_with_the_post_and_large_files_lose_where_small_ones_win() {
     // There is no place for a tree: only the model is run.
     let record = record_of(&["classic", "netbsd-1999", "null", "--time", "10s"]);
     let rows = of_table(&record, "hypotheses");

@@ -178,7 +178,7 @@ pub(crate) fn directory() -> TempDir {
 
 /// A path as an argument.
 pub(crate) fn text(path: &Path) -> &str {
-    path.to_str().expect("a path of ours is UTF-8")
+    path.to_str().expect("paths of tests are UTF-8")
 }
 
 /// A file full of bytes that do not repeat, on its device.

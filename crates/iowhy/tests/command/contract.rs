@@ -136,7 +136,7 @@ fn bench_keeps_the_contract() {
 }
 
 #[test]
-fn the_main_job_keeps_the_contract() {
+fn the_path_report_keeps_the_contract() {
     let dir = directory();
     let record = record_of(&[text(dir.path()), "--time", "2s", "--size", "16m"]);
     assert_common(&record);

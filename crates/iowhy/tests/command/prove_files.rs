@@ -1,4 +1,4 @@
-//! `iowhy prove` where a program reads many small files: a tree of ours stands for them, and nothing of it is left.
+//! `iowhy prove` where a program reads many small files: a scratch tree replaces them, and it is removed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -79,7 +79,7 @@ fn trees(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn many_small_files_are_held_against_a_tree_of_ours_which_goes() {
+fn many_small_files_are_replayed_on_a_scratch_tree_that_is_removed() {
     let dir = directory();
     let Some(record) = watched(dir.path()) else { return };
     let folder = dir.path().join("small");

@@ -5,12 +5,12 @@ use serde_json::Value;
 use crate::common::{binary, directory, finish, iowhy, text};
 
 /// What a page may weigh.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// A page that stands alone, with as many tables below its charts as it has charts.
 fn holds_together(page: &str) {
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
-    assert!(page.len() <= MOST_BYTES, "{} bytes", page.len());
+    assert!(page.len() <= MAX_BYTES, "{} bytes", page.len());
     for needle in ["http://", "https://", " src=", "NaN", "@import"] {
         assert!(!page.contains(needle), "{needle}");
     }
@@ -93,7 +93,7 @@ fn every_kind_of_record_has_a_page() {
     let together = iowhy(&all).done().stdout;
     holds_together(&together);
     assert_eq!(together.matches("<article").count(), kinds.len());
-    // The main job names what it shows, and the report shows just that.
+    // The path report names what it shows, and the report shows just that.
     let path: Value = serde_json::from_str(&std::fs::read_to_string(name("path.json")).unwrap()).unwrap();
     let page = iowhy(&["report", &name("path.json")]).done().stdout;
     for request in path["requests"].as_array().unwrap() {

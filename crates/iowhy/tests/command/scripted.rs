@@ -108,7 +108,7 @@ fn the_fit_finds_the_costs_that_were_put_in() {
             (fitted.schema, fitted.page_bytes, fitted.read_ahead_bytes),
             (truth.schema, truth.page_bytes, truth.read_ahead_bytes)
         );
-        // Reads never flush: the wait for write-back is the one cost that they cannot tell.
+        // Reads never flush: the wait for write-back is the one cost that they do not show.
         let unseen = iowhy_core::layer::Layer::Writeback;
         let layers = truth.layers.keys().filter(|&&layer| layer != unseen);
         for &layer in layers {
@@ -147,7 +147,7 @@ fn every_cell_takes_the_time_that_the_model_predicts_layer_by_layer() {
             "direct" => CacheState::Direct,
             _ => continue,
         };
-        // The memory rung has no file system; several in flight queue at the device.
+        // The memory cell has no file system; several in flight queue at the device.
         if depth * threads > 1 || words(&cell["key"]).starts_with("memory") {
             continue;
         }

@@ -342,7 +342,7 @@ fn small_files_and_traces_are_proved_request_by_request() {
     assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
 }
 
-/// Writes are measured and carried out in scratch files of ours; files of the user's stay as they are, and it is said.
+/// Writes are measured and carried out in scratch files; files of the user stay as they are, and it is said.
 #[test]
 fn writes_go_to_scratch_files_and_never_to_files_of_the_users() {
     let directory = directory();

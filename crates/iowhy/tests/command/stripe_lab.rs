@@ -88,7 +88,7 @@ impl Drop for Lab {
 
 /// The throttle decides the times here, so that a busy machine changes little; the bounds are wide all the same.
 #[test]
-fn advice_on_throttled_disks_is_held_against_measured_stripes() {
+fn advice_on_throttled_disks_is_compared_with_measured_stripes() {
     let lab = match Lab::new(32 * MIB, &[(200, 20 * MIB); 3]) {
         Ok(lab) => lab,
         Err(reason) => {

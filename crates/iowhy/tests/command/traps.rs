@@ -21,7 +21,7 @@ fn alone(args: &[&str]) -> Value {
     record
 }
 
-/// Whether the record can be held against a device at all; said aloud if not.
+/// Whether the record can be compared with a device at all; said aloud if not.
 fn has_device(record: &Value) -> bool {
     if record["targets"][0]["memory_backed"] == true {
         skipped("$TMPDIR lives in memory");

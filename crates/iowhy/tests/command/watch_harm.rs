@@ -66,7 +66,7 @@ fn watching_in_watching_keeps_the_code() {
 }
 
 #[test]
-fn a_proc_of_strangers_is_refused_and_nothing_runs() {
+fn a_proc_of_another_user_is_refused_and_nothing_runs() {
     for script in [
         "unshare --pid --fork \"$0\" -- sh -c 'echo ran'",
         "unshare --mount sh -c 'umount -l /proc && exec \"$0\" -- sh -c \"echo ran\"' \"$0\"",

@@ -113,7 +113,7 @@ fn depth_and_what_comes_after_it() {
 }
 
 #[test]
-fn device_when_depth_adds_nothing_and_cannot_tell_between() {
+fn device_when_depth_adds_nothing_and_inconclusive_between() {
     let one = direct(3000.0, 90_000.0);
     let ask = |deep: &CellRun| {
         limits(&Evidence { cpus: 4, random_one: Some(&one), random_deep: Some(deep), ..Evidence::default() })
@@ -222,7 +222,7 @@ fn more_rounds_are_not_advised_where_the_cpus_are_shared() {
 }
 
 #[test]
-fn a_device_that_works_for_another_program_has_no_limit_of_ours() {
+fn a_device_that_works_for_another_program_is_not_our_limit() {
     // Requests of 4 KiB; the device moved `factor` times that.
     let ask = |factor: f64| {
         let cell = |depth: usize, wait: f64| {

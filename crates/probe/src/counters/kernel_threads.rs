@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_never_goes_down_and_holds_no_thread_of_ours() {
+    fn the_sum_never_goes_down_and_has_no_thread_of_this_process() {
         let Some(mut kernel) = KernelThreads::open() else {
             eprintln!("skipped: no kernel thread can be seen here");
             return;

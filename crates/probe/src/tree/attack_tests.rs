@@ -24,15 +24,15 @@ const FOLDERS: u64 = 3;
 const ATTACK: Duration = Duration::from_secs(10);
 
 /// A directory of the attacker's and one of root's.
-struct Scene {
+struct Arena {
     _top: tempfile::TempDir,
     hostile: PathBuf,
     victim: PathBuf,
 }
 
-impl Scene {
+impl Arena {
     /// `None`, said aloud, where this process is not root.
-    fn new() -> Option<Scene> {
+    fn new() -> Option<Arena> {
         if !owner().is_root() {
             println!("skipped: only root has files that another user may not change");
             return None;
@@ -48,7 +48,7 @@ impl Scene {
             fs::write(victim.join(number.to_string()), format!("precious {number}")).unwrap();
         }
         fs::write(victim.join(format!("0{}", super::files::MOVED)), "precious").unwrap();
-        Some(Scene { _top: top, hostile, victim })
+        Some(Arena { _top: top, hostile, victim })
     }
 
     fn check(&self) {
@@ -104,7 +104,7 @@ fn attack(hostile: &Path, victim: &Path, stop: &AtomicBool, exchanges: &AtomicU6
 
 #[test]
 fn root_makes_no_tree_where_another_user_may_exchange_it() {
-    let Some(scene) = Scene::new() else { return };
+    let Some(scene) = Arena::new() else { return };
     let refused = Tree::make(&scene.hostile, None, shape(), &mut |_, _| {}).unwrap_err();
     assert!(refused.message.contains("another user") && refused.hint.is_some(), "{refused}");
     let kept = scene.hostile.join("kept");
@@ -126,7 +126,7 @@ fn root_makes_no_tree_where_another_user_may_exchange_it() {
 /// Below the check of the directory, as if it had been passed: what is made and removed stays in the tree all the same.
 #[test]
 fn a_tree_that_is_exchanged_while_it_is_used_harms_nothing() {
-    let Some(scene) = Scene::new() else { return };
+    let Some(scene) = Arena::new() else { return };
     let (stop, exchanges) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut rounds = 0u64;
     std::thread::scope(|scope| {
@@ -161,7 +161,7 @@ fn a_tree_that_is_exchanged_while_it_is_used_harms_nothing() {
 
 #[test]
 fn what_another_user_plants_is_not_taken_for_left_behind() {
-    let Some(scene) = Scene::new() else { return };
+    let Some(scene) = Arena::new() else { return };
     // No process has so high a number (proc(5): at most 2^22).
     let planted = scene.hostile.join(format!("{MARK}-4194305"));
     make_farm(&planted, &scene.victim);

@@ -74,7 +74,7 @@ pub struct Tree {
     pub(super) lock: Option<File>,
 }
 
-/// Marks a directory as a tree of ours.
+/// Marks a directory as a scratch tree.
 pub(super) const MARK: &str = ".iowhy-tree";
 /// The same for system calls.
 pub(super) const MARK_NAME: &CStr = c".iowhy-tree";
@@ -352,7 +352,7 @@ fn file_name(number: u64) -> CString {
     CString::new(number.to_string()).unwrap_or_default()
 }
 
-/// Bytes by chance that every file has a piece of, each another one: hardly anything can be deduplicated or compressed.
+/// Random bytes that every file has a piece of, each another one: hardly anything can be deduplicated or compressed.
 #[derive(Debug)]
 pub(super) struct Content {
     bytes: Vec<u8>,

@@ -24,7 +24,7 @@ pub enum Order {
     Directory,
     /// By inode number, which on many file systems is the order on the disk.
     Inode,
-    /// By chance, from a seed.
+    /// Random, from a seed.
     Random,
 }
 
@@ -214,7 +214,7 @@ impl Files {
         Ok(())
     }
 
-    /// Forgets directories without a file of their own, such as the one above those of a tree of ours.
+    /// Forgets directories without a file of their own, such as the one above those of a scratch tree.
     pub fn forget_empty_directories(&mut self) {
         let mut used = vec![false; self.directories.len()];
         for entry in &self.entries {
@@ -322,7 +322,7 @@ impl Files {
     }
 
     /// A list of files for each of `readers`: disjoint, as even as may be, and the same for the same seed. With `each` only so
-    /// many for each reader, chosen by chance from all; without it, all.
+    /// many for each reader, chosen at random from all; without it, all.
     pub fn lists(&self, readers: usize, each: Option<u64>, order: Order, seed: u64) -> Vec<Vec<u32>> {
         let readers = readers.max(1);
         let mut all: Vec<u32> = (0..self.entries.len() as u32).collect();

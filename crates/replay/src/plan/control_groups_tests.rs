@@ -194,7 +194,7 @@ fn write_back_begins_for_all_that_is_written_in_order_and_in_pieces() {
     let raised = |plan: &Plan, can_stay_dirty| {
         others(FindingId::DirtyThrottle, plan, &Beside { can_stay_dirty, ..beside() })
     };
-    assert!(raised(&plan, true).is_empty(), "the plan has no file of ours");
+    assert!(raised(&plan, true).is_empty(), "the plan has no scratch file");
     let file = PlanFile::new("/out", Role::ScratchEmpty);
     let plan = Plan { files: vec![file], ..plan };
     assert!(raised(&plan, false).is_empty());

@@ -157,7 +157,7 @@ fn the_run_as_it_was_is_the_calls_that_were_seen_scaled_to_the_run() {
 }
 
 #[test]
-fn a_file_that_is_written_is_replayed_on_a_file_of_ours() {
+fn a_file_that_is_written_is_replayed_on_a_scratch_file() {
     let run = reader().with(|p| {
         p.pattern.stretches[0].steps[0].kind = StepKind::Write;
         p.io.write_calls = Some(100_000);

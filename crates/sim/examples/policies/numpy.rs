@@ -2,7 +2,7 @@
 //! `random(n)`, ranks mapped through `permutation(m)`.
 //!
 //! A generator of our own, so that nothing needs to be installed: PCG64 (O'Neill 2014, XSL-RR 128/64), numpy's SeedSequence
-//! and its bounded integers (Lemire 2019). Held against numpy itself in the tests below.
+//! and its bounded integers (Lemire 2019). Compared with numpy itself in the tests below.
 
 /// PCG64 as numpy seeds and steps it.
 pub(crate) struct Pcg64 {

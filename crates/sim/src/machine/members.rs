@@ -202,11 +202,11 @@ mod tests {
             units: 1,
             ..drive
         };
-        let by_chance = time_s(
+        let random = time_s(
             &equal(arm, 1, 128),
             "readers=1,requests=200,bytes=8k,size=1g,pattern=permuted,method=direct",
         );
-        assert!((by_chance / (200.0 * arm.request_ns(8192) / 1e9) - 1.0).abs() < 0.1, "{by_chance}");
+        assert!((random / (200.0 * arm.request_ns(8192) / 1e9) - 1.0).abs() < 0.1, "{random}");
     }
 
     /// Requests that each stay on one disk, over disks one of which is half as fast: it has a third of the requests, and all

@@ -73,7 +73,7 @@ fn a_script_without_interpreter_line_runs_in_the_shell() {
 }
 
 #[test]
-fn nothing_of_ours_leaks_into_the_program() {
+fn nothing_of_iowhy_leaks_into_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("state");
     let script = format!(

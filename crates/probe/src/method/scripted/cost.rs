@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn rungs_of_the_example_cost_what_its_file_says() {
+    fn targets_of_the_example_cost_what_its_file_says() {
         let file = Script::example().unwrap();
         let read =
             |target, method, bytes| total(&file.on_target(target), method, CacheState::Warm, bytes, false);
