@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs};
+use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs, usage};
 use iowhy::command::{self, Ending};
 use iowhy::nearest::nearest;
-use iowhy::output::{complain_hint, complain_usage, print};
+use iowhy::output::{complain, complain_hint, complain_usage, print};
 use iowhy::run_as;
 use iowhy_core::problem::Problem;
 use iowhy_core::text::{acts, visible};
@@ -100,8 +100,8 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Classic(_) => ("classic", "iowhy classic [OPTIONS] [NAME] [PATH]"),
         Command::Stripe(_) => ("stripe", "iowhy stripe lint|advise ..."),
     };
-    let of_attach = matches!(command, Command::Attach(_)) && WatchArgs::of_attach(what);
-    let hint = if of_attach {
+    let is_for_attach = matches!(command, Command::Attach(_)) && WatchArgs::is_for_attach(what);
+    let hint = if is_for_attach {
         format!("write it behind: `iowhy attach PID {what} ...`")
     } else {
         format!("write `{form}`; a directory called `{name}` is `iowhy ./{name}`")
@@ -136,10 +136,19 @@ fn did_you_mean(name: &str) -> String {
     format!("did you mean `{name}`? `iowhy {name} --help` describes it")
 }
 
-/// Prints the parser's own message. Where the first word is a program and no path, `--` was forgotten.
+/// Prints what is wrong with the command line. A refused value has one form, whoever refused it; the rest is the parser's
+/// own message.
 fn usage(error: &clap::Error) -> ExitCode {
     if error.exit_code() == 0 {
         return Ending::leave(print(&error.render().ansi().to_string()).map(|()| Ending::done()));
+    }
+    let meant = word_meant();
+    if let Some(problem) = usage::problem(error) {
+        complain(&match meant {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        });
+        return ExitCode::from(2);
     }
     if std::env::args_os().any(|argument| argument.to_string_lossy().contains(acts)) {
         // The parser quotes what was typed, and a file name that a shell filled in may hold anything, also line ends.
@@ -153,19 +162,24 @@ fn usage(error: &clap::Error) -> ExitCode {
         // Nothing is left to do when the terminal is gone.
         let _ = error.print();
     }
+    if let Some(hint) = meant {
+        complain_hint(&hint);
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// The hint for a first word that is neither an option nor a subcommand, but a program or nearly a subcommand.
+fn word_meant() -> Option<String> {
     let mut words = std::env::args_os()
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())
         .skip_while(|word| word.starts_with('-'));
-    if let (2, Some(word)) = (error.exit_code(), words.next())
-        && Cli::command().get_subcommands().all(|command| command.get_name() != word)
-        && word != "help"
-    {
-        if command::watch::is_program(&word) {
-            complain_hint(&format!("to run the program `{word}` and watch it: `iowhy -- {word} ...`"));
-        } else if let Some(name) = subcommand_meant(&word) {
-            complain_hint(&did_you_mean(&name));
-        }
+    let word = words.next()?;
+    if word == "help" || Cli::command().get_subcommands().any(|command| command.get_name() == word) {
+        return None;
     }
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    if command::watch::is_program(&word) {
+        return Some(format!("to run and profile the program `{word}`: `iowhy -- {word} ...`"));
+    }
+    subcommand_meant(&word).map(|name| did_you_mean(&name))
 }

@@ -13,6 +13,7 @@ use iowhy_probe::interrupt;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target};
 
+use crate::cli::bench::Methods;
 use crate::cli::{BenchArgs, OutputArgs};
 use crate::command::costs::Costs;
 use crate::command::cross_check::{Appointment, Watched};
@@ -44,7 +45,7 @@ const PASSES: u32 = 5;
 /// # Errors
 /// Usage errors and refusals; a cell that fails is in the record instead.
 pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
-    if args.method.as_deref() == Some("list") {
+    if args.method == Some(Methods::Print) {
         output::print(&method_list())?;
         return Ok(Ending::done());
     }

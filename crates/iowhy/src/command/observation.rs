@@ -10,7 +10,7 @@ use iowhy_probe::environment;
 use iowhy_watch::child::Refusal;
 use iowhy_watch::session::{self, Options, Subject};
 
-use crate::cli::{SightArgs, TierArg};
+use crate::cli::SightArgs;
 use crate::command::shared;
 use crate::folded::folded;
 use crate::meaning::Meaning;
@@ -46,12 +46,7 @@ impl Observation {
             }
             None => None,
         };
-        let tier = match args.tier {
-            Some(TierArg::T0) => Tier::T0,
-            Some(TierArg::T1) => Tier::T1,
-            Some(TierArg::T2) => Tier::T2,
-            Some(TierArg::T3) | None => Tier::T3,
-        };
+        let tier = args.tier.unwrap_or(Tier::T3);
         Ok(Observation { meaning: Meaning::new(), model, tier, call_bursts: !args.no_bursts, folded })
     }
 

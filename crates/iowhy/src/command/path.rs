@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use iowhy_core::cell::CellRun;
 use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
-use iowhy_core::units::{self, Bytes};
+use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
 use iowhy_probe::campaign::{self, Effort, Outcome};
 use iowhy_probe::interrupt;
@@ -24,19 +24,17 @@ use crate::record::{HeldOutRecord, Record, RequestRecord, model_tables};
 use crate::render;
 
 /// Time to spend when nobody says how much.
-const DEFAULT_BUDGET: Duration = Duration::from_secs(30);
-/// Below this not even the fewest rounds fit.
-const LEAST_BUDGET: Duration = Duration::from_secs(2);
+const DEFAULT_TIME: Duration = Duration::from_secs(30);
 /// Time kept back for looking at the target, fitting and printing.
 const MARGIN: Duration = Duration::from_millis(1500);
-/// Rounds that the budget is divided by; fewer give wide intervals, more give short slices.
+/// Rounds that the time is divided by; fewer give wide intervals, more give short slices.
 const ROUNDS: u32 = 11;
-/// Rounds beyond which an interval gets no narrower that anybody could see.
-const MOST_ROUNDS: u32 = 200;
-/// Rounds that are run even on a path so slow that the budget does not hold.
-const LEAST_ROUNDS: u32 = 5;
-/// A file below this tells nothing about a device.
-const LEAST_FILE_BYTES: u64 = 16 << 20;
+/// More rounds make no interval visibly narrower.
+const MAX_ROUNDS: u32 = 200;
+/// Rounds that run even where a slow path exceeds the time.
+const MIN_ROUNDS: u32 = 5;
+/// A smaller file says nothing about a device.
+const MIN_FILE_BYTES: u64 = 16 << 20;
 
 /// Runs the command.
 ///
@@ -44,11 +42,8 @@ const LEAST_FILE_BYTES: u64 = 16 << 20;
 /// Usage errors and refusals; a cell that fails is in the record instead.
 pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let begun = Instant::now();
-    let budget = budget(args.time.as_deref())?;
-    let size = match &args.size {
-        Some(text) => sweep::size("--size", text)?,
-        None => sweep::DEFAULT_REGION_BYTES,
-    };
+    let time = args.time.unwrap_or(DEFAULT_TIME);
+    let size = args.size.unwrap_or(sweep::DEFAULT_REGION_BYTES);
     let seed = args.seed.unwrap_or(1);
     different(args, options)?;
     let outputs = Outputs::open(options)?;
@@ -74,16 +69,16 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         ))
         .hint("name a file of at least 4 KiB, better 16 MiB, or a directory"));
     }
-    let left = budget.saturating_sub(begun.elapsed()).saturating_sub(MARGIN);
+    let left = time.saturating_sub(begun.elapsed()).saturating_sub(MARGIN);
     let is_canonical = |i: usize| plan.roles[i].iter().any(|role| matches!(role, Role::Canonical(_)));
     let appointment = Appointment::make(&plan.cells, is_canonical, left);
     let after = appointment.takes();
     let left = left.saturating_sub(after);
     fit_slices(&mut plan, left);
-    // Whoever names a budget wants it used.
+    // A time that was given is used up.
     let effort = Effort {
-        least_rounds: LEAST_ROUNDS,
-        most_rounds: if args.time.is_some() { MOST_ROUNDS } else { ROUNDS },
+        least_rounds: MIN_ROUNDS,
+        most_rounds: if args.time.is_some() { MAX_ROUNDS } else { ROUNDS },
         budget: left,
         precision: 0.0,
         seed,
@@ -132,23 +127,12 @@ pub(super) fn model_here(
     let ruler = shared::measure_ruler(&[&target], seed)?;
     let mut plan = plan(&target, &rungs, sweep::DEFAULT_REGION_BYTES, seed);
     fit_slices(&mut plan, budget);
-    let effort = Effort { least_rounds: LEAST_ROUNDS, most_rounds: ROUNDS, budget, precision: 0.0, seed };
+    let effort = Effort { least_rounds: MIN_ROUNDS, most_rounds: ROUNDS, budget, precision: 0.0, seed };
     let outcome = campaign::run(&plan.cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
     analysis::analyse(&plan, &outcome, &target, &ruler, seed).model.ok_or_else(|| {
         Problem::failed("this machine has no model: too little was measured")
             .hint("`iowhy --save-model FILE` with a longer `--time`, then `--machine FILE`")
     })
-}
-
-/// Time to spend.
-fn budget(text: Option<&str>) -> Result<Duration, Problem> {
-    let Some(text) = text else { return Ok(DEFAULT_BUDGET) };
-    let budget = units::parse_duration("--time", text)?;
-    if budget < LEAST_BUDGET {
-        return Err(Problem::refused(format!("`--time {text}` is too short to measure anything"))
-            .hint("give at least `--time 2s`"));
-    }
-    Ok(budget)
 }
 
 /// Two outputs must be two files.
@@ -175,7 +159,7 @@ fn resolve(
     if !folder.is_dir() || interrupt::requested() {
         return Err(refused);
     }
-    let Some(file) = target::find_readable_file(folder, LEAST_FILE_BYTES) else { return Err(refused) };
+    let Some(file) = target::find_readable_file(folder, MIN_FILE_BYTES) else { return Err(refused) };
     let name = file.to_string_lossy().into_owned();
     let target = shared::resolve(&name, &needs, progress)?;
     warnings.push(

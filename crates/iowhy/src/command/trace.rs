@@ -42,42 +42,12 @@ pub fn run(args: &TraceArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 /// # Errors
 /// An unknown format or step; see [`iowhy_trace::open`].
 pub fn open(args: &TraceInputArgs) -> Result<Trace, Problem> {
-    iowhy_trace::open(&args.file, &reading(args)?)
+    iowhy_trace::open(&args.file, &reading(args))
 }
 
-fn reading(args: &TraceInputArgs) -> Result<Options, Problem> {
-    let action = match args.action.as_ref().map(|text| text.to_ascii_lowercase()).as_deref() {
-        None => None,
-        Some("queue" | "q") => Some(BlockAction::Queue),
-        Some("issue" | "d") => Some(BlockAction::Issue),
-        Some(other) => {
-            return Err(Problem::refused(format!("`--action {other}`: there is no such step")).hint(
-                "write `queue` (Q, before merging) or `issue` (D, as the device saw it, with latency)",
-            ));
-        }
-    };
-    let format = args.format.as_deref().map(|text| format_of("--format", text)).transpose()?;
-    Ok(Options { format, columns: args.columns.clone(), action })
-}
-
-fn format_of(option: &str, text: &str) -> Result<Format, Problem> {
-    Format::from_id(text).ok_or_else(|| {
-        let wanted = text.to_ascii_lowercase();
-        let near: Vec<String> = Format::all()
-            .map(Format::id)
-            .filter(|id| {
-                id.to_ascii_lowercase().contains(&wanted) || wanted.contains(&id.to_ascii_lowercase())
-            })
-            .map(|id| format!("`{id}`"))
-            .collect();
-        let problem = Problem::refused(format!("`{option} {text}`: there is no such format"));
-        match near.is_empty() || wanted.is_empty() {
-            true => problem.hint("`iowhy trace formats` lists the formats"),
-            false => {
-                problem.hint(format!("did you mean {}? `iowhy trace formats` lists all", near.join(" or ")))
-            }
-        }
-    })
+/// The options of a trace as its reader takes them.
+fn reading(args: &TraceInputArgs) -> Options {
+    Options { format: args.format, columns: args.columns.clone(), action: args.action }
 }
 
 /// Shows how far a file was read, if anybody can see it.
@@ -125,7 +95,7 @@ fn run_head(args: &TraceHeadArgs, options: &OutputArgs) -> Result<Ending, Proble
     let mut trace = open(&args.input)?;
     let outputs = Outputs::open_apart(options, &[&args.input.file])?;
     let mut requests = Vec::new();
-    let wanted = usize::try_from(args.number).unwrap_or(usize::MAX);
+    let wanted = args.number;
     while requests.len() < wanted {
         let missing = wanted - requests.len();
         if trace.fill(&mut requests, missing)? == 0 {
@@ -191,8 +161,8 @@ fn run_convert(args: &TraceConvertArgs, options: &OutputArgs) -> Result<Ending, 
 }
 
 fn output_format(args: &TraceConvertArgs) -> Result<Format, Problem> {
-    if let Some(text) = &args.to {
-        return format_of("--to", text);
+    if let Some(format) = args.to {
+        return Ok(format);
     }
     let list: Vec<&str> = Format::all().filter(|format| format.writable()).map(Format::id).collect();
     Format::of_output(&args.output).ok_or_else(|| {
@@ -354,14 +324,6 @@ mod tests {
     use iowhy_core::request::Marks;
 
     use super::*;
-
-    #[test]
-    fn a_format_that_is_none_gets_the_nearest_ones() {
-        assert_eq!(format_of("--to", "ORACLEGENERAL"), Ok(Format::OracleGeneral));
-        let problem = format_of("--to", "oracle").unwrap_err();
-        assert!(problem.message.contains("--to oracle") && problem.hint.unwrap().contains("`oracleGeneral`"));
-        assert!(format_of("--from", "").unwrap_err().hint.unwrap().contains("lists"));
-    }
 
     #[test]
     fn every_mark_has_a_name() {

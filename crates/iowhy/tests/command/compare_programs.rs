@@ -128,7 +128,7 @@ fn one_run_each_shows_what_differs_and_says_how_to_know() {
         "{screen}"
     );
     assert_eq!(iowhy(&["compare", text(&before), text(&after), "--fail-on", "regressed"]).code(), 0);
-    assert_eq!(iowhy(&["compare", text(&before), text(&after), "--fail-on", "cannot-tell"]).code(), 1);
+    assert_eq!(iowhy(&["compare", text(&before), text(&after), "--fail-on", "inconclusive"]).code(), 1);
     // Four on a side have intervals, and still decide nothing.
     let few =
         compared(&[&runs(folder.path(), "f", 4, 1.0, |_| {}), &runs(folder.path(), "g", 5, 3.0, |_| {})]);

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use iowhy_classic::published::{self, Experiment};
 use iowhy_core::problem::Problem;
-use iowhy_core::units;
 use iowhy_probe::interrupt;
 use serde_json::json;
 
@@ -21,7 +20,6 @@ use crate::command::classic::lab::Lab;
 use crate::command::ending::{self, Ending};
 use crate::command::shared;
 use crate::output::{self, Outputs};
-use crate::plan::sweep;
 use crate::progress::Progress;
 use crate::record::SCHEMA;
 use crate::record::classic::ClassicRecord;
@@ -30,8 +28,6 @@ use crate::render::classic as render;
 /// Time for an experiment when nobody says how much, and with `--quick`.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(20);
 const QUICK_BUDGET: Duration = Duration::from_secs(6);
-/// Below this not even the fewest rounds fit.
-const LEAST_BUDGET: Duration = Duration::from_secs(1);
 /// The rate of the question of 1999: do you need direct I/O for it?
 const DEFAULT_RATE: f64 = 100.0 * 1_048_576.0;
 
@@ -48,27 +44,15 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         "all" => published::names().map(published::load).collect::<Result<_, Problem>>()?,
         one => vec![published::load(one)?],
     };
-    let budget = match &args.time {
-        Some(text) => units::parse_duration("--time", text)?,
-        None if args.quick => QUICK_BUDGET,
-        None => DEFAULT_BUDGET,
-    };
-    if budget < LEAST_BUDGET {
-        return Err(Problem::refused("`--time` is too short to measure anything")
-            .hint("give at least `--time 1s` for each experiment"));
-    }
-    let size = args.size.as_deref().map(|text| sweep::size("--size", text)).transpose()?;
-    let rate = match &args.rate {
-        Some(text) => sweep::size("--rate", text)? as f64,
-        None => DEFAULT_RATE,
-    };
+    let budget = args.time.unwrap_or(if args.quick { QUICK_BUDGET } else { DEFAULT_BUDGET });
+    let rate = args.rate.map_or(DEFAULT_RATE, |bytes| bytes as f64);
     let outputs = Outputs::open(options)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
     let lab = Lab {
         spec: args.target.as_deref().unwrap_or("."),
         budget,
-        size,
+        size: args.size,
         rate,
         queue_read_ahead: args.queue_read_ahead,
         files: args.files,

@@ -8,7 +8,6 @@ use iowhy_core::cell::{CellRun, StateCheck};
 use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Key, Reading};
 use iowhy_core::stats::Verdict;
-use iowhy_core::units::{parse_duration, parse_percent};
 use iowhy_core::warning::Warning;
 use iowhy_path::change::{Change, change_in_rounds};
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
@@ -34,8 +33,8 @@ use crate::render;
 use crate::shell;
 
 /// Time to spend when nobody says how much, and the least that makes sense.
-const BUDGET: Duration = Duration::from_secs(20);
-const LEAST_BUDGET: Duration = Duration::from_secs(2);
+const DEFAULT_TIME: Duration = Duration::from_secs(20);
+const DEFAULT_THRESHOLD: f64 = 0.05;
 /// Rounds, each with the old and the new value: the fewest that give a verdict, those that the budget is divided by.
 const LEAST_ROUNDS: u32 = 5;
 const ROUNDS: u32 = 15;
@@ -55,23 +54,13 @@ struct How {
 }
 
 impl How {
-    fn of(args: &DoctorArgs) -> Result<How, Problem> {
-        let budget = match &args.time {
-            Some(text) => parse_duration("--time", text)?,
-            None => BUDGET,
-        };
-        if budget < LEAST_BUDGET {
-            return Err(
-                Problem::refused("`--time` is too short to try anything").hint("give at least `--time 2s`")
-            );
-        }
-        let size = args.size.as_deref().map(|text| sweep::size("--size", text)).transpose()?;
-        Ok(How {
-            budget,
-            size: size.unwrap_or(sweep::DEFAULT_REGION_BYTES),
-            threshold: parse_percent("--threshold", args.threshold.as_deref().unwrap_or("5%"))?,
+    fn new(args: &DoctorArgs) -> How {
+        How {
+            budget: args.time.unwrap_or(DEFAULT_TIME),
+            size: args.size.unwrap_or(sweep::DEFAULT_REGION_BYTES),
+            threshold: args.threshold.unwrap_or(DEFAULT_THRESHOLD),
             seed: args.seed.unwrap_or(1),
-        })
+        }
     }
 }
 
@@ -89,7 +78,7 @@ pub(super) fn run(
 ) -> Result<Ending, Problem> {
     let begun = Instant::now();
     let wish = Wish::parse(text)?;
-    let how = How::of(args)?;
+    let how = How::new(args);
     let name = path.display().to_string();
     let mut readings = wish.present(place, &name)?;
     let value = wish.value_for(&readings)?;

@@ -5,7 +5,9 @@ mod figure;
 mod found;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use iowhy_core::environment::Environment;
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
 use iowhy_probe::environment;
@@ -40,16 +42,10 @@ pub fn run(args: &HistoryArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         store::remove(name)?;
     }
     let here = shared::harness_target().map(|target| environment::environment(&target)).unwrap_or_default();
-    let mut entries: Vec<Entry> = Vec::new();
-    if args.paths.is_empty() {
-        entries.extend(store::all()?.into_iter().map(|kept| Entry::kept(kept, &here)));
-    } else {
-        for path in &args.paths {
-            entries.extend(found::records(path)?.into_iter().map(|file| Entry::found(file, &here)));
-        }
-        entries.sort_by(|a, b| (a.unix_s, &a.path).cmp(&(b.unix_s, &b.path)));
-        entries.dedup_by(|a, b| a.path == b.path);
-    }
+    let mut entries = match args.paths.as_slice() {
+        [] => store::all()?.into_iter().map(|saved| Entry::kept(saved, &here)).collect(),
+        paths => in_files(paths, &here)?,
+    };
     let all = entries.len();
     entries.retain(|entry| args.all || entry.here != Some(false));
     let others = all - entries.len();
@@ -65,18 +61,19 @@ pub fn run(args: &HistoryArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     Ok(Ending::done())
 }
 
-/// The list of one file, for tests of what records may hold.
-#[cfg(test)]
-pub(super) fn listed(path: &std::path::Path, args: &HistoryArgs) -> String {
-    let here = iowhy_core::environment::Environment::default();
-    let entries: Vec<Entry> =
-        found::records(path).unwrap().into_iter().map(|file| Entry::found(file, &here)).collect();
-    let json: Vec<_> = entries.iter().map(Entry::json).collect();
-    screen(&entries, 0, args, 100) + &serde_json::to_string(&json).unwrap()
+/// The records in files and directories, oldest first.
+pub(super) fn in_files(paths: &[PathBuf], here: &Environment) -> Result<Vec<Entry>, Problem> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for path in paths {
+        entries.extend(found::records(path)?.into_iter().map(|file| Entry::found(file, here)));
+    }
+    entries.sort_by(|a, b| (a.unix_s, &a.path).cmp(&(b.unix_s, &b.path)));
+    entries.dedup_by(|a, b| a.path == b.path);
+    Ok(entries)
 }
 
 /// A row a record; runs of one program that are kept under one name are one row.
-fn screen(entries: &[Entry], others: usize, args: &HistoryArgs, width: usize) -> String {
+pub(super) fn screen(entries: &[Entry], others: usize, args: &HistoryArgs, width: usize) -> String {
     let mut text = if entries.is_empty() {
         nothing(others, args)
     } else {

@@ -13,7 +13,7 @@ use iowhy_sim::policy::PolicyId;
 use serde_json::{Value, json};
 
 use self::passes::{First, Lru, Plan};
-use self::sizes::Size;
+use crate::cli::mrc::CacheSize;
 use crate::cli::{MrcArgs, MrcOnly, OutputArgs};
 use crate::command::{Ending, trace};
 use crate::output::{self, Outputs};
@@ -35,14 +35,12 @@ const MOST_COLUMNS: usize = 100;
 pub fn run(args: &MrcArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let unit = match args.objects {
         true => Unit::Objects,
-        false => Unit::Blocks(iowhy_core::units::parse_bytes_nonzero("--block", &args.block)?),
+        false => Unit::Blocks(args.block),
     };
-    let policies = sizes::parse_policies(&args.policy)?;
-    let asked = match &args.size {
-        Some(text) => sizes::parse(text, unit)?,
-        None => sizes::usual(),
-    };
-    let sampling = args.sample.as_deref().map(sizes::parse_sample).transpose()?.flatten();
+    let policies = args.policy.clone();
+    let asked = args.size.clone().unwrap_or_else(sizes::default);
+    sizes::check(&asked, unit)?;
+    let sampling = args.sample.flatten();
     if sampling.is_some() && policies.contains(&PolicyId::Belady) {
         return Err(Problem::refused(
             "`--sample` and the policy `belady`: the bound is computed from whole traces only",
@@ -99,9 +97,9 @@ struct Rooms {
 }
 
 impl Rooms {
-    fn new(sizes: &[Size], points: u32, first: &First, unit: Unit) -> Rooms {
+    fn new(sizes: &[CacheSize], points: u32, first: &First, unit: Unit) -> Rooms {
         let distinct = first.lru.distinct();
-        let mut asked: Vec<u64> = sizes.iter().map(|size| size.room(distinct, unit)).collect();
+        let mut asked: Vec<u64> = sizes.iter().map(|size| sizes::room(*size, distinct, unit)).collect();
         asked.sort_unstable();
         asked.dedup();
         let mut between = sizes::spread(distinct, points);

@@ -15,7 +15,7 @@ use iowhy_sim::machine::Machine;
 use iowhy_sim::outcome::Outcome;
 use iowhy_sim::places::{Placed, places};
 use iowhy_sim::workload::{Load, Method, What, Workload};
-use iowhy_trace::{Format, Options, Trace};
+use iowhy_trace::{Options, Trace};
 
 use super::guard::Watch;
 use super::read_text;
@@ -54,14 +54,8 @@ impl Demand {
         match (&args.workload, &args.trace) {
             (Some(text), _) => Ok(Demand::Workload(Box::new(workload(text)?), text.clone())),
             (None, Some(path)) => {
-                let format = match &args.format {
-                    None => None,
-                    Some(id) => Some(Format::from_id(id).ok_or_else(|| {
-                        Problem::refused(format!("--format `{id}` is no format of traces"))
-                            .hint("leave it out: the beginning of the file tells it")
-                    })?),
-                };
-                let options = Options { format, columns: args.columns.clone(), ..Options::default() };
+                let options =
+                    Options { format: args.format, columns: args.columns.clone(), ..Options::default() };
                 let most = args.requests.unwrap_or(u64::MAX);
                 Ok(Demand::Trace { path: path.clone(), options, closed: args.clients, most })
             }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
-use iowhy_sim::machine::{self, DeviceKind, JoinKind, Machine, ReadAheadKind, UNLIMITED, Value};
+use iowhy_sim::machine::{self, DeviceKind, JoinKind, Machine, ReadAheadKind, UNLIMITED};
 use iowhy_sim::sweep::{self, Axis, Settings};
 use rayon::prelude::*;
 
@@ -42,8 +42,8 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         outputs.finish(&list.screen, &list.record)?;
         return Ok(Ending::done());
     }
-    let set = assignments("--set", &args.set)?;
-    let axes = axes(args)?;
+    let (set, axes) = (&args.set, &args.sweep);
+    distinct(axes)?;
     let demand = Demand::of(args)?;
     // A name that ships and a text of keys are no files, and so never the output.
     let files =
@@ -210,27 +210,15 @@ fn read_text(option: &str, path: &Path) -> Result<String, Problem> {
     std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))
 }
 
-/// `key=value` options.
-pub(in crate::command) fn assignments(option: &str, given: &[String]) -> Result<Settings, Problem> {
-    given
-        .iter()
-        .map(|text| match text.split_once('=') {
-            Some((path, value)) => Ok((path.trim().to_owned(), Value::Text(value.trim().to_owned()))),
-            None => Err(Problem::refused(format!("{option} `{text}` is no `key=value`"))
-                .hint("for example `--set volume.interleave=126`; `--machine keys` lists the keys")),
-        })
-        .collect()
-}
-
-fn axes(args: &SimArgs) -> Result<Vec<Axis>, Problem> {
-    let axes = args.sweep.iter().map(|text| Axis::parse(text)).collect::<Result<Vec<Axis>, Problem>>()?;
+/// Each key is swept once.
+fn distinct(axes: &[Axis]) -> Result<(), Problem> {
     for (index, axis) in axes.iter().enumerate() {
         if axes[..index].iter().any(|other| other.path == axis.path) {
             return Err(Problem::refused(format!("--sweep: `{}` is swept twice", axis.path))
                 .hint("give all its values in one `--sweep`"));
         }
     }
-    Ok(axes)
+    Ok(())
 }
 
 /// The machine in a few lines.

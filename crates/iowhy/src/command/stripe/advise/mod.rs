@@ -12,11 +12,10 @@ use std::path::PathBuf;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::service::ServiceCurve;
-use iowhy_core::units::{self, Bytes};
+use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
 use iowhy_probe::interrupt;
 use iowhy_probe::target::Target;
-use iowhy_probe::target::stripe::parse_interleave;
 use iowhy_sim::sweep::Settings;
 use iowhy_sim::workload::What;
 use iowhy_stripe::rules;
@@ -24,7 +23,7 @@ use iowhy_stripe::rules;
 use crate::cli::{OutputArgs, StripeAdviseArgs};
 use crate::command::ending::{self, Ending};
 use crate::command::shared;
-use crate::command::sim::{self, Demand};
+use crate::command::sim::Demand;
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
 use crate::record::stripe_advice::{AdviceRecord, RuleRecord};
@@ -32,7 +31,6 @@ use crate::render;
 
 /// 8 sectors to 32768, doubling: the range of the test of 1999.
 const USUAL_INTERLEAVES: std::ops::RangeInclusive<u32> = 12..=24;
-const MOST_INTERLEAVES: usize = 64;
 /// A scratch file in each directory, all together.
 const SCRATCH_BYTES: u64 = 768 << 20;
 
@@ -42,14 +40,15 @@ const SCRATCH_BYTES: u64 = 768 << 20;
 /// Members, workloads and interleaves that cannot be; too little measured to know the disks.
 pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let demand = demand(args)?;
-    let interleaves = interleaves(args.interleave.as_deref())?;
-    let set = sim::assignments("--set", &args.set)?;
+    let interleaves =
+        args.interleave.clone().unwrap_or_else(|| USUAL_INTERLEAVES.map(|power| 1 << power).collect());
+    let set = &args.set;
     let plan = prove::Plan::of(args, &demand)?;
     let writes = demand.writes(points::MOST_REQUESTS)?;
     let outputs = Outputs::open(options)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
-    let scratch = scratch_bytes(args, &demand)?;
+    let scratch = scratch_bytes(args, &demand);
     let disks = members::resolve(&args.disks, &args.destroy_data, writes, scratch, &progress)?;
     let all: Vec<&Target> = disks.iter().collect();
     outputs.spare(&all)?;
@@ -134,43 +133,15 @@ fn demand(args: &StripeAdviseArgs) -> Result<Demand, Problem> {
     Ok(demand)
 }
 
-/// The interleaves that are simulated, in bytes, rising.
-fn interleaves(text: Option<&str>) -> Result<Vec<u64>, Problem> {
-    let mut all: Vec<u64> = match text {
-        None => USUAL_INTERLEAVES.map(|power| 1 << power).collect(),
-        // A range of sizes, or a list that may name sectors.
-        Some(text) if text.contains("..") => units::parse_sizes("--interleave", text)?,
-        Some(text) => text
-            .split(',')
-            .map(str::trim)
-            .filter(|item| !item.is_empty())
-            .map(|item| parse_interleave("--interleave", item))
-            .collect::<Result<_, Problem>>()?,
-    };
-    for bytes in &all {
-        parse_interleave("--interleave", &bytes.to_string())?;
-    }
-    all.sort_unstable();
-    all.dedup();
-    match all.len() {
-        0 => {
-            Err(Problem::refused("`--interleave` names none").hint("for example `--interleave 4k..1m,126s`"))
-        }
-        1..=MOST_INTERLEAVES => Ok(all),
-        many => Err(Problem::refused(format!("`--interleave` names {many}; {MOST_INTERLEAVES} is the most"))
-            .hint("give fewer, or a range that doubles: `4k..16m`")),
-    }
-}
-
 /// Bytes of scratch files, all together: room for the workload's file.
-fn scratch_bytes(args: &StripeAdviseArgs, demand: &Demand) -> Result<u64, Problem> {
-    if let Some(text) = &args.size {
-        return units::parse_bytes_nonzero("--size", text);
+fn scratch_bytes(args: &StripeAdviseArgs, demand: &Demand) -> u64 {
+    if let Some(bytes) = args.size {
+        return bytes;
     }
-    Ok(match demand.workload().map(|workload| &workload.what) {
+    match demand.workload().map(|workload| &workload.what) {
         Some(What::Region { size, .. }) => (*size).clamp(SCRATCH_BYTES / 4, 4 * SCRATCH_BYTES),
         _ => SCRATCH_BYTES,
-    })
+    }
 }
 
 /// What is said where writes are asked for and were not measured.

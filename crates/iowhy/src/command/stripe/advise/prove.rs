@@ -9,7 +9,6 @@ use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::problem::Problem;
 use iowhy_core::stats;
 use iowhy_core::summary;
-use iowhy_core::units;
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Direction, Method, Touch, Workload};
 use iowhy_probe::campaign::{self, Cell, Effort};
@@ -20,7 +19,7 @@ use iowhy_sim::workload::{self as simulated_workload, What};
 use super::pick::Pick;
 use super::points::{Point, Question, Simulated};
 use super::{replay, words};
-use crate::cli::StripeAdviseArgs;
+use crate::cli::{Proofs, StripeAdviseArgs};
 use crate::command::sim::Demand;
 use crate::record::member::MemberRecord;
 use crate::record::stripe_advice::{ProofRecord, left_out};
@@ -60,34 +59,14 @@ impl Plan {
     /// # Errors
     /// Loads that stripes of ours cannot carry out, by the key that cannot be.
     pub(super) fn of(args: &StripeAdviseArgs, demand: &Demand) -> Result<Option<Plan>, Problem> {
-        let runtime = match &args.prove_time {
-            None => DEFAULT_RUNTIME,
-            Some(text) => units::parse_duration("--prove-time", text)?,
-        };
-        let Some(which) = args.prove.as_deref() else {
-            return match args.prove_time {
-                None => Ok(None),
-                Some(_) => {
-                    Err(Problem::refused("`--prove-time` is the time of each stripe that `--prove` measures")
-                        .hint("add `--prove`, or leave it out"))
-                }
-            };
-        };
-        let all = match which {
-            "some" => false,
-            "all" => true,
-            other => {
-                return Err(Problem::refused(format!("`--prove={other}` is neither `some` nor `all`")).hint(
-                    "`--prove` measures the pick, the defaults and the worst; `--prove=all` every interleave",
-                ));
-            }
-        };
-        if runtime < Duration::from_millis(u64::from(ROUNDS)) {
-            return Err(Problem::refused("`--prove-time` leaves no time for the rounds")
-                .hint("for example `--prove-time 8s`"));
-        }
-        if let Some(key) =
-            args.set.iter().find(|key| NOT_HERE.iter().any(|layer| key.trim().starts_with(layer)))
+        let runtime = args.prove_time.unwrap_or(DEFAULT_RUNTIME);
+        let Some(which) = args.prove else { return Ok(None) };
+        let all = which == Proofs::All;
+        if let Some(key) = args
+            .set
+            .iter()
+            .map(|(key, _)| key)
+            .find(|key| NOT_HERE.iter().any(|layer| key.starts_with(layer)))
         {
             return cannot(&format!("`--set {key}`, and its stripes are read past every cache"));
         }
