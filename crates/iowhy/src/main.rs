@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs, usage};
 use iowhy::command::{self, Ending};
@@ -15,7 +16,7 @@ use iowhy_core::text::{acts, visible};
 
 fn main() -> ExitCode {
     iowhy_linux::signals::keep_file_size_signal_from_ending_us();
-    // Before all else: a replay inside a control group is to carry nothing there but itself.
+    // First: the helper of a replay in a control group must bring nothing else into that group.
     if let Some(served) = command::prove::serve() {
         return Ending::leave(served.map(|()| Ending::done()));
     }
@@ -32,12 +33,12 @@ fn main() -> ExitCode {
     Ending::leave(run(&cli))
 }
 
-/// Runs what was asked for. Options of one question that stand beside another are refused by name.
+/// Runs the command. Options of another command are refused by name.
 fn run(cli: &Cli) -> Result<Ending, Problem> {
     run_as::decide(user(cli), cli.output.as_root)?;
     let stray = |name: &str| {
-        Err(Problem::refused(format!("{name} belongs to watching a program, and there is no program to run"))
-            .hint(format!("name it after `--`: `iowhy {name} ... -- CMD ARG...`")))
+        Err(Problem::refused(format!("{name} belongs to `iowhy -- CMD`, and no program is given"))
+            .hint(format!("give the program after `--`: `iowhy {name} ... -- CMD ARG...`")))
     };
     match (&cli.command, cli.watch.first_given()) {
         (Some(command), given) if given.is_some() || cli.path != PathArgs::default() => {
@@ -81,7 +82,7 @@ fn user(cli: &Cli) -> Option<&str> {
     }
 }
 
-/// What stands before a subcommand does nothing there; the hint says where it belongs.
+/// An option before a subcommand has no effect; the hint says where it belongs.
 fn misplaced(command: &Command, what: &str) -> Problem {
     let (name, form) = match command {
         Command::Bench(_) => ("bench", "iowhy bench [OPTIONS] [TARGET]"),
@@ -102,19 +103,18 @@ fn misplaced(command: &Command, what: &str) -> Problem {
     };
     let is_for_attach = matches!(command, Command::Attach(_)) && WatchArgs::is_for_attach(what);
     let hint = if is_for_attach {
-        format!("write it behind: `iowhy attach PID {what} ...`")
+        format!("write it after the subcommand: `iowhy attach PID {what} ...`")
     } else {
         format!("write `{form}`; a directory called `{name}` is `iowhy ./{name}`")
     };
-    Problem::refused(format!("{what} stands before the subcommand `{name}`, where it would do nothing"))
-        .hint(hint)
+    Problem::refused(format!("{what} before the subcommand `{name}` has no effect")).hint(hint)
 }
 
 /// A PATH that is not there, but is the name of a program, or nearly that of a subcommand.
 fn program_meant(cli: &Cli, problem: Problem) -> Problem {
     let Some(word) = cli.path.target.as_deref().filter(|_| problem.exit_code() == 2) else { return problem };
     if command::watch::is_program(word) {
-        problem.hint(format!("to run the program `{word}` and watch it: `iowhy -- {word}`"))
+        problem.hint(format!("to run and profile the program `{word}`: `iowhy -- {word}`"))
     } else if let Some(name) = subcommand_meant(word) {
         problem.hint(did_you_mean(&name))
     } else {
@@ -145,8 +145,9 @@ fn usage(error: &clap::Error) -> ExitCode {
     let meant = word_meant();
     if let Some(problem) = usage::problem(error) {
         complain(&match meant {
-            Some(hint) => problem.hint(hint),
-            None => problem,
+            // An option that iowhy does not have may be one of the program.
+            Some(hint) if error.kind() == ErrorKind::UnknownArgument => problem.hint(hint),
+            _ => problem,
         });
         return ExitCode::from(2);
     }

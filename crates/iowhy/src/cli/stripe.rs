@@ -72,7 +72,7 @@ pub struct StripeAdviseArgs {
     pub time: Option<Duration>,
 
     /// Time for each stripe that `--prove` measures, over all rounds [default: 8s]
-    #[arg(long, value_name = "TIME", requires = "prove", allow_hyphen_values = true, value_parser = value(time_from(Duration::from_millis(5))))]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = value(time_from(Duration::from_millis(5))))]
     pub prove_time: Option<Duration>,
 
     /// Total size of the scratch files [default: that of the workload's file]

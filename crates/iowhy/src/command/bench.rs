@@ -17,7 +17,7 @@ use crate::cli::bench::Methods;
 use crate::cli::{BenchArgs, OutputArgs};
 use crate::command::costs::Costs;
 use crate::command::cross_check::{Appointment, Watched};
-use crate::command::{Ending, analysis, shared};
+use crate::command::{Ending, analysis, harness, shared};
 use crate::fio::{self, Imported};
 use crate::output::{self, Outputs, Pending};
 use crate::plan::path::{self, PathPlan};
@@ -36,7 +36,7 @@ const DEFAULT_PRECISION: f64 = 0.02;
 const ROUNDS: u32 = 12;
 /// Rounds before a cell may be called known: looking after each round gives luck many chances, and with fewer an
 /// interval of 95 % covers less.
-const LEAST_ROUNDS: u32 = 8;
+const MIN_ROUNDS: u32 = 8;
 /// Passes of `--once`.
 const PASSES: u32 = 5;
 
@@ -189,7 +189,7 @@ fn measure(
     layers: bool,
     progress: &Progress,
 ) -> Result<Measured, Problem> {
-    let harness = shared::harness_target()?;
+    let null = harness::target()?;
     let rungs = if layers { Some(shared::rung_targets(targets[0])?) } else { None };
     let mut ladder = match &rungs {
         Some(rungs) => path::ladder(targets[0], rungs, scratch_bytes(sweep), sweep.seed),
@@ -199,7 +199,7 @@ fn measure(
     let swept = cells.len();
     // Our own cost is real time: it has no place beside virtual time, where every run is the same.
     if targets.iter().all(|target| target.script().is_none()) {
-        cells.push(shared::harness_cell(&harness, sweep.pattern));
+        cells.push(harness::cell(&null, sweep.pattern));
     }
     let below = cells.len();
     let effort = effort(sweep, below as u32);
@@ -302,7 +302,7 @@ fn effort(sweep: &Sweep, cells: u32) -> Effort {
         (Some(_), None) => 0.0,
         (None, None) => DEFAULT_PRECISION,
     };
-    let (least, most) = if sweep.once { (PASSES, PASSES) } else { (LEAST_ROUNDS, ROUNDS) };
+    let (least, most) = if sweep.once { (PASSES, PASSES) } else { (MIN_ROUNDS, ROUNDS) };
     Effort {
         least_rounds: least,
         most_rounds: most,

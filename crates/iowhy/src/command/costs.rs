@@ -14,7 +14,7 @@ use iowhy_path::ledger::{self, Draw, LedgerContext};
 use iowhy_path::per_request;
 use iowhy_probe::target::Target;
 
-use crate::command::shared;
+use crate::command::harness;
 
 /// Draws of rounds where no model is fitted. As many as a fit makes.
 const DRAWS: usize = 400;
@@ -50,7 +50,7 @@ impl Costs {
         runs: impl Iterator<Item = &'a CellRun>,
         seed: u64,
     ) -> Costs {
-        let own = harness.and_then(|run| shared::harness_cost(std::slice::from_ref(run), seed));
+        let own = harness.and_then(|run| harness::per_request(std::slice::from_ref(run), seed));
         let own_ns = own.map_or(0.0, |e| e.value);
         // The median of the drawn rounds, and of all where our own cost was not measured in any of them.
         let own_in = |drawn: &[u32]| {

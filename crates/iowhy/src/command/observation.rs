@@ -11,7 +11,7 @@ use iowhy_watch::child::Refusal;
 use iowhy_watch::session::{self, Options, Subject};
 
 use crate::cli::SightArgs;
-use crate::command::shared;
+use crate::command::harness;
 use crate::folded::folded;
 use crate::meaning::Meaning;
 use crate::output::{Pending, spare_inputs};
@@ -89,7 +89,7 @@ pub(super) fn told(subject: String, ran_as: Option<RanAs>) -> Told {
         subject,
         ran_as,
         // The false target stands on no device: what comes is the machine.
-        environment: shared::harness_target().map(|t| environment::environment(&t)).unwrap_or_default(),
+        environment: harness::target().map(|t| environment::environment(&t)).unwrap_or_default(),
         warnings: Vec::new(),
     }
 }

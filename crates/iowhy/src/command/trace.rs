@@ -22,7 +22,7 @@ use crate::render::trace as render;
 use crate::run_as;
 
 /// Columns of a screen at most.
-const MOST_COLUMNS: usize = 100;
+const MAX_COLUMNS: usize = 100;
 
 /// Runs the command.
 ///
@@ -84,7 +84,7 @@ fn run_stat(args: &TraceInputArgs, options: &OutputArgs) -> Result<Ending, Probl
     drop(meter);
     let warnings = warnings(&trace);
     outputs.warn(&warnings);
-    let width = output::width().min(MOST_COLUMNS);
+    let width = output::width().min(MAX_COLUMNS);
     let mut record = about(&trace, "trace stat", &warnings);
     extend(&mut record, stat_record(&trace, &survey));
     outputs.finish(&render::stat(&trace, &survey, width), &record)?;
@@ -105,7 +105,7 @@ fn run_head(args: &TraceHeadArgs, options: &OutputArgs) -> Result<Ending, Proble
     requests.truncate(wanted);
     let warnings = warnings(&trace);
     outputs.warn(&warnings);
-    let width = output::width().min(MOST_COLUMNS);
+    let width = output::width().min(MAX_COLUMNS);
     let list: Vec<Value> = requests.iter().map(|request| request_record(request, &trace)).collect();
     let mut record = about(&trace, "trace head", &warnings);
     extend(&mut record, json!({"requests": list}));
@@ -146,7 +146,7 @@ fn run_convert(args: &TraceConvertArgs, options: &OutputArgs) -> Result<Ending, 
     if abandoned {
         return Ok(Ending::done());
     }
-    let screen = render::converted(&trace, &written, format, &args.output, output::width().min(MOST_COLUMNS));
+    let screen = render::converted(&trace, &written, format, &args.output, output::width().min(MAX_COLUMNS));
     let mut record = about(&trace, "trace convert", &[]);
     extend(&mut record, convert_record(&written, format, &args.output));
     if to_stdout {
@@ -180,7 +180,7 @@ fn run_formats(options: &OutputArgs) -> Result<Ending, Problem> {
         })
         .collect();
     let record = json!({"schema": SCHEMA, "iowhy": env!("CARGO_PKG_VERSION"), "command": "trace formats", "formats": list});
-    outputs.finish(&render::formats(output::width().min(MOST_COLUMNS)), &record)?;
+    outputs.finish(&render::formats(output::width().min(MAX_COLUMNS)), &record)?;
     Ok(Ending::done())
 }
 

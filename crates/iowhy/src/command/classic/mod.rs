@@ -135,7 +135,7 @@ fn reasons(records: &[ClassicRecord], problems: &[(&str, Problem)]) -> Vec<Probl
             format!("{} of {all} experiments could not be run here: {}", names.len(), names.join(", "));
         reasons.push(Problem::failed(message).hint(format!("`iowhy classic {}` shows one alone", names[0])));
     }
-    reasons.extend(records.iter().flat_map(|record| shared::failed_cells(&record.cells, record.interrupted)));
+    reasons.extend(records.iter().flat_map(|record| shared::failed_cells(&record.cells)));
     reasons
 }
 

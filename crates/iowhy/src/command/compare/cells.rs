@@ -1,6 +1,5 @@
-//! Two records of measured cells: each cell and each of its layers gets a word.
+//! Compares two records of measured cells: each cell and each of its layers gets a verdict.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
@@ -8,6 +7,7 @@ use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
 use iowhy_path::change::{Change, LayerChange, Side, change};
 
+use super::pairs::Pairs;
 use super::{differences, settings};
 use crate::record::compare::{ChangedCell, ChangedLayer, Comparison, Source};
 use crate::record::{CellRecord, Record, SCHEMA};
@@ -32,6 +32,7 @@ pub(super) fn compare(
         pairs = across;
         differences.extend(settings);
     }
+    let sizes_differ = pairs.both.iter().any(|(b, a)| b.block_bytes != a.block_bytes);
     let (mut cells, mut layers) = (Vec::new(), Vec::new());
     for (b, a) in &pairs.both {
         let told = change(&side(b), &side(a), threshold, after.seed);
@@ -46,7 +47,11 @@ pub(super) fn compare(
         after: source(after_path, after),
         threshold_share: threshold,
         differences,
-        warnings: warnings(before, after, &cells, &layers, threshold),
+        warnings: sizes_differ
+            .then(other_sizes)
+            .into_iter()
+            .chain(warnings(before, after, &cells, &layers, threshold))
+            .collect(),
         cells,
         layers,
         only_before: pairs.only_before,
@@ -56,37 +61,6 @@ pub(super) fn compare(
 
 fn source(path: &Path, record: &Record) -> Source {
     Source { file: path.display().to_string(), command: record.command.clone(), iowhy: record.iowhy.clone() }
-}
-
-/// Cells by whom they stand opposite.
-pub(super) struct Pairs<'a> {
-    pub(super) both: Vec<(&'a CellRecord, &'a CellRecord)>,
-    pub(super) only_before: Vec<String>,
-    pub(super) only_after: Vec<String>,
-}
-
-impl<'a> Pairs<'a> {
-    /// Cells of the same key. Targets are told apart by their place in the list: a scratch file, or a directory that was
-    /// moved to another disk, may have another name.
-    fn new(before: &'a Record, after: &'a Record) -> Pairs<'a> {
-        let mut old: HashMap<(usize, &str), &CellRecord> =
-            before.cells.iter().map(|cell| ((place(before, cell), cell.key.as_str()), cell)).collect();
-        let (mut both, mut only_after) = (Vec::new(), Vec::new());
-        for cell in &after.cells {
-            match old.remove(&(place(after, cell), cell.key.as_str())) {
-                Some(before) => both.push((before, cell)),
-                None => only_after.push(cell.key.clone()),
-            }
-        }
-        let left = |cell: &&CellRecord| old.contains_key(&(place(before, cell), cell.key.as_str()));
-        let only_before = before.cells.iter().filter(left).map(|cell| cell.key.clone()).collect();
-        Pairs { both, only_before, only_after }
-    }
-}
-
-/// The number of a cell's target in the list of its record.
-pub(super) fn place(record: &Record, cell: &CellRecord) -> usize {
-    record.targets.iter().position(|target| target.name == cell.target).unwrap_or(0)
 }
 
 fn changed(before: &CellRecord, after: &CellRecord, told: Change) -> ChangedCell {
@@ -140,10 +114,19 @@ pub(in crate::command) fn doubt(cell: &CellRecord) -> Option<String> {
     }
 }
 
+/// A request of another size is another amount of work.
+fn other_sizes() -> Warning {
+    Warning::new(
+        "other-request-size",
+        "the request sizes differ: a longer time per request can be a higher throughput",
+    )
+    .next("compare the bytes per second of both records, too")
+}
+
 fn nothing_in_common(before: &Record, after: &Record) -> Problem {
     let first = |record: &Record| record.cells.first().map_or("none".to_owned(), |cell| cell.key.clone());
     Problem::refused(format!(
-        "the two records have no cell in common: the first begins with {}, the second with {}",
+        "the two records have no cell in common: the first cell is {} before and {} after",
         first(before),
         first(after)
     ))

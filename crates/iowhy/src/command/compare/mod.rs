@@ -3,6 +3,7 @@
 mod cells;
 mod differences;
 mod load;
+mod pairs;
 mod programs;
 mod settings;
 mod sides;

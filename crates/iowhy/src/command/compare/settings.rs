@@ -1,11 +1,11 @@
-//! Cells of two records that have no cell in common: opposite stand those that differ in one setting. Records of one cell each
-//! may differ in several.
+//! Pairs the cells of two records that have no cell in common: those that differ in one setting. Records of one cell each may
+//! differ in several.
 //!
 //! Invariant: every setting that differs is named.
 
 use iowhy_core::units::typed_size;
 
-use super::cells::{Pairs, place};
+use super::pairs::{Pairs, place};
 use crate::record::compare::Difference;
 use crate::record::{CellRecord, Record};
 

@@ -36,7 +36,7 @@ use crate::shell;
 const DEFAULT_TIME: Duration = Duration::from_secs(20);
 const DEFAULT_THRESHOLD: f64 = 0.05;
 /// Rounds, each with the old and the new value: the fewest that give a verdict, those that the budget is divided by.
-const LEAST_ROUNDS: u32 = 5;
+const MIN_ROUNDS: u32 = 5;
 const ROUNDS: u32 = 15;
 /// Length of a slice: shorter ones measure the change itself, longer ones make too few rounds.
 const SLICE: (Duration, Duration) = (Duration::from_millis(3), Duration::from_millis(250));
@@ -219,7 +219,7 @@ fn in_turn(
     let mut sides: [Vec<CellRun>; 2] = Default::default();
     let mut rounds = 0;
     let mut longest = Duration::ZERO;
-    while rounds < ROUNDS && (rounds < LEAST_ROUNDS || begun.elapsed() + longest < left) {
+    while rounds < ROUNDS && (rounds < MIN_ROUNDS || begun.elapsed() + longest < left) {
         let round_begun = Instant::now();
         let order = if (u64::from(rounds) ^ seed) & 1 == 0 { [OLD, NEW] } else { [NEW, OLD] };
         let mut outcomes: [Option<Outcome>; 2] = [None, None];

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use self::entry::Entry;
 use crate::cli::{HistoryArgs, OutputArgs};
-use crate::command::{Ending, shared};
+use crate::command::{Ending, harness};
 use crate::output::{self, Outputs};
 use crate::record::SCHEMA;
 use crate::render::paragraph::{cut, cut_path};
@@ -41,7 +41,7 @@ pub fn run(args: &HistoryArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     for name in &args.remove {
         store::remove(name)?;
     }
-    let here = shared::harness_target().map(|target| environment::environment(&target)).unwrap_or_default();
+    let here = harness::target().map(|target| environment::environment(&target)).unwrap_or_default();
     let mut entries = match args.paths.as_slice() {
         [] => store::all()?.into_iter().map(|saved| Entry::kept(saved, &here)).collect(),
         paths => in_files(paths, &here)?,
@@ -133,7 +133,7 @@ fn rows(entries: &[Entry]) -> Vec<Row> {
             when: store::instant(last.unix_s),
             kind: last.kind,
             subject: last.subject.clone(),
-            figure: figure::of_runs(runs),
+            figure: figure::of_runs(&runs.iter().map(|entry| entry.figure.as_ref()).collect::<Vec<_>>()),
             remark: last.remark.clone(),
         })
     };

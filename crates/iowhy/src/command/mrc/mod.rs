@@ -24,9 +24,9 @@ const EXACT_STEPS: u64 = 400_000_000;
 /// Distinct blocks that a miniature should follow.
 const MINIATURE: f64 = 50_000.0;
 /// A miniature cache of fewer blocks says little.
-const LEAST_ROOM: f64 = 64.0;
+const MIN_ROOM: f64 = 64.0;
 /// Columns of a screen at most.
-const MOST_COLUMNS: usize = 100;
+const MAX_COLUMNS: usize = 100;
 
 /// Runs the command.
 ///
@@ -84,7 +84,7 @@ pub fn run(args: &MrcArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         points: &points,
         words: words(&first, unit),
     };
-    let screen = render::screen(&shown, output::width().min(MOST_COLUMNS));
+    let screen = render::screen(&shown, output::width().min(MAX_COLUMNS));
     outputs.finish(&screen, &record(&first, &policies, &rooms, &points, unit, &warnings))?;
     Ok(Ending::done())
 }
@@ -147,7 +147,7 @@ fn orders(plan: Plan<'_>, first: &First, policies: &[PolicyId], rooms: &Rooms) -
     let order =
         |policy, room, sample: Option<f64>| Order { policy, room, sample: sample.filter(|rate| *rate < 1.0) };
     let says_something = |order: &Order| match order.sample {
-        Some(rate) => order.policy != PolicyId::Belady && order.room as f64 * rate >= LEAST_ROOM,
+        Some(rate) => order.policy != PolicyId::Belady && order.room as f64 * rate >= MIN_ROOM,
         None => true,
     };
     policies

@@ -3,6 +3,7 @@
 mod demand;
 mod guard;
 mod lists;
+mod running;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +17,8 @@ use iowhy_sim::sweep::{self, Axis, Settings};
 use rayon::prelude::*;
 
 pub(in crate::command) use self::demand::Demand;
-pub(in crate::command) use self::guard::Watch;
 use self::guard::{PATIENCE, fits, named, quick, spoken};
+pub(in crate::command) use self::running::Watch;
 use crate::cli::{OutputArgs, SimArgs};
 use crate::command::{Ending, path};
 use crate::output::{self, Outputs};
@@ -26,11 +27,11 @@ use crate::record::sim::{MachineRecord, PointRecord, SimRecord, settings};
 use crate::render;
 
 /// Points beyond this are refused before anything is run.
-const MOST_POINTS: u128 = 1_000_000;
+const MAX_POINTS: u128 = 1_000_000;
 /// Time to measure this machine, for `--machine host`.
 const MEASURING: Duration = Duration::from_secs(8);
 /// A description larger than this is none.
-const MOST_TEXT_BYTES: u64 = 1 << 20;
+const MAX_TEXT_BYTES: u64 = 1 << 20;
 
 /// Runs the command.
 ///
@@ -84,9 +85,9 @@ fn run_points(
     progress: &Progress,
 ) -> Result<(Vec<PointRecord>, Vec<Warning>), Problem> {
     let count = sweep::count(axes);
-    if count > MOST_POINTS {
+    if count > MAX_POINTS {
         return Err(Problem::refused(format!(
-            "the sweep has {count} points: more than {MOST_POINTS} are not run"
+            "the sweep has {count} points: more than {MAX_POINTS} are not run"
         ))
         .hint("give fewer values, or larger steps"));
     }
@@ -107,8 +108,8 @@ fn run_points(
     if count > 1 {
         warnings.extend(demand.planned_times());
     }
-    let alone = Watch::new(demand, args.force, Some(progress));
-    let beside_others = Watch::new(demand, args.force, None);
+    let alone = Watch::new(demand.trace(), args.force, Some(progress));
+    let beside_others = Watch::new(demand.trace(), args.force, None);
     let one = |set: &Settings, warnings: &mut Vec<Warning>, watch: &Watch<'_>| {
         let machine = sweep::machine_at(base, set)?;
         let outcome =
@@ -204,7 +205,7 @@ fn read_text(option: &str, path: &Path) -> Result<String, Problem> {
         Problem::refused(format!("cannot read `{option} {}`: {why}", path.display())).hint("name a TOML file")
     };
     let size = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
-    if !size.is_file() || size.len() > MOST_TEXT_BYTES {
+    if !size.is_file() || size.len() > MAX_TEXT_BYTES {
         return Err(refuse("not a file of text, or larger than 1 MiB".to_owned()));
     }
     std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))

@@ -260,7 +260,7 @@ fn run(
     warnings: &mut Vec<Warning>,
 ) -> Result<Outcome, Problem> {
     let machine = machine(curves, question.set, bytes)?;
-    let watch = Watch::new(question.demand, false, None);
+    let watch = Watch::new(question.demand.trace(), false, None);
     question.demand.run_first(&machine, question.seed, MOST_REQUESTS, warnings, &watch)
 }
 

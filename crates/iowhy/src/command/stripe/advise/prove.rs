@@ -60,7 +60,13 @@ impl Plan {
     /// Loads that stripes of ours cannot carry out, by the key that cannot be.
     pub(super) fn of(args: &StripeAdviseArgs, demand: &Demand) -> Result<Option<Plan>, Problem> {
         let runtime = args.prove_time.unwrap_or(DEFAULT_RUNTIME);
-        let Some(which) = args.prove else { return Ok(None) };
+        let Some(which) = args.prove else {
+            return match args.prove_time {
+                None => Ok(None),
+                Some(_) => Err(Problem::refused("`--prove-time` has no effect without `--prove`")
+                    .hint("add `--prove`, or leave `--prove-time` out")),
+            };
+        };
         let all = which == Proofs::All;
         if let Some(key) = args
             .set
