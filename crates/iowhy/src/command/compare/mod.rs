@@ -43,8 +43,8 @@ pub fn run(args: &CompareArgs, options: &OutputArgs) -> Result<Ending, Problem> 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Compared {
-    Cells(Comparison),
-    Runs(ProgramComparison),
+    Cells(Box<Comparison>),
+    Runs(Box<ProgramComparison>),
 }
 
 impl Compared {
@@ -76,10 +76,11 @@ pub(super) fn compared(args: &CompareArgs, before: &Side, after: &Side) -> Resul
     match (load::side(before)?, load::side(after)?) {
         (Loaded::Cells(one), Loaded::Cells(two)) => {
             let (one, two) = ((before.first(), &*one), (after.first(), &*two));
-            cells::compare(one, two, args.threshold, args.force).map(Compared::Cells)
+            cells::compare(one, two, args.threshold, args.force).map(|all| Compared::Cells(Box::new(all)))
         }
         (Loaded::Runs(one), Loaded::Runs(two)) => {
-            programs::compare((before, &one), (after, &two), args.threshold, args.force).map(Compared::Runs)
+            programs::compare((before, &one), (after, &two), args.threshold, args.force)
+                .map(|all| Compared::Runs(Box::new(all)))
         }
         (Loaded::Cells(_), Loaded::Runs(_)) => Err(two_kinds(before, after)),
         (Loaded::Runs(_), Loaded::Cells(_)) => Err(two_kinds(after, before)),

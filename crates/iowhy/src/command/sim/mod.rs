@@ -55,10 +55,10 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let progress = Progress::new(outputs.quiet());
     let mut warnings = Vec::new();
     let base = base_machine(args, &progress, &mut warnings)?;
-    let base = sweep::machine_at(&base, &set)?;
+    let base = sweep::machine_at(&base, set)?;
 
-    let mut record = SimRecord::new(describe(&base, &set), demand.words(), demand.in_full(), args.seed);
-    let (outcomes, told) = run_points(&base, &axes, &set, &demand, args, &progress)?;
+    let mut record = SimRecord::new(describe(&base, set), demand.words(), demand.in_full(), args.seed);
+    let (outcomes, told) = run_points(&base, axes, set, &demand, args, &progress)?;
     drop(progress);
     record.points = outcomes;
     warnings.extend(told);

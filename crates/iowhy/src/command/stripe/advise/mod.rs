@@ -70,7 +70,7 @@ pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Endin
     record.warnings.extend(stand_ins(writes, &disks));
     let question = points::Question {
         demand: &demand,
-        set: &set,
+        set,
         interleaves: &interleaves,
         disks: &known.disks,
         seed: args.seed,
