@@ -1,8 +1,8 @@
-//! What a case is: words only. No I/O.
+//! A case as data, without I/O.
 
 use iowhy_core::finding::FindingId;
 
-/// Which of the two programs.
+/// One of the two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// With the cause.
@@ -21,7 +21,7 @@ impl Variant {
     }
 }
 
-/// What a machine must have for a case.
+/// A requirement on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// A C compiler called `cc`.
@@ -38,12 +38,12 @@ pub enum Need {
     SeveralCpus,
 }
 
-/// What is made once, before the first run.
+/// Files made once, before the first run.
 #[derive(Clone, Copy, Debug)]
 pub enum Setup {
     /// A file of incompressible bytes, the same for every run of every machine.
     Data(&'static str, u64),
-    /// A file of lines of text, of about so many bytes.
+    /// A file of lines of text; its size is approximate.
     Text(&'static str, u64),
     /// A folder of files: name, number of files, bytes of each. A hundred files share a sub-folder.
     Tree(&'static str, u32, u32),
@@ -53,7 +53,7 @@ pub enum Setup {
     Compile(&'static str),
 }
 
-/// What is done before every run.
+/// Preparation before every run.
 #[derive(Clone, Copy, Debug)]
 pub enum Before {
     /// The file is written back, dropped from the page cache, and looked at: it must be gone.
@@ -62,45 +62,45 @@ pub enum Before {
     Warm(&'static str),
     /// All files of the folder are read once.
     WarmTree(&'static str),
-    /// What the program made is removed: a file or a folder.
+    /// The program's output is removed: a file or a folder.
     Remove(&'static str),
     /// An empty folder is made.
     Folder(&'static str),
 }
 
-/// Conditions around the slow variant that no file can set.
+/// A condition around the slow variant beside its files.
 #[derive(Clone, Copy, Debug)]
-pub enum Place {
-    /// The folder, and nothing else.
-    Folder,
-    /// A control group whose transfers to and from the folder's disk are limited to so many bytes a second.
+pub enum Condition {
+    /// Only the folder.
+    None,
+    /// A control group whose transfers to and from the folder's disk are limited to this many bytes per second.
     /// `{group}` is the file that takes process numbers.
     DiskLimit(u64),
-    /// A control group whose memory, page cache included, is limited to so many bytes.
+    /// A control group whose memory, page cache included, is limited to this many bytes.
     MemoryLimit(u64),
-    /// Two file systems on loop devices over files of so many bytes: `{limited}` may hold 8 MiB of dirty pages,
+    /// Two file systems on loop devices over files of this size: `{limited}` may hold 8 MiB of dirty pages,
     /// `{free}` is as it comes.
     DirtyLimit(u64),
-    /// Beside the slow variant other processes run: so many times this command.
-    Neighbour(u32, &'static [&'static str]),
+    /// Other processes run beside the slow variant: their number and command.
+    OtherProcess(u32, &'static [&'static str]),
 }
 
 /// One labelled program.
 ///
-/// Words in braces of a command are replaced: `{patient}` by this crate's binary and its word `patient`, `{python}` by
+/// Placeholders of a command are replaced: `{program}` by this crate's binary and its word `program`, `{python}` by
 /// the interpreter, `{scripts}` by the folder of Python programs, `{bin}` by the folder of compiled C programs, `{dir}`
-/// by the working folder, and those of [`Place`].
+/// by the working folder, and those of [`Condition`].
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// Its name.
     pub name: &'static str,
-    /// What the program does, and why it is slow, in one line.
+    /// The program's work, and why it is slow, in one line.
     pub what: &'static str,
     /// The cause that must be named first; `None` for an innocent program.
     pub cause: Option<FindingId>,
     /// Further causes that the program really has, in the order of their cost; they must be named too.
     pub also: &'static [FindingId],
-    /// Names that are as true as the cause. For an innocent program: what may be said of it.
+    /// Names that are as true as the cause. For an innocent program: findings that are not false.
     pub accept: &'static [FindingId],
     /// The slow command.
     pub slow: &'static [&'static str],
@@ -110,10 +110,10 @@ pub struct Case {
     pub setup: &'static [Setup],
     /// Done before every run of either variant.
     pub before: &'static [Before],
-    /// What the machine must have.
+    /// Requirements on the machine.
     pub needs: &'static [Need],
-    /// Conditions around it.
-    pub place: Place,
+    /// Condition around it.
+    pub condition: Condition,
     /// Options of `iowhy prove` that make its repair as large as that of the repaired variant.
     pub prove: &'static [&'static str],
     /// Whether its effect is so big and so quick to show that it serves as a test.
@@ -133,16 +133,16 @@ impl Case {
         setup: &[],
         before: &[],
         needs: &[],
-        place: Place::Folder,
+        condition: Condition::None,
         prove: &[],
         quick: false,
     };
 
-    /// What may be said of an innocent program.
+    /// Findings that are not false for an innocent program.
     pub const INNOCENT: &[FindingId] =
         &[FindingId::Healthy, FindingId::CpuBound, FindingId::WaitingElsewhere];
 
-    /// Whether a first name is right.
+    /// Whether the first finding is right.
     pub fn is_right(&self, first: FindingId) -> bool {
         self.cause == Some(first) || self.accept.contains(&first)
     }

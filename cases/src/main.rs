@@ -1,18 +1,18 @@
-//! `iowhy-cases list`, `iowhy-cases run NAME slow|repaired DIR`, and the Rust patients themselves.
+//! `iowhy-cases list`, `iowhy-cases run NAME slow|repaired DIR`, and the Rust programs themselves.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use iowhy_cases::{Skip, Stage, Variant, catalogue, patient};
+use iowhy_cases::{Skip, Stage, Variant, catalogue, program};
 use iowhy_core::problem::Problem;
 
 const USAGE: &str = "\
 usage: iowhy-cases list                          every case: name, cause, what it does
        iowhy-cases run NAME slow|repaired DIR [TOOL ARG...]
-                                                 sets the scene in DIR (on a disk) and runs one variant, under a
+                                                 prepares it in DIR (on a disk) and runs one variant, under a
                                                  tool if one is given, such as `iowhy --`
-       iowhy-cases patient KIND ARG...           a program alone, as the catalogue calls it";
+       iowhy-cases program KIND ARG...           a program alone, as the catalogue calls it";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         }
         ["run", name, "slow", dir, tool @ ..] => run(name, Variant::Slow, Path::new(dir), tool),
         ["run", name, "repaired", dir, tool @ ..] => run(name, Variant::Repaired, Path::new(dir), tool),
-        ["patient", rest @ ..] => patient::run(rest).map(|()| ExitCode::SUCCESS),
+        ["program", rest @ ..] => program::run(rest).map(|()| ExitCode::SUCCESS),
         _ => Err(Problem::refused("this is no command of iowhy-cases").hint(USAGE)),
     };
     done.unwrap_or_else(|problem| {
@@ -49,9 +49,9 @@ fn run(name: &str, variant: Variant, dir: &Path, tool: &[&str]) -> Result<ExitCo
         Problem::refused(format!("no case is called `{name}`")).hint("`iowhy-cases list` names them")
     })?;
     let own = std::env::current_exe().map_err(|e| Problem::failed(format!("cannot find myself: {e}")))?;
-    let mut stage = match Stage::set(case, dir, &own) {
+    let mut stage = match Stage::new(case, dir, &own) {
         Ok(stage) => stage,
-        Err(Skip::Lacking(reason)) => {
+        Err(Skip::Unavailable(reason)) => {
             eprintln!("skipped: {reason}");
             return Ok(ExitCode::SUCCESS);
         }

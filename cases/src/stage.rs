@@ -1,30 +1,16 @@
-//! Sets the scene of one case, brings it into the state in which a run begins, and spells its commands out.
+//! Prepares one case, brings it into the state in which a run begins, and builds its commands.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use iowhy_core::problem::Problem;
 
-use crate::case::{Case, Need, Place, Variant};
-use crate::place::Surroundings;
-use crate::scene;
+use crate::case::{Case, Condition, Need, Variant};
+use crate::files;
+use crate::skip::Skip;
+use crate::surroundings::Surroundings;
 
-/// Why a case does not run.
-#[derive(Debug)]
-pub enum Skip {
-    /// The machine lacks something that the case needs; the reason in words.
-    Lacking(String),
-    /// Something went wrong.
-    Problem(Problem),
-}
-
-impl From<Problem> for Skip {
-    fn from(problem: Problem) -> Self {
-        Skip::Problem(problem)
-    }
-}
-
-/// A case with its scene. Dropping it ends neighbours and undoes all that lies outside the folder; the folder's
+/// A prepared case. Dropping it ends other processes and undoes everything outside the folder; the folder's
 /// files stay, to be used again.
 #[derive(Debug)]
 pub struct Stage {
@@ -33,15 +19,15 @@ pub struct Stage {
     own_binary: PathBuf,
     python: String,
     surroundings: Surroundings,
-    neighbours: Vec<Child>,
+    others: Vec<Child>,
 }
 
 impl Stage {
-    /// Sets the scene of a case in a folder, which is made if it is missing. `own_binary` is the `iowhy-cases` binary.
+    /// Prepares a case in a folder, which is made if it is missing. `own_binary` is the `iowhy-cases` binary.
     ///
     /// # Errors
-    /// The machine lacks something, or the scene cannot be set.
-    pub fn set(case: &'static Case, dir: &Path, own_binary: &Path) -> Result<Stage, Skip> {
+    /// The machine cannot run the case, or preparing failed.
+    pub fn new(case: &'static Case, dir: &Path, own_binary: &Path) -> Result<Stage, Skip> {
         std::fs::create_dir_all(dir)
             .map_err(|e| Problem::failed(format!("cannot make `{}`: {e}", dir.display())))?;
         let dir = dir
@@ -50,31 +36,31 @@ impl Stage {
         let python = interpreter();
         for need in case.needs {
             if let Some(lack) = lack(*need, &dir, python.as_deref()) {
-                return Err(Skip::Lacking(lack));
+                return Err(Skip::Unavailable(lack));
             }
         }
-        scene::clear_aside(&dir);
+        files::clear_aside(&dir);
         for setup in case.setup {
-            scene::set_up(*setup, &dir)?;
+            files::set_up(*setup, &dir)?;
         }
-        let surroundings = Surroundings::make(case.place, &dir)?;
+        let surroundings = Surroundings::make(case.condition, &dir)?;
         let own_binary = own_binary.to_path_buf();
         let python = python.unwrap_or_default();
-        Ok(Stage { case, dir, own_binary, python, surroundings, neighbours: Vec::new() })
+        Ok(Stage { case, dir, own_binary, python, surroundings, others: Vec::new() })
     }
 
-    /// Brings the scene into the state in which a run of the variant begins.
+    /// Brings files and conditions into the state in which a run of the variant begins.
     ///
     /// # Errors
-    /// A file cannot be brought into its state; a neighbour does not start.
+    /// A file cannot be brought into its state; another process does not start.
     pub fn before(&mut self, variant: Variant) -> Result<(), Problem> {
         self.after();
         for step in self.case.before {
-            scene::before(*step, &self.dir)?;
+            files::before(*step, &self.dir)?;
         }
         self.surroundings.before()?;
         take_memory();
-        if let (Place::Neighbour(count, words), Variant::Slow) = (self.case.place, variant) {
+        if let (Condition::OtherProcess(count, words), Variant::Slow) = (self.case.condition, variant) {
             let words = self.spell(words);
             let Some((program, arguments)) = words.split_first() else { return Ok(()) };
             for _ in 0..count {
@@ -83,16 +69,16 @@ impl Stage {
                     .stdin(Stdio::null())
                     .stdout(Stdio::null())
                     .spawn()
-                    .map_err(|e| Problem::failed(format!("cannot start a neighbour: {e}")))?;
-                self.neighbours.push(child);
+                    .map_err(|e| Problem::failed(format!("cannot start another process: {e}")))?;
+                self.others.push(child);
             }
         }
         Ok(())
     }
 
-    /// Ends what runs beside the program.
+    /// Ends the other processes.
     pub fn after(&mut self) {
-        for mut child in self.neighbours.drain(..) {
+        for mut child in self.others.drain(..) {
             // It may have ended by itself; then there is nothing to end.
             let _ = child.kill();
             let _ = child.wait();
@@ -113,14 +99,14 @@ impl Stage {
         let own = self.own_binary.display().to_string();
         let mut spelled = Vec::new();
         for word in words {
-            if *word == "{patient}" {
-                spelled.extend([own.clone(), "patient".to_owned()]);
+            if *word == "{program}" {
+                spelled.extend([own.clone(), "program".to_owned()]);
                 continue;
             }
             let mut word = word
-                .replace("{patient}", &format!("{own} patient"))
+                .replace("{program}", &format!("{own} program"))
                 .replace("{python}", &self.python)
-                .replace("{scripts}", &scene::sources().join("python").display().to_string())
+                .replace("{scripts}", &files::sources().join("python").display().to_string())
                 .replace("{bin}", &self.dir.join("bin").display().to_string())
                 .replace("{dir}", &self.dir.display().to_string());
             for (name, value) in self.surroundings.names() {
@@ -148,14 +134,14 @@ fn take_memory() {
     std::hint::black_box(&memory);
 }
 
-/// The interpreter itself: what is called `python3` may be a script that looks for it, at a cost.
+/// The interpreter itself: `python3` may be a script that looks for it, at a cost.
 fn interpreter() -> Option<String> {
     let told = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
     let path = String::from_utf8(told.stdout).ok()?.trim().to_owned();
     (told.status.success() && !path.is_empty()).then_some(path)
 }
 
-/// What is lacking, in words.
+/// Why a need is not met.
 fn lack(need: Need, dir: &Path, python: Option<&str>) -> Option<String> {
     let runs = |program: &str, arguments: &[&str]| {
         Command::new(program).args(arguments).output().is_ok_and(|o| o.status.success())

@@ -1,5 +1,5 @@
 //! The way out of the virtual machine: QEMU's debug port, which writes every byte to a file of the host. The serial
-//! console is left to the kernel, so that its messages never stand in a line of ours.
+//! console is left to the kernel, so that its messages never stand in a line of the answers.
 
 use serde_json::Value;
 

@@ -57,7 +57,7 @@ pub(crate) fn write(path: &str, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|e| format!("cannot write `{text}` to {path}: {e}"))
 }
 
-/// Lets a control group of version 2 read so many bytes a second from a disk.
+/// Lets a control group of version 2 read at most this many bytes a second from a disk.
 ///
 /// # Errors
 /// In words, with the path.

@@ -3,7 +3,7 @@
 //!
 //! Goal: fixtures with known costs by raw kernel interfaces, so that no other program is needed. Non-goal: judging; the
 //! host does that. Invariant: the machine ends whatever happens, and the last line says whether all steps were followed.
-//! `lab-guest patient KIND ARG...` are small programs to be watched.
+//! `lab-guest program KIND ARG...` are small programs to be watched.
 
 mod channel;
 mod dm;
@@ -11,7 +11,7 @@ mod fixture;
 mod image;
 mod loop_device;
 mod md;
-mod patient;
+mod program;
 mod run;
 mod script;
 mod sys;
@@ -30,11 +30,11 @@ const SCRIPT: &str = "/lab.json";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.first().is_some_and(|word| word == "patient") {
-        return match patient::run(&arguments[1..]) {
+    if arguments.first().is_some_and(|word| word == "program") {
+        return match program::run(&arguments[1..]) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("patient: {error}");
+                eprintln!("program: {error}");
                 ExitCode::FAILURE
             }
         };

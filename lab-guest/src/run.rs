@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::script::number;
+use crate::sys::number;
 
 /// Where `@record` in an argument points to.
 const RECORD: &str = "/tmp/record.json";
 const SAID: [&str; 2] = ["/tmp/stdout", "/tmp/stderr"];
 /// More of what a program said helps nobody.
-const MOST_SAID: usize = 6000;
+const MAX_SAID: usize = 6000;
 
 /// How to run it.
 #[derive(Debug, PartialEq)]
@@ -112,7 +112,7 @@ pub(crate) fn run(label: &str, options: &str, argv: &[&str]) -> Result<Value, St
 /// The last part of what a program said, on a border between characters.
 fn tail(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let from = (text.len().saturating_sub(MOST_SAID)..text.len()).find(|&at| text.is_char_boundary(at));
+    let from = (text.len().saturating_sub(MAX_SAID)..text.len()).find(|&at| text.is_char_boundary(at));
     text[from.unwrap_or(0)..].to_owned()
 }
 
@@ -128,13 +128,15 @@ fn slim(value: &mut Value) {
     }
 }
 
-/// Seccomp filters that allow everything, and take `instructions` together to do so: one has room for so many only.
+/// Seccomp filters that allow everything, and take `instructions` together to do so: one has room for [`MAX_INSTRUCTIONS`].
 fn filters(instructions: usize) -> Vec<Vec<libc::sock_filter>> {
-    (0..instructions.div_ceil(MOST)).map(|n| filter((instructions - n * MOST).min(MOST))).collect()
+    (0..instructions.div_ceil(MAX_INSTRUCTIONS))
+        .map(|n| filter((instructions - n * MAX_INSTRUCTIONS).min(MAX_INSTRUCTIONS)))
+        .collect()
 }
 
 /// Instructions of one filter; the kernel takes 4096.
-const MOST: usize = 4000;
+const MAX_INSTRUCTIONS: usize = 4000;
 
 /// One filter. It looks at an argument first: the kernel skips filters whose answer depends on the number of the call alone.
 fn filter(instructions: usize) -> Vec<libc::sock_filter> {
@@ -144,7 +146,7 @@ fn filter(instructions: usize) -> Vec<libc::sock_filter> {
     let add = step((libc::BPF_ALU | libc::BPF_ADD | libc::BPF_K) as u16, 1);
     let allow = step((libc::BPF_RET | libc::BPF_K) as u16, libc::SECCOMP_RET_ALLOW);
     let mut program = vec![load];
-    program.resize(1 + instructions.min(MOST), add);
+    program.resize(1 + instructions.min(MAX_INSTRUCTIONS), add);
     program.push(allow);
     program
 }
@@ -191,7 +193,7 @@ mod tests {
     #[test]
     fn what_was_said_last_is_kept() {
         assert_eq!(tail(b"short"), "short");
-        let long = "µ".repeat(MOST_SAID);
-        assert!(long.ends_with(&tail(long.as_bytes())) && tail(long.as_bytes()).len() <= MOST_SAID);
+        let long = "µ".repeat(MAX_SAID);
+        assert!(long.ends_with(&tail(long.as_bytes())) && tail(long.as_bytes()).len() <= MAX_SAID);
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::sys::number;
 use crate::tcmu::Handler;
 use crate::{dm, fixture, image, loop_device, md, run, sys, truth};
 
@@ -89,11 +90,6 @@ fn list(label: &str, folder: &str) -> Result<Value, String> {
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     Ok(json!({"label": label, "names": names}))
-}
-
-/// A number in a step.
-pub(crate) fn number(word: &str) -> Result<u64, String> {
-    word.parse().map_err(|_| format!("`{word}` is not a number"))
 }
 
 #[cfg(test)]

@@ -118,3 +118,8 @@ pub(crate) fn exact_timers() {
     // SAFETY: a call with numbers only, about the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
 }
+
+/// A number in a step.
+pub(crate) fn number(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|_| format!("`{word}` is not a number"))
+}

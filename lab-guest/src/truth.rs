@@ -1,4 +1,4 @@
-//! What things cost, by loops that have nothing in common with iowhy: what its figures are held against. Access times are
+//! What things cost, by loops that have nothing in common with iowhy: its figures are compared with them. Access times are
 //! left alone and calls are bare, as iowhy's are: both would cost a tenth of the smallest ones.
 
 use std::fs::File;
@@ -8,8 +8,8 @@ use std::time::Instant;
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
-use crate::script::number;
 use crate::sys;
+use crate::sys::number;
 
 /// Batches; the median of their means is the answer.
 const BATCHES: usize = 5;

@@ -85,7 +85,7 @@ impl<'a> Arm<'a> {
 }
 
 fn measure(root: &Path, rounds: usize, only: Only) -> Outcome<()> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = crate::target(root);
     if only == Only::Policies {
         return policies::measure(root, &target, rounds);
     }
@@ -278,7 +278,7 @@ fn interleave(arms: &mut [Arm<'_>], rounds: usize) -> Outcome<()> {
 fn show(arm: &Arm<'_>, unit: Unit) -> String {
     match stats::bootstrap_median(&arm.values, SEED, unit) {
         Some(e) => format!("{:14} {:>12.1} [{:.1}, {:.1}]", arm.name, e.value, e.low, e.high),
-        None => format!("{:14} cannot tell", arm.name),
+        None => format!("{:14} inconclusive", arm.name),
     }
 }
 
@@ -291,7 +291,7 @@ fn table(arms: &[Arm<'_>]) {
 fn ratio(what: &str, above: &Arm<'_>, below: &Arm<'_>) {
     match stats::paired_ratio(&above.values, &below.values, SEED) {
         Some(Estimate { value, low, high, .. }) => println!("  {what}: {value:.3} [{low:.3}, {high:.3}]"),
-        None => println!("  {what}: cannot tell"),
+        None => println!("  {what}: inconclusive"),
     }
 }
 

@@ -5,6 +5,7 @@
 //! Records and times are kept under target/cases/records, so that a changed rule can be judged again on the same runs
 //! (`--again`) instead of on new ones.
 
+mod counts;
 mod proof;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ use iowhy_core::stats;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::counts::Counts;
+
 const SEED: u64 = 1;
 const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again] [--account] [--prove], N at least 3; \
                      FILTER is part of a name; --again judges the runs that are kept by the rules of today; --account shows \
@@ -38,6 +41,9 @@ const ATTEMPTS: usize = 3;
 /// ext4 without a journal does not use an inode again that was freed less than 60 s ago, and making files is slow as long as
 /// there are many (`recently_deleted` in fs/ext4/ialloc.c).
 const REMOVED_LONG_AGO: Duration = Duration::from_secs(65);
+
+/// Says, beside the runs that are kept, where they come from.
+const ORIGIN: &str = "origin.txt";
 
 /// What a step may fail with: text for people.
 type Outcome<T> = Result<T, String>;
@@ -94,16 +100,22 @@ struct Binaries {
 
 fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
     let Options { filter, rounds, again, account, prove } = options;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = crate::target(root);
     let binaries =
         Binaries { iowhy: target.join("release/iowhy"), cases: target.join("release/iowhy-cases") };
     let dir = target.join("cases");
     let kept = dir.join("records");
     if again {
-        println!("runs that were kept in {}, by the rules of today\n", kept.display());
+        let origin = std::fs::read_to_string(kept.join(ORIGIN)).unwrap_or_default();
+        println!("runs that were kept in {}, by the rules of today\n{origin}", kept.display());
     } else {
         build(root)?;
         std::fs::create_dir_all(&kept).map_err(|e| format!("cannot make {}: {e}", kept.display()))?;
+        // One case that is run again does not make the others younger.
+        if filter.is_empty() {
+            let origin = format!("{}\n", crate::capture::origin(root)?);
+            std::fs::write(kept.join(ORIGIN), origin).map_err(|e| format!("cannot write {ORIGIN}: {e}"))?;
+        }
     }
     let cases: Vec<&Case> = catalogue::all().filter(|case| case.name.contains(filter)).collect();
     if cases.is_empty() {
@@ -134,7 +146,7 @@ fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
                     }
                 }
             }
-            Err(Skip::Lacking(reason)) => {
+            Err(Skip::Unavailable(reason)) => {
                 counts.skipped += 1;
                 println!("{:26} skipped: {reason}", case.name);
             }
@@ -183,7 +195,7 @@ impl Runs {
         rounds: usize,
         prove: bool,
     ) -> Result<Runs, Skip> {
-        let mut stage = Stage::set(case, dir, &binaries.cases)?;
+        let mut stage = Stage::new(case, dir, &binaries.cases)?;
         // Replays of the case before may have removed many files of theirs.
         let of_files =
             case.is_right(FindingId::ManySmallFiles) || case.also.contains(&FindingId::ManySmallFiles);
@@ -243,7 +255,7 @@ impl Runs {
     fn kept(kept: &Path, case: &Case) -> Result<Runs, Skip> {
         let path = kept.join(format!("{}.json", case.name));
         let Ok(text) = std::fs::read_to_string(&path) else {
-            return Err(Skip::Lacking("no run of it is kept".to_owned()));
+            return Err(Skip::Unavailable("no run of it is kept".to_owned()));
         };
         serde_json::from_str(&text).map_err(|e| failed(format!("{}: {e}", path.display())))
     }
@@ -519,93 +531,6 @@ impl Row {
         }
         line.push_str(&noise);
         line
-    }
-}
-
-/// How many of what.
-#[derive(Default)]
-struct Counts {
-    guilty: usize,
-    first_right: usize,
-    predicted: usize,
-    inside: usize,
-    /// Predictions without an upper end.
-    open_above: usize,
-    still_named: usize,
-    missed: usize,
-    /// Cases whose first finding was tried by a replay.
-    proofs: Vec<proof::Compared>,
-    /// Measured gain over predicted gain, of each case that has both.
-    over_predicted: Vec<f64>,
-    innocent: usize,
-    innocent_right: usize,
-    wrong: usize,
-    /// Of the wrong ones, those whose runs others disturbed.
-    wrong_disturbed: usize,
-    skipped: usize,
-    failed: usize,
-}
-
-impl Counts {
-    fn add(&mut self, row: &Row) {
-        let right = row.first_is_right();
-        let clean = row.still_named().is_empty();
-        if row.case.cause.is_some() {
-            self.guilty += 1;
-            self.first_right += usize::from(right);
-            self.still_named += usize::from(!clean);
-            self.missed += row.missed().len();
-            self.proofs.extend(row.compared());
-            self.predicted += usize::from(row.inside().is_some());
-            self.inside += usize::from(row.inside() == Some(true));
-            self.open_above += usize::from(row.predicted().is_some_and(|gain| gain.open_above));
-            self.over_predicted.extend(
-                row.predicted()
-                    .zip(row.measured.as_ref())
-                    .map(|(predicted, m)| m.value / predicted.predicted),
-            );
-        } else {
-            self.innocent += 1;
-            self.innocent_right += usize::from(right);
-        }
-        let wrong = !right || !clean;
-        self.wrong += usize::from(wrong);
-        self.wrong_disturbed += usize::from(wrong && row.noise >= MUCH_NOISE);
-    }
-
-    fn sentence(&self) -> String {
-        let mut ratios = self.over_predicted.clone();
-        ratios.sort_by(f64::total_cmp);
-        let at = |p: f64| ratios.get(((ratios.len().max(1) - 1) as f64 * p).round() as usize).copied();
-        let spread = match (at(0.25), at(0.5), at(0.75)) {
-            (Some(low), Some(middle), Some(high)) => {
-                format!(
-                    "measured over predicted gain: median {middle:.2}, the middle half {low:.2} to {high:.2}\n"
-                )
-            }
-            _ => String::new(),
-        };
-        format!(
-            "causes named first: {} of {}; second causes missed: {}; repaired still blamed: {}\n\
-             measured gain meets the predicted interval: {} of {} ({} of them open above)\n\
-             {spread}{}innocent left in peace: {} of {}\n\
-             wrong in any way: {}, of which on a busy machine: {}\n\
-             skipped: {}; failed: {}",
-            self.first_right,
-            self.guilty,
-            self.missed,
-            self.still_named,
-            self.inside,
-            self.predicted,
-            self.open_above,
-            proof::sentence(&self.proofs),
-            self.innocent_right,
-            self.innocent,
-            self.wrong,
-            self.wrong_disturbed,
-            self.skipped,
-            self.failed
-        )
     }
 }
 

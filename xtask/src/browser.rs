@@ -13,18 +13,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How the check ended.
-pub(crate) enum Ending {
-    /// Everything held.
-    Passed,
-    /// Something did not; in words.
-    Failed(String),
-    /// There is no browser.
-    Skipped(String),
-}
+use crate::steps::Ending;
 
 /// A page may be of this size at most.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Makes the pages and looks at each.
 pub(crate) fn check(root: &Path) -> Ending {
@@ -55,7 +47,7 @@ pub(crate) fn check(root: &Path) -> Ending {
 
 /// The pages, made by the binary of the build.
 fn pages(root: &Path) -> Result<Vec<PathBuf>, String> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = crate::target(root);
     let built = Command::new("cargo")
         .args(["build", "--quiet", "-p", "iowhy"])
         .current_dir(root)
@@ -74,7 +66,7 @@ fn pages(root: &Path) -> Result<Vec<PathBuf>, String> {
             .stdin(Stdio::null())
             .output()
             .map_err(|error| format!("cannot run iowhy: {error}"))?;
-        // 1: measured, but something is not what it claims, which on a busy machine happens.
+        // 1: measured, but a cell is mislabelled, as happens on a busy machine.
         match ran.status.code() {
             Some(0 | 1) => Ok(()),
             _ => Err(format!("iowhy {}: {}", args.join(" "), String::from_utf8_lossy(&ran.stderr))),
@@ -121,8 +113,8 @@ const TIP: &str = "const t = document.getElementById('tip'); return t.hidden ? '
 
 fn look(driver: &Driver, page: &Path, name: &str) -> Result<String, String> {
     let bytes = std::fs::metadata(page).map_err(|error| error.to_string())?.len();
-    if bytes > MOST_BYTES {
-        return Err(format!("{bytes} bytes, more than {MOST_BYTES}"));
+    if bytes > MAX_BYTES {
+        return Err(format!("{bytes} bytes, more than {MAX_BYTES}"));
     }
     let mut charts = 0;
     for (width, scheme) in [(1200, "light"), (390, "dark")] {

@@ -53,7 +53,7 @@ fn make(root: &Path, prefix: Option<&Path>) -> Result<Vec<String>, String> {
         let bytes = std::fs::read(root.join(name)).map_err(|error| format!("cannot read {name}: {error}"))?;
         items.push(Item { path: format!("share/doc/iowhy/{name}"), bytes, executable: false });
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = crate::target(root);
     let folder = target.join("dist");
     if folder.exists() {
         std::fs::remove_dir_all(&folder).map_err(failed)?;
@@ -95,7 +95,7 @@ fn static_binary(root: &Path) -> Result<Vec<u8>, String> {
     if !built.success() {
         return Err("the static binary does not build".to_owned());
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = crate::target(root);
     let path = target.join(static_target::TARGET).join("release/iowhy");
     std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
@@ -225,7 +225,7 @@ mod tests {
             assert!(names.contains(&page.as_str()), "{page}");
             for item in items.iter().filter(|item| !item.path.contains("/man1/")) {
                 let text = String::from_utf8_lossy(&item.bytes);
-                assert!(text.contains(child.get_name()), "{} lacks {}", item.path, child.get_name());
+                assert!(text.contains(child.get_name()), "{} does not name {}", item.path, child.get_name());
             }
         }
         assert!(items.iter().all(|item| item.bytes.len() > 100));

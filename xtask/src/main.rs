@@ -1,29 +1,38 @@
-//! Project chores. `cargo xtask test` runs every test there is; `cargo xtask nightly` looks for new cases;
-//! `cargo xtask bench` prints speed as paired ratios; `cargo xtask tidy` checks the rules of the house that no compiler knows.
+//! Chores of the project: the checks in three speeds, the documentation, benchmarks and packages.
 
 mod bench;
 mod bench_findings;
 mod browser;
+mod capture;
 mod dist;
+mod docs;
 mod hostile;
 mod lab;
 mod nightly;
+mod programs;
+mod skips;
+mod speeds;
 mod static_target;
-mod test;
+mod steps;
 mod tidy;
+mod unprivileged;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
 usage: cargo xtask <command>
-  test     every test: format, tidy, clippy, unit, property, snapshot, doc, end-to-end, static build
+  check    while you work: rustfmt, tidy, clippy, unit and property tests
+  test     before a push, and in CI: check, end-to-end tests, tests as an ordinary user, lab smoke, rustdoc, pages
+  nightly [--time MINUTES] [--seed N]
+           what takes long: the whole lab, labelled programs, browser, static build, attacks, fresh seeds; prints its seed
   lab [PHASE]... [--again]
            iowhy in virtual machines whose disks and clock are known; needs Debian's package tools, installs nothing;
            answers are kept under target/lab/runs, `--again` judges those
-  nightly [--seed N] [--rounds N] [--cases N]
-           property tests from fresh seeds and many damaged inputs; prints the seed, which repeats it
   tidy     the rules of the house alone
+  docs     README and docs/ alone: links, paths, commands; builds the book where mdbook is installed
+  capture [--check] [FILTER]
+           runs the commands that pages name between markers and writes what they print; `--check` says which are old
   browser  reports in a real browser alone; pictures of them are kept under target/report-pages
   dist [--prefix DIR]
            the static binary, manual pages, shell completions and a Debian package, under target/dist; with --prefix
@@ -31,26 +40,28 @@ usage: cargo xtask <command>
   hostile [--time SECONDS] [--seed N]
            attackers, signals, damaged inputs, full disks and tight limits around the debug binary; needs root
   bench    speed, as paired ratios within one run (fio is used where it is installed)
-  bench-findings [FILTER] [--rounds N] [--again] [--account]
+  bench-findings [FILTER] [--rounds N] [--again] [--account] [--prove]
            programs with a known cause: is it named, and does the repair gain what was predicted; runs are kept under
            target/cases/records, `--again` judges those by the rules of today, `--account` shows where the time went";
+
+/// Whether the usage above has a command of this name.
+fn names_command(name: &str) -> bool {
+    USAGE
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.strip_prefix("  "))
+        .any(|line| line.split(' ').next() == Some(name))
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["test"] => test::run(&root()),
-        ["browser"] => match browser::check(&root()) {
-            browser::Ending::Passed => ExitCode::SUCCESS,
-            browser::Ending::Failed(why) => {
-                eprintln!("{why}");
-                ExitCode::FAILURE
-            }
-            browser::Ending::Skipped(why) => {
-                println!("skipped: {why}");
-                ExitCode::SUCCESS
-            }
-        },
-        ["nightly", rest @ ..] => nightly::run(&root(), rest),
+        ["check"] => speeds::check(&root()),
+        ["test"] => speeds::test(&root()),
+        ["nightly", rest @ ..] => speeds::nightly(&root(), rest),
+        ["browser"] => browser::check(&root()).exit_code(),
+        ["docs"] => docs::run(&root()),
+        ["capture", rest @ ..] => capture::run(&root(), rest),
         ["tidy"] => tidy::report(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
         ["dist", rest @ ..] => dist::run(&root(), rest),
@@ -76,4 +87,9 @@ fn iowhy(binary: impl AsRef<std::ffi::OsStr>) -> Command {
 /// The root of the workspace: xtask's own folder is one below it.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_path_buf()
+}
+
+/// Where cargo builds.
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }

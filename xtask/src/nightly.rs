@@ -1,83 +1,50 @@
-//! `cargo xtask nightly`: property tests with fresh seeds, and longer runs of damaged inputs. Deliberately absent: everything that
-//! `test` runs. The seed is printed first and repeats a night with `--seed`; a case that is found becomes a test by hand.
+//! The steps of `cargo xtask nightly` without an end of their own: property tests from fresh seeds, and many damaged inputs.
+//! The seed is printed first and repeats a night with `--seed`; a case that is found becomes a test by hand.
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::programs::{self, Program};
+use crate::steps::{Ending, Run};
 use crate::tidy::rust_files;
+use crate::unprivileged::END_TO_END;
 
-/// Rounds of all property tests, each from a seed of its own, where nobody says otherwise.
-const ROUNDS: u64 = 20;
-/// How often each golden file is mutated; `test` does it a few times.
-const HOSTILE_CASES: u64 = 60;
+/// How long a night lasts unless it is told, in minutes.
+const DEFAULT_MINUTES: u64 = 60;
+/// Each open-ended step gets this much, however late it is.
+const MIN_TIME: Duration = Duration::from_secs(120);
+/// How often each golden file is mutated in one pass; `test` does it a few times.
+const CASES: &str = "60";
 
-const USAGE: &str = "usage: cargo xtask nightly [--seed N] [--rounds N] [--cases N]";
+pub(crate) const USAGE: &str = "usage: cargo xtask nightly [--time MINUTES] [--seed N]";
 
-struct Night {
-    seed: u64,
-    rounds: u64,
-    cases: u64,
+#[derive(Clone, Copy)]
+pub(crate) struct Night {
+    pub(crate) seed: u64,
+    pub(crate) limit: Duration,
 }
 
-/// Runs a night; fails if anything did.
-pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
-    let Some(night) = parse(arguments, fresh_seed()) else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
-    };
-    let names = property_tests(root);
-    println!("-- nightly --seed {} --rounds {} --cases {}", night.seed, night.rounds, night.cases);
-    println!("-- {} property tests, {} rounds", names.len(), night.rounds);
-    let mut failed = Vec::new();
-    for round in 0..night.rounds {
-        let seed = night.seed.wrapping_add(round).to_string();
-        let mut command = Command::new("cargo");
-        command
-            .args(["test", "--quiet", "--workspace", "--lib", "--tests", "--no-fail-fast", "--"])
-            .args(&names)
-            .env("PROPTEST_RNG_SEED", &seed);
-        if !passes(command.current_dir(root)) {
-            failed.push(format!("PROPTEST_RNG_SEED={seed} cargo test --workspace --lib --tests"));
-        }
+impl Night {
+    /// What is left of the night, divided by the steps that share it.
+    pub(crate) fn share_of_rest(self, begun: Instant, steps: u32) -> Duration {
+        (self.limit.saturating_sub(begun.elapsed()) / steps).max(MIN_TIME)
     }
-    let (seed, cases) = (night.seed.to_string(), night.cases.to_string());
-    println!("-- damaged inputs, {cases} of each golden file");
-    let mut command = Command::new("cargo");
-    command
-        .args(["test", "--quiet", "-p", "iowhy", "--test", "command", "hostile::"])
-        .env("IOWHY_HOSTILE_SEED", &seed)
-        .env("IOWHY_HOSTILE_CASES", &cases);
-    if !passes(command.current_dir(root)) {
-        failed.push(format!(
-            "IOWHY_HOSTILE_SEED={seed} IOWHY_HOSTILE_CASES={cases} cargo test -p iowhy --test command hostile::"
-        ));
-    }
-    for command in &failed {
-        println!("-- FAILED, again with: {command}");
-    }
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn passes(command: &mut Command) -> bool {
-    command.stdin(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 /// `None`: an option that is none, or a value that is no number.
-fn parse(arguments: &[&str], seed: u64) -> Option<Night> {
-    let mut night = Night { seed, rounds: ROUNDS, cases: HOSTILE_CASES };
+pub(crate) fn parse(arguments: &[&str]) -> Option<Night> {
+    let (mut seed, mut minutes) = (fresh_seed(), DEFAULT_MINUTES);
     let mut left = arguments.iter();
     while let Some(option) = left.next() {
         let value = left.next()?.parse().ok()?;
         match *option {
-            "--seed" => night.seed = value,
-            "--rounds" => night.rounds = value,
-            "--cases" => night.cases = value,
+            "--seed" => seed = value,
+            "--time" => minutes = value,
             _ => return None,
         }
     }
-    Some(night)
+    Some(Night { seed, limit: Duration::from_secs(60 * minutes) })
 }
 
 fn fresh_seed() -> u64 {
@@ -85,8 +52,60 @@ fn fresh_seed() -> u64 {
     now.as_secs() << 20 ^ u64::from(now.subsec_nanos()) ^ u64::from(std::process::id())
 }
 
+/// Golden files, mutated: passes with further seeds until half of the rest is over.
+pub(crate) fn damaged_inputs(run: &mut Run, night: Night) -> Ending {
+    let time = night.share_of_rest(run.begun, 2);
+    passes(run, night.seed, time, |run, programs, seed| {
+        let whole: Vec<&Program> = programs.iter().filter(|program| program.name == END_TO_END).collect();
+        let variables = [("IOWHY_HOSTILE_SEED", seed), ("IOWHY_HOSTILE_CASES", CASES)];
+        let ending = programs::run_all(run, &whole, &["hostile::"], &variables);
+        let again = format!(
+            "IOWHY_HOSTILE_SEED={seed} IOWHY_HOSTILE_CASES={CASES} cargo test -p iowhy --test command hostile::"
+        );
+        (ending, again)
+    })
+}
+
+/// All property tests, round after round, each from a seed of its own, until the night is over.
+pub(crate) fn property_tests(run: &mut Run, night: Night) -> Ending {
+    let names = property_test_names(&run.root);
+    println!("-- {} property tests", names.len());
+    let time = night.share_of_rest(run.begun, 1);
+    passes(run, night.seed, time, |run, programs, seed| {
+        let all: Vec<&Program> = programs.iter().collect();
+        let words: Vec<&str> = names.iter().map(String::as_str).collect();
+        let ending = programs::run_all(run, &all, &words, &[("PROPTEST_RNG_SEED", seed)]);
+        (ending, format!("PROPTEST_RNG_SEED={seed} cargo test --workspace --lib --tests"))
+    })
+}
+
+/// One pass at least; each has the next seed. The failures, each with the command that repeats it.
+fn passes(
+    run: &mut Run,
+    seed: u64,
+    time: Duration,
+    pass: impl Fn(&mut Run, &[Program], &str) -> (Ending, String),
+) -> Ending {
+    let programs = match programs::build(run) {
+        Ok(programs) => programs,
+        Err(why) => return Ending::Failed(why),
+    };
+    let end = Instant::now() + time;
+    let mut failures = String::new();
+    let mut count = 0;
+    while count == 0 || Instant::now() < end {
+        let seed = seed.wrapping_add(count).to_string();
+        if let (Ending::Failed(what), again) = pass(run, &programs, &seed) {
+            failures.push_str(&format!("again with: {again}\n{what}\n"));
+        }
+        count += 1;
+    }
+    println!("   {count} passes in {} s", time.as_secs());
+    if failures.is_empty() { Ending::Passed } else { Ending::Failed(failures) }
+}
+
 /// Names of all functions in blocks of `proptest!`, and of those that hold its closure form.
-fn property_tests(root: &Path) -> Vec<String> {
+fn property_test_names(root: &Path) -> Vec<String> {
     let sources = rust_files(root);
     let names: BTreeSet<String> = sources
         .iter()
@@ -135,12 +154,20 @@ mod tests {
 
     #[test]
     fn options_are_numbers() {
-        let night = parse(&["--seed", "7", "--rounds", "2"], 1).unwrap();
-        assert_eq!((night.seed, night.rounds, night.cases), (7, 2, HOSTILE_CASES));
-        assert_eq!(parse(&[], 3).unwrap().seed, 3);
+        let night = parse(&["--seed", "7", "--time", "2"]).unwrap();
+        assert_eq!((night.seed, night.limit), (7, Duration::from_secs(120)));
+        assert_eq!(parse(&[]).unwrap().limit, Duration::from_secs(3600));
         for bad in [&["--seed"][..], &["--seed", "x"], &["--more", "1"]] {
-            assert!(parse(bad, 1).is_none(), "{bad:?}");
+            assert!(parse(bad).is_none(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn open_ended_steps_share_what_is_left() {
+        let night = Night { seed: 1, limit: Duration::from_secs(3600) };
+        let share = night.share_of_rest(Instant::now(), 3);
+        assert!((1190..=1200).contains(&share.as_secs()), "{share:?}");
+        assert_eq!(Night { limit: Duration::ZERO, ..night }.share_of_rest(Instant::now(), 3), MIN_TIME);
     }
 
     #[test]
@@ -148,7 +175,7 @@ mod tests {
         let block = concat!("propte", "st! {\n    #[test]\n    fn a(x: u64) {\n    }\n}\nfn helper() {}\n");
         let closure = concat!("#[test]\nfn b() {\n    propte", "st!(config, |(x in 0..3)| {\n    });\n}\n");
         assert_eq!(names_in(&format!("{block}{closure}")), ["a", "b"]);
-        let found = property_tests(&crate::root());
+        let found = property_test_names(&crate::root());
         assert!(found.contains(&"any_machine_and_workload".to_owned()), "{found:?}");
     }
 

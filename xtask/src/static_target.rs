@@ -1,6 +1,6 @@
 //! The target that links statically: its name, and making sure that the toolchain has it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Needs no C library, so that what is built runs in a guest or a container without one.
@@ -21,6 +21,11 @@ pub(crate) fn ensure(root: &Path) -> Result<(), String> {
             .is_ok_and(|s| s.success())
     };
     if has || added() { Ok(()) } else { Err(format!("`rustup target add {TARGET}` did not work here")) }
+}
+
+/// The binary that [`build`] makes.
+pub(crate) fn binary(root: &Path) -> PathBuf {
+    crate::target(root).join(TARGET).join("debug/iowhy")
 }
 
 /// Builds what is linked statically: iowhy, and the first process of the lab's guests with it, so that what they share is

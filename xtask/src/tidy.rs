@@ -1,10 +1,13 @@
 //! Rules of the house that no compiler knows. Each is a function from the tree to complaints.
 
+mod circles;
+mod words;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// A source file longer than this is no longer one room.
-const MOST_LINES: usize = 700;
+const MAX_LINES: usize = 700;
 
 /// What each crate may depend on: edges point down. `iowhy` may use them all.
 const EDGES: [(&str, &[&str]); 13] = [
@@ -82,6 +85,8 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
         complaints.extend(file_complaints(&name, &text));
         complaints.extend(name_complaints(&name, &text));
     }
+    complaints.extend(module_circles(root));
+    complaints.extend(words::complaints(root, &sources));
     if sources.len() < 10 {
         complaints.push(format!(
             "only {} source files found under {}: is this the root?",
@@ -96,8 +101,8 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
 fn file_complaints(name: &str, text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     let lines = text.lines().count();
-    if lines > MOST_LINES {
-        complaints.push(format!("{name}: {lines} lines; a room has at most {MOST_LINES}: split it"));
+    if lines > MAX_LINES {
+        complaints.push(format!("{name}: {lines} lines; a room has at most {MAX_LINES}: split it"));
     }
     if !text.starts_with("//!") {
         complaints.push(format!("{name}: no module header (`//!`) that says what the room is for"));
@@ -155,6 +160,19 @@ fn edges_point_down(root: &Path) -> Vec<String> {
     complaints
 }
 
+/// Modules that import each other, in any crate.
+fn module_circles(root: &Path) -> Vec<String> {
+    let crates = std::fs::read_dir(root.join("crates")).into_iter().flatten().flatten().map(|e| e.path());
+    let others = ["cases", "lab-guest", "xtask"].map(|name| root.join(name));
+    let mut folders: Vec<PathBuf> = crates.chain(others).collect();
+    folders.sort();
+    let of = |folder: &PathBuf| {
+        let name = folder.strip_prefix(root).unwrap_or(folder).display().to_string();
+        circles::complaints(&name, &folder.join("src"))
+    };
+    folders.iter().flat_map(of).collect()
+}
+
 fn dependency_complaints(name: &str, manifest: &str) -> Vec<String> {
     let Some((_, allowed)) = EDGES.iter().find(|(each, _)| *each == name) else {
         return vec![format!("crates/{name}: not in the table of edges in xtask/src/tidy.rs: add it")];
@@ -173,16 +191,24 @@ fn dependency_complaints(name: &str, manifest: &str) -> Vec<String> {
 
 /// Every Rust source below the root, build output left out.
 pub(crate) fn rust_files(root: &Path) -> Vec<PathBuf> {
+    ["crates", "cases", "lab-guest", "xtask"]
+        .iter()
+        .flat_map(|folder| files(&root.join(folder), "rs"))
+        .collect()
+}
+
+/// Files with this extension below a folder, in order, build output left out.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut open = ["crates", "cases", "lab-guest", "xtask"].map(|folder| root.join(folder)).to_vec();
+    let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
             if path.is_dir() {
-                if path.file_name().is_none_or(|n| n != "target") {
+                if !path.join("CACHEDIR.TAG").exists() {
                     open.push(path);
                 }
-            } else if path.extension().is_some_and(|e| e == "rs") {
+            } else if path.extension().is_some_and(|e| e == extension) {
                 found.push(path);
             }
         }
@@ -225,7 +251,7 @@ mod tests {
 
     #[test]
     fn breaches_in_a_file_are_seen() {
-        let long = format!("//! x\n{}", "\n".repeat(MOST_LINES));
+        let long = format!("//! x\n{}", "\n".repeat(MAX_LINES));
         let open = format!("//! x\nfn f() {{ {}) }}\n", concat!("todo", "!("));
         let sharp = format!("//! x\nfn f() {{ {}{{}} }}\n", concat!("uns", "afe "));
         for bad in ["fn f() {}\n", &long, &open, &sharp] {

@@ -2,7 +2,7 @@
 
 use iowhy_core::finding::FindingId;
 
-use crate::case::{Before, Case, Need, Place, Setup};
+use crate::case::{Before, Case, Condition, Need, Setup};
 
 const SYNC: Case = Case { cause: Some(FindingId::SyncPerWrite), ..Case::EMPTY };
 const INODE_LOCK: Case = Case { cause: Some(FindingId::InodeLock), needs: &[Need::Direct], ..Case::EMPTY };
@@ -10,7 +10,7 @@ const UNALIGNED: Case =
     Case { cause: Some(FindingId::UnalignedWrite), accept: &[FindingId::QueueDepthOne], ..Case::EMPTY };
 const DIRTY: Case = Case {
     cause: Some(FindingId::DirtyThrottle),
-    place: Place::DirtyLimit(1 << 30),
+    condition: Condition::DirtyLimit(1 << 30),
     needs: &[Need::Root],
     ..Case::EMPTY
 };
@@ -19,8 +19,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "sync-rust",
         what: "fdatasync after every record of 4 KiB; repaired: after every 300",
-        slow: &["{patient}", "write", "{dir}/out", "4096", "600", "1"],
-        repaired: &["{patient}", "write", "{dir}/out", "4096", "600", "300"],
+        slow: &["{program}", "write", "{dir}/out", "4096", "600", "1"],
+        repaired: &["{program}", "write", "{dir}/out", "4096", "600", "300"],
         before: &[Before::Remove("out")],
         prove: &["--batch", "300"],
         quick: true,
@@ -59,8 +59,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "inode-lock-rust",
         what: "eight threads append past the cache to one file; repaired: over blocks of files of their own",
-        slow: &["{patient}", "append-threads", "{dir}/lock", "8", "600", "shared"],
-        repaired: &["{patient}", "append-threads", "{dir}/lock", "8", "600", "own"],
+        slow: &["{program}", "append-threads", "{dir}/lock", "8", "600", "shared"],
+        repaired: &["{program}", "append-threads", "{dir}/lock", "8", "600", "own"],
         before: &[Before::Folder("lock")],
         quick: true,
         ..INODE_LOCK
@@ -77,8 +77,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "unaligned-rust",
         what: "changes 4000 bytes in each of 5000 cold blocks; repaired: whole blocks",
-        slow: &["{patient}", "update", "{dir}/update-64m", "4000", "4096", "5000"],
-        repaired: &["{patient}", "update", "{dir}/update-64m", "4096", "4096", "5000"],
+        slow: &["{program}", "update", "{dir}/update-64m", "4000", "4096", "5000"],
+        repaired: &["{program}", "update", "{dir}/update-64m", "4096", "4096", "5000"],
         setup: &[Setup::Data("update-64m", 64 << 20)],
         before: &[Before::Cold("update-64m")],
         ..UNALIGNED
@@ -96,8 +96,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "dirty-throttle-rust",
         what: "writes 384 MiB where 8 MiB may be dirty; repaired: without that limit",
-        slow: &["{patient}", "write", "{limited}/out", "262144", "1536", "18446744073709551615"],
-        repaired: &["{patient}", "write", "{free}/out", "262144", "1536", "18446744073709551615"],
+        slow: &["{program}", "write", "{limited}/out", "262144", "1536", "18446744073709551615"],
+        repaired: &["{program}", "write", "{free}/out", "262144", "1536", "18446744073709551615"],
         ..DIRTY
     },
     Case {

@@ -26,7 +26,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "innocent-compute-rust",
         what: "computes, and reads nothing",
-        slow: &["{patient}", "compute", "400000000"],
+        slow: &["{program}", "compute", "400000000"],
         quick: true,
         ..COMPUTING
     },
@@ -70,7 +70,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "innocent-deep-direct",
         what: "reads random blocks past the cache with 16 in flight",
-        slow: &["{patient}", "direct-random", "{dir}/data-256m", "4096", "20000", "16"],
+        slow: &["{program}", "direct-random", "{dir}/data-256m", "4096", "20000", "16"],
         setup: &[DATA],
         needs: &[Need::Direct],
         ..AT_DEVICE_SPEED
@@ -78,7 +78,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "innocent-batched-writer",
         what: "writes 128 MiB in pieces of 1 MiB and syncs once",
-        slow: &["{patient}", "write", "{dir}/out", "1048576", "128", "0"],
+        slow: &["{program}", "write", "{dir}/out", "1048576", "128", "0"],
         before: &[Before::Remove("out")],
         // Copying into fresh pages is most of it on some machines, and is named for what it is.
         accept: &[FindingId::Healthy, FindingId::DeviceSaturated, FindingId::CopyBound],

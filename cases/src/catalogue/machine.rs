@@ -1,15 +1,15 @@
-//! Causes outside the program: limits, neighbours, and a device that does all it can.
+//! Causes outside the program: limits, other processes, and a saturated device.
 
 use iowhy_core::finding::FindingId;
 
 use super::{DATA, DATA_COLD, SMALL};
-use crate::case::{Case, Need, Place, Setup};
+use crate::case::{Case, Condition, Need, Setup};
 
 const THROTTLED: Case = Case {
     cause: Some(FindingId::Throttled),
     setup: &[DATA],
     needs: &[Need::Root, Need::Direct],
-    place: Place::DiskLimit(64 << 20),
+    condition: Condition::DiskLimit(64 << 20),
     ..Case::EMPTY
 };
 const NOISY: Case = Case { cause: Some(FindingId::NoisyNeighbour), ..Case::EMPTY };
@@ -23,9 +23,9 @@ pub(super) const CASES: &[Case] = &[
         slow: &[
             "sh",
             "-c",
-            "echo $$ > {group} && exec {patient} direct-random {dir}/data-256m 131072 768 16",
+            "echo $$ > {group} && exec {program} direct-random {dir}/data-256m 131072 768 16",
         ],
-        repaired: &["{patient}", "direct-random", "{dir}/data-256m", "131072", "768", "16"],
+        repaired: &["{program}", "direct-random", "{dir}/data-256m", "131072", "768", "16"],
         ..THROTTLED
     },
     Case {
@@ -43,27 +43,27 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "noisy-cpu",
         what: "computes beside six processes that compute; repaired: without them",
-        slow: &["{patient}", "compute", "120000000"],
-        repaired: &["{patient}", "compute", "120000000"],
-        place: Place::Neighbour(6, &["{patient}", "spin"]),
+        slow: &["{program}", "compute", "120000000"],
+        repaired: &["{program}", "compute", "120000000"],
+        condition: Condition::OtherProcess(6, &["{program}", "spin"]),
         ..NOISY
     },
     Case {
         name: "noisy-disk",
         what: "reads past the cache beside two processes that keep the disk busy; repaired: without them",
         accept: &[FindingId::DeviceSaturated],
-        slow: &["{patient}", "direct-random", "{dir}/data-256m", "4096", "3000", "1"],
-        repaired: &["{patient}", "direct-random", "{dir}/data-256m", "4096", "3000", "1"],
+        slow: &["{program}", "direct-random", "{dir}/data-256m", "4096", "3000", "1"],
+        repaired: &["{program}", "direct-random", "{dir}/data-256m", "4096", "3000", "1"],
         setup: &[DATA],
         needs: &[Need::Direct],
-        place: Place::Neighbour(2, &["{patient}", "disk-neighbour", "{dir}/data-256m"]),
+        condition: Condition::OtherProcess(2, &["{program}", "disk-load", "{dir}/data-256m"]),
         ..NOISY
     },
     Case {
         name: "saturated-stream",
         what: "streams all columns of a table as fast as the disk can; repaired: the one it needs, a sixteenth",
-        slow: &["{patient}", "direct-stream", "{dir}/data-1g", "1048576", "67108864"],
-        repaired: &["{patient}", "direct-stream", "{dir}/data-64m", "1048576", "67108864"],
+        slow: &["{program}", "direct-stream", "{dir}/data-1g", "1048576", "67108864"],
+        repaired: &["{program}", "direct-stream", "{dir}/data-64m", "1048576", "67108864"],
         setup: &[Setup::Data("data-1g", 1 << 30), SMALL],
         prove: &["--subsample", "16"],
         ..SATURATED

@@ -22,8 +22,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "mmap-faults-rust",
         what: "maps a cached file anew for each of 600 passes; repaired: maps it once",
-        slow: &["{patient}", "map-passes", "{dir}/data-64m", "600", "remap"],
-        repaired: &["{patient}", "map-passes", "{dir}/data-64m", "600", "once"],
+        slow: &["{program}", "map-passes", "{dir}/data-64m", "600", "remap"],
+        repaired: &["{program}", "map-passes", "{dir}/data-64m", "600", "once"],
         ..FAULTS
     },
     Case {
@@ -46,8 +46,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "fresh-buffers-rust",
         what: "reads a cached file into a new zeroed buffer of 64 MiB each time; repaired: one buffer",
-        slow: &["{patient}", "fresh", "{dir}/data-256m", "67108864", "5", "fresh"],
-        repaired: &["{patient}", "fresh", "{dir}/data-256m", "67108864", "5", "reuse"],
+        slow: &["{program}", "fresh", "{dir}/data-256m", "67108864", "5", "fresh"],
+        repaired: &["{program}", "fresh", "{dir}/data-256m", "67108864", "5", "reuse"],
         ..FRESH
     },
     Case {
@@ -72,8 +72,8 @@ pub(super) const CASES: &[Case] = &[
         name: "mmap-lock-rust",
         what: "four threads map, fill and unmap a cached file over and over; repaired: each maps it once",
         accept: &[FindingId::MmapFaults],
-        slow: &["{patient}", "map-threads", "{dir}/data-64m", "4", "120", "map"],
-        repaired: &["{patient}", "map-threads", "{dir}/data-64m", "4", "120", "keep"],
+        slow: &["{program}", "map-threads", "{dir}/data-64m", "4", "120", "map"],
+        repaired: &["{program}", "map-threads", "{dir}/data-64m", "4", "120", "keep"],
         setup: &[SMALL],
         before: &[SMALL_WARM],
         ..MMAP_LOCK
@@ -90,8 +90,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "copy-bound-rust",
         what: "copies a cached file 16 times to look at a byte of each page; repaired: maps it",
-        slow: &["{patient}", "fresh", "{dir}/data-256m", "1048576", "16", "reuse"],
-        repaired: &["{patient}", "map-sum", "{dir}/data-256m", "16"],
+        slow: &["{program}", "fresh", "{dir}/data-256m", "1048576", "16", "reuse"],
+        repaired: &["{program}", "map-sum", "{dir}/data-256m", "16"],
         ..COPY
     },
     Case {

@@ -84,7 +84,10 @@ mod tests {
         for case in all() {
             assert!(!case.what.is_empty() && !case.slow.is_empty(), "{}", case.name);
             assert_eq!(case.cause.is_some(), !case.repaired.is_empty(), "{}", case.name);
-            assert!(case.slow != case.repaired || matches!(case.place, crate::case::Place::Neighbour(..)));
+            assert!(
+                case.slow != case.repaired
+                    || matches!(case.condition, crate::case::Condition::OtherProcess(..))
+            );
             match case.cause {
                 Some(cause) => assert!(cause.is_repairable() && case.is_right(cause), "{}", case.name),
                 None => assert!(!case.accept.is_empty() && case.also.is_empty(), "{}", case.name),
@@ -94,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_a_command_uses_is_needed_and_there() {
-        let sources = crate::scene::sources();
+        let sources = crate::files::sources();
         for case in all() {
             for word in case.slow.iter().chain(case.repaired).flat_map(|word| word.split_whitespace()) {
                 if let Some(script) = word.strip_prefix("{scripts}/") {

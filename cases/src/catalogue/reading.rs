@@ -3,7 +3,7 @@
 use iowhy_core::finding::FindingId;
 
 use super::{DATA, DATA_COLD, SMALL, SMALL_COLD};
-use crate::case::{Before, Case, Need, Place, Setup};
+use crate::case::{Before, Case, Condition, Need, Setup};
 
 const DEPTH: Case = Case { cause: Some(FindingId::QueueDepthOne), setup: &[DATA], ..Case::EMPTY };
 const NO_READAHEAD: Case =
@@ -19,8 +19,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "depth-one-rust",
         what: "reads 8000 random blocks past the cache one at a time; repaired: 32 in flight on a ring",
-        slow: &["{patient}", "direct-random", "{dir}/data-256m", "4096", "8000", "1"],
-        repaired: &["{patient}", "direct-random", "{dir}/data-256m", "4096", "8000", "32"],
+        slow: &["{program}", "direct-random", "{dir}/data-256m", "4096", "8000", "1"],
+        repaired: &["{program}", "direct-random", "{dir}/data-256m", "4096", "8000", "32"],
         needs: &[Need::Direct],
         ..DEPTH
     },
@@ -46,8 +46,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "no-readahead-rust",
         what: "reads a cold file front to end after asking for no read-ahead; repaired: does not ask",
-        slow: &["{patient}", "read", "{dir}/data-64m", "4096", "1", "random"],
-        repaired: &["{patient}", "read", "{dir}/data-64m", "4096", "1", "normal"],
+        slow: &["{program}", "read", "{dir}/data-64m", "4096", "1", "random"],
+        repaired: &["{program}", "read", "{dir}/data-64m", "4096", "1", "normal"],
         ..NO_READAHEAD
     },
     Case {
@@ -80,8 +80,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "readahead-waste-rust",
         what: "touches 1500 random bytes of a cold mapped file; repaired: MADV_RANDOM",
-        slow: &["{patient}", "map-touch", "{dir}/data-1g", "1500", "normal"],
-        repaired: &["{patient}", "map-touch", "{dir}/data-1g", "1500", "random"],
+        slow: &["{program}", "map-touch", "{dir}/data-1g", "1500", "normal"],
+        repaired: &["{program}", "map-touch", "{dir}/data-1g", "1500", "random"],
         setup: &[BIG],
         ..WASTE
     },
@@ -106,12 +106,12 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "cache-thrash-group",
         what: "reads 256 MiB eight times with 96 MiB of memory; repaired: without that limit",
-        slow: &["sh", "-c", "echo $$ > {group} && exec {patient} read {dir}/data-256m 262144 8 normal"],
-        repaired: &["{patient}", "read", "{dir}/data-256m", "262144", "8", "normal"],
+        slow: &["sh", "-c", "echo $$ > {group} && exec {program} read {dir}/data-256m 262144 8 normal"],
+        repaired: &["{program}", "read", "{dir}/data-256m", "262144", "8", "normal"],
         setup: &[DATA],
         before: &[DATA_COLD],
         needs: &[Need::Root],
-        place: Place::MemoryLimit(96 << 20),
+        condition: Condition::MemoryLimit(96 << 20),
         ..THRASH
     },
     Case {

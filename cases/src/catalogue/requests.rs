@@ -20,8 +20,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "small-read-rust",
         what: "reads a cached file 128 bytes a call; repaired: 256 KiB",
-        slow: &["{patient}", "read", "{dir}/data-256m", "128", "2", "normal"],
-        repaired: &["{patient}", "read", "{dir}/data-256m", "262144", "2", "normal"],
+        slow: &["{program}", "read", "{dir}/data-256m", "128", "2", "normal"],
+        repaired: &["{program}", "read", "{dir}/data-256m", "262144", "2", "normal"],
         prove: &["--request", "256k"],
         setup: &[DATA],
         before: &[DATA_WARM],
@@ -31,8 +31,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "small-write-rust",
         what: "appends records of 64 bytes, a call each; repaired: 64 KiB a call",
-        slow: &["{patient}", "write", "{dir}/out", "64", "2097152", "18446744073709551615"],
-        repaired: &["{patient}", "write", "{dir}/out", "65536", "2048", "18446744073709551615"],
+        slow: &["{program}", "write", "{dir}/out", "64", "2097152", "18446744073709551615"],
+        repaired: &["{program}", "write", "{dir}/out", "65536", "2048", "18446744073709551615"],
         before: &[Before::Remove("out")],
         quick: true,
         ..SMALL_REQUESTS
@@ -92,8 +92,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "stdio-seek-rust",
         what: "BufReader::seek before each field throws 64 KiB away; repaired: seek_relative",
-        slow: &["{patient}", "skip", "{dir}/data-64m", "256", "seek"],
-        repaired: &["{patient}", "skip", "{dir}/data-64m", "256", "relative"],
+        slow: &["{program}", "skip", "{dir}/data-64m", "256", "seek"],
+        repaired: &["{program}", "skip", "{dir}/data-64m", "256", "relative"],
         setup: &[SMALL],
         before: &[SMALL_WARM],
         quick: true,
@@ -112,8 +112,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "small-files-rust",
         what: "examines, opens and reads 20,000 files of 300 bytes, eight times; repaired: one archive",
-        slow: &["{patient}", "tree", "{dir}/tree", "8"],
-        repaired: &["{patient}", "archive", "{dir}/archive", "20000", "300", "8"],
+        slow: &["{program}", "tree", "{dir}/tree", "8"],
+        repaired: &["{program}", "archive", "{dir}/archive", "20000", "300", "8"],
         setup: &[TREE, ARCHIVE],
         before: &[Before::WarmTree("tree"), Before::Warm("archive")],
         quick: true,

@@ -18,12 +18,12 @@ pub(super) const CASES: &[Case] = &[
         slow: &[
             "sh",
             "-c",
-            "{patient} write {dir}/out 4096 1500 1 && {patient} read {dir}/data-64m 64 1 normal",
+            "{program} write {dir}/out 4096 1500 1 && {program} read {dir}/data-64m 64 1 normal",
         ],
         repaired: &[
             "sh",
             "-c",
-            "{patient} write {dir}/out 4096 1500 0 && {patient} read {dir}/data-64m 262144 1 normal",
+            "{program} write {dir}/out 4096 1500 0 && {program} read {dir}/data-64m 262144 1 normal",
         ],
         setup: &[SMALL],
         prove: &["--batch", "all"],
@@ -35,8 +35,8 @@ pub(super) const CASES: &[Case] = &[
         what: "reads a cold page, then syncs a record, for each transaction; repaired: in batches",
         cause: Some(FindingId::SyncPerWrite),
         also: &[FindingId::QueueDepthOne],
-        slow: &["{patient}", "transactions", "{dir}/data-256m", "{dir}/out", "800", "1"],
-        repaired: &["{patient}", "transactions", "{dir}/data-256m", "{dir}/out", "800", "100"],
+        slow: &["{program}", "transactions", "{dir}/data-256m", "{dir}/out", "800", "1"],
+        repaired: &["{program}", "transactions", "{dir}/data-256m", "{dir}/out", "800", "100"],
         setup: &[DATA],
         before: &[Before::Remove("out"), DATA_COLD],
         ..Case::EMPTY
@@ -92,11 +92,11 @@ pub(super) const CASES: &[Case] = &[
         also: &[FindingId::ManySmallFiles],
         // Both weigh about the same: which is more depends on how fast the machine copies.
         accept: &[FindingId::ManySmallFiles],
-        slow: &["sh", "-c", "{bin}/cells {dir}/data-256m 100000 stdio && {patient} tree {dir}/tree 8"],
+        slow: &["sh", "-c", "{bin}/cells {dir}/data-256m 100000 stdio && {program} tree {dir}/tree 8"],
         repaired: &[
             "sh",
             "-c",
-            "{bin}/cells {dir}/data-256m 100000 pread && {patient} archive {dir}/archive 20000 300 8",
+            "{bin}/cells {dir}/data-256m 100000 pread && {program} archive {dir}/archive 20000 300 8",
         ],
         setup: &[
             DATA,

@@ -1,4 +1,4 @@
-//! What came out of measuring one cell: raw per-round samples, and what was verified about them.
+//! Result of measuring one cell: raw samples per round, and the verified cache state.
 
 use serde::{Deserialize, Serialize};
 
@@ -66,12 +66,12 @@ pub struct Sample {
     /// [`Histogram::quarters`]. Empty in records of older versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency_quarters: Vec<(u64, u64)>,
-    /// What each member of a stripe, or each device under a volume of several, did; empty where there is one.
+    /// Traffic of each member of a stripe, or of each device under a volume of several; else empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberTotals>,
 }
 
-/// What one member of a stripe, or one device under a volume, did in one round.
+/// Traffic of one member of a stripe, or of one device under a volume, in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberTotals {
     /// Requests that were sent to it, after splitting; `None` where the kernel splits them.
@@ -97,23 +97,23 @@ impl Sample {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "result", rename_all = "kebab-case")]
 pub enum StateCheck {
-    /// Seen before and after, and it was what the cell claims.
+    /// Verified before and after.
     Verified,
     /// Nothing to verify: no page cache is involved.
     NotApplicable,
-    /// It was something else; the cell must not be reported as what it claims.
+    /// The state differed; the cell must not be reported as claimed.
     Violated {
-        /// What was seen, in words.
+        /// The observed state, in words.
         reason: String,
     },
     /// It could not be seen.
     CannotTell {
-        /// Why, and what would let us see.
+        /// Why, and the remedy.
         reason: String,
     },
 }
 
-/// What a round showed of the page cache: what [`StateCheck::judge`] judges by.
+/// Page cache of a round, for [`StateCheck::judge`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateEvidence {
     /// Share of the region in the cache before the first request, 0 to 1; `None` when it could not be seen.
@@ -126,22 +126,22 @@ pub struct StateEvidence {
     pub region_bytes: u64,
     /// Bytes the requests claim to have moved.
     pub claimed_bytes: u64,
-    /// Share of the requests that asked for a block asked for before in the same round, 0 to 1: such a request finds
-    /// what the earlier one left in the cache.
+    /// Share of the requests for a block that was requested before in the same round, 0 to 1: such a request finds
+    /// the block in the cache.
     pub repeated: f64,
 }
 
 impl StateCheck {
-    /// What may differ from the claim: 1 % of the region, of the requests, or of the claimed bytes. It leaves room for
-    /// the odd page that somebody else touched; an effect of 1 % on a mean is below what a cell resolves.
+    /// Tolerance of the claim: 1 % of the region, of the requests, or of the claimed bytes. It leaves room for
+    /// the odd page that another process touched; an effect of 1 % on a mean is below what a cell resolves.
     pub const TOLERANCE: f64 = 0.01;
 
-    /// Whether a round was what its cell claims.
+    /// Whether the cache state of a round was as claimed.
     ///
     /// - `cold`: at most 1 % of the region was in the cache before, and at most 1 % of the requests repeated a block.
     /// - `warm`: at least 99 % of the region was in the cache before, and after.
-    /// - `direct`: what is in the cache grew by no more than 1 % of the claimed bytes. When the region was so full
-    ///   before that growth could not show, a silent fall-back to the cache could not either: cannot tell.
+    /// - `direct`: the cached bytes grew by no more than 1 % of the claimed bytes. When the region was so full
+    ///   before that growth could not show, a silent fall-back to the cache could not either: unknown.
     /// - `none`: nothing to verify.
     ///
     /// A violation that can be seen from one side is one even if the other side could not be seen.
@@ -247,7 +247,7 @@ fn per_cent(share: f64) -> String {
 /// All that was measured for one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellRun {
-    /// What was asked.
+    /// The workload.
     pub workload: Workload,
     /// A short stable key, unique in the record.
     pub key: String,
@@ -257,7 +257,7 @@ pub struct CellRun {
     pub latency: Histogram,
     /// How the claimed cache state stood up.
     pub state_check: StateCheck,
-    /// Options the method asked for and did not get, in words (`IOPOLL: EOPNOTSUPP`).
+    /// Options of the method that the kernel refused, in words (`IOPOLL: EOPNOTSUPP`).
     pub dropped: Vec<String>,
     /// Why the cell failed, when it did; samples before the failure are kept.
     pub failure: Option<String>,
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(StateCheck::judge(CacheState::Direct, &seen(0.5, 0.2)), StateCheck::Verified);
         assert!(is_violated(CacheState::Direct, &seen(0.0, 1.0)));
         assert!(is_unclear(CacheState::Direct, &seen(1.0, 1.0)));
-        // Growth is held against what was asked for, not against a region that is mostly left alone.
+        // Growth is compared with the requested bytes, not with a region that is mostly left alone.
         let few = StateEvidence { claimed_bytes: MIB, ..seen(0.0, 0.005) };
         assert!(is_violated(CacheState::Direct, &few));
         let one_page = StateEvidence { claimed_bytes: 4096, ..seen(0.0, 4096.0 / (100 * MIB) as f64) };

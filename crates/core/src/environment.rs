@@ -52,7 +52,7 @@ pub struct Environment {
     pub privileged: bool,
 }
 
-/// What a target is.
+/// Kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {
@@ -66,7 +66,7 @@ pub enum TargetKind {
     CharDevice,
     /// Anonymous memory file (memfd).
     Memory,
-    /// The false target that answers at once: measures us.
+    /// The test target that returns at once: measures iowhy's overhead.
     Null,
     /// The false target with given latencies in virtual time.
     Scripted,
@@ -90,7 +90,7 @@ pub struct StripeFacts {
 pub struct MemberFacts {
     /// How the user named it.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: TargetKind,
     /// Its size.
     pub size_bytes: u64,
@@ -98,10 +98,10 @@ pub struct MemberFacts {
     pub devices: Vec<String>,
 }
 
-/// What was found on a target before timing. Bytes that are not known are `None`.
+/// Findings on a target before timing. Bytes that are not known are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetFacts {
-    /// What it is.
+    /// Its kind.
     pub kind: TargetKind,
     /// How the user, or we, named it.
     pub name: String,
@@ -122,7 +122,7 @@ pub struct TargetFacts {
     /// Who serves the bytes where no block device of this machine does: a program (FUSE), another machine (NFS).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_by: Option<String>,
-    /// What was on it, in words, when this run writes over data that was there before (`--destroy-data`).
+    /// Its former content, in words, when this run overwrites data (`--destroy-data`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overwritten: Option<String>,
     /// Whether O_DIRECT can be opened on it.
@@ -131,7 +131,7 @@ pub struct TargetFacts {
     pub direct_alignment_bytes: Option<u64>,
     /// Whether cache state can be verified (cachestat or an honest mincore).
     pub cache_visible: bool,
-    /// What it is made of, when it is a stripe of ours.
+    /// Members of a stripe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stripe: Option<StripeFacts>,
 }

@@ -47,7 +47,7 @@ impl Estimate {
     }
 
     /// The same estimate seen through `numerator / value`, as a time per request becomes a rate.
-    /// The interval's ends change places, which is right for intervals above 0; from a lower end of 0 comes an upper
+    /// The interval's ends swap, which is right for intervals above 0; from a lower end of 0 comes an upper
     /// end of infinity, which JSON cannot hold.
     pub fn reciprocal(&self, numerator: f64, unit: Unit) -> Estimate {
         Estimate {

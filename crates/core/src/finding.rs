@@ -1,17 +1,70 @@
-//! Causes: why a program is slow, with evidence, advice, and what following the advice would gain.
+//! Findings: why a program is slow, with evidence, advice and predicted gain. The list of all causes is here; the rules are
+//! in `iowhy-diagnose`.
 
 use serde::{Deserialize, Serialize};
 
+/// Calls the macro `$then` with the list of findings: variant, folder in `iowhy-diagnose`, identifier, and whether it can be
+/// repaired in the I/O path. The last three describe a program without such a cause.
+#[macro_export]
+macro_rules! with_findings {
+    ($then:ident) => {
+        $then! {
+            /// Many calls for few bytes: the calls cost more than the bytes.
+            SmallRequests, small_requests, "small-requests", true;
+            /// Each record is made durable by itself.
+            SyncPerWrite, sync_per_write, "sync-per-write", true;
+            /// One request at a time to a device that serves several.
+            QueueDepthOne, queue_depth_one, "queue-depth-one", true;
+            /// Sequential reads without read-ahead.
+            NoReadahead, no_readahead, "no-readahead", true;
+            /// Read-ahead fetches bytes that are never used.
+            ReadaheadWaste, readahead_waste, "readahead-waste", true;
+            /// Time in page faults on mapped files.
+            MmapFaults, mmap_faults, "mmap-faults", true;
+            /// Memory is allocated, zeroed and freed for each request.
+            FreshBuffers, fresh_buffers, "fresh-buffers", true;
+            /// Threads wait for the lock of the address space.
+            MmapLock, mmap_lock, "mmap-lock", true;
+            /// Threads wait for the lock of one inode.
+            InodeLock, inode_lock, "inode-lock", true;
+            /// Opening, examining and closing files costs more than their bytes.
+            ManySmallFiles, many_small_files, "many-small-files", true;
+            /// The kernel pauses the writer until dirty pages are written back.
+            DirtyThrottle, dirty_throttle, "dirty-throttle", true;
+            /// Copying between kernel and program dominates.
+            CopyBound, copy_bound, "copy-bound", true;
+            /// The device serves the same bytes repeatedly.
+            CacheThrash, cache_thrash, "cache-thrash", true;
+            /// Writes of parts of blocks, which must be read first.
+            UnalignedWrite, unaligned_write, "unaligned-write", true;
+            /// The device is at its limit.
+            DeviceSaturated, device_saturated, "device-saturated", true;
+            /// Other processes use the device or the CPU.
+            NoisyNeighbour, noisy_neighbour, "noisy-neighbour", true;
+            /// A configured limit holds the program back.
+            Throttled, throttled, "throttled", true;
+            /// Each seek discards the buffer of the I/O library.
+            StdioSeek, stdio_seek, "stdio-seek", true;
+            /// The program's own computing.
+            CpuBound, cpu_bound, "cpu-bound", false;
+            /// Waiting for something other than storage.
+            WaitingElsewhere, waiting_elsewhere, "waiting-elsewhere", false;
+            /// No change to the I/O path would help.
+            Healthy, healthy, "healthy", false;
+        }
+    };
+}
+
 macro_rules! finding_ids {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $id:literal,)+) => {
+    ($($(#[$doc:meta])+ $variant:ident, $folder:ident, $id:literal, $repairable:literal;)+) => {
         /// The fixed vocabulary of causes. Identifiers are part of the output format and never change their meaning.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum FindingId {
-            $($(#[doc = $doc])+ #[serde(rename = $id)] $variant,)+
+            $($(#[$doc])+ #[serde(rename = $id)] $variant,)+
         }
 
         impl FindingId {
-            /// All of them, in the order of the design.
+            /// All of them, in the order of the list.
             pub const ALL: &[FindingId] = &[$(FindingId::$variant),+];
 
             /// The stable identifier.
@@ -20,121 +73,76 @@ macro_rules! finding_ids {
                     $(FindingId::$variant => $id,)+
                 }
             }
+
+            /// Whether it names something that can be repaired in the I/O path.
+            pub fn is_repairable(self) -> bool {
+                match self {
+                    $(FindingId::$variant => $repairable,)+
+                }
+            }
         }
     };
 }
 
-finding_ids! {
-    /// Many calls for few bytes: the cost of the call, not of the bytes.
-    SmallRequests = "small-requests",
-    /// Each record is made durable by itself.
-    SyncPerWrite = "sync-per-write",
-    /// One request at a time to a device that could serve several.
-    QueueDepthOne = "queue-depth-one",
-    /// Sequential reads that are not read ahead.
-    NoReadahead = "no-readahead",
-    /// Read-ahead fetches what nobody reads.
-    ReadaheadWaste = "readahead-waste",
-    /// Time in page faults on mapped files.
-    MmapFaults = "mmap-faults",
-    /// Memory is taken anew, zeroed and given back for each request.
-    FreshBuffers = "fresh-buffers",
-    /// Threads wait for each other's changes to the address space.
-    MmapLock = "mmap-lock",
-    /// Threads wait for the lock of one inode.
-    InodeLock = "inode-lock",
-    /// Opening, examining and closing files costs more than their bytes.
-    ManySmallFiles = "many-small-files",
-    /// The kernel makes the writer pause until dirty pages are written back.
-    DirtyThrottle = "dirty-throttle",
-    /// Moving bytes between kernel and program is the cost.
-    CopyBound = "copy-bound",
-    /// The same bytes come from the device again and again.
-    CacheThrash = "cache-thrash",
-    /// Writes of parts of blocks that must be read first.
-    UnalignedWrite = "unaligned-write",
-    /// The device does all it can.
-    DeviceSaturated = "device-saturated",
-    /// Others use the device or the CPU.
-    NoisyNeighbour = "noisy-neighbour",
-    /// A configured limit holds the program back.
-    Throttled = "throttled",
-    /// Seeking throws the buffer of the I/O library away.
-    StdioSeek = "stdio-seek",
-    /// The program's own computing.
-    CpuBound = "cpu-bound",
-    /// Waiting for something that is not storage.
-    WaitingElsewhere = "waiting-elsewhere",
-    /// Nothing in the I/O path would help.
-    Healthy = "healthy",
-}
+with_findings!(finding_ids);
 
-impl FindingId {
-    /// Whether it names something that can be repaired in the I/O path. The last three describe a program that has no
-    /// such cause.
-    pub fn is_repairable(self) -> bool {
-        !matches!(self, FindingId::CpuBound | FindingId::WaitingElsewhere | FindingId::Healthy)
-    }
-}
-
-/// Old wall time over new wall time, were the advice followed.
+/// Old wall time over new wall time if the advice is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
     /// The most likely value.
     pub predicted: f64,
-    /// Lower end of the interval: what even a poor repair gains.
+    /// Lower end of the interval: the gain of a poor repair.
     pub low: f64,
-    /// Upper end: what removing the whole cost would gain.
+    /// Upper end: the gain without the whole cost.
     pub high: f64,
-    /// Whether the interval is open above: nearly all of the run may go away, and how little is left cannot be told.
+    /// Whether the interval is open above: nearly all of the run may go away, and the remainder is unknown.
     #[serde(default)]
     pub open_above: bool,
 }
 
 impl Gain {
-    /// The greatest gain that is foretold as a number. A gain of 125 leaves 0.8 % of a run: starting, ending, and the
-    /// bytes themselves remain, and how long they take was hidden in what went away. Of the labelled programs, those with
-    /// the purest causes keep 0.2 to 1 % when they are repaired.
-    pub const GREATEST: f64 = 125.0;
+    /// The greatest gain that is predicted as a number. It leaves 0.8 % of a run for start, end and the bytes themselves,
+    /// whose time was not visible. Repaired cases of the purest causes keep 0.2 to 1 %.
+    pub const MAX: f64 = 125.0;
 
-    /// The gain from saving part of the wall time. At least 1, at most [`Gain::GREATEST`], and open above where the
-    /// upper end would be greater.
+    /// The gain from saving part of the wall time: at least 1, at most [`Gain::MAX`], open above where the upper end would
+    /// be greater.
     pub fn from_savings(wall: f64, low: f64, predicted: f64, high: f64) -> Gain {
-        let least = 1.0 / Gain::GREATEST;
+        let least = 1.0 / Gain::MAX;
         let left = |saved: f64| (1.0 - saved / wall).clamp(least, 1.0);
         let gain = |saved: f64| 1.0 / left(saved);
         Gain { predicted: gain(predicted), low: gain(low), high: gain(high), open_above: left(high) <= least }
     }
 
-    /// Whether a gain that was measured lies within the interval; `low` and `high` are the ends of its own.
+    /// Whether a measured gain, with the interval `low` to `high`, agrees with the prediction.
     pub fn meets(&self, low: f64, high: f64) -> bool {
         low <= high && high >= self.low && (self.open_above || low <= self.high)
     }
 }
 
-/// One cause.
+/// One cause of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Which.
+    /// The cause.
     pub id: FindingId,
-    /// Part of the wall time that the cause costs, 0 to 1.
+    /// Part of the wall time that the cause takes, 0 to 1.
     pub share: f64,
-    /// The cause in one sentence, for people.
+    /// The cause in one sentence.
     pub sentence: String,
-    /// Measured facts it rests on, one sentence each, with numbers.
+    /// Measured facts, one sentence each, with numbers.
     pub evidence: Vec<String>,
-    /// What to change; for a finding that is no fault, what to know.
+    /// The change to make; for a finding that is no fault, what to know.
     pub advice: String,
-    /// What the change would gain; `None` where nothing can be predicted.
+    /// The gain of the change; `None` where it cannot be predicted.
     pub gain: Option<Gain>,
-    /// Whether it says only that no cause was found where there may well be one: of a run that waits for storage, of which
-    /// much was not seen, or that was too short. `healthy` alone would claim more than is known.
+    /// No cause was found, but there may be one: the run waits for storage, was partly unseen, or was too short. `healthy`
+    /// would claim more than is known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undecided: bool,
 }
 
 impl Finding {
-    /// What it is called for people: its identifier, where that claims no more than is known.
+    /// Its heading: the identifier, unless that claims more than is known.
     pub fn title(&self) -> &'static str {
         if self.undecided { "no cause found" } else { self.id.id() }
     }
@@ -145,14 +153,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_what_json_says_and_unique() {
+    fn ids_are_unique_and_equal_to_their_json() {
         let mut ids: Vec<&str> = FindingId::ALL.iter().map(|f| f.id()).collect();
         for f in FindingId::ALL {
             assert_eq!(serde_json::to_string(f).unwrap(), format!("\"{}\"", f.id()));
         }
         ids.sort_unstable();
         ids.dedup();
-        assert_eq!(ids.len(), 21);
+        assert_eq!(ids.len(), FindingId::ALL.len());
     }
 
     #[test]
@@ -164,9 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn who_may_save_nearly_all_is_told_no_upper_end() {
+    fn the_interval_is_open_above_where_nearly_all_may_go() {
         let gain = Gain::from_savings(10.0, 5.0, 9.0, 10.0);
-        assert_eq!((gain.high, gain.open_above), (Gain::GREATEST, true));
+        assert_eq!((gain.high, gain.open_above), (Gain::MAX, true));
         assert!(gain.meets(300.0, 400.0) && !gain.meets(1.0, 1.9));
     }
 }

@@ -156,8 +156,8 @@ impl Histogram {
         self.max_ns
     }
 
-    /// The same in four classes an octave, as (lower end in ns, values), empty ones left out: what a map over time
-    /// needs. [`quarter`] tells the upper ends.
+    /// The same in four classes an octave, as (lower end in ns, values), empty ones left out: for a map over time.
+    /// [`quarter`] gives the upper ends.
     pub fn quarters(&self) -> Vec<(u64, u64)> {
         let mut classes: Vec<(u64, u64)> = Vec::new();
         for bucket in self.buckets() {
@@ -237,7 +237,7 @@ impl Serialize for Histogram {
     }
 }
 
-/// Refuses what [`Histogram::record`] could not have made, so that an edited or damaged record is noticed.
+/// Refuses counts that [`Histogram::record`] cannot make, so that an edited or damaged record is noticed.
 impl<'de> Deserialize<'de> for Histogram {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Sparse { buckets: sparse, count, sum_ns, min_ns, max_ns } = Sparse::deserialize(deserializer)?;

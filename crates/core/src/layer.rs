@@ -1,13 +1,13 @@
-//! The storeys of the I/O path, top to bottom, and time split over them.
+//! The layers of the I/O path, top to bottom, and time split over them.
 //!
-//! Invariant: a [`Ledger`] built with [`Ledger::close`] sums to the whole it was closed against; what the named
-//! layers do not explain stands under [`Layer::Unexplained`], and may be negative when they explain too much.
+//! Invariant: a [`Ledger`] built with [`Ledger::close`] sums to the whole it was closed with; time that the named
+//! layers do not explain is [`Layer::Unexplained`], and may be negative when they explain too much.
 
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::Estimate;
 
-/// A storey of the path between a program's request and the disk.
+/// A layer of the path between a program's request and the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
@@ -131,7 +131,7 @@ impl Ledger {
         }
     }
 
-    /// Books what is missing to `busy_ns` and `wait_ns` in all under [`Layer::Unexplained`].
+    /// Adds the remainder of `busy_ns` and `wait_ns` to [`Layer::Unexplained`].
     pub fn close(&mut self, busy_ns: f64, wait_ns: f64) {
         let (busy, wait) = self.entries.iter().fold((0.0, 0.0), |(b, w), e| (b + e.busy_ns, w + e.wait_ns));
         self.add(Layer::Unexplained, busy_ns - busy, wait_ns - wait);

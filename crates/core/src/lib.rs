@@ -1,6 +1,6 @@
 //! The words of iowhy and its pure mathematics.
 //!
-//! Every other crate knows this one and none of its siblings. What may not enter: I/O, a clock, randomness
+//! Every other crate knows this one and none of its siblings. No I/O, no clock, no randomness
 //! that is not seeded by the caller, terminal output, `unsafe`.
 #![forbid(unsafe_code)]
 
@@ -9,7 +9,6 @@ pub mod environment;
 pub mod estimate;
 pub mod finding;
 pub mod histogram;
-pub mod kernel_text;
 pub mod layer;
 pub mod limit;
 pub mod model;

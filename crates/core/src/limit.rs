@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What holds the path back.
+/// The limit of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitId {
@@ -14,7 +14,7 @@ pub enum LimitId {
     Depth,
     /// Moving bytes between kernel and user memory.
     CopyBandwidth,
-    /// The device (or what stands for it) is saturated.
+    /// The device (or its substitute) is saturated.
     Device,
     /// A configured or metered limit cuts off the rate.
     Throttle,

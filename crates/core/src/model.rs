@@ -1,8 +1,8 @@
 //! The stack model: named layers with costs. Fitted from a measurement or written by hand for a historic
 //! machine; consumed by the predictor, the scripted target and the simulator.
 //!
-//! A cost is linear in calls, pages and bytes. What the linear form cannot say (cache-size steps, queueing at a
-//! saturated device) is left to the simulator. How well it holds is not part of the model: predict sizes that were
+//! A cost is linear in calls, pages and bytes. Effects that are not linear (cache-size steps, queueing at a
+//! saturated device) are left to the simulator. How well it holds is not part of the model: predict sizes that were
 //! left out of the fit.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct Cost {
 
 impl Cost {
     /// Evaluates the cost of one request.
-    pub fn of(&self, pages: f64, bytes: f64) -> f64 {
+    pub fn total_ns(&self, pages: f64, bytes: f64) -> f64 {
         self.per_call_ns + self.per_page_ns * pages + self.per_byte_ns * bytes
     }
 }
@@ -61,15 +61,15 @@ pub enum Part {
     Insert,
     /// Zeroing user memory (`/dev/zero`): the store half of a copy. Not part of a file read.
     Zero,
-    /// What `call` becomes for a request that travels through io_uring in a batch of many. Zero where a registered
+    /// Cost of `call` for a request that travels through io_uring in a batch of many. Zero where a registered
     /// buffer saves more copying than the ring costs.
     Ring,
-    /// What `block` becomes, per request of one page, when many are in flight; [`Part::Batch`] comes on top.
+    /// Cost of `block` per request of one page at a high queue depth; [`Part::Batch`] comes on top.
     Deep,
     /// Handing a batch of requests to the driver (the doorbell, in a virtual machine an exit), once for each batch:
     /// at depth `d` every request pays `Deep + Batch / d`.
     Batch,
-    /// What a file in anonymous memory pays above `call` and [`Part::Vfs`], where a file with other pages was fitted:
+    /// Cost of a file in anonymous memory above `call` and [`Part::Vfs`], where a file with other pages was fitted:
     /// in place of that file's `filesystem`, `cache` and `copy`.
     MemoryFile,
 }
@@ -94,13 +94,13 @@ impl Part {
 pub struct StackModel {
     /// Version of this format.
     pub schema: u32,
-    /// What was measured, or which machine this is.
+    /// The measured target, or the machine.
     pub name: String,
     /// Page size that `per_page_ns` counts.
     pub page_bytes: u64,
     /// Requests the device serves at once before they queue.
     pub device_parallelism: f64,
-    /// Bytes that one read-ahead request asks of the device.
+    /// Bytes of one read-ahead request to the device.
     pub read_ahead_bytes: u64,
     /// Cost by layer. `device` is waiting time, all others are busy time.
     pub layers: BTreeMap<Layer, LayerCost>,
@@ -123,7 +123,7 @@ impl StackModel {
         self.parts.get(&part).map(|c| c.cost).unwrap_or_default()
     }
 
-    /// What one request costs at depth 1, layer by layer; `None` where the model has no opinion (writes,
+    /// Cost of one request at depth 1 by layer; `None`: not modelled (writes,
     /// no-copy methods). The same type as a measured ledger, so that one comparison treats both alike.
     ///
     /// `cached` paths pay call, filesystem, cache and copy; mapped ones memory; direct ones call, filesystem,
@@ -133,7 +133,8 @@ impl StackModel {
         let bytes = block_bytes as f64;
         let pages = block_bytes.div_ceil(self.page_bytes.max(1)).max(1) as f64;
         let mut ledger = Ledger::default();
-        let busy = |ledger: &mut Ledger, layer| ledger.add(layer, self.cost(layer).of(pages, bytes), 0.0);
+        let busy =
+            |ledger: &mut Ledger, layer| ledger.add(layer, self.cost(layer).total_ns(pages, bytes), 0.0);
         match (method, state) {
             (Method::Null, _) => {}
             (Method::Syscall, _) => busy(&mut ledger, Layer::Call),
@@ -145,7 +146,7 @@ impl StackModel {
                 for layer in [Layer::Call, Layer::Filesystem, Layer::Block] {
                     busy(&mut ledger, layer);
                 }
-                ledger.add(Layer::Device, 0.0, self.cost(Layer::Device).of(pages, bytes));
+                ledger.add(Layer::Device, 0.0, self.cost(Layer::Device).total_ns(pages, bytes));
             }
             (Method::Mmap | Method::MmapSequential | Method::MmapRandom, CacheState::Warm) => {
                 busy(&mut ledger, Layer::Memory);
@@ -158,14 +159,22 @@ impl StackModel {
                     // A page is brought in once, however many requests share it.
                     ledger.add(
                         Layer::Cache,
-                        self.part(Part::Insert).of(bytes / self.page_bytes.max(1) as f64, bytes),
+                        self.part(Part::Insert).total_ns(bytes / self.page_bytes.max(1) as f64, bytes),
                         0.0,
                     );
                     let ahead = self.read_ahead_bytes.max(block_bytes) as f64;
                     let share = bytes / ahead;
                     let ahead_pages = ahead / self.page_bytes.max(1) as f64;
-                    ledger.add(Layer::Block, self.cost(Layer::Block).of(ahead_pages, ahead) * share, 0.0);
-                    ledger.add(Layer::Device, 0.0, self.cost(Layer::Device).of(ahead_pages, ahead) * share);
+                    ledger.add(
+                        Layer::Block,
+                        self.cost(Layer::Block).total_ns(ahead_pages, ahead) * share,
+                        0.0,
+                    );
+                    ledger.add(
+                        Layer::Device,
+                        0.0,
+                        self.cost(Layer::Device).total_ns(ahead_pages, ahead) * share,
+                    );
                 }
             }
             _ => return None,

@@ -1,4 +1,4 @@
-//! What can go wrong, as data: what failed, why, and the exact fix. Printing and exiting belong to the binary.
+//! Errors as data: the failure, its cause, and the exact fix. Printing and exiting belong to the binary.
 
 use std::fmt;
 

@@ -1,10 +1,9 @@
-//! One request of a trace: what a trace file says, and what the simulator and the curves eat. Plain data.
+//! One request of a trace file, of the simulator and of the curves. Plain data, independent of formats.
 //!
-//! What may not enter: formats of other tools (they translate into this), time of a simulation, policies.
 
 use serde::{Deserialize, Serialize};
 
-/// What is asked for.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Op {
@@ -15,7 +14,7 @@ pub enum Op {
     Write,
     /// Bytes are given up (trim, unmap), or an object is deleted.
     Discard,
-    /// What was written is made durable: fsync, cache flush. Its range may be empty: the whole object.
+    /// Makes earlier writes durable: fsync, cache flush. Its range may be empty: the whole object.
     Sync,
     /// An object is opened; moves no bytes.
     Open,
@@ -48,13 +47,13 @@ impl Op {
     }
 }
 
-/// What else a trace says of a request, one bit each.
+/// Further attributes of a request, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Marks(pub u8);
 
 impl Marks {
-    /// Asked for by read-ahead, not by the program.
+    /// Issued by read-ahead, not by the program.
     pub const READ_AHEAD: Marks = Marks(1);
     /// Metadata of a file system.
     pub const METADATA: Marks = Marks(2);
@@ -81,14 +80,14 @@ impl Marks {
     }
 }
 
-/// [`Request::next_use`] of a request whose bytes are never asked for again.
+/// [`Request::next_use`] of a request whose bytes are not used again.
 pub const NEVER: u64 = u64::MAX;
 
 /// One request. A trace of addresses (a disk, a file) has one object per device or file and offsets in it; a trace of
 /// keys has one object per key, offset 0, and the size of the value in `bytes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// When it was asked for, in nanoseconds since the origin that its trace has (its first request, or an epoch).
+    /// Issue time, in nanoseconds since the origin that its trace has (its first request, or an epoch).
     pub time_ns: u64,
     /// File, device or key. Names are beside the requests, in the trace's own table of names.
     pub object: u64,
@@ -101,11 +100,11 @@ pub struct Request {
     /// Index of the next request for the same object as the trace itself says, counted in requests from 0; [`NEVER`] for
     /// none, 0 where the trace does not say (nothing is used next at the first request).
     pub next_use: u64,
-    /// Who asked: process, thread, client or tenant; 0 where the trace does not say.
+    /// Process, thread, client or tenant; 0: unknown.
     pub stream: u32,
-    /// What was asked for.
+    /// The operation.
     pub op: Op,
-    /// What else is known.
+    /// Further attributes.
     pub marks: Marks,
 }
 

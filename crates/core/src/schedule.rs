@@ -1,10 +1,10 @@
 //! The order of cells over rounds: interleaved and seeded, so that drift does not look like effect.
 //!
 //! Each round measures every cell once. The orders are rows of a Williams square (E. J. Williams 1949): over a full
-//! set of rows every cell stands at every place equally often, and follows every other cell equally often, so that
+//! set of rows every cell is at every position equally often, and follows every other cell equally often, so that
 //! neither the warming-up of a round nor what the cell before left behind (cache, write-back) favours anyone. A full
 //! set takes as many rounds as there are cells, twice that for an odd number of cells; with fewer rounds still no
-//! cell is twice at the same place. Seeded: which cell is which letter of the square, and the order of the rows.
+//! cell is twice at the same position. Seeded: which cell is which letter of the square, and the order of the rows.
 
 use crate::rng::Rng;
 
@@ -21,21 +21,21 @@ pub fn interleave(cells: usize, round: u32, seed: u64) -> Vec<usize> {
     let row = row_at(cells, rows, place, &mut rng);
     let mut order: Vec<usize> =
         (0..cells).map(|column| letters[(zigzag(column, cells) + row) % cells]).collect();
-    // An odd square balances neighbours only together with its mirror image.
+    // An odd square balances adjacent cells only together with its mirror image.
     if row >= cells {
         order.reverse();
     }
     order
 }
 
-/// The row for a place in the set: shuffled within the square, the mirror image after it.
+/// The row at a position in the set: shuffled within the square, the mirror image after it.
 fn row_at(cells: usize, rows: usize, place: usize, rng: &mut Rng) -> usize {
     let mut order: Vec<usize> = (0..rows).collect();
     order.chunks_mut(cells).for_each(|half| rng.shuffle(half));
     order[place]
 }
 
-/// The first row of the square: 0, 1, n-1, 2, n-2, ... whose neighbour distances are all different.
+/// The first row of the square: 0, 1, n-1, 2, n-2, ... whose adjacent distances are all different.
 fn zigzag(column: usize, cells: usize) -> usize {
     if column % 2 == 1 { column.div_ceil(2) } else { (cells - column / 2) % cells }
 }

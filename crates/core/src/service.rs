@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Alone: access + n * per byte. Together: `units` at a time, no more than the limits allow. A limit of 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServiceCurve {
-    /// Time before the first byte of a request by chance, nanoseconds.
+    /// Time before the first byte of a random request, nanoseconds.
     pub access_ns: f64,
     /// Time for each byte, nanoseconds.
     pub per_byte_ns: f64,
@@ -18,9 +18,9 @@ pub struct ServiceCurve {
     pub most_requests_per_second: f64,
     /// Bytes a second at most; 0: no limit was met.
     pub most_bytes_per_second: f64,
-    /// Time to position before a request by chance that a request in order does not need; 0 for disks without an arm.
+    /// Positioning time of a random request over a sequential one; 0 for disks without an arm.
     pub positioning_ns: f64,
-    /// Limits let so many seconds' worth through at once after a pause; 0: they hold at every instant.
+    /// Burst of the limits after a pause, in seconds of their rate; 0: they apply at every instant.
     pub burst_s: f64,
     /// Bytes that are used of it.
     pub size_bytes: u64,
@@ -29,7 +29,7 @@ pub struct ServiceCurve {
 }
 
 impl ServiceCurve {
-    /// What a request of this size takes on an idle disk, request after request, nanoseconds.
+    /// Time of a request of this size at queue depth 1, nanoseconds.
     pub fn request_ns(&self, bytes: u64) -> f64 {
         let bytes = bytes as f64;
         let alone = self.access_ns + bytes * self.per_byte_ns;
@@ -37,7 +37,7 @@ impl ServiceCurve {
         alone.max(per(self.most_requests_per_second, 1.0)).max(per(self.most_bytes_per_second, bytes))
     }
 
-    /// How long it is at work with so many requests of so many bytes together, with as many side by side as it serves, seconds.
+    /// Busy time for these requests and bytes at full parallelism, seconds.
     pub fn work_s(&self, requests: u64, bytes: u64) -> f64 {
         let (requests, bytes) = (requests as f64, bytes as f64);
         let served = (requests * self.access_ns + bytes * self.per_byte_ns) / 1e9 / self.units.max(1) as f64;
@@ -57,7 +57,7 @@ impl ServiceCurve {
 pub struct DiskCurves {
     /// Of reads.
     pub read: ServiceCurve,
-    /// Of writes; none where they were not measured and are taken to cost what reads cost.
+    /// Of writes; `None`: not measured, assumed to cost as much as reads.
     pub write: Option<ServiceCurve>,
 }
 

@@ -1,6 +1,6 @@
 //! Settings of a machine that I/O depends on, as plain data. Probe reads them, explain judges them.
 //!
-//! What may not enter: reading, and meaning.
+//! Plain data: reading and meaning are elsewhere.
 
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ keys! {
     DirtyExpire = "dirty_expire_centisecs" in Memory;
     /// How often the kernel looks for such pages, in hundredths of a second.
     DirtyWriteback = "dirty_writeback_centisecs" in Memory;
-    /// What a page of anonymous memory is worth against one of a file, when memory is short.
+    /// Preference for reclaiming anonymous pages over file pages.
     Swappiness = "swappiness" in Memory;
     /// Who orders requests.
     Scheduler = "scheduler" in Queue;
@@ -77,7 +77,7 @@ keys! {
     ReadAhead = "read_ahead_kb" in Queue;
     /// Requests that the queue admits.
     Requests = "nr_requests" in Queue;
-    /// Latency of reads, in microseconds, from which background writes are held back; 0 is never.
+    /// Read latency, in microseconds, from which background writes are throttled; 0: never.
     WritebackThrottle = "wbt_lat_usec" in Queue;
     /// Whether the device counts its requests.
     Iostats = "iostats" in Queue;
@@ -110,20 +110,20 @@ impl Key {
     }
 }
 
-/// What was found of a setting.
+/// A setting as read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// Which.
     pub key: Key,
-    /// Of what: devices by kernel name, a mount point; `None` for the whole machine.
+    /// Subject: devices by kernel name, a mount point; `None` for the whole machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// The file it was read from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// What is set, in the kernel's own words; `None` where it could not be read.
+    /// The value in the kernel's own words; `None`: unreadable.
     pub value: Option<String>,
-    /// What the kernel offers, where it lists that.
+    /// Available values, where the kernel lists them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offered: Vec<String>,
     /// More than the value says: names, a sentence for each limit.
@@ -131,12 +131,12 @@ pub struct Reading {
     pub details: Vec<String>,
     /// Why it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lack: Option<String>,
+    pub limitation: Option<String>,
 }
 
 impl Reading {
     /// A value that was read.
-    pub fn of(key: Key, value: impl Into<String>) -> Reading {
+    pub fn new(key: Key, value: impl Into<String>) -> Reading {
         Reading {
             key,
             subject: None,
@@ -144,13 +144,13 @@ impl Reading {
             value: Some(value.into()),
             offered: Vec::new(),
             details: Vec::new(),
-            lack: None,
+            limitation: None,
         }
     }
 
     /// A value that could not be read, and why.
-    pub fn lacking(key: Key, why: impl Into<String>) -> Reading {
-        Reading { value: None, lack: Some(why.into()), ..Reading::of(key, "") }
+    pub fn unreadable(key: Key, why: impl Into<String>) -> Reading {
+        Reading { value: None, limitation: Some(why.into()), ..Reading::new(key, "") }
     }
 
     /// The value as a number.

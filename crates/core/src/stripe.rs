@@ -1,10 +1,10 @@
 //! Striping as arithmetic: which member of a stripe holds a byte, and which parts of a request go where. Bytes throughout.
 //!
-//! The map is that of ccd(4), md raid0, dm-stripe and btrfs raid0: turn by turn, `interleave` bytes each. What may not
-//! enter: devices, time, and what a file system does with it.
+//! The map is that of ccd(4), md raid0, dm-stripe and btrfs raid0: chunks of `interleave` bytes in turn. It knows
+//! no devices, no time and no file systems.
 //!
 //! Invariant: every byte of a range is in exactly one part, and the parts of one range on one member are one: chunks that
-//! follow one another on a member are neighbours there, and every striping driver hands them down together.
+//! follow one another on a member are adjacent there, and every striping driver submits them together.
 
 /// Equal members that take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ pub struct Stripe {
     row: u64,
 }
 
-/// What one member has of a range.
+/// Part of a range on one member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// Which member, from 0.
@@ -66,7 +66,7 @@ impl Stripe {
         rows * self.interleave + rest.saturating_sub(before).min(self.interleave)
     }
 
-    /// What a member has of `bytes` bytes from `position`; `None` when it has nothing. A range that ends beyond the last
+    /// The part of `bytes` bytes from `position` on a member; `None`: no part. A range that ends beyond the last
     /// number is cut there.
     pub fn part(&self, position: u64, bytes: u64, member: usize) -> Option<Part> {
         let offset = self.held_before(position, member);
@@ -91,7 +91,7 @@ impl Stripe {
         }
     }
 
-    /// The place in the stripe of a byte of a member; `None` beyond the last number.
+    /// Offset in the stripe of a byte of a member; `None` beyond the last number.
     pub fn position_of(&self, member: usize, offset: u64) -> Option<u64> {
         let (turn, inside) = (offset / self.interleave, offset % self.interleave);
         let before = self.interleave.checked_mul(member as u64)?.checked_add(inside)?;

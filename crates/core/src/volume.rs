@@ -1,4 +1,4 @@
-//! Volumes of several devices and the layout of file systems, as plain data. The probe finds them out, nobody else looks.
+//! Volumes of several devices and the layout of file systems, as plain data.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub enum VolumeKind {
 }
 
 impl VolumeKind {
-    /// What it is called.
+    /// Its name.
     pub fn words(self) -> &'static str {
         match self {
             VolumeKind::Md => "md",
@@ -41,7 +41,7 @@ pub struct Volume {
     pub interleave_bytes: Option<u64>,
     /// The devices.
     pub members: Vec<VolumeMember>,
-    /// Why something of this is not known, and what would show it.
+    /// Why a part of this is unknown, and the remedy.
     pub lack: Option<String>,
 }
 
@@ -62,11 +62,11 @@ pub enum Geometry {
     Ext4(Ext4),
     /// XFS.
     Xfs(Xfs),
-    /// Btrfs, which has no groups at fixed places; the bytes of a sector of its data.
+    /// Btrfs, which has no groups at fixed offsets; the bytes of a sector of its data.
     Btrfs(u64),
 }
 
-/// What of an ext4 superblock decides where things are.
+/// Fields of an ext4 superblock that decide the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ext4 {
     /// Bytes of a block.
@@ -141,7 +141,7 @@ impl Ext4 {
     }
 }
 
-/// What XFS tells of itself.
+/// Geometry of an XFS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Xfs {
     /// Bytes of an allocation group.
@@ -152,7 +152,7 @@ pub struct Xfs {
     pub block_bytes: u64,
     /// Bytes of a sector.
     pub sector_bytes: u64,
-    /// Bytes of one turn as mkfs was told; 0: nothing was told.
+    /// Stripe unit of mkfs in bytes; 0: none.
     pub stripe_unit_bytes: u64,
     /// Bytes of one turn of all disks, likewise.
     pub stripe_width_bytes: u64,

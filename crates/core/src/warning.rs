@@ -1,6 +1,6 @@
 //! Things a reader of the result must know: cause, consequence, next command.
 //!
-//! What may not enter: errors that end a command (see [`crate::problem`]) and verdicts (see [`crate::limit`]).
+//! Errors that end a command are in [`crate::problem`], verdicts in [`crate::limit`].
 
 use serde::{Deserialize, Serialize};
 

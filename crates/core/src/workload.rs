@@ -1,4 +1,4 @@
-//! What is asked of a target: direction, method, pattern, sizes, depth, arrival, cache state.
+//! A workload: direction, method, pattern, sizes, queue depth, arrival, cache state.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ impl Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
-    /// Nothing of what is read is in the page cache.
+    /// No page of the region is in the page cache.
     Cold,
     /// Everything that is read is in the page cache.
     Warm,
@@ -49,7 +49,7 @@ impl CacheState {
     }
 }
 
-/// What is done with the bytes after they arrived; the same in every arm of a comparison.
+/// Use of the bytes after a read; the same in every arm of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Touch {
@@ -195,7 +195,7 @@ impl Method {
     }
 }
 
-/// One cell of a plan: everything that decides what is asked, and nothing that decides for how long.
+/// One cell of a plan, without its duration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     /// Reads, writes or a mix.
@@ -216,7 +216,7 @@ pub struct Workload {
     pub threads: usize,
     /// Requests that each thread keeps in flight.
     pub depth: usize,
-    /// What is done with arrived bytes.
+    /// Use of the bytes after a read.
     pub touch: Touch,
     /// Open loop: planned requests per second over all threads; `None` is a closed loop.
     pub rate_per_second: Option<f64>,

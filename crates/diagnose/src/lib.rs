@@ -6,5 +6,6 @@
 pub mod account;
 pub mod classify;
 pub mod findings;
+pub mod repair;
 pub mod runs;
 pub mod setting;

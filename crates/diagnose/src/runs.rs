@@ -14,7 +14,7 @@ use iowhy_core::stats::{
     self, Verdict, bootstrap_median, chance_of_counts, effect_of_part, ratio_of_medians, verdict_of_ratio,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
 use crate::classify::Operation;
@@ -59,7 +59,7 @@ impl Run {
 }
 
 /// A time before and after, as records hold it too.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Changed {
     /// Median over the runs before.
     pub before_ns: f64,
@@ -133,7 +133,7 @@ pub struct Changes {
 }
 
 /// Runs on each side without which nothing is decided, as for rounds.
-pub const LEAST_RUNS: usize = 5;
+pub const MIN_RUNS: usize = 5;
 
 /// Counts that chance gives less often than this are no chance.
 const SURE: f64 = 0.05;
@@ -191,8 +191,8 @@ fn changed(
 fn doubt(before: usize, after: usize) -> Option<String> {
     match (before, after) {
         (1, 1) => Some("one run each".to_owned()),
-        (b, a) if b.min(a) < LEAST_RUNS => {
-            Some(format!("{b} and {a} runs are too few, {LEAST_RUNS} on each side are needed"))
+        (b, a) if b.min(a) < MIN_RUNS => {
+            Some(format!("{b} and {a} runs are too few, {MIN_RUNS} on each side are needed"))
         }
         _ => None,
     }

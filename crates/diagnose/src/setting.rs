@@ -422,7 +422,7 @@ mod tests {
     use super::*;
 
     fn of(key: Key, value: &str) -> Reading {
-        Reading { subject: Some("vda".into()), ..Reading::of(key, value) }
+        Reading { subject: Some("vda".into()), ..Reading::new(key, value) }
     }
 
     fn effect(key: Key, value: &str) -> Option<Effect> {
@@ -502,7 +502,7 @@ mod tests {
         assert_eq!(judge(&bfq, &[]).unwrap().try_value, None);
         let both = Reading { offered: vec!["bfq".into(), "none".into()], ..bfq };
         assert_eq!(judge(&both, &[]).unwrap().try_value.as_deref(), Some("none"));
-        assert_eq!(judge(&Reading::lacking(Key::Iostats, "no such file"), &[]), None);
+        assert_eq!(judge(&Reading::unreadable(Key::Iostats, "no such file"), &[]), None);
     }
 
     #[test]
@@ -517,11 +517,12 @@ mod tests {
 
     #[test]
     fn mitigations_and_limits_are_named() {
-        let active = Reading { details: vec!["meltdown".into()], ..Reading::of(Key::Mitigations, "1 of 19") };
+        let active =
+            Reading { details: vec!["meltdown".into()], ..Reading::new(Key::Mitigations, "1 of 19") };
         assert!(judge(&active, &[]).unwrap().sentence.contains("meltdown"));
         let limited = Reading {
             details: vec!["reads on vda are limited".into()],
-            ..Reading::of(Key::IoLimit, "1 limit")
+            ..Reading::new(Key::IoLimit, "1 limit")
         };
         assert!(judge(&limited, &[]).unwrap().sentence.contains("reads on vda"));
     }

@@ -6,7 +6,6 @@
 
 pub mod cli;
 pub mod command;
-pub mod csv;
 pub mod fio;
 pub mod folded;
 pub mod meaning;
@@ -18,5 +17,6 @@ pub mod record;
 pub mod render;
 pub mod report;
 pub mod run_as;
+pub mod screen;
 pub mod shell;
 pub mod store;

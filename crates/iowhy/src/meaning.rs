@@ -65,9 +65,14 @@ impl Meaning {
     /// Where the time of a run went, and why.
     pub fn explain(&self, profile: &Profile, model: Option<&StackModel>) -> Explained {
         let account = self.account(profile);
-        let findings = findings::judge(&Facts { profile, account: &account, model });
+        let findings = findings::judge(&Facts::new(profile, &account, model));
         Explained { account, findings }
     }
+}
+
+/// The cause that a finding names, in one line.
+pub fn claim(id: FindingId) -> &'static str {
+    findings::claim(id)
 }
 
 /// The manual page of a finding, in Markdown.

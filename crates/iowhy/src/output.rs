@@ -16,10 +16,10 @@ use iowhy_probe::target::Target;
 use serde::Serialize;
 
 use crate::cli::{ColorWhen, OutputArgs};
-use crate::render::paragraph::fold;
-use crate::render::spark::Marks;
 use crate::run_as;
 use crate::store;
+use iowhy_view::terminal::wrap::fold;
+pub use iowhy_view::terminal::{marks, width};
 
 /// A file that will be written at the end; until then what is there stays.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Pending {
     pub fn spare(&self, targets: &[&Target]) -> Result<(), Problem> {
         let Some(replaced) = self.place.as_ref().and_then(Destination::replaces) else { return Ok(()) };
         let same = |target: &&&Target| {
-            let mut identities = target.with_bytes().into_iter().filter_map(Target::identity);
+            let mut identities = target.data_targets().into_iter().filter_map(Target::identity);
             identities.any(|id| (id.device, id.inode) == replaced)
         };
         match targets.iter().find(same) {
@@ -444,21 +444,6 @@ fn say(line: &str) {
         _ => Cow::Borrowed(line),
     };
     let _ = writeln!(anstream::stderr(), "{line}");
-}
-
-/// Columns of the terminal that stdout is, or enough for every column where it is none.
-pub fn width() -> usize {
-    const WHEN_NO_TERMINAL: usize = 120;
-    match rustix::termios::tcgetwinsize(std::io::stdout()) {
-        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
-        _ => WHEN_NO_TERMINAL,
-    }
-}
-
-/// What pictures are drawn with on this terminal.
-pub fn marks() -> Marks {
-    let values = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());
-    Marks::of_locale(values.each_ref().map(Option::as_deref))
 }
 
 fn to_json(record: &impl Serialize) -> Result<String, Problem> {

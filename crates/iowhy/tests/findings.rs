@@ -3,7 +3,7 @@
 //!
 //! `IOWHY_BIN` names another binary to test. What the machine cannot show is skipped aloud.
 
-mod patients;
+mod cases_binary;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -83,10 +83,10 @@ fn too_little(record: &Value) -> Option<String> {
 }
 
 /// Complaints about one case; a skip is said aloud and is no complaint.
-fn judge(case: &'static Case, dir: &Path, patients: &Path) -> Vec<String> {
-    let mut stage = match Stage::set(case, dir, patients) {
+fn judge(case: &'static Case, dir: &Path, binary: &Path) -> Vec<String> {
+    let mut stage = match Stage::new(case, dir, binary) {
         Ok(stage) => stage,
-        Err(Skip::Lacking(reason)) => {
+        Err(Skip::Unavailable(reason)) => {
             println!("skipped: {}: {reason}", case.name);
             return Vec::new();
         }
@@ -119,10 +119,10 @@ fn judge(case: &'static Case, dir: &Path, patients: &Path) -> Vec<String> {
 
 /// Complaints that stand in each of [`TRIALS`] runs. A shared machine can make any single run look like something else; a
 /// rule that is wrong is wrong each time.
-fn judged(case: &'static Case, dir: &Path, patients: &Path) -> Vec<String> {
+fn judged(case: &'static Case, dir: &Path, binary: &Path) -> Vec<String> {
     let mut complaints = Vec::new();
     for _ in 0..TRIALS {
-        complaints = judge(case, dir, patients);
+        complaints = judge(case, dir, binary);
         if complaints.is_empty() {
             break;
         }
@@ -138,14 +138,14 @@ fn causes_are_named_and_repairs_are_seen() {
         .prefix("findings-")
         .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
         .expect("the build folder is writable");
-    let patients = patients::build();
+    let binary = cases_binary::build();
     let start = Instant::now();
     let mut complaints = Vec::new();
     for case in catalogue::all().filter(|case| case.quick) {
         if start.elapsed() > MOST_TIME {
             println!("skipped: {}: the machine is so busy that no time is left", case.name);
         } else {
-            complaints.extend(judged(case, folder.path(), &patients));
+            complaints.extend(judged(case, folder.path(), &binary));
         }
     }
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));

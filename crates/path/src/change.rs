@@ -1,9 +1,8 @@
-//! Two runs of the same cells, before and after a change: what became of each cell's time.
+//! Two runs of the same cells, before and after a change: a verdict for each cell and each of its layers, by interval and by
+//! threshold, and the layer that explains the change. Records and machines are the caller's.
 //!
-//! Goal: a verdict for each cell that both runs measured, by interval and by a threshold that matters, one for each of its
-//! layers, and the layer that the change sits in. A layer is judged by what its change is of the cell's whole time, with the
-//! threshold of the whole: one of 1 % of the time that doubles matters by 1 %. Non-goal: reading records, and deciding whether two machines may be compared. Invariant: a cell
-//! that is not what it claims, that failed, or that was paced by a plan gets no verdict of change.
+//! A layer is judged by its change relative to the whole: a layer of 1 % that doubles counts as 1 %. Invariant: a cell that
+//! is mislabelled, failed, or was paced by a plan gets no verdict.
 
 use iowhy_core::cell::CellRun;
 use iowhy_core::estimate::{Estimate, Unit};
@@ -23,16 +22,16 @@ pub struct Side<'a> {
     pub layers: Option<&'a Ledger>,
     /// The same with intervals; empty where none were kept.
     pub estimates: &'a [LayerEstimate],
-    /// Why this cell proves nothing, in words; `None` when it does.
+    /// Why this cell supports no verdict; `None` when it does.
     pub doubt: Option<String>,
 }
 
-/// What became of a cell.
+/// The change of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// After over before, of the time per request; `None` below three rounds on a side.
     pub ratio: Option<Estimate>,
-    /// The word for it.
+    /// By the ratio.
     pub verdict: Verdict,
     /// The layer that most of the difference sits in, where one does: its share of it, 0.5 or more. It is named only where
     /// the whole cell surely changed, and where the layer, if it has intervals, surely did so too.
@@ -43,10 +42,10 @@ pub struct Change {
     pub doubt: Option<String>,
 }
 
-/// What became of a layer.
+/// The change of a layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerChange {
-    /// Which.
+    /// Which layer.
     pub id: Layer,
     /// Its time for one request before; 0 where the layer was not there, `None` where no interval was kept.
     pub before: Option<Estimate>,
@@ -54,17 +53,16 @@ pub struct LayerChange {
     pub after: Option<Estimate>,
     /// What the cell's time would have become of itself had only this layer changed: 1.05 is 5 % more.
     pub effect: Option<Estimate>,
-    /// The word for it, by the effect.
+    /// By the effect.
     pub verdict: Verdict,
     /// Why there is no verdict, where that is known.
     pub doubt: Option<String>,
 }
 
 /// A layer is named when it holds this part of the change.
-const MOST_OF_IT: f64 = 0.5;
+const MAIN_SHARE: f64 = 0.5;
 
-/// Compares a cell before and after. `threshold` is the share from which a difference matters, `seed` that of the
-/// resampling.
+/// Compares a cell before and after. `threshold`: the smallest relative change that counts; `seed`: of the resampling.
 pub fn change(before: &Side<'_>, after: &Side<'_>, threshold: f64, seed: u64) -> Change {
     let ratio = ratio_of_medians(&after.ns_per_request, &before.ns_per_request, seed);
     let doubt = match (&before.doubt, &after.doubt) {
@@ -89,7 +87,7 @@ pub fn change(before: &Side<'_>, after: &Side<'_>, threshold: f64, seed: u64) ->
     Change { ratio, verdict, layer, layers, doubt }
 }
 
-/// Each layer of a cell before and after. `doubt` is why the cell itself proves nothing.
+/// Each layer of a cell before and after. `doubt`: why the cell itself supports no verdict.
 fn layer_changes(
     before: &Side<'_>,
     after: &Side<'_>,
@@ -119,7 +117,7 @@ fn layer_changes(
     Layer::ALL.into_iter().filter(|id| has(before, *id) || has(after, *id)).map(one).collect()
 }
 
-const NO_INTERVALS: &str = "the record keeps no intervals of layers, as those of older versions";
+const NO_INTERVALS: &str = "the record has no intervals of layers";
 
 /// The time of a layer with its interval; a layer that a split cell does not have takes none.
 fn time_of(side: &Side<'_>, id: Layer) -> Option<Estimate> {
@@ -129,7 +127,7 @@ fn time_of(side: &Side<'_>, id: Layer) -> Option<Estimate> {
 }
 
 /// Compares a cell before and after where both were measured in the same rounds: the ratio is the median of those within
-/// a round, so that drift cancels. `doubts` are why before and after prove nothing; layers are not looked at.
+/// a round, so that drift cancels. `doubts`: why before and after support no verdict. Layers are not compared.
 pub fn change_in_rounds(
     before: &CellRun,
     after: &CellRun,
@@ -156,8 +154,8 @@ fn few_rounds(before: &Side<'_>, after: &Side<'_>) -> Option<String> {
 }
 
 fn too_few(n: usize) -> Option<String> {
-    const LEAST: usize = 5;
-    (n < LEAST).then(|| format!("{n} rounds are too few, {LEAST} are needed"))
+    const MIN: usize = 5;
+    (n < MIN).then(|| format!("{n} rounds are too few, {MIN} are needed"))
 }
 
 /// The layer with the greatest change in the direction of the whole, and its part of it.
@@ -166,7 +164,7 @@ fn main_layer(before: &Ledger, after: &Ledger) -> Option<(Layer, f64)> {
     let part = |layer: Layer| (after.get(layer).total_ns() - before.get(layer).total_ns()) / whole;
     let (layer, part) =
         Layer::ALL.into_iter().map(|layer| (layer, part(layer))).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (part.is_finite() && part >= MOST_OF_IT).then_some((layer, part))
+    (part.is_finite() && part >= MAIN_SHARE).then_some((layer, part))
 }
 
 #[cfg(test)]
@@ -196,18 +194,18 @@ mod tests {
     #[test]
     fn a_cell_in_doubt_changed_nothing_and_says_why() {
         let doubtful = Side { doubt: Some("half of it was cached".into()), ..side(130.0) };
-        let told = change(&side(100.0), &doubtful, 0.05, 1);
-        assert_eq!(told.verdict, Verdict::CannotTell);
-        assert_eq!(told.doubt.as_deref(), Some("after: half of it was cached"));
+        let found = change(&side(100.0), &doubtful, 0.05, 1);
+        assert_eq!(found.verdict, Verdict::CannotTell);
+        assert_eq!(found.doubt.as_deref(), Some("after: half of it was cached"));
         let few = Side { ns_per_request: vec![1.0; 4], ..Side::default() };
-        let told = change(&few, &side(100.0), 0.05, 1);
+        let found = change(&few, &side(100.0), 0.05, 1);
         assert_eq!(
-            (told.verdict, told.doubt.as_deref()),
+            (found.verdict, found.doubt.as_deref()),
             (Verdict::CannotTell, Some("4 rounds are too few, 5 are needed"))
         );
     }
 
-    /// Rounds whose time drifts to the tenfold: only within rounds can anything be told.
+    /// Rounds whose time drifts to the tenfold: only within rounds can anything be found.
     fn drifting(factor: f64) -> CellRun {
         let sample = |round: u32| Sample {
             round,
@@ -241,9 +239,9 @@ mod tests {
         // Rounds that only one side has count for nothing.
         let mut few = drifting(2.0);
         few.samples.drain(..6);
-        let told = change_in_rounds(&drifting(1.0), &few, [None, None], 0.05, 1);
+        let found = change_in_rounds(&drifting(1.0), &few, [None, None], 0.05, 1);
         assert_eq!(
-            (told.verdict, told.doubt.as_deref()),
+            (found.verdict, found.doubt.as_deref()),
             (Verdict::CannotTell, Some("4 rounds are too few, 5 are needed"))
         );
     }
@@ -258,8 +256,8 @@ mod tests {
         };
         let (before, after) = (ledger(80.0, 20.0), ledger(105.0, 25.0));
         let of = |ns, layers| Side { layers: Some(layers), ..side(ns) };
-        let told = change(&of(100.0, &before), &of(130.0, &after), 0.05, 1);
-        let (layer, part) = told.layer.unwrap();
+        let found = change(&of(100.0, &before), &of(130.0, &after), 0.05, 1);
+        let (layer, part) = found.layer.unwrap();
         assert_eq!(layer, Layer::Device);
         assert!((part - 25.0 / 30.0).abs() < 1e-9);
         assert_eq!(change(&of(100.0, &before), &of(101.0, &after), 0.05, 1).layer, None);
@@ -293,12 +291,12 @@ mod tests {
         use Layer::{Call, Copy, Device};
         let before = split(&[(Call, 1.0), (Copy, 49.0), (Device, 50.0)], 0.02);
         let after = split(&[(Call, 2.0), (Copy, 49.0), (Device, 100.0)], 0.02);
-        let told = change(&with(100.0, &before), &with(151.0, &after), 0.05, 1);
-        let words: Vec<_> = told.layers.iter().map(|l| (l.id, l.verdict)).collect();
+        let found = change(&with(100.0, &before), &with(151.0, &after), 0.05, 1);
+        let words: Vec<_> = found.layers.iter().map(|l| (l.id, l.verdict)).collect();
         use Verdict::{Improved, Regressed, WithinNoise};
         assert_eq!(words, [(Call, WithinNoise), (Copy, WithinNoise), (Device, Regressed)]);
-        assert!((told.layers[2].effect.unwrap().value - 1.5).abs() < 0.01);
-        assert_eq!(told.layer.unwrap().0, Device);
+        assert!((found.layers[2].effect.unwrap().value - 1.5).abs() < 0.01);
+        assert_eq!(found.layer.unwrap().0, Device);
         let back = change(&with(151.0, &after), &with(100.0, &before), 0.05, 1);
         assert_eq!(back.layers[2].verdict, Improved);
         // Another threshold is another opinion: the call is 1 % of the time.
@@ -311,35 +309,36 @@ mod tests {
         use Layer::{Copy, Device};
         let (before, after) =
             (split(&[(Copy, 60.0), (Device, 40.0)], 0.02), split(&[(Copy, 40.0), (Device, 60.0)], 0.02));
-        let told = change(&with(100.0, &before), &with(100.0, &after), 0.05, 1);
-        assert_eq!(told.verdict, Verdict::WithinNoise);
-        assert_eq!((told.layers[0].verdict, told.layers[1].verdict), (Verdict::Improved, Verdict::Regressed));
+        let found = change(&with(100.0, &before), &with(100.0, &after), 0.05, 1);
+        assert_eq!(found.verdict, Verdict::WithinNoise);
+        assert_eq!(
+            (found.layers[0].verdict, found.layers[1].verdict),
+            (Verdict::Improved, Verdict::Regressed)
+        );
     }
 
     #[test]
     fn a_wide_interval_cannot_tell_and_its_layer_is_not_named() {
         let (before, after) = (split(&[(Layer::Device, 100.0)], 0.4), split(&[(Layer::Device, 120.0)], 0.4));
-        let told = change(&with(100.0, &before), &with(120.0, &after), 0.05, 1);
-        assert_eq!((told.verdict, told.layers[0].verdict), (Verdict::Regressed, Verdict::CannotTell));
-        assert_eq!(told.layer, None);
+        let found = change(&with(100.0, &before), &with(120.0, &after), 0.05, 1);
+        assert_eq!((found.verdict, found.layers[0].verdict), (Verdict::Regressed, Verdict::CannotTell));
+        assert_eq!(found.layer, None);
     }
 
     #[test]
-    fn a_layer_that_came_is_held_against_nothing_and_old_records_say_why_they_cannot() {
+    fn a_new_layer_is_compared_with_nothing_and_records_without_intervals_say_so() {
         use Layer::{Copy, Lock};
         let (before, after) = (split(&[(Copy, 100.0)], 0.01), split(&[(Copy, 100.0), (Lock, 30.0)], 0.01));
-        let told = change(&with(100.0, &before), &with(130.0, &after), 0.05, 1);
-        assert_eq!((told.layers[1].id, told.layers[1].verdict), (Lock, Verdict::Regressed));
+        let found = change(&with(100.0, &before), &with(130.0, &after), 0.05, 1);
+        assert_eq!((found.layers[1].id, found.layers[1].verdict), (Lock, Verdict::Regressed));
         let old = Side { estimates: &[], ..with(100.0, &before) };
-        let told = change(&old, &with(130.0, &after), 0.05, 1);
-        assert_eq!(told.verdict, Verdict::Regressed, "the cell itself can be told");
-        assert!(told.layers.iter().all(|l| l.verdict == Verdict::CannotTell));
-        assert!(
-            told.layers[0].doubt.as_deref().unwrap().starts_with("before: the record keeps no intervals")
-        );
+        let found = change(&old, &with(130.0, &after), 0.05, 1);
+        assert_eq!(found.verdict, Verdict::Regressed, "the cell itself can be found");
+        assert!(found.layers.iter().all(|l| l.verdict == Verdict::CannotTell));
+        assert!(found.layers[0].doubt.as_deref().unwrap().starts_with("before: the record has no intervals"));
         let doubtful = Side { doubt: Some("cached".into()), ..with(130.0, &after) };
-        let told = change(&with(100.0, &before), &doubtful, 0.05, 1);
-        assert!(told.layers.iter().all(|l| l.doubt.as_deref() == Some("after: cached")));
+        let found = change(&with(100.0, &before), &doubtful, 0.05, 1);
+        assert!(found.layers.iter().all(|l| l.doubt.as_deref() == Some("after: cached")));
         assert!(change(&side(100.0), &side(130.0), 0.05, 1).layers.is_empty());
     }
 }

@@ -21,7 +21,7 @@ pub fn facts_warnings(facts: &TargetFacts, memory_bytes: u64) -> Vec<Warning> {
     warnings
 }
 
-/// Members of a stripe of ours that are longer than the shortest.
+/// Members of a stripe in user space that are longer than the shortest.
 fn uneven_members(facts: &TargetFacts) -> Option<Warning> {
     let stripe = facts.stripe.as_ref()?;
     let sizes = || stripe.members.iter().map(|member| member.size_bytes);
@@ -41,7 +41,7 @@ fn uneven_members(facts: &TargetFacts) -> Option<Warning> {
     Some(Warning::new("uneven-members", message))
 }
 
-/// Members of a stripe of ours that stand on the same device: they cannot work side by side.
+/// Members of a stripe in user space on the same device: they cannot work side by side.
 fn shared_devices(facts: &TargetFacts) -> Option<Warning> {
     let members = &facts.stripe.as_ref()?.members;
     let twice = members.iter().enumerate().find_map(|(index, member)| {
@@ -94,7 +94,7 @@ fn shared(facts: &TargetFacts) -> Option<Warning> {
     );
     Some(
         Warning::new("shared-extents", message)
-            .next("measure a file of our own in the same directory: `iowhy DIR`"),
+            .next("measure a scratch file in the same directory: `iowhy DIR`"),
     )
 }
 
@@ -181,6 +181,14 @@ fn larger_than_memory(facts: &TargetFacts, memory_bytes: u64) -> Option<Warning>
         Warning::new("larger-than-memory", message)
             .next(format!("for warm cells restrict the region: `--size {}`", typed_size(fits))),
     )
+}
+
+/// Whether a target is a SCSI generic device, which takes commands instead of reads.
+pub fn is_scsi_generic(facts: &TargetFacts) -> bool {
+    facts.kind == TargetKind::CharDevice
+        && facts.name.rsplit('/').next().is_some_and(|name| {
+            name.strip_prefix("sg").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        })
 }
 
 #[cfg(test)]

@@ -1,20 +1,28 @@
-//! The meaning of the path report: what each layer costs, where the time of a measured cell goes, what limits it.
+//! The path report: which cells are measured (`plan`), what each layer costs (`fit`), where the time of a cell goes
+//! (`ledger`), what limits it (`limit`), and how methods and records of cells compare (`methods`, `change`).
 //!
-//! Pure functions of plain data: the same record gives the same report on any machine. No I/O, no clock, no randomness
-//! that the caller did not seed.
+//! Only `targets` opens files. No clock, no unseeded randomness: the same cells give the same report on any machine.
 #![forbid(unsafe_code)]
 
+pub mod analysis;
+pub mod calibration;
 pub mod change;
-pub mod compare;
+pub mod costs;
 pub mod cross_check;
 pub mod facts;
 pub mod fit;
-pub mod ladder;
 pub mod ledger;
 pub mod limit;
+pub mod methods;
 pub mod per_request;
+pub mod plan;
 pub mod reconcile;
-mod rows;
+pub mod targets;
+pub mod trial;
 
+#[cfg(test)]
+mod interval_tests;
+#[cfg(test)]
+mod measured_tests;
 #[cfg(test)]
 mod synthetic;

@@ -1,11 +1,12 @@
-//! What one request cost, read out of a round's totals, and cells held against each other within rounds.
+//! Costs of one request from the totals of a round, and cells compared within rounds: the one definition of "busy", "wait"
+//! and "rate".
 //!
-//! Goal: one place that says which quotient of a `Sample` is meant by "busy", "wait" and "rate". Invariant: a pair
-//! is only ever made of two samples of the same round, so that drift cancels. Rounds without a completed request
-//! are left out everywhere.
+//! Invariant: a pair is two samples of the same round, so that drift cancels. Rounds without a completed request are left
+//! out.
 
 use iowhy_core::cell::{CellRun, Sample};
 use iowhy_core::estimate::{Estimate, Unit};
+use iowhy_core::model::Cost;
 use iowhy_core::stats;
 
 /// CPU time of the measuring threads for one request, in nanoseconds.
@@ -112,6 +113,13 @@ pub fn mean_pages(block_bytes: u64, page_bytes: u64) -> f64 {
     let page_bytes = page_bytes.max(1);
     let block_bytes = block_bytes.max(1);
     (block_bytes + page_bytes - gcd(block_bytes, page_bytes)) as f64 / page_bytes as f64
+}
+
+/// CPU time of the block layer for a request that became `requests` block requests of `bytes` in all.
+pub fn block_busy_ns(cost: &Cost, requests: f64, bytes: f64, page_bytes: u64) -> f64 {
+    cost.per_call_ns * requests
+        + cost.per_page_ns * bytes / page_bytes.max(1) as f64
+        + cost.per_byte_ns * bytes
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

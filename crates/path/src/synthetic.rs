@@ -10,7 +10,7 @@ use iowhy_core::model::{Cost, LayerCost, MODEL_SCHEMA, Part, StackModel};
 use iowhy_core::rng::Rng;
 use iowhy_core::workload::{CacheState, Method, Workload};
 
-use crate::ladder::Rung;
+use crate::calibration::CalibrationCell;
 
 /// Builds a cell whose every request costs the same, optionally with noise.
 pub(crate) struct Rounds {
@@ -23,7 +23,7 @@ pub(crate) struct Rounds {
     device: Option<(f64, f64, f64)>,
 }
 
-/// Requests in one round: so many that a nanosecond of rounding is a relative error below 1e-12.
+/// Requests in one round: a nanosecond of rounding is then a relative error below 1e-12.
 const REQUESTS: u64 = 10_000_000_000;
 
 impl Rounds {
@@ -136,7 +136,7 @@ pub(crate) fn facts(size_bytes: u64) -> TargetFacts {
     }
 }
 
-/// A model with plain costs: what the ladder is generated from.
+/// A model with plain costs: what the calibration is generated from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Truth {
     pub(crate) call: f64,
@@ -193,8 +193,8 @@ impl Truth {
         }
     }
 
-    /// What a rung costs by its definition: busy and waiting nanoseconds.
-    pub(crate) fn rung_ns(&self, rung: Rung, block_bytes: u64) -> (f64, f64) {
+    /// What a calibration cell costs by its definition: busy and waiting nanoseconds.
+    pub(crate) fn cell_ns(&self, cell: CalibrationCell, block_bytes: u64) -> (f64, f64) {
         let (bytes, pages) = (block_bytes as f64, block_bytes.div_ceil(4096) as f64);
         let model = self.model();
         let of = |method, state| {
@@ -202,21 +202,25 @@ impl Truth {
                 l.entries().iter().fold((0.0, 0.0), |(b, w), e| (b + e.busy_ns, w + e.wait_ns))
             })
         };
-        match rung {
-            Rung::Syscall => (self.call, 0.0),
-            Rung::NullDevice => (self.call + self.vfs, 0.0),
-            Rung::EndOfFile => of(Method::PreadEnd, CacheState::Warm),
-            Rung::ZeroDevice => (self.call + self.vfs + self.zero * bytes, 0.0),
-            Rung::Memory => {
+        match cell {
+            CalibrationCell::Syscall => (self.call, 0.0),
+            CalibrationCell::NullDevice => (self.call + self.vfs, 0.0),
+            CalibrationCell::EndOfFile => of(Method::PreadEnd, CacheState::Warm),
+            CalibrationCell::ZeroDevice => (self.call + self.vfs + self.zero * bytes, 0.0),
+            CalibrationCell::Memory => {
                 (self.call + self.vfs + self.cache.0 + self.cache.1 * pages + self.copy * bytes, 0.0)
             }
-            Rung::CachedFile => of(Method::Pread, CacheState::Warm),
-            Rung::MappedFile => of(Method::Mmap, CacheState::Warm),
-            Rung::DirectFile | Rung::RawDevice => of(Method::Direct, CacheState::Direct),
-            Rung::ColdFile => of(Method::Pread, CacheState::Cold),
-            Rung::RingMemory => (of(Method::Pread, CacheState::Warm).0 - self.call + self.ring, 0.0),
-            Rung::DirectDeep => (self.deep_busy_ns(32), 0.0),
-            Rung::Copy => (self.copy * bytes, 0.0),
+            CalibrationCell::CachedFile => of(Method::Pread, CacheState::Warm),
+            CalibrationCell::MappedFile => of(Method::Mmap, CacheState::Warm),
+            CalibrationCell::DirectFile | CalibrationCell::RawDevice => {
+                of(Method::Direct, CacheState::Direct)
+            }
+            CalibrationCell::ColdFile => of(Method::Pread, CacheState::Cold),
+            CalibrationCell::RingMemory => {
+                (of(Method::Pread, CacheState::Warm).0 - self.call + self.ring, 0.0)
+            }
+            CalibrationCell::DirectDeep => (self.deep_busy_ns(32), 0.0),
+            CalibrationCell::Copy => (self.copy * bytes, 0.0),
         }
     }
 
@@ -240,33 +244,37 @@ impl Truth {
             .build()
     }
 
-    /// One cell of the ladder.
-    pub(crate) fn cell(&self, rung: Rung, block_bytes: u64, noise: f64, seed: u64) -> CellRun {
-        let (busy, wait) = self.rung_ns(rung, block_bytes);
-        let (method, state) = match rung {
-            Rung::Syscall => (Method::Syscall, CacheState::None),
-            Rung::EndOfFile => (Method::PreadEnd, CacheState::Warm),
-            Rung::RingMemory => (Method::Uring, CacheState::Warm),
-            Rung::DirectDeep => return self.deep_cell(32, noise, seed),
-            Rung::NullDevice | Rung::ZeroDevice | Rung::Copy => (Method::Pread, CacheState::None),
-            Rung::Memory | Rung::CachedFile => (Method::Pread, CacheState::Warm),
-            Rung::MappedFile => (Method::Mmap, CacheState::Warm),
-            Rung::DirectFile | Rung::RawDevice => (Method::Direct, CacheState::Direct),
-            Rung::ColdFile => (Method::Pread, CacheState::Cold),
+    /// One cell of the calibration.
+    pub(crate) fn cell(&self, cell: CalibrationCell, block_bytes: u64, noise: f64, seed: u64) -> CellRun {
+        let (busy, wait) = self.cell_ns(cell, block_bytes);
+        let (method, state) = match cell {
+            CalibrationCell::Syscall => (Method::Syscall, CacheState::None),
+            CalibrationCell::EndOfFile => (Method::PreadEnd, CacheState::Warm),
+            CalibrationCell::RingMemory => (Method::Uring, CacheState::Warm),
+            CalibrationCell::DirectDeep => return self.deep_cell(32, noise, seed),
+            CalibrationCell::NullDevice | CalibrationCell::ZeroDevice | CalibrationCell::Copy => {
+                (Method::Pread, CacheState::None)
+            }
+            CalibrationCell::Memory | CalibrationCell::CachedFile => (Method::Pread, CacheState::Warm),
+            CalibrationCell::MappedFile => (Method::Mmap, CacheState::Warm),
+            CalibrationCell::DirectFile | CalibrationCell::RawDevice => (Method::Direct, CacheState::Direct),
+            CalibrationCell::ColdFile => (Method::Pread, CacheState::Cold),
         };
         let mut workload = Workload::reads(method, state, block_bytes, 1 << 30);
-        workload.seed = seed.wrapping_add(rung as u64 * 1_000_003);
-        if rung == Rung::RingMemory {
+        workload.seed = seed.wrapping_add(cell as u64 * 1_000_003);
+        if cell == CalibrationCell::RingMemory {
             workload.depth = 32;
         }
-        let cell = Rounds::new(workload).rounds(15).busy(busy).wait(wait).noise(noise);
-        match rung {
-            Rung::DirectFile | Rung::RawDevice => cell.device(1.0, block_bytes as f64, wait).build(),
-            Rung::ColdFile => {
-                let share = block_bytes as f64 / 131_072f64.max(block_bytes as f64);
-                cell.device(share, block_bytes as f64, wait).build()
+        let rounds = Rounds::new(workload).rounds(15).busy(busy).wait(wait).noise(noise);
+        match cell {
+            CalibrationCell::DirectFile | CalibrationCell::RawDevice => {
+                rounds.device(1.0, block_bytes as f64, wait).build()
             }
-            _ => cell.build(),
+            CalibrationCell::ColdFile => {
+                let share = block_bytes as f64 / 131_072f64.max(block_bytes as f64);
+                rounds.device(share, block_bytes as f64, wait).build()
+            }
+            _ => rounds.build(),
         }
     }
 }

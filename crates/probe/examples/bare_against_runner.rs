@@ -12,7 +12,7 @@ use iowhy_core::workload::{CacheState, Method, Workload};
 use iowhy_probe::buffer::Buffer;
 use iowhy_probe::residency;
 use iowhy_probe::runner::{self, Arm, Bounds};
-use iowhy_probe::target::{self, How, Needs, Target};
+use iowhy_probe::target::{self, Needs, OpenMode, Target};
 use std::os::fd::AsFd;
 
 const BLOCK_BYTES: u64 = 4096;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
 fn measure(path: &str, rounds: u32) -> Result<(Vec<f64>, Vec<f64>), Problem> {
     let target = target::resolve(path, &Needs::default(), &mut |_, _| {})?;
     let bytes = target.facts.size_bytes / BLOCK_BYTES * BLOCK_BYTES;
-    let file = target.open(How::default())?;
+    let file = target.open(OpenMode::default())?;
     residency::fetch(file.as_fd(), 0, bytes)?;
     let mut workload = Workload::reads(Method::Pread, CacheState::Warm, BLOCK_BYTES, bytes);
     workload.pattern = iowhy_core::pattern::Pattern::Random;
@@ -62,7 +62,7 @@ fn measure(path: &str, rounds: u32) -> Result<(Vec<f64>, Vec<f64>), Problem> {
 
 /// Random preads and nothing else, in a thread of its own as the runner has it.
 fn bare_slice(target: &Target, bytes: u64) -> Result<f64, Problem> {
-    let file = target.open(How::default())?;
+    let file = target.open(OpenMode::default())?;
     let mut buffer = Buffer::new(BLOCK_BYTES as usize)?;
     let slice = std::thread::scope(|scope| {
         let reader = scope.spawn(move || {

@@ -1,4 +1,4 @@
-//! The waist: what every way of moving bytes can do. Two methods submit and reap, the rest is provided or describes.
+//! The narrow interface of a method: two functions submit and reap, the rest is provided or describes the method.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::counters::ThreadUsage;
-use crate::hot_loop::HotLoop;
 
 /// One request. Offsets are absolute in the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,16 +27,16 @@ pub struct Completion {
     pub bytes: usize,
 }
 
-/// What was sent to one member of a stripe.
+/// Requests sent to one member of a stripe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Requests, after splitting.
     pub requests: u64,
-    /// Bytes that they asked for.
+    /// Bytes requested.
     pub bytes: u64,
 }
 
-/// Why a request failed. The runner ends the cell and keeps what was measured before.
+/// Why a request failed. The runner ends the cell and keeps earlier samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// A system call failed.
@@ -63,10 +62,10 @@ pub enum Failure {
     Member {
         /// The member, as it was named.
         name: Arc<str>,
-        /// What failed there; offsets are the member's own.
+        /// The failure; its offsets are the member's.
         failure: Box<Failure>,
     },
-    /// A thread of ours that does a part of each request is gone.
+    /// A helper thread of iowhy ended.
     HelperGone,
 }
 
@@ -99,7 +98,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// One way of moving bytes, bound to one open target and used by one thread.
+/// A method, bound to one open target and used by one thread.
 ///
 /// Contract: `slot` is below [`Access::capacity`]; a slot is not reused before its completion was reaped; the bytes
 /// of a completed read stay in [`Access::data`] until its slot is submitted again.
@@ -125,29 +124,13 @@ pub trait Access {
         Ok(done.first().map_or(0, |c| c.bytes))
     }
 
-    /// Ends a slice, inside its timed part: gives back what the requests have built up and a program would have to give
-    /// back too (the page tables of a mapping).
+    /// Ends a slice within its timed part: frees what the requests built up and a program would free too (page tables
+    /// of a mapping).
     fn finish(&mut self) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Hands itself to the hot loop of depth 1. Not to be overridden: it exists so that the loop is compiled for each
-    /// method and calls it directly.
-    fn closed_loop(&mut self, work: &mut HotLoop<'_>, start_ns: u64) -> Result<(), String> {
-        work.closed(self, start_ns)
-    }
-
-    /// Likewise for greater depths.
-    fn closed_loop_deep(
-        &mut self,
-        work: &mut HotLoop<'_>,
-        depth: usize,
-        start_ns: u64,
-    ) -> Result<(), String> {
-        work.closed_deep(self, depth, start_ns)
-    }
-
-    /// Options that were asked for and refused by the kernel, in words: `IOPOLL: not supported (EOPNOTSUPP)`.
+    /// Requested options that the kernel refused, in words: `IOPOLL: not supported (EOPNOTSUPP)`.
     fn dropped(&self) -> &[String] {
         &[]
     }
@@ -157,15 +140,15 @@ pub trait Access {
         0
     }
 
-    /// A slice begins: what was sent, and what helpers used, before this does not count. Outside the timed part.
+    /// Begins a slice, outside its timed part: resets what was sent and what helpers used.
     fn begin(&mut self) {}
 
-    /// What was sent to each member of a stripe since [`Access::begin`]; empty for everything else.
+    /// Requests sent to each member of a stripe since [`Access::begin`]; else empty.
     fn sent(&self) -> &[Sent] {
         &[]
     }
 
-    /// What threads of ours that work for this access used between [`Access::begin`] and [`Access::finish`].
+    /// Usage of helper threads between [`Access::begin`] and [`Access::finish`].
     fn helpers(&self) -> ThreadUsage {
         ThreadUsage::default()
     }
@@ -177,7 +160,7 @@ pub struct Blocking<P> {
     ended: Option<Completion>,
 }
 
-/// A synchronous way of moving bytes.
+/// A synchronous method.
 pub trait Perform {
     /// Carries out one request and returns the bytes moved.
     fn perform(&mut self, request: Request) -> Result<usize, Failure>;

@@ -59,12 +59,12 @@ impl Buffer {
         }
     }
 
-    /// Length in bytes, as asked for.
+    /// Length in bytes, as requested.
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether it was asked for with length zero.
+    /// Whether the requested length was zero.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -106,7 +106,7 @@ impl Buffer {
         &mut self.as_mut_slice()[..bytes]
     }
 
-    /// So many bytes from `from` on, or fewer where it ends before.
+    /// At most `bytes` bytes from `from` on.
     #[inline]
     pub fn part(&self, from: usize, bytes: usize) -> &[u8] {
         let from = from.min(self.bytes);

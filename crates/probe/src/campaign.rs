@@ -1,8 +1,8 @@
-//! Rounds of interleaved cells: prepares and verifies the cache state around each slice and keeps every sample.
+//! Measures cells in interleaved rounds, in seeded order, until each is precise enough or the time is over. Prepares
+//! and verifies the cache state around each slice.
 //!
-//! Goal: alternatives measured side by side in seeded order, until each is known precisely enough or the budget is
-//! gone. Non-goal: choosing the cells, explaining the result. Invariant: a cell that fails keeps its samples and its
-//! reason and does not stop the others; an interrupt ends the campaign with what is known.
+//! Invariant: a cell that fails keeps its samples and its reason and does not stop the others; an interrupt ends the
+//! campaign with what is known.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -19,41 +19,41 @@ use iowhy_core::workload::{CacheState, Method, Workload};
 
 use crate::counters::KernelThreads;
 use crate::interrupt;
-use crate::listed::Listed;
+use crate::listed::RequestLists;
 use crate::residency;
 use crate::runner::{self, Arm, Bounds};
-use crate::target::{How, Target};
+use crate::target::{OpenMode, Target};
 
 /// One cell of a plan. Several arms run side by side from one barrier.
 #[derive(Debug)]
 pub struct Cell<'a> {
     /// Stable key, unique in the plan.
     pub key: String,
-    /// What to do, and to what; one entry per target.
+    /// Workload and target; one entry per target.
     pub arms: Vec<(Workload, &'a Target)>,
     /// Bounds of one slice of it.
     pub bounds: Bounds,
     /// The requests of its one arm, where the workload's pattern does not say them; its block is then the largest of them.
-    pub listed: Option<Arc<Listed>>,
+    pub listed: Option<Arc<RequestLists>>,
 }
 
-/// How long a campaign goes on.
+/// When a campaign ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Rounds that are run even when the budget is gone (an interrupt still ends them).
-    pub least_rounds: u32,
+    /// Rounds that run even when the time is over (an interrupt still ends them).
+    pub min_rounds: u32,
     /// Rounds that are never exceeded.
-    pub most_rounds: u32,
+    pub max_rounds: u32,
     /// Wall time after which no new round is begun; virtual time, where all targets are scripted: how fast the host follows
     /// a script says nothing, and the same script must give the same rounds.
-    pub budget: Duration,
+    pub time: Duration,
     /// Longer arm of the 95 % interval relative to the value at which a cell is known well enough; 0 uses every round.
     pub precision: f64,
     /// Seed of the order of cells and of the bootstrap.
     pub seed: u64,
 }
 
-/// Where a campaign stands.
+/// Progress of a campaign.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// Share done, 0 to 1, by time.
@@ -64,14 +64,14 @@ pub struct Progress<'a> {
     pub cell: &'a str,
 }
 
-/// What a campaign found out, in the order of the plan: one run for each arm of each cell.
+/// Result of a campaign, in the order of the plan: one run for each arm of each cell.
 #[derive(Debug)]
 pub struct Outcome {
     /// One entry per cell, each with one run per arm.
     pub cells: Vec<Vec<CellRun>>,
     /// Rounds completed.
     pub rounds: u32,
-    /// Whether somebody asked us to stop.
+    /// Whether an interrupt ended it.
     pub interrupted: bool,
 }
 
@@ -90,10 +90,9 @@ pub fn run(cells: &[Cell<'_>], effort: Effort, progress: &mut dyn FnMut(Progress
             begun.elapsed()
         }
     };
-    while rounds < effort.most_rounds && !interrupt::requested() {
+    while rounds < effort.max_rounds && !interrupt::requested() {
         let open: Vec<usize> = (0..cells.len()).filter(|&i| states[i].wants_more(rounds, &effort)).collect();
-        if open.is_empty() || (rounds >= effort.least_rounds && spent(&states) + first_round > effort.budget)
-        {
+        if open.is_empty() || (rounds >= effort.min_rounds && spent(&states) + first_round > effort.time) {
             break;
         }
         for (position, &pick) in schedule::interleave(open.len(), rounds, effort.seed).iter().enumerate() {
@@ -117,18 +116,18 @@ pub fn run(cells: &[Cell<'_>], effort: Effort, progress: &mut dyn FnMut(Progress
     }
 }
 
-/// Share done and time to the end. The end is whichever comes later of the budget and the least number of rounds, or
+/// Share done and time to the end. The end is whichever comes later of the time and the minimum number of rounds, or
 /// earlier when the greatest number of rounds is reached first, at the pace seen so far.
 fn ahead(begun: &Instant, rounds: u32, position: usize, cells: usize, effort: &Effort) -> (f64, Duration) {
     let spent = begun.elapsed().as_secs_f64();
     let done = f64::from(rounds) + position as f64 / cells.max(1) as f64;
     if done == 0.0 {
-        return (0.0, effort.budget);
+        return (0.0, effort.time);
     }
     let per_round = spent / done;
-    let least = per_round * f64::from(effort.least_rounds);
-    let most = per_round * f64::from(effort.most_rounds);
-    let end = effort.budget.as_secs_f64().max(least).min(most).max(spent);
+    let least = per_round * f64::from(effort.min_rounds);
+    let most = per_round * f64::from(effort.max_rounds);
+    let end = effort.time.as_secs_f64().max(least).min(most).max(spent);
     (spent / end, Duration::from_secs_f64(end - spent))
 }
 
@@ -158,11 +157,11 @@ impl CellState {
         CellState { checks: vec![Vec::new(); runs.len()], runs, failed: false }
     }
 
-    /// Not failed, and not yet known as precisely as asked. The budget is the campaign's, not the cell's.
+    /// Not failed, and not yet precise enough.
     fn wants_more(&self, rounds: u32, effort: &Effort) -> bool {
         let rule = StopRule {
             precision: effort.precision,
-            min_rounds: u64::from(effort.least_rounds),
+            min_rounds: u64::from(effort.min_rounds),
             budget_ns: u64::MAX,
         };
         let estimates: Vec<Option<Estimate>> = self
@@ -207,7 +206,7 @@ impl CellState {
             Err(problem) => return self.fail(&problem),
         };
         for (workload, target) in &cell.arms {
-            if let Err(problem) = pay_debt(workload, target) {
+            if let Err(problem) = write_back(workload, target) {
                 return self.fail(&problem);
             }
         }
@@ -286,9 +285,9 @@ pub(crate) type Seen = Result<f64, String>;
 /// a moment ago needs no such test.
 fn read_first(workload: &Workload, target: &Target) -> Result<(), Problem> {
     let may_hang = matches!(workload.method, Method::MmapPopulate | Method::MmapLock);
-    if may_hang && target.has_page_cache() && !target.is_ours() {
+    if may_hang && target.has_page_cache() && !target.is_scratch() {
         for (part, offset, bytes) in target.ranges(workload.region_offset, workload.region_bytes) {
-            let file = part.open(How::default())?;
+            let file = part.open(OpenMode::default())?;
             residency::fetch(file.as_fd(), offset, bytes)?;
         }
     }
@@ -302,7 +301,7 @@ pub(crate) fn prepare(workload: &Workload, target: &Target) -> Result<Option<See
         return Ok(None);
     }
     for (part, offset, bytes) in target.ranges(workload.region_offset, workload.region_bytes) {
-        let file = part.open(How { write: part.is_ours(), ..How::default() })?;
+        let file = part.open(OpenMode { write: part.is_scratch(), ..OpenMode::default() })?;
         let fd = file.as_fd();
         if workload.state == CacheState::Warm {
             if !residency::look(fd, offset, bytes).is_ok_and(|seen| seen.resident == seen.pages) {
@@ -320,7 +319,7 @@ pub(crate) fn prepare(workload: &Workload, target: &Target) -> Result<Option<See
 pub(crate) fn look(workload: &Workload, target: &Target) -> Seen {
     let (mut pages, mut resident) = (0u64, 0u64);
     for (part, offset, bytes) in target.ranges(workload.region_offset, workload.region_bytes) {
-        let file = part.open(How::default()).map_err(|problem| problem.to_string())?;
+        let file = part.open(OpenMode::default()).map_err(|problem| problem.to_string())?;
         let seen = residency::look(file.as_fd(), offset, bytes)?;
         pages += seen.pages;
         resident += seen.resident;
@@ -328,13 +327,13 @@ pub(crate) fn look(workload: &Workload, target: &Target) -> Seen {
     Ok(if pages == 0 { 0.0 } else { resident as f64 / pages as f64 })
 }
 
-/// Writes out what a slice of writes left dirty, so that the next slice does not pay for it.
-pub(crate) fn pay_debt(workload: &Workload, target: &Target) -> Result<(), Problem> {
+/// Writes back the dirty pages of a slice, so that the next slice does not pay for them.
+pub(crate) fn write_back(workload: &Workload, target: &Target) -> Result<(), Problem> {
     if !workload.direction.writes() || !target.has_page_cache() {
         return Ok(());
     }
-    for part in target.with_bytes() {
-        let file = part.open(How { write: true, ..How::default() })?;
+    for part in target.data_targets() {
+        let file = part.open(OpenMode { write: true, ..OpenMode::default() })?;
         rustix::fs::fdatasync(&file).map_err(|errno| {
             Problem::failed(format!(
                 "cannot write out what was written to `{}`: {}",
@@ -393,7 +392,7 @@ mod tests {
         let bounds = Bounds { wall: Duration::from_millis(2), requests_per_thread: u64::MAX };
         let cells = [Cell { key: "a".to_owned(), arms: vec![(workload, &target)], bounds, listed: None }];
         let rounds = |budget| {
-            let effort = Effort { least_rounds: 1, most_rounds: 50, budget, precision: 0.0, seed: 1 };
+            let effort = Effort { min_rounds: 1, max_rounds: 50, time: budget, precision: 0.0, seed: 1 };
             run(&cells, effort, &mut |_| {}).rounds
         };
         // Slices of 2 ms and at most a request more: the fifth would end after 9 ms.

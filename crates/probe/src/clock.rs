@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-use rustix::thread::ClockId;
+use iowhy_linux::clock::monotonic_ns;
 
 /// A thread's clock. Cheap to clone; clones of a virtual clock share its time.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ impl Clock {
     pub fn thread_cpu_ns(&self) -> u64 {
         match self {
             Clock::Virtual(time) => time.busy_ns.get(),
-            _ => timespec_ns(rustix::time::clock_gettime(ClockId::ThreadCPUTime)),
+            _ => iowhy_linux::clock::thread_cpu_ns(),
         }
     }
 
@@ -98,15 +98,6 @@ impl Clock {
             _ => None,
         }
     }
-}
-
-fn timespec_ns(t: rustix::time::Timespec) -> u64 {
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
-}
-
-/// CLOCK_MONOTONIC in nanoseconds.
-pub fn monotonic_ns() -> u64 {
-    timespec_ns(rustix::time::clock_gettime(ClockId::Monotonic))
 }
 
 impl TscScale {

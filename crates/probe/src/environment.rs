@@ -3,22 +3,21 @@
 //! Invariant: works without root; what cannot be read is `None`, never a guess. Texts of the kernel are read by pure
 //! functions with known answers.
 
-pub mod control_group;
 mod machine;
-pub mod mounts;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use iowhy_core::environment::Environment;
-use iowhy_core::kernel_text::choice;
-use iowhy_core::kernel_text::mountinfo::Mount;
+use iowhy_linux::choice;
+use iowhy_linux::control_group::ControlGroups;
+use iowhy_linux::mounts::{self, Mount};
 
-use crate::setting::Place;
-use crate::target::devices::{self, Devices};
+use crate::setting::Storage;
+use crate::target::devices;
 use crate::target::{Status, Target};
-
-use control_group::Groups;
+use iowhy_linux::block::devices::Devices;
+use iowhy_linux::block::sysfs::{self, Sysfs};
 
 pub use machine::CpuCache;
 
@@ -27,22 +26,21 @@ pub fn environment(target: &Target) -> Environment {
     let table = mounts::read();
     let under = devices::under(target);
     // The members of a stripe stand on file systems of their own; the first speaks for all, the devices are those of all.
-    let target = target.with_bytes().first().copied().unwrap_or(target);
+    let target = target.data_targets().first().copied().unwrap_or(target);
     let status = target.status();
     let mount =
-        status.filter(|s| s.holds_files()).and_then(|s| mounts::of(&table, s.mount_id, target.path()));
-    gather(&table, under, status, mount, file_system(target))
+        status.filter(|s| s.holds_files()).and_then(|s| mounts::find(&table, s.mount_id, target.path()));
+    gather(under, status, mount, file_system(target))
 }
 
 /// The same for a path that is only looked at.
-pub fn environment_of(path: &Path, place: &Place) -> Environment {
+pub fn environment_of(path: &Path, place: &Storage) -> Environment {
     let mount = place.mount.as_ref();
     let file_system = mount.map(|mount| mount.file_system.clone());
-    gather(&mounts::read(), place.devices.clone(), Status::of_path(path).as_ref(), mount, file_system)
+    gather(place.devices.clone(), Status::from_path(path).as_ref(), mount, file_system)
 }
 
 fn gather(
-    table: &[Mount],
     under: Devices,
     status: Option<&Status>,
     mount: Option<&Mount>,
@@ -50,13 +48,13 @@ fn gather(
 ) -> Environment {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let memory_bytes = machine::memory_bytes();
-    let groups = Groups::here(table);
+    let groups = ControlGroups::of_process(None);
     let mut environment = Environment {
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         cpu: machine::cpu(&cpuinfo),
         cpus: machine::cpus(),
         memory_bytes,
-        memory_limit_bytes: groups.memory_limit_bytes(memory_bytes),
+        memory_limit_bytes: memory_limit_bytes(&groups, memory_bytes),
         file_system,
         mount_options: mount.map(Mount::all_options),
         virtualization: machine::virtualization(&cpuinfo),
@@ -76,20 +74,25 @@ pub fn cpu_caches() -> Vec<CpuCache> {
 /// Memory that can be filled without swapping or hitting the control group's limit; `None` without /proc.
 pub fn memory_available_bytes() -> Option<u64> {
     let available = machine::memory_available_bytes()?;
-    Some(Groups::here(&mounts::read()).memory_limit_bytes(available).unwrap_or(available))
+    Some(memory_limit_bytes(&ControlGroups::of_process(None), available).unwrap_or(available))
 }
 
 /// Whether a control group that we are in sets a limit of memory below what is available.
 pub fn memory_is_limited() -> bool {
     machine::memory_available_bytes()
-        .is_some_and(|available| Groups::here(&mounts::read()).memory_limit_bytes(available).is_some())
+        .is_some_and(|available| memory_limit_bytes(&ControlGroups::of_process(None), available).is_some())
+}
+
+/// The memory limit of the groups; `None` when it leaves all of `memory_bytes`.
+fn memory_limit_bytes(groups: &ControlGroups, memory_bytes: u64) -> Option<u64> {
+    groups.memory_limit_bytes().filter(|limit| *limit < memory_bytes)
 }
 
 /// The type of the file system that the target's bytes are in; `None` for devices and the false targets.
 pub(crate) fn file_system(target: &Target) -> Option<String> {
     let status = target.status().filter(|s| s.holds_files())?;
     let table = mounts::read();
-    let listed = mounts::of(&table, status.mount_id, target.path()).map(|m| m.file_system.clone());
+    let listed = mounts::find(&table, status.mount_id, target.path()).map(|m| m.file_system.clone());
     // A memfd is on the kernel's own tmpfs, which no mount table lists.
     listed.or_else(|| status.memory_backed.then(|| "tmpfs".to_owned()))
 }
@@ -97,8 +100,8 @@ pub(crate) fn file_system(target: &Target) -> Option<String> {
 /// Adds what sysfs tells of the device that the target stands on.
 fn add_device(environment: &mut Environment, under: Devices, status: Option<&Status>) {
     if let Some(display) = &under.display {
-        let stack = Queue::of(display);
-        let leaf = under.leaves.first().map(|name| Queue::of(name));
+        let stack = Queue::new(display);
+        let leaf = under.leaves.first().map(|name| Queue::new(name));
         environment.device_model = stack.model().or_else(|| leaf.as_ref().and_then(Queue::model));
         environment.scheduler =
             leaf.as_ref().and_then(|q| Some(choice::parse(&q.text("queue/scheduler")?)?.0));
@@ -118,9 +121,9 @@ fn read_ahead_kib(stack: &Queue, display: &str, status: Option<&Status>) -> Opti
     match status.filter(|s| s.holds_files() && s.device.0 == 0) {
         None => of_device(),
         Some(s) => {
-            let own = format!("/sys/class/bdi/{}:{}/read_ahead_kb", s.device.0, s.device.1);
-            let own = fs::read_to_string(own).ok().and_then(|text| text.trim().parse().ok());
-            own.or_else(|| devices::btrfs_read_ahead_kib(display))
+            let of_file_system = format!("/sys/class/bdi/{}:{}/read_ahead_kb", s.device.0, s.device.1);
+            sysfs::number(Path::new(&of_file_system))
+                .or_else(|| sysfs::number(&Sysfs::new().btrfs_of(display)?.join("bdi/read_ahead_kb")))
         }
     }
 }
@@ -145,14 +148,12 @@ struct Queue {
 }
 
 impl Queue {
-    fn of(name: &str) -> Queue {
-        let dir = fs::canonicalize(Path::new("/sys/class/block").join(name)).ok();
-        Queue { dir: dir.map(|dir| devices::whole_disk(&dir).to_owned()) }
+    fn new(name: &str) -> Queue {
+        Queue { dir: Sysfs::new().device_of_name(name).map(|dir| sysfs::whole_disk(&dir).to_owned()) }
     }
 
     fn text(&self, file: &str) -> Option<String> {
-        let text = fs::read_to_string(self.dir.as_ref()?.join(file)).ok()?;
-        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+        sysfs::text(&self.dir.as_ref()?.join(file))
     }
 
     fn number(&self, file: &str) -> Option<u64> {

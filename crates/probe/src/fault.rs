@@ -1,17 +1,18 @@
-//! Signals after which nothing goes on (SIGSEGV, SIGBUS, SIGABRT and their like): changed settings are restored, then the
-//! process ends as it would have.
+//! Faults (SIGSEGV, SIGBUS, SIGABRT and the like): changed settings are restored, then the process ends by the
+//! signal.
 //!
-//! Non-goal: requests to stop (see [`crate::interrupt`]). Invariants: a fault that [`crate::sigbus`] repairs restores
-//! nothing; a fault sent by another process ends this one, unless the signal was ignored at the start.
+//! Invariants: a fault that [`crate::sigbus`] repairs restores nothing. A fault signal sent by another process ends
+//! this one, unless the signal was ignored at the start.
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
+use iowhy_core::problem::Problem;
 use iowhy_linux::signals::{self, MAX_SIGNAL, Meaning};
 
-use crate::{interrupt, sigbus};
+use crate::{last_act, sigbus};
 
-/// What handled each signal before: the Rust runtime reports stack overflows from SIGSEGV and SIGBUS.
+/// The previous handlers: the Rust runtime reports stack overflows from SIGSEGV and SIGBUS.
 static PREVIOUS: OnceLock<[Option<libc::sigaction>; MAX_SIGNAL as usize + 1]> = OnceLock::new();
 
 /// Handles every fault from now on. Idempotent.
@@ -23,6 +24,15 @@ pub(crate) fn install() {
         faults().for_each(handle);
         previous
     });
+}
+
+/// A guard of a mapping against pages that vanish, with the handler that it needs.
+///
+/// # Errors
+/// Fails when too many guards are alive.
+pub fn guard() -> Result<sigbus::Guard, Problem> {
+    install();
+    sigbus::Guard::new()
 }
 
 fn handle(signal: c_int) {
@@ -51,7 +61,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     if handler == libc::SIG_IGN && sent && !by_us {
         return;
     }
-    interrupt::act_last();
+    last_act::run();
     // The runtime examines addresses only. Of a signal without one it would make nothing, and go on.
     if !sent && handler != libc::SIG_DFL && handler != libc::SIG_IGN {
         pass_on(previous, signal, info, context);
@@ -70,7 +80,7 @@ pub(crate) fn end_by(signal: c_int) {
     unsafe { libc::raise(signal) };
 }
 
-/// Gives a fault to whoever handled it before.
+/// Passes a fault on to the previous handler.
 fn pass_on(
     previous: Option<&libc::sigaction>,
     signal: c_int,
@@ -99,7 +109,8 @@ mod tests {
     use rustix::mm::{MapFlags, ProtFlags};
 
     use super::*;
-    use crate::interrupt::{LastAct, put_back_at_the_end};
+    use crate::interrupt;
+    use crate::last_act::LastAct;
 
     const KIND: &str = "IOWHY_TEST_FAULT";
     const SETTING: &str = "IOWHY_TEST_FAULT_SETTING";
@@ -131,11 +142,11 @@ mod tests {
     #[test]
     fn child_that_faults() {
         let Ok(kind) = std::env::var(KIND) else { return };
-        let guard = kind.starts_with("guard").then(|| sigbus::Guard::new().unwrap());
+        let held = kind.starts_with("guard").then(|| guard().unwrap());
         interrupt::install();
-        let guard = guard.or_else(|| kind.contains("later").then(|| sigbus::Guard::new().unwrap()));
+        let guard = held.or_else(|| kind.contains("later").then(|| guard().unwrap()));
         let file = CString::new(std::env::var(SETTING).unwrap()).unwrap();
-        put_back_at_the_end(vec![LastAct::Write { file, content: b"128".to_vec() }]);
+        last_act::arm(vec![LastAct::Write { file, content: b"128".to_vec() }]);
         // SAFETY: a load from an address where nothing is mapped ends the process, which is tested; kill(2) takes any numbers.
         unsafe {
             match kind.as_str() {

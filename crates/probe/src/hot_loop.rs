@@ -1,11 +1,8 @@
-//! The loops that every request of ours goes through, from drawing an offset to booking a latency.
+//! The loops that every request goes through, from drawing an offset to recording a latency. Nothing is allocated in them.
 //!
-//! Goal: to cost nothing that a bare loop does not. Non-goal: threads, barriers, counters (the runner's). Invariants: a
-//! request's latency is taken from before its submission (open loop: from its planned instant), never from after it;
-//! a request that fails ends the loop and everything before it is kept; nothing is allocated while a loop runs.
-//!
-//! The closed loops are generic, and [`Access`] hands itself to them, so that each method gets its own copy with direct
-//! calls: after a system call the CPU has forgotten where an indirect call goes, and pays for it anew each time.
+//! Invariants: latency counts from before submission (open loop: from the planned instant). A failed request ends the loop,
+//! and all requests before it are kept. The closed loops are compiled for each method ([`HotAccess`]) with direct calls:
+//! after a system call an indirect call is mispredicted.
 
 use iowhy_core::histogram::Histogram;
 use iowhy_core::pattern::Offsets;
@@ -15,14 +12,14 @@ use iowhy_core::workload::{Direction, Method, Touch, Workload};
 use crate::access::{Access, Completion, Failure, Request};
 use crate::clock::Clock;
 use crate::interrupt;
-use crate::listed::Listed;
+use crate::listed::RequestLists;
 use crate::pace::Pacer;
 use crate::target::Target;
 
 /// Generates requests: pattern for the offset, a coin for the direction of a mix.
 struct NextRequest<'a> {
     offsets: Offsets,
-    /// What is made instead of what the pattern says, and how much of it is used up.
+    /// Requests made instead of the pattern, and how many of them are used up.
     listed: Option<&'a [Request]>,
     listed_used: usize,
     /// Drawn ahead: drawing one by one costs a mispredicted branch after each system call.
@@ -88,7 +85,7 @@ impl<'a> NextRequest<'a> {
 /// Few, so that drawing them does not show in the upper percentiles of a request of some hundred nanoseconds.
 const DRAWN_AHEAD: usize = 8;
 
-/// The hot loops and what they share.
+/// State of the hot loops.
 pub struct HotLoop<'a> {
     clock: &'a Clock,
     next: NextRequest<'a>,
@@ -105,7 +102,32 @@ pub struct HotLoop<'a> {
     done: Vec<Completion>,
 }
 
-/// What a loop counts.
+/// An access with a closed loop compiled for its own type, see the module's header.
+pub trait HotAccess: Access {
+    /// Runs the loop of depth 1.
+    fn closed_loop(&mut self, work: &mut HotLoop<'_>, start_ns: u64) -> Result<(), String>;
+
+    /// Runs the loop of a greater depth.
+    fn closed_loop_deep(&mut self, work: &mut HotLoop<'_>, depth: usize, start_ns: u64)
+    -> Result<(), String>;
+}
+
+impl<A: Access> HotAccess for A {
+    fn closed_loop(&mut self, work: &mut HotLoop<'_>, start_ns: u64) -> Result<(), String> {
+        work.closed(self, start_ns)
+    }
+
+    fn closed_loop_deep(
+        &mut self,
+        work: &mut HotLoop<'_>,
+        depth: usize,
+        start_ns: u64,
+    ) -> Result<(), String> {
+        work.closed_deep(self, depth, start_ns)
+    }
+}
+
+/// Counts of a loop.
 pub(crate) struct Tally {
     pub(crate) latency: Histogram,
     pub(crate) requests: u64,
@@ -123,9 +145,9 @@ impl<'a> HotLoop<'a> {
         target: &Target,
         clock: &'a Clock,
         depth: usize,
-        (limit, listed): (u64, Option<&'a Listed>),
+        (limit, listed): (u64, Option<&'a RequestLists>),
     ) -> Self {
-        let listed = listed.map(|listed| listed.of(thread));
+        let listed = listed.map(|listed| listed.for_thread(thread));
         let limit = listed.map_or(limit, |list| limit.min(list.len() as u64));
         let mut latency = Histogram::default();
         latency.reserve();
@@ -133,7 +155,7 @@ impl<'a> HotLoop<'a> {
             clock,
             next: NextRequest::new(workload, thread, threads, listed),
             touch: workload.touch,
-            zero_is_end: !target.answers_nothing()
+            zero_is_end: !target.moves_no_data()
                 && !matches!(workload.method, Method::Syscall | Method::PreadEnd),
             deadline_ns: 0,
             limit,
@@ -160,7 +182,7 @@ impl<'a> HotLoop<'a> {
         self.deadline_ns = deadline_ns;
     }
 
-    /// What was counted.
+    /// The counts.
     pub(crate) fn into_tally(self) -> Tally {
         self.tally
     }

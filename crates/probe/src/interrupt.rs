@@ -1,17 +1,17 @@
-//! Signals that ask us to stop, as a flag that every loop looks at; a second one ends the process at once. Non-goal: the
-//! exit code. Invariants: an ignored signal (`nohup`) stays ignored; what was armed with [`put_back_at_the_end`] is done
-//! before any signal ends the process; sleeping calls end with EINTR (no SA_RESTART); a signal that arrives twice in one
-//! breath is one request (timeout(1) signals the process and its group), and so is SIGHUP however often it comes.
+//! Signals that request a stop, as a flag that every loop reads. A second signal ends the process after [`last_act`] ran.
+//!
+//! Invariants: an ignored signal (`nohup`) stays ignored. Sleeping calls end with EINTR (no SA_RESTART). A signal that
+//! arrives twice within 0.2 s is one request (timeout(1) signals the process and its group), and so is any number of SIGHUP.
 
-use std::ffi::CString;
-use std::os::fd::RawFd;
 use std::sync::Once;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use iowhy_linux::signals::{self, Meaning};
 
-use crate::clock::monotonic_ns;
+use iowhy_linux::clock::monotonic_ns;
+
 use crate::fault;
+use crate::last_act;
 
 /// When the first signal came, by CLOCK_MONOTONIC; 0 before it.
 static REQUESTED_NS: AtomicU64 = AtomicU64::new(0);
@@ -19,7 +19,7 @@ static REQUESTED_NS: AtomicU64 = AtomicU64::new(0);
 /// A signal this soon after the first is its echo.
 const ECHO_NS: u64 = 200_000_000;
 
-/// Whether somebody asked us to stop.
+/// Whether a signal requested a stop.
 #[inline]
 pub fn requested() -> bool {
     REQUESTED_NS.load(Ordering::Relaxed) != 0
@@ -37,9 +37,8 @@ pub fn install() {
     });
 }
 
-/// Takes it for a request to stop when the terminal that we were started from is gone: SIGHUP may have come while nobody
-/// listened.
-pub fn look_at_terminal() {
+/// Requests a stop if the controlling terminal is gone: SIGHUP may have come before the handler was installed.
+pub fn check_terminal() {
     if signals::terminal_is_gone() {
         let _ = REQUESTED_NS.compare_exchange(0, monotonic_ns().max(1), Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -50,75 +49,6 @@ pub fn clear() {
     REQUESTED_NS.store(0, Ordering::Relaxed);
 }
 
-/// One thing to do before a signal ends the process.
-#[derive(Clone, Debug)]
-pub enum LastAct {
-    /// This is written into a file.
-    Write {
-        /// The file.
-        file: CString,
-        /// What belongs into it.
-        content: Vec<u8>,
-    },
-    /// The name goes.
-    Remove {
-        /// The directory that it is in, open as long as the act is armed.
-        directory: RawFd,
-        /// The name there.
-        name: CString,
-    },
-    /// This is called with a descriptor that is open as long as the act is armed; whether it succeeded. Only system calls
-    /// may stand in it: a signal handler may neither allocate nor take a lock.
-    Call {
-        /// What is called.
-        act: fn(RawFd, u64) -> bool,
-        /// With what.
-        descriptor: RawFd,
-        /// And how.
-        argument: u64,
-    },
-}
-
-/// What a signal does before it ends the process; null is nothing.
-static LAST_ACTS: AtomicPtr<Vec<LastAct>> = AtomicPtr::new(std::ptr::null_mut());
-
-/// Arms what a signal does before it ends the process, in this order, up to the first that fails; an empty
-/// list disarms. It replaces what was armed before.
-pub fn put_back_at_the_end(acts: Vec<LastAct>) {
-    let new = if acts.is_empty() { std::ptr::null_mut() } else { Box::into_raw(Box::new(acts)) };
-    // The old list stays in memory: a handler on another thread may be reading it. It is a few paths, once a run.
-    LAST_ACTS.store(new, Ordering::Release);
-}
-
-/// Does what is armed. Async-signal-safe: open(2), write(2), close(2) and unlinkat(2) are, and so is what is called.
-pub(crate) fn act_last() {
-    let armed = LAST_ACTS.load(Ordering::Acquire);
-    // SAFETY: null, or a list that is never changed or freed once it was stored.
-    let Some(acts) = (unsafe { armed.as_ref() }) else { return };
-    for act in acts {
-        let done = match act {
-            // SAFETY: `name` ends in a nul byte, and lives for ever.
-            LastAct::Remove { directory, name } => unsafe {
-                libc::unlinkat(*directory, name.as_ptr(), 0) == 0
-            },
-            // SAFETY: `file` ends in a nul byte, and the content is as long as is said; both live for ever.
-            LastAct::Write { file, content } => unsafe {
-                let fd = libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-                let written = fd >= 0
-                    && libc::write(fd, content.as_ptr().cast(), content.len()) == content.len() as isize;
-                if fd >= 0 {
-                    libc::close(fd);
-                }
-                written
-            },
-            LastAct::Call { act, descriptor, argument } => act(*descriptor, *argument),
-        };
-        if !done {
-            return;
-        }
-    }
-}
-
 /// The handler: notes the time of the first signal; a later one ends the process the default way.
 /// clock_gettime(2), sigaction(2) and raise(3) are async-signal-safe.
 extern "C" fn on_signal(signal: libc::c_int) {
@@ -126,7 +56,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
     match REQUESTED_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed) {
         // Of a terminal that went away the kernel and the shell tell, each in its own time: that is no impatience.
         Err(first_ns) if now_ns.saturating_sub(first_ns) > ECHO_NS && signal != libc::SIGHUP => {
-            act_last();
+            last_act::run();
             fault::end_by(signal);
         }
         Ok(_) | Err(_) => {}
@@ -147,11 +77,13 @@ fn handle(signal: libc::c_int) {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::CString;
     use std::os::fd::AsRawFd;
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::Command;
 
     use super::*;
+    use crate::last_act::LastAct;
 
     const ROLE: &str = "IOWHY_TEST_SIGNALS";
     const LAST: &str = "IOWHY_TEST_LAST_WRITES";
@@ -170,7 +102,7 @@ mod tests {
                 directory: opened.as_raw_fd(),
                 name: CString::new(name).unwrap(),
             };
-            put_back_at_the_end(vec![
+            last_act::arm(vec![
                 LastAct::Write { file: path("setting"), content: b"128".to_vec() },
                 LastAct::Call { act: |_, argument| argument == 7, descriptor: -1, argument: 7 },
                 remove("note"),

@@ -1,4 +1,4 @@
-//! Requests that were chosen beforehand: those of a trace, or places that a layout gave. What may not enter: choosing them.
+//! Fixed lists of requests, from a trace or a layout.
 //!
 //! Invariant: the order of each list is kept, and every request is made once.
 
@@ -8,20 +8,20 @@ use crate::access::Request;
 
 /// A list for each thread of a cell.
 #[derive(Debug)]
-pub struct Listed {
+pub struct RequestLists {
     lists: Vec<Vec<Request>>,
     /// When the requests of the first list are planned, from the start; `None`: as soon as the ones before are answered.
     instants_ns: Option<Arc<[u64]>>,
 }
 
-impl Listed {
+impl RequestLists {
     /// Threads that each make the requests of their list, the next one as soon as one is answered.
-    pub fn closed(lists: Vec<Vec<Request>>) -> Listed {
-        Listed { lists, instants_ns: None }
+    pub fn closed(lists: Vec<Vec<Request>>) -> RequestLists {
+        RequestLists { lists, instants_ns: None }
     }
 
     /// One thread whose requests each have an instant, in nanoseconds from the start; none is before the one before it.
-    pub fn open(requests: Vec<(u64, Request)>) -> Listed {
+    pub fn open(requests: Vec<(u64, Request)>) -> RequestLists {
         let mut last = 0;
         let instants: Vec<u64> = requests
             .iter()
@@ -31,11 +31,11 @@ impl Listed {
             })
             .collect();
         let list = requests.into_iter().map(|(_, request)| request).collect();
-        Listed { lists: vec![list], instants_ns: Some(instants.into()) }
+        RequestLists { lists: vec![list], instants_ns: Some(instants.into()) }
     }
 
     /// The requests of a thread.
-    pub fn of(&self, thread: usize) -> &[Request] {
+    pub fn for_thread(&self, thread: usize) -> &[Request] {
         self.lists.get(thread).map_or(&[], Vec::as_slice)
     }
 
@@ -49,7 +49,7 @@ impl Listed {
         self.lists.iter().flatten().map(|request| request.bytes as u64).sum()
     }
 
-    /// Share of their bytes that one of them has asked for before.
+    /// Share of their bytes that were requested before.
     pub fn repeated(&self) -> f64 {
         let mut ranges: Vec<(u64, u64)> = self
             .lists
@@ -80,15 +80,15 @@ mod tests {
 
     #[test]
     fn repeats_are_bytes_that_were_asked_for_before() {
-        let listed = Listed::closed(vec![vec![read(0, 100), read(50, 100)], vec![read(200, 200)]]);
+        let listed = RequestLists::closed(vec![vec![read(0, 100), read(50, 100)], vec![read(200, 200)]]);
         assert_eq!((listed.bytes(), listed.repeated()), (400, 0.125));
-        assert_eq!(Listed::closed(Vec::new()).repeated(), 0.0);
-        assert!(listed.of(7).is_empty());
+        assert_eq!(RequestLists::closed(Vec::new()).repeated(), 0.0);
+        assert!(listed.for_thread(7).is_empty());
     }
 
     #[test]
     fn instants_never_run_backwards() {
-        let listed = Listed::open(vec![(5, read(0, 1)), (3, read(1, 1)), (9, read(2, 1))]);
+        let listed = RequestLists::open(vec![(5, read(0, 1)), (3, read(1, 1)), (9, read(2, 1))]);
         assert_eq!(listed.instants().unwrap().as_ref(), [5, 5, 9]);
     }
 }

@@ -22,7 +22,7 @@ pub struct Pacer {
     stride: u64,
 }
 
-/// What decides the instants.
+/// How the instants are planned.
 #[derive(Clone, Debug)]
 enum Plan {
     /// Requests per 10^6 seconds: an integer, so that instants can be exact.

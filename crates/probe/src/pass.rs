@@ -1,7 +1,7 @@
-//! Fixed lists of requests, one a thread, carried out in their order: the very same ones on every target that is compared.
+//! One pass over fixed lists of requests, one list per thread, with verified cache state: the same requests on every
+//! target that is compared.
 //!
-//! Goal: what a layout or a trace asks for, asked for in earnest, with the cache state prepared and verified as for every cell.
-//! Non-goal: which requests, how often, and what follows. Invariant: a pass that did not carry out every request says so.
+//! Invariant: a pass that did not make every request says so.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use iowhy_core::workload::{CacheState, Workload};
 
 use crate::access::Request;
 use crate::campaign;
-use crate::listed::Listed;
+use crate::listed::RequestLists;
 use crate::runner::{self, Arm, Bounds};
 use crate::target::Target;
 
-/// What one pass over the lists came to.
+/// Result of one pass.
 #[derive(Clone, Debug)]
-pub struct Passed {
+pub struct PassResult {
     /// Its totals.
     pub sample: Sample,
     /// Latency of every request.
@@ -39,22 +39,22 @@ pub struct Passed {
 ///
 /// # Errors
 /// Lists for another number of threads, requests outside the region or larger than the buffer; what opening or preparing the
-/// target says. A request that fails is [`Passed::failure`].
+/// target says. A request that fails is [`PassResult::failure`].
 pub fn run(
     workload: &Workload,
     target: &Target,
     lists: &[Vec<Request>],
     patience: Duration,
-) -> Result<Passed, Problem> {
+) -> Result<PassResult, Problem> {
     check(workload, lists)?;
     let before = campaign::prepare(workload, target)?;
     let bounds = Bounds { wall: patience, requests_per_thread: u64::MAX };
-    let listed = Listed::closed(lists.to_vec());
+    let listed = RequestLists::closed(lists.to_vec());
     let slices = runner::run(&[Arm { workload, target, listed: Some(&listed) }], bounds, None)?;
     let Some(mut slice) = slices.into_iter().next() else {
         return Err(Problem::failed("a pass over fixed requests came to nothing"));
     };
-    campaign::pay_debt(workload, target)?;
+    campaign::write_back(workload, target)?;
     let check = match before {
         None => StateCheck::NotApplicable,
         Some(before) => {
@@ -73,7 +73,7 @@ pub fn run(
         }
     };
     let asked: usize = lists.iter().map(Vec::len).sum();
-    Ok(Passed {
+    Ok(PassResult {
         complete: slice.failure.is_none() && slice.sample.requests == asked as u64,
         sample: slice.sample,
         latency: slice.latency,
@@ -108,7 +108,7 @@ fn check(workload: &Workload, lists: &[Vec<Request>]) -> Result<(), Problem> {
     }
 }
 
-/// Share of the requests whose first page another one has asked for before.
+/// Share of the requests whose first page was requested before.
 fn repeated(lists: &[Vec<Request>]) -> f64 {
     let page = rustix::param::page_size() as u64;
     let mut seen = BTreeSet::new();
@@ -149,7 +149,7 @@ mod tests {
         found.map(std::sync::Arc::new).collect()
     }
 
-    /// What is sent to the members is what the map says, request by request, whatever the interleave.
+    /// The members get the requests that the map says, whatever the interleave.
     #[test]
     fn every_request_is_carried_out_once_and_split_as_the_map_says() {
         let members = members(&["scripted"; 3], MIB);

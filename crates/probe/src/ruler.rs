@@ -1,5 +1,5 @@
-//! The ruler, measured first: what our own clock costs and how finely it steps, and how fast this CPU copies memory.
-//! The harness cost per request is measured by the campaign on the `null` method and stored beside these.
+//! Measures iowhy itself first: cost and step of the clock, and copy speed of this CPU. The campaign measures the
+//! overhead per request with the `null` method and stores it beside these.
 
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::problem::Problem;
@@ -8,7 +8,7 @@ use iowhy_core::stats;
 use crate::buffer::Buffer;
 use crate::clock::Clock;
 
-/// What the ruler itself is like.
+/// Clock and copy speed.
 #[derive(Clone, Debug)]
 pub struct Ruler {
     /// `tsc`, `clock_gettime` or `virtual`.
@@ -17,7 +17,8 @@ pub struct Ruler {
     pub clock_step_ns: u64,
     /// Cost of one reading.
     pub clock_read: Estimate,
-    /// Cost of moving one byte from memory outside the CPU's caches to a hot 64 KiB buffer, in user mode: what the
+    /// Cost of moving one byte from memory outside the CPU's caches to a hot 64 KiB buffer, in user mode: the lower
+    /// bound of
     /// kernel's copy can at best be.
     pub copy: Option<Estimate>,
 }

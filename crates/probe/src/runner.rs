@@ -16,20 +16,20 @@ use crate::access::Sent;
 use crate::clock::Clock;
 use crate::counters::{self, DeviceCounters, KernelThreads, ThreadUsage};
 use crate::hot_loop::{HotLoop, Tally};
-use crate::listed::Listed;
+use crate::listed::RequestLists;
 use crate::method;
 use crate::pace::Pacer;
 use crate::target::Target;
 
-/// One cell's part of a slice: what to do, and to what.
+/// Workload and target of one cell in a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Arm<'a> {
-    /// What is asked.
+    /// Workload.
     pub workload: &'a Workload,
     /// Of whom.
     pub target: &'a Target,
     /// The requests, where the workload's pattern does not say them.
-    pub listed: Option<&'a Listed>,
+    pub listed: Option<&'a RequestLists>,
 }
 
 /// When a slice ends: at the first of its bounds.
@@ -41,7 +41,7 @@ pub struct Bounds {
     pub requests_per_thread: u64,
 }
 
-/// What one arm did in one slice.
+/// Result of one arm in one slice.
 #[derive(Clone, Debug)]
 pub struct Slice {
     /// Its totals; cache state and round number are the caller's to fill in.
@@ -54,7 +54,7 @@ pub struct Slice {
     pub failure: Option<String>,
 }
 
-/// What one thread did.
+/// Result of one thread.
 struct ThreadResult {
     start_ns: u64,
     end_ns: u64,
@@ -160,7 +160,7 @@ impl Counted {
     }
 }
 
-/// Of what was written and what was read, what belongs to a direction.
+/// The counters of one direction.
 fn in_direction(direction: Direction, written: u64, read: u64) -> u64 {
     match direction {
         Direction::Read => read,
@@ -317,7 +317,7 @@ fn run_thread(
     let span = counters::UsageSpan::begin(&clock);
     let start_ns = clock.now_ns();
     work.until(start_ns.saturating_add(bounds.wall.as_nanos().min(u128::from(u64::MAX)) as u64));
-    let pacer = match (arm.listed.and_then(Listed::instants), arm.workload.rate_per_second) {
+    let pacer = match (arm.listed.and_then(RequestLists::instants), arm.workload.rate_per_second) {
         (Some(instants), _) => Some(Pacer::listed(instants, start_ns)),
         (None, Some(rate)) => Some(Pacer::new(rate, start_ns)?.share(thread, threads)),
         (None, None) => None,

@@ -1,10 +1,8 @@
 //! A file truncated under a mapping must fail the cell, not kill the process.
 //!
-//! The handler of faults asks for each address in a fixed table of guarded ranges. Inside one, a page of zeros is put where the
-//! file's page was, that is noted, and the access goes on; the method then reports [`crate::access::Failure::Vanished`].
-//! Non-goal: faults outside (see `fault`).
-//!
-//! Invariant: what the handler calls uses atomics and raw system calls only, so that it is safe wherever a fault may happen.
+//! The fault handler looks up each address in a fixed table of guarded ranges. In a guarded range it maps a page of
+//! zeros, and the method reports [`crate::access::Failure::Vanished`]. Other faults belong to `fault`. Invariant: the
+//! handler uses only atomics and raw system calls, which are async-signal-safe.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -49,13 +47,12 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard that covers nothing yet. The handler is installed by the first one.
+    /// A guard that covers nothing yet. Needs the handler of `fault`.
     ///
     /// # Errors
     /// Fails when more guards are alive than there is room for.
-    pub fn new() -> Result<Guard, Problem> {
+    pub(crate) fn new() -> Result<Guard, Problem> {
         PAGE_BYTES.store(rustix::param::page_size(), Ordering::Release);
-        crate::fault::install();
         Guard::claim(&TABLE)
     }
 
@@ -81,7 +78,7 @@ impl Guard {
         self.slot.hit.store(false, Ordering::Release);
     }
 
-    /// Whether a page of the covered range vanished since it was covered or since this was last asked.
+    /// Whether a page of the covered range vanished since the last call.
     #[inline]
     pub fn vanished(&self) -> bool {
         // The accesses that may have faulted are ordered before this look by the compiler; the signal arrives on

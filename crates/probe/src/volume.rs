@@ -13,8 +13,8 @@ use std::path::Path;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::volume::{Geometry, Volume};
+use iowhy_linux::mounts;
 
-use crate::environment::mounts;
 use crate::target::{Status, cannot_open};
 
 /// What was found under a path.
@@ -52,7 +52,7 @@ pub struct FilePart {
 pub fn look(path: &Path) -> Result<Found, Problem> {
     let stat = rustix::fs::stat(path).map_err(|errno| cannot_open(path, errno))?;
     let table = mounts::read();
-    let Some(status) = Status::of_path(path) else {
+    let Some(status) = Status::from_path(path) else {
         // Between the two looks it went away, or it may be named and not opened.
         return Ok(Found {
             lacks: vec![format!("`{}` cannot be looked at", path.display())],
@@ -60,7 +60,7 @@ pub fn look(path: &Path) -> Result<Found, Problem> {
         });
     };
     let mut found = Found::default();
-    let sys = sysfs::Sysfs::real();
+    let sys = sysfs::Volumes::new();
     if status.char_device {
         found.lacks.push("a character device has no block devices under it".to_owned());
         return Ok(found);
@@ -70,7 +70,7 @@ pub fn look(path: &Path) -> Result<Found, Problem> {
         file_system::add_of_device(path, &mut found);
         return Ok(found);
     }
-    let mount = mounts::of(&table, status.mount_id, Some(path));
+    let mount = mounts::find(&table, status.mount_id, Some(path));
     found.file_system = mount.map(|mount| mount.file_system.clone());
     match (found.file_system.as_deref(), mount) {
         (Some("btrfs"), Some(mount)) => {

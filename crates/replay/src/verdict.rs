@@ -1,153 +1,141 @@
-//! From the times of a replay to one word on an advice.
+//! The verdict on a repair, from the times of its replay and of the baseline.
 //!
-//! The replay of the run as it was is held against the program first: its time in the calls, scaled to the whole run, over
-//! what the account of the run holds ([`fidelity`]). Then the ratio of repaired to unrepaired time, taken within rounds, is
-//! put into the account: what is not I/O stays, and of the program's own loop around calls that are spared goes what the
-//! prediction takes to go. What may not enter: measuring.
+//! The saved I/O time is put into the account of the run: what is not I/O stays, but for the program's own loop around
+//! removed calls, where the prediction of a finding assumes that it goes too.
 
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::Gain;
 use iowhy_core::profile::SampledShare;
-use iowhy_core::stats::{self, Verdict, verdict_of_ratio};
+use iowhy_core::stats::{self, verdict_of_ratio};
 use serde::{Deserialize, Serialize};
 
-use super::AsWas;
+use crate::fidelity::fidelity;
+use crate::plan::Baseline;
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::{Facts, Range, around};
 
-/// A gain of less than this is not worth anybody's attention.
-pub const THRESHOLD: f64 = 0.05;
-/// The replay must take the program's time within this part of it, or nothing that it says is believed. A wide interval
-/// does not help: what was not reproduced was not reproduced.
-pub const FAITHFUL: f64 = 0.35;
+/// Smallest relative gain that matters.
+const MIN_GAIN: f64 = 0.05;
 
-/// What became of an advice.
+/// The verdict of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Word {
-    /// The repaired run is surely faster, by an amount that matters.
+pub enum Verdict {
+    /// Faster by an amount that matters.
     Proven,
-    /// If it is faster at all, then by less than matters.
+    /// At best faster by less than matters.
     NotConfirmed,
-    /// The repaired run is surely slower.
+    /// Slower by an amount that matters.
     Contradicted,
-    /// Neither could be shown.
-    CannotTell,
+    /// The interval allows several of these, or the baseline does not reproduce the run.
+    Inconclusive,
 }
 
-impl Word {
-    /// As it is printed.
+impl Verdict {
+    /// As printed.
     pub fn words(self) -> &'static str {
         match self {
-            Word::Proven => "proven",
-            Word::NotConfirmed => "not confirmed",
-            Word::Contradicted => "contradicted",
-            Word::CannotTell => "cannot tell",
+            Verdict::Proven => "proven",
+            Verdict::NotConfirmed => "not confirmed",
+            Verdict::Contradicted => "contradicted",
+            Verdict::Inconclusive => "inconclusive",
+        }
+    }
+
+    pub(crate) fn of_gain(gain: &Estimate) -> Verdict {
+        match verdict_of_ratio(&gain.reciprocal(1.0, Unit::Ratio), MIN_GAIN) {
+            stats::Verdict::Improved => Verdict::Proven,
+            stats::Verdict::Regressed => Verdict::Contradicted,
+            stats::Verdict::WithinNoise => Verdict::NotConfirmed,
+            stats::Verdict::CannotTell => Verdict::Inconclusive,
         }
     }
 }
 
-/// Time of the replay of the unchanged run over that of the program, in the calls that are replayed; 1 is the same.
-/// `io_ns` holds the times of the rounds.
-pub fn fidelity(as_was: &AsWas, io_ns: &[f64], seed: u64) -> Option<Estimate> {
-    let unwatched = as_was.unwatched_io_ns();
-    if unwatched <= 0.0 {
-        return None;
-    }
-    let scaled: Vec<f64> = io_ns.iter().map(|ns| ns * as_was.scale / unwatched).collect();
-    stats::bootstrap_median(&scaled, seed, Unit::Ratio)
+/// Times of a repair and its baseline, and what the repair leaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measurement<'a> {
+    pub(crate) baseline: &'a Baseline,
+    /// I/O time of the baseline, round by round.
+    pub(crate) baseline_ns: &'a [f64],
+    /// The same of the repair.
+    pub(crate) repaired_ns: &'a [f64],
+    /// Share of calls that the repair removes.
+    pub(crate) removed_share: f64,
+    /// Share of the I/O time that the repair leaves as it is.
+    pub(crate) unaffected_share: f64,
+    pub(crate) seed: u64,
 }
 
-/// Whether a replay with this fidelity is like the program.
-pub fn is_faithful(fidelity: &Estimate) -> bool {
-    (1.0 / (1.0 + FAITHFUL)..=1.0 + FAITHFUL).contains(&fidelity.value)
-}
-
-/// What the measured arms give for the whole run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
-    /// Old wall time over new.
-    pub gain: Estimate,
-    /// The word.
-    pub word: Word,
-}
-
-/// The gain of the whole run from the times of both arms, round by round. `spared`: the part of the calls that the repair
-/// does not make. `kept`: the part of the run that it leaves as it was.
+/// Old wall time of the whole run over new; `None` with too few rounds.
 ///
-/// Time that recording took in the calls is in neither run. The interval holds, as errors of their own (added by squares):
-/// the noise of the rounds; that the replay is not quite the program (what is saved is taken in relation to the replay of the run
-/// as it was; as the program's time less that of the repaired replay; and as the difference of the two replays: where these
-/// differ, all are in); the own code that goes with calls; and the looks at the run from which it is known what of it is I/O.
-pub fn measured(
-    facts: &Facts<'_>,
-    as_was: &AsWas,
-    io_ns: (&[f64], &[f64]),
-    spared: f64,
-    kept: f64,
-    seed: u64,
-) -> Option<Measured> {
-    let ratio = stats::paired_ratio(io_ns.1, io_ns.0, seed)?;
-    // Not more than the run held besides: the account's share is of the wall clock.
-    let watched_io = as_was.program_io_ns.min(facts.account.wall_ns);
-    let io = as_was.unwatched_io_ns().min(watched_io);
-    let wall = facts.account.wall_ns - (watched_io - io);
+/// Profiling overhead is in neither. The interval adds by squares: noise of the rounds; the replay's error (the saving
+/// relative to the baseline replay, as the program's time less the repaired replay, and as the difference of both replays);
+/// the program's own time around calls; and sampling error of the I/O share.
+pub(crate) fn gain(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<Estimate> {
+    let Measurement { baseline, baseline_ns, repaired_ns, removed_share, unaffected_share, seed } =
+        *measurement;
+    let ratio = stats::paired_ratio(repaired_ns, baseline_ns, seed)?;
+    // The share of the account is of the wall clock, so the I/O time is at most that.
+    let profiled_io = baseline.program_io_ns.min(facts.account.wall_ns);
+    let io = baseline.io_ns_without_overhead().min(profiled_io);
+    let wall = facts.account.wall_ns - (profiled_io - io);
     if wall <= 0.0 || io <= 0.0 {
         return None;
     }
-    let fidelity = fidelity(as_was, io_ns.0, seed)?.value;
-    // Saved parts of the I/O, as if the replay differed from the program in equal parts everywhere, in what is repaired
-    // only, and in what is not repaired only.
+    let fidelity = fidelity(baseline, baseline_ns, seed)?.value;
+    // Saved share of the I/O if the replay's error is spread evenly, in repaired calls only, and in the other calls only.
     let relative = 1.0 - ratio.value;
     let readings = [relative, 1.0 - ratio.value * fidelity, (relative * fidelity).min(relative.max(1.0))];
     let least_read = readings.into_iter().fold(f64::INFINITY, f64::min);
     let most_read = readings.into_iter().fold(f64::NEG_INFINITY, f64::max);
-    let calls = as_was.scale * as_was.plan.calls() as f64 * f64::from(as_was.plan.passes.max(1));
-    let saved_io = |ratio: f64| io * (1.0 - ratio) * (1.0 - kept);
-    let own = if spared > 0.0 {
-        around(facts, calls, saved_io(ratio.value).max(0.0), Range::exact(spared)).0
+    let saved_io = |ratio: f64| io * (1.0 - ratio) * (1.0 - unaffected_share);
+    let likely = saved_io(ratio.value);
+    let own = if removed_share > 0.0 {
+        let calls = baseline.scale * baseline.plan.calls() as f64 * f64::from(baseline.plan.passes.max(1));
+        around(facts, calls, likely.max(0.0), Range::exact(removed_share)).0
     } else {
         Range::default()
     };
-    // Interrupts come with time, whatever runs; where calls are spared they are counted there.
-    let interrupts = facts.account.sum(|e| e.busy && e.class.operation == Operation::Interrupt).wall_ns;
-    let shrinking = if spared > 0.0 { 0.0 } else { interrupts.min(0.5 * wall) };
-    let with_interrupts = |saved: f64| saved + shrinking * (saved / (wall - shrinking)).clamp(0.0, 1.0);
-    let least = wall / Gain::GREATEST;
-    let gain = |saved: f64| wall / (wall - with_interrupts(saved)).max(least);
-    let likely = saved_io(ratio.value);
-    let (fewer, more) = looks(facts, wall, io);
-    // A repair that is slower loses more where there is more I/O.
-    let with_looks = [-fewer * likely / io, more * likely / io];
+    let (fewer, more) = sampling_error_ns(facts, wall, io);
+    // A slower repair loses more where there is more I/O.
+    let sampling = [-fewer * likely / io, more * likely / io];
     let less = [
         likely - saved_io(ratio.high),
         likely - saved_io(1.0 - least_read),
         own.likely - own.low,
-        -with_looks[0].min(with_looks[1]),
+        -sampling[0].min(sampling[1]),
     ];
     let more = [
         saved_io(ratio.low) - likely,
         saved_io(1.0 - most_read) - likely,
         own.high - own.likely,
-        with_looks[0].max(with_looks[1]),
+        sampling[0].max(sampling[1]),
     ];
     let by_squares = |parts: [f64; 4]| parts.iter().map(|p| p.max(0.0).powi(2)).sum::<f64>().sqrt();
+    let gain = |saved: f64| gain_of_saving(facts, wall, saved, removed_share);
     let saved = likely + own.likely;
     let value = gain(saved);
-    let gain = Estimate {
+    Some(Estimate {
         value,
         low: gain(saved - by_squares(less)).min(value),
         high: gain(saved + by_squares(more)).max(value),
         unit: Unit::Ratio,
         n: ratio.n,
-    };
-    Some(Measured { gain, word: word(&gain) })
+    })
 }
 
-/// How much less, and how much more, of the run than it seems may be I/O, in nanoseconds of its wall clock: what is not I/O
-/// was seen in so many of the samples of its CPU time (95 %, Wilson). Sleeps are taken for known; what is not I/O is taken
-/// for CPU time as far as there is any.
-fn looks(facts: &Facts<'_>, wall: f64, io: f64) -> (f64, f64) {
+/// Interrupts shrink with the run; where calls are removed, `around` counts them.
+fn gain_of_saving(facts: &Facts<'_>, wall: f64, saved: f64, removed_share: f64) -> f64 {
+    let interrupts = facts.account.sum(|e| e.busy && e.class.operation == Operation::Interrupt).wall_ns;
+    let shrinking = if removed_share > 0.0 { 0.0 } else { interrupts.min(0.5 * wall) };
+    let with_interrupts = saved + shrinking * (saved / (wall - shrinking)).clamp(0.0, 1.0);
+    wall / (wall - with_interrupts).max(wall / Gain::MAX)
+}
+
+/// How much less and how much more of the wall time may be I/O (95 %, Wilson, by the samples of CPU time). Sleeps count as
+/// known; what is not I/O counts as CPU time as far as there is any.
+fn sampling_error_ns(facts: &Facts<'_>, wall: f64, io: f64) -> (f64, f64) {
     let busy = facts.account.sum(|e| e.busy);
     if busy.wall_ns <= 0.0 {
         return (0.0, 0.0);
@@ -156,14 +144,4 @@ fn looks(facts: &Facts<'_>, wall: f64, io: f64) -> (f64, f64) {
     let seen = SampledShare { hits: (rest * busy.events as f64).round() as u64, n: busy.events };
     let Some((low, high)) = seen.interval() else { return (0.0, 0.0) };
     ((high - rest).max(0.0) * busy.wall_ns, (rest - low).max(0.0) * busy.wall_ns)
-}
-
-/// The word on a gain.
-pub fn word(gain: &Estimate) -> Word {
-    match verdict_of_ratio(&gain.reciprocal(1.0, Unit::Ratio), THRESHOLD) {
-        Verdict::Improved => Word::Proven,
-        Verdict::Regressed => Word::Contradicted,
-        Verdict::WithinNoise => Word::NotConfirmed,
-        Verdict::CannotTell => Word::CannotTell,
-    }
 }

@@ -1,4 +1,4 @@
-//! The queue of what happens next, by time and then by the order in which it was planned: nothing depends on luck.
+//! The event queue, by time and then by the order of planning: the result is deterministic.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

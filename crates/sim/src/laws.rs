@@ -1,4 +1,4 @@
-//! What must hold of every run, whatever the machine: conservation, Little's law, utilisation, a ledger that closes.
+//! Laws that every run must obey: conservation, Little's law, utilisation, a ledger that sums up.
 
 use crate::outcome::Outcome;
 
@@ -8,12 +8,12 @@ use crate::outcome::Outcome;
 /// A broken law: a fault of the simulator, never of its input.
 pub fn check(outcome: &Outcome) -> Result<(), String> {
     let o = outcome;
-    same("requests issued and answered", o.issued.into(), o.requests.into())?;
+    same("requests issued and completed", o.issued.into(), o.requests.into())?;
     same("requests and latencies", o.requests.into(), o.latency.count().into())?;
     same("requests with an open ledger and none", o.open_ledgers.into(), 0)?;
     same("the ledger and the time of the clients", o.ledger.total().into(), o.client_time_ns)?;
     let done: u64 = o.devices.iter().map(|device| device.bytes).sum();
-    same("bytes asked of the volume and done by devices", o.volume_bytes.into(), done.into())?;
+    same("bytes requested from the volume and done by devices", o.volume_bytes.into(), done.into())?;
     for (index, device) in o.devices.iter().enumerate() {
         same(
             &format!("commands arrived and done at device {index}"),

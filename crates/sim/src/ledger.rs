@@ -1,8 +1,8 @@
-//! Where simulated time goes: one account a request, and their sum. What may not enter: what a part costs.
+//! Ledgers of simulated time: one per request, and their sum.
 //!
 //! Invariant: every nanosecond between the start and the end of a request is booked exactly once, as a whole number.
 
-/// What time is spent on, top to bottom.
+/// Parts of a request's time, top to bottom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Part {
@@ -26,11 +26,11 @@ pub enum Part {
     Copy,
     /// Building and handing down block requests.
     Block,
-    /// Held back because too much is dirty.
+    /// Throttled by the limit on dirty bytes.
     Writeback,
     /// In a queue before the device.
     Queue,
-    /// Held back by a rate limit of the volume.
+    /// Throttled by a rate limit of the volume.
     Throttle,
     /// Command overhead of the device.
     Command,
@@ -124,7 +124,7 @@ impl Parts {
         self.taken |= 1 << index;
     }
 
-    /// What a part took.
+    /// Time of a part.
     pub fn get(&self, part: Part) -> u64 {
         self.ns[part as usize]
     }
@@ -164,10 +164,10 @@ impl Parts {
     }
 }
 
-/// What a device says of one command: its time in the order in which it passes. The queue stands before it.
+/// Times of one command at a device, in order. The queue stands before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Service {
-    /// Held back by a rate limit.
+    /// Throttled by a rate limit.
     pub throttle_ns: u64,
     /// Command overhead.
     pub command_ns: u64,

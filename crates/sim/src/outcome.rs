@@ -1,14 +1,14 @@
-//! What a run found out: time, throughput, latencies, the ledger, and how each device was used. Plain data.
+//! Result of a run: time, throughput, latencies, the ledger, and how each device was used. Plain data.
 
 use iowhy_core::histogram::Histogram;
 use iowhy_core::request::Request;
 
 use crate::ledger::{Parts, Service};
 
-/// One request with its account; handed to whoever watches a run.
+/// One finished request with its ledger.
 #[derive(Clone, Copy, Debug)]
 pub struct Finished {
-    /// What was asked for.
+    /// The request.
     pub request: Request,
     /// When.
     pub begun_ns: u64,
@@ -19,7 +19,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// From asking to answer.
+    /// From issue to completion.
     pub fn latency_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.begun_ns)
     }
@@ -40,7 +40,7 @@ pub struct DeviceUse {
     pub written_bytes: u64,
     /// Time of its units at work, summed over units.
     pub busy_ns: u64,
-    /// What that time went on, summed over commands.
+    /// That time by part, summed over commands.
     pub work: Service,
     /// How many work side by side.
     pub units: u64,
@@ -63,13 +63,13 @@ impl DeviceUse {
 /// How the cache was used, in blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheUse {
-    /// Blocks that requests asked for.
+    /// Blocks that requests needed.
     pub lookups: u64,
     /// Of those, there.
     pub hits: u64,
     /// Of those, on their way.
     pub coming: u64,
-    /// Blocks fetched because somebody asked.
+    /// Blocks fetched on demand.
     pub fetched: u64,
     /// Blocks fetched ahead.
     pub ahead: u64,
@@ -83,7 +83,7 @@ pub struct CacheUse {
     pub left_dirty: u64,
 }
 
-/// What a run found out.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// From the start to the end of the last request.
@@ -102,7 +102,7 @@ pub struct Outcome {
     pub latency_sum_ns: u128,
     /// Where the time went, summed over requests, and over pauses of clients.
     pub ledger: Parts,
-    /// Sum over clients of their time from start to end (open arrivals: sum of latencies): what the ledger must sum to.
+    /// Sum over clients of their time from start to end (open arrivals: sum of latencies); the ledger must sum to it.
     pub client_time_ns: u128,
     /// Requests whose parts did not sum to their latency: none, or the simulator is wrong.
     pub open_ledgers: u64,
@@ -118,9 +118,9 @@ pub struct Outcome {
     pub cpus: Option<u64>,
     /// The cache; `None`: there is none, or nothing passed it.
     pub cache: Option<CacheUse>,
-    /// Bytes of commands that were asked of the volume (a mirror's copies counted).
+    /// Bytes of commands to the volume (a mirror's copies counted).
     pub volume_bytes: u64,
-    /// What had to be bent, in words.
+    /// Adaptations of the load, in words.
     pub remarks: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ impl Outcome {
         per_second(self.bytes, self.time_ns)
     }
 
-    /// Share of the blocks asked for that had to be fetched; those on their way count as fetched. `None` without a cache.
+    /// Share of the needed blocks that were fetched, blocks in flight included. `None` without a cache.
     pub fn miss_ratio(&self) -> Option<f64> {
         let cache = self.cache.filter(|cache| cache.lookups > 0)?;
         Some(1.0 - cache.hits as f64 / cache.lookups as f64)

@@ -1,55 +1,143 @@
-//! What a load of whole files comes to on the volume, without time: the blocks that each client asks for behind the machine's
-//! cache, and the writes that making the files takes. The addresses are those of the timed runs.
-//!
-//! For whoever carries the same requests out on real disks. What may not enter: time, volumes, devices.
+//! The requests of a load to the volume of a machine, without time: for carrying the same requests out on real disks.
+//! The addresses are those of a timed run.
 
 use iowhy_core::problem::Problem;
 use iowhy_core::request::{Marks, Op, Request};
 
 use crate::cache;
-use crate::layout::{self, Shape, Step, StepKind, size_of};
+use crate::device;
+use crate::layout::{self, Layout, Shape, Step, StepKind, size_of};
 use crate::machine::Machine;
+use crate::volume::SECTOR_BYTES;
 use crate::workload::{Arrival, Load};
 
-/// A run of bytes of the volume.
+/// A request to the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct VolumeRequest {
+    /// Number of the client.
+    pub client: u32,
+    /// Arrival time of open arrivals; else 0.
+    pub at_ns: u64,
     /// First byte.
-    pub start: u64,
-    /// Bytes.
+    pub offset: u64,
+    /// Bytes, 1 or more.
     pub bytes: u64,
-    /// What it holds.
+    /// Write instead of read.
+    pub write: bool,
+    /// Content of the range.
     pub kind: StepKind,
 }
 
-/// What one client asks the volume for, one after the other.
+/// Requests of all clients, in turns.
+#[derive(Clone, Debug, Default)]
+pub struct VolumeRequests {
+    /// To the volume.
+    pub to_volume: Vec<VolumeRequest>,
+    /// Number of the clients' own requests.
+    pub requests: u64,
+    /// Adaptations of the load, in words.
+    pub remarks: Vec<String>,
+}
+
+/// Reads of one client from the volume, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Client {
-    asked: Vec<Asked>,
-    /// For each of the client's own requests, how many were asked when it was done.
+    reads: Vec<VolumeRequest>,
+    /// For each of the client's own requests, the number of reads when it was done.
     ends: Vec<usize>,
 }
 
 impl Client {
-    /// What its first so many requests lead to.
-    pub fn first(&self, requests: usize) -> &[Asked] {
+    /// Reads caused by its first `requests` requests.
+    pub fn first(&self, requests: usize) -> &[VolumeRequest] {
         let end = requests.checked_sub(1).and_then(|last| self.ends.get(last).or(self.ends.last()));
-        &self.asked[..end.copied().unwrap_or(0)]
+        &self.reads[..end.copied().unwrap_or(0)]
     }
 
-    /// Its own requests.
+    /// Number of its own requests.
     pub fn requests(&self) -> usize {
         self.ends.len()
     }
 }
 
-/// What closed clients ask a volume of so many bytes for, each file behind the machine's cache, which is empty at first and
-/// common to all. The clients take turns, a request each: which blocks are cached when does not hang on the speed of any disk,
-/// so that the lists are the same for all.
+/// Lets the clients take turns, a request each, and gives each request with its steps to `see`. Returns the number of
+/// requests, `max` at most.
+fn take_turns(
+    layout: &mut dyn Layout,
+    load: &mut Load<'_>,
+    max: u64,
+    mut see: impl FnMut(u32, &Request, &[Step]),
+) -> u64 {
+    let clients = match load.arrival {
+        Arrival::Closed { clients, .. } => clients,
+        Arrival::Open => 1,
+    };
+    let mut steps = Vec::new();
+    let mut open: Vec<u32> = (0..clients).collect();
+    let mut left = max;
+    while left > 0 && !open.is_empty() {
+        open.retain(|client| {
+            if left == 0 {
+                return false;
+            }
+            let Some(request) = load.source.next(*client) else { return false };
+            left -= 1;
+            steps.clear();
+            if request.bytes > 0 && matches!(request.op, Op::Read | Op::Write) {
+                layout.steps(&request, &mut steps);
+            }
+            see(*client, &request, &steps);
+            true
+        });
+    }
+    max - left
+}
+
+fn to_volume(client: u32, request: &Request, step: &Step) -> VolumeRequest {
+    let write = request.op == Op::Write;
+    VolumeRequest { client, at_ns: 0, offset: step.start, bytes: step.bytes, write, kind: step.kind }
+}
+
+/// The first `max` requests of a load, without a cache: every step of a request goes to the volume.
 ///
 /// # Errors
-/// What the layout says of files that do not fit; open arrivals.
-pub fn reads(machine: &Machine, mut load: Load<'_>, volume_bytes: u64) -> Result<Vec<Client>, Problem> {
+/// An impossible machine, and files that do not fit on it.
+pub fn uncached(machine: &Machine, mut load: Load<'_>, max: u64) -> Result<VolumeRequests, Problem> {
+    machine.check()?;
+    let mut sectors = u64::MAX;
+    for index in 0..machine.device.count {
+        sectors = sectors.min(device::new(machine.member(index as usize).0, 0)?.sectors());
+    }
+    let volume_bytes = machine.volume_of(sectors)?.sectors().saturating_mul(SECTOR_BYTES);
+    let mut layout = layout::new(machine, &load.shape, volume_bytes)?;
+    let mut all = Vec::new();
+    let open = load.arrival == Arrival::Open;
+    let requests = take_turns(&mut *layout, &mut load, max, |client, request, steps| {
+        all.extend(steps.iter().filter(|step| step.bytes > 0).map(|step| {
+            let offset = step.start.min(volume_bytes.saturating_sub(1));
+            VolumeRequest {
+                at_ns: if open { request.time_ns } else { 0 },
+                offset,
+                bytes: step.bytes.min(volume_bytes - offset),
+                ..to_volume(client, request, step)
+            }
+        }));
+    });
+    let mut remarks = layout.remarks();
+    remarks.extend(load.source.remarks());
+    Ok(VolumeRequests { to_volume: all, requests, remarks })
+}
+
+/// The reads of closed clients behind the machine's cache, which is empty at first and shared. As the clients take turns,
+/// the cached blocks do not depend on the speed of any disk, and the lists are the same for all disks.
+///
+/// # Errors
+/// Files that do not fit; open arrivals.
+pub fn cached_reads(
+    machine: &Machine,
+    mut load: Load<'_>,
+    volume_bytes: u64,
+) -> Result<Vec<Client>, Problem> {
     let Arrival::Closed { clients, .. } = load.arrival else {
         return Err(Problem::refused("a list of requests for each client needs clients: leave `rate` out"));
     };
@@ -60,38 +148,29 @@ pub fn reads(machine: &Machine, mut load: Load<'_>, volume_bytes: u64) -> Result
         blocks => Some(cache::blocks(machine.cache.policy, blocks)?),
     };
     let mut all = vec![Client::default(); clients as usize];
-    let mut steps: Vec<Step> = Vec::new();
-    loop {
-        let mut over = true;
-        for (number, client) in all.iter_mut().enumerate() {
-            let Some(request) = load.source.next(number as u32) else { continue };
-            over = false;
-            layout.steps(&request, &mut steps);
-            for step in &steps {
-                // A buffer by its own address, as the timed run keeps it; longer runs are not kept.
-                if let Some(cache) = cache.as_mut().filter(|_| step.whole) {
-                    let key = cache::whole_key(step.start);
-                    if cache.lookup(key) {
-                        continue;
-                    }
-                    cache.insert(key, &mut |_| {});
+    take_turns(&mut *layout, &mut load, u64::MAX, |number, request, steps| {
+        let client = &mut all[number as usize];
+        for step in steps {
+            // A buffer by its own address, as the timed run keeps it; longer runs are not kept.
+            if let Some(cache) = cache.as_mut().filter(|_| step.whole) {
+                let key = cache::whole_key(step.start);
+                if cache.lookup(key) {
+                    continue;
                 }
-                client.asked.push(Asked { start: step.start, bytes: step.bytes, kind: step.kind });
+                cache.insert(key, &mut |_| {});
             }
-            client.ends.push(client.asked.len());
+            client.reads.push(to_volume(number, request, step));
         }
-        if over {
-            return Ok(all);
-        }
-    }
+        client.ends.push(client.reads.len());
+    });
+    Ok(all)
 }
 
-/// The writes that making the first so many files of a tree takes, in order, as requests to the volume's own addresses. What
-/// the file system of 1999 waited for (the inode, then the directory's block) bears the marks of synchronous metadata; the data
-/// does not.
+/// The writes that create the first `files` files of a tree, in order. The file system of 1999 waited for the inode and then
+/// for the directory's block: these are marked as synchronous metadata, the data is not.
 ///
 /// # Errors
-/// What the layout says of files that do not fit.
+/// Files that do not fit.
 pub fn creation(
     machine: &Machine,
     shape: &Shape,
@@ -126,6 +205,8 @@ pub fn creation(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::machine::Value;
     use crate::workload::Workload;
@@ -146,7 +227,7 @@ mod tests {
     /// Without a cache a file is its directory's blocks up to its name, its inode and its data; all at their own addresses.
     #[test]
     fn a_file_is_names_inode_and_data_and_a_shorter_list_is_the_begin_of_a_longer_one() {
-        let clients = reads(&machine("0"), load(50), VOLUME).unwrap();
+        let clients = cached_reads(&machine("0"), load(50), VOLUME).unwrap();
         assert_eq!(clients.len(), 3);
         for client in &clients {
             assert_eq!(client.requests(), 50);
@@ -155,9 +236,9 @@ mod tests {
             assert_eq!((of(StepKind::Inode), of(StepKind::Data)), (50, 50));
             assert!((50..=350).contains(&of(StepKind::Directory)), "one to seven blocks of names each");
             for asked in all {
-                assert!(asked.start + asked.bytes <= VOLUME && asked.start % 1024 == 0);
-                assert_eq!(asked.start / 8192, (asked.start + asked.bytes - 1) / 8192, "within a block");
-                let in_group = asked.start % (32_768 * 512) / 512;
+                assert!(asked.offset + asked.bytes <= VOLUME && asked.offset % 1024 == 0);
+                assert_eq!(asked.offset / 8192, (asked.offset + asked.bytes - 1) / 8192, "within a block");
+                let in_group = asked.offset % (32_768 * 512) / 512;
                 match asked.kind {
                     StepKind::Inode => assert!((64..1088).contains(&in_group)),
                     StepKind::Directory | StepKind::Data => assert!(in_group >= 1088),
@@ -169,14 +250,14 @@ mod tests {
             );
             assert_eq!(client.first(1000), all);
         }
-        let fewer = reads(&machine("0"), load(7), VOLUME).unwrap();
+        let fewer = cached_reads(&machine("0"), load(7), VOLUME).unwrap();
         assert_eq!(fewer[0].first(7), clients[0].first(7));
     }
 
     #[test]
     fn what_is_cached_is_not_asked_for_again() {
         let asked = |cache| -> usize {
-            reads(&machine(cache), load(200), VOLUME).unwrap().iter().map(|c| c.first(200).len()).sum()
+            cached_reads(&machine(cache), load(200), VOLUME).unwrap().iter().map(|c| c.first(200).len()).sum()
         };
         let (none, some, all) = (asked("0"), asked("256k"), asked("64m"));
         assert!(all < some && some < none, "{all} {some} {none}");
@@ -201,5 +282,64 @@ mod tests {
         let inodes: std::collections::BTreeSet<u64> =
             writes[..300].iter().step_by(3).map(|write| write.offset).collect();
         assert!(inodes.len() <= 3, "{inodes:?}");
+    }
+
+    fn machine_with(text: &[(&str, &str)]) -> Machine {
+        let mut machine = Machine::default();
+        for (path, value) in text {
+            machine.set(path, &Value::Text((*value).to_owned())).unwrap();
+        }
+        machine
+    }
+
+    /// The same as a run without a cache, to the byte and to the command.
+    #[test]
+    fn a_run_makes_these_requests_and_no_others() {
+        for layout in ["raw", "extent", "ffs"] {
+            let machine = machine_with(&[
+                ("device.kind", "ssd"),
+                ("device.bytes", "256m"),
+                ("device.count", "2"),
+                ("volume.kind", "stripe"),
+                ("layout.kind", layout),
+            ]);
+            let load =
+                Workload::parse("readers=3,files=40,sizes=930:3030:6102,dirs=7,population=500").unwrap();
+            let VolumeRequests { to_volume, requests, .. } =
+                uncached(&machine, load.load(4), u64::MAX).unwrap();
+            assert_eq!(requests, 120);
+            let outcome = crate::run(&machine, load.load(4), 4).unwrap();
+            let sectors = |request: &VolumeRequest| {
+                (request.offset + request.bytes).div_ceil(SECTOR_BYTES) - request.offset / SECTOR_BYTES
+            };
+            assert_eq!(
+                to_volume.iter().map(sectors).sum::<u64>() * SECTOR_BYTES,
+                outcome.volume_bytes,
+                "{layout}"
+            );
+            let mut by_client: BTreeMap<u32, usize> = BTreeMap::new();
+            to_volume.iter().for_each(|request| *by_client.entry(request.client).or_default() += 1);
+            assert_eq!(by_client.len(), 3);
+            assert!(layout == "ffs" || by_client.values().all(|count| *count == 40), "{by_client:?}");
+        }
+    }
+
+    #[test]
+    fn a_trace_keeps_its_times_and_its_first_requests() {
+        let request = |n: u64| Request {
+            time_ns: 5000 + n * 1000,
+            offset: n * 4096,
+            bytes: 512,
+            op: if n.is_multiple_of(2) { Op::Read } else { Op::Write },
+            ..Default::default()
+        };
+        let machine = machine_with(&[("device.kind", "ssd"), ("device.bytes", "1m")]);
+        let VolumeRequests { to_volume, .. } =
+            uncached(&machine, Load::replay((0..10).map(request)), 4).unwrap();
+        let seen: Vec<_> = to_volume.iter().map(|p| (p.client, p.at_ns, p.bytes, p.write)).collect();
+        assert_eq!(
+            seen,
+            [(0, 0, 512, false), (0, 1000, 512, true), (0, 2000, 512, false), (0, 3000, 512, true)]
+        );
     }
 }

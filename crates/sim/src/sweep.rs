@@ -1,4 +1,4 @@
-//! Sweeps: which points, and what their times say: the best, the knee, the cliffs. Running the points is the caller's.
+//! Sweeps: the points, and the best, the knee and the cliffs of their times. The caller runs the points.
 
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
@@ -15,13 +15,13 @@ pub struct Axis {
 }
 
 /// Values of one axis at most: a range of more is refused at once.
-const MOST_VALUES: usize = 100_000;
+const MAX_VALUES: usize = 100_000;
 
 impl Axis {
-    /// Reads `layer.key=a,b,c..d`. A range doubles, or goes by what stands behind `*` or `+`: `8..4096*4`, `10..50+10`.
+    /// Reads `layer.key=a,b,c..d`. A range doubles, or takes a factor after `*` or a step after `+`: `8..4096*4`, `10..50+10`.
     ///
     /// # Errors
-    /// Names the option and what is wrong with it.
+    /// Names the option and its fault.
     pub fn parse(text: &str) -> Result<Axis, Problem> {
         let refuse = |why: &str| {
             Problem::refused(format!("--sweep `{text}`: {why}"))
@@ -34,7 +34,7 @@ impl Axis {
                 Some((low, rest)) => range(low, rest, &mut values).map_err(refuse)?,
                 None => values.push(Value::Text(item.to_owned())),
             }
-            if values.len() > MOST_VALUES {
+            if values.len() > MAX_VALUES {
                 return Err(refuse("more than 100000 values"));
             }
         }
@@ -98,7 +98,7 @@ fn range(low: &str, rest: &str, values: &mut Vec<Value>) -> Result<(), &'static 
     let mut at = low;
     while at < high {
         values.push(Value::Int(at));
-        if values.len() > MOST_VALUES {
+        if values.len() > MAX_VALUES {
             return Err("more than 100000 values");
         }
         at = match at.checked_mul(factor).and_then(|next| next.checked_add(step)) {
@@ -110,7 +110,7 @@ fn range(low: &str, rest: &str, values: &mut Vec<Value>) -> Result<(), &'static 
     Ok(())
 }
 
-/// What a point sets, in the order of the axes.
+/// Settings of a point, in the order of the axes.
 pub type Settings = Vec<(String, Value)>;
 
 /// How many points the axes span.
@@ -135,10 +135,10 @@ pub fn point(axes: &[Axis], index: u128) -> Settings {
     settings
 }
 
-/// The machine of a point. A device model is set before what stands beside it.
+/// The machine of a point. A device model is set before the keys that change it.
 ///
 /// # Errors
-/// What a key refuses.
+/// Values that a key refuses.
 pub fn machine_at(base: &Machine, settings: &[(String, Value)]) -> Result<Machine, Problem> {
     let mut machine = base.clone();
     let model = |(path, _): &&(String, Value)| path == "device.model";
@@ -153,7 +153,7 @@ pub fn machine_at(base: &Machine, settings: &[(String, Value)]) -> Result<Machin
     Ok(machine)
 }
 
-/// What stands out among points in a row.
+/// Remarkable points of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// The shortest time: all of equals, and none where all points are equal.

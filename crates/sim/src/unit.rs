@@ -1,5 +1,5 @@
 //! Counting in blocks, pages or turns of a stripe: division by a number that is fixed for a run and is nearly always a
-//! power of two, when a shift does. What may not enter: what is counted.
+//! power of two, when a shift does.
 
 /// A unit of one or more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Unit {
         if self.shift < NONE { n >> self.shift } else { n / self.size }
     }
 
-    /// Whole units in `n`, and what is left.
+    /// Whole units in `n`, and the remainder.
     #[inline]
     pub(crate) fn split(self, n: u64) -> (u64, u64) {
         let whole = self.floor(n);

@@ -1,6 +1,6 @@
 //! One address space over several disks: stripe, mirror, concatenation. Pure arithmetic in sectors of 512 bytes.
 //!
-//! The stripe is that of ccd(4): stripe = sector div I, disk = stripe mod N, place on it (stripe div N) * I + sector mod I;
+//! The stripe is that of ccd(4): stripe = sector div I, disk = stripe mod N, sector on it (stripe div N) * I + sector mod I;
 //! components are cut to a multiple of I; a request that crosses I is split.
 
 use iowhy_core::problem::Problem;
@@ -13,9 +13,9 @@ pub const SECTOR_BYTES: u64 = 512;
 /// How disks are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
-    /// Turn by turn, so many sectors each.
+    /// Chunks in turn over the disks.
     Stripe {
-        /// Sectors of one turn.
+        /// Sectors per chunk.
         interleave: u64,
     },
     /// All hold the same.

@@ -18,7 +18,7 @@ fn run(machine: &str, settings: &[(&str, &str)], workload: &str) -> Outcome {
 }
 
 /// B. Evans, freebsd-performance, 2006: 4 KiB reads of a cached 400 MB file reuse a mapped buffer of 16 KiB with a probability
-/// of "almost exactly 0.75" in order and "about 0.13" by chance, and the sequential case needs 25603 new buffers of 102443.
+/// of "almost exactly 0.75" sequential and "about 0.13" random, and the sequential case needs 25603 new buffers of 102443.
 #[test]
 fn freebsd_2006_reuse_of_the_buffer_pool() {
     let sequential = run("freebsd-2006", &[], "cached-sequential-2006");

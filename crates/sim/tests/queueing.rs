@@ -178,7 +178,7 @@ fn runs_repeat_exactly() {
     assert_ne!(run(1).0, run(2).0);
 }
 
-/// A disk that is driven by chance takes on average what the formula says: command, mean seek, half a turn, transfer.
+/// Random requests take on average the time of the formula: command, mean seek, half a turn, transfer.
 #[test]
 fn random_reads_of_a_disk_take_seek_and_half_a_turn() {
     let m = machine(&[("device.model", "st32171w")]);

@@ -1,6 +1,6 @@
-//! From measured times of requests to a service curve: two shapes are tried, and the one that fits is taken.
+//! From measured times of requests to a service curve: two forms are tried, and the better one is taken.
 //!
-//! A disk's requests take an access time and so much for each byte (a line); a throttled or limited volume answers at the
+//! A disk's requests take an access time and a time per byte (a line); a throttled or limited volume answers at the
 //! later of its request limit and its byte limit (a bend). Which it is shows in the sizes between.
 
 use iowhy_core::service::ServiceCurve;
@@ -10,26 +10,26 @@ use iowhy_core::service::ServiceCurve;
 pub struct Point {
     /// Bytes of a request.
     pub bytes: u64,
-    /// Requests in flight.
+    /// Queue depth.
     pub depth: u64,
-    /// In order, and not by chance.
+    /// Sequential, else random.
     pub sequential: bool,
-    /// Time for each request with that many in flight: the reciprocal of the rate, nanoseconds.
+    /// Reciprocal of the rate at that queue depth, nanoseconds.
     pub ns: f64,
 }
 
 /// Positions longer than this are an arm's.
 const ARM_NS: f64 = 1e6;
-/// A request in order takes less than this share of one by chance, on a disk with an arm.
-const IN_ORDER: f64 = 0.5;
-/// More requests side by side than this are not told apart.
-const MOST_UNITS: f64 = 1024.0;
+/// A sequential request takes less than this share of a random one, on a disk with an arm.
+const SEQUENTIAL_SHARE: f64 = 0.5;
+/// Greatest number of units: more cannot be separated.
+const MAX_UNITS: f64 = 1024.0;
 /// Units of a volume that is all limits: enough that they never wait for each other.
 const FREE_UNITS: u64 = 256;
 /// A deep queue that is this much faster than one request at a time has units of its own.
-const SIDE_BY_SIDE: f64 = 1.3;
+const PARALLEL_GAIN: f64 = 1.3;
 
-/// Fits a curve. `None` below two sizes at depth 1 by chance, or with times that are no positive numbers.
+/// Fits a curve. `None` with fewer than two sizes of random requests at queue depth 1, or with times that are not positive.
 pub fn fit(points: &[Point], size_bytes: u64) -> Option<ServiceCurve> {
     if points.iter().any(|p| !(p.ns.is_finite() && p.ns > 0.0) || p.bytes == 0 || p.depth == 0) {
         return None;
@@ -87,8 +87,8 @@ fn line(alone: &[(f64, f64)], points: &[Point], size_bytes: u64) -> ServiceCurve
     let gain = |point: &Point| curve.request_ns(point.bytes) / point.ns;
     let deep: Vec<&Point> = points.iter().filter(|p| p.depth > 1).collect();
     let units = deep.iter().map(|p| gain(p)).fold(1.0, f64::max);
-    if units >= SIDE_BY_SIDE {
-        curve.units = units.round().clamp(2.0, MOST_UNITS) as u64;
+    if units >= PARALLEL_GAIN {
+        curve.units = units.round().clamp(2.0, MAX_UNITS) as u64;
         // Side by side they share what passes at most: the fastest of all.
         curve.most_bytes_per_second = fastest(points);
     }
@@ -116,7 +116,7 @@ fn fastest(points: &[Point]) -> f64 {
     points.iter().map(|point| point.bytes as f64 * 1e9 / point.ns).fold(0.0, f64::max)
 }
 
-/// What the curve says of a measured point.
+/// The prediction of a measured point.
 fn predicted_ns(curve: &ServiceCurve, point: &Point) -> f64 {
     if point.depth == 1 {
         return curve.request_ns(point.bytes);
@@ -129,7 +129,7 @@ fn predicted_ns(curve: &ServiceCurve, point: &Point) -> f64 {
     together.request_ns(point.bytes)
 }
 
-/// Root mean square of relative errors over requests by chance. Requests in order are another matter on a disk with an arm.
+/// Root mean square of relative errors over random requests; an arm makes sequential ones another case.
 fn residual(curve: &ServiceCurve, points: &[Point]) -> f64 {
     let errors: Vec<f64> = points
         .iter()
@@ -139,14 +139,14 @@ fn residual(curve: &ServiceCurve, points: &[Point]) -> f64 {
     (errors.iter().map(|error| error * error).sum::<f64>() / errors.len().max(1) as f64).sqrt()
 }
 
-/// What a request by chance takes longer than one in order of the same size, where that is an arm's doing.
+/// Extra time of a random request over a sequential one of the same size, where an arm causes it.
 fn positioning(points: &[Point], curve: &ServiceCurve) -> f64 {
     let in_order = points.iter().filter(|point| point.sequential && point.depth == 1);
     in_order
         .filter_map(|point| {
-            let by_chance = curve.request_ns(point.bytes);
-            let saved = by_chance - point.ns;
-            (saved > ARM_NS && point.ns < IN_ORDER * by_chance).then_some(saved)
+            let random = curve.request_ns(point.bytes);
+            let saved = random - point.ns;
+            (saved > ARM_NS && point.ns < SEQUENTIAL_SHARE * random).then_some(saved)
         })
         .fold(0.0, f64::max)
 }

@@ -1,17 +1,65 @@
-//! Rules of thumb for the interleave, as published. They are printed beside a simulation, never instead of it: each was
-//! fitted to one kind of array and load.
+//! Published rules of thumb for the interleave. They are printed beside a simulation, never instead of it: each was fitted to
+//! one kind of array and load. P: mean positioning time; X: rate of the medium; L: requests outstanding; N: disks.
 //!
-//! - P. Chen, D. Patterson: Maximizing Performance in a Striped Disk Array (ISCA 1990; UCB/CSD-90-559):
-//!   unit = S * P * X * (L - 1) + 0.5 KB with S about 1/4, fitted for 16 disks; when the concurrency L is not known,
-//!   Z * P * X with Z about 2/3.
-//! - E. Lee, R. Katz: An Analytic Performance Model of Disk Arrays and its Applications (UCB/CSD-91-660; SIGMETRICS 1993):
-//!   unit = sqrt(P * X * (L - 1) * request / N).
-//!
-//! P is the mean positioning time, X the rate of the medium, L the requests outstanding, N the disks. What both weigh is the
-//! splitting of large requests against the spreading of concurrent ones: where no request is larger than the unit, neither
-//! acts.
+//! Both weigh splitting of large requests against spreading of concurrent ones; with requests below the unit neither matters.
 
-/// What the rules ask for.
+use iowhy_core::service::ServiceCurve;
+use iowhy_sim::workload::Workload;
+
+/// A published rule and what it gives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// Stable identifier.
+    pub id: &'static str,
+    /// Authors and formula.
+    pub name: &'static str,
+    /// In whole sectors; `None` where an input is not known.
+    pub interleave_bytes: Option<f64>,
+}
+
+/// The rules for stripes of `disks` disks with this curve. A trace has no queue depth and no request size to enter.
+pub fn published(curve: &ServiceCurve, workload: Option<&Workload>, disks: usize) -> [Rule; 3] {
+    let (outstanding, request_bytes) = match workload {
+        Some(workload) => (f64::from(workload.clients), workload.request_bytes() as f64),
+        None => (f64::NAN, f64::NAN),
+    };
+    let positioning_ns = match curve.access_ns {
+        // The rate limit of a throttled disk stands for its access time.
+        ns if ns > 0.0 && curve.burst_s == 0.0 => ns,
+        _ if curve.most_requests_per_second > 0.0 => 1e9 / curve.most_requests_per_second,
+        _ => 0.0,
+    };
+    let inputs = Inputs {
+        positioning_s: positioning_ns / 1e9,
+        bytes_per_second: curve.media_bytes_per_second(),
+        outstanding,
+        request_bytes,
+        disks: disks as f64,
+    };
+    let unknown = Inputs { outstanding: 1.0, ..inputs };
+    let rule = |id, name, bytes: Option<f64>| Rule {
+        id,
+        name,
+        interleave_bytes: bytes.map(|bytes| (bytes / SECTOR).round().max(1.0) * SECTOR),
+    };
+    [
+        rule(
+            "chen-patterson",
+            "Chen, Patterson 1990: S P X (L - 1) + 0.5 KB, S = 1/4",
+            chen_patterson(&inputs),
+        ),
+        rule(
+            "chen-patterson-unknown",
+            "the same, concurrency unknown: 2/3 P X",
+            chen_patterson_unknown(&unknown),
+        ),
+        rule("lee-katz", "Lee, Katz 1991: sqrt(P X (L - 1) request / N)", lee_katz(&inputs)),
+    ]
+}
+
+const SECTOR: f64 = crate::lint::SECTOR_BYTES as f64;
+
+/// Inputs of the rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Inputs {
     /// Mean time to position (seek and turn), seconds.
@@ -31,18 +79,20 @@ pub const CHEN_PATTERSON_SLOPE: f64 = 0.25;
 /// Their factor where the concurrency is not known.
 pub const CHEN_PATTERSON_UNKNOWN: f64 = 2.0 / 3.0;
 
-/// Chen and Patterson 1990, with the concurrency known; bytes. `None` when an input is no positive number.
+/// P. Chen, D. Patterson: Maximizing Performance in a Striped Disk Array (ISCA 1990; UCB/CSD-90-559):
+/// unit = S * P * X * (L - 1) + 0.5 KB, S about 1/4, fitted for 16 disks; bytes. `None` when an input is not positive.
 pub fn chen_patterson(inputs: &Inputs) -> Option<f64> {
     let product = product(inputs)?;
     Some(CHEN_PATTERSON_SLOPE * product * (inputs.outstanding - 1.0).max(0.0) + 512.0)
 }
 
-/// Chen and Patterson 1990, with the concurrency unknown; bytes.
+/// Chen and Patterson 1990 with unknown concurrency: Z * P * X, Z about 2/3; bytes.
 pub fn chen_patterson_unknown(inputs: &Inputs) -> Option<f64> {
     Some(CHEN_PATTERSON_UNKNOWN * product(inputs)?)
 }
 
-/// Lee and Katz 1991; bytes. `None` also for one request at a time, where the rule gives nothing.
+/// E. Lee, R. Katz: An Analytic Performance Model of Disk Arrays and its Applications (UCB/CSD-91-660; SIGMETRICS 1993):
+/// unit = sqrt(P * X * (L - 1) * request / N); bytes. `None` also for one request at a time, where the rule gives nothing.
 pub fn lee_katz(inputs: &Inputs) -> Option<f64> {
     let product = product(inputs)?;
     let unit = (product * (inputs.outstanding - 1.0) * inputs.request_bytes / inputs.disks).sqrt();

@@ -1,27 +1,19 @@
-//! Which format a file is of, from its first bytes: each format answers that it fits, that it does not, or that it
-//! must see more. One answer is taken, several are an error that lists them.
+//! Detects the format of a file from its first bytes: each format says that it fits, that it does not, or that it
+//! must see more. Several fits are an error that lists them.
 //!
 //! Invariant: nothing is guessed. A file that could be two things is neither until the user says so.
 
 use crate::error::TraceError;
+use crate::fit::{self, Fit};
 use crate::format::Format;
 use crate::reader::Options;
 use crate::{binary, text};
 
-/// What a format says of the beginning of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fit {
-    Yes,
-    No,
-    /// It must see more.
-    More,
-}
-
 const LIST: &str =
     "`iowhy trace formats` lists the formats; name the right one with `--format` (or `--from`)";
 
-/// The format, or `None` to be asked again with more. `complete`: nothing follows `head`, or no more will be shown. `cut`: what
-/// follows is missing, so that the last record may be a part of one.
+/// The format; `None`: more bytes are needed. `complete`: nothing follows `head`, or no more will be shown. `cut`: the end
+/// is missing, so that the last record may be partial.
 pub(crate) fn detect(
     head: &[u8],
     complete: bool,
@@ -31,7 +23,7 @@ pub(crate) fn detect(
     if head.is_empty() && complete {
         return Err(TraceError::new("it is empty").hint("name a trace file that holds requests"));
     }
-    let text = is_text(head);
+    let text = fit::is_text(head);
     let mut fitting = Vec::new();
     let mut more = false;
     for format in Format::all().filter(|format| format.is_text() == text) {
@@ -48,7 +40,7 @@ pub(crate) fn detect(
     if more && !complete {
         return Ok(None);
     }
-    // Records of no format fill the file: perhaps its end is missing. What reads it counts that.
+    // Records of no format fill the file: perhaps its end is missing, which its reader counts.
     if fitting.is_empty() && !text && complete && !cut {
         return detect(head, true, true, options);
     }
@@ -78,11 +70,6 @@ pub(crate) fn detect(
             )))
         }
     }
-}
-
-/// Whether bytes are text: no control characters but those of lines, columns and escapes.
-pub(crate) fn is_text(head: &[u8]) -> bool {
-    head.iter().all(|byte| *byte >= b' ' || matches!(byte, b'\n' | b'\r' | b'\t' | 0x1b | 0x0c))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! The formats that are known, and what each one's requests are. One line a format in [`TABLE`], nothing else to keep up.
+//! The known formats and the kind of their requests: one line per format in [`TABLE`].
 //!
-//! What may not enter: how a format is read (its own room) or told from others (`detect`).
+//! Each format is read in its own file; `detect` tells them apart.
 
 use std::path::Path;
 
-/// What the numbers of a trace address.
+/// Address space of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Bytes of devices: an object is a device.
@@ -43,7 +43,7 @@ impl Kind {
     }
 
     /// Whether the requests were seen below a page cache: hits were filtered out and neighbours merged, so that feeding
-    /// them to a buffer cache is wrong without saying so. `None`: the trace cannot tell.
+    /// them to a buffer cache is silently wrong. `None`: unknown.
     pub fn below_page_cache(self) -> Option<bool> {
         match self {
             Kind::Blocks => Some(true),
@@ -86,9 +86,9 @@ pub enum Format {
     FioIolog2,
     /// fio iolog version 3.
     FioIolog3,
-    /// What `blktrace` writes.
+    /// Output of `blktrace`.
     Blktrace,
-    /// What `blkparse` prints.
+    /// Output of `blkparse`.
     Blkparse,
     /// DiskSim ASCII.
     DiskSim,
@@ -100,7 +100,7 @@ pub enum Format {
     Txt,
 }
 
-/// What is known of a format.
+/// Facts about a format.
 struct Row {
     format: Format,
     id: &'static str,
@@ -228,7 +228,7 @@ impl Format {
         self.row().id
     }
 
-    /// What its requests address, unless the file itself says otherwise.
+    /// Address space of its requests, unless the file itself says otherwise.
     pub fn kind(self) -> Kind {
         self.row().kind
     }
@@ -243,7 +243,7 @@ impl Format {
         self.row().about
     }
 
-    /// The end of a file's name that asks for this format.
+    /// File name extension of this format.
     pub fn extension(self) -> Option<&'static str> {
         self.row().extension
     }
@@ -259,7 +259,7 @@ impl Format {
         TABLE.iter().find(|row| row.id.eq_ignore_ascii_case(id)).map(|row| row.format)
     }
 
-    /// The format that the name of an output asks for: its extension, or `name.FORMAT.bin` as is usual for oracleGeneral.
+    /// The format of an output by its name: its extension, or `name.FORMAT.bin` as is usual for oracleGeneral.
     pub fn of_output(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?;
         let name = name.strip_suffix(".bin").unwrap_or(name);

@@ -1,6 +1,4 @@
-//! Hashing of ids: names to numbers that stay the same on every machine, and a fast hasher for tables of numbers.
-
-use std::hash::{BuildHasher, Hasher};
+//! Hashes of ids that are the same on every machine and in every version.
 
 /// A bijection of 64 bits that leaves no pattern (the finaliser of SplitMix64: Steele, Lea, Flood 2014).
 #[inline]
@@ -25,50 +23,6 @@ pub(crate) fn of_name(name: &[u8]) -> u64 {
     tail[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
     mix(state ^ u64::from_le_bytes(tail)) ^ state.rotate_left(32)
 }
-
-/// Makes hashers for tables whose keys are numbers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Numbers;
-
-/// A hasher of numbers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct NumberHasher(u64);
-
-impl Hasher for NumberHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = mix(self.0 ^ of_name(bytes));
-    }
-
-    #[inline]
-    fn write_u64(&mut self, n: u64) {
-        self.0 = mix(self.0 ^ n);
-    }
-
-    #[inline]
-    fn write_u32(&mut self, n: u32) {
-        self.write_u64(u64::from(n));
-    }
-
-    #[inline]
-    fn write_usize(&mut self, n: usize) {
-        self.write_u64(n as u64);
-    }
-}
-
-impl BuildHasher for Numbers {
-    type Hasher = NumberHasher;
-
-    fn build_hasher(&self) -> NumberHasher {
-        NumberHasher::default()
-    }
-}
-
-/// A map with numbers as keys.
-pub(crate) type NumberMap<K, V> = std::collections::HashMap<K, V, Numbers>;
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! Bytes of a trace: a file or stdin, decompressed by its magic number, behind one window that is refilled in place.
 //!
-//! Invariant: memory is the window ([`WINDOW`]) and what a decompressor needs (at most 128 MiB for a zstd frame; a frame
-//! that asks for more is refused), however large the file. What may not enter: lines, records, formats.
+//! Invariant: memory is the window ([`WINDOW`]) and the decompressor's (at most 128 MiB for a zstd frame; a frame
+//! that needs more is refused), for any size of the file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,7 +13,7 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use crate::error::{Place, TraceError};
+use crate::error::{Position, TraceError};
 
 /// Bytes that are looked at together; also the longest line and the most that detection sees.
 pub(crate) const WINDOW: usize = 256 << 10;
@@ -90,7 +90,7 @@ impl std::fmt::Debug for Input {
     }
 }
 
-/// Counts what is read of the file itself, for progress.
+/// Counts the bytes read of the file itself, for progress.
 struct Counted<R> {
     inner: R,
     read: Arc<AtomicU64>,
@@ -112,20 +112,20 @@ impl Input {
     pub(crate) fn open(path: &Path) -> Result<Input, TraceError> {
         let name = path.display().to_string();
         if path.as_os_str() == "-" {
-            return Input::new(Box::new(io::stdin()), None).map_err(|error| error.of("-"));
+            return Input::new(Box::new(io::stdin()), None).map_err(|error| error.in_file("-"));
         }
         let cannot = |error: io::Error| {
             TraceError::new(format!("cannot open it: {error}"))
                 .hint("name a trace file, or `-` for stdin")
-                .of(&name)
+                .in_file(&name)
         };
         let file = File::open(path).map_err(cannot)?;
         let about = file.metadata().map_err(cannot)?;
         if about.is_dir() {
-            return Err(TraceError::new("it is a directory").hint("name a trace file in it").of(&name));
+            return Err(TraceError::new("it is a directory").hint("name a trace file in it").in_file(&name));
         }
         let total = about.is_file().then_some(about.len());
-        Input::new(Box::new(file), total).map_err(|error| error.of(&name))
+        Input::new(Box::new(file), total).map_err(|error| error.in_file(&name))
     }
 
     /// Looks at the first bytes and puts the fitting decompressor in between. `total`: bytes that will come, if known.
@@ -177,12 +177,12 @@ impl Input {
         self.compression
     }
 
-    /// How far it has come, to be asked from elsewhere.
+    /// Progress, readable from other threads.
     pub(crate) fn progress(&self) -> Progress {
         self.progress.clone()
     }
 
-    /// What is in the window.
+    /// Content of the window.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.window[self.start..self.end]
@@ -215,7 +215,7 @@ impl Input {
     /// Reads more into the window. False: nothing came, because the trace has ended or the window is full.
     ///
     /// # Errors
-    /// Reading or decompressing fails; the place is the byte at which it did.
+    /// Reading or decompressing fails; the error has the byte position.
     pub(crate) fn more(&mut self) -> Result<bool, TraceError> {
         if self.ended || self.full() {
             return Ok(false);
@@ -244,8 +244,8 @@ impl Input {
         }
     }
 
-    /// What the end of the file means that came too early: a text or records end there, and it is said. Everything else
-    /// is an error, in words of ours: those of the decompressors are for programmers.
+    /// A premature end of the file ends a text or records and is reported. Everything else
+    /// is an error in iowhy's words: those of the decompressors are for programmers.
     fn broken(&mut self, error: &io::Error) -> Result<bool, TraceError> {
         let byte = self.passed + (self.end - self.start) as u64;
         let what = match self.compression {
@@ -257,7 +257,7 @@ impl Input {
             other if ends_early(error) => format!("its {} compression is cut off at once", other.id()),
             other => format!("its {} compression is damaged here", other.id()),
         };
-        let error = TraceError::new(what).at(Place::Byte(byte));
+        let error = TraceError::new(what).at(Position::Byte(byte));
         Err(match self.compression {
             Compression::None => error,
             Compression::Gzip => error.hint("`gzip -t FILE` checks it; copy or download it again"),
@@ -294,7 +294,7 @@ fn ends_early(error: &io::Error) -> bool {
             if io.kind() == io::ErrorKind::UnexpectedEof {
                 return true;
             }
-            // What an error of reading wraps is not its source, but its inside.
+            // An I/O error keeps the wrapped error as its inner value, not as its source.
             if let Some(inside) = io.get_ref() {
                 cause = Some(inside);
                 continue;
@@ -449,7 +449,7 @@ mod tests {
         packed[end - 6] ^= 0xff;
         let error = all(packed).unwrap_err();
         assert!(error.what.contains("damaged") && error.hint.is_some(), "{error}");
-        assert!(matches!(error.place, Some(Place::Byte(_))));
+        assert!(matches!(error.place, Some(Position::Byte(_))));
     }
 
     #[test]

@@ -1,19 +1,19 @@
-//! What a reader could not hand on, or a writer could not keep: counted by reason, with the place of the first.
+//! Losses of a reader or a writer: counted by reason, with the position of the first.
 //!
-//! Invariant: nothing is dropped, guessed or cut without a count here. Reasons are sentences of ours, so their number is
+//! Invariant: nothing is dropped, guessed or cut without a count here. Reasons are fixed sentences, so their number is
 //! bounded by the source code, not by the file.
 
-use crate::error::Place;
+use crate::error::Position;
 
 /// One reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// What was lost and what was done instead: "size 0: left out".
+    /// The loss and what was done instead: "size 0: left out".
     pub reason: &'static str,
     /// How often.
     pub count: u64,
-    /// Where first, where the trace has places.
-    pub first: Option<Place>,
+    /// Position of the first, in traces with positions.
+    pub first: Option<Position>,
 }
 
 /// All reasons so far, in the order in which they turned up.
@@ -24,12 +24,12 @@ pub struct Losses {
 
 impl Losses {
     /// Counts one.
-    pub fn add(&mut self, reason: &'static str, place: Option<Place>) {
+    pub fn add(&mut self, reason: &'static str, place: Option<Position>) {
         self.add_many(reason, 1, place);
     }
 
-    /// Counts several of one reason; the place is that of the first.
-    pub fn add_many(&mut self, reason: &'static str, count: u64, place: Option<Place>) {
+    /// Counts several of one reason; the position is that of the first.
+    pub fn add_many(&mut self, reason: &'static str, count: u64, place: Option<Position>) {
         if count == 0 {
             return;
         }
@@ -62,12 +62,12 @@ mod tests {
     #[test]
     fn reasons_add_up_and_keep_the_first_place() {
         let mut losses = Losses::default();
-        losses.add("a", Some(Place::Line(3)));
+        losses.add("a", Some(Position::Line(3)));
         losses.add_many("b", 0, None);
-        losses.add("a", Some(Place::Line(9)));
+        losses.add("a", Some(Position::Line(9)));
         losses.add_many("c", 4, None);
         assert_eq!(losses.list().len(), 2);
-        assert_eq!(losses.list()[0], Loss { reason: "a", count: 2, first: Some(Place::Line(3)) });
+        assert_eq!(losses.list()[0], Loss { reason: "a", count: 2, first: Some(Position::Line(3)) });
         assert_eq!((losses.count("c"), losses.count("b")), (4, 0));
     }
 }

@@ -1,23 +1,23 @@
 //! The names of objects, where a trace has some: files, devices.
 //!
-//! Invariant: bounded, see [`MOST_NAMES`] and [`MOST_BYTES`]. A name that finds no room still gets a number of its own
+//! Invariant: bounded, see [`MAX_NAMES`] and [`MAX_BYTES`]. A name that finds no room still gets a number of its own
 //! (its hash), so that requests are never mixed up.
 
 use std::collections::HashMap;
 
 use crate::hash;
-use crate::hash::NumberMap;
+use rustc_hash::FxHashMap;
 
 /// The most names that are kept.
-pub(crate) const MOST_NAMES: usize = 1 << 20;
+pub(crate) const MAX_NAMES: usize = 1 << 20;
 
 /// The most bytes of names that are kept.
-pub(crate) const MOST_BYTES: usize = 64 << 20;
+pub(crate) const MAX_BYTES: usize = 64 << 20;
 
 /// Names by number. Numbers of names that the table gave itself count from 0 in order of appearance.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    texts: NumberMap<u64, Box<str>>,
+    texts: FxHashMap<u64, Box<str>>,
     numbers: HashMap<Box<[u8]>, u64>,
     bytes: usize,
     refused: u64,
@@ -56,7 +56,7 @@ impl Names {
         if self.texts.contains_key(&object) {
             return;
         }
-        if self.texts.len() >= MOST_NAMES || self.bytes + name.len() > MOST_BYTES {
+        if self.texts.len() >= MAX_NAMES || self.bytes + name.len() > MAX_BYTES {
             self.refused = self.refused.saturating_add(1);
             return;
         }
@@ -70,7 +70,7 @@ impl Names {
             return *number;
         }
         // Twice the bytes: the text and the key.
-        if self.texts.len() >= MOST_NAMES || self.bytes + 2 * name.len() > MOST_BYTES {
+        if self.texts.len() >= MAX_NAMES || self.bytes + 2 * name.len() > MAX_BYTES {
             self.refused = self.refused.saturating_add(1);
             // The topmost bit keeps it apart from the numbers that count.
             return hash::of_name(name) | 1 << 63;
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_full_table_gives_numbers_without_names() {
-        let mut names = Names { bytes: MOST_BYTES - 3, ..Names::default() };
+        let mut names = Names { bytes: MAX_BYTES - 3, ..Names::default() };
         assert_eq!(names.number(b"a"), 0);
         let big = names.number(b"b");
         assert!(big > 1 << 62 && names.number(b"b") == big && names.get(big).is_none());

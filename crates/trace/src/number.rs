@@ -1,4 +1,4 @@
-//! Numbers in text, read without allocation. Everything is checked: what does not fit is `None`, never wrapped.
+//! Numbers in text, read without allocation. Everything is checked: overflow is `None`, never wrapped.
 
 /// The digits at the beginning as a number, and how many they are. With 20 or more the number is wrong.
 #[inline]
@@ -32,7 +32,7 @@ fn up_to_eight(characters: u64) -> (u64, usize) {
     if count == 0 {
         return (0, 0);
     }
-    // What follows the digits is shifted out, zeros come in front; then neighbours are joined to numbers below 100,
+    // The bytes after the digits are shifted out, with zeros in front; then adjacent digits are joined to numbers below 100,
     // 10^4, 10^8.
     let values = values << (64 - 8 * count);
     let pairs = (values.wrapping_mul(10).wrapping_add(values >> 8)) & 0x00ff_00ff_00ff_00ff;
@@ -41,7 +41,7 @@ fn up_to_eight(characters: u64) -> (u64, usize) {
     (eight, count as usize)
 }
 
-/// The digits at the beginning as a number, and what follows them. `None` without a digit or above 2^64 - 1.
+/// The digits at the beginning as a number, and the rest. `None` without a digit or above 2^64 - 1.
 #[inline]
 pub(crate) fn leading(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
@@ -90,7 +90,7 @@ pub(crate) fn hexadecimal(text: &[u8]) -> Option<u64> {
 }
 
 /// A decimal fraction in units of 10^`digits` of its own, exactly: `1.5` with 9 is 1,500,000,000. Further digits are cut
-/// off. `None` for signs, exponents and what does not fit.
+/// off. `None` for signs, exponents and overflow.
 #[inline]
 pub(crate) fn scaled(text: &[u8], digits: u32) -> Option<u64> {
     let (whole, rest) = match text {

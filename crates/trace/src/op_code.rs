@@ -1,11 +1,11 @@
-//! The operations of other tools as ours, and back.
+//! Operation codes of other tools as [`Op`], and back.
 
 use iowhy_core::request::Op;
 
 /// An operation code of libCacheSim's binary formats; `None` for one that has no meaning there.
 ///
 /// Codes: 0 nop, 1 get, 2 gets, 3 set, 4 add, 5 cas, 6 replace, 7 append, 8 prepend, 9 delete, 10 incr, 11 decr, 12 read,
-/// 13 write, 14 update. `nop` is what tools write that know no operation, so it counts as a look-up.
+/// 13 write, 14 update. Tools without operations write `nop`, so it counts as a look-up.
 #[inline]
 pub(crate) fn from_code(code: u8) -> Option<Op> {
     match code {

@@ -1,22 +1,11 @@
-//! Opening a trace: what it is, and requests from it in batches.
-//!
-//! What may not enter: what a single format looks like.
+//! The reader of a format: requests in batches, with what was lost and the names of objects.
 
-use std::io::Read;
-use std::path::Path;
-
-use iowhy_core::problem::Problem;
 use iowhy_core::request::Request;
 
-use crate::error::{Place, TraceError};
+use crate::error::{Position, TraceError};
 use crate::format::{Format, Kind};
-use crate::input::{Compression, Input, WINDOW};
 use crate::losses::Losses;
 use crate::names::Names;
-use crate::{binary, detect, text};
-
-/// Requests in a batch when nobody says: half a megabyte, so that batches stay in the caches of a core.
-const BATCH: usize = 8 << 10;
 
 /// Which step of a request through the block layer is taken as the request (blktrace and blkparse).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,21 +33,21 @@ pub trait Reader: Send {
     /// Appends at most `most` requests and says how many; 0 is the end.
     ///
     /// # Errors
-    /// The trace cannot be read any further. What was appended before holds.
+    /// The trace cannot be read any further. Requests appended before are valid.
     fn fill(&mut self, into: &mut Vec<Request>, most: usize) -> Result<usize, TraceError>;
 
     /// The names of objects, as far as they have come up.
     fn names(&self) -> &Names;
 
-    /// What was lost so far.
+    /// Losses so far.
     fn losses(&self) -> &Losses;
 
-    /// What the numbers address, where the file says so itself.
+    /// Address space, where the file itself says so.
     fn kind(&self) -> Option<Kind> {
         None
     }
 
-    /// Whether the kind tells on which side of a page cache the requests were seen.
+    /// Whether the kind says if requests were recorded above or below a page cache.
     fn level_known(&self) -> bool {
         true
     }
@@ -104,247 +93,12 @@ impl<R: Reader + ?Sized> Reader for Box<R> {
     }
 }
 
-/// An open trace.
-pub struct Trace {
-    inner: Box<dyn Reader>,
-    name: String,
-    format: Format,
-    compression: Compression,
-    action: BlockAction,
-    progress: crate::input::Progress,
-    losses: Losses,
-    last_time_ns: u64,
-    backwards: u64,
-    beyond: u64,
-    requests: u64,
-}
-
-impl std::fmt::Debug for Trace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Trace")
-            .field("name", &self.name)
-            .field("format", &self.format)
-            .field("requests", &self.requests)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Reason in [`Trace::losses`]: a request that began before the one in front of it. It is handed on as it is.
-pub(crate) const BACKWARDS: &str = "time runs backwards: kept as it is";
-
-/// Reason in [`Trace::losses`]: a compressed file ends in the middle. What came before is handed on.
-pub const CUT_OFF: &str = "the compressed file is cut off: what should follow is missing";
-
-/// Reason in [`Trace::losses`]: offset and size together are beyond 64 bits. It is handed on as it is.
-pub(crate) const BEYOND_THE_END: &str =
-    "reaches beyond byte 2^64: kept as it is, what lies beyond is not counted";
-
-/// Opens a trace file, or stdin for `-`, and finds out its format unless `options` names it.
-///
-/// # Errors
-/// A refusal when the file cannot be opened, is empty, is of no format that is known, or could be of several; options
-/// that do not fit the format; a failure when its first bytes cannot be read.
-pub fn open(path: &Path, options: &Options) -> Result<Trace, Problem> {
-    let name = if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() };
-    let input = Input::open(path).map_err(refusal)?;
-    begin(name, input, options)
-}
-
-/// As [`open`], from any source of bytes; `name` is for messages.
-///
-/// # Errors
-/// As [`open`].
-pub fn from_reader(name: &str, source: Box<dyn Read + Send>, options: &Options) -> Result<Trace, Problem> {
-    let input = Input::new(source, None).map_err(|error| refusal(error.of(name)))?;
-    begin(name.to_owned(), input, options)
-}
-
-/// What goes wrong before the first request is a refusal: nothing was done yet.
-fn refusal(error: TraceError) -> Problem {
-    let failed = Problem::from(error);
-    Problem { severity: iowhy_core::problem::Severity::Refused, ..failed }
-}
-
-fn begin(name: String, mut input: Input, options: &Options) -> Result<Trace, Problem> {
-    let refused = |error: TraceError| refusal(error.of(&name));
-    pass_byte_order_mark(&mut input, options.format).map_err(refused)?;
-    let format = match options.format {
-        Some(format) => format,
-        None => find_out(&mut input, options).map_err(refused)?,
-    };
-    if options.columns.is_some() && format != Format::Csv {
-        return Err(refused(
-            TraceError::new(format!("`--columns` is for CSV files, and this is `{}`", format.id()))
-                .hint("leave it out, or say `--format csv`"),
-        ));
-    }
-    if options.action.is_some() && !has_steps(format) {
-        return Err(refused(
-            TraceError::new(format!(
-                "`--action` is for blktrace and blkparse, and this is `{}`",
-                format.id()
-            ))
-            .hint("leave it out: the requests of this format have no steps through the block layer"),
-        ));
-    }
-    let compression = input.compression();
-    let progress = input.progress();
-    let inner = make(format, input, options).map_err(refused)?;
-    Ok(Trace {
-        inner,
-        name,
-        format,
-        compression,
-        action: options.action.unwrap_or_default(),
-        progress,
-        losses: Losses::default(),
-        last_time_ns: 0,
-        backwards: 0,
-        beyond: 0,
-        requests: 0,
-    })
-}
-
-/// Whether a request of this format has several steps, one of which is taken.
-fn has_steps(format: Format) -> bool {
-    matches!(format, Format::Blktrace | Format::Blkparse)
-}
-
-/// UTF-8's mark, which some programs put before a text. It belongs to no field.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// Passes over the mark of a text, so that no format has to know of it. In records the same bytes are a number.
-fn pass_byte_order_mark(input: &mut Input, format: Option<Format>) -> Result<(), TraceError> {
-    let head = input.want(4 << 10)?;
-    if let Some(rest) = head.strip_prefix(BYTE_ORDER_MARK)
-        && format.map_or_else(|| detect::is_text(rest), Format::is_text)
-    {
-        input.pass(BYTE_ORDER_MARK.len());
-    }
-    Ok(())
-}
-
-/// Looks at more and more of the beginning until a format fits.
-fn find_out(input: &mut Input, options: &Options) -> Result<Format, TraceError> {
-    let mut wanted = 4 << 10;
-    loop {
-        input.want(wanted)?;
-        let complete = input.ended() || input.full() || wanted >= WINDOW;
-        match detect::detect(input.bytes(), complete, input.cut_off(), options)? {
-            Some(format) => return Ok(format),
-            None => wanted = (wanted * 4).min(WINDOW),
-        }
-    }
-}
-
-fn make(format: Format, input: Input, options: &Options) -> Result<Box<dyn Reader>, TraceError> {
-    if format.is_text() {
-        text::reader(format, input, options)
-    } else {
-        binary::reader(format, input, options)
-    }
-}
-
-impl Trace {
-    /// Appends at most `most` requests and says how many; 0 is the end.
-    ///
-    /// # Errors
-    /// The trace cannot be read any further; the error names file and place.
-    pub fn fill(&mut self, into: &mut Vec<Request>, most: usize) -> Result<usize, TraceError> {
-        let begin = into.len();
-        let result = self.inner.fill(into, most);
-        for request in &into[begin..] {
-            self.backwards += u64::from(request.time_ns < self.last_time_ns);
-            self.last_time_ns = request.time_ns;
-            self.beyond += u64::from(request.offset.checked_add(request.bytes).is_none());
-        }
-        self.requests += (into.len() - begin) as u64;
-        self.losses.clone_from(self.inner.losses());
-        self.losses.add_many(BACKWARDS, self.backwards, None);
-        self.losses.add_many(BEYOND_THE_END, self.beyond, None);
-        if let Some(byte) = self.progress.cut_off() {
-            self.losses.add(CUT_OFF, Some(Place::Byte(byte)));
-        }
-        self.losses.add_many("names without room in the table: requests kept", self.names().refused(), None);
-        result.map_err(|error| error.of(&self.name))
-    }
-
-    /// Replaces what is in `batch` by the next requests. False: there are none.
-    ///
-    /// # Errors
-    /// As [`Trace::fill`].
-    pub fn next_batch(&mut self, batch: &mut Vec<Request>) -> Result<bool, TraceError> {
-        batch.clear();
-        Ok(self.fill(batch, BATCH)? > 0)
-    }
-
-    /// The file as the user named it.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// What it is.
-    pub fn format(&self) -> Format {
-        self.format
-    }
-
-    /// How it was compressed.
-    pub fn compression(&self) -> Compression {
-        self.compression
-    }
-
-    /// Which step through the block layer is the request, where the trace has several.
-    pub fn action(&self) -> Option<BlockAction> {
-        has_steps(self.format).then_some(self.action)
-    }
-
-    /// What its numbers address. Some files say so themselves, at their beginning: ask after the first batch.
-    pub fn kind(&self) -> Kind {
-        self.inner.kind().unwrap_or(self.format.kind())
-    }
-
-    /// Whether it was seen below a page cache, see [`Kind::below_page_cache`]; `None` where the trace cannot tell.
-    pub fn below_page_cache(&self) -> Option<bool> {
-        self.kind().below_page_cache().filter(|_| self.inner.level_known())
-    }
-
-    /// Whether its requests have times.
-    pub fn has_times(&self) -> bool {
-        self.inner.has_times()
-    }
-
-    /// Whether its requests have sizes; where not, each counts as one byte.
-    pub fn has_sizes(&self) -> bool {
-        self.inner.has_sizes()
-    }
-
-    /// The names of objects, as far as they have come up.
-    pub fn names(&self) -> &Names {
-        self.inner.names()
-    }
-
-    /// What was lost so far.
-    pub fn losses(&self) -> &Losses {
-        &self.losses
-    }
-
-    /// Requests handed out so far.
-    pub fn requests(&self) -> u64 {
-        self.requests
-    }
-
-    /// Share of the file that was read, 0 to 1, where its size is known.
-    pub fn share_read(&self) -> Option<f64> {
-        self.progress.share()
-    }
-}
-
-/// What every reader takes note of while it reads one line or record.
+/// Results of reading one line or record.
 pub(crate) struct Sink<'a> {
     pub(crate) into: &'a mut Vec<Request>,
     pub(crate) losses: &'a mut Losses,
     pub(crate) names: &'a mut Names,
-    pub(crate) place: Place,
+    pub(crate) place: Position,
 }
 
 impl Sink<'_> {
@@ -354,7 +108,7 @@ impl Sink<'_> {
         self.into.push(request);
     }
 
-    /// Counts a loss at this place.
+    /// Counts a loss at this position.
     #[cold]
     pub(crate) fn lose(&mut self, reason: &'static str) {
         self.losses.add(reason, Some(self.place));

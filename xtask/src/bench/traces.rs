@@ -57,7 +57,7 @@ pub(super) fn measure(root: &Path, target: &Path, rounds: usize) -> Outcome<()> 
     for (arm, aim) in arms.iter().zip([" (aim: at least 15)", ""]) {
         match stats::bootstrap_median(&arm.values, SEED, Unit::PerSecond) {
             Some(e) => println!("  {:14} {:>6.1} [{:.1}, {:.1}]{aim}", arm.name, e.value, e.low, e.high),
-            None => println!("  {:14} cannot tell", arm.name),
+            None => println!("  {:14} inconclusive", arm.name),
         }
     }
     println!();

@@ -35,13 +35,13 @@ struct Case<'a> {
 
 /// Measures all cases. `file`: a test file on a real file system, in the page cache.
 pub(super) fn measure(root: &Path, target: &Path, iowhy: &Path, file: &Path, rounds: usize) -> Outcome<()> {
-    let patient = build_patient(root, target)?;
+    let program = build_program(root, target)?;
     let path = file.display().to_string();
     let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let own = |title, aim, arguments| Case {
         title,
         aim,
-        program: &patient,
+        program: &program,
         arguments,
         folder: target.to_path_buf(),
         prints_time: true,
@@ -73,16 +73,16 @@ pub(super) fn measure(root: &Path, target: &Path, iowhy: &Path, file: &Path, rou
     one(iowhy, rounds, &nothing)
 }
 
-fn build_patient(root: &Path, target: &Path) -> Outcome<PathBuf> {
+fn build_program(root: &Path, target: &Path) -> Outcome<PathBuf> {
     let built = Command::new("cargo")
-        .args(["build", "--quiet", "--release", "--package", "xtask", "--example", "patient"])
+        .args(["build", "--quiet", "--release", "--package", "xtask", "--example", "io_program"])
         .current_dir(root)
         .status()
         .map_err(|e| format!("cannot run cargo: {e}"))?;
     if !built.success() {
         return Err("the program to be watched did not build".to_owned());
     }
-    Ok(target.join("release/examples/patient"))
+    Ok(target.join("release/examples/io_program"))
 }
 
 /// What the watcher said of itself, of the last run.
@@ -153,7 +153,7 @@ fn one(iowhy: &Path, rounds: usize, case: &Case<'_>) -> Outcome<()> {
                 "  from exec to exit, as the watcher saw it, over bare: {:.3} [{:.3}, {:.3}]",
                 e.value, e.low, e.high
             ),
-            None => println!("  from exec to exit, as the watcher saw it, over bare: cannot tell"),
+            None => println!("  from exec to exit, as the watcher saw it, over bare: inconclusive"),
         }
         let added: Vec<f64> = walls[1].iter().zip(&inside).map(|(all, inside)| all - inside).collect();
         match iowhy_core::stats::bootstrap_median(&added, SEED, Unit::Nanoseconds) {
@@ -163,7 +163,7 @@ fn one(iowhy: &Path, rounds: usize, case: &Case<'_>) -> Outcome<()> {
                 e.low / 1e6,
                 e.high / 1e6
             ),
-            None => println!("  start and report add: cannot tell"),
+            None => println!("  start and report add: inconclusive"),
         }
     }
     println!(

@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use iowhy::record::prove::{Proof, ProveRecord, Proved, Together};
+use iowhy::record::prove::{FindingProof, Proof, ProveRecord, Together};
 use iowhy_cases::{Case, Stage, Variant};
 use iowhy_core::estimate::Estimate;
-use iowhy_replay::verdict::Word;
+use iowhy_replay::verdict::Verdict;
 use serde_json::Value;
 
 use super::{Binaries, Outcome, Row, record};
@@ -63,7 +63,7 @@ fn of_record(watched: &Path, case: &Case, binaries: &Binaries) -> Outcome<Proof>
 
 impl Row {
     /// The proof of the cause, or of the name that was taken for it.
-    pub(super) fn proof_of_first(&self) -> Option<&Proved> {
+    pub(super) fn proof_of_first(&self) -> Option<&FindingProof> {
         let proof = self.proof.as_ref()?;
         let cause = self.case.cause?;
         let of = |id| proof.findings.iter().find(|f| f.id == id);
@@ -79,7 +79,7 @@ impl Row {
     }
 
     /// The word on what the repaired variant does, and the gain that was measured.
-    fn proof_word(&self) -> Option<(Word, Option<Estimate>)> {
+    fn proof_word(&self) -> Option<(Verdict, Option<Estimate>)> {
         let all = self.proof_of_all().map(|t| (t.verdict, t.measured));
         all.or_else(|| self.proof_of_first().map(|p| (p.verdict, p.measured)))
     }
@@ -112,8 +112,8 @@ impl Row {
         };
         let gain =
             measured.map_or(String::new(), |m| format!("{:.2} [{:.2}, {:.2}] ", m.value, m.low, m.high));
-        let run = self.proof.as_ref().and_then(|p| p.replay.as_ref());
-        let replay = first.replay.as_ref().or(run).and_then(|r| r.fidelity);
+        let run = self.proof.as_ref().and_then(|p| p.baseline.as_ref());
+        let replay = first.baseline.as_ref().or(run).and_then(|r| r.fidelity);
         let fidelity = replay.map_or(String::new(), |f| format!(" ({:.2})", f.value));
         let why = first.reason.as_deref().map_or(String::new(), |why| format!(": {why}"));
         let all = self.proof_of_all().map_or("", |_| " together");
@@ -124,7 +124,7 @@ impl Row {
 /// A proof beside the really repaired program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compared {
-    word: Word,
+    word: Verdict,
     /// Gain of the really repaired program over the proven one.
     over_proven: Option<f64>,
     /// Whether the intervals of the two meet.
@@ -137,22 +137,22 @@ pub(super) fn sentence(proofs: &[Compared]) -> String {
         return String::new();
     }
     let count = |word| proofs.iter().filter(|p| p.word == word).count();
-    let proven = || proofs.iter().filter(|p| p.word == Word::Proven);
+    let proven = || proofs.iter().filter(|p| p.word == Verdict::Proven);
     let near = |p: &&Compared| p.over_proven.is_some_and(|r| (1.0 / (1.0 + NEAR)..=1.0 + NEAR).contains(&r));
     let mut ratios: Vec<f64> = proven().filter_map(|p| p.over_proven).collect();
     ratios.sort_by(f64::total_cmp);
     let median = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
     format!(
         "first finding proven: {} of {}, {} of them within {:.0} % of the real gain, and of {} more the intervals meet; real \
-         over proven gain: median {median:.2}\nnot confirmed: {}, contradicted: {}, cannot tell: {}\n",
-        count(Word::Proven),
+         over proven gain: median {median:.2}\nnot confirmed: {}, contradicted: {}, inconclusive: {}\n",
+        count(Verdict::Proven),
         proofs.len(),
         proven().filter(near).count(),
         100.0 * NEAR,
         proven().filter(|p| p.meets && !near(p)).count(),
-        count(Word::NotConfirmed),
-        count(Word::Contradicted),
-        count(Word::CannotTell)
+        count(Verdict::NotConfirmed),
+        count(Verdict::Contradicted),
+        count(Verdict::Inconclusive)
     )
 }
 
@@ -165,17 +165,17 @@ mod tests {
         assert_eq!(sentence(&[]), "");
         let compared = |word, over_proven, meets| Compared { word, over_proven, meets };
         let said = sentence(&[
-            compared(Word::Proven, Some(1.1), true),
-            compared(Word::Proven, Some(1.3), true),
-            compared(Word::Proven, Some(0.7), false),
-            compared(Word::CannotTell, Some(1.0), true),
-            compared(Word::Contradicted, None, false),
+            compared(Verdict::Proven, Some(1.1), true),
+            compared(Verdict::Proven, Some(1.3), true),
+            compared(Verdict::Proven, Some(0.7), false),
+            compared(Verdict::Inconclusive, Some(1.0), true),
+            compared(Verdict::Contradicted, None, false),
         ]);
         assert!(
             said.contains("proven: 3 of 5, 1 of them within 20 % of the real gain, and of 1 more"),
             "{said}"
         );
         assert!(said.contains("median 1.10"), "{said}");
-        assert!(said.contains("contradicted: 1, cannot tell: 1"), "{said}");
+        assert!(said.contains("contradicted: 1, inconclusive: 1"), "{said}");
     }
 }

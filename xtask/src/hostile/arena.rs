@@ -25,7 +25,7 @@ impl Arena {
         let top = tempfile::tempdir()?;
         fs::set_permissions(top.path(), fs::Permissions::from_mode(0o755))?;
         let arena = Arena { iowhy: top.path().join("iowhy"), samples: samples(root), top };
-        fs::copy(crate::test::binary(root), &arena.iowhy)?;
+        fs::copy(crate::programs::binary(root), &arena.iowhy)?;
         for (name, mode, owner) in [
             ("victim", 0o700, 0),
             ("hostile", 0o755, NOBODY),

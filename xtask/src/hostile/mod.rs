@@ -51,7 +51,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     if seed == 0 {
         seed = fresh_seed();
     }
-    if !crate::test::build_binary(root) {
+    if !crate::programs::build_binary(root) {
         return ExitCode::FAILURE;
     }
     // Mounts of the arena go with this namespace, also if the run is killed.

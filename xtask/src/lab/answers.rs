@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::machine::Told;
+use super::machine::BootResult;
 
 /// The answers of all boots.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    boots: BTreeMap<String, Told>,
+    boots: BTreeMap<String, BootResult>,
 }
 
 impl Answers {
     /// Adds what a boot told.
-    pub(super) fn add(&mut self, boot: &str, told: Told) {
+    pub(super) fn add(&mut self, boot: &str, told: BootResult) {
         self.boots.insert(boot.to_owned(), told);
     }
 
     /// What a boot told.
-    pub(super) fn boots(&self) -> impl Iterator<Item = (&str, &Told)> {
+    pub(super) fn boots(&self) -> impl Iterator<Item = (&str, &BootResult)> {
         self.boots.iter().map(|(name, told)| (name.as_str(), told))
     }
 
@@ -154,9 +154,9 @@ mod tests {
             {"key": "pread-65536", "time_per_request": {"value": 7.0},
              "layers": [{"id": "copy", "busy_ns": 4.0, "wait_ns": 1.0}, {"id": "unexplained", "busy_ns": 2.0, "wait_ns": 0.0}]},
         ]});
-        let told = Told {
+        let told = BootResult {
             answers: vec![json!({"label": "run", "exit": 0, "stderr": "x", "record": record})],
-            ..Told::default()
+            ..BootResult::default()
         };
         let mut answers = Answers::default();
         answers.add("boot", told);

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::initramfs::Making;
 use super::machine::{Throttled, Time};
 
 /// A plan.
@@ -90,6 +89,15 @@ impl Boot {
         words.extend(arguments.split_ascii_whitespace());
         self.step(&words);
     }
+}
+
+/// A file system that the host makes, as `mke2fs` and its kin do it.
+#[derive(Clone, Debug)]
+pub(super) struct Making {
+    /// The tool with its options; the file comes last.
+    pub(super) command: Vec<&'static str>,
+    /// Size of the file system.
+    pub(super) bytes: u64,
 }
 
 /// ext4 of a size, without a journal to write in the background and without lazy initialisation.

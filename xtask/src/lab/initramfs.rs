@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::boot::Boot;
+use super::boot::{Boot, Making};
 use super::cpio::Archive;
 use super::modules::Modules;
 use super::{lean_elf, packages, tool};
@@ -72,15 +72,6 @@ pub(super) fn build(
     let script = serde_json::to_vec(&steps).map_err(|e| e.to_string())?;
     archive.file("lab.json", 0o644, &script);
     Ok(archive.finish())
-}
-
-/// A file system that the host makes, as `mke2fs` and its kin do it.
-#[derive(Clone, Debug)]
-pub(super) struct Making {
-    /// The tool with its options; the file comes last.
-    pub(super) command: Vec<&'static str>,
-    /// Size of the file system.
-    pub(super) bytes: u64,
 }
 
 /// The full parts of a new file system: an offset (8 bytes), a length (4 bytes) and the bytes of each.

@@ -74,7 +74,7 @@ impl Throttled {
 
 /// What came of it.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct BootResult {
     /// One value per answer, in order.
     pub(super) answers: Vec<Value>,
     /// Why the script was not followed to its end, if it was not.
@@ -108,11 +108,11 @@ const SAME_EVERY_TIME: &str = "nokaslr norandmaps random.trust_cpu=off random.tr
 
 impl Machine<'_> {
     /// Runs it to its end.
-    pub(super) fn run(&self, packages: &Packages) -> Told {
+    pub(super) fn run(&self, packages: &Packages) -> BootResult {
         let begun = Instant::now();
         let mut told = match self.start_and_wait(packages) {
-            Ok(cpu) => Told { cpu, ..read(&self.answers()) },
-            Err(why) => Told { failure: Some(why), ..read(&self.answers()) },
+            Ok(cpu) => BootResult { cpu, ..read(&self.answers()) },
+            Err(why) => BootResult { failure: Some(why), ..read(&self.answers()) },
         };
         let console = self.console_text();
         told.locked_up = told.failure.is_some() && LOCKED_UP.iter().any(|message| console.contains(message));
@@ -208,7 +208,7 @@ pub(super) fn emulator(packages: &Packages) -> Command {
 }
 
 /// What a machine told that ran in this folder before.
-pub(super) fn kept(folder: &Path) -> Told {
+pub(super) fn kept(folder: &Path) -> BootResult {
     read(&folder.join(ANSWERS))
 }
 
@@ -219,9 +219,10 @@ pub(super) const CONSOLE: &str = "console.log";
 pub(super) const ANSWERS: &str = "answers.jsonl";
 
 /// Reads the answers; the last one says how the script ended.
-fn read(path: &Path) -> Told {
+fn read(path: &Path) -> BootResult {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    let mut told = Told { failure: Some("it ended without saying so".to_owned()), ..Told::default() };
+    let mut told =
+        BootResult { failure: Some("it ended without saying so".to_owned()), ..BootResult::default() };
     for line in text.lines() {
         match serde_json::from_str::<Value>(line) {
             Ok(answer) if answer["end"] == "done" => told.failure = None,

@@ -1,5 +1,5 @@
 //! `cargo xtask lab`: iowhy in virtual machines with a stock kernel, disks of known cost and a clock that repeats to the
-//! digit; what it says is held against what was put in.
+//! digit; its results are compared with the costs that were put in.
 //!
 //! Goal: relations and tolerances, never stored figures: those change with kernel, emulator and binary. Non-goal: what
 //! unit tests can know. Nothing is installed and root is not needed; where the lab cannot run it says why.
@@ -27,20 +27,14 @@ use self::answers::Answers;
 use self::boot::Boot;
 use self::check::Checks;
 use self::initramfs::Programs;
-use self::machine::{Machine, Told};
+use self::machine::{BootResult, Machine};
 use self::modules::Modules;
 use self::packages::Packages;
 use crate::static_target::{self, TARGET};
+use crate::steps::Ending;
 
-/// How the lab ended.
-pub(crate) enum Ending {
-    /// All checks hold.
-    Passed,
-    /// These do not.
-    Failed(String),
-    /// It cannot run here.
-    Skipped(String),
-}
+/// The phases of `cargo xtask test`: costs put into one layer are found in that layer, and settings are restored.
+pub(crate) const SMOKE: [&str; 2] = ["layers", "settings"];
 
 /// Judges the answers that are kept instead of starting guests.
 const AGAIN: &str = "--again";
@@ -49,20 +43,10 @@ const AGAIN: &str = "--again";
 pub(crate) fn run(root: &Path, filters: &[&str]) -> ExitCode {
     let again = filters.contains(&AGAIN);
     let filters: Vec<&str> = filters.iter().copied().filter(|word| *word != AGAIN).collect();
-    match lab(root, &filters, again) {
-        Ending::Passed => ExitCode::SUCCESS,
-        Ending::Failed(why) => {
-            eprintln!("{why}");
-            ExitCode::FAILURE
-        }
-        Ending::Skipped(why) => {
-            println!("skipped: {why}");
-            ExitCode::SUCCESS
-        }
-    }
+    lab(root, &filters, again).exit_code()
 }
 
-/// The same as a step of `cargo xtask test`.
+/// The same as a step.
 pub(crate) fn lab(root: &Path, filters: &[&str], again: bool) -> Ending {
     let wanted = |name: &str| filters.is_empty() || filters.iter().any(|word| name.contains(word));
     let phases: Vec<&phase::Phase> = phase::ALL.iter().filter(|phase| wanted(phase.name)).collect();
@@ -73,7 +57,7 @@ pub(crate) fn lab(root: &Path, filters: &[&str], again: bool) -> Ending {
     if let Err(why) = static_target::ensure(root) {
         return Ending::Skipped(why);
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = crate::target(root);
     let cache = target.join("lab");
     let mut checks = Checks::default();
     let mut skipped = None;
@@ -191,10 +175,10 @@ impl Lab<'_> {
                         let next = locked(&queue).next();
                         let Some(boot) = next else { break };
                         let begun = Instant::now();
-                        let told = self.run_one(boot).unwrap_or_else(|why| Told {
+                        let told = self.run_one(boot).unwrap_or_else(|why| BootResult {
                             failure: Some(why),
                             took: begun.elapsed(),
-                            ..Told::default()
+                            ..BootResult::default()
                         });
                         let how = if told.failure.is_none() { "done" } else { "failed" };
                         let [took, cpu] = [told.took, told.cpu].map(|time| time.as_secs_f64());
@@ -207,7 +191,7 @@ impl Lab<'_> {
         answers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn run_one(&self, boot: &Boot) -> Result<Told, String> {
+    fn run_one(&self, boot: &Boot) -> Result<BootResult, String> {
         let folder = self.runs.join(boot.name);
         // It is there from the last run.
         let _ = std::fs::remove_dir_all(&folder);

@@ -315,7 +315,7 @@ fn unpack_kernel(deb: &Path, folder: &Path) -> Result<(), String> {
 /// The folders of libraries in one that packages were unpacked into, for `LD_LIBRARY_PATH`.
 pub(super) fn libraries(root: &Path) -> std::ffi::OsString {
     let folders = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|at| root.join(at));
-    // Paths of ours hold no colon: they are made of package names and the folder of the build.
+    // These paths hold no colon: they are made of package names and the folder of the build.
     std::env::join_paths(folders).unwrap_or_default()
 }
 

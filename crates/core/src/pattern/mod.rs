@@ -1,4 +1,4 @@
-//! Where requests go: the orders in which blocks of a region can be asked for, and their generators.
+//! Patterns: the orders in which blocks of a region are requested, and their generators.
 //!
 //! Invariant: pattern, number of blocks, seed and thread decide the sequence. It is the same on every machine, save that the
 //! powers behind Zipf differ in the last bit between math libraries, which may change a rare draw.
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use self::offsets::Offsets;
 use crate::problem::Problem;
 
-/// The order in which blocks of a region are asked for. In text, and in files: `sequential`, `random`, `permuted`,
+/// The order in which blocks of a region are requested. In text, and in files: `sequential`, `random`, `permuted`,
 /// `zipf:1.1`, `stride:4`, `reverse`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -26,7 +26,7 @@ pub enum Pattern {
     Random,
     /// A seeded permutation: every block exactly once before any repeats. Each cycle has its own permutation.
     Permuted,
-    /// Zipf-distributed with exponent θ over a seeded permutation of the blocks: block of rank k is asked for with
+    /// Zipf-distributed with exponent θ over a seeded permutation of the blocks: block of rank k is requested with
     /// a probability proportional to 1/k^θ.
     Zipf(f64),
     /// Ascending with a step of N blocks; each further lap starts one block later, so that every block is reached
@@ -37,7 +37,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Whether a block may be asked for again before every other one was: bytes asked for are then more than
+    /// Whether a block may be requested again before every other one was: requested bytes are then more than
     /// bytes that a cache has to fetch.
     pub fn revisits(self) -> bool {
         matches!(self, Pattern::Random | Pattern::Zipf(_))

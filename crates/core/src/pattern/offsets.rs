@@ -58,7 +58,7 @@ impl Offsets {
     }
 
     /// Requests in one cycle: as many as there are blocks in the section. Unless the pattern
-    /// [revisits](Pattern::revisits), one cycle asks for each of them once.
+    /// [revisits](Pattern::revisits), one cycle requests each of them once.
     pub fn cycle(&self) -> u64 {
         self.len
     }

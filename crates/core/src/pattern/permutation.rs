@@ -45,7 +45,7 @@ impl Permutation {
         }
     }
 
-    /// Where `position` goes; both are below the length. A length of 0 is treated as 1.
+    /// The image of `position`; both are below the length. A length of 0 is treated as 1.
     #[inline]
     pub(super) fn apply(&self, position: u64) -> u64 {
         let [first, last, again] = &self.passes;
@@ -99,8 +99,8 @@ mod tests {
         assert_eq!(Permutation::new(0, &mut rng).apply(0), 0);
     }
 
-    /// A read-ahead heuristic looks for a constant distance between neighbours, +1 above all. In a random order of
-    /// 65,536 blocks a given distance is expected less than once, and by chance the commonest comes 7 or 8 times; a few
+    /// A read-ahead heuristic looks for a constant distance between consecutive offsets, +1 above all. In a random order of
+    /// 65,536 blocks a given distance is expected less than once, and the most frequent one occurs 7 or 8 times; a few
     /// unlucky factors repeat one up to some 70 times, a tenth of a per cent.
     #[test]
     fn no_distance_between_neighbours_is_common() {

@@ -88,7 +88,7 @@ fn alias_slots(weights: &[f64]) -> Box<[u64]> {
     // In units of one slot: the mean is 1.
     let mut left: Vec<f64> = weights.iter().map(|weight| weight * scale).collect();
     let (mut poor, mut rich): (Vec<usize>, Vec<usize>) = (0..left.len()).partition(|&bin| left[bin] < 1.0);
-    // A bin is its own alias until it gets another: what rounding leaves unpaired has a whole slot.
+    // A bin is its own alias until it gets another: a bin that rounding leaves unpaired has a whole slot.
     let mut slots: Box<[u64]> = (0..left.len() as u64).collect();
     while let (Some(&giver), Some(taker)) = (rich.last(), poor.pop()) {
         let kept = ((left[taker] * WHOLE as f64) as u64).min(WHOLE - 1);

@@ -1,82 +1,81 @@
-//! Many small files in a plan: a tree of ours of the same shape, and what is done with each of its files.
+//! Many small files in a replay plan: a scratch tree of the same shape, and the calls on each of its files.
 //!
-//! The program's own files are not named: of files that are open for a moment nobody sees the paths. What may not enter:
-//! I/O, names.
+//! The program's files are not named: no path is seen of files that are open for a moment only.
 
 use serde::{Deserialize, Serialize};
 
 use super::State;
 
-/// A tree, and what is done with its files. Files have numbers from 0.
+/// A scratch tree and the calls on its files. Files have numbers from 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanTree {
-    /// The tree is made in this directory, and removed.
+    /// The directory of the tree.
     pub parent: String,
-    /// `st_dev` of the program's files: the tree stands for them only on that file system.
+    /// `st_dev` of the program's files; the tree must be on the same file system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_system: Option<u64>,
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Folders that they are spread over.
+    /// Number of folders.
     pub folders: u64,
     /// Bytes of each file.
     pub bytes: u64,
-    /// Page cache at the start, of files that are there.
+    /// Page cache of existing files when the replay begins.
     pub state: State,
-    /// Whether files are examined by statx(2) rather than by stat(2).
+    /// statx(2) instead of stat(2).
     pub statx: bool,
-    /// What is done with each file, in this order.
+    /// Calls on each file, in order.
     pub life: Vec<Touch>,
 }
 
-/// A call that is made with each file.
+/// A call on each file.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Touch {
-    /// Which.
+    /// Kind of call.
     pub what: OnFile,
-    /// Bytes that are asked for; 0 where the call has none.
+    /// Bytes requested; 0 for calls without.
     #[serde(default)]
     pub bytes: u64,
-    /// How often for each file, the mean: 0.5 is every second file.
+    /// Mean calls per file: 0.5 is every second file.
     pub each: f64,
 }
 
-/// What is done with a file of a tree.
+/// Kind of call on a file of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFile {
-    /// A folder is listed: open, getdents64 to the end, close.
+    /// Directory listing: open, getdents64 to the end, close.
     List,
-    /// stat of its name.
+    /// stat of the file.
     Examine,
-    /// stat of a name that is not there.
+    /// stat of a missing name.
     Miss,
     /// open for reading.
     Open,
-    /// open that makes it, for writing.
+    /// open with O_CREAT for writing.
     Make,
-    /// fstat of what was opened last.
+    /// fstat of the file opened last.
     ExamineOpen,
-    /// posix_fadvise of what was opened last: it will be read in order.
+    /// posix_fadvise(POSIX_FADV_SEQUENTIAL) of the file opened last.
     Advise,
-    /// A question to a terminal, which no file answers (ioctl).
+    /// ioctl that asks for a terminal; fails on files.
     Ask,
-    /// lseek by nothing.
+    /// lseek by 0.
     Seek,
-    /// read of the file that was opened for reading, where the one before ended.
+    /// Sequential read of the file opened for reading.
     Read,
-    /// write to the file that was made.
+    /// write to the created file.
     Write,
-    /// copy_file_range from the one to the other.
+    /// copy_file_range from the read file to the created one.
     Copy,
-    /// close of what was opened last.
+    /// close of the file opened last.
     Close,
-    /// unlink of the file that was made.
+    /// unlink of the created file.
     Remove,
 }
 
 impl OnFile {
-    /// System calls that it takes.
+    /// System calls per call of this kind.
     pub fn calls(self) -> u64 {
         match self {
             OnFile::List => 4,
@@ -86,7 +85,7 @@ impl OnFile {
 }
 
 impl Touch {
-    /// How often the call is made with this file, so that the sum over files is as near to the mean as it can be.
+    /// Calls on this file, chosen so that sums over files stay within one call of the mean.
     pub fn times(&self, file: u64) -> u64 {
         let until = |files: u64| (files as f64 * self.each + 1e-6).floor().max(0.0) as u64;
         until(file + 1).saturating_sub(until(file))
@@ -94,27 +93,27 @@ impl Touch {
 }
 
 impl PlanTree {
-    /// Whether a call of this kind is made at all.
+    /// Whether a call of this kind is made.
     pub fn does(&self, what: OnFile) -> bool {
         self.life.iter().any(|touch| touch.what == what && touch.each > 0.0)
     }
 
-    /// Whether files are there at the start.
+    /// Whether files exist when the replay begins.
     pub fn is_read(&self) -> bool {
         [OnFile::Open, OnFile::Examine].iter().any(|what| self.does(*what))
     }
 
-    /// Whether files are made.
+    /// Whether files are created.
     pub fn is_made(&self) -> bool {
         self.does(OnFile::Make)
     }
 
-    /// System calls with each file, the mean.
+    /// Mean system calls per file.
     pub fn calls_each(&self) -> f64 {
         self.life.iter().map(|touch| touch.each * touch.what.calls() as f64).sum()
     }
 
-    /// Bytes of all files.
+    /// Size of all files together.
     pub fn all_bytes(&self) -> u64 {
         self.files.saturating_mul(self.bytes)
     }

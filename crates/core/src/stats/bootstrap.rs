@@ -1,11 +1,11 @@
 //! Seeded bootstrap intervals (Efron 1979) of medians and of ratios of medians.
 //!
 //! The 95 % interval is the percentile interval of [`RESAMPLES`] resamples of the rounds. For the median it comes
-//! close to the exact interval between order statistics and does not hang on the shape of the distribution.
+//! close to the exact interval between order statistics and does not depend on the shape of the distribution.
 //!
 //! With 3 or 4 rounds there is no 95 % interval of a median: even from the smallest to the largest value only
 //! 1 - 2^(1-n) of all intervals hold the true median, that is 75 % and 87.5 % (93.75 % with 5 rounds, where the
-//! bootstrap also gives the full range). That widest interval is what is returned.
+//! bootstrap also gives the full range). That widest interval is returned.
 
 use super::{finite, quantile_of_sorted, select_median};
 use crate::estimate::{Estimate, Unit};
@@ -21,7 +21,7 @@ pub const MIN_SAMPLES: usize = 3;
 pub(super) const MIN_BOOTSTRAP: usize = 5;
 
 /// Draws `n` of `n` rounds with replacement, [`RESAMPLES`] times; hands each list of round indices to `statistic` and
-/// returns what it gave, in ascending order, without values that are not finite.
+/// returns its results in ascending order, without values that are not finite.
 pub fn resample(n: usize, seed: u64, mut statistic: impl FnMut(&[usize]) -> f64) -> Vec<f64> {
     let mut rng = Rng::new(seed);
     let mut rounds = vec![0; n];

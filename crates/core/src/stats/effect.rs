@@ -1,7 +1,7 @@
-//! What a change in one part does to the whole, with its interval, and whether something happens in more runs than before.
+//! Effect of a change in one part on the whole, with its interval, and whether an event occurs in more runs than before.
 //!
-//! An effect is written as a ratio: what the whole would have become of itself had only that part changed. A part of 1 %
-//! of the time that doubles has the effect 1.01, so that it is judged by what it matters, with the rule and the threshold
+//! An effect is written as a ratio: the whole with only that part changed, relative to before. A part of 1 %
+//! of the time that doubles has the effect 1.01, so that it is judged by its weight, with the rule and the threshold
 //! of the whole ([`verdict_of_ratio`](super::verdict_of_ratio)).
 
 use super::bootstrap::{MIN_BOOTSTRAP, MIN_SAMPLES, interval, redraw};
@@ -55,7 +55,7 @@ pub fn effect_of_part(before: &[f64], whole_before: &[f64], after: &[f64], seed:
     interval(value, resampled, n, Unit::Ratio)
 }
 
-/// How likely it is that counts differ at least so much by chance alone, where something happens in `a` of `n` runs and
+/// Probability that counts differ at least this much under pure chance, where something happens in `a` of `n` runs and
 /// in `b` of `m` others: Fisher's exact test (1922), two-sided by adding all tables that are no more likely.
 pub fn chance_of_counts(a: u64, n: u64, b: u64, m: u64) -> f64 {
     let both = a + b;
@@ -101,7 +101,7 @@ mod tests {
         assert!((e.high - (2.0 + 160f64.sqrt() / 10.0)).abs() < 1e-12, "arms 12 and 4");
     }
 
-    /// Two independent estimates of skewed rounds: the difference is held about as often as is said.
+    /// Two independent estimates of skewed rounds: the interval covers the difference about as often as its level says.
     #[test]
     fn recovered_intervals_hold_the_truth_about_as_often_as_they_say() {
         let mut rng = Rng::new(21);

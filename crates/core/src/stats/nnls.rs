@@ -15,7 +15,7 @@ pub struct Row {
     pub weight: f64,
 }
 
-/// What was found.
+/// The solution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Solution {
     /// One non-negative value for each column; zero for columns that depend on columns already in use.

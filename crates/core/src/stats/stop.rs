@@ -1,11 +1,11 @@
-//! When to stop measuring: precise enough, or out of budget.
+//! When to stop measuring: precise enough, or out of time.
 
 use crate::estimate::Estimate;
 
-/// Precision or budget, whichever comes first.
+/// Precision or time, whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StopRule {
-    /// Longer arm of the 95 % interval relative to the value that is enough, e.g. 0.02. 0 always uses the budget.
+    /// Longer arm of the 95 % interval relative to the value that is enough, e.g. 0.02. 0 always uses all the time.
     pub precision: f64,
     /// Rounds before precision may end it: a few rounds can agree by luck, and looking after each round gives luck
     /// many chances. At least 8 is advisable.
@@ -14,7 +14,7 @@ pub struct StopRule {
     pub budget_ns: u64,
 }
 
-/// What a [`StopRule`] says.
+/// Decision of a [`StopRule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Every estimate is precise enough.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::ratio_of_medians;
 use crate::estimate::Estimate;
 
-/// What became of a cost (a time, say) after a change.
+/// Verdict on a cost (such as a time) after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {

@@ -1,4 +1,4 @@
-//! Numbers to text, for people. Every function takes any float: what is not finite reads `∞`, `-∞` or `n/a`.
+//! Numbers to text, for people. Every function takes any float: values that are not finite read `∞`, `-∞` or `n/a`.
 
 use super::BYTE_UNITS;
 use crate::estimate::{Estimate, Unit};
@@ -47,7 +47,7 @@ pub fn counted(n: u64, one: &str, many: &str) -> String {
 pub fn estimate(e: &Estimate) -> String {
     let (below, above) = (e.value - e.low, e.high - e.value);
     let longer = below.max(above);
-    let scale = Scale::of(e.value, e.unit);
+    let scale = Scale::new(e.value, e.unit);
     // Nothing, and surely nothing: no arm can be a share of it.
     if e.value == 0.0 && longer == 0.0 {
         return scale.write(0.0, 0);
@@ -69,7 +69,7 @@ pub fn estimate_narrow(e: &Estimate) -> String {
     if !e.value.is_finite() || longer > e.value.abs() || e.value == 0.0 {
         return estimate(e);
     }
-    let scale = Scale::of(e.value, e.unit);
+    let scale = Scale::new(e.value, e.unit);
     let value = scale.write(e.value, scale.decimals(e));
     if longer == 0.0 { value } else { format!("{value} ±{} %", percent_up(longer / e.value.abs())) }
 }
@@ -80,13 +80,13 @@ pub fn share(e: &Estimate) -> String {
     both_ends(&percent, " %")
 }
 
-/// A factor with both ends, to be held against a threshold: `5.76 [5.40, 6.10]`.
+/// A factor with both ends, for comparison with a threshold: `5.76 [5.40, 6.10]`.
 pub fn factor(e: &Estimate) -> String {
     both_ends(e, "")
 }
 
 fn both_ends(e: &Estimate, suffix: &str) -> String {
-    let scale = Scale::of(e.value, Unit::Ratio);
+    let scale = Scale::new(e.value, Unit::Ratio);
     let decimals = scale.decimals(e);
     let [value, low, high] = [e.value, e.low, e.high].map(|v| scale.number(v, decimals));
     format!("{value}{suffix} [{low}, {high}]")
@@ -94,7 +94,7 @@ fn both_ends(e: &Estimate, suffix: &str) -> String {
 
 /// The interval alone: `[630, 655] ns`, rounded as in [`estimate`].
 pub fn interval(e: &Estimate) -> String {
-    let scale = Scale::of(e.value, e.unit);
+    let scale = Scale::new(e.value, e.unit);
     let decimals = scale.decimals(e);
     format!("[{}, {}]{}", scale.number(e.low, decimals), scale.number(e.high, decimals), scale.suffix())
 }
@@ -114,14 +114,14 @@ fn percent_up(share: f64) -> String {
 
 /// The unit a value is written in.
 struct Scale {
-    /// What one unit is worth.
+    /// Value of one unit.
     worth: f64,
     unit: &'static str,
 }
 
 impl Scale {
     /// The greatest unit that leaves at least 1 before the point, after rounding to three digits.
-    fn of(value: f64, unit: Unit) -> Scale {
+    fn new(value: f64, unit: Unit) -> Scale {
         let choose = |steps: &[(f64, &'static str)]| {
             let fits = |(worth, _): &&(f64, &'static str)| value.abs() >= worth * 0.9995;
             let &(worth, unit) = steps.iter().rev().find(fits).unwrap_or(&steps[0]);
@@ -178,7 +178,7 @@ impl Scale {
 
 /// Three digits and the fitting unit.
 fn scaled(value: f64, unit: Unit) -> String {
-    let scale = Scale::of(value, unit);
+    let scale = Scale::new(value, unit);
     let number = if value.is_finite() { three_digits(value / scale.worth) } else { scale.number(value, 0) };
     format!("{number}{}", scale.suffix())
 }
@@ -196,7 +196,7 @@ pub(super) fn three_digits(value: f64) -> String {
     without_negative_zero(if digits > 3 && decimals > 0 { format!("{value:.*}", decimals - 1) } else { text })
 }
 
-/// `-0.0` and `-0` are 0: a sign on what rounds to nothing says that something is less than nothing.
+/// `-0.0` and `-0` are 0: a sign on a value that rounds to 0 is misleading.
 fn without_negative_zero(text: String) -> String {
     match text.strip_prefix('-') {
         Some(rest) if !rest.contains(|c: char| c.is_ascii_digit() && c != '0') => rest.to_owned(),
@@ -204,7 +204,7 @@ fn without_negative_zero(text: String) -> String {
     }
 }
 
-/// A figure that is in per cent already, with so many digits after the point: `12.5 %`; `n/a` where it is no number.
+/// A figure that is in per cent already, with a number of decimals: `12.5 %`; `n/a` where it is no number.
 pub fn per_cent(percent: f64, decimals: usize) -> String {
     if percent.is_finite() {
         without_negative_zero(format!("{percent:.decimals$}")) + " %"
@@ -213,7 +213,7 @@ pub fn per_cent(percent: f64, decimals: usize) -> String {
     }
 }
 
-/// As [`per_cent`], with its sign: `+12 %`, `-3 %`; what rounds to nothing reads `+0 %`.
+/// As [`per_cent`], with its sign: `+12 %`, `-3 %`; values that round to 0 read `+0 %`.
 pub fn signed_per_cent(percent: f64, decimals: usize) -> String {
     let text = per_cent(percent, decimals);
     if text.starts_with('-') || !percent.is_finite() { text } else { format!("+{text}") }
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(signed, ["+0 %", "+0 %", "-3 %", "+12 %", "n/a"]);
     }
 
-    /// Numbers that arithmetic on records meets: nothing, next to nothing, and what is no number.
+    /// Numbers in records: 0, nearly 0, and NaN.
     fn degenerate() -> impl Strategy<Value = f64> {
         prop_oneof![
             Just(0.0),

@@ -1,7 +1,7 @@
-//! Sizes, times, rates and their text forms, read and written in one place.
+//! Sizes, times, rates and their text forms.
 //!
 //! Conventions: sizes and throughputs are powers of two and their units are always written with the i (`KiB`,
-//! `MiB/s`); counts are powers of ten (`k/s`). Invariant: what is written here can be read back here, up to rounding.
+//! `MiB/s`); counts are powers of ten (`k/s`). Invariant: text written here can be parsed here, up to rounding.
 
 mod format;
 mod parse;

@@ -175,7 +175,7 @@ pub fn refused_value(option: &str, text: &str, why: &str, hint: impl Into<String
     Problem::refused(format!("{option} `{text}`: {why}")).hint(hint)
 }
 
-/// Splits into an unsigned decimal number and what follows it.
+/// Splits into an unsigned decimal number and the rest.
 fn split(text: &str) -> Result<(&str, &str), &'static str> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

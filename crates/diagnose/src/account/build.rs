@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::profile::{BlockSample, Profile, StackTime, State, SymbolId};
 
-use super::site::Sites;
+use super::site::{Sites, sorted};
 use super::{Account, Entry, Sum};
 use crate::classify::{Class, Classifier, Operation, Wait};
 
@@ -98,27 +98,6 @@ fn queue_share(block: &BlockSample) -> Option<f64> {
     let (queue, device) = (block.queue_ns?, block.device_ns?);
     let fits = queue >= 0.0 && device >= 0.0 && queue + device > 0.0 && (queue + device).is_finite();
     fits.then(|| queue / (queue + device))
-}
-
-/// Sums as entries, greatest time first.
-pub(super) fn sorted(sums: HashMap<(u32, Class, bool), Sum>) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = sums
-        .into_iter()
-        .map(|((thread, class, busy), sum)| Entry {
-            thread,
-            class,
-            busy,
-            time_ns: sum.time_ns,
-            wall_ns: sum.wall_ns,
-            events: sum.events,
-        })
-        .collect();
-    entries.sort_by(|a, b| {
-        b.time_ns
-            .total_cmp(&a.time_ns)
-            .then_with(|| (a.thread, a.class, a.busy).cmp(&(b.thread, b.class, b.busy)))
-    });
-    entries
 }
 
 /// Books entries by layer and closes against the threads' own times.

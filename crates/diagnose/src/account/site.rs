@@ -57,6 +57,27 @@ fn is_own(symbol: &Symbol) -> bool {
 /// Sums of a site by thread, meaning, and whether it was on a CPU.
 type Booked = HashMap<(u32, Class, bool), Sum>;
 
+/// Sums as entries, greatest time first.
+pub(super) fn sorted(sums: Booked) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = sums
+        .into_iter()
+        .map(|((thread, class, busy), sum)| Entry {
+            thread,
+            class,
+            busy,
+            time_ns: sum.time_ns,
+            wall_ns: sum.wall_ns,
+            events: sum.events,
+        })
+        .collect();
+    entries.sort_by(|a, b| {
+        b.time_ns
+            .total_cmp(&a.time_ns)
+            .then_with(|| (a.thread, a.class, a.busy).cmp(&(b.thread, b.class, b.busy)))
+    });
+    entries
+}
+
 /// Sums by site while an account is made.
 #[derive(Default)]
 pub(super) struct Sites<'a> {
@@ -85,7 +106,7 @@ impl<'a> Sites<'a> {
             .sums
             .into_iter()
             .map(|((thread, _, operation), (symbol, booked))| {
-                let entries = super::build::sorted(booked);
+                let entries = sorted(booked);
                 let mut sum = Sum::default();
                 entries.iter().for_each(|e| sum.add(e.time_ns, e.wall_ns, e.events));
                 Site {

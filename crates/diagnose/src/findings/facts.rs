@@ -131,9 +131,9 @@ impl Facts<'_> {
     /// How the time is called that such a share is of.
     pub(super) fn time_without_queueing(&self) -> &'static str {
         if self.wall_share(self.queueing_ns()) >= super::WORTH_SAVING {
-            "the time apart from queueing for a CPU"
+            "the time excluding CPU queueing"
         } else {
-            "the wall time"
+            "wall time"
         }
     }
 
@@ -458,7 +458,7 @@ impl Facts<'_> {
     pub(super) fn service_growth(&self, small: f64, large: f64) -> Range {
         let cost = self.model.map(|m| m.cost(Layer::Device));
         let page = self.model.map_or(PAGE_BYTES, |m| m.page_bytes.max(1) as f64);
-        let time = |bytes: f64| cost.map(|c| c.of(bytes / page, bytes)).filter(|t| *t > 0.0);
+        let time = |bytes: f64| cost.map(|c| c.total_ns(bytes / page, bytes)).filter(|t| *t > 0.0);
         match (time(small), time(large)) {
             (Some(short), Some(long)) => {
                 let growth = (long / short).max(1.0);

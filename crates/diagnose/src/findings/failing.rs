@@ -7,6 +7,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::{CallCount, CallSample};
 
 use super::facts::{ENOUGH_LOOKS, NAME_CALLS, OPEN_CALLS, SYNC_CALLS, Side};
+use super::precedence::FAILING;
 use super::{Facts, WORTH_SAVING, say};
 use crate::account::Entry;
 use crate::classify::Operation;
@@ -14,7 +15,7 @@ use crate::classify::Operation;
 /// Kinds of calls, as they are named.
 const KINDS: [(&str, &[&str], &[Operation]); 5] = [
     ("opens", &OPEN_CALLS, &[Operation::Open]),
-    ("calls that look up or change names", &NAME_CALLS, &[Operation::Stat, Operation::Names]),
+    ("calls that look up or change file names", &NAME_CALLS, &[Operation::Stat, Operation::Names]),
     ("reads", Side::Read.call_names(), &[Operation::Read]),
     ("writes", Side::Write.call_names(), &[Operation::Write]),
     ("syncs", &SYNC_CALLS, &[Operation::Sync]),
@@ -70,7 +71,7 @@ impl Facts<'_> {
                 _ => format!("{percent} of the"),
             };
             // A count scaled up from the sample is off by a multiple where the calls come in turns with other work.
-            let seen = if sample.complete { "" } else { " that were seen" };
+            let seen = if sample.complete { "" } else { " in the sample" };
             let sentence = format!("{which} {} {noun}{seen} fail{error}", say::count(all as f64));
             Some(Failing { noun, sentence, share, operations })
         };
@@ -82,7 +83,7 @@ impl Facts<'_> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failing {
     noun: &'static str,
-    /// As in `98 % of the 2,092 opens that were seen fail: ENOENT`.
+    /// As in `98 % of the 2,092 opens in the sample fail: ENOENT`.
     pub(super) sentence: String,
     /// Part of the wall time that calls of the kind take.
     pub(super) share: f64,
@@ -92,24 +93,20 @@ pub(super) struct Failing {
 impl Failing {
     /// The sentence and the time, as evidence.
     pub(super) fn evidence(&self) -> String {
-        format!("{}; {} take {} of the wall time", self.sentence, self.noun, say::percent(self.share))
+        format!("{}; {} take {} of wall time", self.sentence, self.noun, say::percent(self.share))
     }
 
     /// Whether a finding is about calls of this kind.
     fn concerns(&self, id: FindingId) -> bool {
-        use FindingId as F;
-        self.operations.iter().any(|operation| match operation {
-            Operation::Open | Operation::Stat | Operation::Names => id == F::ManySmallFiles,
-            Operation::Read | Operation::Write => matches!(id, F::SmallRequests | F::StdioSeek),
-            Operation::Sync => id == F::SyncPerWrite,
-            _ => false,
-        })
+        FAILING
+            .iter()
+            .any(|(finding, about)| *finding == id && self.operations.iter().any(|o| about.contains(o)))
     }
 }
 
 /// Says what fails where it belongs: under a finding about these calls, else under what describes the run, else under the
 /// first cause that is the program's own. What others do never causes it.
-pub(super) fn tell(facts: &Facts<'_>, findings: &mut [Finding]) {
+pub(super) fn report(facts: &Facts<'_>, findings: &mut [Finding]) {
     for failing in facts.failing() {
         let described = |f: &Finding| !f.id.is_repairable();
         let of_others = |f: &Finding| matches!(f.id, FindingId::NoisyNeighbour | FindingId::Throttled);
@@ -165,9 +162,9 @@ mod tests {
 
     #[test]
     fn a_part_is_said_of_what_was_seen_and_no_count_is_scaled_up() {
-        assert_eq!(said(&sampled(2092)), ["all 2,092 opens that were seen fail: ENOENT"]);
-        assert_eq!(said(&sampled(2091)), ["nearly all of the 2,092 opens that were seen fail: ENOENT"]);
-        assert_eq!(said(&sampled(2050)), ["98 % of the 2,092 opens that were seen fail: ENOENT"]);
+        assert_eq!(said(&sampled(2092)), ["all 2,092 opens in the sample fail: ENOENT"]);
+        assert_eq!(said(&sampled(2091)), ["nearly all of the 2,092 opens in the sample fail: ENOENT"]);
+        assert_eq!(said(&sampled(2050)), ["98 % of the 2,092 opens in the sample fail: ENOENT"]);
     }
 
     #[test]
@@ -175,15 +172,15 @@ mod tests {
         let run = sampled(2092);
         let found = run.findings();
         assert_eq!(run.ids(), [FindingId::Healthy]);
-        assert!(!found[0].advice.contains("Nothing on the path"), "{found:?}");
-        assert!(found[0].sentence.contains("ll 2,092 opens that were seen fail: ENOENT"), "{found:?}");
+        assert!(!found[0].advice.contains("Nothing in the I/O path"), "{found:?}");
+        assert!(found[0].sentence.contains("ll 2,092 opens in the sample fail: ENOENT"), "{found:?}");
         assert!(found[0].sentence.contains("60 %"), "{found:?}");
         // Beside others on the CPUs.
         let run = sampled_beside(2092, 0.5).with(|p| p.pressure.others_cpu_share = Some(0.7));
         let found = run.findings();
         let of = |id| found.iter().find(|f| f.id == id).unwrap();
         let words = |id| format!("{} {:?}", of(id).sentence, of(id).evidence);
-        let fails = |id| words(id).matches("opens that were seen fail").count() == 1;
+        let fails = |id| words(id).matches("opens in the sample fail").count() == 1;
         assert!(!fails(FindingId::NoisyNeighbour) && fails(FindingId::Healthy), "{found:#?}");
     }
 

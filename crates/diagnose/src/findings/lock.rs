@@ -67,15 +67,15 @@ pub(super) fn judge(facts: &Facts<'_>, lock: &Lock) -> Option<Finding> {
         removed.high.min(most(lock.along.high)),
     ));
     let mut evidence = vec![format!(
-        "{}; {:.1} threads running or waiting meanwhile; {threads} threads were seen",
+        "{}; {:.1} threads running or waiting meanwhile, of {threads}",
         facts.waits_in_words(waits, "wait for it", "waits for it"),
         facts.concurrency(waiting)
     )];
     if spins.time_ns > 0.0 {
-        evidence.push(format!("{} of CPU time spent spinning for it", say::time(spins.time_ns)));
+        evidence.push(format!("{} of CPU time spent spinning on it", say::time(spins.time_ns)));
     }
     evidence.push(format!(
-        "the other CPU time alone needs {} on {cpus:.0} CPUs: without less of it, no more than the rest can be saved",
+        "the other CPU time alone needs {} on {cpus:.0} CPUs, which bounds the gain",
         say::time(work_ns / cpus)
     ));
     Draft {
@@ -83,7 +83,7 @@ pub(super) fn judge(facts: &Facts<'_>, lock: &Lock) -> Option<Finding> {
         cost_ns,
         savings: Some(savings),
         sentence: format!(
-            "Threads wait for {} {} of the time",
+            "Threads wait for {} {} of wall time",
             lock.name,
             say::percent(facts.wall_share(cost_ns))
         ),

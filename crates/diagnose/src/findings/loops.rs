@@ -1,10 +1,8 @@
-//! What goes with calls that are spared though it lies outside of them: the program's own loop around them.
+//! The program's own loop around its calls, which goes with calls that are removed.
 //!
-//! Fewer calls are fewer turns of the loop, unless it works on each piece, which is not seen. So the interval begins at
-//! nothing. The likely value falls with the own time of a turn, to half at [`HALF_LOOP_NS`], and where the own time is more
-//! than what is spared. The most is that all of it goes, up to [`LOOP_NS`] for each call: entering the kernel empties
-//! buffers and caches of the CPU that the code outside then fills again. Interrupts come with time, whatever runs: at most
-//! they go in the same part. What may not enter: which calls are spared and why.
+//! Fewer calls are fewer turns, unless the loop works on each piece, which is unknown: the interval begins at 0. The likely
+//! value falls with the own time of a turn. At most all of it goes, up to [`LOOP_NS`] per call, because kernel entry empties
+//! CPU buffers and caches that the loop fills again.
 
 use iowhy_core::layer::Layer;
 
@@ -13,20 +11,21 @@ use super::{Facts, Savings};
 use crate::account::Entry;
 use crate::classify::Operation;
 
-/// A program that spends no more of its own time than this between two calls mostly loops around them.
+/// A program with less own time between two calls mostly loops around them. This constant and the next were fitted to the cases
+/// on one CPU; a profile holds no measurement of them.
 const LOOP_NS: f64 = 3000.0;
-/// Own time between two calls of which half is likely to go with the calls: entering the kernel, counting, checking.
+/// Own time between two calls of which half is likely to go with the calls.
 const HALF_LOOP_NS: f64 = 400.0;
-/// So many times as long takes a turn of an interpreter, with its objects and its checks.
+/// A turn of an interpreter takes this multiple.
 const INTERPRETED: f64 = 5.0;
-/// Own CPU time of an interpreter's start for each page fault that it takes for the first time on some page: CPython 3.11 of
-/// Debian 12 starts in 7 to 9 ms with 820 faults, one that was built otherwise in 20 ms with 1,950.
+/// CPU time of an interpreter\'s start per page fault: CPython 3.11 of Debian 12 starts in 7 to 9 ms with 820 faults, another
+/// build in 20 ms with 1,950.
 const START_NS_A_FAULT: f64 = 10_000.0;
-/// More faults than this are not of a start.
-const MOST_START_FAULTS: f64 = 2000.0;
-/// No more than this part of the own time is taken for the start.
-const MOST_START: f64 = 0.5;
-/// Names of interpreters, as the names of processes begin.
+/// Further faults are not those of the start.
+const MAX_START_FAULTS: f64 = 2000.0;
+/// The largest part of the own time that counts as start.
+const MAX_START_SHARE: f64 = 0.5;
+/// Prefixes of process names.
 const INTERPRETERS: [&str; 8] = ["python", "perl", "ruby", "node", "php", "lua", "tclsh", "Rscript"];
 
 /// CPU time in the program's own code.
@@ -34,30 +33,30 @@ pub fn own_ns(facts: &Facts<'_>) -> f64 {
     facts.account.sum(|e| e.busy && e.class.operation == Operation::User).time_ns
 }
 
-/// What is saved outside of the calls when the part `spared` of `calls` system calls is not made; `spared_ns` is the
-/// time that these calls took. Nothing where either is not known.
-pub fn around(facts: &Facts<'_>, calls: f64, spared_ns: f64, spared: Range) -> Savings {
+/// Savings outside of the calls if `removed_share` of `calls` goes; `removed_ns` is the time of these calls. Nothing if either is
+/// unknown.
+pub fn around(facts: &Facts<'_>, calls: f64, removed_ns: f64, removed_share: Range) -> Savings {
     let own_ns = own_ns(facts);
-    if calls < 1.0 || own_ns <= 0.0 || spared_ns <= 0.0 {
+    if calls < 1.0 || own_ns <= 0.0 || removed_ns <= 0.0 {
         return Savings::default();
     }
     let turn = if interpreted(facts) { INTERPRETED } else { 1.0 };
-    let in_loop = 1.0 - (start_ns(facts) / own_ns).min(MOST_START);
+    let in_loop = 1.0 - (start_ns(facts) / own_ns).min(MAX_START_SHARE);
     let each = own_ns / calls / turn;
-    let likely = in_loop * (turn * spared_ns / own_ns).min(1.0) / (1.0 + (each / HALF_LOOP_NS).powi(2));
+    let likely = in_loop * (turn * removed_ns / own_ns).min(1.0) / (1.0 + (each / HALF_LOOP_NS).powi(2));
     let most = (LOOP_NS / each.max(1.0)).min(1.0);
     facts
         .saved_without(|e| {
             f64::from(e.busy && matches!(e.class.operation, Operation::User | Operation::Interrupt))
         })
         .part(Range::new(0.0, likely, most))
-        .part(spared.at_most(1.0))
+        .part(removed_share.at_most(1.0))
 }
 
-/// Own CPU time until an interpreter begins with the program, which is no part of any loop; nothing of other programs.
+/// CPU time of an interpreter's start, which belongs to no loop; 0 for other programs.
 pub fn start_ns(facts: &Facts<'_>) -> f64 {
     let faults = facts.profile.io.minor_faults.unwrap_or(0) as f64;
-    if interpreted(facts) { faults.min(MOST_START_FAULTS) * START_NS_A_FAULT } else { 0.0 }
+    if interpreted(facts) { faults.min(MAX_START_FAULTS) * START_NS_A_FAULT } else { 0.0 }
 }
 
 /// Whether most of the run is an interpreter's.

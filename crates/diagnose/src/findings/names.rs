@@ -7,7 +7,7 @@ use super::Facts;
 use super::facts::{NAME_CALLS, NAME_CHANGES};
 use crate::classify::{Operation, Wait};
 
-/// So many files, as evenly met as if there were no more, are many: who reads one and its neighbour in a loop has two.
+/// This number of files, as evenly met as if there were no more, are many: who reads one and its neighbour in a loop has two.
 const ENOUGH_NAMES: f64 = 3.5;
 /// A file that is met so often, and as so large a part of all meetings, is opened again and again.
 const OFTEN: u64 = 4;

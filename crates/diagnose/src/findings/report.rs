@@ -33,8 +33,7 @@ impl Draft {
             && queued >= WORTH_SAVING
         {
             evidence.push(format!(
-                "queueing for a CPU takes {} of the wall time; the gain counts what of it goes with this cause, as it \
-                 goes with sleeps and CPU time",
+                "queueing for a CPU takes {} of wall time; the gain includes the part that belongs to this cause",
                 say::percent(queued)
             ));
         }

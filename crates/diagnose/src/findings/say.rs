@@ -8,7 +8,7 @@ pub(super) use iowhy_core::units::percent;
 /// A count: whole below a million, digits in groups; three digits above.
 pub(super) fn count(n: f64) -> String {
     if n >= 999_500.0 {
-        let (value, word) = if n >= 9.995e8 { (n / 1e9, "thousand million") } else { (n / 1e6, "million") };
+        let (value, word) = if n >= 9.995e8 { (n / 1e9, "billion") } else { (n / 1e6, "million") };
         let decimals = (2.0 - value.max(1.0).log10().floor()).clamp(0.0, 2.0) as usize;
         return format!("{value:.decimals$} {word}");
     }
@@ -68,7 +68,7 @@ mod tests {
     fn counts_are_read_at_a_glance() {
         assert_eq!(
             [0.0, 1.4, 12.0, 1234.0, 123_456.0, 1_234_567.0, 45.6e6, 2e9].map(count),
-            ["0", "1.4", "12", "1,234", "123,456", "1.23 million", "45.6 million", "2.00 thousand million"]
+            ["0", "1.4", "12", "1,234", "123,456", "1.23 million", "45.6 million", "2.00 billion"]
         );
         assert_eq!(counted(Range::new(90.0, 100.0, 120.0)), "about 100 (between 90 and 120)");
         assert_eq!(counted(Range::exact(100.0)), "100");

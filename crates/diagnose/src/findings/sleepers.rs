@@ -104,7 +104,7 @@ mod tests {
             let found = judge(f);
             assert!(found.iter().all(|f| f.id != FindingId::NoisyNeighbour), "{found:?}");
             assert_eq!(found[0].id, FindingId::WaitingElsewhere, "{found:?}");
-            assert!(found[0].sentence.contains("it sleeps on purpose"), "{found:?}");
+            assert!(found[0].sentence.contains("intended sleep"), "{found:?}");
             assert!((found[0].share - 0.99).abs() < 1e-6, "{found:?}");
         });
     }

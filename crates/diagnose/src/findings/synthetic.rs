@@ -116,7 +116,7 @@ impl Run {
         })
     }
 
-    /// So many small files that were met open, one after the other.
+    /// This number of small files that were met open, one after the other.
     pub fn met(self, files: u64) -> Run {
         (0..files).fold(self, |run, _| run.file(200, |f| f.appearances = 1))
     }
@@ -191,7 +191,7 @@ impl Run {
             profile.threads =
                 vec![Thread { count: 1, lifetime_ns: profile.wall_ns, ..Thread::default() }; threads];
         }
-        look(&Facts { profile: &profile, account: &account, model: self.model.as_ref() })
+        look(&Facts::new(&profile, &account, self.model.as_ref()))
     }
 
     /// Findings in the order of the report.

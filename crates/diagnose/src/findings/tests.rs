@@ -54,7 +54,7 @@ fn a_crowded_cpu_does_not_hide_what_the_program_itself_does() {
     assert_eq!(syncing[0].id, FindingId::SyncPerWrite, "{syncing:#?}");
     // By hand: nine tenths of the time, queueing included, of which 99 % go.
     assert!((syncing[0].gain.unwrap().predicted - 1.0 / (1.0 - 0.9 * 0.99)).abs() < 0.01);
-    // Where the neighbour costs clearly more, it goes first; the small own cause stays.
+    // Contention that costs clearly more is first; the small own cause stays.
     assert_eq!(run(0.02).ids(), [FindingId::NoisyNeighbour, FindingId::SyncPerWrite]);
     assert_eq!(run(0.0).ids(), [FindingId::NoisyNeighbour, FindingId::CpuBound]);
 }
@@ -110,9 +110,9 @@ fn innocent_programs_are_left_alone() {
 fn nothing_seen_is_healthy_and_no_panic() {
     assert_eq!(Run::new(0.0).ids(), [FindingId::Healthy]);
     let nothing = (Profile::default(), Account::default());
-    let findings = judge(&Facts { profile: &nothing.0, account: &nothing.1, model: None });
+    let findings = judge(&Facts::new(&nothing.0, &nothing.1, None));
     assert_eq!(findings.len(), 1);
-    assert!(findings[0].sentence.starts_with("Nothing was seen"));
+    assert!(findings[0].sentence.starts_with("No time in the I/O path"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, refused_value};
 use iowhy_sim::curve::shards::Sampling;
-use iowhy_sim::policy::{MOST_BLOCKS, PolicyId};
+use iowhy_sim::policy::{MAX_BLOCKS, PolicyId};
 
 use super::trace::TraceInputArgs;
 use super::value::{List, count, list, value};
@@ -96,8 +96,8 @@ fn cache_size(option: &str, item: &str) -> Result<CacheSize, Problem> {
     }
     if !item.is_empty() && item.bytes().all(|byte| byte.is_ascii_digit()) {
         return match item.parse() {
-            Ok(count) if count > 0 && count <= MOST_BLOCKS as u64 => Ok(CacheSize::Count(count)),
-            _ => Err(refused(&format!("a cache holds 1 to {MOST_BLOCKS} blocks"))),
+            Ok(count) if count > 0 && count <= MAX_BLOCKS as u64 => Ok(CacheSize::Count(count)),
+            _ => Err(refused(&format!("a cache holds 1 to {MAX_BLOCKS} blocks"))),
         };
     }
     let bytes = units::parse_bytes_nonzero(option, item).map_err(|problem| problem.hint(HINT))?;

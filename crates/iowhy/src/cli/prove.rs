@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, refused_value};
-use iowhy_replay::repair::Sizes;
-use iowhy_replay::what_if::Change;
+use iowhy_diagnose::repair::Sizes;
+use iowhy_replay::plan::what_if::Change;
 
 use super::value::{List, count, list, seed, value, word};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, refused_value};
-use iowhy_probe::tree::{MOST_READERS, Order, Phase, State};
+use iowhy_probe::tree::{MAX_READERS, Order, Phase, State};
 
 use super::value::{List, count, list, one_of, seed, value, word};
 
@@ -45,7 +45,7 @@ pub struct TreeArgs {
     pub sizes: List<u64>,
 
     /// Number of threads, each with its own list of files
-    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = value(count::<u64>(1..=MOST_READERS as u64)))]
+    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = value(count::<u64>(1..=MAX_READERS as u64)))]
     pub threads: u64,
 
     /// Files in each thread's list, chosen at random [default: all files, divided among the threads]

@@ -15,9 +15,11 @@ use crate::cli::{CompareArgs, ExportFormat, HistoryArgs};
 use crate::record::Record;
 use crate::record::prove::ProveRecord;
 use crate::record::watch::WatchRecord;
-use crate::render::spark::Marks;
-use crate::render::{bench, path as path_report, prove, watch};
-use crate::report::{self, html, markdown};
+use crate::report;
+use crate::screen::measured::{bench, path};
+use crate::screen::{prove, text, watch};
+use iowhy_view::document::Detail;
+use iowhy_view::{html, markdown};
 
 /// The order of the numbers is drawn with this, and so is the one of a list that is replaced.
 const SEED: u64 = 17;
@@ -79,24 +81,21 @@ fn outputs(path: &Path, original: &Path, comparing: bool) -> Vec<String> {
     let entries = history::in_files(&args.paths, &Environment::default()).unwrap();
     shown.push(history::screen(&entries, 0, &args, 100));
     shown.extend(entries.iter().map(|entry| entry.json().to_string()));
-    shown.extend(load::shown(path, "").map(screens).unwrap_or_default());
+    shown.extend(load::shown(path, "").map(|(_, value)| screens(value)).unwrap_or_default());
     shown
 }
 
 /// The screens that were printed when the record was made.
 fn screens(value: Value) -> Vec<String> {
     if let Ok(record) = serde_json::from_value::<WatchRecord>(value.clone()) {
-        return vec![watch::screen(&record, 80)];
+        return vec![text(&watch::chapter(&record, Detail::Screen), 80)];
     }
     if let Ok(record) = serde_json::from_value::<ProveRecord>(value.clone()) {
-        return vec![prove::screen(&record.subject, &record.proof, 80)];
+        return vec![text(&prove::chapter(&record, Detail::Screen), 80)];
     }
     let Ok(record) = serde_json::from_value::<Record>(value) else { return Vec::new() };
-    let named: Vec<_> = record.cells.iter().map(|cell| (cell.key.clone(), "a request")).collect();
-    vec![
-        path_report::screen(&record, &named, true, 80, Marks::Blocks),
-        bench::screen(&record, true, 80, Marks::Letters),
-    ]
+    let chapters = [path::chapter(&record, Detail::Verbose), bench::chapter(&record, true, Detail::Screen)];
+    chapters.iter().map(|chapter| text(chapter, 80)).collect()
 }
 
 /// A line that shows a figure that is no number. `∞` is the end of an interval that is open, and of golden records.

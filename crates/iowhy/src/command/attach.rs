@@ -10,7 +10,8 @@ use crate::command::Ending;
 use crate::command::observation::Observation;
 use crate::output::{self, Outputs};
 use crate::progress::Countdown;
-use crate::render;
+use crate::screen;
+use iowhy_view::document::Detail;
 
 /// Runs the command.
 ///
@@ -34,7 +35,8 @@ pub fn run(args: &AttachArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let named = format!("process {pid} {name}").trim_end().to_owned();
     let (record, folded) = observation.finish(profile, named, None);
     outputs.warn(&record.warnings);
-    let printed = outputs.finish(&render::watch::screen(&record, output::width()), &record);
+    let printed = outputs
+        .finish(&screen::text(&screen::watch::chapter(&record, Detail::Screen), output::width()), &record);
     match (folded, printed) {
         (Ok(()), Ok(())) => Ok(Ending::done()),
         (Err(problem), Ok(())) | (Ok(()), Err(problem)) => Err(problem),

@@ -8,23 +8,26 @@ use iowhy_core::problem::Problem;
 use iowhy_core::units::{Bytes, typed_size};
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method, Workload};
+use iowhy_path::analysis;
+use iowhy_path::costs::Costs;
+use iowhy_path::plan::{self, PathPlan};
+use iowhy_path::targets;
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
-use iowhy_probe::interrupt;
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target};
+use iowhy_probe::{environment, interrupt};
 
 use crate::cli::bench::Methods;
 use crate::cli::{BenchArgs, OutputArgs};
-use crate::command::costs::Costs;
-use crate::command::cross_check::{Appointment, Watched};
-use crate::command::{Ending, analysis, harness, shared};
+use crate::command::cross_check::{CrossCheckPlan, Watched};
+use crate::command::{Ending, harness, shared};
 use crate::fio::{self, Imported};
 use crate::output::{self, Outputs, Pending};
-use crate::plan::path::{self, PathPlan};
 use crate::plan::sweep::{DEFAULT_REGION_BYTES, Sweep, split_targets};
 use crate::progress::Progress;
 use crate::record::Record;
-use crate::render;
+use crate::screen;
+use iowhy_view::document::Detail;
 
 /// Time per cell when nobody says how long or how precisely.
 const DEFAULT_RUNTIME: Duration = Duration::from_secs(3);
@@ -83,11 +86,12 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     let (model, harness) = (costs.model, costs.harness);
     let alone: Vec<(&CellRun, &Target)> =
         outcome.cells.iter().filter_map(|runs| Some((runs.first()?, *targets.first()?))).collect();
-    watched.tell(&mut record, model.as_ref(), harness, &alone);
+    watched.fill(&mut record, model.as_ref(), harness, &alone);
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
-    let screen = render::bench::screen(&record, args.layers, output::width(), output::marks());
+    let shown = screen::measured::bench::chapter(&record, args.layers, Detail::Screen);
+    let screen = screen::text(&shown, output::width());
     outputs.finish(&screen, &record)?;
     if let Some(exported) = exported {
         exported.write(fio::job_of(&record).as_bytes())?;
@@ -189,11 +193,11 @@ fn measure(
     layers: bool,
     progress: &Progress,
 ) -> Result<Measured, Problem> {
-    let null = harness::target()?;
-    let rungs = if layers { Some(shared::rung_targets(targets[0])?) } else { None };
-    let mut ladder = match &rungs {
-        Some(rungs) => path::ladder(targets[0], rungs, scratch_bytes(sweep), sweep.seed),
-        None => PathPlan { cells: Vec::new(), roles: Vec::new() },
+    let null = targets::harness_target()?;
+    let below = if layers { Some(targets::calibration_targets(targets[0])?) } else { None };
+    let mut calibration = match &below {
+        Some(below) => plan::calibration(targets[0], below, scratch_bytes(sweep), sweep.seed),
+        None => PathPlan::default(),
     };
     let mut cells: Vec<Cell<'_>> = workloads.into_iter().map(|arms| cell(arms, targets, sweep)).collect();
     let swept = cells.len();
@@ -201,21 +205,28 @@ fn measure(
     if targets.iter().all(|target| target.script().is_none()) {
         cells.push(harness::cell(&null, sweep.pattern));
     }
-    let below = cells.len();
-    let effort = effort(sweep, below as u32);
-    cells.append(&mut ladder.cells);
+    let measured = cells.len();
+    let effort = effort(sweep, measured as u32);
+    cells.append(&mut calibration.cells);
 
-    let appointment = match layers {
-        true => Appointment::make(&cells, |index| index < swept, per_cell(sweep) * cells.len() as u32),
-        false => Appointment::none(),
+    let profiling = match layers {
+        true => CrossCheckPlan::make(&cells, |index| index < swept, per_cell(sweep) * cells.len() as u32),
+        false => CrossCheckPlan::none(),
     };
-    let after = appointment.takes();
+    let after = profiling.takes();
     let mut outcome =
         campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining + after, p.cell));
-    let watched = appointment.keep(&cells, sweep.seed, progress);
-    let rungs = Outcome { cells: outcome.cells.split_off(below), ..outcome };
+    let watched = profiling.run(&cells, sweep.seed, progress);
+    let calibrated = Outcome { cells: outcome.cells.split_off(measured), ..outcome };
     let own: Vec<CellRun> = outcome.cells.split_off(swept).into_iter().flatten().collect();
-    let costs = analysis::costs_of(&ladder, &rungs, targets[0], (&outcome.cells, own.first()), sweep.seed);
+    let context = analysis::Context {
+        target: targets[0],
+        environment: &environment::environment(targets[0]),
+        memcpy: None,
+        page_bytes: rustix::param::page_size() as u64,
+        seed: sweep.seed,
+    };
+    let costs = analysis::costs_for(&calibration, &calibrated, &context, (&outcome.cells, own.first()));
     Ok(Measured { costs, outcome, watched })
 }
 
@@ -228,7 +239,8 @@ fn fill(record: &mut Record, measured: &Measured, targets: &[&Target]) {
     for runs in &measured.outcome.cells {
         for (index, (run, target)) in runs.iter().zip(targets).enumerate() {
             let own_model = index == 0 && costs.model.is_some();
-            let mut layers = if index == 0 { costs.layers(run, target) } else { plain.layers(run, target) };
+            let mut layers =
+                if index == 0 { costs.layers(run, &target.facts) } else { plain.layers(run, &target.facts) };
             if own_model {
                 layers.notes.extend(larger_than_the_ladder(run, target));
             }
@@ -240,7 +252,7 @@ fn fill(record: &mut Record, measured: &Measured, targets: &[&Target]) {
 /// What a copy costs depends on what the CPU's caches hold, so the fitted costs are those of what the ladder moves over.
 fn larger_than_the_ladder(run: &CellRun, target: &Target) -> Option<String> {
     let w = &run.workload;
-    let ladder = path::ladder_bytes(w.region_bytes);
+    let ladder = plan::calibration_bytes(w.region_bytes);
     let cached = w.state == CacheState::Warm && target.script().is_none();
     (cached && w.region_bytes > ladder + ladder / 4).then(|| {
         format!(
@@ -304,10 +316,10 @@ fn effort(sweep: &Sweep, cells: u32) -> Effort {
     };
     let (least, most) = if sweep.once { (PASSES, PASSES) } else { (MIN_ROUNDS, ROUNDS) };
     Effort {
-        least_rounds: least,
-        most_rounds: most,
+        min_rounds: least,
+        max_rounds: most,
         // The rounds are the bound; preparation comes on top of the measured time.
-        budget: per_cell(sweep) * cells * 10,
+        time: per_cell(sweep) * cells * 10,
         precision,
         seed: sweep.seed,
     }

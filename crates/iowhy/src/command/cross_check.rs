@@ -1,7 +1,6 @@
-//! The second witness: extra slices of cells that were measured, watched from outside as any program is.
+//! The cross-check: extra slices of measured cells, profiled as any program is, and compared with the fitted costs.
 //!
-//! The watched slices come after all measured ones and enter no median. What the watcher saw is held against what the
-//! ladder's fit says of the same slices. What may not enter: how either of them knows.
+//! The profiled slices come after all measured ones and enter no median.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::{Profile, Thread, Tier};
 use iowhy_core::workload::Method;
-use iowhy_path::cross_check::{self, Context, Sighting};
+use iowhy_path::cross_check::{self, Context, Observed};
 use iowhy_probe::campaign::{self, Cell, Effort};
 use iowhy_probe::interrupt;
 use iowhy_probe::target::Target;
@@ -22,70 +21,69 @@ use crate::meaning::Meaning;
 use crate::progress::Progress;
 use crate::record::Record;
 
-/// The watcher's tier at most: it looks at our own threads, and the parts that are compared need no tracepoints.
+/// The highest tier used: the profiled threads are those of iowhy, and the compared parts need no tracepoints.
 const TIER: Tier = Tier::T2;
-/// Time that a cell is watched, its preparation between slices included.
+/// Time that a cell is profiled, preparation between slices included.
 const PER_CELL: Duration = Duration::from_millis(400);
-/// Time that a watch takes to begin and to end.
+/// Time that a profile takes to begin and to end.
 const AROUND: Duration = Duration::from_millis(150);
 /// Slices of one cell at most: a page of a mapping faults once, so that some slices are short.
-const MOST_SLICES: u32 = 100;
-/// Part of the time left that watching may take.
-const MOST_SHARE: f64 = 0.25;
-/// Cells that are watched at most.
-const MOST_CELLS: usize = 12;
+const MAX_SLICES: u32 = 100;
+/// Share of the time left that profiling may take.
+const MAX_SHARE: f64 = 0.25;
+/// Cells that are profiled at most.
+const MAX_CELLS: usize = 12;
 
-/// What is to be watched.
+/// The cells to be profiled.
 #[derive(Debug, Default)]
-pub(super) struct Appointment {
+pub(super) struct CrossCheckPlan {
     /// Indexes of cells.
     cells: Vec<usize>,
-    /// Why nothing is watched, where somebody might expect it.
+    /// Why nothing is profiled, where it was possible in principle.
     lack: Option<String>,
 }
 
-impl Appointment {
-    /// Nothing is watched, and nothing is to be said about it.
-    pub(super) fn none() -> Appointment {
-        Appointment::default()
+impl CrossCheckPlan {
+    /// Nothing is profiled, without a reason to report.
+    pub(super) fn none() -> CrossCheckPlan {
+        CrossCheckPlan::default()
     }
 
-    /// Of these cells those that can be watched, if the kernel lets us see their stacks and `left` is time enough.
-    pub(super) fn make(cells: &[Cell<'_>], wanted: impl Fn(usize) -> bool, left: Duration) -> Appointment {
+    /// Those of the cells that can be profiled, if the kernel shows their stacks and `left` is enough time.
+    pub(super) fn make(cells: &[Cell<'_>], wanted: impl Fn(usize) -> bool, left: Duration) -> CrossCheckPlan {
         let mut cells: Vec<usize> =
             (0..cells.len()).filter(|i| wanted(*i) && watchable(&cells[*i])).collect();
         if cells.is_empty() {
-            return Appointment::none();
+            return CrossCheckPlan::none();
         }
-        cells.truncate(MOST_CELLS);
+        cells.truncate(MAX_CELLS);
         let rights = perf::rights();
         if rights.tier < Tier::T1 {
             let why = rights.lacks.iter().find(|lack| lack.id == "kernel-stacks").or(rights.lacks.first());
             let why = why.map_or("no kernel stacks", |lack| lack.sentence.as_str()).to_owned();
-            return Appointment { cells: Vec::new(), lack: Some(why) };
+            return CrossCheckPlan { cells: Vec::new(), lack: Some(why) };
         }
-        let appointment = Appointment { cells, lack: None };
-        let takes = appointment.takes();
-        if takes > left.mul_f64(MOST_SHARE) {
-            let needed = takes.as_secs_f64() / MOST_SHARE;
+        let plan = CrossCheckPlan { cells, lack: None };
+        let takes = plan.takes();
+        if takes > left.mul_f64(MAX_SHARE) {
+            let needed = takes.as_secs_f64() / MAX_SHARE;
             let why = format!(
-                "it takes {:.1} s, too much of the {:.0} s there are to measure in; with {:.0} s there is one",
+                "it takes {:.1} s, too much of the {:.0} s for measuring; use `--time {:.0}s`",
                 takes.as_secs_f64(),
                 left.as_secs_f64().floor(),
                 needed.ceil()
             );
-            return Appointment { cells: Vec::new(), lack: Some(why) };
+            return CrossCheckPlan { cells: Vec::new(), lack: Some(why) };
         }
-        appointment
+        plan
     }
 
-    /// Time that it takes.
     pub(super) fn takes(&self) -> Duration {
         (PER_CELL + AROUND) * self.cells.len() as u32
     }
 
-    /// Watches. A cell whose watch fails, or that fails while it is watched, has no witness.
-    pub(super) fn keep(self, cells: &[Cell<'_>], seed: u64, progress: &Progress) -> Watched {
+    /// Profiles the cells. A cell that fails, or whose profile fails, has no cross-check.
+    pub(super) fn run(self, cells: &[Cell<'_>], seed: u64, progress: &Progress) -> Watched {
         let meaning = Arc::new(Meaning::new());
         let all = self.takes();
         let mut watched = Watched { cells: Vec::new(), lack: self.lack };
@@ -95,7 +93,7 @@ impl Appointment {
             }
             let Some(cell) = cells.get(*index) else { continue };
             let remaining = all.saturating_sub((PER_CELL + AROUND) * done as u32);
-            progress.at(1.0, remaining, &format!("second witness: {}", cell.key));
+            progress.at(1.0, remaining, &format!("cross-check: {}", cell.key));
             match watch(cell, seed, &meaning) {
                 Ok(Some(seen)) => watched.cells.push(seen),
                 Ok(None) => {}
@@ -108,8 +106,7 @@ impl Appointment {
 
 /// Whether a cell's requests are real system calls for data, made as fast as they go.
 fn watchable(cell: &Cell<'_>) -> bool {
-    // Threads of several arms cannot be told apart, nor those that do a part of each request. The costs of polling are not
-    // fitted.
+    // Threads of several arms are not separated, nor those that do a part of each request. Costs of polling are not fitted.
     let [(workload, target)] = cell.arms.as_slice() else { return false };
     target.script().is_none()
         && target.stripe().is_none()
@@ -122,15 +119,15 @@ fn watchable(cell: &Cell<'_>) -> bool {
         )
 }
 
-/// Watches a cell.
-fn watch(cell: &Cell<'_>, seed: u64, meaning: &Arc<Meaning>) -> Result<Option<(CellRun, Sighting)>, String> {
+/// Profiles a cell.
+fn watch(cell: &Cell<'_>, seed: u64, meaning: &Arc<Meaning>) -> Result<Option<(CellRun, Observed)>, String> {
     Ok(observe(cell, seed, meaning)?.map(|(run, profile)| {
-        let seen = cross_check::sighting(&profile, &meaning.account(&profile), &run.workload, measuring());
+        let seen = cross_check::observed(&profile, &meaning.account(&profile), &run.workload, measuring());
         (run, seen)
     }))
 }
 
-/// Slices of a cell under the eyes of the watcher. `None` when one failed.
+/// Profiles slices of a cell. `None` when one failed.
 pub(super) fn observe(
     cell: &Cell<'_>,
     seed: u64,
@@ -145,14 +142,14 @@ pub(super) fn observe(
     let table = Arc::clone(meaning);
     let observer = Observer::start(&[this_thread()], TIER, move |kernel: &[&str]| table.on_path(kernel))
         .map_err(|problem| problem.to_string())?;
-    let effort = Effort { least_rounds: 1, most_rounds: MOST_SLICES, budget: PER_CELL, precision: 0.0, seed };
+    let effort = Effort { min_rounds: 1, max_rounds: MAX_SLICES, time: PER_CELL, precision: 0.0, seed };
     let outcome = campaign::run(std::slice::from_ref(&again), effort, &mut |_| {});
     let profile = observer.stop().map_err(|problem| problem.to_string())?;
     let run = outcome.cells.into_iter().flatten().next().filter(|run| run.failure.is_none());
     Ok(run.map(|run| (run, profile)))
 }
 
-/// Tells the threads that measure: the calling one prepares and waits, and those that it starts measure.
+/// Picks the measuring threads: the calling one prepares and waits, those that it starts measure.
 pub(super) fn measuring() -> impl Fn(&Thread) -> bool {
     let this = this_thread();
     move |thread: &Thread| thread.tid != this
@@ -162,29 +159,29 @@ fn this_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
-/// What was seen of which cells.
+/// The profiles of cells.
 #[derive(Debug, Default)]
 pub(super) struct Watched {
-    cells: Vec<(CellRun, Sighting)>,
+    cells: Vec<(CellRun, Observed)>,
     lack: Option<String>,
 }
 
 impl Watched {
-    /// Holds what was seen against the fit and puts it into the record, beside the cells.
-    pub(super) fn tell(
+    /// Compares profiles and fit, and puts the result into the record beside the cells.
+    pub(super) fn fill(
         self,
         record: &mut Record,
         model: Option<&StackModel>,
         harness: Option<Estimate>,
         measured: &[(&CellRun, &Target)],
     ) {
-        record.witness_lack = self.lack;
+        record.cross_check_limitation = self.lack;
         let Some(model) = model else { return };
         for (run, seen) in self.cells {
             let Some((unwatched, target)) = measured.iter().find(|(m, _)| m.key == run.key) else { continue };
             let context = Context { model, facts: Some(&target.facts), harness };
             let Some(cell) = record.cells.iter_mut().find(|c| c.key == run.key) else { continue };
-            cell.witness = cross_check::compare(&seen, &run, unwatched, &context);
+            cell.cross_check = cross_check::compare(&seen, &run, unwatched, &context);
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::cli::{ExplainArgs, OutputArgs};
 use crate::command::Ending;
 use crate::meaning;
 use crate::output::{self, Outputs};
-use crate::record::SCHEMA;
-use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, wrap};
+use crate::record::{Kind, SCHEMA};
+use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 
@@ -26,16 +26,16 @@ pub fn run(args: &ExplainArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         None => FindingId::ALL.to_vec(),
     };
     let outputs = Outputs::open(options)?;
-    let width = output::width().clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = output::width().clamp(MIN_WIDTH, MAX_WIDTH);
     let screen = match chosen.as_slice() {
         [one] => page(*one, width),
         all => list(all, width),
     };
     let findings: Vec<_> = chosen
         .iter()
-        .map(|id| json!({"id": id, "claim": claim(*id), "manual": meaning::manual(*id), "repairable": id.is_repairable()}))
+        .map(|id| json!({"id": id, "claim": meaning::claim(*id), "manual": meaning::manual(*id), "repairable": id.is_repairable()}))
         .collect();
-    let record = json!({"schema": SCHEMA, "iowhy": env!("CARGO_PKG_VERSION"), "findings": findings});
+    let record = json!({"schema": SCHEMA, "kind": Kind::List, "iowhy": env!("CARGO_PKG_VERSION"), "findings": findings});
     outputs.finish(&screen, &record)?;
     Ok(Ending::done())
 }
@@ -66,7 +66,7 @@ fn list(ids: &[FindingId], width: usize) -> String {
     let mut text = String::new();
     for id in ids {
         let name = format!("{:column$}  ", id.id());
-        let entry = wrap(claim(*id), width, &name, &" ".repeat(name.len()));
+        let entry = wrap(meaning::claim(*id), width, &name, &" ".repeat(name.len()));
         text.push_str(&entry.replacen(id.id(), &format!("{BOLD}{}{BOLD:#}", id.id()), 1));
     }
     text.push_str("`iowhy explain ID` prints the manual page of one\n");
@@ -124,33 +124,6 @@ fn emphasised(text: &str) -> String {
     out
 }
 
-/// A finding in one line.
-fn claim(id: FindingId) -> &'static str {
-    match id {
-        FindingId::SmallRequests => "many calls for few bytes: the cost of the call, not of the bytes",
-        FindingId::SyncPerWrite => "each record is made durable by itself",
-        FindingId::QueueDepthOne => "one request at a time to a device that could serve several",
-        FindingId::NoReadahead => "sequential reads that are not read ahead",
-        FindingId::ReadaheadWaste => "read-ahead fetches what nobody reads",
-        FindingId::MmapFaults => "time in page faults on mapped files",
-        FindingId::FreshBuffers => "memory is taken anew, zeroed and given back for each request",
-        FindingId::MmapLock => "threads wait for each other's changes to the address space",
-        FindingId::InodeLock => "threads wait for the lock of one file",
-        FindingId::ManySmallFiles => "opening, examining and closing files costs more than their bytes",
-        FindingId::DirtyThrottle => "the kernel makes the writer pause until dirty pages are written back",
-        FindingId::CopyBound => "moving bytes between kernel and program is the cost",
-        FindingId::CacheThrash => "the same bytes come from the device again and again",
-        FindingId::UnalignedWrite => "writes of parts of blocks that must be read first",
-        FindingId::DeviceSaturated => "the device does all it can",
-        FindingId::NoisyNeighbour => "others use the device or the CPU",
-        FindingId::Throttled => "a configured limit holds the program back",
-        FindingId::StdioSeek => "seeking throws the buffer of the I/O library away",
-        FindingId::CpuBound => "the program's own computing is the cost",
-        FindingId::WaitingElsewhere => "waiting for something that is not storage",
-        FindingId::Healthy => "nothing in the I/O path would help",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +132,7 @@ mod tests {
     fn every_finding_has_its_line_and_is_found_by_its_name() {
         let text = anstream::adapter::strip_str(&list(FindingId::ALL, 100)).to_string();
         for id in FindingId::ALL {
-            assert!(text.contains(&format!("{} ", id.id())) && !claim(*id).is_empty());
+            assert!(text.contains(&format!("{} ", id.id())) && !meaning::claim(*id).is_empty());
             assert_eq!(find(id.id()), Ok(*id));
             for width in [40, 80] {
                 let page = anstream::adapter::strip_str(&page(*id, width)).to_string();

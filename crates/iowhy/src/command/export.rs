@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::cli::{ExportArgs, ExportFormat, OutputArgs};
 use crate::command::{Ending, load};
 use crate::output::{self, Pending, spare_inputs};
-use crate::record::Record;
-use crate::{csv, fio, store};
+use crate::record::{Kind, Record};
+use crate::{fio, store};
+use iowhy_view::csv;
 
 /// Runs the command.
 ///
@@ -47,15 +48,15 @@ pub fn run(args: &ExportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 /// # Errors
 /// A file that is no record, or does not hold what the format needs.
 pub(super) fn exported(record: &Path, format: ExportFormat, list: Option<&str>) -> Result<String, Problem> {
-    let value = load::any(record, "name a record that was made with `--json FILE`")?;
+    let (kind, value) = load::any(record, "name a record that was made with `--json FILE`")?;
     Ok(match format {
         ExportFormat::Csv => table(record, &value, list)?,
         ExportFormat::FioJson => {
-            let text = serde_json::to_string_pretty(&fio::json(&measured(record, value)?))
+            let text = serde_json::to_string_pretty(&fio::json(&measured(record, kind, value)?))
                 .map_err(|error| Problem::failed(format!("the export cannot be written as JSON: {error}")))?;
             text::json(text) + "\n"
         }
-        ExportFormat::FioJob => fio::job_of(&measured(record, value)?),
+        ExportFormat::FioJob => fio::job_of(&measured(record, kind, value)?),
     })
 }
 
@@ -77,8 +78,8 @@ fn table(path: &Path, record: &Value, list: Option<&str>) -> Result<String, Prob
 }
 
 /// The record as one of measured cells.
-fn measured(path: &Path, value: Value) -> Result<Record, Problem> {
-    if value.get("cells").is_none() || value.get("ruler").is_none() {
+fn measured(path: &Path, kind: Kind, value: Value) -> Result<Record, Problem> {
+    if kind != Kind::Measurement {
         return Err(Problem::refused(format!("`{}` holds no measured cells", path.display()))
             .hint("fio's formats are for records of `iowhy --json FILE` and `iowhy bench --json FILE`"));
     }

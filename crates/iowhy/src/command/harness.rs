@@ -2,21 +2,11 @@
 
 use std::time::Duration;
 
-use iowhy_core::cell::CellRun;
-use iowhy_core::estimate::Estimate;
 use iowhy_core::pattern::Pattern;
-use iowhy_core::problem::Problem;
-use iowhy_core::summary;
 use iowhy_core::workload::{CacheState, Method, Workload};
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::runner::Bounds;
-use iowhy_probe::target::{self, Needs, Target};
-
-/// The target `null`.
-pub(super) fn target() -> Result<Target, Problem> {
-    let needs = Needs { scratch_bytes: 0, write: false, destroy_data: None };
-    target::resolve("null", &needs, &mut |_, _| {})
-}
+use iowhy_probe::target::Target;
 
 /// The cell that measures the overhead, with the pattern of the others: drawing an offset is part of it.
 pub(super) fn cell(target: &Target, pattern: Pattern) -> Cell<'_> {
@@ -28,9 +18,4 @@ pub(super) fn cell(target: &Target, pattern: Pattern) -> Cell<'_> {
         bounds: Bounds { wall: Duration::from_millis(2), requests_per_thread: u64::MAX },
         listed: None,
     }
-}
-
-/// The overhead per request; `None` in virtual time, where it is not measured.
-pub(super) fn per_request(runs: &[CellRun], seed: u64) -> Option<Estimate> {
-    runs.first().and_then(|run| summary::summarize(run, seed).time_per_request)
 }

@@ -7,8 +7,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::text::{acts, visible};
 use serde_json::Value;
 
-use crate::record::SCHEMA;
-use crate::record::run_time::RunTimeRecord;
+use crate::record::{Kind, SCHEMA};
 use crate::store;
 
 /// A record of a whole sweep with its histograms has some tens of MiB.
@@ -18,7 +17,7 @@ const MAX_BYTES: u64 = 1 << 30;
 ///
 /// # Errors
 /// The file cannot be read, is cut off, is no record, or is one of a later format.
-pub(super) fn any(path: &Path, hint: &str) -> Result<Value, Problem> {
+pub(super) fn any(path: &Path, hint: &str) -> Result<(Kind, Value), Problem> {
     let path = &store::resolve(path)?;
     let name = path.display();
     let text = text(path, hint)?;
@@ -29,23 +28,24 @@ pub(super) fn any(path: &Path, hint: &str) -> Result<Value, Problem> {
         };
         Problem::refused(format!("`{name}` {what}")).hint(hint.to_owned())
     })?;
-    match value.get("schema").and_then(Value::as_u64) {
-        Some(schema) if schema > u64::from(SCHEMA) => Err(Problem::refused(format!(
+    let kind = Kind::from_record(&value);
+    match value.get("schema").and_then(Value::as_u64).zip(kind) {
+        Some((schema, _)) if schema > u64::from(SCHEMA) => Err(Problem::refused(format!(
             "`{name}` has format {schema}; this iowhy ({}) reads up to {SCHEMA}",
             env!("CARGO_PKG_VERSION")
         ))
         .hint("read it with the version that made it, or a later one")),
-        Some(_) if value.get(RunTimeRecord::KEY).is_some() => Err(Problem::refused(format!(
-            "`{name}` holds only the run time of a program that may not be watched"
+        Some((_, Kind::RunTime)) => Err(Problem::refused(format!(
+            "`{name}` holds only the run time of a program that may not be profiled"
         ))
-        .hint("watch it with the rights for it: `sudo iowhy --as-root --json FILE -- CMD`")),
-        Some(_) => match beyond_sense(&value) {
+        .hint("profile it with the rights for it: `sudo iowhy --as-root --json FILE -- CMD`")),
+        Some((_, kind)) => match beyond_sense(&value) {
             Some(place) => Err(Problem::refused(format!(
                 "`{name}` is a damaged record: {}",
                 place.trim_start_matches('.')
             ))
             .hint("make it again")),
-            None => Ok(value),
+            None => Ok((kind, value)),
         },
         None => {
             Err(Problem::refused(format!("`{name}` is JSON, but no record of iowhy")).hint(hint.to_owned()))
@@ -77,10 +77,10 @@ fn beyond_sense(value: &Value) -> Option<String> {
 ///
 /// # Errors
 /// Those of [`any`].
-pub(super) fn shown(path: &Path, hint: &str) -> Result<Value, Problem> {
-    let mut value = any(path, hint)?;
+pub(super) fn shown(path: &Path, hint: &str) -> Result<(Kind, Value), Problem> {
+    let (kind, mut value) = any(path, hint)?;
     make_visible(&mut value);
-    Ok(value)
+    Ok((kind, value))
 }
 
 /// serde_json nests at most 128 deep, so the recursion is bounded.
@@ -101,7 +101,7 @@ fn make_visible(value: &mut Value) {
     }
 }
 
-/// A record that has the outlines of its kind, but does not hold what that kind holds.
+/// The error for a record that lacks keys of its kind, or has them with other types.
 pub(super) fn damaged(path: &Path, error: &serde_json::Error) -> Problem {
     Problem::refused(format!("`{}` is a damaged record: {error}", path.display())).hint("make it again")
 }

@@ -1,13 +1,11 @@
 //! One file per command: from options to a finished record.
 
-mod analysis;
 #[cfg(test)]
 mod any_number_tests;
 pub mod attach;
 pub mod bench;
 pub mod classic;
 pub mod compare;
-mod costs;
 mod cross_check;
 pub mod doctor;
 mod ending;
@@ -36,7 +34,7 @@ pub use self::ending::Ending;
 
 /// Restores settings that a killed run of iowhy left changed, and reports them on stderr.
 pub fn put_back_left(options: &OutputArgs) {
-    let left = iowhy_probe::setting::undo_left().into_iter();
+    let left = iowhy_probe::setting::restore_leftovers().into_iter();
     let warnings: Vec<Warning> = left.map(|said| Warning::new("setting-put-back", said)).collect();
     if !options.quiet {
         crate::output::print_warnings(&warnings);

@@ -11,7 +11,6 @@ use iowhy_watch::child::Refusal;
 use iowhy_watch::session::{self, Options, Subject};
 
 use crate::cli::SightArgs;
-use crate::command::harness;
 use crate::folded::folded;
 use crate::meaning::Meaning;
 use crate::output::{Pending, spare_inputs};
@@ -89,7 +88,9 @@ pub(super) fn told(subject: String, ran_as: Option<RanAs>) -> Told {
         subject,
         ran_as,
         // The false target stands on no device: what comes is the machine.
-        environment: harness::target().map(|t| environment::environment(&t)).unwrap_or_default(),
+        environment: iowhy_path::targets::harness_target()
+            .map(|t| environment::environment(&t))
+            .unwrap_or_default(),
         warnings: Vec::new(),
     }
 }

@@ -1,27 +1,35 @@
-//! `iowhy [PATH]`: the main job. Canonical requests, the ladder under them, the limit, the ways of reading.
+//! `iowhy [PATH]`: the path report. Canonical requests, calibration cells, the limit, methods of reading.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use iowhy_core::cell::CellRun;
+use iowhy_core::estimate::Unit;
+use iowhy_core::limit::Limit;
 use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
+use iowhy_core::workload::{CacheState, Method};
+use iowhy_path::analysis::{self, Analysis};
+use iowhy_path::methods::MethodTable;
+use iowhy_path::plan::{PathPlan, plan};
+use iowhy_path::targets;
 use iowhy_probe::campaign::{self, Effort, Outcome};
-use iowhy_probe::interrupt;
 use iowhy_probe::target::{self, Needs, Target};
+use iowhy_probe::{environment, interrupt};
 
 use crate::cli::{OutputArgs, PathArgs};
-use crate::command::analysis::{self, Analysis};
-use crate::command::cross_check::Appointment;
+use crate::command::cross_check::CrossCheckPlan;
 use crate::command::{Ending, shared};
 use crate::output::{self, Outputs, Pending};
-use crate::plan::path::{PathPlan, Role, plan};
 use crate::plan::sweep;
 use crate::progress::Progress;
-use crate::record::{HeldOutRecord, Record, RequestRecord, model_tables};
-use crate::render;
+use crate::record::{
+    HeldOutRecord, MethodRecord, QuestionLimit, Record, RequestRecord, RulerRecord, model_tables,
+};
+use crate::screen;
+use iowhy_view::document::Detail;
 
 /// Time to spend when nobody says how much.
 const DEFAULT_TIME: Duration = Duration::from_secs(30);
@@ -53,15 +61,15 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 
     let mut warnings = Vec::new();
     let target = resolve(args.target.as_deref().unwrap_or("."), size, &progress, &mut warnings)?;
-    let rungs = shared::rung_targets(&target)?;
+    let below = targets::calibration_targets(&target)?;
     let targets = [&target];
     outputs.spare(&targets)?;
     if let Some(save) = &save {
         save.spare(&targets)?;
     }
     let ruler = shared::measure_ruler(&targets, seed)?;
-    let mut plan = plan(&target, &rungs, size, seed);
-    if canonical(&plan).is_empty() {
+    let mut plan = plan(&target, &below, size, seed);
+    if plan.canonical().is_empty() {
         return Err(Problem::refused(format!(
             "`{}` is too small to measure: {} are used of it, and no request fits",
             target.facts.name,
@@ -70,16 +78,16 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         .hint("name a file of at least 4 KiB, better 16 MiB, or a directory"));
     }
     let left = time.saturating_sub(begun.elapsed()).saturating_sub(MARGIN);
-    let is_canonical = |i: usize| plan.roles[i].iter().any(|role| matches!(role, Role::Canonical(_)));
-    let appointment = Appointment::make(&plan.cells, is_canonical, left);
-    let after = appointment.takes();
+    let is_canonical = |i: usize| plan.roles(&plan.cells[i].key).iter().any(|role| role.label().is_some());
+    let profiling = CrossCheckPlan::make(&plan.cells, is_canonical, left);
+    let after = profiling.takes();
     let left = left.saturating_sub(after);
     fit_slices(&mut plan, left);
-    // A time that was given is used up.
+    // A time that the user chose is used up.
     let effort = Effort {
-        least_rounds: MIN_ROUNDS,
-        most_rounds: if args.time.is_some() { MAX_ROUNDS } else { ROUNDS },
-        budget: left,
+        min_rounds: MIN_ROUNDS,
+        max_rounds: if args.time.is_some() { MAX_ROUNDS } else { ROUNDS },
+        time: left,
         precision: 0.0,
         seed,
     };
@@ -87,10 +95,10 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let outcome = campaign::run(&plan.cells, effort, &mut |p| {
         progress.at(p.share * measuring, p.remaining + after, p.cell);
     });
-    let watched = appointment.keep(&plan.cells, seed, &progress);
+    let watched = profiling.run(&plan.cells, seed, &progress);
     drop(progress);
 
-    let analysis = analysis::analyse(&plan, &outcome, &target, &ruler, seed);
+    let analysis = analyse(&plan, &outcome, &target, &ruler, seed);
     let mut record = shared::record(&targets, ruler, &outcome, seed);
     record.warnings.extend(warnings);
     if let Some(save) = save {
@@ -101,17 +109,17 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let cells = plan.cells.iter().zip(&outcome.cells);
     let measured: Vec<(&CellRun, &Target)> =
         cells.filter_map(|(cell, runs)| Some((runs.first()?, cell.arms.first()?.1))).collect();
-    watched.tell(&mut record, model.as_ref(), harness, &measured);
+    watched.fill(&mut record, model.as_ref(), harness, &measured);
     record.warnings.extend(shared::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = shared::ending(&record);
-    let screen =
-        render::path::screen(&record, &canonical(&plan), args.verbose, output::width(), output::marks());
+    let detail = if args.verbose { Detail::Verbose } else { Detail::Screen };
+    let screen = screen::text(&screen::measured::path::chapter(&record, detail), output::width());
     outputs.finish(&screen, &record)?;
     Ok(ending)
 }
 
-/// Measures the path under the present directory for this long, and fits its model: what `sim --machine host` runs on.
+/// Measures the path under the current directory for this long, and fits its model: what `sim --machine host` runs on.
 ///
 /// # Errors
 /// What keeps it from being measured; too little measured for a model.
@@ -123,13 +131,13 @@ pub(super) fn model_here(
 ) -> Result<StackModel, Problem> {
     interrupt::install();
     let target = resolve(".", sweep::DEFAULT_REGION_BYTES, progress, warnings)?;
-    let rungs = shared::rung_targets(&target)?;
+    let below = targets::calibration_targets(&target)?;
     let ruler = shared::measure_ruler(&[&target], seed)?;
-    let mut plan = plan(&target, &rungs, sweep::DEFAULT_REGION_BYTES, seed);
+    let mut plan = plan(&target, &below, sweep::DEFAULT_REGION_BYTES, seed);
     fit_slices(&mut plan, budget);
-    let effort = Effort { least_rounds: MIN_ROUNDS, most_rounds: ROUNDS, budget, precision: 0.0, seed };
+    let effort = Effort { min_rounds: MIN_ROUNDS, max_rounds: ROUNDS, time: budget, precision: 0.0, seed };
     let outcome = campaign::run(&plan.cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
-    analysis::analyse(&plan, &outcome, &target, &ruler, seed).model.ok_or_else(|| {
+    analyse(&plan, &outcome, &target, &ruler, seed).model.ok_or_else(|| {
         Problem::failed("this machine has no model: too little was measured")
             .hint("`iowhy --save-model FILE` with a longer `--time`, then `--machine FILE`")
     })
@@ -177,42 +185,51 @@ fn resolve(
 fn fit_slices(plan: &mut PathPlan<'_>, left: Duration) {
     let round: Duration = plan.cells.iter().map(|cell| cell.bounds.wall).sum();
     let wanted = left.as_secs_f64() * 0.75 / f64::from(ROUNDS);
-    let factor = (wanted / round.as_secs_f64().max(1e-3)).clamp(0.1, MOST_STRETCH);
+    let factor = (wanted / round.as_secs_f64().max(1e-3)).clamp(0.1, MAX_STRETCH);
     for cell in &mut plan.cells {
         cell.bounds.wall = cell.bounds.wall.mul_f64(factor).max(Duration::from_micros(500));
     }
 }
 
 /// Longer slices than this many times the planned ones make the run longer and the intervals hardly narrower.
-const MOST_STRETCH: f64 = 2.2;
+const MAX_STRETCH: f64 = 2.2;
 
-/// Keys and labels of the canonical requests, in the order of the plan.
-fn canonical(plan: &PathPlan<'_>) -> Vec<(String, &'static str)> {
-    plan.cells
-        .iter()
-        .zip(&plan.roles)
-        .flat_map(|(cell, roles)| {
-            roles.iter().filter_map(|role| match role {
-                Role::Canonical(label) => Some((cell.key.clone(), *label)),
-                _ => None,
-            })
-        })
-        .collect()
+fn analyse(
+    plan: &PathPlan<'_>,
+    outcome: &Outcome,
+    target: &Target,
+    ruler: &RulerRecord,
+    seed: u64,
+) -> Analysis {
+    let context = analysis::Context {
+        target,
+        environment: &environment::environment(target),
+        memcpy: ruler.copy_per_byte.map(|e| e.reciprocal(1e9, Unit::BytesPerSecond)),
+        page_bytes: rustix::param::page_size() as u64,
+        seed,
+    };
+    analysis::analyse(plan, outcome, &context)
 }
 
 /// Puts cells and analysis into the record.
-fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, analysis: Analysis) {
+fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, mut analysis: Analysis) {
     record.ruler.harness_per_request = analysis.harness;
-    let named = canonical(plan).into_iter();
+    let named = plan.canonical().into_iter();
     record.requests = named.map(|(key, label)| RequestRecord { key, label: label.to_owned() }).collect();
     let read_ahead_bytes = record.environment.read_ahead_bytes;
-    for ((cell, runs), layers) in plan.cells.iter().zip(&outcome.cells).zip(analysis.layers) {
+    for (cell, runs) in plan.cells.iter().zip(&outcome.cells) {
         let (Some((_, cell_target)), Some(run)) = (cell.arms.first(), runs.first()) else { continue };
+        let layers = analysis.layers.remove(&cell.key).unwrap_or_default();
         record.cells.push(shared::cell_record(run, cell_target, read_ahead_bytes, record.seed, layers));
     }
-    record.limit = analysis.limit;
-    record.limits = analysis.limits;
-    record.ways = analysis.ways;
+    if let Some(limits) = analysis.limits {
+        record.limit = Some(limits.headline);
+        let questions =
+            [("cached", limits.cached), ("sequential", limits.sequential), ("random", limits.random)];
+        let question = |(name, limit): (&str, Limit)| QuestionLimit { question: name.to_owned(), limit };
+        record.limits = questions.into_iter().map(question).collect();
+    }
+    record.methods = analysis.methods.into_iter().flat_map(methods).collect();
     record.model_residual_percent = analysis.residual_percent;
     record.model_notes = analysis.notes;
     if let Some(model) = &analysis.model {
@@ -224,7 +241,7 @@ fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, analysis: A
         .held_out
         .into_iter()
         .map(|held| HeldOutRecord {
-            rung: held.rung.id().to_owned(),
+            calibration_cell: held.cell.id().to_owned(),
             block_bytes: held.block_bytes,
             predicted_ns: held.predicted_ns,
             measured_ns: held.measured.value,
@@ -232,6 +249,20 @@ fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, analysis: A
             error_percent: held.error_percent,
         })
         .collect();
+}
+
+/// The rows of a table of methods.
+fn methods(table: MethodTable) -> impl Iterator<Item = MethodRecord> {
+    let state = if table.common.state == CacheState::Warm { "warm" } else { "cold" };
+    table.rows.into_iter().map(move |row| MethodRecord {
+        state: state.to_owned(),
+        method: row.method.id().to_owned(),
+        key: row.key,
+        delivers: !matches!(row.method, Method::Splice | Method::Sendfile),
+        time_per_request: row.time_per_request,
+        time_ratio: row.ratio,
+        cpu_ratio: row.cpu_ratio,
+    })
 }
 
 /// Writes the fitted model.

@@ -9,8 +9,10 @@ use serde_json::Value;
 use crate::cli::{OutputArgs, ReportArgs};
 use crate::command::{Ending, load};
 use crate::output::{self, Pending, spare_inputs};
-use crate::report::{self, Kind, Known, html, markdown};
+use crate::record::Kind;
+use crate::report::{self, Known};
 use crate::store;
+use iowhy_view::{html, markdown};
 
 const HINT: &str = "name records that were made with `--json FILE`";
 
@@ -61,44 +63,39 @@ pub fn run(args: &ReportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 
 /// The record in a file; several of `classic all`.
 pub(super) fn known(path: &Path) -> Result<Vec<Known>, Problem> {
-    let value = load::shown(path, HINT)?;
-    let has = |key: &str| value.get(key).is_some_and(|v| !v.is_null());
-    let command = value.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let other = |kind, value| Ok(vec![Known::Other(kind, value)]);
-    if has("profile") {
-        let record = serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
-        return Ok(vec![Known::Watched(Box::new(record))]);
-    }
-    if has("findings") && has("subject") {
-        let record = serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
-        return Ok(vec![Known::Proved(Box::new(record))]);
-    }
-    if has("cells") && has("ruler") {
-        let record: crate::record::Record =
-            serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
-        if record.cells.iter().all(|cell| cell.samples.is_empty()) {
-            return Err(Problem::refused(format!(
-                "`{}` holds no samples: nothing was measured before it ended",
-                path.display()
-            ))
-            .hint(format!("measure again: `{}`", record.command)));
+    let (kind, value) = load::shown(path, HINT)?;
+    let damaged = |error| load::damaged(path, &error);
+    match kind {
+        Kind::WatchedProgram => {
+            Ok(vec![Known::Watched(Box::new(serde_json::from_value(value).map_err(damaged)?))])
         }
-        return Ok(vec![Known::Measured(Box::new(record))]);
-    }
-    if has("experiments") {
-        let several = value.get("experiments").and_then(Value::as_array).cloned().unwrap_or_default();
-        if several.iter().any(|one| one.get("rows").is_some()) {
-            return Ok(several.into_iter().map(|one| Known::Other(Kind::Classic, one)).collect());
+        Kind::Proof => Ok(vec![Known::Proved(Box::new(serde_json::from_value(value).map_err(damaged)?))]),
+        Kind::Measurement => {
+            let record: crate::record::Record = serde_json::from_value(value).map_err(damaged)?;
+            if record.cells.iter().all(|cell| cell.samples.is_empty()) {
+                return Err(Problem::refused(format!(
+                    "`{}` holds no samples: nothing was measured before it ended",
+                    path.display()
+                ))
+                .hint(format!("measure again: `{}`", record.command)));
+            }
+            Ok(vec![Known::Measured(Box::new(record))])
         }
-    }
-    match command.as_str() {
-        "sim" if has("points") => other(Kind::Sim, value),
-        "mrc" if has("curves") => other(Kind::Mrc, value),
-        "stripe advise" => other(Kind::Stripe, value),
-        _ if has("rows") && has("name") => other(Kind::Classic, value),
-        _ if has("before") && has("after") && has("cells") => other(Kind::Compare, value),
-        _ if has("before") && has("wall") && has("parts") => other(Kind::ComparePrograms, value),
-        _ if has("phases") && has("tree") => other(Kind::Tree, value),
+        Kind::Classics => {
+            let several = value.get("experiments").and_then(Value::as_array).cloned().unwrap_or_default();
+            Ok(several.into_iter().map(|one| Known::Other(Kind::Classic, one)).collect())
+        }
+        Kind::Comparison => {
+            Ok(vec![Known::Compared(Box::new(serde_json::from_value(value).map_err(damaged)?))])
+        }
+        Kind::ComparisonOfPrograms => {
+            Ok(vec![Known::ComparedPrograms(Box::new(serde_json::from_value(value).map_err(damaged)?))])
+        }
+        Kind::Simulation
+        | Kind::MissRatios
+        | Kind::StripeAdvice
+        | Kind::Classic
+        | Kind::SmallFiles => Ok(vec![Known::Other(kind, value)]),
         _ => Err(Problem::refused(format!("`{}` holds nothing that a report shows", path.display())).hint(
             "a report shows records of `iowhy`, `iowhy -- CMD`, `attach`, `prove`, `bench`, `sim`, `mrc`, `classic`, `compare`, \
              `tree` and `stripe advise`",

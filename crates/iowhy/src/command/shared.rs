@@ -6,19 +6,17 @@ use iowhy_core::problem::Problem;
 use iowhy_core::summary;
 use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
+use iowhy_path::costs::Layers;
 use iowhy_path::facts;
 use iowhy_path::reconcile::{self, ReconcileContext};
 use iowhy_probe::campaign::Outcome;
 use iowhy_probe::target::{self, Needs, Target};
 use iowhy_probe::{counters, environment, interrupt, ruler};
 
-use crate::command::costs::Layers;
 use crate::command::ending::{self, Ending};
-use crate::command::harness;
 use crate::output;
-use crate::plan::path::RungTargets;
 use crate::progress::Progress;
-use crate::record::{CellRecord, Record, RulerRecord, SCHEMA, Seen};
+use crate::record::{CellRecord, Kind, Record, RulerRecord, SCHEMA, Seen};
 use crate::shell;
 
 /// Finds or makes a target, with progress while a scratch file is filled.
@@ -39,7 +37,7 @@ pub(super) fn resolve(spec: &str, needs: &Needs, progress: &Progress) -> Result<
 /// Says on stderr what this run is about to destroy, also with `--quiet`: name, kind, size, model, what is on it. Called before
 /// anything is written.
 pub(super) fn announce_destruction(targets: &[&Target], progress: &Progress) {
-    for target in targets.iter().flat_map(|target| target.with_bytes()) {
+    for target in targets.iter().flat_map(|target| target.data_targets()) {
         let facts = &target.facts;
         let Some(content) = &facts.overwritten else { continue };
         let (kind, model, unused) = match facts.kind {
@@ -96,6 +94,7 @@ pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome,
     }
     Record {
         schema: SCHEMA,
+        kind: Kind::Measurement,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         environment,
@@ -118,8 +117,8 @@ pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome,
         model_residual_percent: None,
         model_notes: Vec::new(),
         held_out: Vec::new(),
-        ways: Vec::new(),
-        witness_lack: None,
+        methods: Vec::new(),
+        cross_check_limitation: None,
     }
 }
 
@@ -216,7 +215,7 @@ pub(super) fn failed_cells(cells: &[CellRecord]) -> Option<Problem> {
 
 /// The reason where cells were not what they claim, e.g. read from the cache where it says cold.
 fn mislabelled_cells(cells: &[CellRecord]) -> Option<Problem> {
-    let mut mislabelled = cells.iter().filter(|cell| cell.verdict == "not-what-it-claims");
+    let mut mislabelled = cells.iter().filter(|cell| cell.verdict == "mislabelled");
     let first = mislabelled.next()?;
     let n = 1 + mislabelled.count();
     let message = format!(
@@ -231,42 +230,6 @@ fn mislabelled_cells(cells: &[CellRecord]) -> Option<Problem> {
         "the other cells stand; other processes on the device or little free memory can cause it: run it again when \
          they are idle",
     ))
-}
-
-/// What the lower rungs read. A rung that cannot be had is left out; the fit says what that costs.
-pub(super) fn rung_targets(target: &Target) -> Result<RungTargets, Problem> {
-    let harness = harness::target()?;
-    if let Some(script) = target.script() {
-        use iowhy_probe::method::scripted::Rung;
-        let rung = |rung| Some(Target::scripted(script.on_rung(rung)));
-        return Ok(RungTargets {
-            null_device: rung(Rung::NullDevice),
-            zero_device: rung(Rung::ZeroDevice),
-            memory: rung(Rung::Memory),
-            raw_device: None,
-            harness,
-        });
-    }
-    let needs = Needs { scratch_bytes: MEMORY_RUNG_BYTES, write: false, destroy_data: None };
-    let have = |spec: &str| target::resolve(spec, &needs, &mut |_, _| {}).ok();
-    Ok(RungTargets {
-        null_device: have("/dev/null"),
-        zero_device: have("/dev/zero"),
-        memory: have("memory"),
-        raw_device: raw_device(target).and_then(|path| have(&path)),
-        harness,
-    })
-}
-
-/// Size of the memfd that the memory rung reads.
-const MEMORY_RUNG_BYTES: u64 = 16 << 20;
-
-/// The block device under a file, when there is exactly one.
-pub(super) fn raw_device(target: &Target) -> Option<String> {
-    match target.counted_devices() {
-        [one] if target.facts.kind != TargetKind::BlockDevice => Some(format!("/dev/{one}")),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -293,7 +256,7 @@ mod tests {
         record.cells.iter_mut().for_each(|cell| cell.verdict = "ok".to_owned());
         assert_eq!(reason(&record), None);
         let name = record.cells[0].key.clone();
-        record.cells[0].verdict = "not-what-it-claims".to_owned();
+        record.cells[0].verdict = "mislabelled".to_owned();
         record.cells[0].bytes_verdict = "half of it came from the cache".to_owned();
         let one = reason(&record).unwrap();
         for word in [name.as_str(), "1 of ", "was not what it claims", "half of it came from the cache"] {
@@ -320,7 +283,11 @@ mod tests {
         let interrupted = reason(&record).unwrap();
         assert!(interrupted.contains(&format!("{} of {all} cells were measured", all - 1)), "{interrupted}");
         assert!(!interrupted.contains("failed:") && !interrupted.contains("no reason"), "{interrupted}");
-        assert!(crate::render::cell::interrupted(&record).contains("first round is incomplete"));
+        assert!(
+            crate::screen::measured::cell::interrupted(&record)
+                .unwrap()
+                .contains("first round is incomplete")
+        );
     }
 
     #[test]

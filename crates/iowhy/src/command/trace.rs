@@ -9,14 +9,14 @@ use iowhy_core::warning::Warning;
 use iowhy_trace::survey::Survey;
 use iowhy_trace::survey::distinct::Amount;
 use iowhy_trace::write::{self, Written};
-use iowhy_trace::{BlockAction, Format, Kind, Losses, Options, Trace};
+use iowhy_trace::{BlockAction, Format, Losses, Options, Trace};
 use serde_json::{Value, json};
 
 use crate::cli::{OutputArgs, TraceAction, TraceArgs, TraceConvertArgs, TraceHeadArgs, TraceInputArgs};
 use crate::command::Ending;
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
-use crate::record::SCHEMA;
+use crate::record::{Kind, SCHEMA};
 
 use crate::render::trace as render;
 use crate::run_as;
@@ -85,7 +85,7 @@ fn run_stat(args: &TraceInputArgs, options: &OutputArgs) -> Result<Ending, Probl
     let warnings = warnings(&trace);
     outputs.warn(&warnings);
     let width = output::width().min(MAX_COLUMNS);
-    let mut record = about(&trace, "trace stat", &warnings);
+    let mut record = about(&trace, Kind::Trace, "trace stat", &warnings);
     extend(&mut record, stat_record(&trace, &survey));
     outputs.finish(&render::stat(&trace, &survey, width), &record)?;
     Ok(Ending::done())
@@ -107,7 +107,7 @@ fn run_head(args: &TraceHeadArgs, options: &OutputArgs) -> Result<Ending, Proble
     outputs.warn(&warnings);
     let width = output::width().min(MAX_COLUMNS);
     let list: Vec<Value> = requests.iter().map(|request| request_record(request, &trace)).collect();
-    let mut record = about(&trace, "trace head", &warnings);
+    let mut record = about(&trace, Kind::Trace, "trace head", &warnings);
     extend(&mut record, json!({"requests": list}));
     outputs.finish(&render::head(&trace, &requests, width), &record)?;
     Ok(Ending::done())
@@ -147,7 +147,7 @@ fn run_convert(args: &TraceConvertArgs, options: &OutputArgs) -> Result<Ending, 
         return Ok(Ending::done());
     }
     let screen = render::converted(&trace, &written, format, &args.output, output::width().min(MAX_COLUMNS));
-    let mut record = about(&trace, "trace convert", &[]);
+    let mut record = about(&trace, Kind::Trace, "trace convert", &[]);
     extend(&mut record, convert_record(&written, format, &args.output));
     if to_stdout {
         if !outputs.quiet() {
@@ -179,7 +179,7 @@ fn run_formats(options: &OutputArgs) -> Result<Ending, Problem> {
                    "writable": format.writable(), "extension": format.extension()})
         })
         .collect();
-    let record = json!({"schema": SCHEMA, "iowhy": env!("CARGO_PKG_VERSION"), "command": "trace formats", "formats": list});
+    let record = json!({"schema": SCHEMA, "kind": Kind::List, "iowhy": env!("CARGO_PKG_VERSION"), "command": "trace formats", "formats": list});
     outputs.finish(&render::formats(output::width().min(MAX_COLUMNS)), &record)?;
     Ok(Ending::done())
 }
@@ -213,16 +213,17 @@ pub(super) fn warnings(trace: &Trace) -> Vec<Warning> {
 }
 
 /// What every record of a trace says.
-pub(super) fn about(trace: &Trace, command: &str, warnings: &[Warning]) -> Value {
+pub(super) fn about(trace: &Trace, kind: Kind, command: &str, warnings: &[Warning]) -> Value {
     json!({
         "schema": SCHEMA,
+        "kind": kind,
         "iowhy": env!("CARGO_PKG_VERSION"),
         "command": command,
         "warnings": warnings,
         "file": trace.name(),
         "format": trace.format().id(),
         "compression": trace.compression().id(),
-        "kind": trace.kind().id(),
+        "content": trace.kind().id(),
         "below_page_cache": trace.below_page_cache(),
         "action": trace.action().map(|action| match action {
             BlockAction::Queue => "queue",
@@ -259,7 +260,7 @@ fn stat_record(trace: &Trace, survey: &Survey) -> Value {
     let amount = |a: Amount| json!({"value": a.value, "low": a.value - a.error, "high": a.value + a.error, "exact": a.error == 0.0});
     let operations: Vec<Value> = Op::ALL
         .into_iter()
-        .map(|op| (op, survey.of(op)))
+        .map(|op| (op, survey.for_op(op)))
         .filter(|(_, flow)| flow.requests > 0)
         .map(|(op, flow)| json!({"id": op.id(), "requests": flow.requests, "bytes": flow.bytes}))
         .collect();
@@ -301,7 +302,7 @@ fn request_record(request: &Request, trace: &Trace) -> Value {
         "op": request.op,
         "object": request.object,
         "name": trace.names().get(request.object),
-        "offset_bytes": (trace.kind() != Kind::Keys).then_some(request.offset),
+        "offset_bytes": (trace.kind() != iowhy_trace::Kind::Keys).then_some(request.offset),
         "size_bytes": trace.has_sizes().then_some(request.bytes),
         "latency_ns": (request.latency_ns > 0).then_some(request.latency_ns),
         "stream": (request.stream > 0).then_some(request.stream),

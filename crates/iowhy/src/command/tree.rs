@@ -20,8 +20,8 @@ use crate::command::ending::{self, Ending};
 use crate::command::shared;
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
-use crate::record::SCHEMA;
 use crate::record::tree::{PhaseRecord, Seen, SettledRecord, TreeFacts, TreeRecord};
+use crate::record::{Kind, SCHEMA};
 use crate::render::tree as render;
 use crate::run_as;
 use crate::shell;
@@ -78,6 +78,7 @@ fn remove(root: &Path, options: &OutputArgs) -> Result<Ending, Problem> {
     drop(progress);
     let record = serde_json::json!({
         "schema": SCHEMA,
+        "kind": Kind::Removal,
         "iowhy": env!("CARGO_PKG_VERSION"),
         "command": typed(),
         "removed_files": gone,
@@ -367,6 +368,7 @@ impl Bench {
             .and_then(|(create, sync)| SettledRecord::new(create, sync, plan.seed));
         TreeRecord {
             schema: SCHEMA,
+            kind: Kind::SmallFiles,
             iowhy: env!("CARGO_PKG_VERSION").to_owned(),
             command: typed(),
             environment,

@@ -15,9 +15,10 @@ use crate::command::observation::{Observation, told};
 use crate::command::{Ending, prove};
 use crate::output::{self, Report, complain};
 use crate::record::run_time::RunTimeRecord;
-use crate::render;
 use crate::run_as;
+use crate::screen;
 use crate::shell;
+use iowhy_view::document::Detail;
 
 /// Seed of a proof right after the run: the same in every run.
 const PROOF_SEED: u64 = 1;
@@ -70,21 +71,25 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
     if let Some(mut record) = RunTimeRecord::new(&profile, told(named.clone(), run_as::ran_as())) {
         let root =
             if rustix::process::geteuid().is_root() { "iowhy --as-root" } else { "sudo iowhy --as-root" };
-        record.lacks.iter_mut().for_each(|lack| lack.fix = Some(format!("{root} -- {named}")));
-        let screen = render::run_time::screen(&record, report.width());
+        record.limitations.iter_mut().for_each(|lack| lack.fix = Some(format!("{root} -- {named}")));
+        let screen = screen::text(&screen::run_time::chapter(&record), report.width());
         return Ok(completed(ending, [report.finish(&screen, &record)]));
     }
     let (mut record, folded) = observation.finish(profile, named, run_as::ran_as());
     report.warn(&record.warnings);
-    let mut screen = render::watch::screen(&record, report.width());
+    let mut shown = screen::text(&screen::watch::chapter(&record, Detail::Screen), report.width());
     if args.prove {
-        interrupt::look_at_terminal();
-        let proof = prove::prove(&record.profile, &prove::Wanted::default(), PROOF_SEED, report.quiet());
-        screen.push('\n');
-        screen.push_str(&render::prove::screen(&record.subject, &proof, report.width()));
+        interrupt::check_terminal();
+        let wanted = prove::Wanted::default();
+        let proof = prove::prove(&record.profile, &record.findings, &wanted, PROOF_SEED, report.quiet());
+        shown.push('\n');
+        shown.push_str(&screen::text(
+            &screen::prove::appendix(&record.subject, &proof, Detail::Screen),
+            report.width(),
+        ));
         record.proof = Some(proof);
     }
-    Ok(completed(ending, [folded, report.finish(&screen, &record)]))
+    Ok(completed(ending, [folded, report.finish(&shown, &record)]))
 }
 
 /// The program's ending, unless it is success and an output failed.

@@ -1,5 +1,3 @@
 //! What is measured for each question: cells, their roles, and how large their slices are. No measuring here.
 
-pub mod path;
 pub mod sweep;
-pub mod trial;

@@ -181,7 +181,7 @@ impl Sweep {
         }
         vec![match (facts.kind, state) {
             (TargetKind::Null, _) => Method::Null,
-            (TargetKind::CharDevice, _) if is_scsi_generic(facts) => Method::Sg,
+            (TargetKind::CharDevice, _) if iowhy_path::facts::is_scsi_generic(facts) => Method::Sg,
             _ if depth > 1 => Method::Uring,
             (_, CacheState::Direct) => Method::Direct,
             _ => match self.direction {
@@ -247,14 +247,6 @@ impl Sweep {
     }
 }
 
-/// Whether a target is a SCSI generic device, which is asked with commands and not read.
-pub fn is_scsi_generic(facts: &TargetFacts) -> bool {
-    facts.kind == TargetKind::CharDevice
-        && facts.name.rsplit('/').next().is_some_and(|name| {
-            name.strip_prefix("sg").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-        })
-}
-
 /// Part of a target that is used when nobody says how much.
 pub const DEFAULT_REGION_BYTES: u64 = 256 << 20;
 
@@ -267,7 +259,7 @@ fn settle(method: Method, state: CacheState, facts: &TargetFacts) -> Result<Cach
                 .hint("use `--method null` with it, or name a file, directory or device")),
         };
     }
-    if is_scsi_generic(facts) != method.scsi() {
+    if iowhy_path::facts::is_scsi_generic(facts) != method.scsi() {
         return Err(Problem::refused(format!("method `{}` cannot be used on `{}`", method.id(), facts.name)).hint(
             "SCSI generic devices (`/dev/sg0`) take sg, sg-direct, sg-mmap and sg-no-copy; nothing else does",
         ));

@@ -1,22 +1,25 @@
 //! The records of `iowhy compare`: what became of every cell and its layers, or of the runs of a watched program, and what
 //! differs around them.
 
+use crate::record::Kind;
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
 use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
 use iowhy_diagnose::runs::Changed;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One comparison.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Comparison {
     /// Version of the record format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The first record.
     pub before: Source,
@@ -39,9 +42,9 @@ pub struct Comparison {
 }
 
 /// Where a record came from.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Source {
-    /// The file, as it was named.
+    /// The file name as given.
     pub file: String,
     /// The command that made it.
     pub command: String,
@@ -50,7 +53,7 @@ pub struct Source {
 }
 
 /// A fact that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// Its name, for people.
     pub fact: String,
@@ -63,7 +66,7 @@ pub struct Difference {
 }
 
 /// One cell.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangedCell {
     /// Its key.
     pub key: String,
@@ -92,7 +95,7 @@ pub struct ChangedCell {
 }
 
 /// One layer of a cell.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangedLayer {
     /// Key of its cell.
     pub key: String,
@@ -113,14 +116,16 @@ pub struct ChangedLayer {
     pub doubt: Option<String>,
 }
 
-/// Runs of watched programs, held against each other.
-#[derive(Clone, Debug, Serialize)]
+/// Runs of profiled programs, compared.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProgramComparison {
     /// Version of the record format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The runs before.
     pub before: RunsOf,
@@ -149,7 +154,7 @@ pub struct ProgramComparison {
 }
 
 /// The runs of one side.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunsOf {
     /// As the side was named.
     pub named: String,
@@ -162,7 +167,7 @@ pub struct RunsOf {
 }
 
 /// A part of the wall time.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangedPart {
     /// What the program asked for; `idle` where nothing of it was active.
     pub operation: String,
@@ -174,7 +179,7 @@ pub struct ChangedPart {
 }
 
 /// A finding.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangedFinding {
     /// Which.
     pub id: FindingId,
@@ -184,6 +189,6 @@ pub struct ChangedFinding {
     pub after_runs: u64,
     /// `appeared`, `went`, `stays` or `cannot-tell`.
     pub fate: String,
-    /// How likely counts differ at least so much by chance.
+    /// Probability that counts differ at least this much by chance.
     pub chance: f64,
 }

@@ -1,5 +1,6 @@
 //! The records of `iowhy doctor`: what this machine allows and what is set under a path; a setting that was tried.
 
+use crate::record::Kind;
 use iowhy_core::environment::Environment;
 use iowhy_core::profile::{Lack, Tier};
 use iowhy_core::setting::{Group, Reading};
@@ -15,9 +16,11 @@ use crate::record::compare::ChangedCell;
 pub struct DoctorRecord {
     /// Version of the record format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The path.
     pub path: String,
@@ -45,7 +48,7 @@ pub struct RightsRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextTier>,
     /// What is not possible, why, and what would change it.
-    pub lacks: Vec<Lack>,
+    pub limitations: Vec<Lack>,
 }
 
 /// The next tier.
@@ -84,9 +87,11 @@ pub struct SettingRecord {
 pub struct TrialRecord {
     /// Version of the record format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The path.
     pub path: String,

@@ -1,12 +1,13 @@
-//! The record: everything a command found out, as one JSON object that other programs can rely on.
+//! The record: the result of a command, as one JSON object that other programs can rely on.
 //!
 //! Invariants: units stand in key names; raw samples are kept, so that every estimate can be computed anew; a key that
-//! has no value is `null` or absent, never a guess. Keys are only ever added within one `schema`. What may not enter:
-//! text for people, which is `render`'s.
+//! has no value is `null` or absent, never a guess. Keys are only ever added within one `schema`. Deliberately absent:
+//! text for people, which is made in `screen`.
 
 pub mod classic;
 pub mod compare;
 pub mod doctor;
+mod kind;
 pub mod member;
 mod path;
 pub mod prove;
@@ -17,9 +18,10 @@ pub mod stripe_advice;
 pub mod tree;
 pub mod watch;
 
+pub use kind::Kind;
 pub use path::{
-    CellRecord, HeldOutRecord, LatencyRecord, QuestionLimit, Record, RequestRecord, RulerRecord, Seen,
-    WayRecord, model_tables,
+    CellRecord, HeldOutRecord, LatencyRecord, MethodRecord, QuestionLimit, Record, RequestRecord,
+    RulerRecord, Seen, model_tables,
 };
 
 /// Version of the record format.

@@ -1,7 +1,8 @@
-//! The record of the measuring commands (the main job and `bench`): cells with their raw samples, limit and model.
+//! The record of the measuring commands (the path report and `bench`): cells with their raw samples, limit and model.
 
 use std::collections::BTreeMap;
 
+use crate::record::Kind;
 use iowhy_core::cell::{CellRun, Sample, StateCheck};
 use iowhy_core::environment::{Environment, TargetFacts};
 use iowhy_core::estimate::Estimate;
@@ -12,7 +13,7 @@ use iowhy_core::model::{LayerCost, StackModel};
 use iowhy_core::stats;
 use iowhy_core::summary::Summary;
 use iowhy_core::warning::Warning;
-use iowhy_path::cross_check::Witness;
+use iowhy_path::cross_check::CrossCheck;
 use serde::{Deserialize, Serialize};
 
 use super::member::MemberRecord;
@@ -22,9 +23,11 @@ use super::member::MemberRecord;
 pub struct Record {
     /// Version of this format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// Machine and path under the (first) target.
     pub environment: Environment,
@@ -33,7 +36,7 @@ pub struct Record {
     pub environments: Vec<Environment>,
     /// What was found on each target before timing.
     pub targets: Vec<TargetFacts>,
-    /// What our own ruler is like.
+    /// Clock and overhead of iowhy.
     pub ruler: RulerRecord,
     /// What a reader must know.
     pub warnings: Vec<Warning>,
@@ -45,10 +48,10 @@ pub struct Record {
     pub seed: u64,
     /// One entry per measured cell.
     pub cells: Vec<CellRecord>,
-    /// Cells that stand for something a reader asks for, in the order of the screen; the main job only.
+    /// Cells that stand for something a reader asks about, in the order of the screen; the path report only.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub requests: Vec<RequestRecord>,
-    /// Who the limit is; the main job only.
+    /// The limit; the path report only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<Limit>,
     /// The limit of each question apart: cached reads, sequential and random from the device.
@@ -69,15 +72,15 @@ pub struct Record {
     /// Block sizes that the model had not seen.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub held_out: Vec<HeldOutRecord>,
-    /// What each way of reading costs against `pread`, within rounds.
+    /// The cost of each access method relative to `pread`, within rounds.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub ways: Vec<WayRecord>,
-    /// Why no cell has a second witness, where one was possible in principle.
+    pub methods: Vec<MethodRecord>,
+    /// Why no cell has a stack-sampling cross-check, where one was possible in principle.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub witness_lack: Option<String>,
+    pub cross_check_limitation: Option<String>,
 }
 
-/// A cell that the main job's screen shows.
+/// A cell that the path report shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// Key of the cell.
@@ -86,7 +89,7 @@ pub struct RequestRecord {
     pub label: String,
 }
 
-/// The ruler.
+/// Clock and overhead of iowhy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RulerRecord {
     /// Where time comes from.
@@ -178,7 +181,7 @@ pub struct CellRecord {
     pub device_bytes: Option<u64>,
     /// What the two say about each other, in words.
     pub bytes_verdict: String,
-    /// `ok`, `not-what-it-claims`, `cannot-tell` or `failed`.
+    /// `ok`, `mislabelled`, `cannot-tell` or `failed`.
     pub verdict: String,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,9 +198,9 @@ pub struct CellRecord {
     /// Remarks on the split (what could not be checked).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub layer_notes: Vec<String>,
-    /// What a watcher saw of extra slices of this cell, against `layers`.
+    /// `layers` compared with stack samples of extra slices of this cell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub witness: Option<Witness>,
+    pub cross_check: Option<CrossCheck>,
     /// How the work was spread over members or devices, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub members: Vec<MemberRecord>,
@@ -235,8 +238,8 @@ pub struct QuestionLimit {
 /// A block size that the model had not seen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldOutRecord {
-    /// Rung of the ladder.
-    pub rung: String,
+    /// The calibration cell.
+    pub calibration_cell: String,
     /// Block size.
     pub block_bytes: u64,
     /// What the model says.
@@ -249,9 +252,9 @@ pub struct HeldOutRecord {
     pub error_percent: f64,
 }
 
-/// One way of reading against `pread` of the same state and size.
+/// One access method relative to `pread` of the same state and size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WayRecord {
+pub struct MethodRecord {
     /// `warm` or `cold`.
     pub state: String,
     /// How.
@@ -327,7 +330,7 @@ impl CellRecord {
             layers: seen.layers,
             layer_estimates: seen.layer_estimates,
             layer_notes: seen.layer_notes,
-            witness: None,
+            cross_check: None,
             members: MemberRecord::all_of(run, &seen.members),
             samples: run.samples.clone(),
         }

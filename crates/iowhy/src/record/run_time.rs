@@ -1,23 +1,23 @@
 //! The record of a program that may not be watched: what needs no rights. Keys that would have to be guessed are not there.
-//!
-//! Invariant: [`RunTimeRecord::KEY`] tells it from the record of a watched program.
 
 use iowhy_core::environment::Environment;
 use iowhy_core::profile::{Lack, Profile};
 use iowhy_core::warning::Warning;
 use serde::{Deserialize, Serialize};
 
-use super::SCHEMA;
 use super::watch::{Exit, Told};
+use super::{Kind, SCHEMA};
 
 /// Run time and end of a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunTimeRecord {
     /// Version of this format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The program: its command line.
     pub subject: String,
@@ -25,8 +25,6 @@ pub struct RunTimeRecord {
     pub environment: Environment,
     /// What a reader must know.
     pub warnings: Vec<Warning>,
-    /// Always true: nothing but run time, CPU time and end is known.
-    pub only_run_time: bool,
     /// From start to end.
     pub wall_s: f64,
     /// CPU time of the program and of the processes that it waited for; `null` where the kernel did not tell.
@@ -34,29 +32,26 @@ pub struct RunTimeRecord {
     /// How it ended; `null` when it still runs, or when that cannot be known.
     pub exit: Option<Exit>,
     /// Why no more is known.
-    pub lacks: Vec<Lack>,
+    pub limitations: Vec<Lack>,
 }
 
 impl RunTimeRecord {
-    /// The key that no other record has.
-    pub const KEY: &str = "only_run_time";
-
     /// `None`: more is known of the program.
     pub fn new(profile: &Profile, told: Told) -> Option<RunTimeRecord> {
         let why = profile.sight.lacks.iter().find(|lack| lack.id == Lack::ONLY_RUN_TIME)?;
         let cpu_ns = profile.io.user_ns.zip(profile.io.system_ns).map(|(user, system)| user + system);
         Some(RunTimeRecord {
             schema: SCHEMA,
+            kind: Kind::RunTime,
             iowhy: env!("CARGO_PKG_VERSION").to_owned(),
             command: told.command,
             subject: told.subject,
             environment: told.environment,
             warnings: told.warnings,
-            only_run_time: true,
             wall_s: profile.wall_ns as f64 / 1e9,
             cpu_s: cpu_ns.map(|ns| ns as f64 / 1e9),
             exit: Exit::from_end(profile.end),
-            lacks: vec![why.clone()],
+            limitations: vec![why.clone()],
         })
     }
 }

@@ -6,7 +6,7 @@ use iowhy_sim::outcome::Outcome;
 use iowhy_sim::sweep::{Mark, Settings};
 use serde::Serialize;
 
-use super::SCHEMA;
+use super::{Kind, SCHEMA};
 
 /// Code of the warning that requests come at times that no machine changes.
 pub const PLANNED_TIMES: &str = "planned-times";
@@ -16,13 +16,15 @@ pub const PLANNED_TIMES: &str = "planned-times";
 pub struct SimRecord {
     /// Version of the format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: &'static str,
     /// `sim`.
     pub command: &'static str,
     /// The machine that was simulated.
     pub machine: MachineRecord,
-    /// The workload or trace, as it was given.
+    /// The workload or trace, as given.
     pub load: String,
     /// The workload with what was left to its defaults; null for a trace.
     pub load_in_full: Option<String>,
@@ -182,6 +184,7 @@ impl SimRecord {
     pub fn new(machine: MachineRecord, load: String, load_in_full: Option<String>, seed: u64) -> SimRecord {
         SimRecord {
             schema: SCHEMA,
+            kind: Kind::Simulation,
             iowhy: env!("CARGO_PKG_VERSION"),
             command: "sim",
             machine,

@@ -2,17 +2,19 @@
 
 use iowhy_core::volume::Volume;
 use iowhy_core::warning::Warning;
-use iowhy_stripe::Lint;
-use iowhy_stripe::places::Places;
+use iowhy_stripe::layout::Layout;
+use iowhy_stripe::lint::Lint;
 use serde::Serialize;
 
-use super::SCHEMA;
+use super::{Kind, SCHEMA};
 
 /// The result of `stripe lint`.
 #[derive(Debug, Serialize)]
 pub struct LintRecord {
     /// Version of the format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: &'static str,
     /// `stripe lint`.
@@ -56,7 +58,7 @@ pub struct PlacesRecord {
 
 impl PlacesRecord {
     /// The figures of a layout.
-    pub fn of(places: &Places) -> PlacesRecord {
+    pub fn of(places: &Layout) -> PlacesRecord {
         PlacesRecord {
             file_system: places.name,
             group_bytes: places.group_bytes,
@@ -71,6 +73,7 @@ impl LintRecord {
     pub fn new(subject: String, volume: Option<Volume>, warnings: Vec<Warning>) -> LintRecord {
         LintRecord {
             schema: SCHEMA,
+            kind: Kind::StripeCheck,
             iowhy: env!("CARGO_PKG_VERSION"),
             command: "stripe lint",
             subject,

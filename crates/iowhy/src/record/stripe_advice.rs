@@ -5,22 +5,26 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::service::{DiskCurves, ServiceCurve};
 use iowhy_core::warning::Warning;
 use iowhy_probe::target::Target;
+use iowhy_stripe::members::Measured;
+use iowhy_stripe::pick::Pick;
+use iowhy_stripe::simulate::{Point, Simulated};
 use serde::Serialize;
 
-use super::SCHEMA;
 use super::member::MemberRecord;
-use crate::command::stripe::{Measured, Pick, Point, Simulated};
+use super::{Kind, SCHEMA};
 
 /// The result.
 #[derive(Debug, Serialize)]
 pub struct AdviceRecord {
     /// Version of the format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: &'static str,
     /// `stripe advise`.
     pub command: &'static str,
-    /// The workload or trace, as it was given.
+    /// The workload or trace, as given.
     pub load: String,
     /// What stripes are compared by: `time` of the load, or mean `latency` where its requests come at their own times.
     pub judged_by: &'static str,
@@ -74,7 +78,7 @@ pub struct DiskPointRecord {
     pub block_bytes: u64,
     /// Requests in flight.
     pub depth: u64,
-    /// In order, and not by chance.
+    /// Sequential, not random.
     pub sequential: bool,
     /// Writes.
     pub write: bool,
@@ -251,6 +255,7 @@ impl AdviceRecord {
         };
         AdviceRecord {
             schema: SCHEMA,
+            kind: Kind::StripeAdvice,
             iowhy: env!("CARGO_PKG_VERSION"),
             command: "stripe advise",
             load,

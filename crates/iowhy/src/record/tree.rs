@@ -1,6 +1,7 @@
 //! The record of `tree`: a phase with its rates, its times and every call's latency, each with the rounds behind it. What may
 //! not enter: text layout, which is `render`'s.
 
+use crate::record::Kind;
 use iowhy_core::environment::Environment;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::histogram::Histogram;
@@ -14,9 +15,11 @@ use serde::Serialize;
 pub struct TreeRecord {
     /// Version of this format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// This machine.
     pub environment: Environment,

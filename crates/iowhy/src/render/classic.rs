@@ -9,19 +9,19 @@ use iowhy_core::text::visible;
 use iowhy_core::units;
 
 use crate::record::classic::{ClassicRecord, RowRecord, Section};
-use crate::render::heading::heading;
-use crate::render::paragraph::{LEAST_WIDTH, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use crate::screen::heading;
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
 /// Columns of a screen at most.
-const MOST_WIDTH: usize = 100;
+const MAX_WIDTH: usize = 100;
 
 /// The whole experiment.
 pub fn screen(record: &ClassicRecord, width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
     let title = wrap(&format!("{}: {}", record.name, record.title), width, "", "  ");
     let rule = "=".repeat(title.lines().map(visible_width).max().unwrap_or(0));
     let mut text = format!("{BOLD}{}{BOLD:#}\n{DIM}{rule}{DIM:#}\n", title.trim_end());
@@ -29,10 +29,11 @@ pub fn screen(record: &ClassicRecord, width: usize) -> String {
     text.push_str(&wrap(&record.machine, width, "        ", "        "));
     for (index, facts) in record.targets.iter().enumerate() {
         if index == 0 {
-            let plain = anstream::adapter::strip_str(&heading(facts, &record.environment)).to_string();
-            for (number, line) in plain.lines().enumerate() {
+            let target = heading::target(facts, &record.environment);
+            let lines = std::iter::once(format!("{}  {}", target.name, target.about)).chain(target.facts);
+            for (number, line) in lines.enumerate() {
                 let first = if number == 0 { "  now:  " } else { "        " };
-                text.push_str(&wrap(line, width, first, "        "));
+                text.push_str(&wrap(&line, width, first, "        "));
             }
         } else {
             let _ = writeln!(text, "        and {}", visible(&facts.name));
@@ -53,7 +54,7 @@ pub fn screen(record: &ClassicRecord, width: usize) -> String {
         );
     }
     if record.interrupted {
-        text.push_str("interrupted: what was known by then\n");
+        text.push_str("interrupted: partial result\n");
     }
     for lack in &record.not_done {
         text.push_str(&wrap(lack, width, "not done: ", "          "));
@@ -61,7 +62,7 @@ pub fn screen(record: &ClassicRecord, width: usize) -> String {
     text
 }
 
-/// One table and what is said of it.
+/// One table and its remarks.
 fn table(section: &Section, record: &ClassicRecord, width: usize) -> String {
     let rows: Vec<&RowRecord> = record
         .rows
@@ -154,7 +155,7 @@ fn estimate(e: &Estimate) -> String {
 
 /// All experiments with a line each.
 pub fn list(experiments: &[Experiment], width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
     let mut text = String::new();
     for experiment in experiments {
         let figures: usize = experiment.tables.iter().map(|t| t.rows.len()).sum();

@@ -1,4 +1,4 @@
-//! The screen of `iowhy doctor`: rights, then every setting in its group: value, and what it means here.
+//! The screen of `iowhy doctor`: rights, then every setting in its group: value, and meaning.
 
 use std::fmt::Write as _;
 
@@ -6,9 +6,9 @@ use anstyle::Style;
 use iowhy_core::setting::{Group, Key};
 
 use crate::record::doctor::{DoctorRecord, RightsRecord, SettingRecord};
-use crate::render::heading;
-use crate::render::paragraph::{LEAST_WIDTH, MOST_WIDTH, cut, wrap};
-use crate::render::remedies::{explained, with_sudo};
+use crate::screen::heading;
+use crate::screen::remedies::{explained, with_sudo};
+use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, cut, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -19,7 +19,7 @@ const VALUE: usize = 16;
 
 /// Lays the visit out.
 pub fn screen(record: &DoctorRecord, width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH.max(NAME + VALUE + 20), MOST_WIDTH);
+    let width = width.clamp(MIN_WIDTH.max(NAME + VALUE + 20), MAX_WIDTH);
     let mut text = format!("{BOLD}{}{BOLD:#}\n", cut(&record.path, width));
     for line in heading::machine(&record.environment) {
         text.push_str(&wrap(&line, width, "  ", "    "));
@@ -78,7 +78,7 @@ fn title_line(title: &str) -> String {
     let line = if title.chars().count() > NAME {
         cut(title, NAME + VALUE + 20)
     } else {
-        format!("{title:<NAME$}  {:<VALUE$}  what it means here", "value")
+        format!("{title:<NAME$}  {:<VALUE$}  meaning", "value")
     };
     format!("\n{BOLD}{}{BOLD:#}\n", line.trim_end())
 }
@@ -120,7 +120,7 @@ fn row(setting: &SettingRecord, group: &[&SettingRecord], width: usize) -> Strin
     let begin =
         format!("  {:<room$}  {:<VALUE$}  ", cut(&name, NAME - 2), cut(value, VALUE), room = NAME - 2);
     let rest = " ".repeat(NAME + VALUE + 4);
-    let meaning = match (&setting.judgement, &reading.lack) {
+    let meaning = match (&setting.judgement, &reading.limitation) {
         (Some(judgement), _) => {
             let cited = judgement.cited.map(|title| format!(" [{title}]")).unwrap_or_default();
             format!("{}: {}{cited}", judgement.effect.word(), judgement.sentence)
@@ -169,6 +169,7 @@ mod tests {
         });
         DoctorRecord {
             schema: 1,
+            kind: crate::record::Kind::Doctor,
             iowhy: "0".into(),
             command: String::new(),
             path: "/data".into(),
@@ -183,7 +184,7 @@ mod tests {
                     reason: Some("no tracefs".into()),
                     command: Some("sudo mount -t tracefs tracefs /sys/kernel/tracing".into()),
                 }),
-                lacks: Vec::new(),
+                limitations: Vec::new(),
             },
             no_device: Some("its bytes live in memory".into()),
             settings: settings.collect(),
@@ -192,11 +193,11 @@ mod tests {
 
     #[test]
     fn judged_settings_stand_out_and_commands_are_whole_lines() {
-        let of = |key, value: &str| Reading { subject: Some("sda".into()), ..Reading::of(key, value) };
+        let of = |key, value: &str| Reading { subject: Some("sda".into()), ..Reading::new(key, value) };
         let told = record(vec![
             of(Key::Nomerges, "2"),
             of(Key::Iostats, "1"),
-            Reading::lacking(Key::Governor, "no cpufreq"),
+            Reading::unreadable(Key::Governor, "no cpufreq"),
             of(Key::AccessTime, "strictatime"),
         ]);
         let plain = anstream::adapter::strip_str(&screen(&told, 80)).to_string();
@@ -216,7 +217,7 @@ mod tests {
     fn several_devices_are_named_and_a_row_names_its_own_where_they_differ() {
         let of = |subject: &str, key, value: &str| Reading {
             subject: Some(subject.into()),
-            ..Reading::of(key, value)
+            ..Reading::new(key, value)
         };
         let told = record(vec![
             of("sdb sda", Key::Scheduler, "none"),

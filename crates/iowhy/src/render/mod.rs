@@ -1,28 +1,11 @@
 //! Results for people. Renderers take a record and return text with colour codes; `main` prints it through a stream
-//! that removes the codes where nobody wants them. No renderer measures, decides or explains.
+//! that removes the codes where the output is no terminal. No renderer measures, decides or explains.
 
-pub mod bar;
-pub mod bench;
-pub mod cell;
 pub mod classic;
-pub mod compare;
 pub mod doctor;
-#[cfg(test)]
-mod golden_tests;
-pub mod heading;
-pub mod members;
 pub mod mrc;
-pub mod paragraph;
-pub mod path;
-pub mod prove;
-pub(crate) mod remedies;
-pub mod run_time;
 pub mod sim;
-pub mod spark;
 pub mod stripe;
-pub mod table;
 pub mod trace;
 pub mod tree;
 pub mod trial;
-pub mod watch;
-pub mod witness;

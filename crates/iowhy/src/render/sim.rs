@@ -7,8 +7,8 @@ use iowhy_core::text::visible;
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::sim::{PLANNED_TIMES, PartRecord, PointRecord, SimRecord};
-use crate::render::paragraph::{LEAST_WIDTH, flow, wrap};
-use crate::render::table::{Align, layout};
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap::{MIN_WIDTH, flow, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -45,7 +45,7 @@ fn letter(id: &str) -> char {
 
 /// The whole result; `keys` are the axes of a sweep.
 pub fn screen(record: &SimRecord, keys: &[&str], width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH, WIDTH);
+    let width = width.clamp(MIN_WIDTH, WIDTH);
     let mut text = format!("{BOLD}{}{BOLD:#}  simulated, in virtual time\n", visible(&record.machine.name));
     text.push_str(&wrap(&record.machine.about, width, "  ", "  "));
     for part in &record.machine.parts {
@@ -125,7 +125,7 @@ fn single(point: &PointRecord) -> String {
     if after > 0.5e-9 {
         let _ = writeln!(
             text,
-            "the devices go on for {} after the last answer: what is written back or read ahead",
+            "the devices work for {} after the last answer: write-back and read-ahead",
             units::time(after * 1e9)
         );
     }

@@ -6,13 +6,13 @@ use std::path::Path;
 use anstyle::Style;
 use iowhy_core::request::{Marks, Op, Request};
 use iowhy_core::units::{Bytes, count, count_rate, counted, time};
-use iowhy_trace::survey::distinct::{Amount, MOST_BYTES};
+use iowhy_trace::survey::distinct::{Amount, MAX_BYTES};
 use iowhy_trace::survey::{Flow, Survey};
 use iowhy_trace::write::Written;
 use iowhy_trace::{BlockAction, Compression, Format, Kind, Losses, Trace};
 
-use crate::render::paragraph::{cut, cut_path, wrap};
-use crate::render::table::{Align, layout};
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap::{cut, cut_path, wrap};
 
 const BOLD: Style = Style::new().bold();
 
@@ -76,7 +76,7 @@ fn heading(trace: &Trace, width: usize) -> String {
     text.push_str(&wrap(&first, width, &format!("{BOLD}{name}{BOLD:#}  "), "  "));
     let level = match trace.below_page_cache() {
         Some(true) => ", seen below a page cache: hits are not in it, so it says nothing about a cache above",
-        Some(false) => ", seen above the page cache: what the program asked for",
+        Some(false) => ", recorded above the page cache: requests of the program",
         None => "; on which side of a page cache they were seen, the file does not say",
     };
     line(&mut text, "addresses", &format!("{}{level}", trace.kind().about()), width);
@@ -109,7 +109,7 @@ pub fn stat(trace: &Trace, survey: &Survey, width: usize) -> String {
     }
     line(&mut text, "requests", &count(all), width);
     for op in Op::ALL {
-        let flow = survey.of(op);
+        let flow = survey.for_op(op);
         if flow.requests > 0 {
             line(&mut text, &plural(op), &of_all(flow, all, trace), width);
         }
@@ -145,7 +145,7 @@ fn of_all(flow: Flow, all: u64, trace: &Trace) -> String {
     format!("{} ({}){bytes}", count(flow.requests), share(flow.requests, all))
 }
 
-/// What is asked for: objects, bytes, sizes, order.
+/// Objects, bytes, sizes and order of the requests.
 fn what(text: &mut String, trace: &Trace, survey: &Survey, width: usize) {
     let number = |value: f64| count(value.round() as u64);
     let things = match survey.kind() {
@@ -168,7 +168,7 @@ fn what(text: &mut String, trace: &Trace, survey: &Survey, width: usize) {
         0 => format!("{bytes} of different bytes, {blocks}"),
         requests => format!(
             "at least {bytes} of different bytes, {blocks}: of {requests} requests beyond {} only the beginning was counted",
-            Bytes(MOST_BYTES)
+            Bytes(MAX_BYTES)
         ),
     };
     line(text, "footprint", &said, width);

@@ -7,18 +7,18 @@ use iowhy_core::estimate::Estimate;
 use iowhy_core::units::{self, Bytes};
 
 use crate::record::tree::{PhaseRecord, TreeRecord};
-use crate::render::heading::machine;
-use crate::render::paragraph::{LEAST_WIDTH, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use crate::screen::heading::machine;
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 /// Columns of a screen at most.
-const MOST_WIDTH: usize = 100;
+const MAX_WIDTH: usize = 100;
 
 /// The whole result.
 pub fn screen(record: &TreeRecord, width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
     let mut text = heading(record, width);
     text.push('\n');
     text.push_str(&phases(record, width));
@@ -34,7 +34,7 @@ pub fn screen(record: &TreeRecord, width: usize) -> String {
         text.push_str(&wrap(&said, width, "=> ", "   "));
     }
     if record.interrupted {
-        text.push_str("interrupted: what was known by then\n");
+        text.push_str("interrupted: partial result\n");
     }
     text
 }
@@ -147,7 +147,7 @@ fn devices(record: &TreeRecord) -> String {
         .collect();
     match moved.as_slice() {
         [] => String::new(),
-        moved => format!("device in the last round, whoever asked: {}", moved.join("; ")),
+        moved => format!("device in the last round, all processes: {}", moved.join("; ")),
     }
 }
 

@@ -1,15 +1,15 @@
-//! The screen of `iowhy doctor --try`: the verdict in one line, each request before and after, and that all is as it was.
+//! The screen of `iowhy doctor --try`: the verdict, each request before and after, and that the setting was restored.
 
-use anstyle::Style;
+use anstyle::{AnsiColor, Style};
 use iowhy_core::setting::Group;
 use iowhy_core::stats::Verdict;
 use iowhy_core::units;
 
 use crate::record::doctor::TrialRecord;
-use crate::render::compare::{units_percent, verdict_word};
-use crate::render::heading;
-use crate::render::paragraph::{cut, wrap};
-use crate::render::table::{Align, layout};
+use crate::screen::compare::{percent, word};
+use crate::screen::heading;
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap::{cut, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -37,13 +37,13 @@ pub fn screen(record: &TrialRecord, width: usize) -> String {
         "time per request: medians of {} in which both values took turns, 95 % intervals; after / before is the median of \
          the ratios within a round; a difference matters from {} on",
         units::counted(u64::from(record.rounds), "round", "rounds"),
-        units_percent(record.threshold_share)
+        percent(record.threshold_share)
     );
     text.push_str(&format!("{DIM}{}{DIM:#}\n", wrap(&how, width, "", "  ").trim_end()));
     text
 }
 
-/// That all is as it was.
+/// That the setting was restored.
 fn back(record: &TrialRecord) -> String {
     let key = record.setting.key;
     if let Some((other, value)) = record.before.split_once('=') {
@@ -56,7 +56,7 @@ fn back(record: &TrialRecord) -> String {
         .filter(|_| record.members.is_empty() && key.group() != Group::FileSystem);
     match file {
         Some(file) => format!("`{file}` is {} again.", record.before),
-        None if differ(record) => format!("`{}` is as it was again: {}.", key.id(), record.before),
+        None if differ(record) => format!("`{}` was restored: {}.", key.id(), record.before),
         None => format!("`{}`{} is {} again.", key.id(), of(record), record.before),
     }
 }
@@ -86,7 +86,7 @@ fn headline(record: &TrialRecord) -> String {
         (Verdict::Regressed, "regressed"),
         (Verdict::Improved, "improved"),
         (Verdict::WithinNoise, "within noise"),
-        (Verdict::CannotTell, "cannot tell"),
+        (Verdict::CannotTell, "inconclusive"),
     ]
     .into_iter()
     .map(|(verdict, words)| (count(verdict), words))
@@ -143,11 +143,20 @@ fn next(record: &TrialRecord) -> String {
         (true, true) => format!("it helps some and harms others; if those that it helps are yours: {keep}"),
         (false, true) => "there is no reason here to change it".to_owned(),
         (false, false) if any(Verdict::CannotTell) => {
-            "whether it matters cannot be told; a longer `--time`, or an idle machine, would decide"
-                .to_owned()
+            "inconclusive; a longer `--time`, or an idle machine, would decide".to_owned()
         }
         (false, false) => "nothing here speaks for or against it".to_owned(),
     }
+}
+
+/// The word of a verdict; those of change in colour.
+fn verdict_word(verdict: Verdict) -> String {
+    let style = match verdict {
+        Verdict::Improved => AnsiColor::Green.on_default(),
+        Verdict::Regressed => AnsiColor::Red.on_default(),
+        Verdict::WithinNoise | Verdict::CannotTell => Style::new(),
+    };
+    format!("{style}{}{style:#}", word(verdict))
 }
 
 #[cfg(test)]
@@ -182,12 +191,13 @@ mod tests {
         let file = Some("/sys/block/vda/queue/read_ahead_kb".to_owned());
         TrialRecord {
             schema: 1,
+            kind: crate::record::Kind::TrialOfASetting,
             iowhy: "0".into(),
             command: String::new(),
             path: "/data".into(),
             environment: Environment::default(),
             warnings: Vec::new(),
-            setting: Reading { subject: Some("vda".into()), file, ..Reading::of(Key::ReadAhead, "128") },
+            setting: Reading { subject: Some("vda".into()), file, ..Reading::new(Key::ReadAhead, "128") },
             before: "128".into(),
             after: "0".into(),
             keep: "echo 0 | sudo tee /sys/block/vda/queue/read_ahead_kb".into(),
@@ -225,12 +235,12 @@ mod tests {
         let text = plain(vec![request("cold sequential", false, 0.5, Verdict::Improved)]);
         assert!(text.contains("`echo 0 | sudo tee /sys/block/vda/queue/read_ahead_kb`"), "{text}");
         let unsure = plain(vec![request("cold sequential", false, 1.0, Verdict::CannotTell)]);
-        assert!(unsure.contains("cannot be told") && !unsure.contains("sudo"), "{unsure}");
+        assert!(unsure.contains("inconclusive") && !unsure.contains("sudo"), "{unsure}");
         assert!(plain(Vec::new()).contains("nothing was measured"));
         // Several devices are named, with their values where these differ.
         let member = |name: &str, value: &str| Reading {
             subject: Some(name.into()),
-            ..Reading::of(Key::ReadAhead, value)
+            ..Reading::new(Key::ReadAhead, value)
         };
         let mut several = trial(Vec::new());
         several.setting.subject = Some("sda sdb".into());
@@ -242,11 +252,11 @@ mod tests {
         several.before = "sda 128, sdb 64".into();
         let text = anstream::adapter::strip_str(&screen(&several, 110)).to_string();
         assert!(text.starts_with("read_ahead_kb of sda 128, sdb 64 -> 0: "), "{text}");
-        assert!(text.contains("is as it was again: sda 128, sdb 64."), "{text}");
+        assert!(text.contains("was restored: sda 128, sdb 64."), "{text}");
         // Of a pair the other half held before.
         let mut pair = trial(Vec::new());
         (pair.setting, pair.before, pair.after) =
-            (Reading::of(Key::DirtyBytes, "0"), "dirty_ratio=20".into(), "8388608".into());
+            (Reading::new(Key::DirtyBytes, "0"), "dirty_ratio=20".into(), "8388608".into());
         let text = anstream::adapter::strip_str(&screen(&pair, 110)).to_string();
         assert!(text.starts_with("dirty_ratio=20 -> dirty_bytes=8388608: "), "{text}");
         assert!(text.contains("`dirty_ratio` is 20 again"), "{text}");

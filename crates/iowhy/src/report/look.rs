@@ -29,11 +29,6 @@ pub(super) fn estimate(value: &Value, key: &str) -> Option<Estimate> {
     serde_json::from_value(value.get(key)?.clone()).ok()
 }
 
-/// An estimate with its n, as a report writes it.
-pub(super) fn written(estimate: &Estimate) -> String {
-    format!("{} (n = {})", units::estimate(estimate), estimate.n)
-}
-
 /// A bare figure in its unit.
 pub(super) fn in_unit(value: f64, unit: Unit) -> String {
     match unit {

@@ -1,57 +1,36 @@
-//! From records to a report: one page or Markdown. A [`document::Document`] is made of each record first; what it becomes is
-//! decided last. Nothing is measured and no file is touched here.
+//! From records to one report. A [`Document`] has a chapter a record; HTML or Markdown is decided last. Nothing is measured
+//! and no file is touched here.
 //!
 //! What may not enter: options, files, figures that are not in a record.
 
-mod compared;
-pub mod document;
-pub mod html;
 mod look;
-pub mod markdown;
-mod measured;
 mod simulated;
-mod surroundings;
-mod svg;
 mod told;
-mod watched;
 
 use serde_json::Value;
 
-use crate::record::Record;
+use crate::record::compare::{Comparison, ProgramComparison};
 use crate::record::prove::ProveRecord;
 use crate::record::watch::WatchRecord;
-use document::{Chapter, Document};
+use crate::record::{Kind, Record};
+use crate::screen;
+use iowhy_view::document::{Chapter, Detail, Document};
 
 /// A record that a report can be made of.
 #[derive(Debug)]
 pub enum Known {
-    /// Of the main job or `bench`.
+    /// Of the path report or `bench`.
     Measured(Box<Record>),
     /// Of a watched program.
     Watched(Box<WatchRecord>),
     /// Of a proof that was made of a record.
     Proved(Box<ProveRecord>),
-    /// Of another command.
+    /// Of `compare`: measured cells.
+    Compared(Box<Comparison>),
+    /// Of `compare`: runs of a program.
+    ComparedPrograms(Box<ProgramComparison>),
+    /// Of another command, read as it is.
     Other(Kind, Value),
-}
-
-/// Commands whose records are read as they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// `sim`.
-    Sim,
-    /// `mrc`.
-    Mrc,
-    /// One experiment of `classic`.
-    Classic,
-    /// `compare` of measured cells.
-    Compare,
-    /// `compare` of watched programs.
-    ComparePrograms,
-    /// `tree`.
-    Tree,
-    /// `stripe advise`.
-    Stripe,
 }
 
 /// The report of some records.
@@ -66,15 +45,15 @@ pub fn document(records: &[Known]) -> Document {
 
 fn chapter(record: &Known) -> Chapter {
     match record {
-        Known::Measured(record) => measured::chapter(record),
-        Known::Watched(record) => watched::chapter(record),
-        Known::Proved(record) => watched::proved(record),
-        Known::Other(Kind::Sim, value) => simulated::sim(value),
-        Known::Other(Kind::Mrc, value) => simulated::curves(value),
+        Known::Measured(record) => screen::measured::chapter(record, Detail::Page),
+        Known::Watched(record) => screen::watch::chapter(record, Detail::Page),
+        Known::Proved(record) => screen::prove::chapter(record, Detail::Page),
+        Known::Other(Kind::Simulation, value) => simulated::sim(value),
+        Known::Other(Kind::MissRatios, value) => simulated::curves(value),
         Known::Other(Kind::Classic, value) => told::classic(value),
-        Known::Other(Kind::Compare, value) => compared::cells(value),
-        Known::Other(Kind::ComparePrograms, value) => compared::programs(value),
-        Known::Other(Kind::Tree, value) => told::tree(value),
-        Known::Other(Kind::Stripe, value) => told::stripe(value),
+        Known::Compared(record) => screen::compare::cells::chapter(record, Detail::Page),
+        Known::ComparedPrograms(record) => screen::compare::runs::chapter(record, Detail::Page),
+        Known::Other(Kind::SmallFiles, value) => told::tree(value),
+        Known::Other(_, value) => told::stripe(value),
     }
 }

@@ -1,13 +1,13 @@
-//! Chapters of what was simulated: `sim` (a point or a sweep) and `mrc` (miss-ratio curves).
+//! Chapters of simulations: `sim` (a point or a sweep) and `mrc` (miss-ratio curves).
 
 use iowhy_core::units::{self, Bytes};
 use serde_json::Value;
 
-use super::document::{Chapter, Chart, Part, Section, Table};
 use super::look::{any, list, number, text, texts};
-use super::svg::bars::{self, Bar, Piece};
-use super::svg::lines::{self, Dot, Frame, Series};
-use super::svg::{Scale, WIDE};
+use iowhy_view::document::{Chapter, Chart, Part, Section, Table};
+use iowhy_view::svg::bars::{self, Bar, Piece};
+use iowhy_view::svg::lines::{self, Dot, Frame, Series};
+use iowhy_view::svg::{Scale, WIDE};
 
 /// The chapter of `sim`.
 pub(super) fn sim(record: &Value) -> Chapter {
@@ -21,6 +21,7 @@ pub(super) fn sim(record: &Value) -> Chapter {
     facts.extend(texts(machine, "parts"));
     facts.push(format!("load: {}", text(record, "load")));
     Chapter {
+        about: String::new(),
         title: format!("Simulated: {} on {}", text(record, "load"), text(machine, "name")),
         facts,
         sections: vec![
@@ -91,7 +92,7 @@ fn sim_sweep(points: &[Value], keys: &[&String]) -> Section {
     if dots.len() < 3 || dots.iter().any(|dot| dot.x <= 0.0) {
         return Section::default();
     }
-    let mut table = Table::new(&[&format!("#{key}"), "#time"]);
+    let mut table = Table::new([format!("#{key}"), "#time".to_owned()]);
     dots.iter().for_each(|dot| table.row([dot.x.to_string(), seconds(dot.y)]));
     let best = dots.iter().min_by(|a, b| a.y.total_cmp(&b.y));
     let alt = best
@@ -131,7 +132,7 @@ fn class_of(part: &str) -> &'static str {
 }
 
 fn sim_ledger(points: &[Value], keys: &[&String]) -> Section {
-    let mut table = Table::new(&["setting", "part", "#time", "#share"]);
+    let mut table = Table::new(["setting", "part", "#time", "#share"]);
     let mut bars = Vec::new();
     for point in points.iter().take(40) {
         let total = number(point, "ledger_total_s").unwrap_or(0.0);
@@ -162,7 +163,7 @@ fn sim_ledger(points: &[Value], keys: &[&String]) -> Section {
 }
 
 fn sim_table(points: &[Value], keys: &[&String]) -> Section {
-    let mut table = Table::new(&[
+    let mut table = Table::new([
         "setting",
         "#time",
         "#requests/s",
@@ -206,7 +207,7 @@ pub(super) fn curves(record: &Value) -> Chapter {
         Some(block) => Bytes((room * block) as u64).to_string(),
         None => format!("{} objects", units::count(room as u64)),
     };
-    let mut table = Table::new(&["policy", "#size", "#miss ratio", "#error of sampling"]);
+    let mut table = Table::new(["policy", "#size", "#miss ratio", "#error of sampling"]);
     let mut series = Vec::new();
     for curve in list(record, "curves") {
         let policy = text(curve, "policy");
@@ -223,7 +224,7 @@ pub(super) fn curves(record: &Value) -> Chapter {
                 match error {
                     Some(0.0) => "exact".to_owned(),
                     Some(error) => format!("±{error:.4}"),
-                    None => "cannot tell".to_owned(),
+                    None => "unknown".to_owned(),
                 },
             ]);
             dots.push(Dot {
@@ -252,6 +253,7 @@ pub(super) fn curves(record: &Value) -> Chapter {
     let svg = lines::chart(&series, &frame);
     let counted = |key: &str| units::count(number(record, key).unwrap_or(0.0) as u64);
     Chapter {
+        about: String::new(),
         title: format!("Miss ratios: {}", trace_name(record)),
         facts: vec![format!(
             "{} references to {} different blocks or objects",
@@ -282,7 +284,7 @@ fn trace_name(record: &Value) -> String {
         .to_owned()
 }
 
-/// What a reader must know.
+/// Warnings and remarks.
 pub(super) fn warnings(record: &Value) -> Section {
     let mut items: Vec<String> = list(record, "warnings")
         .iter()
@@ -298,5 +300,5 @@ pub(super) fn warnings(record: &Value) -> Section {
             }
         }
     }
-    if items.is_empty() { Section::default() } else { Section::new("To know", vec![Part::List(items)]) }
+    if items.is_empty() { Section::default() } else { Section::new("Warnings", vec![Part::List(items)]) }
 }

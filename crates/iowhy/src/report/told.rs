@@ -5,12 +5,13 @@ use iowhy_core::estimate::Unit;
 use iowhy_core::units::{self, Bytes};
 use serde_json::Value;
 
-use super::document::{Chapter, Chart, Part, Section, Table};
-use super::look::{any, estimate, in_unit, list, number, text, texts, written};
+use super::look::{any, estimate, in_unit, list, number, text, texts};
 use super::simulated::warnings;
-use super::surroundings;
-use super::svg::lines::{self, Dot, Frame, Series};
-use super::svg::{Scale, WIDE};
+use crate::screen::figures::written;
+use crate::screen::surroundings;
+use iowhy_view::document::{Chapter, Chart, Part, Section, Table};
+use iowhy_view::svg::lines::{self, Dot, Frame, Series};
+use iowhy_view::svg::{Scale, WIDE};
 
 fn machine(record: &Value) -> Section {
     let environment: Option<Environment> =
@@ -59,7 +60,7 @@ pub(super) fn classic(record: &Value) -> Chapter {
         match tables.iter_mut().find(|(n, _)| *n == name) {
             Some((_, table)) => table.row(cells),
             None => {
-                let mut table = Table::new(&[
+                let mut table = Table::new([
                     "row",
                     "quantity",
                     "#then",
@@ -85,6 +86,7 @@ pub(super) fn classic(record: &Value) -> Chapter {
     sections.push(warnings(record));
     sections.push(machine(record));
     Chapter {
+        about: String::new(),
         title: format!("{}: {}", text(record, "name"), text(record, "title")),
         facts: vec![
             format!("{}, {}", text(record, "source"), text(record, "date")),
@@ -98,8 +100,8 @@ pub(super) fn classic(record: &Value) -> Chapter {
 pub(super) fn tree(record: &Value) -> Chapter {
     let facts = record.get("tree").unwrap_or(&Value::Null);
     let mut table =
-        Table::new(&["phase", "state", "#files", "#files/s", "#bytes/s", "#first done", "#last done"]);
-    let mut calls = Table::new(&["phase", "call", "#mean", "#calls", "#p50", "#p99", "#greatest"]);
+        Table::new(["phase", "state", "#files", "#files/s", "#bytes/s", "#first done", "#last done"]);
+    let mut calls = Table::new(["phase", "call", "#mean", "#calls", "#p50", "#p99", "#greatest"]);
     for phase in list(record, "phases") {
         let name = text(phase, "phase");
         let shown = |key: &str| or_dash(estimate(phase, key).as_ref().map(written));
@@ -132,6 +134,7 @@ pub(super) fn tree(record: &Value) -> Chapter {
     }
     let count = |key: &str| number(facts, key).unwrap_or(0.0) as u64;
     Chapter {
+        about: String::new(),
         title: format!("Small files: {}", text(facts, "path")),
         facts: vec![
             text(record, "command").to_owned(),
@@ -166,14 +169,8 @@ pub(super) fn stripe(record: &Value) -> Chapter {
         },
     );
     let points = list(record, "points");
-    let mut table = Table::new(&[
-        "#interleave",
-        "#time",
-        "#throughput",
-        "#busiest over mean",
-        "#split",
-        "#single stream",
-    ]);
+    let mut table =
+        Table::new(["#interleave", "#time", "#throughput", "#busiest over mean", "#split", "#single stream"]);
     let mut dots = Vec::new();
     for point in points {
         let time = number(point, "time_s").unwrap_or(0.0);
@@ -213,7 +210,7 @@ pub(super) fn stripe(record: &Value) -> Chapter {
     }
     let mut sections = vec![Section::new("", parts)];
     let mut proof =
-        Table::new(&["#interleave", "role", "#predicted", "#measured", "#error", "#of the fastest"]);
+        Table::new(["#interleave", "role", "#predicted", "#measured", "#error", "#of the fastest"]);
     for row in list(record, "proof") {
         proof.row([
             bytes(row, "interleave_bytes"),
@@ -235,6 +232,7 @@ pub(super) fn stripe(record: &Value) -> Chapter {
     }
     sections.push(warnings(record));
     Chapter {
+        about: String::new(),
         title: format!("Which interleave for {}?", text(record, "load")),
         facts: list(record, "members")
             .iter()

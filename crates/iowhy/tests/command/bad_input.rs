@@ -262,7 +262,7 @@ fn a_file_system_without_direct_access() {
         assert_refused(&ran, text(&file));
     } else {
         assert_eq!(ran.code(), 1, "{ran:?}");
-        assert_eq!(crate::record::only_cell(&ran.json())["verdict"], "not-what-it-claims");
+        assert_eq!(crate::record::only_cell(&ran.json())["verdict"], "mislabelled");
     }
 }
 

@@ -163,12 +163,12 @@ fn a_full_output_is_an_error() {
         assert_eq!(ran.code(), 1, "{ran:?}");
         assert!(ran.stderr.contains("error: cannot write to stdout: "), "{ran:?}");
         // What was measured is not lost.
-        assert_eq!(ran.stderr.contains("percentiles over every request"), !args.contains(&"list"), "{ran:?}");
+        assert_eq!(ran.stderr.contains("percentiles over all requests"), !args.contains(&"list"), "{ran:?}");
     }
     let ran = iowhy(&["bench", "scripted", "--json", "/dev/full"]);
     assert_eq!(ran.code(), 1, "{ran:?}");
     assert!(ran.stderr.starts_with("error: cannot write `/dev/full`: "), "{ran:?}");
-    assert!(ran.stdout.contains("percentiles over every request"), "{ran:?}");
+    assert!(ran.stdout.contains("percentiles over all requests"), "{ran:?}");
 }
 
 #[test]

@@ -157,8 +157,12 @@ fn what_cannot_be_compared_is_refused_by_name() {
     refused("text.json", "hello", "is no JSON");
     refused("other.json", "{\"a\": 1}", "no record of iowhy");
     refused("newer.json", &whole.replacen("\"schema\":1", "\"schema\":99", 1), "format 99");
-    refused("run.json", "{\"schema\": 1, \"profile\": {}}", "damaged record");
-    refused("sim.json", "{\"schema\": 1, \"points\": []}", "nothing that was measured in rounds");
+    refused("run.json", "{\"schema\": 1, \"kind\": \"watched-program\", \"profile\": {}}", "damaged record");
+    refused(
+        "sim.json",
+        "{\"schema\": 1, \"kind\": \"simulation\", \"points\": []}",
+        "nothing that was measured in rounds",
+    );
     refused("damaged.json", &whole.replacen("\"rounds\"", "\"runds\"", 1), "damaged record");
     let missing = iowhy(&["compare", text(&record), "/nowhere/at-all.json"]);
     assert!(missing.code() == 2 && missing.stderr.contains("/nowhere/at-all.json"), "{missing:?}");

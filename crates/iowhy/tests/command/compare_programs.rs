@@ -97,14 +97,14 @@ fn a_wait_that_grows_regresses_with_the_wall_time_and_the_other_parts_are_within
     assert!(same["findings"].as_array().unwrap().iter().all(|f| f["fate"] == "stays"));
     let screen = iowhy(&["compare", &before, &after]).done().stdout;
     let flowing = screen.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flowing.starts_with("wall time REGRESSED; ") && flowing.contains("n = 6 and 7"), "{screen}");
+    assert!(flowing.starts_with("Wall time REGRESSED; ") && flowing.contains("n = 6 and 7"), "{screen}");
     assert!(screen.contains("write: writeback") && screen.contains("went (p = "), "{screen}");
     assert!(screen.lines().all(|line| line.chars().count() <= 120) && !screen.contains('\u{1b}'), "{screen}");
     // The comparison itself is a record: it can be shown and exported.
     let record = folder.path().join("comparison.json");
     iowhy(&["compare", &before, &after, "--json", text(&record)]).done();
     let shown = iowhy(&["report", text(&record), "--markdown"]).done().stdout;
-    assert!(shown.contains("Wall time regressed") && shown.contains("write: writeback"), "{shown}");
+    assert!(shown.contains("Wall time REGRESSED") && shown.contains("write: writeback"), "{shown}");
     assert!(iowhy(&["export", text(&record)]).done().stdout.contains("write"));
 }
 
@@ -121,7 +121,7 @@ fn one_run_each_shows_what_differs_and_says_how_to_know() {
         (&"write".into(), &"writeback".into())
     );
     let screen = iowhy(&["compare", text(&before), text(&after)]).done().stdout;
-    assert!(screen.starts_with("wall time cannot tell: one run each; "), "{screen}");
+    assert!(screen.starts_with("Wall time inconclusive: one run each; "), "{screen}");
     let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         screen.contains("--save-as before -- dd ") && screen.contains("compare @before @after"),

@@ -22,8 +22,9 @@ enum Type {
 
 use Type::{Estimate, Flag, List, MaybeEstimate, MaybeNumber, MaybeWhole, Number, Object, Whole, Words};
 
-const COMMON: [(&str, Type); 9] = [
+const COMMON: [(&str, Type); 10] = [
     ("schema", Whole),
+    ("kind", Words),
     ("iowhy", Words),
     ("command", Words),
     ("environment", Object),
@@ -216,21 +217,21 @@ fn an_output_that_cannot_be_written_is_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn a_second_witness_is_told_where_stacks_may_be_seen() {
+fn a_cross_check_is_recorded_where_stacks_may_be_sampled() {
     let dir = directory();
     let args =
         ["bench", text(dir.path()), "--layers", "--size", "16m", "--runtime", "100ms", "--state", "warm"];
     let record = record_of(&args);
-    if let Some(why) = record["witness_lack"].as_str() {
+    if let Some(why) = record["cross_check_limitation"].as_str() {
         println!("skipped: {why}");
         return;
     }
-    let witnesses: Vec<&Value> = cells(&record).iter().map(|cell| &cell["witness"]).collect();
-    assert!(witnesses.iter().any(|w| w.is_object()), "{record}");
-    for witness in witnesses.into_iter().filter(|w| w.is_object()) {
+    let checks: Vec<&Value> = cells(&record).iter().map(|cell| &cell["cross_check"]).collect();
+    assert!(checks.iter().any(|w| w.is_object()), "{record}");
+    for cross_check in checks.into_iter().filter(|w| w.is_object()) {
         assert_keys(
-            "witness",
-            witness,
+            "cross_check",
+            cross_check,
             &[
                 ("tier", Words),
                 ("samples", Whole),
@@ -239,11 +240,18 @@ fn a_second_witness_is_told_where_stacks_may_be_seen() {
                 ("layers", List),
             ],
         );
-        assert!(["confirmed", "disagrees", "cannot-tell"].contains(&words(&witness["verdict"])), "{witness}");
+        assert!(
+            ["confirmed", "disagrees", "inconclusive"].contains(&words(&cross_check["verdict"])),
+            "{cross_check}"
+        );
         // What cannot be told says why.
-        assert_eq!(witness["verdict"] == "cannot-tell", witness["reason"].is_string(), "{witness}");
+        assert_eq!(
+            cross_check["verdict"] == "inconclusive",
+            cross_check["reason"].is_string(),
+            "{cross_check}"
+        );
         let mut busy = 0.0;
-        for part in witness["layers"].as_array().unwrap() {
+        for part in cross_check["layers"].as_array().unwrap() {
             assert_keys(
                 "part",
                 part,
@@ -254,6 +262,6 @@ fn a_second_witness_is_told_where_stacks_may_be_seen() {
             }
         }
         // Shares of the samples sum to the CPU time, which is part of the whole.
-        assert!(busy <= number(&witness["time_ns"]) * 1.1, "{witness}");
+        assert!(busy <= number(&cross_check["time_ns"]) * 1.1, "{cross_check}");
     }
 }

@@ -16,7 +16,11 @@ fn what_is_said_is_what_the_files_hold() {
     assert_eq!(record["schema"], 1);
     let mut read = 0;
     for setting in record["settings"].as_array().unwrap() {
-        assert_ne!(setting["value"].is_null(), setting["lack"].is_null(), "a value or a reason: {setting}");
+        assert_ne!(
+            setting["value"].is_null(),
+            setting["limitation"].is_null(),
+            "a value or a reason: {setting}"
+        );
         // Files with one plain value; lists and counts are told otherwise.
         let plain =
             setting["offered"].is_null() && setting["key"] != "mitigations" && setting["key"] != "governor";

@@ -82,7 +82,7 @@ fn a_program_that_may_not_be_watched_has_its_run_time_and_its_exit_code() {
     assert_eq!(ran.code(), 0, "{ran:?}");
     assert!(record["wall_s"].as_f64().is_some_and(|wall_s| wall_s >= SLEEPS), "{record}");
     if recorded {
-        let lacks = record["lacks"].as_array().unwrap();
+        let lacks = record["limitations"].as_array().unwrap();
         assert!(lacks.iter().any(|lack| lack["id"] == "hidden-programs"), "{record}");
         let (wall_s, idle_s) = (record["wall_s"].as_f64().unwrap(), record["idle_s"].as_f64().unwrap());
         assert!(idle_s < wall_s - SLEEPS / 2.0, "nobody knows that it was idle: {idle_s} of {wall_s}");

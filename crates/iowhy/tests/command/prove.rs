@@ -53,7 +53,7 @@ fn records_that_cannot_be_proved_are_refused_and_nothing_is_left() {
     std::fs::write(at("cut"), &whole[..whole.len() / 2]).unwrap();
     std::fs::write(at("text"), b"not JSON").unwrap();
     std::fs::write(at("other"), b"{}").unwrap();
-    std::fs::write(at("bench"), br#"{"schema":1,"cells":[]}"#).unwrap();
+    std::fs::write(at("bench"), br#"{"schema":1,"kind":"measurement","cells":[]}"#).unwrap();
     change(&record, "newer", |v| v["schema"] = 99.into());
     change(&record, "damaged", |v| v["profile"]["threads"] = "none".into());
     change(&record, "elsewhere", |v| v["environment"]["cpu"] = "another CPU".into());
@@ -67,7 +67,7 @@ fn records_that_cannot_be_proved_are_refused_and_nothing_is_left() {
         ("newer", "format 99"),
         ("damaged", "damaged"),
         ("elsewhere", "another machine"),
-        ("record.json", "no calls in their order"),
+        ("record.json", "no recorded calls"),
     ] {
         let path = at(name);
         let ran = iowhy(&["prove", "--quiet", text(&path)]);
@@ -90,14 +90,14 @@ fn assert_contract(proof: &Value, rounds: usize) {
         assert!(of("low") <= of("value") && of("value") <= of("high") && of("low") > 0.0, "{e}");
         assert_eq!((e["unit"].as_str(), e["n"].as_u64()), (Some("ratio"), Some(rounds as u64)), "{e}");
     };
-    estimate(&proof["replay"]["fidelity"]);
-    assert_eq!(proof["replay"]["io_ns"].as_array().map(Vec::len), Some(rounds));
+    estimate(&proof["baseline"]["fidelity"]);
+    assert_eq!(proof["baseline"]["io_ns"].as_array().map(Vec::len), Some(rounds));
     for finding in proof["findings"].as_array().unwrap() {
         let verdict = finding["verdict"].as_str().unwrap();
-        assert!(["proven", "not-confirmed", "contradicted", "cannot-tell"].contains(&verdict), "{finding}");
+        assert!(["proven", "not-confirmed", "contradicted", "inconclusive"].contains(&verdict), "{finding}");
         match &finding["measured"] {
             Value::Null => {
-                assert!(finding["reason"].is_string() && verdict == "cannot-tell", "{finding}");
+                assert!(finding["reason"].is_string() && verdict == "inconclusive", "{finding}");
             }
             measured => {
                 estimate(measured);
@@ -165,7 +165,7 @@ fn files_that_were_changed_or_are_gone_are_named_and_nothing_is_lost() {
         assert_eq!(ran.code(), 1, "{ran:?}");
         let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(text(&data)) && said.contains(word), "{ran:?}");
-        assert!(said.contains("cannot tell"), "{ran:?}");
+        assert!(said.contains("inconclusive"), "{ran:?}");
     };
     told("changed");
     std::fs::remove_file(&data).unwrap();

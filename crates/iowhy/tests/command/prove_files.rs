@@ -90,7 +90,7 @@ fn many_small_files_are_held_against_a_tree_of_ours_which_goes() {
     assert_eq!(found["io_ns"].as_array().map(Vec::len), Some(5), "{found}");
     // 16,000 files are opened; packed they are a few calls: on no machine does that gain nothing.
     assert!(found["measured"]["value"].as_f64().is_some_and(|gain| gain > 1.0), "{found}");
-    let replay = if found["replay"].is_null() { &proof["replay"] } else { &found["replay"] };
+    let replay = if found["baseline"].is_null() { &proof["baseline"] } else { &found["baseline"] };
     let tree = &replay["plan"]["tree"];
     assert_eq!(tree["parent"].as_str(), Some(text(&folder)), "{tree}");
     assert!(tree["bytes"].as_u64().is_some_and(|bytes| (280..=320).contains(&bytes)), "{tree}");
@@ -179,7 +179,7 @@ fn a_log_on_another_file_system_is_no_place_for_the_tree() {
     let proof = iowhy_alone(&["prove", text(&record), "--rounds", "5", "--json", "-"]).json();
     let findings = proof["findings"].as_array().unwrap();
     let found = findings.iter().find(|f| f["id"] == "many-small-files").unwrap_or_else(|| panic!("{proof}"));
-    let replay = if found["replay"].is_null() { &proof["replay"] } else { &found["replay"] };
+    let replay = if found["baseline"].is_null() { &proof["baseline"] } else { &found["baseline"] };
     assert_eq!(replay["plan"]["tree"]["parent"].as_str(), Some(text(&dir.path().join("small"))), "{proof}");
     assert_eq!(names(elsewhere.path()), ["log"], "nothing was made beside the log");
     // The same record, had the files been on another file system than their directory is now: nothing is measured.

@@ -112,7 +112,7 @@ fn layers(cell: &Value) {
 fn verdict(cell: &Value) {
     let (key, verdict) = (&cell["key"], words(&cell["verdict"]));
     assert!(
-        ["ok", "not-what-it-claims", "cannot-tell", "not-run", "failed"].contains(&verdict),
+        ["ok", "mislabelled", "inconclusive", "not-run", "failed"].contains(&verdict),
         "{key}: {verdict}"
     );
     if cell.get("failure").is_some() {

@@ -108,9 +108,9 @@ fn a_proof_stands_beside_what_was_foretold() {
     iowhy(&["--json", text(&record), "--", "true"]).done();
     let mut run: Value = serde_json::from_str(&std::fs::read_to_string(&record).unwrap()).unwrap();
     let proof = serde_json::json!({
-        "seed": 1, "replay": null, "reason": "no call was seen",
+        "seed": 1, "baseline": null, "reason": "no call was seen",
         "findings": [{
-            "id": "sync-per-write", "verdict": "cannot-tell", "how": "one fdatasync for 95 records",
+            "id": "sync-per-write", "verdict": "inconclusive", "how": "one fdatasync for 95 records",
             "predicted": {"predicted": 13.0, "low": 3.2, "high": 116.0},
             "measured": {"value": 22.4, "low": 18.0, "high": 33.0, "unit": "ratio", "n": 9},
             "reason": null, "io_ns": [],
@@ -119,9 +119,13 @@ fn a_proof_stands_beside_what_was_foretold() {
     run["proof"] = proof.clone();
     std::fs::write(&record, run.to_string()).unwrap();
     let mut alone = proof;
-    for (key, value) in
-        [("schema", 1.into()), ("iowhy", "0".into()), ("command", "c".into()), ("subject", "s".into())]
-    {
+    for (key, value) in [
+        ("schema", 1.into()),
+        ("kind", "proof".into()),
+        ("iowhy", "0".into()),
+        ("command", "c".into()),
+        ("subject", "s".into()),
+    ] {
         alone[key] = value;
     }
     alone["warnings"] = serde_json::json!([]);
@@ -130,7 +134,7 @@ fn a_proof_stands_beside_what_was_foretold() {
     for path in [&record, &other] {
         let page = iowhy(&["report", text(path)]).done().stdout;
         holds_together(&page);
-        for words in ["13x [3.2, 116]", "22x [18, 33] (n = 9)", "cannot tell", "no call was seen"] {
+        for words in ["13x [3.2, 116]", "22x [18, 33], n = 9", "inconclusive", "no call was seen"] {
             assert!(page.contains(words), "{words}: {page}");
         }
     }
@@ -158,8 +162,12 @@ fn what_is_no_record_is_refused_and_nothing_is_written() {
     refused("text.json", "hello", "is no JSON");
     refused("other.json", "{\"a\": 1}", "no record of iowhy");
     refused("newer.json", &whole.replacen("\"schema\":1", "\"schema\":99", 1), "format 99");
-    refused("run.json", "{\"schema\": 1, \"profile\": {}}", "damaged record");
-    refused("formats.json", "{\"schema\": 1, \"formats\": []}", "holds nothing that a report shows");
+    refused("run.json", "{\"schema\": 1, \"kind\": \"watched-program\", \"profile\": {}}", "damaged record");
+    refused(
+        "formats.json",
+        "{\"schema\": 1, \"kind\": \"list\", \"formats\": []}",
+        "holds nothing that a report shows",
+    );
     refused("damaged.json", &whole.replacen("\"rounds\"", "\"runds\"", 1), "damaged record");
     let mut empty: Value = serde_json::from_str(&whole).unwrap();
     empty["cells"] = serde_json::json!([]);

@@ -228,7 +228,7 @@ fn without_rights_the_run_with_sudo_is_proposed_first() {
     // Lines of a screen are broken at spaces.
     let flat = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some(at) = flat.find("to see it: ") else {
-        assert!(!flat.contains("not seen: no "), "{flat}");
+        assert!(!flat.contains("limitation: no "), "{flat}");
         return skipped("an ordinary user lacks no rights here");
     };
     let program = text(Path::new(binary().get_program())).to_owned();

@@ -307,12 +307,12 @@ pub(crate) fn assert_expected(name: &str, got: &str) {
 }
 
 #[test]
-fn virtual_time_has_no_second_witness() {
+fn virtual_time_has_no_cross_check() {
     for args in [&["scripted"] as &[&str], &["bench", "scripted", "--layers", "--state", "warm,direct"]] {
         let done = iowhy(args).done();
-        assert!(!done.stdout.contains("second witness"), "{}", done.stdout);
+        assert!(!done.stdout.contains("cross-check"), "{}", done.stdout);
         let record = record_of(args);
-        assert!(record.get("witness_lack").is_none());
-        assert!(cells(&record).iter().all(|cell| cell.get("witness").is_none()));
+        assert!(record.get("cross_check_limitation").is_none());
+        assert!(cells(&record).iter().all(|cell| cell.get("cross_check").is_none()));
     }
 }

@@ -51,7 +51,7 @@ fn the_record_of_stat_holds_what_the_file_holds() {
         ("schema", Value::from(1)),
         ("command", "trace stat".into()),
         ("format", "vscsi".into()),
-        ("kind", "blocks".into()),
+        ("content", "blocks".into()),
         ("below_page_cache", true.into()),
         ("requests", 6.into()),
         ("losses", Value::Array(Vec::new())),

@@ -152,7 +152,7 @@ fn cold_reads_that_come_back_to_a_block_are_not_called_cold() {
     let file = full_file(dir.path(), "file", 2 * MIB);
     let record = alone(&["bench", "--pattern", "random", "--state", "cold", "--once", text(&file)]);
     let cell = only_cell(&record);
-    assert_eq!((&cell["verdict"], &cell["state_verified"]), (&"not-what-it-claims".into(), &false.into()));
+    assert_eq!((&cell["verdict"], &cell["state_verified"]), (&"mislabelled".into(), &false.into()));
     // Each block once, in an order without order, is what such a test wants.
     let permuted = alone(&["bench", "--pattern", "permuted", "--state", "cold", "--once", text(&file)]);
     assert_ne!(only_cell(&permuted)["state_check"]["result"], "violated");
@@ -262,7 +262,7 @@ fn memory_is_never_reported_as_a_device() {
         if direct.code() == 2 {
             assert!(direct.stderr.contains("O_DIRECT"), "{direct:?}");
         } else {
-            assert_eq!(only_cell(&direct.json())["verdict"], "not-what-it-claims");
+            assert_eq!(only_cell(&direct.json())["verdict"], "mislabelled");
         }
     }
 }

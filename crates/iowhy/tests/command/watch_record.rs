@@ -43,8 +43,8 @@ fn records_keep_the_contract_and_close_at_each_tier() {
         let used = record["tier"].as_str().unwrap();
         assert!(used <= tier, "no tier above {tier} is used: {used}");
         if used < tier {
-            assert!(!list(&record["lacks"]).is_empty(), "what is missing is said: {used} for {tier}");
-            skipped(&format!("tier {tier} is not allowed here, {used} was used: {}", record["lacks"]));
+            assert!(!list(&record["limitations"]).is_empty(), "what is missing is said: {used} for {tier}");
+            skipped(&format!("tier {tier} is not allowed here, {used} was used: {}", record["limitations"]));
         }
         keys(&record);
         sums(tier, &record);

@@ -7,13 +7,11 @@ use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Uid};
 use rustix::io::Errno;
 use rustix::process::Resource;
-
-use super::walk::{Place, walk};
 
 /// A directory, held open. What is done in it is done there, whatever becomes of its path.
 #[derive(Debug)]
@@ -32,7 +30,7 @@ pub struct Entry {
     pub kind: FileType,
 }
 
-const DIRECTORY: OFlags =
+pub(super) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
 /// The user as whom this thread makes files: the file system user id (credentials(7)).
@@ -73,74 +71,8 @@ fn component(name: &CStr) -> Result<&CStr, Errno> {
 }
 
 impl Dir {
-    /// Opens a directory that the user named; links in its path are followed where they can be trusted.
-    ///
-    /// # Errors
-    /// What open(2) says; PermissionDenied for a link that root does not follow.
-    pub fn open(path: &Path) -> io::Result<Dir> {
-        match walk(path, true)? {
-            Place::Name(dir, name) => dir.dir(&name),
-            Place::Directory(dir) => Ok(dir),
-            Place::Magic(dir, name) => {
-                let fd = rustix::fs::openat(&dir.fd, &name, DIRECTORY, Mode::empty())?;
-                Ok(Dir { fd, path: dir.path_of(&name) })
-            }
-        }
-    }
-
-    /// A directory that exists by its own path and no link: for those that the kernel named.
-    ///
-    /// # Errors
-    /// What openat(2) says; ELOOP or ENOTDIR for a link on the way.
-    pub fn open_real(path: &Path) -> io::Result<Dir> {
-        let mut dir = Dir::open(Path::new(if path.is_absolute() { "/" } else { "." }))?;
-        for part in path.components() {
-            match part {
-                Component::RootDir | Component::CurDir => {}
-                Component::Normal(name) => {
-                    dir = dir.dir(&CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?)?;
-                }
-                Component::ParentDir | Component::Prefix(_) => return Err(Errno::INVAL.into()),
-            }
-        }
-        Ok(dir)
-    }
-
     pub(super) fn from_fd(fd: OwnedFd, path: PathBuf) -> Dir {
         Dir { fd, path }
-    }
-
-    /// Opens the directory that a path is in; the last component is its name there, whether that is a link or not.
-    ///
-    /// # Errors
-    /// What open(2) says; EISDIR for a path without a last component; PermissionDenied for a link that root does not follow.
-    pub fn holding(path: &Path) -> io::Result<(Dir, CString)> {
-        if path.as_os_str().as_bytes().ends_with(b"/") {
-            return Err(Errno::ISDIR.into());
-        }
-        match walk(path, false)? {
-            Place::Name(dir, name) => Ok((dir, name)),
-            Place::Directory(_) | Place::Magic(..) => Err(Errno::ISDIR.into()),
-        }
-    }
-
-    /// Opens a directory that the user named, and makes it, and those above it, where they are missing (mode 0700).
-    ///
-    /// # Errors
-    /// What open(2) and mkdirat(2) say.
-    pub fn open_or_make(path: &Path) -> io::Result<Dir> {
-        match Dir::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            other => return other,
-        }
-        if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
-            Dir::open_or_make(above)?;
-        }
-        let (above, name) = Dir::holding(path)?;
-        match above.make_dir(&name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => above.dir(&name),
-            other => other,
-        }
     }
 
     /// Where it was when it was opened: for messages.

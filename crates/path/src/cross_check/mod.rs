@@ -1,17 +1,8 @@
-//! Two accounts of the same requests held against each other: the ladder's fitted costs, and what a watcher saw.
+//! The cross-check: the fitted costs of requests compared with stack samples of the same requests, made while extra slices of
+//! a cell were profiled. Neither knows of the other. A part disagrees where both intervals are apart by a tenth of the request.
 //!
-//! The watcher follows the threads of extra slices of a cell: a clock samples what is on the CPU, every sleep is
-//! recorded with its stack. The fit explains the very same slices by its costs and the kernel's counters. Neither knows
-//! of the other. Where they differ by more than both intervals and by a tenth of the request, one of them is wrong, and
-//! that is said.
-//!
-//! - Busy time: the share of the clock samples in a layer (Wilson's interval) times the CPU time for one request, which
-//!   the scheduler counts exactly.
-//! - Waiting: the time of all sleeps, which is exact where all were recorded. Waiting whose operation was not seen (a
-//!   new thread without a CPU, or a request) widens the upper end.
-//! - Fitted: the ledger of the slices together; its interval comes from the ends of the intervals of the costs.
-//!
-//! What may not enter: I/O, a clock, a number that neither account has.
+//! CPU time: share of the clock samples (Wilson's interval) times the CPU time of a request, which the scheduler counts.
+//! Waiting: the sum of all sleeps; waiting whose operation was not seen widens the upper end.
 
 mod part;
 #[cfg(test)]
@@ -37,18 +28,18 @@ use self::part::{Part, belongs, parts};
 
 /// A difference below this part of the request is of no consequence.
 pub const NOTABLE_SHARE: f64 = 0.10;
-/// What was not seen at all and is fitted below this part of the request is left out.
+/// A part without samples that is fitted below this part of the request is left out.
 const NOTHING_SHARE: f64 = 1e-3;
-/// With fewer samples nothing is said.
-const LEAST_SAMPLES: u64 = 30;
-/// CPU time for one request may differ so much between the watched slices and the measured ones.
+/// With fewer samples the check is inconclusive.
+const MIN_SAMPLES: u64 = 30;
+/// CPU time for one request may differ so much between the profiled slices and the measured ones.
 const SAME_PACE: f64 = 0.15;
-/// Part of the watch in which sleeps were recorded, above which all count as seen.
+/// Share of the profile in which sleeps were recorded, above which all count as seen.
 const ALL_SEEN: f64 = 0.999;
 
-/// What the watcher saw of a cell's requests, in totals.
+/// The profile of a cell's requests, in totals.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sighting {
+pub struct Observed {
     /// The tier that was used.
     pub tier: Tier,
     /// Clock samples in the requests.
@@ -68,21 +59,21 @@ struct Waited {
     sleeps: u64,
 }
 
-/// Sums what belongs to the requests of a cell. `ours` picks the measuring threads.
-pub fn sighting(
+/// Sums what belongs to the requests of a cell. `measuring` picks the measuring threads.
+pub fn observed(
     profile: &Profile,
     account: &Account,
     workload: &Workload,
-    ours: impl Fn(&Thread) -> bool,
-) -> Sighting {
-    let mut seen = Sighting {
+    measuring: impl Fn(&Thread) -> bool,
+) -> Observed {
+    let mut seen = Observed {
         tier: profile.sight.tier,
         sleeps_all_seen: profile.observer.switch_duty >= ALL_SEEN && profile.observer.lost == 0,
-        ..Sighting::default()
+        ..Observed::default()
     };
     for entry in &account.entries {
         let thread = profile.threads.get(entry.thread as usize);
-        if !thread.is_some_and(&ours) || !belongs(workload, entry.class.operation) {
+        if !thread.is_some_and(&measuring) || !belongs(workload, entry.class.operation) {
             continue;
         }
         if entry.busy {
@@ -103,46 +94,46 @@ pub fn sighting(
     seen
 }
 
-/// What the fit is told.
+/// What the fit knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// The fitted costs.
     pub model: &'a StackModel,
     /// What was found on the target.
     pub facts: Option<&'a TargetFacts>,
-    /// Our own cost per request, in nanoseconds.
+    /// Cost of iowhy itself per request, in nanoseconds.
     pub harness: Option<Estimate>,
 }
 
-/// Both accounts of one request.
+/// Fit and samples of one request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Witness {
+pub struct CrossCheck {
     /// The tier that was used.
     pub tier: Tier,
     /// Clock samples in the requests.
     pub samples: u64,
-    /// Requests that were watched.
+    /// Requests that were profiled.
     pub requests: u64,
-    /// Thread time of one watched request.
+    /// Thread time of one profiled request.
     pub time_ns: f64,
     /// Part by part. What was seen sums to about `time_ns`: sleeps and CPU time come from different counters.
-    pub layers: Vec<PartWitness>,
-    /// What they say together.
+    pub layers: Vec<PartCheck>,
+    /// Over all parts.
     pub verdict: Verdict,
-    /// Why it cannot be told, where it cannot.
+    /// Why it is inconclusive, where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Both accounts of one part of a request.
+/// Fit and samples of one part of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PartWitness {
+pub struct PartCheck {
     /// The layers, joined by `+`; `-wait` behind time off the CPU.
     pub id: String,
-    /// By the fit; absent where it says nothing.
+    /// By the fit; absent where it has no cost for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fitted: Option<Fitted>,
-    /// By the watcher, in nanoseconds. `n`: the clock samples it is a share of, or the requests whose sleeps are summed.
+    /// By the profile, in nanoseconds. `n`: the clock samples it is a share of, or the requests whose sleeps are summed.
     pub seen: Estimate,
     /// Clock samples or sleeps that were seen in it.
     pub events: u64,
@@ -164,7 +155,7 @@ pub struct Fitted {
     pub high_ns: f64,
 }
 
-/// How two accounts of one part stand to each other.
+/// Fit against samples, for one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
@@ -174,12 +165,12 @@ pub enum Agreement {
     Disagrees,
     /// Too little was seen, so that a difference of a tenth of the request could hide; or the requests were not those
     /// that the costs were fitted on.
-    CannotTell,
-    /// The fit says nothing about it.
+    Inconclusive,
+    /// The fit has no cost for it.
     NotFitted,
 }
 
-/// What both accounts of a request say together.
+/// Fit against samples, for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -187,8 +178,8 @@ pub enum Verdict {
     Confirmed,
     /// At least one part disagrees.
     Disagrees,
-    /// Nothing disagrees, but something could not be told.
-    CannotTell,
+    /// Nothing disagrees, but a part is inconclusive.
+    Inconclusive,
 }
 
 impl Verdict {
@@ -197,25 +188,25 @@ impl Verdict {
         match self {
             Verdict::Confirmed => "confirmed",
             Verdict::Disagrees => "disagrees",
-            Verdict::CannotTell => "cannot-tell",
+            Verdict::Inconclusive => "inconclusive",
         }
     }
 }
 
-/// Holds both accounts of the watched slices against each other. `measured` is the cell as it was measured unwatched,
-/// where the costs come from. `None` when no watched request was completed, or the fit cannot explain the cell.
+/// Compares fit and samples of the profiled slices. `measured` is the cell without profiling, which the costs come from.
+/// `None` when no profiled request was completed, or the fit cannot explain the cell.
 pub fn compare(
-    seen: &Sighting,
+    seen: &Observed,
     watched: &CellRun,
     measured: &CellRun,
     context: &Context<'_>,
-) -> Option<Witness> {
+) -> Option<CrossCheck> {
     let watched = together(watched)?;
     let sample = watched.samples.first()?;
     let fit = Fit::of(&watched, context)?;
     let time_ns = sample.ns_per_request();
     let (cpu_ns, requests) = (busy_ns(sample), sample.requests);
-    let mut layers: Vec<PartWitness> = Vec::new();
+    let mut layers: Vec<PartCheck> = Vec::new();
     let table = parts(&watched.workload);
     for part in table {
         let estimate = seen.part(part, cpu_ns, requests);
@@ -256,16 +247,16 @@ pub fn compare(
     let other_pace = other_pace(cpu_ns, measured);
     if other_pace.is_some() {
         let fitted = layers.iter_mut().filter(|part| part.fitted.is_some());
-        fitted.for_each(|part| part.result = Agreement::CannotTell);
+        fitted.for_each(|part| part.result = Agreement::Inconclusive);
     }
     let (verdict, reason) = verdict(&layers, seen, other_pace);
-    Some(Witness { tier: seen.tier, samples: seen.samples, requests, time_ns, layers, verdict, reason })
+    Some(CrossCheck { tier: seen.tier, samples: seen.samples, requests, time_ns, layers, verdict, reason })
 }
 
-const INTERRUPTS: &str = "interrupts are others' work; the fit has no cost for them";
+const INTERRUPTS: &str = "interrupts are work of other processes; the fit has no cost for them";
 
 fn push(
-    layers: &mut Vec<PartWitness>,
+    layers: &mut Vec<PartCheck>,
     id: &str,
     fitted: Option<Fitted>,
     (seen, events): (Estimate, u64),
@@ -275,7 +266,7 @@ fn push(
     let result = fitted.map_or(Agreement::NotFitted, |fitted| agreement(&fitted, &seen, time_ns));
     let nothing = seen.value == 0.0 && fitted.is_none_or(|f| f.high_ns < NOTHING_SHARE * time_ns);
     if !nothing {
-        layers.push(PartWitness {
+        layers.push(PartCheck {
             id: id.to_owned(),
             fitted,
             seen,
@@ -286,7 +277,7 @@ fn push(
     }
 }
 
-/// Whether two accounts of a part of a request of `time_ns` agree.
+/// Whether fit and samples of a part of a request of `time_ns` agree.
 fn agreement(fitted: &Fitted, seen: &Estimate, time_ns: f64) -> Agreement {
     let notable = NOTABLE_SHARE * time_ns;
     let apart = fitted.high_ns < seen.low || seen.high < fitted.low_ns;
@@ -300,7 +291,11 @@ fn agreement(fitted: &Fitted, seen: &Estimate, time_ns: f64) -> Agreement {
     } else {
         (seen.high - seen.value) + (fitted.value_ns - fitted.low_ns)
     };
-    if hidden > notable && difference + hidden > notable { Agreement::CannotTell } else { Agreement::Agrees }
+    if hidden > notable && difference + hidden > notable {
+        Agreement::Inconclusive
+    } else {
+        Agreement::Agrees
+    }
 }
 
 /// Why costs that were fitted at another pace explain nothing here, where that is so.
@@ -309,37 +304,36 @@ fn other_pace(cpu_ns: f64, measured: &CellRun) -> Option<String> {
     let factor = cpu_ns / unwatched;
     ((factor - 1.0).abs() > SAME_PACE).then(|| {
         format!(
-            "a watched request took {factor:.2} times the CPU time of an unwatched one: another load, or the watching \
-             itself"
+            "a profiled request took {factor:.2}x the CPU time of an unprofiled one: another load, or profiling overhead"
         )
     })
 }
 
-/// The verdict, and why it cannot be told.
-fn verdict(layers: &[PartWitness], seen: &Sighting, other_pace: Option<String>) -> (Verdict, Option<String>) {
-    if seen.samples < LEAST_SAMPLES {
-        let reason = format!("only {} clock samples hit the requests", seen.samples);
-        return (Verdict::CannotTell, Some(reason));
+/// The verdict, and why it is inconclusive.
+fn verdict(layers: &[PartCheck], seen: &Observed, other_pace: Option<String>) -> (Verdict, Option<String>) {
+    if seen.samples < MIN_SAMPLES {
+        let reason = format!("only {} clock samples are in the requests", seen.samples);
+        return (Verdict::Inconclusive, Some(reason));
     }
     if other_pace.is_some() {
-        return (Verdict::CannotTell, other_pace);
+        return (Verdict::Inconclusive, other_pace);
     }
     let of = |result: Agreement| layers.iter().filter(|l| l.result == result).collect::<Vec<_>>();
     if !of(Agreement::Disagrees).is_empty() {
         return (Verdict::Disagrees, None);
     }
-    let open = of(Agreement::CannotTell);
+    let open = of(Agreement::Inconclusive);
     if !open.is_empty() {
         let names = open.iter().map(|l| l.id.as_str()).collect::<Vec<_>>().join(", ");
-        return (Verdict::CannotTell, Some(format!("the intervals of {names} are too wide")));
+        return (Verdict::Inconclusive, Some(format!("the intervals of {names} are too wide")));
     }
     if of(Agreement::Agrees).is_empty() {
-        return (Verdict::CannotTell, Some("the fit says nothing about these requests".to_owned()));
+        return (Verdict::Inconclusive, Some("the fit has no cost for these requests".to_owned()));
     }
     (Verdict::Confirmed, None)
 }
 
-impl Sighting {
+impl Observed {
     /// Samples or sleeps in a part.
     fn events(&self, part: &Part) -> u64 {
         let interrupts = if part.interrupts { self.interrupts } else { 0 };
@@ -396,7 +390,7 @@ impl Sighting {
     }
 }
 
-/// The fit's account, and what it would be at the ends of the intervals of its costs.
+/// The ledger by the fit, and at both ends of the intervals of its costs.
 struct Fit {
     value: Ledger,
     low: Ledger,
@@ -407,8 +401,8 @@ impl Fit {
     fn of(run: &CellRun, context: &Context<'_>) -> Option<Fit> {
         let split = |end: fn(&LayerCost) -> Cost, harness_ns: f64| {
             let model = with_costs(context.model, end);
-            let told = LedgerContext { model: &model, facts: context.facts, harness_ns };
-            Some(ledger(run, &told)?.layers)
+            let context = LedgerContext { model: &model, facts: context.facts, harness_ns };
+            Some(ledger(run, &context)?.layers)
         };
         let harness = context.harness;
         Some(Fit {
@@ -437,7 +431,7 @@ fn with_costs(model: &StackModel, end: fn(&LayerCost) -> Cost) -> StackModel {
     model
 }
 
-/// The run with all its rounds as one: what was watched was watched as a whole. `None` without a completed request.
+/// The run with all its rounds as one, because the profile covers them as a whole. `None` without a completed request.
 fn together(run: &CellRun) -> Option<CellRun> {
     let mut all = Sample::default();
     let counted = |f: fn(&Sample) -> Option<u64>| run.samples.iter().map(f).sum::<Option<u64>>();

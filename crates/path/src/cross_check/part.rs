@@ -1,9 +1,7 @@
-//! What the two accounts of a request can be held against each other by: layers, or sums of layers where the two mean
-//! different things by a layer's name.
+//! The parts of a request that fit and samples are compared by.
 //!
-//! The fit calls a layer what one rung of the ladder costs more than the rung below it. The watcher calls a layer what
-//! was on the CPU when its clock fired. Where these differ, only a sum that both mean alike is compared, and the part
-//! says why.
+//! The fit calls a layer what a calibration cell costs more than the one below it; a sample belongs to the layer that was on
+//! the CPU when the clock fired. Where these differ, only a sum that both define alike is compared, and the part says why.
 
 use iowhy_core::layer::Layer;
 use iowhy_core::workload::{CacheState, Method, Workload};
@@ -21,7 +19,7 @@ pub(super) struct Part {
     pub(super) wait: &'static [Layer],
     /// Whether interrupts that hit the thread belong to it.
     pub(super) interrupts: bool,
-    /// Whether the fit says anything about it.
+    /// Whether the fit has a cost for it.
     pub(super) fitted: bool,
     /// Why layers are compared as a sum, or not at all.
     pub(super) why: Option<&'static str>,
@@ -84,7 +82,7 @@ const WAIT: Part = Part {
     id: "block+device+cpu-queue-wait",
     wait: &[Layer::Block, Layer::Device, Layer::CpuQueue],
     why: Some(
-        "the fit books the time that requests queue under `device`; the watcher sees when a sleeper runs again, not \
+        "the fit books the time that requests queue under `device`; a profile shows when a sleeper runs again, not \
          when it was woken, and books the wait for a CPU in between as sleep",
     ),
     ..NO_DEVICE
@@ -93,8 +91,8 @@ const WRITE_WAIT: Part = Part {
     id: "block+device+writeback+cpu-queue-wait",
     wait: &[Layer::Block, Layer::Device, Layer::Writeback, Layer::CpuQueue],
     why: Some(
-        "the fit knows waiting from the device's counters, flushes included, and cannot tell write-back apart; the \
-         watcher books the wait for a CPU after a sleep as sleep",
+        "the fit knows waiting from the device's counters, flushes included, and does not separate write-back; a \
+         profile books the wait for a CPU after a sleep as sleep",
     ),
     ..NO_DEVICE
 };
@@ -118,7 +116,7 @@ const WRITE_BUSY: Part = Part {
 };
 
 /// The parts of a cell's requests. Together they hold every layer that the fit books for such requests, each once. The
-/// wait for a CPU is left to the scheduler where nothing sleeps: both accounts have it from there.
+/// wait for a CPU is left to the scheduler where nothing sleeps: both have it from there.
 pub(super) fn parts(w: &Workload) -> &'static [Part] {
     const CACHED: &[Part] = &[ENTRY, FILESYSTEM, CACHE, COPY, NO_DEVICE];
     const COLD: &[Part] = &[ENTRY, BELOW, PAGES, COPY, WAIT];

@@ -56,8 +56,8 @@ fn profile(pieces: &[(State, &[&str], u64, u64)]) -> Profile {
     p
 }
 
-fn seen(p: &Profile, w: &Workload) -> Sighting {
-    sighting(p, &account(p, &Classifier::new()), w, |t| t.tid == MEASURING)
+fn seen(p: &Profile, w: &Workload) -> Observed {
+    observed(p, &account(p, &Classifier::new()), w, |t| t.tid == MEASURING)
 }
 
 fn cost(per_call_ns: f64) -> LayerCost {
@@ -107,44 +107,44 @@ fn cached_cell(busy_ns: f64) -> CellRun {
     Rounds::new(Workload::reads(Method::Pread, CacheState::Warm, 4096, 1 << 20)).busy(busy_ns).build()
 }
 
-fn held(p: &Profile, run: &CellRun, measured: &CellRun, model: &StackModel) -> Witness {
+fn held(p: &Profile, run: &CellRun, measured: &CellRun, model: &StackModel) -> CrossCheck {
     let harness = Estimate { value: 50.0, low: 50.0, high: 50.0, unit: Unit::Nanoseconds, n: 9 };
     let context = Context { model, facts: None, harness: Some(harness) };
     compare(&seen(p, &run.workload), run, measured, &context).unwrap()
 }
 
-fn part<'a>(witness: &'a Witness, id: &str) -> &'a PartWitness {
-    witness.layers.iter().find(|p| p.id == id).unwrap_or_else(|| panic!("{id}: {witness:?}"))
+fn part<'a>(check: &'a CrossCheck, id: &str) -> &'a PartCheck {
+    check.layers.iter().find(|p| p.id == id).unwrap_or_else(|| panic!("{id}: {check:?}"))
 }
 
 #[test]
 fn two_accounts_of_the_same_costs_confirm_each_other() {
     let run = cached_cell(650.0);
-    let witness = held(&cached(), &run, &run, &model(200.0));
-    assert_eq!(witness.verdict, Verdict::Confirmed, "{witness:?}");
-    assert_eq!(witness.samples, 6500, "what was done before the requests does not count");
-    let entry = part(&witness, "program+call");
+    let check = held(&cached(), &run, &run, &model(200.0));
+    assert_eq!(check.verdict, Verdict::Confirmed, "{check:?}");
+    assert_eq!(check.samples, 6500, "what was done before the requests does not count");
+    let entry = part(&check, "program+call");
     assert!((entry.seen.value - 150.0).abs() < 1e-9 && entry.events == 1500 && entry.seen.n == 6500);
     assert_eq!(entry.fitted.map(|f| f.value_ns), Some(150.0));
-    assert!((part(&witness, "copy").seen.value - 200.0).abs() < 1e-9);
-    let sum: f64 = witness.layers.iter().map(|p| p.seen.value).sum();
-    assert!((sum - witness.time_ns).abs() < 1e-6, "{sum}");
+    assert!((part(&check, "copy").seen.value - 200.0).abs() < 1e-9);
+    let sum: f64 = check.layers.iter().map(|p| p.seen.value).sum();
+    assert!((sum - check.time_ns).abs() < 1e-6, "{sum}");
 }
 
 #[test]
 fn a_fit_that_says_less_than_was_seen_is_contradicted() {
     let run = cached_cell(650.0);
-    let witness = held(&cached(), &run, &run, &model(80.0));
-    assert_eq!(witness.verdict, Verdict::Disagrees);
+    let check = held(&cached(), &run, &run, &model(80.0));
+    assert_eq!(check.verdict, Verdict::Disagrees);
     let wrong: Vec<&str> =
-        witness.layers.iter().filter(|p| p.result == Agreement::Disagrees).map(|p| p.id.as_str()).collect();
+        check.layers.iter().filter(|p| p.result == Agreement::Disagrees).map(|p| p.id.as_str()).collect();
     assert_eq!(wrong, ["cache"]);
     // A difference below a tenth of the request is of no consequence, however sure.
     assert_eq!(held(&cached(), &run, &run, &model(150.0)).verdict, Verdict::Confirmed);
 }
 
 #[test]
-fn few_samples_and_another_pace_cannot_tell() {
+fn few_samples_and_another_pace_are_inconclusive() {
     let few = profile(&[
         (State::Running, CALL, 9000, 9),
         (State::Running, FILE_SYSTEM, 6000, 6),
@@ -152,14 +152,14 @@ fn few_samples_and_another_pace_cannot_tell() {
         (State::Running, COPY, 12_000, 12),
     ]);
     let run = cached_cell(650.0);
-    let witness = held(&few, &run, &run, &model(200.0));
-    assert_eq!(witness.verdict, Verdict::CannotTell, "{witness:?}");
-    assert!(witness.reason.unwrap().contains("too wide"));
+    let check = held(&few, &run, &run, &model(200.0));
+    assert_eq!(check.verdict, Verdict::Inconclusive, "{check:?}");
+    assert!(check.reason.unwrap().contains("too wide"));
     let slower = held(&cached(), &cached_cell(900.0), &run, &model(80.0));
-    assert_eq!(slower.verdict, Verdict::CannotTell);
-    assert!(slower.reason.unwrap().contains("1.38 times"));
+    assert_eq!(slower.verdict, Verdict::Inconclusive);
+    assert!(slower.reason.unwrap().contains("1.38x"));
     let none = held(&profile(&[]), &run, &run, &model(200.0));
-    assert_eq!((none.verdict, none.samples), (Verdict::CannotTell, 0));
+    assert_eq!((none.verdict, none.samples), (Verdict::Inconclusive, 0));
 }
 
 #[test]
@@ -228,8 +228,8 @@ proptest! {
         fitted in 0.0..1000.0f64, down in 0.0..100.0f64, up in 0.0..100.0f64,
         hits in 0u64..2000, others in 0u64..2000, total in 1.0..2000.0f64,
     ) {
-        let sighting = Sighting { samples: hits + others, ..Sighting::default() };
-        let estimate = sighting.busy_estimate(hits, total);
+        let observed = Observed { samples: hits + others, ..Observed::default() };
+        let estimate = observed.busy_estimate(hits, total);
         prop_assert!(estimate.low <= estimate.value + 1e-9 && estimate.value <= estimate.high + 1e-9);
         let fitted = Fitted { value_ns: fitted, low_ns: (fitted - down).max(0.0), high_ns: fitted + up };
         let apart = fitted.high_ns < estimate.low || estimate.high < fitted.low_ns;

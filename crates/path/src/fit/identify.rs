@@ -1,19 +1,19 @@
-//! Which costs the measured rungs and sizes can tell apart, in which order, and a note for each one that they cannot.
+//! Which costs the measured cells and sizes identify, in which order, and a note for each cost that they do not.
 //!
-//! The order is that of the storeys: a stage solves for its own costs with those of the stages before it fixed, so
-//! that what a higher rung does against the linear form cannot bend a lower one. Without a rung at the end of the
-//! file, only memory and cached file together tell file system from cache, and all rungs are solved as one stage.
+//! A stage solves for its costs with those of the stages before it fixed: a deviation of a higher cell from the linear form
+//! cannot bend a lower one. Without a cell at the end of the file, only memory and cached file together separate file system
+//! from cache, and these cells are solved as one stage.
 
 use std::collections::BTreeSet;
 
-use crate::ladder::{Rung, RungRun};
+use super::equation::{Table, Term};
+use crate::calibration::{CalibrationCell, CalibrationRun};
 use crate::per_request::mean_pages;
-use crate::rows::{Table, Term};
 
-/// Costs that are solved together, from these rungs.
+/// Costs that are solved together, from these calibration cells.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stage {
-    pub(super) rungs: Vec<Rung>,
+    pub(super) cells: Vec<CalibrationCell>,
     pub(super) terms: Vec<Term>,
 }
 
@@ -24,41 +24,41 @@ pub(super) struct Stages {
     pub(super) stages: Vec<Stage>,
 }
 
-/// Which terms the measured rungs and sizes can tell apart. Notes what cannot be.
-pub(super) fn identified(runs: &[&RungRun<'_>], page_bytes: u64, notes: &mut Vec<String>) -> Stages {
+/// Which terms the measured cells and sizes identify, with a note for each that they do not.
+pub(super) fn identified(runs: &[&CalibrationRun<'_>], page_bytes: u64, notes: &mut Vec<String>) -> Stages {
     let measured = Measured { runs, page_bytes };
-    let end_of_file = measured.has(Rung::EndOfFile);
-    let mut storeys =
+    let end_of_file = measured.has(CalibrationCell::EndOfFile);
+    let mut stages =
         vec![measured.below(notes), measured.cached(notes), measured.mapped(), measured.direct(notes)];
     if !end_of_file {
-        let mut joint = Stage { rungs: Vec::new(), terms: Vec::new() };
-        for storey in storeys.drain(..) {
-            joint.rungs.extend(storey.rungs);
-            joint.terms.extend(storey.terms);
+        let mut joint = Stage { cells: Vec::new(), terms: Vec::new() };
+        for stage in stages.drain(..) {
+            joint.cells.extend(stage.cells);
+            joint.terms.extend(stage.terms);
         }
-        storeys.push(joint);
+        stages.push(joint);
     }
-    storeys.extend([measured.zero(), measured.memory(), measured.ring(notes), measured.deep(notes)]);
-    storeys.retain(|stage| !stage.terms.is_empty());
-    Stages { table: Table { page_bytes, memory_apart: end_of_file }, stages: storeys }
+    stages.extend([measured.zero(), measured.memory(), measured.ring(notes), measured.deep(notes)]);
+    stages.retain(|stage| !stage.terms.is_empty());
+    Stages { table: Table { page_bytes, memory_apart: end_of_file }, stages }
 }
 
-/// The rungs and sizes at hand.
+/// The calibration cells and sizes at hand.
 struct Measured<'a> {
-    runs: &'a [&'a RungRun<'a>],
+    runs: &'a [&'a CalibrationRun<'a>],
     page_bytes: u64,
 }
 
 impl Measured<'_> {
-    fn has(&self, rung: Rung) -> bool {
-        self.runs.iter().any(|r| r.rung == rung)
+    fn has(&self, cell: CalibrationCell) -> bool {
+        self.runs.iter().any(|r| r.cell == cell)
     }
 
-    fn sizes(&self, rungs: &[Rung]) -> BTreeSet<u64> {
-        self.runs.iter().filter(|r| rungs.contains(&r.rung)).map(|r| r.run.workload.block_bytes).collect()
+    fn sizes(&self, cells: &[CalibrationCell]) -> BTreeSet<u64> {
+        self.runs.iter().filter(|r| cells.contains(&r.cell)).map(|r| r.run.workload.block_bytes).collect()
     }
 
-    /// Pages and bytes are proportional for every size: nothing tells the two costs apart.
+    /// Pages and bytes are proportional for every size: the two costs cannot be separated.
     fn proportional(&self, sizes: &BTreeSet<u64>) -> bool {
         sizes
             .iter()
@@ -68,8 +68,9 @@ impl Measured<'_> {
     /// The call, and what is paid before any page is looked up.
     fn below(&self, notes: &mut Vec<String>) -> Stage {
         let mut terms = Vec::new();
-        let mut rungs = vec![Rung::Syscall, Rung::NullDevice, Rung::EndOfFile];
-        if self.has(Rung::Syscall) {
+        let mut cells =
+            vec![CalibrationCell::Syscall, CalibrationCell::NullDevice, CalibrationCell::EndOfFile];
+        if self.has(CalibrationCell::Syscall) {
             terms.push(Term::Call);
         } else {
             note(
@@ -77,31 +78,31 @@ impl Measured<'_> {
                 "no bare system call was measured: `call` is booked under the next layer above the gap",
             );
         }
-        if self.has(Rung::NullDevice) {
+        if self.has(CalibrationCell::NullDevice) {
             terms.push(Term::Vfs);
-        } else if self.sizes(&[Rung::ZeroDevice]).len() > 1 {
-            rungs.push(Rung::ZeroDevice);
+        } else if self.sizes(&[CalibrationCell::ZeroDevice]).len() > 1 {
+            cells.push(CalibrationCell::ZeroDevice);
             terms.extend([Term::Vfs, Term::Zero]);
-        } else if self.has(Rung::EndOfFile) {
-            note(notes, "no /dev/null rung: the VFS is not separated from the rest of `filesystem`");
+        } else if self.has(CalibrationCell::EndOfFile) {
+            note(notes, "no /dev/null cell: the VFS is not separated from the rest of `filesystem`");
         } else {
-            note(notes, "no /dev/null rung: the VFS is not separated from `cache` and `block`");
+            note(notes, "no /dev/null cell: the VFS is not separated from `cache` and `block`");
         }
-        if self.has(Rung::EndOfFile) {
+        if self.has(CalibrationCell::EndOfFile) {
             terms.push(Term::FileCall);
         }
-        Stage { rungs, terms }
+        Stage { cells, terms }
     }
 
-    /// Look-up of pages and copy: of the cached file alone where the end of the file tells what the file system
-    /// costs, else of cached and memory file together.
+    /// Look-up of pages and copy: of the cached file alone where the end of the file shows the cost of the file
+    /// system, else of cached and memory file together.
     fn cached(&self, notes: &mut Vec<String>) -> Stage {
-        let end_of_file = self.has(Rung::EndOfFile);
-        let mut rungs = vec![Rung::CachedFile];
+        let end_of_file = self.has(CalibrationCell::EndOfFile);
+        let mut cells = vec![CalibrationCell::CachedFile];
         if !end_of_file {
-            rungs.push(Rung::Memory);
+            cells.push(CalibrationCell::Memory);
         }
-        let sizes = self.sizes(&rungs);
+        let sizes = self.sizes(&cells);
         let mut terms = Vec::new();
         if !sizes.is_empty() {
             terms.push(Term::CacheCall);
@@ -112,7 +113,7 @@ impl Measured<'_> {
             }
             if sizes.len() > 2 && !self.proportional(&sizes) {
                 terms.push(Term::CachePage);
-            } else if sizes.len() > 1 && self.has(Rung::Copy) {
+            } else if sizes.len() > 1 && self.has(CalibrationCell::Copy) {
                 terms.push(Term::CachePage);
                 note(notes, "no cached size below the page: `copy` is taken from a copy in user memory");
             } else if sizes.len() > 1 {
@@ -123,27 +124,27 @@ impl Measured<'_> {
             }
         }
         if !end_of_file {
-            match (self.has(Rung::Memory), self.has(Rung::CachedFile)) {
+            match (self.has(CalibrationCell::Memory), self.has(CalibrationCell::CachedFile)) {
                 (true, true) => {
                     terms.push(Term::FileCall);
-                    let memory = self.sizes(&[Rung::Memory]);
-                    if self.sizes(&[Rung::CachedFile]).intersection(&memory).count() > 1 {
+                    let memory = self.sizes(&[CalibrationCell::Memory]);
+                    if self.sizes(&[CalibrationCell::CachedFile]).intersection(&memory).count() > 1 {
                         terms.push(Term::FilePage);
                     }
                 }
                 (false, true) => {
-                    note(notes, "no memory-file rung: the file system's own cost is booked under `cache`")
+                    note(notes, "no memory-file cell: the file system's own cost is booked under `cache`")
                 }
                 _ => {}
             }
         }
-        rungs.push(Rung::Copy);
-        Stage { rungs, terms }
+        cells.push(CalibrationCell::Copy);
+        Stage { cells, terms }
     }
 
     fn mapped(&self) -> Stage {
-        let rungs = vec![Rung::MappedFile];
-        let sizes = self.sizes(&rungs);
+        let cells = vec![CalibrationCell::MappedFile];
+        let sizes = self.sizes(&cells);
         let mut terms = Vec::new();
         if !sizes.is_empty() {
             terms.push(Term::MapPage);
@@ -154,16 +155,16 @@ impl Measured<'_> {
                 terms.push(Term::MapByte);
             }
         }
-        Stage { rungs, terms }
+        Stage { cells, terms }
     }
 
     fn direct(&self, notes: &mut Vec<String>) -> Stage {
-        let rungs = vec![Rung::DirectFile, Rung::RawDevice];
-        let sizes = self.sizes(&rungs);
+        let cells = vec![CalibrationCell::DirectFile, CalibrationCell::RawDevice];
+        let sizes = self.sizes(&cells);
         let mut terms = Vec::new();
         if sizes.is_empty() {
-            note(notes, "no direct rung: `block` and `device` are not in the model");
-            return Stage { rungs, terms };
+            note(notes, "no direct cell: `block` and `device` are not in the model");
+            return Stage { cells, terms };
         }
         terms.extend([Term::BlockCall, Term::DeviceCall]);
         if sizes.len() > 1 {
@@ -179,22 +180,24 @@ impl Measured<'_> {
         } else if sizes.len() > 1 {
             note(notes, "no direct size below the page: the block layer's cost per byte is booked per page");
         }
-        Stage { rungs, terms }
+        Stage { cells, terms }
     }
 
-    /// Zeroing, where `/dev/null` has told what stands below it.
+    /// Zeroing, where `/dev/null` has the cost below it.
     fn zero(&self) -> Stage {
-        let known_below = self.has(Rung::NullDevice) || self.sizes(&[Rung::ZeroDevice]).len() < 2;
-        let terms = if known_below && self.has(Rung::ZeroDevice) { vec![Term::Zero] } else { Vec::new() };
-        Stage { rungs: vec![Rung::ZeroDevice], terms }
+        let known_below =
+            self.has(CalibrationCell::NullDevice) || self.sizes(&[CalibrationCell::ZeroDevice]).len() < 2;
+        let terms =
+            if known_below && self.has(CalibrationCell::ZeroDevice) { vec![Term::Zero] } else { Vec::new() };
+        Stage { cells: vec![CalibrationCell::ZeroDevice], terms }
     }
 
     /// A memory file on its own, where it was not needed to explain the cached file.
     fn memory(&self) -> Stage {
-        let rungs = vec![Rung::Memory];
-        let sizes = self.sizes(&rungs);
+        let cells = vec![CalibrationCell::Memory];
+        let sizes = self.sizes(&cells);
         let mut terms = Vec::new();
-        if self.has(Rung::EndOfFile) && !sizes.is_empty() {
+        if self.has(CalibrationCell::EndOfFile) && !sizes.is_empty() {
             terms.push(Term::MemoryCall);
             if sizes.len() > 1 {
                 terms.push(Term::MemoryByte);
@@ -203,39 +206,43 @@ impl Measured<'_> {
                 terms.push(Term::MemoryPage);
             }
         }
-        Stage { rungs, terms }
+        Stage { cells, terms }
     }
 
-    /// What a ring costs instead of a call: only where the call is known apart from what stands above it.
+    /// What a ring costs instead of a call: only where the cost of the call is known.
     fn ring(&self, notes: &mut Vec<String>) -> Stage {
-        let known = self.has(Rung::Syscall) && self.has(Rung::CachedFile);
+        let known = self.has(CalibrationCell::Syscall) && self.has(CalibrationCell::CachedFile);
         let mut terms = Vec::new();
-        if self.has(Rung::RingMemory) {
+        if self.has(CalibrationCell::RingMemory) {
             if known {
                 terms.push(Term::Ring);
             } else {
-                note(notes, "no cached file or no bare system call: what a ring costs is not known apart");
+                note(notes, "no cached file or no bare system call: the cost of a ring is not separated");
             }
         }
-        Stage { rungs: vec![Rung::RingMemory], terms }
+        Stage { cells: vec![CalibrationCell::RingMemory], terms }
     }
 
     fn deep(&self, notes: &mut Vec<String>) -> Stage {
-        let depths: BTreeSet<usize> =
-            self.runs.iter().filter(|r| r.rung == Rung::DirectDeep).map(|r| r.run.workload.depth).collect();
+        let depths: BTreeSet<usize> = self
+            .runs
+            .iter()
+            .filter(|r| r.cell == CalibrationCell::DirectDeep)
+            .map(|r| r.run.workload.depth)
+            .collect();
         let mut terms = Vec::new();
         if !depths.is_empty() {
             terms.push(Term::DeepCall);
             if depths.len() > 1 {
                 terms.push(Term::DeepBatch);
             } else {
-                note(notes, "one deep queue: what a batch costs is booked per request, as at that depth");
+                note(notes, "one deep queue: the cost of a batch is booked per request, as at that depth");
             }
-            if !self.has(Rung::RingMemory) {
-                note(notes, "no ring rung: what a ring costs is booked under `block` for deep queues");
+            if !self.has(CalibrationCell::RingMemory) {
+                note(notes, "no ring cell: the cost of a ring is booked under `block` for deep queues");
             }
         }
-        Stage { rungs: vec![Rung::DirectDeep], terms }
+        Stage { cells: vec![CalibrationCell::DirectDeep], terms }
     }
 }
 

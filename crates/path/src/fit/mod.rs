@@ -1,14 +1,12 @@
-//! The fit: all rungs and block sizes give one `StackModel` with intervals, and predict the block sizes that were held
-//! out of it.
+//! The cost model: all calibration cells and block sizes give one `StackModel` with intervals, and predict the block sizes
+//! that were held out. Not modelled: queueing, steps at cache sizes (the residual shows what the linear form misses).
 //!
-//! Goal: costs per call, page and byte that are identified by the experiment, and a plain note for each one that is
-//! not. Non-goal: queueing, cache-size steps (the residual says how much the linear form misses).
-//! Invariants: rows count by relative error (weight `1 / value`); busy time is CPU time and never thread time; a
-//! cost the rungs cannot tell apart from another is fixed at zero and named in `notes`, not guessed.
+//! Invariants: rows count by relative error (weight `1 / value`); busy time is CPU time, never thread time; a cost that the
+//! cells do not identify is fixed at zero and named in `notes`.
 
+mod equation;
 mod identify;
-#[cfg(test)]
-mod measured;
+mod options;
 mod solve;
 #[cfg(test)]
 mod tests;
@@ -20,66 +18,23 @@ use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::model::{Cost, LayerCost, MODEL_SCHEMA, StackModel};
 use iowhy_core::rng::Rng;
 
+use self::equation::{Home, Side, Table, Term, equation, with_interval};
 use self::identify::identified;
+pub use self::options::FitOptions;
 use self::solve::Data;
-use crate::ladder::{Rung, RungRun};
+use crate::calibration::{CalibrationCell, CalibrationRun};
 use crate::per_request::{estimate, rounds, undisturbed_ns};
-use crate::rows::{Home, Side, Table, Term, equation, with_interval};
-
-/// What the fit is told and cannot see in the cells.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FitOptions {
-    /// Seed of the bootstrap.
-    pub seed: u64,
-    /// Block sizes that are predicted instead of fitted.
-    pub held_out: Vec<u64>,
-    /// Page size of the machine.
-    pub page_bytes: u64,
-    /// Name of the model.
-    pub name: String,
-    /// Our own cost per request (measured on the `null` method), taken off every cell before fitting; 0 to leave it
-    /// in.
-    pub harness_ns: f64,
-    /// Requests the device serves at once, for the model; 1 when not known.
-    pub device_parallelism: f64,
-    /// Bytes of one read-ahead request, for the model.
-    pub read_ahead_bytes: u64,
-    /// The bytes live in memory: direct rungs are not a device and are left out.
-    pub memory_backed: bool,
-    /// Bootstrap replicates.
-    pub replicates: usize,
-    /// Rounds of cells beside the ladder that are explained with the model: they are drawn along with the ladder's.
-    pub other_rounds: Vec<u32>,
-}
-
-impl FitOptions {
-    /// Nothing held out, no harness cost, 128 KiB of read-ahead (the kernel's default), 400 replicates.
-    pub fn new(name: impl Into<String>, page_bytes: u64, seed: u64) -> Self {
-        FitOptions {
-            seed,
-            held_out: Vec::new(),
-            page_bytes,
-            name: name.into(),
-            harness_ns: 0.0,
-            device_parallelism: 1.0,
-            read_ahead_bytes: 131_072,
-            memory_backed: false,
-            replicates: 400,
-            other_rounds: Vec::new(),
-        }
-    }
-}
 
 /// A block size that the fit did not see.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldOut {
-    /// On which rung.
-    pub rung: Rung,
+    /// What answered.
+    pub cell: CalibrationCell,
     /// Size of one request.
     pub block_bytes: u64,
     /// Busy and waiting time of one request by the model.
     pub predicted_ns: f64,
-    /// Thread time of one request less the time without a CPU and less our own cost.
+    /// Thread time of one request less the wait for a CPU and less the cost of iowhy itself.
     pub measured: Estimate,
     /// Predicted over measured, less one, in per cent.
     pub error_percent: f64,
@@ -90,7 +45,7 @@ pub struct HeldOut {
 pub struct Fit {
     /// The costs.
     pub model: StackModel,
-    /// Predictions of what was held out, in the order of rungs and sizes; only cells with the three rounds that an
+    /// Predictions of what was held out, in the order of calibration cells and sizes; only cells with the three rounds that an
     /// interval needs.
     pub held_out: Vec<HeldOut>,
     /// Root mean square of the relative residuals of the fitted rows, in per cent.
@@ -110,18 +65,18 @@ pub struct Replicate {
     pub model: StackModel,
 }
 
-/// Fits the model to the rungs. Works with any subset of them; what a missing rung costs in knowledge is noted.
+/// Fits the model to any subset of the calibration cells; a note says what a missing cell leaves unknown.
 ///
 /// The bootstrap draws whole rounds, the same for all cells, with replacement: what disturbed one round (clock
-/// frequency, a neighbour) disturbed its cells together, and stays together. A cell without any drawn round keeps
+/// frequency, another process) disturbed its cells together, and stays together. A cell without any drawn round keeps
 /// its own median. Sizes below the page separate costs per page from costs per byte: they touch one page all the
 /// same. Without such sizes the two are one, and the note says where it was booked.
-pub fn fit(runs: &[RungRun<'_>], options: &FitOptions) -> Fit {
+pub fn fit(runs: &[CalibrationRun<'_>], options: &FitOptions) -> Fit {
     let mut notes = Vec::new();
     let usable = usable(runs, options, &mut notes);
-    let (held_out, fitted): (Vec<&RungRun<'_>>, Vec<&RungRun<'_>>) = usable
+    let (held_out, fitted): (Vec<&CalibrationRun<'_>>, Vec<&CalibrationRun<'_>>) = usable
         .iter()
-        .partition(|r| options.held_out.contains(&r.run.workload.block_bytes) && r.rung.spans_sizes());
+        .partition(|r| options.held_out.contains(&r.run.workload.block_bytes) && r.cell.spans_sizes());
     let stages = identified(&fitted, options.page_bytes, &mut notes);
     let table = stages.table;
     let data = Data::gather(&fitted, table, options);
@@ -139,8 +94,8 @@ pub fn fit(runs: &[RungRun<'_>], options: &FitOptions) -> Fit {
     }
     if let Some(ns) = data.ring_deficit_ns(&solution.solved) {
         notes.push(format!(
-            "a cached page through a ring costs {ns:.0} ns less than its file system, cache and copy by read (a \
-             registered buffer copies cheaper): `call` in a ring is taken as 0"
+            "a cached page costs {ns:.0} ns less through a ring than file system, cache and copy of a read (a registered buffer \
+             copies cheaper): `call` in a ring is taken as 0"
         ));
     }
     if data.cold.iter().any(|c| c.device.is_none()) {
@@ -173,7 +128,7 @@ pub fn fit(runs: &[RungRun<'_>], options: &FitOptions) -> Fit {
         .collect();
     let mut held_out: Vec<HeldOut> =
         held_out.iter().filter_map(|r| predict(r, table, &solution.solved, options)).collect();
-    held_out.sort_by_key(|h| (h.rung, h.block_bytes));
+    held_out.sort_by_key(|h| (h.cell, h.block_bytes));
     Fit { model, held_out, residual_percent: solution.residual * 100.0, notes, replicates }
 }
 
@@ -189,17 +144,21 @@ fn with_exact(model: &StackModel, costs: BTreeMap<Home, Cost>) -> StackModel {
     other
 }
 
-/// The rungs whose cells may be believed, with a note for each one left out. Where no file was read, the memory file
+/// The cells that count, with a note for each one left out. Where no file was read, the memory file
 /// whose end was read is the cached file.
-fn usable<'a>(runs: &[RungRun<'a>], options: &FitOptions, notes: &mut Vec<String>) -> Vec<RungRun<'a>> {
-    let has = |rung| runs.iter().any(|r| r.rung == rung);
-    let direct_file = has(Rung::DirectFile);
-    let memory_is_the_file = has(Rung::EndOfFile) && !has(Rung::CachedFile);
+fn usable<'a>(
+    runs: &[CalibrationRun<'a>],
+    options: &FitOptions,
+    notes: &mut Vec<String>,
+) -> Vec<CalibrationRun<'a>> {
+    let has = |cell| runs.iter().any(|r| r.cell == cell);
+    let direct_file = has(CalibrationCell::DirectFile);
+    let memory_is_the_file = has(CalibrationCell::EndOfFile) && !has(CalibrationCell::CachedFile);
     runs.iter()
         .filter(|r| {
-            let (rung, size) = (r.rung.id(), r.run.workload.block_bytes);
+            let (cell, size) = (r.cell.id(), r.run.workload.block_bytes);
             let mut refuse = |why: &str| {
-                let note = format!("{rung} at {size} bytes is not in the fit: {why}");
+                let note = format!("{cell} at {size} bytes is not in the fit: {why}");
                 if !notes.contains(&note) {
                     notes.push(note);
                 }
@@ -211,30 +170,34 @@ fn usable<'a>(runs: &[RungRun<'a>], options: &FitOptions, notes: &mut Vec<String
             if rounds(r.run).next().is_none() {
                 return refuse(r.run.failure.as_deref().unwrap_or("nothing was completed"));
             }
-            match r.rung {
-                Rung::DirectFile | Rung::RawDevice | Rung::DirectDeep if options.memory_backed => {
+            match r.cell {
+                CalibrationCell::DirectFile | CalibrationCell::RawDevice | CalibrationCell::DirectDeep
+                    if options.memory_backed =>
+                {
                     refuse("the bytes live in memory, there is no device to measure")
                 }
-                Rung::DirectFile | Rung::RawDevice | Rung::DirectDeep
+                CalibrationCell::DirectFile | CalibrationCell::RawDevice | CalibrationCell::DirectDeep
                     if rounds(r.run).all(|s| s.device_bytes == Some(0)) =>
                 {
                     refuse("the device moved nothing")
                 }
                 // Both paths to the same device differ in code; the file's is the one that is explained.
-                Rung::RawDevice => !direct_file,
+                CalibrationCell::RawDevice => !direct_file,
                 _ => true,
             }
         })
-        .map(|&r| match r.rung {
-            Rung::Memory if memory_is_the_file => RungRun { rung: Rung::CachedFile, ..r },
+        .map(|&r| match r.cell {
+            CalibrationCell::Memory if memory_is_the_file => {
+                CalibrationRun { cell: CalibrationCell::CachedFile, ..r }
+            }
             _ => r,
         })
         .collect()
 }
 
-/// The prediction for a size that was held out; `None` where no term of the rung was fitted.
+/// The prediction for a size that was held out; `None` where no term of the cell was fitted.
 fn predict(
-    run: &RungRun<'_>,
+    run: &CalibrationRun<'_>,
     table: Table,
     solved: &BTreeMap<Term, f64>,
     options: &FitOptions,
@@ -242,7 +205,7 @@ fn predict(
     let (block_bytes, depth) = (run.run.workload.block_bytes, run.run.workload.depth);
     let known: Vec<f64> = [Side::Busy, Side::Wait]
         .into_iter()
-        .flat_map(|side| equation(table, run.rung, side, block_bytes, depth))
+        .flat_map(|side| equation(table, run.cell, side, block_bytes, depth))
         .filter_map(|(term, count)| solved.get(&term).map(|ns| ns * count))
         .collect();
     if known.is_empty() {
@@ -251,7 +214,7 @@ fn predict(
     let predicted_ns: f64 = known.iter().sum();
     let measured = estimate(run.run, Unit::Nanoseconds, |s| undisturbed_ns(s) - options.harness_ns)?;
     Some(HeldOut {
-        rung: run.rung,
+        cell: run.cell,
         block_bytes,
         predicted_ns,
         measured,

@@ -8,17 +8,16 @@ use iowhy_core::layer::Layer;
 use iowhy_core::model::{Cost, Part};
 use iowhy_core::stats;
 
-use super::FitOptions;
+use super::equation::{Home, Side, Table, Term, costs, equation};
 use super::identify::{Stage, Stages};
-use crate::ladder::{Rung, RungRun};
-use crate::ledger::block_busy_ns;
-use crate::per_request::{busy_ns, device_bytes, device_requests, rounds, wait_ns};
-use crate::rows::{Home, Side, Table, Term, costs, equation};
+use super::options::FitOptions;
+use crate::calibration::{CalibrationCell, CalibrationRun};
+use crate::per_request::{block_busy_ns, busy_ns, device_bytes, device_requests, rounds, wait_ns};
 use iowhy_core::stats::nnls;
 
-/// One rung and size, with the per-round values of its busy or waiting time.
+/// One calibration cell and size, with the per-round values of its busy or waiting time.
 struct Observed {
-    rung: Rung,
+    cell: CalibrationCell,
     side: Side,
     equation: Vec<(Term, f64)>,
     /// By index into [`Data::rounds`].
@@ -50,7 +49,7 @@ pub(super) struct Solved {
 }
 
 impl Data {
-    pub(super) fn gather(runs: &[&RungRun<'_>], table: Table, options: &FitOptions) -> Data {
+    pub(super) fn gather(runs: &[&CalibrationRun<'_>], table: Table, options: &FitOptions) -> Data {
         let own = runs.iter().flat_map(|r| rounds(r.run)).map(|s| s.round);
         let ids: BTreeSet<u32> = own.chain(options.other_rounds.iter().copied()).collect();
         let ids: Vec<u32> = ids.into_iter().collect();
@@ -62,7 +61,7 @@ impl Data {
         let mut cold = Vec::new();
         for r in runs {
             let (block_bytes, depth) = (r.run.workload.block_bytes, r.run.workload.depth);
-            if r.rung == Rung::ColdFile {
+            if r.cell == CalibrationCell::ColdFile {
                 let device = rounds(r.run)
                     .map(|s| Some((device_requests(s)?, device_bytes(s)?)))
                     .collect::<Option<Vec<(f64, f64)>>>()
@@ -75,7 +74,7 @@ impl Data {
                 continue;
             }
             for side in [Side::Busy, Side::Wait] {
-                let equation = equation(table, r.rung, side, block_bytes, depth);
+                let equation = equation(table, r.cell, side, block_bytes, depth);
                 if equation.is_empty() {
                     continue;
                 }
@@ -83,7 +82,7 @@ impl Data {
                     Side::Busy => by_round(r.run, &|s| busy_ns(s) - own),
                     Side::Wait => by_round(r.run, &wait_ns),
                 };
-                observed.push(Observed { rung: r.rung, side, equation, values });
+                observed.push(Observed { cell: r.cell, side, equation, values });
             }
         }
         Data { rounds: ids, observed, cold, table }
@@ -98,7 +97,7 @@ impl Data {
         let mut best = (stages.clone(), solved);
         for choice in 1..4usize {
             let mut variant = stages.clone();
-            for stage in variant.iter_mut().filter(|s| s.rungs.contains(&Rung::Memory)) {
+            for stage in variant.iter_mut().filter(|s| s.cells.contains(&CalibrationCell::Memory)) {
                 for (bit, (file, memory)) in swaps.iter().enumerate() {
                     if choice >> bit & 1 == 1 {
                         stage.terms.iter_mut().filter(|t| *t == file).for_each(|t| *t = *memory);
@@ -137,13 +136,13 @@ impl Data {
         Solved { solved, residual: (squares / f64::max(count, 1.0)).sqrt() }
     }
 
-    /// The rows of one stage: what its rungs cost beyond what is solved already, each weighted by its whole.
+    /// The rows of one stage: what its calibration cells cost beyond what is solved already, each weighted by its whole.
     fn rows(&self, stage: &Stage, solved: &BTreeMap<Term, f64>, drawn: Option<&[usize]>) -> Vec<nnls::Row> {
         let terms = &stage.terms;
         self.observed
             .iter()
-            .filter(|o| stage.rungs.contains(&o.rung))
-            .filter(|o| o.rung != Rung::Copy || self.needs_copy_rung(terms))
+            .filter(|o| stage.cells.contains(&o.cell))
+            .filter(|o| o.cell != CalibrationCell::Copy || self.needs_copy_cell(terms))
             .filter_map(|o| {
                 let value = median_of(&o.values, drawn)?;
                 // Nothing waits in less than a nanosecond: such a row is the difference of two clocks.
@@ -165,13 +164,13 @@ impl Data {
     /// By how much a request in a ring costs less than the file's own costs without the call, when it does.
     pub(super) fn ring_deficit_ns(&self, solved: &BTreeMap<Term, f64>) -> Option<f64> {
         solved.get(&Term::Ring)?;
-        let ring = self.observed.iter().find(|o| o.rung == Rung::RingMemory)?;
+        let ring = self.observed.iter().find(|o| o.cell == CalibrationCell::RingMemory)?;
         let deficit = cost_of(&ring.equation, solved) - median_of(&ring.values, None)?;
         (deficit > 0.0 && solved.get(&Term::Ring) == Some(&0.0)).then_some(deficit)
     }
 
     /// A copy in user memory is not the kernel's copy: it counts only where nothing else separates bytes from pages.
-    fn needs_copy_rung(&self, terms: &[Term]) -> bool {
+    fn needs_copy_cell(&self, terms: &[Term]) -> bool {
         let bytes_per_page = |o: &Observed| {
             let count = |term| o.equation.iter().find(|e| e.0 == term).map(|e| e.1);
             Some(count(Term::Copy)? / count(Term::CachePage)?)
@@ -195,8 +194,10 @@ impl Data {
             .iter()
             .filter_map(|c| {
                 let busy = median_of(&c.busy, drawn).filter(|&b| b > 0.0)?;
-                let warm =
-                    cost_of(&equation(self.table, Rung::CachedFile, Side::Busy, c.block_bytes, 1), solved);
+                let warm = cost_of(
+                    &equation(self.table, CalibrationCell::CachedFile, Side::Busy, c.block_bytes, 1),
+                    solved,
+                );
                 let (requests, bytes) = c.device.unwrap_or_else(|| {
                     let ahead = options.read_ahead_bytes.max(c.block_bytes) as f64;
                     (c.block_bytes as f64 / ahead, c.block_bytes as f64)

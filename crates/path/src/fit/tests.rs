@@ -1,4 +1,4 @@
-//! Known answers: ladders generated from a model give the model back.
+//! Known answers: calibrations generated from a model give the model back.
 
 use super::*;
 use crate::synthetic::Truth;
@@ -8,29 +8,36 @@ use iowhy_core::model::Part;
 use proptest::prelude::*;
 
 const SIZES: [u64; 8] = [512, 1024, 2048, 4096, 16_384, 65_536, 262_144, 1 << 20];
-const RUNGS: [Rung; 7] = [
-    Rung::Syscall,
-    Rung::NullDevice,
-    Rung::ZeroDevice,
-    Rung::Memory,
-    Rung::CachedFile,
-    Rung::MappedFile,
-    Rung::DirectFile,
+const CELLS: [CalibrationCell; 7] = [
+    CalibrationCell::Syscall,
+    CalibrationCell::NullDevice,
+    CalibrationCell::ZeroDevice,
+    CalibrationCell::Memory,
+    CalibrationCell::CachedFile,
+    CalibrationCell::MappedFile,
+    CalibrationCell::DirectFile,
 ];
 
-/// The ladder with the rung that tells the file system from the cache.
-fn with_end_of_file() -> Vec<Rung> {
-    let mut rungs = RUNGS.to_vec();
-    rungs.push(Rung::EndOfFile);
-    rungs
+/// The calibration with the calibration cell that tells the file system from the cache.
+fn with_end_of_file() -> Vec<CalibrationCell> {
+    let mut cells = CELLS.to_vec();
+    cells.push(CalibrationCell::EndOfFile);
+    cells
 }
 
-fn ladder(truth: &Truth, rungs: &[Rung], sizes: &[u64], noise: f64, seed: u64) -> Vec<(Rung, CellRun)> {
-    rungs.iter().flat_map(|&r| sizes.iter().map(move |&s| (r, truth.cell(r, s, noise, seed)))).collect()
+fn calibrated(
+    truth: &Truth,
+    cells: &[CalibrationCell],
+    sizes: &[u64],
+    noise: f64,
+    seed: u64,
+) -> Vec<(CalibrationCell, CellRun)> {
+    cells.iter().flat_map(|&r| sizes.iter().map(move |&s| (r, truth.cell(r, s, noise, seed)))).collect()
 }
 
-fn fitted(cells: &[(Rung, CellRun)], options: &FitOptions) -> Fit {
-    let runs: Vec<RungRun<'_>> = cells.iter().map(|(rung, run)| RungRun { rung: *rung, run }).collect();
+fn fitted(cells: &[(CalibrationCell, CellRun)], options: &FitOptions) -> Fit {
+    let runs: Vec<CalibrationRun<'_>> =
+        cells.iter().map(|(cell, run)| CalibrationRun { cell: *cell, run }).collect();
     fit(&runs, options)
 }
 
@@ -77,9 +84,9 @@ fn assert_recovered(truth: &Truth, fit: &Fit) {
 }
 
 #[test]
-fn an_exact_ladder_gives_back_every_cost() {
-    for rungs in [&RUNGS[..], &with_end_of_file()] {
-        let cells = ladder(&Truth::EXAMPLE, rungs, &SIZES, 0.0, 1);
+fn an_exact_calibration_gives_back_every_cost() {
+    for cells in [&CELLS[..], &with_end_of_file()] {
+        let cells = calibrated(&Truth::EXAMPLE, cells, &SIZES, 0.0, 1);
         let fit = fitted(&cells, &options(20));
         assert_recovered(&Truth::EXAMPLE, &fit);
         assert!(fit.residual_percent < 1e-6, "{}", fit.residual_percent);
@@ -89,19 +96,20 @@ fn an_exact_ladder_gives_back_every_cost() {
 
 #[test]
 fn held_out_sizes_are_predicted_and_do_not_steer_the_fit() {
-    let mut cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.0, 1);
+    let mut cells = calibrated(&Truth::EXAMPLE, &CELLS, &SIZES, 0.0, 1);
     let options = FitOptions { held_out: vec![16_384], ..options(5) };
     let clean = fitted(&cells, &options);
-    assert_eq!(clean.held_out.len(), 5, "every rung whose cost depends on the size: {:?}", clean.held_out);
+    assert_eq!(clean.held_out.len(), 5, "every cell whose cost depends on the size: {:?}", clean.held_out);
     assert!(clean.held_out.iter().all(|h| h.block_bytes == 16_384 && h.error_percent.abs() < 1e-4));
     // A held-out cell that doubles its time changes its own error and nothing else.
-    let direct = cells.iter_mut().find(|c| c.0 == Rung::DirectFile && c.1.workload.block_bytes == 16_384);
+    let direct =
+        cells.iter_mut().find(|c| c.0 == CalibrationCell::DirectFile && c.1.workload.block_bytes == 16_384);
     for s in &mut direct.unwrap().1.samples {
         s.thread_ns *= 2;
     }
     let bent = fitted(&cells, &options);
     assert_eq!(bent.model, clean.model);
-    let error = bent.held_out.iter().find(|h| h.rung == Rung::DirectFile).unwrap().error_percent;
+    let error = bent.held_out.iter().find(|h| h.cell == CalibrationCell::DirectFile).unwrap().error_percent;
     assert!((error + 50.0).abs() < 1e-4, "{error}");
 }
 
@@ -109,8 +117,8 @@ fn held_out_sizes_are_predicted_and_do_not_steer_the_fit() {
 fn noise_of_two_per_cent_leaves_most_truths_inside_their_intervals() {
     let (mut inside, mut all) = (0, 0);
     for seed in 1..=6 {
-        let rungs = if seed % 2 == 0 { RUNGS.to_vec() } else { with_end_of_file() };
-        let cells = ladder(&Truth::EXAMPLE, &rungs, &SIZES, 0.02, seed * 7919);
+        let cells = if seed % 2 == 0 { CELLS.to_vec() } else { with_end_of_file() };
+        let cells = calibrated(&Truth::EXAMPLE, &cells, &SIZES, 0.02, seed * 7919);
         let fit = fitted(&cells, &FitOptions { seed, ..options(120) });
         assert!(fit.residual_percent < 4.0, "{}", fit.residual_percent);
         for (_, wanted, found) in pairs(&Truth::EXAMPLE, &fit).iter().filter(|p| p.1 > 0.0) {
@@ -126,16 +134,17 @@ fn noise_of_two_per_cent_leaves_most_truths_inside_their_intervals() {
 
 #[test]
 fn the_same_record_gives_the_same_model() {
-    let cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.05, 3);
+    let cells = calibrated(&Truth::EXAMPLE, &CELLS, &SIZES, 0.05, 3);
     assert_eq!(fitted(&cells, &options(30)), fitted(&cells, &options(30)));
 }
 
 #[test]
-fn missing_rungs_are_noted_and_the_rest_still_predicts() {
-    let cells = ladder(&Truth::EXAMPLE, &[Rung::Syscall, Rung::CachedFile], &SIZES, 0.0, 1);
+fn missing_cells_are_noted_and_the_rest_still_predicts() {
+    let cells =
+        calibrated(&Truth::EXAMPLE, &[CalibrationCell::Syscall, CalibrationCell::CachedFile], &SIZES, 0.0, 1);
     let fit = fitted(&cells, &FitOptions { held_out: vec![4096], ..options(5) });
     assert!(!fit.model.layers.contains_key(&Layer::Device) && !fit.model.layers.contains_key(&Layer::Block));
-    for needle in ["/dev/null", "memory-file", "no direct rung"] {
+    for needle in ["/dev/null", "memory-file", "no direct cell"] {
         assert!(fit.notes.iter().any(|n| n.contains(needle)), "{needle}: {:?}", fit.notes);
     }
     assert!(fit.held_out[0].error_percent.abs() < 1e-4, "{:?}", fit.held_out);
@@ -148,14 +157,14 @@ fn missing_rungs_are_noted_and_the_rest_still_predicts() {
 
 #[test]
 fn direct_reads_that_no_device_answered_give_no_device_layer() {
-    let mut cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.0, 1);
-    for (_, run) in cells.iter_mut().filter(|c| c.0 == Rung::DirectFile) {
+    let mut cells = calibrated(&Truth::EXAMPLE, &CELLS, &SIZES, 0.0, 1);
+    for (_, run) in cells.iter_mut().filter(|c| c.0 == CalibrationCell::DirectFile) {
         run.samples.iter_mut().for_each(|s| s.device_bytes = Some(0));
     }
     let unwritten = fitted(&cells, &options(5));
     assert!(!unwritten.model.layers.contains_key(&Layer::Device));
     assert!(unwritten.notes.iter().any(|n| n.contains("the device moved nothing")), "{:?}", unwritten.notes);
-    let cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.0, 1);
+    let cells = calibrated(&Truth::EXAMPLE, &CELLS, &SIZES, 0.0, 1);
     let tmpfs = fitted(&cells, &FitOptions { memory_backed: true, ..options(5) });
     assert!(!tmpfs.model.layers.contains_key(&Layer::Device));
 }
@@ -163,7 +172,7 @@ fn direct_reads_that_no_device_answered_give_no_device_layer() {
 #[test]
 fn sizes_of_whole_pages_say_that_pages_and_bytes_are_one() {
     let sizes = [4096, 16_384, 65_536, 1 << 20];
-    let cells = ladder(&Truth::EXAMPLE, &RUNGS, &sizes, 0.0, 1);
+    let cells = calibrated(&Truth::EXAMPLE, &CELLS, &sizes, 0.0, 1);
     let fit = fitted(&cells, &options(5));
     let t = Truth::EXAMPLE;
     let copy = fit.model.cost(Layer::Copy).per_byte_ns;
@@ -172,9 +181,9 @@ fn sizes_of_whole_pages_say_that_pages_and_bytes_are_one() {
     assert!((block.per_page_ns - (t.block.1 + t.block.2 * 4096.0)).abs() < 1e-4, "{block:?}");
     assert!(fit.notes.iter().any(|n| n.contains("no cached size below the page")));
 
-    let mut rungs = RUNGS.to_vec();
-    rungs.push(Rung::Copy);
-    let with_copy = fitted(&ladder(&t, &rungs, &sizes, 0.0, 1), &options(5));
+    let mut cells = CELLS.to_vec();
+    cells.push(CalibrationCell::Copy);
+    let with_copy = fitted(&calibrated(&t, &cells, &sizes, 0.0, 1), &options(5));
     assert!((with_copy.model.cost(Layer::Copy).per_byte_ns - t.copy).abs() < 1e-8);
     assert!((with_copy.model.cost(Layer::Cache).per_page_ns - t.cache.1).abs() < 1e-4);
 }
@@ -182,8 +191,8 @@ fn sizes_of_whole_pages_say_that_pages_and_bytes_are_one() {
 #[test]
 fn a_memory_file_dearer_than_the_file_system_does_not_bend_the_file() {
     let t = Truth::EXAMPLE;
-    let mut cells = ladder(&t, &RUNGS, &SIZES, 0.0, 1);
-    for (_, run) in cells.iter_mut().filter(|c| c.0 == Rung::Memory) {
+    let mut cells = calibrated(&t, &CELLS, &SIZES, 0.0, 1);
+    for (_, run) in cells.iter_mut().filter(|c| c.0 == CalibrationCell::Memory) {
         let pages = run.workload.block_bytes.div_ceil(4096);
         for s in &mut run.samples {
             s.cpu_ns += s.requests * 50 * pages;
@@ -199,12 +208,12 @@ fn a_memory_file_dearer_than_the_file_system_does_not_bend_the_file() {
 #[test]
 fn with_the_end_of_the_file_a_memory_file_of_any_kind_bends_nothing_and_has_its_own_costs() {
     let t = Truth::EXAMPLE;
-    let mut cells = ladder(&t, &with_end_of_file(), &SIZES, 0.0, 1);
+    let mut cells = calibrated(&t, &with_end_of_file(), &SIZES, 0.0, 1);
     let options = FitOptions { held_out: vec![65_536], ..options(5) };
     let plain = fitted(&cells, &options);
     assert!(!plain.notes.iter().any(|n| n.contains("memory file")), "{:?}", plain.notes);
     // Small pages that cost more each, and no linear form at all: a step at a size.
-    for (_, run) in cells.iter_mut().filter(|c| c.0 == Rung::Memory) {
+    for (_, run) in cells.iter_mut().filter(|c| c.0 == CalibrationCell::Memory) {
         let bytes = run.workload.block_bytes;
         let extra = 200 * bytes.div_ceil(4096) + if bytes > 8192 { 5000 } else { 0 };
         for s in &mut run.samples {
@@ -226,16 +235,19 @@ fn with_the_end_of_the_file_a_memory_file_of_any_kind_bends_nothing_and_has_its_
     );
     assert!((own(&plain).per_call_ns - t.cache.0).abs() < 1e-4);
     assert!(own(&bent).per_page_ns > own(&plain).per_page_ns);
-    let of_memory = |fit: &Fit| fit.held_out.iter().find(|h| h.rung == Rung::Memory).unwrap().error_percent;
+    let of_memory =
+        |fit: &Fit| fit.held_out.iter().find(|h| h.cell == CalibrationCell::Memory).unwrap().error_percent;
     assert!(of_memory(&plain).abs() < 1e-4 && of_memory(&bent).abs() > 1.0);
 }
 
 #[test]
 fn nothing_above_the_end_of_the_file_reaches_the_costs_below_it() {
     let t = Truth::EXAMPLE;
-    let mut cells = ladder(&t, &with_end_of_file(), &SIZES, 0.0, 1);
+    let mut cells = calibrated(&t, &with_end_of_file(), &SIZES, 0.0, 1);
     // Large reads fall out of the processor's cache: no line goes through these sizes.
-    for (_, run) in cells.iter_mut().filter(|c| matches!(c.0, Rung::CachedFile | Rung::ZeroDevice)) {
+    for (_, run) in
+        cells.iter_mut().filter(|c| matches!(c.0, CalibrationCell::CachedFile | CalibrationCell::ZeroDevice))
+    {
         if run.workload.block_bytes >= 65_536 {
             run.samples.iter_mut().for_each(|s| s.cpu_ns *= 2);
         }
@@ -249,10 +261,16 @@ fn nothing_above_the_end_of_the_file_reaches_the_costs_below_it() {
 #[test]
 fn where_no_file_was_read_the_memory_file_is_the_cached_file() {
     let t = Truth::EXAMPLE;
-    let rungs = [Rung::Syscall, Rung::NullDevice, Rung::EndOfFile, Rung::Memory, Rung::RingMemory];
-    let mut cells = ladder(&t, &rungs, &SIZES, 0.0, 1);
+    let cells = [
+        CalibrationCell::Syscall,
+        CalibrationCell::NullDevice,
+        CalibrationCell::EndOfFile,
+        CalibrationCell::Memory,
+        CalibrationCell::RingMemory,
+    ];
+    let mut cells = calibrated(&t, &cells, &SIZES, 0.0, 1);
     // Its own file system stands on the way to its bytes too.
-    for s in cells.iter_mut().filter(|c| c.0 == Rung::Memory).flat_map(|c| &mut c.1.samples) {
+    for s in cells.iter_mut().filter(|c| c.0 == CalibrationCell::Memory).flat_map(|c| &mut c.1.samples) {
         s.cpu_ns += (s.requests as f64 * t.file) as u64;
     }
     let fit = fitted(&cells, &FitOptions { memory_backed: true, ..options(5) });
@@ -262,25 +280,25 @@ fn where_no_file_was_read_the_memory_file_is_the_cached_file() {
     assert!(!fit.model.parts.contains_key(&Part::MemoryFile));
 }
 
-/// The ladder with a ring and deep queues on top.
-fn deep_ladder(truth: &Truth, depths: &[usize]) -> Vec<(Rung, CellRun)> {
-    let mut cells = ladder(truth, &with_end_of_file(), &SIZES, 0.0, 1);
-    cells.push((Rung::RingMemory, truth.cell(Rung::RingMemory, 4096, 0.0, 1)));
-    cells.extend(depths.iter().map(|&d| (Rung::DirectDeep, truth.deep_cell(d, 0.0, 1))));
+/// The calibration with a ring and deep queues on top.
+fn deep_cells(truth: &Truth, depths: &[usize]) -> Vec<(CalibrationCell, CellRun)> {
+    let mut cells = calibrated(truth, &with_end_of_file(), &SIZES, 0.0, 1);
+    cells.push((CalibrationCell::RingMemory, truth.cell(CalibrationCell::RingMemory, 4096, 0.0, 1)));
+    cells.extend(depths.iter().map(|&d| (CalibrationCell::DirectDeep, truth.deep_cell(d, 0.0, 1))));
     cells
 }
 
 #[test]
 fn ring_and_deep_queue_are_recovered_from_two_depths() {
     let t = Truth::EXAMPLE;
-    let fit = fitted(&deep_ladder(&t, &[16, 64]), &options(5));
+    let fit = fitted(&deep_cells(&t, &[16, 64]), &options(5));
     assert_recovered(&t, &fit);
     for (part, wanted) in [(Part::Ring, t.ring), (Part::Deep, t.deep.0), (Part::Batch, t.deep.1)] {
         let found = fit.model.part(part).per_call_ns;
         assert!((found - wanted).abs() < 1e-6 * wanted, "{part:?}: {found} for {wanted}");
     }
     assert!(fit.notes.is_empty(), "{:?}", fit.notes);
-    let one = fitted(&deep_ladder(&t, &[32]), &options(5));
+    let one = fitted(&deep_cells(&t, &[32]), &options(5));
     let deep = one.model.part(Part::Deep).per_call_ns;
     assert!((deep - t.deep.0 - t.deep.1 / 32.0).abs() < 1e-4, "{deep}");
     assert!(!one.model.parts.contains_key(&Part::Batch));
@@ -290,7 +308,7 @@ fn ring_and_deep_queue_are_recovered_from_two_depths() {
 #[test]
 fn a_ring_that_saves_more_than_it_costs_is_taken_as_free_and_said_so() {
     let t = Truth { ring: -60.0, ..Truth::EXAMPLE };
-    let fit = fitted(&deep_ladder(&t, &[16, 64]), &options(5));
+    let fit = fitted(&deep_cells(&t, &[16, 64]), &options(5));
     assert_eq!(fit.model.part(Part::Ring).per_call_ns, 0.0);
     assert!(fit.notes.iter().any(|n| n.contains("60 ns less")), "{:?}", fit.notes);
     // What the ring saves is saved in the deep queue too: the sum stays what was measured.
@@ -301,27 +319,28 @@ fn a_ring_that_saves_more_than_it_costs_is_taken_as_free_and_said_so() {
 }
 
 #[test]
-fn without_call_or_cached_file_a_ring_is_not_known_apart() {
-    let cells = [(Rung::RingMemory, Truth::EXAMPLE.cell(Rung::RingMemory, 4096, 0.0, 1))];
+fn without_call_or_cached_file_a_ring_is_not_separated() {
+    let cells =
+        [(CalibrationCell::RingMemory, Truth::EXAMPLE.cell(CalibrationCell::RingMemory, 4096, 0.0, 1))];
     let fit = fitted(&cells, &options(5));
     assert!(!fit.model.parts.contains_key(&Part::Ring));
-    assert!(fit.notes.iter().any(|n| n.contains("what a ring costs is not known apart")), "{:?}", fit.notes);
+    assert!(fit.notes.iter().any(|n| n.contains("the cost of a ring is not separated")), "{:?}", fit.notes);
 }
 
 #[test]
 fn insertion_comes_from_cold_cells_with_the_device_counters() {
     let t = Truth::EXAMPLE;
-    let mut rungs = RUNGS.to_vec();
-    rungs.push(Rung::ColdFile);
-    let mut cells = ladder(&t, &rungs, &SIZES, 0.0, 1);
-    for (_, run) in cells.iter_mut().filter(|c| c.0 == Rung::ColdFile) {
+    let mut cells = CELLS.to_vec();
+    cells.push(CalibrationCell::ColdFile);
+    let mut cells = calibrated(&t, &cells, &SIZES, 0.0, 1);
+    for (_, run) in cells.iter_mut().filter(|c| c.0 == CalibrationCell::ColdFile) {
         let insert = 130.0 * run.workload.block_bytes as f64 / 4096.0;
         for s in &mut run.samples {
             s.cpu_ns += (s.requests as f64 * insert) as u64;
         }
     }
     let fit = fitted(&cells, &options(5));
-    // A cold read below the page shares its page's insertion with its neighbours.
+    // A cold read below the page shares its page's insertion with others.
     let insert = fit.model.part(Part::Insert).per_page_ns;
     assert!((insert - 130.0).abs() < 1e-3, "{insert}");
     assert_recovered(&t, &fit);
@@ -330,7 +349,7 @@ fn insertion_comes_from_cold_cells_with_the_device_counters() {
 #[test]
 fn our_own_cost_is_taken_off_before_fitting() {
     let t = Truth::EXAMPLE;
-    let mut cells = ladder(&t, &RUNGS, &SIZES, 0.0, 1);
+    let mut cells = calibrated(&t, &CELLS, &SIZES, 0.0, 1);
     for s in cells.iter_mut().flat_map(|c| &mut c.1.samples) {
         s.cpu_ns += s.requests * 40;
         s.thread_ns += s.requests * 40;
@@ -340,8 +359,9 @@ fn our_own_cost_is_taken_off_before_fitting() {
 
 #[test]
 fn a_violated_cell_is_left_out_by_name() {
-    let mut cells = ladder(&Truth::EXAMPLE, &RUNGS, &SIZES, 0.0, 1);
-    let bad = cells.iter_mut().find(|c| c.0 == Rung::CachedFile && c.1.workload.block_bytes == 65_536);
+    let mut cells = calibrated(&Truth::EXAMPLE, &CELLS, &SIZES, 0.0, 1);
+    let bad =
+        cells.iter_mut().find(|c| c.0 == CalibrationCell::CachedFile && c.1.workload.block_bytes == 65_536);
     let bad = &mut bad.unwrap().1;
     bad.state_check = StateCheck::Violated { reason: "31 % resident".into() };
     bad.samples.iter_mut().for_each(|s| s.cpu_ns *= 9);
@@ -359,8 +379,8 @@ proptest! {
         block in (200.0..9000.0f64, 1.0..200.0f64, 0.0..0.1f64), device in (2e3..8e6f64, 0.05..20.0f64),
     ) {
         let truth = Truth { call, vfs, file, zero, cache, copy, memory, block, device, ..Truth::EXAMPLE };
-        for rungs in [&RUNGS[..], &with_end_of_file()] {
-            let fit = fitted(&ladder(&truth, rungs, &SIZES, 0.0, 1), &options(2));
+        for cells in [&CELLS[..], &with_end_of_file()] {
+            let fit = fitted(&calibrated(&truth, cells, &SIZES, 0.0, 1), &options(2));
             for (name, wanted, found) in pairs(&truth, &fit) {
                 let found = found.cost.per_call_ns;
                 prop_assert!((found - wanted).abs() <= 1e-5 * wanted + 1e-7, "{name}: {found} for {wanted}");

@@ -1,10 +1,15 @@
 //! Ledgers of cells with known contents.
 
 use super::*;
-use crate::ladder::Rung;
+use crate::calibration::CalibrationCell;
 use crate::synthetic::{Rounds, Truth, facts};
+use iowhy_core::cell::CellRun;
+use iowhy_core::environment::{TargetFacts, TargetKind};
+use iowhy_core::layer::Layer;
 use iowhy_core::model::LayerCost;
+use iowhy_core::model::{Cost, Part, StackModel};
 use iowhy_core::workload::Direction;
+use iowhy_core::workload::{CacheState, Method, Workload};
 use proptest::prelude::*;
 
 fn context<'a>(model: &'a StackModel, facts: Option<&'a TargetFacts>) -> LedgerContext<'a> {
@@ -12,37 +17,37 @@ fn context<'a>(model: &'a StackModel, facts: Option<&'a TargetFacts>) -> LedgerC
 }
 
 #[test]
-fn the_models_own_rungs_leave_nothing_unexplained() {
+fn the_models_own_cells_leave_nothing_unexplained() {
     let model = Truth::EXAMPLE.model();
-    use Rung::*;
-    for rung in [Syscall, EndOfFile, CachedFile, MappedFile, DirectFile, ColdFile] {
+    use CalibrationCell::*;
+    for cell in [Syscall, EndOfFile, CachedFile, MappedFile, DirectFile, ColdFile] {
         for bytes in [4096, 65_536] {
-            let run = Truth::EXAMPLE.cell(rung, bytes, 0.0, 1);
+            let run = Truth::EXAMPLE.cell(cell, bytes, 0.0, 1);
             let split = ledger(&run, &context(&model, None)).unwrap();
-            assert!(split.unexplained_share().abs() < 1e-6, "{rung:?} {bytes}: {split:?}");
+            assert!(split.unexplained_share().abs() < 1e-6, "{cell:?} {bytes}: {split:?}");
             assert!((split.layers.total_ns() - split.total_ns).abs() < 1e-6);
             let w = &run.workload;
             let predicted = model.predict(w.method, w.state, bytes).unwrap();
             for e in predicted.entries() {
                 let found = split.layers.get(e.id).total_ns();
-                assert!((found - e.total_ns()).abs() < 1e-6 * e.total_ns().max(1.0), "{rung:?} {e:?}");
+                assert!((found - e.total_ns()).abs() < 1e-6 * e.total_ns().max(1.0), "{cell:?} {e:?}");
             }
         }
     }
 }
 
 #[test]
-fn the_character_and_memory_rungs_are_explained_from_their_parts() {
+fn the_character_and_memory_cells_are_explained_from_their_parts() {
     let model = Truth::EXAMPLE.model();
-    for (rung, kind, name) in [
-        (Rung::NullDevice, TargetKind::CharDevice, "/dev/null"),
-        (Rung::ZeroDevice, TargetKind::CharDevice, "/dev/zero"),
-        (Rung::Memory, TargetKind::Memory, "memfd"),
+    for (cell, kind, name) in [
+        (CalibrationCell::NullDevice, TargetKind::CharDevice, "/dev/null"),
+        (CalibrationCell::ZeroDevice, TargetKind::CharDevice, "/dev/zero"),
+        (CalibrationCell::Memory, TargetKind::Memory, "memfd"),
     ] {
         let target = TargetFacts { kind, name: name.into(), memory_backed: true, ..facts(1 << 30) };
-        let run = Truth::EXAMPLE.cell(rung, 4096, 0.0, 1);
+        let run = Truth::EXAMPLE.cell(cell, 4096, 0.0, 1);
         let split = ledger(&run, &context(&model, Some(&target))).unwrap();
-        assert!(split.unexplained_share().abs() < 1e-6, "{rung:?}: {split:?}");
+        assert!(split.unexplained_share().abs() < 1e-6, "{cell:?}: {split:?}");
     }
 }
 
@@ -67,7 +72,7 @@ fn a_depth_between_the_measured_ones_is_predicted() {
         assert!((split.layers.get(Layer::Device).wait_ns - 7000.0).abs() < 1e-3, "no more than was waited");
         assert!(split.notes.is_empty(), "{:?}", split.notes);
     }
-    let cached = ledger(&t.cell(Rung::RingMemory, 4096, 0.0, 1), &context(&model, None)).unwrap();
+    let cached = ledger(&t.cell(CalibrationCell::RingMemory, 4096, 0.0, 1), &context(&model, None)).unwrap();
     assert!(cached.unexplained_share().abs() < 1e-9, "{cached:?}");
 }
 
@@ -113,7 +118,7 @@ fn a_memory_file_pays_its_own_costs_unless_it_is_what_the_model_was_fitted_on() 
     let mut model = t.model();
     let own = Cost { per_call_ns: 40.0, per_page_ns: 300.0, per_byte_ns: 0.1 };
     model.parts.insert(Part::MemoryFile, LayerCost::exact(own));
-    let run = t.cell(Rung::Memory, 65_536, 0.0, 1);
+    let run = t.cell(CalibrationCell::Memory, 65_536, 0.0, 1);
     let split = |name: &str| {
         let target = TargetFacts {
             kind: TargetKind::Memory,
@@ -135,7 +140,7 @@ fn a_memory_file_pays_its_own_costs_unless_it_is_what_the_model_was_fitted_on() 
 #[test]
 fn of_an_even_number_of_rounds_the_split_sums_to_the_median_between_two() {
     let model = Truth::EXAMPLE.model();
-    let mut run = Truth::EXAMPLE.cell(Rung::CachedFile, 4096, 0.0, 1);
+    let mut run = Truth::EXAMPLE.cell(CalibrationCell::CachedFile, 4096, 0.0, 1);
     run.samples.truncate(4);
     for (i, sample) in run.samples.iter_mut().enumerate() {
         sample.thread_ns = sample.requests * (1000 + 100 * i as u64);
@@ -189,10 +194,10 @@ fn write(method: Method, state: CacheState, threads: usize) -> Rounds {
 #[test]
 fn what_a_stack_holds_longer_than_its_devices_is_the_block_layers() {
     let (t, model) = (Truth::EXAMPLE, Truth::EXAMPLE.model());
-    let wait = t.rung_ns(Rung::DirectFile, 4096).1;
+    let wait = t.cell_ns(CalibrationCell::DirectFile, 4096).1;
     // Of the wait the device covers a fifth; the stack claims three fifths, or more than there is.
     for (stack, held) in [(0.6, 0.4), (5.0, 0.8), (0.1, 0.0)] {
-        let mut run = t.cell(Rung::DirectFile, 4096, 0.0, 1);
+        let mut run = t.cell(CalibrationCell::DirectFile, 4096, 0.0, 1);
         for s in &mut run.samples {
             s.device_request_ns = Some((wait * 0.2) as u64 * s.requests);
             s.stack_request_ns = Some((wait * stack) as u64 * s.requests);
@@ -225,7 +230,7 @@ fn what_a_write_waits_beyond_the_device_is_no_layers_time() {
             assert!((wait(Layer::Device) - device_ns).abs() < 1e-3, "{method:?} {counted:?}: {split:?}");
             assert!((wait(Layer::Unexplained) - (500_000.0 - device_ns)).abs() < 1e-3, "{split:?}");
             assert_eq!(wait(Layer::Writeback), 0.0, "nothing measures it");
-            let said = split.notes.iter().any(|n| n.contains("not told apart"));
+            let said = split.notes.iter().any(|n| n.contains("not separated"));
             assert_eq!(said, device_ns < 500_000.0, "{:?}", split.notes);
         }
     }

@@ -1,9 +1,7 @@
-//! What holds the path back: one verdict each for cached, sequential and random reads, and the headline.
+//! What limits the path: a verdict each for cached, sequential and random reads, and the headline; no advice.
 //!
-//! Goal: a verdict only where the measurements decide, with every number it rests on and its interval. Non-goal: advice.
-//! Invariants: a ratio counts as over or under a threshold only when its whole interval is, and its value is clear
-//! of it by [`CLEARANCE`]; what is nearer than that, or was not measured, gives `cannot-tell` and names the
-//! measurement that would decide. Where another program moved a large part of the bytes, nothing is claimed about the device.
+//! A ratio is over or under a threshold only when its whole interval is, and its value by [`CLEARANCE`]; else the limit is
+//! unknown and the missing measurement is named. Where another program moved many of the bytes, nothing is said of the device.
 
 mod fact;
 mod rules;
@@ -34,7 +32,7 @@ pub struct Evidence<'a> {
     pub throttle: Option<&'a str>,
     /// What one thread copies in user memory, in bytes per second.
     pub memcpy: Option<Estimate>,
-    /// What the cells' bytes are held against the devices' by.
+    /// What reconciles the bytes of cells with those of devices.
     pub bytes: ReconcileContext<'a>,
     /// The fitted model, for the share of the copy.
     pub model: Option<&'a StackModel>,
@@ -144,9 +142,8 @@ fn sequential(e: &Evidence<'_>) -> Verdict {
         ],
     );
     if found.id == LimitId::Depth && streams.cold.is_some() {
-        found.sentence = format!(
-            "The limit of {question} is depth: read-ahead keeps too little in flight, the device could give more."
-        );
+        found.sentence =
+            format!("{question}: limited by queue depth (read-ahead keeps too few requests in flight).");
     }
     found
 }
@@ -181,7 +178,7 @@ fn random(e: &Evidence<'_>) -> Verdict {
         _ => None,
     });
     if let Some((id, evidence)) = next {
-        found.evidence.push(Fact::new(format!("with more in flight the next limit is {}", id.id()), &[]));
+        found.evidence.push(Fact::new(format!("at a deeper queue the next limit is {}", id.id()), &[]));
         found.evidence.extend(evidence);
     }
     found
@@ -194,7 +191,7 @@ fn device_shared(question: &str, cells: &[Option<&CellRun>], e: &Evidence<'_>) -
     (!evidence.is_empty()).then(|| Verdict {
         id: LimitId::CannotTell,
         sentence: format!(
-            "Cannot tell what limits {question}: another program uses the device; repeat it when the device is idle."
+            "{question}: limit unknown: another program uses the device; repeat it when the device is idle."
         ),
         evidence,
     })
@@ -214,7 +211,7 @@ impl From<Verdict> for Limit {
 }
 
 /// The first rule that holds; else `cannot-tell` with what came near and what was not measured. `shared` says that
-/// the CPUs were not ours alone: then more rounds would not help.
+/// other processes used the CPUs: then more rounds would not help.
 fn decide(question: &str, shared: Option<Fact>, rulings: Vec<(LimitId, Ruling)>) -> Verdict {
     let mut near = Vec::new();
     let mut missing = Vec::new();
@@ -250,22 +247,18 @@ fn decide(question: &str, shared: Option<Fact>, rulings: Vec<(LimitId, Ruling)>)
         ids => fact.preceded_by(&format!("neither {}: ", ids.join(" nor "))),
     });
     let evidence = near.into_iter().chain(shared).chain(missing).chain(failed).collect();
-    Verdict {
-        id: LimitId::CannotTell,
-        sentence: format!("Cannot tell what limits {question}: {why}."),
-        evidence,
-    }
+    Verdict { id: LimitId::CannotTell, sentence: format!("{question}: limit unknown: {why}."), evidence }
 }
 
 fn sentence(question: &str, id: LimitId) -> String {
     let what = match id {
-        LimitId::Cpu => "the CPUs: all that this process may use are busy",
-        LimitId::OneThread => "one thread's CPU: a second thread adds throughput",
-        LimitId::Depth => "depth: the device waits for requests, more in flight would be faster",
-        LimitId::CopyBandwidth => "copy bandwidth: moving bytes from kernel to user memory",
-        LimitId::Device => "the device: more requests in flight add nothing",
-        LimitId::Throttle => "a throttle: a configured or metered rate",
-        LimitId::CannotTell => "not known",
+        LimitId::Cpu => "the CPUs (all that this process may use are busy)",
+        LimitId::OneThread => "one thread's CPU (a second thread adds throughput)",
+        LimitId::Depth => "queue depth (the device is faster with a deeper queue)",
+        LimitId::CopyBandwidth => "copy bandwidth (bytes move from kernel to user memory)",
+        LimitId::Device => "the device (a deeper queue adds nothing)",
+        LimitId::Throttle => "a throttle (a configured or metered rate)",
+        LimitId::CannotTell => return format!("{question}: limit unknown."),
     };
-    format!("The limit of {question} is {what}.")
+    format!("{question}: limited by {what}.")
 }

@@ -53,26 +53,26 @@ pub(super) enum Ruling {
 
 /// Where an interval lies to a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Side {
     Above,
     Below,
     Near,
 }
 
-pub(super) fn place(e: &Estimate, threshold: f64) -> Place {
+pub(super) fn side(e: &Estimate, threshold: f64) -> Side {
     if e.low > threshold && e.value > threshold * (1.0 + CLEARANCE) {
-        Place::Above
+        Side::Above
     } else if e.high < threshold && e.value < threshold * (1.0 - CLEARANCE) {
-        Place::Below
+        Side::Below
     } else {
-        Place::Near
+        Side::Near
     }
 }
 
 /// A ratio that must lie on one side of its threshold.
 pub(super) struct Condition {
     above: bool,
-    place: Place,
+    side: Side,
     fact: Fact,
     /// The threshold in words, as it belongs behind a fact that is too near to it.
     threshold: String,
@@ -96,20 +96,20 @@ impl Condition {
         } else {
             format!(", threshold {words} ±{}", percent(CLEARANCE))
         };
-        Condition { above, place: place(e, threshold), fact, threshold: threshold_words }
+        Condition { above, side: side(e, threshold), fact, threshold: threshold_words }
     }
 
     fn holds(&self) -> bool {
-        self.place == if self.above { Place::Above } else { Place::Below }
+        self.side == if self.above { Side::Above } else { Side::Below }
     }
 }
 
 /// Joins conditions that must all hold: one that fails decides, then one that is near.
 pub(super) fn all(conditions: Vec<Condition>) -> Ruling {
-    if let Some(c) = conditions.iter().find(|c| c.place != Place::Near && !c.holds()) {
+    if let Some(c) = conditions.iter().find(|c| c.side != Side::Near && !c.holds()) {
         return Ruling::Fails(c.fact.clone());
     }
-    if let Some(c) = conditions.iter().find(|c| c.place == Place::Near) {
+    if let Some(c) = conditions.iter().find(|c| c.side == Side::Near) {
         return Ruling::Near(c.fact.clone().followed_by(&c.threshold));
     }
     Ruling::Holds(conditions.into_iter().map(|c| c.fact).collect())
@@ -184,7 +184,7 @@ fn share_of_wall(run: &CellRun, time_ns: impl Fn(&Sample) -> f64) -> Option<Esti
     estimate(run, Unit::Ratio, |s| time_ns(s) / s.wall_ns.max(1) as f64)
 }
 
-/// Claim: all CPUs are busy. Evidence: CPU time of our threads and, where it is seen, of kernel threads is at least
+/// Claim: all CPUs are busy. Evidence: CPU time of the measuring threads and, where it is seen, of kernel threads is at least
 /// 95 % of wall time on all CPUs we may use.
 pub(super) fn cpu(run: Option<&CellRun>, cpus: usize) -> Ruling {
     let used = run.and_then(|r| share_of_wall(r, |s| (s.cpu_ns + s.kernel_thread_ns.unwrap_or(0)) as f64));
@@ -219,7 +219,7 @@ fn busy_and_gain(
         return missing("at least 3 rounds of the cell itself");
     };
     let condition = Condition::share(true, &busy, THREAD_BUSY, fact);
-    if condition.place == Place::Below {
+    if condition.side == Side::Below {
         return all(vec![condition]);
     }
     let Some(gain) = two.and_then(|two| gain(one, two)) else {
@@ -294,9 +294,9 @@ pub(super) fn copy_bandwidth(
     memcpy: Option<Estimate>,
 ) -> Ruling {
     let Some(large) = large else { return missing("cached reads of 1 MiB") };
-    let Some(model) = model else { return missing("the ladder, for the cost of the copy") };
+    let Some(model) = model else { return missing("the cached calibration cells, for the cost of the copy") };
     let bytes = large.workload.block_bytes;
-    let copy_ns = model.cost(Layer::Copy).of(mean_pages(bytes, model.page_bytes), bytes as f64);
+    let copy_ns = model.cost(Layer::Copy).total_ns(mean_pages(bytes, model.page_bytes), bytes as f64);
     let share = estimate(large, Unit::Ratio, |s| copy_ns / busy_ns(s).max(f64::MIN_POSITIVE));
     let rate = estimate(large, Unit::BytesPerSecond, bytes_per_second);
     let (Some(share), Some(rate)) = (share, rate) else {
@@ -332,12 +332,12 @@ mod tests {
 
     #[test]
     fn the_whole_interval_and_the_value_must_be_clear_of_the_threshold() {
-        let at = |low, value, high| place(&Estimate { value, low, high, unit: Unit::Ratio, n: 9 }, 1.0);
-        assert_eq!(at(1.05, 1.10, 1.20), Place::Above);
-        assert_eq!(at(0.99, 1.10, 1.20), Place::Near, "the low end is under it");
-        assert_eq!(at(1.005, 1.01, 1.02), Place::Near, "too close");
-        assert_eq!(at(0.80, 0.90, 0.95), Place::Below);
-        assert_eq!(at(0.80, 0.90, 1.01), Place::Near, "the high end is over it");
-        assert_eq!(at(0.98, 0.985, 0.99), Place::Near, "too close");
+        let at = |low, value, high| side(&Estimate { value, low, high, unit: Unit::Ratio, n: 9 }, 1.0);
+        assert_eq!(at(1.05, 1.10, 1.20), Side::Above);
+        assert_eq!(at(0.99, 1.10, 1.20), Side::Near, "the low end is under it");
+        assert_eq!(at(1.005, 1.01, 1.02), Side::Near, "too close");
+        assert_eq!(at(0.80, 0.90, 0.95), Side::Below);
+        assert_eq!(at(0.80, 0.90, 1.01), Side::Near, "the high end is over it");
+        assert_eq!(at(0.98, 0.985, 0.99), Side::Near, "too close");
     }
 }

@@ -1,5 +1,5 @@
 //! The rules for sequential reads: an ordinary reader goes through the cache, where read-ahead decides how much is in
-//! flight, so it is held against direct reads that keep the device busy by themselves.
+//! flight, so it is compared with direct reads that keep the device busy by themselves.
 //!
 //! Invariant: the two are different requests, so only their bytes per second are compared, and the words say what is
 //! compared; what more requests in flight bring is taken from direct reads alone.
@@ -10,7 +10,7 @@ use iowhy_core::units;
 
 use super::fact::Fact;
 use super::rules::{
-    self, Condition, DEPTH_GAIN, DEVICE_GAIN, MOSTLY, Place, Ruling, all, gain, on_cpu, place, wait_share,
+    self, Condition, DEPTH_GAIN, DEVICE_GAIN, MOSTLY, Ruling, Side, all, gain, on_cpu, side, wait_share,
 };
 use crate::per_request::{bytes_per_second, estimate};
 
@@ -100,7 +100,7 @@ impl Streams<'_> {
 
     fn deeper_is_faster(&self) -> bool {
         let gain = self.direct.zip(self.deep).and_then(|(one, deep)| gain(one, deep));
-        gain.is_some_and(|gain| place(&gain, DEVICE_GAIN) == Place::Above)
+        gain.is_some_and(|gain| side(&gain, DEVICE_GAIN) == Side::Above)
     }
 
     /// Bytes per second through the cache over those of direct reads with several in flight, and the same in words.
@@ -206,12 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_waits_while_direct_reads_are_faster_lacks_depth() {
+    fn a_reader_that_waits_while_direct_reads_are_faster_is_limited_by_queue_depth() {
         // Whether several large requests are needed for it or one is enough.
         for one in [600.0, 800.0] {
             let found = ask((160.0, 300.0), 0.06, (one, 800.0));
             assert_eq!(found.id, LimitId::Depth, "{found:?}");
-            assert!(found.sentence.contains("read-ahead keeps too little in flight"), "{found:?}");
+            assert!(found.sentence.contains("read-ahead keeps too few requests in flight"), "{found:?}");
             assert!(found.evidence[1].contains("reaches 20.00 % [20.00, 20.00]"), "{found:?}");
             assert!(found.evidence[2].contains("cache: 160.0 MiB/s ±0 %; 1 MiB direct"), "{found:?}");
             let alone = format!(

@@ -1,17 +1,15 @@
-//! The throttle rule: a rate that somebody set, seen from below.
+//! The throttle rule: a configured or metered limit caps the rate, not the device.
 //!
-//! Claim: the rate is capped by a configured or metered limit and not by the device's own speed.
-//! Evidence: the thread mostly waits, the rate holds still on a round number, and one thing beside says that this is
-//! no accident: a burst came first (token bucket), or the block layer's request times cover less than half of the
-//! waiting (requests were held above the device), or the environment names a throttle. One sign alone never decides:
-//! one rate in ten lies near a round number by chance.
+//! Evidence: the thread mostly waits, the rate is constant at a round number (as one random rate in ten), and a third sign:
+//! a burst came first (token bucket), or the block layer's request times cover less than half of the waiting (requests were
+//! held above the device), or the environment names a throttle.
 
 use iowhy_core::cell::{CellRun, Sample};
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::{stats, units};
 
 use super::fact::Fact;
-use super::rules::{MOSTLY, Place, Ruling, missing, place, wait_share};
+use super::rules::{MOSTLY, Ruling, Side, missing, side, wait_share};
 use crate::per_request::{
     bytes_per_second, device_request_ns, estimate, requests_per_second, rounds, wait_ns,
 };
@@ -47,7 +45,7 @@ pub(super) fn throttle(cells: &[Option<&CellRun>], configured: Option<&str>) -> 
 
 fn one(run: &CellRun, configured: Option<&str>) -> Ruling {
     let Some(wait) = wait_share(run) else { return missing("at least 3 rounds of the cell itself") };
-    if place(&wait, MOSTLY) == Place::Below {
+    if side(&wait, MOSTLY) == Side::Below {
         let words = format!("only {} of the time is waiting", units::share(&wait));
         return Ruling::Fails(Fact::new(words, &[&wait]));
     }

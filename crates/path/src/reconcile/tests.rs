@@ -26,7 +26,7 @@ fn trap_a_never_written_file_read_directly_at_41_gb_per_second() {
         "claimed 1 GiB, the device moved 0 B: 100 % of the file is allocated but never written, and is answered \
          with zeros without the device"
     );
-    assert_eq!(verdict(&run, &with(&unwritten)), Verdict::NotWhatItClaims);
+    assert_eq!(verdict(&run, &with(&unwritten)), Verdict::Mislabelled);
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn trap_four_jobs_over_one_file_claim_four_times_what_the_device_read() {
         "claimed 4 GiB, the device moved 1 GiB: 4 threads read the same file, each byte left the device once \
          and was claimed 4.00 times"
     );
-    assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::NotWhatItClaims);
+    assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::Mislabelled);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn trap_random_cached_reads_claim_355_mib_of_which_301_came_from_the_device() {
     let run = totals(w, 355 * MIB, Some(301 * MIB));
     let found = reconcile(&run, &with(&facts(1024 * MIB)));
     assert_eq!(found.sentence(), "claimed 355 MiB, the device moved 301 MiB: 15 % came from the page cache");
-    assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::NotWhatItClaims);
+    assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::Mislabelled);
 }
 
 #[test]
@@ -61,11 +61,11 @@ fn trap_a_mapping_asked_to_be_direct_drops_nothing() {
     let found = reconcile(&run, &with(&facts(1024 * MIB)));
     assert_eq!(found.account, Account::NotDirect { share: 1.0 });
     assert!(
-        found.sentence().contains("reads through the page cache; 100 % came from it"),
+        found.sentence().contains("although `direct` was requested; 100 % came from it"),
         "{}",
         found.sentence()
     );
-    assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::NotWhatItClaims);
+    assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::Mislabelled);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn each_account_is_decided_by_its_fact() {
             &plain,
             100,
             Some(50),
-            Verdict::NotWhatItClaims,
+            Verdict::Mislabelled,
             "50 % came",
         ),
         (
@@ -113,31 +113,23 @@ fn each_account_is_decided_by_its_fact() {
             &plain,
             100,
             Some(100),
-            Verdict::NotWhatItClaims,
+            Verdict::Mislabelled,
             "agree",
         ),
-        (
-            "holes",
-            direct.clone(),
-            &holes,
-            100,
-            Some(50),
-            Verdict::NotWhatItClaims,
-            "50 % of the file is holes",
-        ),
+        ("holes", direct.clone(), &holes, 100, Some(50), Verdict::Mislabelled, "50 % of the file is holes"),
         ("encoded", direct.clone(), &encoded, 100, Some(40), Verdict::Ok, "compressed"),
-        ("tmpfs", direct.clone(), &tmpfs, 100, Some(0), Verdict::NotWhatItClaims, "live in memory"),
+        ("tmpfs", direct.clone(), &tmpfs, 100, Some(0), Verdict::Mislabelled, "live in memory"),
         (
             "direct, too little",
             direct.clone(),
             &plain,
             100,
             Some(60),
-            Verdict::CannotTell,
+            Verdict::Inconclusive,
             "nothing known explains",
         ),
-        ("direct, too much", direct.clone(), &plain, 100, Some(160), Verdict::CannotTell, "60 MiB more"),
-        ("no counters", direct, &plain, 100, None, Verdict::CannotTell, "not checked"),
+        ("direct, too much", direct.clone(), &plain, 100, Some(160), Verdict::Inconclusive, "60 MiB more"),
+        ("no counters", direct, &plain, 100, None, Verdict::Inconclusive, "not checked"),
         ("random cold", cold(Pattern::Permuted), &plain, 100, Some(800), Verdict::Ok, "8.00 times"),
         (
             "cached write",
@@ -206,10 +198,10 @@ fn large_read_ahead_left_under_way_in_every_round_is_no_other_program() {
     let found = reconcile(&run(904 * MIB), &context);
     assert_eq!(
         found.sentence(),
-        "claimed 781 MiB, the device moved 904 MiB: read-ahead and whole pages fetched 1.16 times what was asked"
+        "claimed 781 MiB, the device moved 904 MiB: read-ahead and whole pages fetched 1.16 times the bytes requested"
     );
     assert_eq!(verdict(&run(904 * MIB), &context), Verdict::Ok);
-    assert_eq!(verdict(&run(1804 * MIB), &context), Verdict::CannotTell);
+    assert_eq!(verdict(&run(1804 * MIB), &context), Verdict::Inconclusive);
 }
 
 #[test]
@@ -231,11 +223,11 @@ fn one_round_with_late_read_ahead_does_not_make_a_verified_warm_cell_a_liar() {
     // Not verified: nobody saw that the bytes were in the cache.
     let mut unseen = run;
     unseen.state_check = StateCheck::CannotTell { reason: "no cachestat".into() };
-    assert_eq!(verdict(&unseen, &context), Verdict::NotWhatItClaims);
+    assert_eq!(verdict(&unseen, &context), Verdict::Mislabelled);
     // In every third round or more it is the cell's own reading.
     let mut often = [(17_580_311, 0); 11];
     often.iter_mut().step_by(3).for_each(|r| r.1 = 8 * MIB);
-    assert_eq!(verdict(&in_rounds(warm(), &often), &context), Verdict::NotWhatItClaims);
+    assert_eq!(verdict(&in_rounds(warm(), &often), &context), Verdict::Mislabelled);
     // A trace of device traffic is worth no word.
     let quiet = in_rounds(warm(), &[(17_580_311, 4096); 11]);
     assert!(matches!(reconcile(&quiet, &context).account, Account::CacheHits { .. }));
@@ -247,12 +239,12 @@ static FACTS_SIZE: std::sync::LazyLock<TargetFacts> = std::sync::LazyLock::new(|
 fn a_file_that_stayed_in_memory_is_not_to_blame_for_what_the_device_read() {
     let mut run = totals(reads(Method::Pread, CacheState::Warm, 4096), 100 * MIB, Some(50 * MIB));
     let plain = facts(1024 * MIB);
-    assert_eq!(verdict(&run, &with(&plain)), Verdict::NotWhatItClaims, "residency was not seen");
+    assert_eq!(verdict(&run, &with(&plain)), Verdict::Mislabelled, "residency was not seen");
     run.samples[0].resident_before = Some(1.0);
     run.samples[0].resident_after = Some(1.0);
     let found = reconcile(&run, &with(&plain));
     assert_eq!(found.account, Account::AnotherProgram { excess_bytes: 50 * MIB });
-    assert_eq!(verdict(&run, &with(&plain)), Verdict::CannotTell);
+    assert_eq!(verdict(&run, &with(&plain)), Verdict::Inconclusive);
 }
 
 #[test]
@@ -260,7 +252,7 @@ fn a_scripted_target_claims_no_device() {
     let scripted = TargetFacts { kind: TargetKind::Scripted, ..facts(1024 * MIB) };
     let run = totals(reads(Method::Direct, CacheState::Direct, 4096), 100 * MIB, None);
     assert_eq!(verdict(&run, &with(&scripted)), Verdict::Ok);
-    assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::CannotTell);
+    assert_eq!(verdict(&run, &with(&facts(1024 * MIB))), Verdict::Inconclusive);
 }
 
 #[test]
@@ -268,9 +260,9 @@ fn failure_and_a_violated_state_come_before_the_bytes() {
     let mut run = totals(reads(Method::Pread, CacheState::Warm, 4096), 100 * MIB, Some(0));
     run.state_check = StateCheck::CannotTell { reason: "no cachestat".into() };
     let context = ReconcileContext::default();
-    assert_eq!(verdict(&run, &context).id(), "cannot-tell");
+    assert_eq!(verdict(&run, &context).id(), "inconclusive");
     run.state_check = StateCheck::Violated { reason: "cold".into() };
-    assert_eq!(verdict(&run, &context).id(), "not-what-it-claims");
+    assert_eq!(verdict(&run, &context).id(), "mislabelled");
     run.failure = Some("EIO".into());
     assert_eq!(verdict(&run, &context).id(), "failed");
 }

@@ -1,13 +1,13 @@
-//! Block device counters from sysfs. Invariant: a device whose counters stand still (`iostats` off) is not read as
+//! Block device counters from sysfs. Invariant: a device whose counters are off (`iostats`) is not read as
 //! a device that moved nothing.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use iowhy_core::kernel_text::block_stat::parse;
+use iowhy_linux::block::counters::parse;
 
-pub use iowhy_core::kernel_text::block_stat::DeviceCounters;
+pub use iowhy_linux::block::counters::DeviceCounters;
 
 /// Reads and sums the counters of the named devices (`vda`, `nvme0n1`, `dm-0`: leaf devices, so that nothing is
 /// counted twice); `None` when there is no name, when one has no counters, or when its `iostats` are off.

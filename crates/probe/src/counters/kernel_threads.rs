@@ -1,5 +1,5 @@
-//! CPU time of the kernel's own threads (kworker, kswapd, jbd2, nvme poll, ...): work that a request causes and that no
-//! thread of ours is charged for.
+//! CPU time of kernel threads (kworker, kswapd, jbd2, nvme poll, ...): work caused by requests and charged to no
+//! thread of iowhy.
 //!
 //! io_uring's workers (`iou-wrk`) are threads of the process that made the ring and do not carry PF_KTHREAD: they are
 //! not in this sum.
@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use iowhy_core::kernel_text::schedstat;
+use iowhy_linux::process::schedstat;
 
 /// Descriptors kept open; the threads of a larger machine are opened for each reading. A process may have 1024.
 const KEPT_OPEN: usize = 256;

@@ -1,13 +1,13 @@
-//! What the calling thread has used: CPU, faults, switches, waiting for a CPU.
+//! Usage of the calling thread: CPU, faults, switches, waiting for a CPU.
 
 use std::mem::MaybeUninit;
 use std::ops::Add;
 
-use iowhy_core::kernel_text::schedstat;
+use iowhy_linux::process::schedstat;
 
 use crate::clock::Clock;
 
-/// What the calling thread has used so far.
+/// Usage of the calling thread so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
     /// CPU time, exact.
@@ -43,7 +43,7 @@ impl Add for ThreadUsage {
 }
 
 impl ThreadUsage {
-    /// What was used between an earlier reading and this one; never negative.
+    /// Usage since an earlier reading; never negative.
     #[must_use]
     pub fn since(&self, earlier: &ThreadUsage) -> ThreadUsage {
         let cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns);
@@ -61,7 +61,7 @@ impl ThreadUsage {
     }
 }
 
-/// What the calling thread uses between two points, without what the readings themselves use: they are system calls of
+/// Usage of the calling thread between two points, without that of the readings themselves: they are system calls of
 /// many times the cost of a cached read, and a slice of 2 ms would show them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UsageSpan {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use iowhy_core::kernel_text::meminfo;
+use iowhy_linux::meminfo;
 
 /// Physical memory.
 pub(super) fn memory_bytes() -> u64 {

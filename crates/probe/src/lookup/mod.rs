@@ -54,12 +54,12 @@ trait Find {
 /// Keys that are looked up between two readings of the clock.
 const BATCH: usize = 20_000;
 /// Numbers of keys at most: more would only fill memory.
-const MOST_KEYS: u64 = 1 << 24;
+const MAX_KEYS: u64 = 1 << 24;
 
-/// Nanoseconds of a look-up among `keys` numbers from 0 on, in rising order or by chance, one value a round. Keys and places
+/// Nanoseconds per look-up among `keys` numbers from 0 on, ascending or random, one value a round. Keys and memory
 /// are drawn from the seed.
 pub fn measure(structure: Structure, keys: u64, in_order: bool, rounds: usize, seed: u64) -> Vec<f64> {
-    let keys = keys.clamp(1, MOST_KEYS);
+    let keys = keys.clamp(1, MAX_KEYS);
     let mut rng = Rng::new(seed);
     let mut places: Vec<u64> = (0..keys).collect();
     rng.shuffle(&mut places);

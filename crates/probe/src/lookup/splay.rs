@@ -1,5 +1,5 @@
 //! A splay tree, top-down (D. Sleator and R. Tarjan, Self-adjusting binary search trees, J. ACM 32, 1985): every look-up brings
-//! what it found to the root, so that a sequence in order finds its next key near the top and one by chance walks far.
+//! what it found to the root, so that a sequential look-up finds its key near the top and a random one walks far.
 
 use super::Find;
 

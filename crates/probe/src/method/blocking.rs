@@ -13,9 +13,10 @@ use iowhy_core::units::typed_size;
 use iowhy_core::workload::{CacheState, Direction, Method, Workload};
 use rustix::io::Errno;
 
-use crate::access::{Access, Blocking, Failure, Perform, Request};
+use crate::access::{Blocking, Failure, Perform, Request};
 use crate::buffer::Buffer;
-use crate::target::{How, Target};
+use crate::hot_loop::HotAccess;
+use crate::target::{OpenMode, Target};
 
 use reads::{AtPosition, Flagged, InFour, Positioned, Reader};
 use writes::{Allocate, Durable, WriteAtPosition, WritePositioned, Writer};
@@ -25,13 +26,13 @@ use writes::{Allocate, Durable, WriteAtPosition, WritePositioned, Writer};
 /// # Errors
 /// Refuses sizes that O_DIRECT on this target cannot do; passes on
 /// what opening the target says.
-pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Problem> {
+pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn HotAccess>, Problem> {
     let method = workload.method;
     let direct = method == Method::Direct || workload.state == CacheState::Direct;
     if direct {
         check_direct_alignment(workload, target)?;
     }
-    let fd = |write, dsync| target.open(How { write, direct, dsync });
+    let fd = |write, dsync| target.open(OpenMode { write, direct, dsync });
     let bytes = block_bytes(workload)?;
     let seed = workload.seed;
     Ok(match method {
@@ -90,7 +91,7 @@ pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Pro
     })
 }
 
-fn boxed(perform: impl Perform + 'static) -> Box<dyn Access> {
+fn boxed(perform: impl Perform + 'static) -> Box<dyn HotAccess> {
     Box::new(Blocking::new(perform))
 }
 
@@ -195,7 +196,7 @@ impl<R: reads::ReadCall, W: writes::WriteCall> Perform for Mixed<R, W> {
         if request.write { self.writer.perform(request) } else { self.reader.perform(request) }
     }
 
-    /// What the last read brought; a write after it leaves it alone.
+    /// Content of the last read; a write keeps it.
     fn data(&self) -> Option<&[u8]> {
         self.reader.data()
     }

@@ -1,4 +1,4 @@
-//! Whether a method can do what a workload asks of it: checked once for all families, before anything is opened.
+//! Whether a method supports the direction of a workload: checked for all families before anything is opened.
 
 use iowhy_core::problem::Problem;
 use iowhy_core::workload::{Direction, Method};

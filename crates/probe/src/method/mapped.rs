@@ -15,16 +15,17 @@ use iowhy_core::workload::{Method, Workload};
 use rustix::io::Errno;
 use rustix::mm::Advice;
 
-use crate::access::{Access, Blocking, Perform};
-use crate::target::{How, Target};
+use crate::access::{Blocking, Perform};
+use crate::hot_loop::HotAccess;
+use crate::target::{OpenMode, Target};
 
 /// Opens the target for the workload's method.
 ///
 /// # Errors
 /// Names the target and why it cannot be mapped, or the limit that forbids locking; passes on what opening says.
-pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Problem> {
+pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn HotAccess>, Problem> {
     let store = workload.method == Method::MmapStore;
-    let fd = target.open(How { write: store, ..How::default() })?;
+    let fd = target.open(OpenMode { write: store, ..OpenMode::default() })?;
     let cannot = |errno| cannot_map(&target.facts.name, errno);
     let (offset, bytes) = (workload.region_offset, workload.region_bytes);
     let whole = |fd, advice| whole::Whole::new(fd, offset, bytes, advice)?.map_err(cannot);
@@ -40,7 +41,7 @@ pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Pro
     })
 }
 
-fn boxed(perform: impl Perform + 'static) -> Box<dyn Access> {
+fn boxed(perform: impl Perform + 'static) -> Box<dyn HotAccess> {
     Box::new(Blocking::new(perform))
 }
 

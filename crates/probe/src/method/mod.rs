@@ -1,6 +1,6 @@
 //! One file per family of system calls; [`open`] picks the family. Each family is an [`Access`].
 //!
-//! What may not enter: timing (the runner's) and choice of offsets (core's patterns).
+//! Timing belongs to the runner, offsets to core's patterns.
 
 pub mod blocking;
 pub mod direction;
@@ -15,8 +15,8 @@ pub mod uring;
 use iowhy_core::problem::Problem;
 use iowhy_core::workload::Workload;
 
-use crate::access::Access;
 use crate::clock::Clock;
+use crate::hot_loop::HotAccess;
 use crate::target::Target;
 
 /// Opens the target the way the workload's method needs it. Everything slow (mapping, registering, filling write
@@ -24,7 +24,7 @@ use crate::target::Target;
 ///
 /// # Errors
 /// A refusal that names the method and the target when the kernel, the file system or the rights do not allow it.
-pub fn open(workload: &Workload, target: &Target, clock: &Clock) -> Result<Box<dyn Access>, Problem> {
+pub fn open(workload: &Workload, target: &Target, clock: &Clock) -> Result<Box<dyn HotAccess>, Problem> {
     use iowhy_core::workload::Method::*;
     if let Some(stripe) = target.stripe() {
         return striped::open(workload, target, stripe, clock);

@@ -1,6 +1,6 @@
 //! splice and sendfile to /dev/null: bytes that never reach user memory.
 //!
-//! What is measured is bringing pages to where the kernel could hand them on; /dev/null then lets go of them.
+//! Measures how pages are brought to where the kernel could send them; /dev/null then drops them.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -10,15 +10,16 @@ use iowhy_core::workload::{Method, Workload};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::SpliceFlags;
 
-use crate::access::{Access, Blocking, Failure, Perform, Request};
-use crate::target::{How, Target};
+use crate::access::{Blocking, Failure, Perform, Request};
+use crate::hot_loop::HotAccess;
+use crate::target::{OpenMode, Target};
 
 /// Opens the target for the workload's method.
 ///
 /// # Errors
 /// Says what the kernel refuses: a pipe, or sending to /dev/null; passes on what opening the target says.
-pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Problem> {
-    let fd = target.open(How::default())?;
+pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn HotAccess>, Problem> {
+    let fd = target.open(OpenMode::default())?;
     Ok(if workload.method == Method::Sendfile {
         Box::new(Blocking::new(Sendfile::new(fd)?))
     } else {

@@ -1,10 +1,10 @@
-//! The false method that answers at once: whatever it costs is ours.
+//! The test method that returns at once: its cost is iowhy's overhead.
 //!
 //! Goal: to be so cheap that a run with it measures the harness. Non-goal: resembling any real method.
 
 use crate::access::{Access, Completion, Failure, Request};
 
-/// Answers at once, with as many bytes as were asked for and none in memory.
+/// Returns at once, with the requested number of bytes and none in memory.
 #[derive(Debug)]
 pub struct Null {
     ended: Vec<Completion>,

@@ -28,9 +28,9 @@ use crate::counters::DeviceCounters;
 use cost::Charge;
 use device::{Servers, Totals};
 
-/// Which rung of the ladder a script plays: the same machine, another target on it.
+/// The target that a script plays; all are on the same machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rung {
+pub enum ScriptedTarget {
     /// A file on the device.
     #[default]
     File,
@@ -42,7 +42,7 @@ pub enum Rung {
     Memory,
 }
 
-/// What a scripted target does.
+/// Behaviour of a scripted target.
 #[derive(Debug)]
 pub struct Script {
     /// The true costs.
@@ -55,9 +55,9 @@ pub struct Script {
     pub size_bytes: u64,
     /// The request with this number (from 0, per thread) fails with EIO.
     pub fail_at: Option<u64>,
-    /// Which target on the machine.
-    pub rung: Rung,
-    /// What its device has done, over all rungs and threads.
+    /// The target on the machine.
+    pub target: ScriptedTarget,
+    /// Counters of its device, over all targets and threads.
     device: Arc<Totals>,
     /// How often it was opened: the noise of each opening is another part of the seeded sequence.
     opened: Arc<AtomicU64>,
@@ -72,7 +72,7 @@ impl Script {
             seed: 1,
             size_bytes: 64 << 30,
             fail_at: None,
-            rung: Rung::File,
+            target: ScriptedTarget::File,
             device: Arc::default(),
             opened: Arc::default(),
         }
@@ -80,20 +80,20 @@ impl Script {
 
     /// Another target on the same machine, with the same noise, failure and device counters.
     #[must_use]
-    pub fn on_rung(&self, rung: Rung) -> Script {
+    pub fn on_target(&self, target: ScriptedTarget) -> Script {
         Script {
             model: self.model.clone(),
             noise: self.noise,
             seed: self.seed,
             size_bytes: self.size_bytes,
             fail_at: self.fail_at,
-            rung,
+            target,
             device: Arc::clone(&self.device),
             opened: Arc::clone(&self.opened),
         }
     }
 
-    /// What the scripted device has done so far, over all rungs and threads, in the shape of a real device's counters.
+    /// Counters of the scripted device so far, over all targets and threads, like those of a real device.
     pub fn device_counters(&self) -> DeviceCounters {
         self.device.read()
     }
@@ -107,7 +107,7 @@ pub struct Scripted {
     clock: Clock,
     servers: Servers,
     rng: Rng,
-    /// What a request of the last size and direction costs.
+    /// Cost of a request of the last size and direction.
     known: Option<(usize, bool, Rc<Charge>)>,
     /// Requests begun so far.
     begun: u64,
@@ -194,7 +194,7 @@ impl Scripted {
         Ok((end_ns, self.arriving(request)))
     }
 
-    /// What a request costs, from memory when the last one was alike.
+    /// Cost of a request, from memory when the last one was alike.
     fn charge(&mut self, request: Request) -> Option<Rc<Charge>> {
         match &self.known {
             Some((bytes, write, charge)) if (*bytes, *write) == (request.bytes, request.write) => {
@@ -221,9 +221,9 @@ impl Scripted {
     /// Bytes that a request moves: a file and memory end, /dev/null gives nothing, /dev/zero never ends.
     fn arriving(&self, request: Request) -> usize {
         let left = self.script.size_bytes.saturating_sub(request.offset);
-        match (self.script.rung, request.write) {
-            (Rung::NullDevice, false) => 0,
-            (Rung::File | Rung::Memory, false) => {
+        match (self.script.target, request.write) {
+            (ScriptedTarget::NullDevice, false) => 0,
+            (ScriptedTarget::File | ScriptedTarget::Memory, false) => {
                 request.bytes.min(usize::try_from(left).unwrap_or(usize::MAX))
             }
             _ => request.bytes,
@@ -478,13 +478,13 @@ mod tests {
     fn targets_end_where_real_ones_do() {
         let mut script = Script::new(machine(1.0));
         script.size_bytes = 5000;
-        let bytes = |rung, offset| {
-            let script = Arc::new(script.on_rung(rung));
+        let bytes = |target, offset| {
+            let script = Arc::new(script.on_target(target));
             let (mut access, _) = open(&script, Method::Pread, CacheState::Warm, 1);
             access.perform(Request { offset, ..READ }).unwrap()
         };
-        assert_eq!([0, 4096, 8192].map(|offset| bytes(Rung::File, offset)), [4096, 904, 0]);
-        assert_eq!([0, 8192].map(|offset| bytes(Rung::NullDevice, offset)), [0, 0]);
-        assert_eq!([0, 8192].map(|offset| bytes(Rung::ZeroDevice, offset)), [4096, 4096]);
+        assert_eq!([0, 4096, 8192].map(|offset| bytes(ScriptedTarget::File, offset)), [4096, 904, 0]);
+        assert_eq!([0, 8192].map(|offset| bytes(ScriptedTarget::NullDevice, offset)), [0, 0]);
+        assert_eq!([0, 8192].map(|offset| bytes(ScriptedTarget::ZeroDevice, offset)), [4096, 4096]);
     }
 }

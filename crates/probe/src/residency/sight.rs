@@ -4,6 +4,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use iowhy_linux::identity;
+use iowhy_linux::page_cache::cachestat;
 use rustix::fs::{Access, AtFlags, FileType, StatFs};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -101,41 +102,6 @@ const ZFS: u32 = 0x2fc1_2fc1;
 #[allow(clippy::unnecessary_cast)]
 fn magic(fs: &StatFs) -> u32 {
     fs.f_type as u32
-}
-
-/// `struct cachestat_range` of include/uapi/linux/mman.h.
-#[repr(C)]
-struct Range {
-    offset: u64,
-    length: u64,
-}
-
-/// `struct cachestat` of include/uapi/linux/mman.h: numbers of pages.
-#[repr(C)]
-#[derive(Default)]
-struct Cachestat {
-    cache: u64,
-    dirty: u64,
-    writeback: u64,
-    evicted: u64,
-    recently_evicted: u64,
-}
-
-/// cachestat(2), since Linux 6.5; libc does not name it for every machine.
-#[cfg(target_arch = "mips64")]
-const SYS_CACHESTAT: libc::c_long = 5451;
-#[cfg(target_arch = "mips")]
-const SYS_CACHESTAT: libc::c_long = 4451;
-#[cfg(not(any(target_arch = "mips64", target_arch = "mips")))]
-const SYS_CACHESTAT: libc::c_long = 451;
-
-fn cachestat(file: BorrowedFd<'_>, offset: u64, length: u64) -> Result<Cachestat, Errno> {
-    let range = Range { offset, length };
-    let mut seen = Cachestat::default();
-    // SAFETY: both structs have the kernel's layout and outlive the call, which only reads `range` and writes `seen`.
-    let result =
-        unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut seen, 0u32) };
-    if result == 0 { Ok(seen) } else { Err(last_errno()) }
 }
 
 /// The fall-back. For a file that the caller neither owns nor may write, mincore reports every page as resident

@@ -1,13 +1,12 @@
-//! Settings of the machine that I/O depends on: reading them (`read`), and changing one for a while ([`Held`], whose
-//! steps are in `back` and `mount_time`).
+//! Settings of the machine that I/O depends on: `read` reads them, [`ChangedSetting`] changes one for a while.
 //!
-//! What may not enter: what a setting means (explain's). Invariants: reading changes nothing and works without root; a change
-//! is put back whatever happens.
+//! Invariants: reading changes nothing and works without root; a change is always restored. What a setting means is
+//! decided in `iowhy-diagnose`.
 
-mod back;
-mod held;
+mod changed;
 mod mount_time;
 mod read;
+mod restore;
 
-pub use held::{Held, undo_left};
-pub use read::{Place, read, read_each, read_queue};
+pub use changed::{ChangedSetting, restore_leftovers};
+pub use read::{Storage, read, read_each, read_queue};

@@ -8,14 +8,13 @@ use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
-use iowhy_core::kernel_text::mountinfo::Mount;
 use iowhy_core::setting::Key;
+use iowhy_linux::mounts::{self, Mount};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{FsPickFlags, fsconfig_reconfigure, fsconfig_set_flag, fspick};
 
-use crate::environment::mounts;
-use crate::interrupt::LastAct;
+use crate::last_act::LastAct;
 use crate::target::Status;
 
 /// Values of the time of access, as mount(8) names them, and the attribute of mount_setattr(2).
@@ -42,7 +41,7 @@ fn argument(key: Key, value: &str) -> Result<u64, Errno> {
     values(key).iter().find(|(word, _)| *word == value).map(|(_, argument)| *argument).ok_or(Errno::INVAL)
 }
 
-/// What is set on a mount.
+/// A time option of a mount.
 pub(super) fn present(key: Key, mount: &Mount) -> &'static str {
     let has = |options: &str, option: &str| options.split(',').any(|one| one == option);
     match key {
@@ -73,7 +72,7 @@ pub(super) struct MountTime {
 }
 
 impl MountTime {
-    pub(super) fn of(key: Key, mount: &Mount) -> MountTime {
+    pub(super) fn new(key: Key, mount: &Mount) -> MountTime {
         MountTime {
             key,
             point: mount.point.clone(),
@@ -100,7 +99,7 @@ impl MountTime {
     /// The path leads to another mount, or cannot be opened.
     pub(super) fn open(&self) -> Result<OwnedFd, Errno> {
         let file = rustix::fs::open(&self.point, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let covered = Status::of(file.as_fd())?.mount_id != Some(self.id);
+        let covered = Status::from_fd(file.as_fd())?.mount_id != Some(self.id);
         if covered { Err(Errno::STALE) } else { Ok(file) }
     }
 
@@ -117,7 +116,7 @@ impl MountTime {
     }
 
     /// The same for the last signal.
-    pub(super) fn at_the_end(&self, mount: BorrowedFd<'_>, value: &str) -> Option<LastAct> {
+    pub(super) fn last_act(&self, mount: BorrowedFd<'_>, value: &str) -> Option<LastAct> {
         let act: fn(RawFd, u64) -> bool = if self.key == Key::LazyTime { end_lazy } else { end_access };
         Some(LastAct::Call { act, descriptor: mount.as_raw_fd(), argument: argument(self.key, value).ok()? })
     }
@@ -153,7 +152,7 @@ impl MountTime {
     }
 }
 
-/// Whether a mount point can stand in a note, which has a line for each entry.
+/// Whether a mount point fits into a note, which has one line per entry.
 pub(super) fn can_be_noted(point: &Path) -> bool {
     point.to_str().is_some_and(|text| !text.chars().any(char::is_control))
 }
@@ -204,7 +203,7 @@ fn change_lazy(mount: BorrowedFd<'_>, on: u64) -> Result<(), Errno> {
     fsconfig_reconfigure(&context)
 }
 
-/// What the last signal calls.
+/// Called by the last signal.
 fn end_access(mount: RawFd, attribute: u64) -> bool {
     // SAFETY: it is open as long as it is armed; at the worst, on the way out, the call fails.
     change_access(unsafe { BorrowedFd::borrow_raw(mount) }, attribute).is_ok()
@@ -217,13 +216,13 @@ fn end_lazy(mount: RawFd, on: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::kernel_text::mountinfo;
+    use iowhy_linux::mounts;
 
     use super::*;
 
     fn mount(options: &str, file_system: &str) -> Mount {
         let line = format!("27 1 254:0 / /mnt/a\\040b {options} - ext4 /dev/vda {file_system}\n");
-        mountinfo::parse(&line).remove(0)
+        mounts::parse(&line).remove(0)
     }
 
     #[test]
@@ -267,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_note_brings_the_same_mount_back_and_nonsense_none() {
-        let one = MountTime::of(Key::LazyTime, &mount("rw", "rw"));
+        let one = MountTime::new(Key::LazyTime, &mount("rw", "rw"));
         assert_eq!(MountTime::from_note(&one.to_note()), Some(one));
         for text in [
             "",
@@ -284,14 +283,14 @@ mod tests {
 
     #[test]
     fn commands_name_the_option_of_mount() {
-        let of = |key| MountTime::of(key, &mount("rw", "rw"));
+        let of = |key| MountTime::new(key, &mount("rw", "rw"));
         assert_eq!(of(Key::LazyTime).by_hand("off"), "sudo mount -o remount,nolazytime '/mnt/a b'");
         assert_eq!(of(Key::AccessTime).by_hand("noatime"), "sudo mount -o remount,noatime '/mnt/a b'");
     }
 
     #[test]
     fn a_mount_that_is_not_there_is_not_touched() {
-        let gone = MountTime { id: u64::MAX, ..MountTime::of(Key::AccessTime, &mount("rw", "rw")) };
+        let gone = MountTime { id: u64::MAX, ..MountTime::new(Key::AccessTime, &mount("rw", "rw")) };
         assert!(gone.found().is_none() && gone.open().is_err());
         let root = MountTime { point: "/".into(), ..gone };
         assert_eq!(root.open().err(), Some(Errno::STALE), "another mount is at that point");

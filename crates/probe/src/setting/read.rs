@@ -1,44 +1,46 @@
-//! What is set, from procfs and sysfs below a root, which may be a made-up one.
+//! Reads settings from procfs and sysfs below a root, which tests replace.
 //!
-//! Invariant: what cannot be read says why; nothing is guessed from something else.
+//! Invariant: an unreadable setting has a reason; no value is inferred from another.
 
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use iowhy_core::kernel_text::choice;
-use iowhy_core::kernel_text::mountinfo::{self, Mount};
 use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Group, Key, Reading};
+use iowhy_linux::choice;
+use iowhy_linux::control_group::ControlGroups;
+use iowhy_linux::mounts::Mount;
 
 use super::mount_time;
-use crate::environment::control_group::Groups;
 use crate::environment::numbered;
-use crate::target::devices::{self, Devices, whole_disk};
+use crate::target::devices;
+use iowhy_linux::block::devices::Devices;
+use iowhy_linux::block::sysfs::whole_disk;
 
-/// What lies under a path.
+/// Devices and mount under a path.
 #[derive(Clone, Debug, Default)]
-pub struct Place {
+pub struct Storage {
     /// The block devices.
     pub devices: Devices,
     /// The mount; `None` for a device.
     pub mount: Option<Mount>,
 }
 
-impl Place {
+impl Storage {
     /// Looks at a path without opening it.
     ///
     /// # Errors
     /// A refusal where there is nothing of that name.
-    pub fn of(path: &Path) -> Result<Place, Problem> {
+    pub fn under(path: &Path) -> Result<Storage, Problem> {
         let (devices, mount) = devices::under_path(path)?;
-        Ok(Place { devices, mount })
+        Ok(Storage { devices, mount })
     }
 }
 
-/// Reads every setting of the machine and of what lies under a path, in the order of [`Key::ALL`]; `root` is where `proc`
-/// and `sys` are.
-pub fn read(root: &Path, place: &Place) -> Vec<Reading> {
+/// Reads every setting of the machine and of the storage under a path, in the order of [`Key::ALL`]; `root` holds
+/// `proc` and `sys`.
+pub fn read(root: &Path, place: &Storage) -> Vec<Reading> {
     let files = Files { root };
     let mut found = vec![governor(&files), mitigations(&files), thp(&files)];
     found.extend(memory(&files));
@@ -50,7 +52,7 @@ pub fn read(root: &Path, place: &Place) -> Vec<Reading> {
 
 /// One setting, a reading for each device, mount or group of CPUs that has one of its own; none where the path has none of
 /// that kind.
-pub fn read_each(root: &Path, place: &Place, key: Key) -> Vec<Reading> {
+pub fn read_each(root: &Path, place: &Storage, key: Key) -> Vec<Reading> {
     let files = Files { root };
     match key.group() {
         // Of a pair also the one that does not count.
@@ -97,8 +99,8 @@ impl Files<'_> {
     /// A plain file as a reading.
     fn reading(&self, key: Key, file: &str) -> Reading {
         let reading = match self.text(file) {
-            Ok(text) => Reading::of(key, text),
-            Err(why) => Reading::lacking(key, why),
+            Ok(text) => Reading::new(key, text),
+            Err(why) => Reading::unreadable(key, why),
         };
         Reading { file: Some(file.to_owned()), ..reading }
     }
@@ -106,9 +108,9 @@ impl Files<'_> {
     /// A file that lists what is offered, the choice in brackets.
     fn choice(&self, key: Key, file: &str) -> Reading {
         let reading = match self.text(file).map(|text| choice::parse(&text)) {
-            Ok(Some((chosen, offered))) => Reading { offered, ..Reading::of(key, chosen) },
-            Ok(None) => Reading::lacking(key, format!("{file} is empty")),
-            Err(why) => Reading::lacking(key, why),
+            Ok(Some((chosen, offered))) => Reading { offered, ..Reading::new(key, chosen) },
+            Ok(None) => Reading::unreadable(key, format!("{file} is empty")),
+            Err(why) => Reading::unreadable(key, why),
         };
         Reading { file: Some(file.to_owned()), ..reading }
     }
@@ -130,7 +132,7 @@ fn governor(files: &Files<'_>) -> Reading {
     };
     let (governor, driver) = (of("scaling_governor"), of("scaling_driver"));
     if governor.is_empty() {
-        return Reading::lacking(
+        return Reading::unreadable(
             Key::Governor,
             format!("no cpufreq in {CPUS}: this kernel shows no clock rate"),
         );
@@ -140,7 +142,7 @@ fn governor(files: &Files<'_>) -> Reading {
         file: Some(format!("{CPUS}/cpu*/cpufreq/scaling_governor")),
         offered: of("scaling_available_governors").split_whitespace().map(str::to_owned).collect(),
         details,
-        ..Reading::of(Key::Governor, governor)
+        ..Reading::new(Key::Governor, governor)
     }
 }
 
@@ -165,7 +167,7 @@ fn mitigations(files: &Files<'_>) -> Reading {
     const FAULTS: &str = "/sys/devices/system/cpu/vulnerabilities";
     let names = files.names(FAULTS);
     if names.is_empty() {
-        return Reading::lacking(Key::Mitigations, format!("there is no {FAULTS}"));
+        return Reading::unreadable(Key::Mitigations, format!("there is no {FAULTS}"));
     }
     let active = |name: &String| {
         files.text(&format!("{FAULTS}/{name}")).is_ok_and(|text| text.contains("Mitigation:"))
@@ -175,7 +177,7 @@ fn mitigations(files: &Files<'_>) -> Reading {
         file: Some(format!("{FAULTS}/*")),
         value: Some(format!("{} of {}", details.len(), names.len())),
         details,
-        ..Reading::of(Key::Mitigations, "")
+        ..Reading::new(Key::Mitigations, "")
     }
 }
 
@@ -200,7 +202,7 @@ fn memory(files: &Files<'_>) -> Vec<Reading> {
 }
 
 /// The queues of the devices under the path. Devices on which a setting is the same share a reading.
-fn queues(files: &Files<'_>, place: &Place) -> Vec<Reading> {
+fn queues(files: &Files<'_>, place: &Storage) -> Vec<Reading> {
     let mut found: Vec<Reading> = Vec::new();
     if place.devices.leaves.is_empty() {
         return found;
@@ -222,7 +224,7 @@ fn queues(files: &Files<'_>, place: &Place) -> Vec<Reading> {
 }
 
 /// A setting of the queues, device by device.
-fn queues_of(files: &Files<'_>, place: &Place, key: Key) -> Vec<Reading> {
+fn queues_of(files: &Files<'_>, place: &Storage, key: Key) -> Vec<Reading> {
     let devices = &place.devices;
     match (key, own_window(files, place), &devices.stack) {
         // The window that counts is that of the file system, or of the topmost device.
@@ -245,7 +247,7 @@ fn queue(files: &Files<'_>, key: Key, device: &str) -> Reading {
 }
 
 /// The read-ahead window of a file system that keeps its own, because its device number is none of a device.
-fn own_window(files: &Files<'_>, place: &Place) -> Option<Reading> {
+fn own_window(files: &Files<'_>, place: &Storage) -> Option<Reading> {
     let mount = place.mount.as_ref().filter(|mount| mount.device.0 == 0)?;
     let file = format!("/sys/class/bdi/{}:{}/read_ahead_kb", mount.device.0, mount.device.1);
     let reading = files.reading(Key::ReadAhead, &file);
@@ -276,7 +278,7 @@ fn mount(mount: &Mount) -> Vec<Reading> {
     let of = |key: Key, value: &str| Reading {
         subject: Some(mount.point.display().to_string()),
         file: Some("/proc/self/mountinfo".to_owned()),
-        ..Reading::of(key, value)
+        ..Reading::new(key, value)
     };
     let time =
         |key: Key| Reading { offered: mount_time::offered(key), ..of(key, mount_time::present(key, mount)) };
@@ -292,13 +294,11 @@ fn mount(mount: &Mount) -> Vec<Reading> {
 }
 
 fn control_groups(root: &Path, devices: &Devices) -> Vec<Reading> {
-    let text = fs::read(root.join("proc/self/mountinfo")).unwrap_or_default();
-    let mounts = mountinfo::parse(&String::from_utf8_lossy(&text));
-    let groups = Groups::below(root, &mounts);
+    let groups = ControlGroups::below(root);
     let keys = [Key::IoLimit, Key::MemoryLimit, Key::MemoryHigh, Key::CpuLimit];
-    if !groups.visible() {
+    if !groups.are_visible() {
         let why = "no control group of this process can be seen: not mounted, or hidden";
-        return keys.map(|key| Reading::lacking(key, why)).to_vec();
+        return keys.map(|key| Reading::unreadable(key, why)).to_vec();
     }
     let throttles = groups.throttles(&numbered(root, devices));
     let number = |n: Option<u64>| n.map_or_else(|| "none".to_owned(), |n| n.to_string());
@@ -308,12 +308,12 @@ fn control_groups(root: &Path, devices: &Devices) -> Vec<Reading> {
         n => format!("{n} limits"),
     };
     // Version 1 writes "no limit" as the greatest number of whole pages.
-    let memory = groups.memory_limit_bytes(i64::MAX as u64 >> 12 << 12);
+    let memory = groups.memory_limit_bytes().filter(|limit| *limit < i64::MAX as u64 >> 12 << 12);
     vec![
-        Reading { details: throttles, ..Reading::of(Key::IoLimit, io) },
-        Reading::of(Key::MemoryLimit, number(memory)),
-        Reading::of(Key::MemoryHigh, number(groups.memory_high_bytes())),
-        Reading::of(Key::CpuLimit, groups.cpu_limit().map_or_else(|| "none".to_owned(), |n| n.to_string())),
+        Reading { details: throttles, ..Reading::new(Key::IoLimit, io) },
+        Reading::new(Key::MemoryLimit, number(memory)),
+        Reading::new(Key::MemoryHigh, number(groups.memory_high_bytes())),
+        Reading::new(Key::CpuLimit, groups.cpu_limit().map_or_else(|| "none".to_owned(), |n| n.to_string())),
     ]
 }
 

@@ -29,9 +29,9 @@ impl Root {
 
     fn read(&self, leaves: &[&str], mountinfo: &str) -> Vec<Reading> {
         let leaves = leaves.iter().map(|&leaf| leaf.to_owned()).collect();
-        let mount = mountinfo::parse(mountinfo).into_iter().next();
+        let mount = iowhy_linux::mounts::parse(mountinfo).into_iter().next();
         let devices = Devices { leaves, ..Devices::default() };
-        read(self.dir.path(), &Place { devices, mount })
+        read(self.dir.path(), &Storage { devices, mount })
     }
 }
 
@@ -92,7 +92,7 @@ fn devices_that_agree_share_a_reading_and_others_stand_apart() {
     assert_eq!(of(Key::Nomerges), [pair("sda sdb", "2")]);
     // To be changed each is one.
     let devices = Devices { leaves: vec!["sda".into(), "sdb".into()], ..Devices::default() };
-    let each = read_each(root.dir.path(), &Place { devices, mount: None }, Key::Scheduler);
+    let each = read_each(root.dir.path(), &Storage { devices, mount: None }, Key::Scheduler);
     assert_eq!(each.iter().map(|r| r.subject.as_deref()).collect::<Vec<_>>(), [Some("sda"), Some("sdb")]);
     // Two that could not be read are two: nobody knows whether they are the same.
     assert_eq!(of(Key::Iostats), [pair("sda", ""), pair("sdb", "")]);
@@ -104,7 +104,7 @@ fn a_stack_and_a_file_system_of_its_own_number_have_windows_of_their_own() {
     root.disk("sda", &[("read_ahead_kb", "128")]);
     root.disk("dm-0", &[("read_ahead_kb", "512")]);
     let devices = Devices { leaves: vec!["sda".into()], stack: Some("dm-0".into()), ..Devices::default() };
-    let stacked = read(root.dir.path(), &Place { devices, mount: None });
+    let stacked = read(root.dir.path(), &Storage { devices, mount: None });
     assert_eq!(values(&stacked, Key::ReadAhead), ["512"]);
     let btrfs = root.read(&["sda"], "36 27 0:44 / /data rw,relatime - btrfs /dev/sda rw,compress=zstd:3");
     assert_eq!(values(&btrfs, Key::ReadAhead), ["4096"]);
@@ -120,7 +120,7 @@ fn what_is_missing_says_so_and_nothing_is_guessed() {
     let all = root.read(&["vda"], "");
     assert!(all.iter().all(|reading| reading.value.is_none()), "{all:?}");
     for reading in &all {
-        assert!(reading.lack.as_ref().is_some_and(|why| !why.is_empty()), "{reading:?}");
+        assert!(reading.limitation.as_ref().is_some_and(|why| !why.is_empty()), "{reading:?}");
     }
     let keys: std::collections::HashSet<Key> = all.iter().map(|reading| reading.key).collect();
     assert!(keys.contains(&Key::Governor) && keys.contains(&Key::Iostats) && keys.contains(&Key::IoLimit));
@@ -165,7 +165,7 @@ fn processors_say_governor_driver_and_active_mitigations() {
     assert_eq!(of(Key::Governor).details, ["driver intel_pstate"]);
     assert_eq!(of(Key::Governor).offered, ["performance", "powersave"]);
     // To change it each group of CPUs is one.
-    let each = read_each(root.dir.path(), &Place::default(), Key::Governor);
+    let each = read_each(root.dir.path(), &Storage::default(), Key::Governor);
     let file = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor";
     assert_eq!((each[0].file.as_deref(), each[0].offered.len()), (Some(file), 2));
     assert_eq!(values(&each, Key::Governor), ["powersave", "performance"]);

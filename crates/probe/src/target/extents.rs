@@ -1,4 +1,4 @@
-//! What lies behind the bytes of a file: FIEMAP, and SEEK_DATA/SEEK_HOLE where a file system has no FIEMAP.
+//! Physical extents of a file: FIEMAP, and SEEK_DATA/SEEK_HOLE where a file system has no FIEMAP.
 //!
 //! Invariant: a map that was not read to its end is not reported at all; the effort is bounded.
 
@@ -16,7 +16,7 @@ const MAX_TIME: Duration = Duration::from_millis(500);
 /// Extents asked for in one call.
 const BATCH: usize = 256;
 
-/// Totals over the extents below the end of the file. What the source cannot tell is `None`.
+/// Totals over the extents below the end of the file. `None`: unknown to the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
     /// Bytes with nothing behind them.

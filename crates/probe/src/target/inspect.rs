@@ -1,4 +1,4 @@
-//! Looks at a target before anything is timed: what lies behind its bytes, whether it can be read directly, whether
+//! Inspects a target before anything is timed: what lies behind its bytes, whether it can be read directly, whether
 //! its cache can be seen. Reads at most a few blocks. Fills [`TargetFacts`]; judging them is not done here.
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -70,7 +70,7 @@ pub(super) fn made_up(kind: TargetKind, name: &str, size_bytes: u64) -> TargetFa
     }
 }
 
-/// The alignment that direct requests need; 0 when there are none, `None` when it cannot be told.
+/// Alignment that direct requests need; 0: none needed, `None`: unknown.
 fn direct_alignment_bytes(file: BorrowedFd<'_>, status: &Status) -> Option<u64> {
     let direct = match super::reopen(file, OFlags::RDONLY | OFlags::DIRECT) {
         Ok(direct) => direct,
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn facts_of(file: &std::fs::File) -> TargetFacts {
-        let status = Status::of(file.as_fd()).unwrap();
+        let status = Status::from_fd(file.as_fd()).unwrap();
         facts(TargetKind::File, "t".into(), file.as_fd(), &status, status.size_bytes)
     }
 
@@ -132,7 +132,7 @@ mod tests {
         };
         let probed = probe_alignment(direct.as_fd()).unwrap();
         assert!(probed.is_power_of_two() && probed >= 512);
-        match Status::of(file.as_fd()).unwrap().direct_alignment_bytes {
+        match Status::from_fd(file.as_fd()).unwrap().direct_alignment_bytes {
             Some(told) if told > 0 => assert!(probed <= told.max(512), "probed {probed}, told {told}"),
             _ => eprintln!("skipped: statx does not tell the alignment here"),
         }

@@ -16,17 +16,17 @@ impl Target {
         Target { facts, place: Place::Scripted(Arc::new(script)), status: None, under: OnceLock::new() }
     }
 
-    /// The leaf devices whose counters are held against claimed bytes; empty when there are none or they are not
+    /// The leaf devices whose counters are compared with claimed bytes; empty when there are none or they are not
     /// known.
     pub fn counted_devices(&self) -> &[String] {
         &self.under().leaves
     }
 
-    fn under(&self) -> &devices::Devices {
+    fn under(&self) -> &iowhy_linux::block::devices::Devices {
         self.under.get_or_init(|| devices::under(self))
     }
 
-    /// What passed a stacked device (dm, md) that the target names or stands on; `None` without one.
+    /// Counters of the stacked device (dm, md) of the target; `None` without one.
     pub(crate) fn stack_counters(&self) -> Option<DeviceCounters> {
         match &self.place {
             Place::Scripted(_) => None,
@@ -34,7 +34,7 @@ impl Target {
         }
     }
 
-    /// What the devices under it (real or scripted) have moved since boot.
+    /// Totals since boot of the devices under it, real or scripted.
     pub fn device_counters(&self) -> Option<DeviceCounters> {
         match &self.place {
             Place::Scripted(script) => Some(script.device_counters()),
@@ -47,7 +47,7 @@ impl Target {
         }
     }
 
-    /// The names of its members where it is a stripe of ours, of the devices under it where they are several, else none:
+    /// Names of the members of a stripe, or of the devices under the target where they are several, else none:
     /// in the order of [`Target::member_counters`].
     pub fn member_names(&self) -> Vec<String> {
         match self.stripe() {
@@ -57,7 +57,7 @@ impl Target {
         }
     }
 
-    /// What the devices under each member have moved since boot; `None` for a member whose devices serve another one too,
+    /// Totals since boot of the devices under each member; `None` for a member whose devices serve another one too,
     /// or have no counters.
     pub fn member_counters(&self) -> Vec<Option<DeviceCounters>> {
         let Some(stripe) = self.stripe() else {
@@ -76,15 +76,15 @@ impl Target {
         (0..members.len()).map(|index| members[index].device_counters().filter(|_| alone(index))).collect()
     }
 
-    /// Itself, or the members of a stripe of ours: the targets that have bytes of their own.
-    pub fn with_bytes(&self) -> Vec<&Target> {
+    /// The members of a stripe, else itself: the targets that hold bytes.
+    pub fn data_targets(&self) -> Vec<&Target> {
         match &self.place {
             Place::Stripe(stripe) => stripe.members().iter().map(Arc::as_ref).collect(),
             _ => vec![self],
         }
     }
 
-    /// Where a range of it lies: the targets that have the bytes, each with first byte and length.
+    /// Targets that hold the bytes of a range, each with offset and length.
     pub(crate) fn ranges(&self, offset: u64, bytes: u64) -> Vec<(&Target, u64, u64)> {
         match &self.place {
             Place::Stripe(stripe) => stripe
@@ -99,9 +99,9 @@ impl Target {
     }
 
     /// Whether iowhy made it, so that dirty pages in it may be written out.
-    pub fn is_ours(&self) -> bool {
+    pub fn is_scratch(&self) -> bool {
         match &self.place {
-            Place::Stripe(stripe) => stripe.members().iter().all(|member| member.is_ours()),
+            Place::Stripe(stripe) => stripe.members().iter().all(|member| member.is_scratch()),
             _ => matches!(self.facts.kind, TargetKind::Scratch | TargetKind::Memory),
         }
     }

@@ -1,4 +1,4 @@
-//! What is read or written: finding it, looking at it before timing, opening it the safe way.
+//! Targets of reads and writes: find, inspect before timing, open safely.
 //!
 //! Invariants: a file of the user's is only ever opened O_RDONLY here; only scratch files and memfds are opened for
 //! writing, and a named block device or file only with a [`write_guard::Permit`]. A scratch file has no name while
@@ -37,20 +37,20 @@ pub(crate) fn cannot_open(path: &Path, errno: Errno) -> Problem {
     refusal::cannot_open(path, "", errno)
 }
 
-use crate::method::scripted::{Rung, Script};
+use crate::method::scripted::{Script, ScriptedTarget};
 use stripe::Striped;
 use write_guard::Permit;
 
 /// A target, looked at and ready to be opened.
 #[derive(Debug)]
 pub struct Target {
-    /// What was found on it.
+    /// Findings of the inspection.
     pub facts: TargetFacts,
     place: Place,
-    /// What the kernel said of it; `None` for the false ones.
+    /// The kernel's facts; `None` for test targets.
     status: Option<Status>,
     /// The devices under it, found when they are first counted.
-    under: OnceLock<devices::Devices>,
+    under: OnceLock<iowhy_linux::block::devices::Devices>,
 }
 
 /// Where the bytes are.
@@ -77,7 +77,7 @@ enum Place {
 
 /// How to open a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct How {
+pub struct OpenMode {
     /// Open for writing (refused for files of the user's).
     pub write: bool,
     /// O_DIRECT.
@@ -93,7 +93,7 @@ impl Target {
     /// # Errors
     /// A refusal when writing is not permitted, O_DIRECT is not supported, the target is a false one, the file was
     /// replaced since it was looked at, or the system refuses.
-    pub fn open(&self, how: How) -> Result<OwnedFd, Problem> {
+    pub fn open(&self, how: OpenMode) -> Result<OwnedFd, Problem> {
         let mut flags =
             if how.write { OFlags::RDWR } else { OFlags::RDONLY } | OFlags::CLOEXEC | OFlags::NOCTTY;
         flags.set(OFlags::DIRECT, how.direct);
@@ -128,7 +128,7 @@ impl Target {
         Ok(file)
     }
 
-    /// Whether it is the false target that answers at once.
+    /// Whether it is the `null` test target.
     pub fn is_null(&self) -> bool {
         matches!(self.place, Place::Null)
     }
@@ -142,7 +142,7 @@ impl Target {
         }
     }
 
-    /// The members and their map, when it is a stripe of ours.
+    /// Members and map of a stripe.
     pub fn stripe(&self) -> Option<&Arc<Striped>> {
         match &self.place {
             Place::Stripe(stripe) => Some(stripe),
@@ -150,11 +150,11 @@ impl Target {
         }
     }
 
-    /// Whether a read of no bytes is what it always answers, and not the end of a file that was cut short.
-    pub(crate) fn answers_nothing(&self) -> bool {
+    /// Whether reads of no bytes are normal, and not the end of a truncated file.
+    pub(crate) fn moves_no_data(&self) -> bool {
         match self.facts.kind {
             TargetKind::CharDevice | TargetKind::Null => true,
-            _ => self.script().is_some_and(|script| script.rung == Rung::NullDevice),
+            _ => self.script().is_some_and(|script| script.target == ScriptedTarget::NullDevice),
         }
     }
 
@@ -167,7 +167,7 @@ impl Target {
         }
     }
 
-    /// What identifies its bytes; `None` for the false targets and for stripes, whose members have one each.
+    /// Identity of its bytes; `None` for test targets and for stripes, whose members have one each.
     pub fn identity(&self) -> Option<Identity> {
         self.status.as_ref().map(Status::identity)
     }
@@ -181,7 +181,7 @@ impl Target {
         }
     }
 
-    /// What the kernel said of it when it was looked at.
+    /// The kernel's facts from the inspection.
     pub(crate) fn status(&self) -> Option<&Status> {
         self.status.as_ref()
     }
@@ -190,7 +190,7 @@ impl Target {
         self.status.as_ref().is_some_and(|s| s.char_device)
     }
 
-    fn explain(&self, how: How, refused: Refused) -> Problem {
+    fn explain(&self, how: OpenMode, refused: Refused) -> Problem {
         let name = &self.facts.name;
         match refused {
             Refused::Named(Errno::INVAL) | Refused::Nameless(Errno::INVAL) if how.direct => {
@@ -214,7 +214,7 @@ impl Target {
 
     /// All cells must see the same bytes: a file that was renamed over since is refused.
     fn check_unchanged(&self, file: BorrowedFd<'_>) -> Result<(), Problem> {
-        let now = Status::of(file).ok().map(|s| s.identity());
+        let now = Status::from_fd(file).ok().map(|s| s.identity());
         if now == self.identity() {
             return Ok(());
         }
@@ -226,7 +226,7 @@ impl Target {
     }
 }
 
-/// Why an open failed, and which way it was tried.
+/// Why an open failed, and how it was tried.
 enum Refused {
     Named(Errno),
     Nameless(Errno),

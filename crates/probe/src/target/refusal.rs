@@ -1,4 +1,4 @@
-//! Why a path cannot be opened, in words, with the fix for each cause. One place, so that every target speaks alike.
+//! Why a path cannot be opened, in words, with the fix for each cause.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(super) fn cannot_open(path: &Path, what: &str, errno: Errno) -> Problem {
     let subject = format!("cannot open {what}{space}`{name}`");
     let plain = Problem::refused(format!("{subject}: {}", words(errno)));
     match errno {
-        Errno::NOENT => plain.hint("name an existing file, directory or device; the present directory is `.`"),
+        Errno::NOENT => plain.hint("name an existing file, directory or device; the current directory is `.`"),
         Errno::NOTDIR => plain.hint("a part of this path before its last `/` is a file, not a directory"),
         Errno::ACCESS if what == DIRECTORY => plain.hint(format!(
             "run `sudo iowhy {name}` (it writes a file of its own there and removes it), or name a directory of yours"

@@ -1,4 +1,4 @@
-//! From what the user typed to a target: decides what it is, refuses what cannot be measured, makes what is missing.
+//! Resolves the user's word to a target: decides its kind, refuses what cannot be measured, makes what is missing.
 //!
 //! The words `null`, `memory`, `scripted`, `scripted:...` and `scripted?...` name false targets, `stripe:...` joins others. A file of such a name is reached
 //! as `./null`: a path that contains a `/` and exists is always a path.
@@ -16,7 +16,7 @@ use super::write_guard::Permit;
 use super::{Place, Status, Target, inspect, open_quietly, refusal, scratch, stripe};
 use crate::method::scripted::Script;
 
-/// What the measurement needs of its target.
+/// Requirements of the measurement on its target.
 #[derive(Clone, Debug, Default)]
 pub struct Needs {
     /// Size of the file to make when the target is a directory or `memory`, and the size that endless targets
@@ -45,7 +45,7 @@ pub fn resolve(
         match word {
             "" => {
                 return Err(
-                    Problem::refused("the target's name is empty").hint("the present directory is `.`")
+                    Problem::refused("the target's name is empty").hint("the current directory is `.`")
                 );
             }
             "null" => return Ok(null(needs)),
@@ -98,7 +98,7 @@ fn directory(path: &Path, needs: &Needs, progress: &mut dyn FnMut(u64, u64)) -> 
 fn nameless(file: OwnedFd, kind: TargetKind, directory: Option<&Path>) -> Result<Target, Problem> {
     let name = directory.map_or_else(|| "memory".to_owned(), |dir| dir.display().to_string());
     let status =
-        Status::of(file.as_fd()).map_err(|errno| refusal::cannot_open(Path::new(&name), "", errno))?;
+        Status::from_fd(file.as_fd()).map_err(|errno| refusal::cannot_open(Path::new(&name), "", errno))?;
     let facts = inspect::facts(kind, name, file.as_fd(), &status, status.size_bytes);
     let place = Place::Descriptor { file, directory: directory.map(Path::to_owned) };
     Ok(Target { facts, place, status: Some(status), under: OnceLock::new() })
@@ -163,7 +163,7 @@ fn char_device(path: &Path, number: u64, needs: &Needs) -> Result<Target, Proble
 fn open_to_look(path: &Path, what: &str) -> Result<(OwnedFd, Status), Problem> {
     let refused = |errno| refusal::cannot_open(path, what, errno);
     let file = open_quietly(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY).map_err(refused)?;
-    let status = Status::of(file.as_fd()).map_err(refused)?;
+    let status = Status::from_fd(file.as_fd()).map_err(refused)?;
     Ok((file, status))
 }
 
@@ -174,7 +174,7 @@ mod tests {
     use rustix::io::Errno;
 
     use super::*;
-    use crate::target::How;
+    use crate::target::OpenMode;
 
     const MIB: u64 = 1 << 20;
 
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn the_false_names_are_false_unless_a_path_is_meant() {
         assert!(look("null").unwrap().is_null());
-        assert!(look("null").unwrap().open(How::default()).is_err());
+        assert!(look("null").unwrap().open(OpenMode::default()).is_err());
         let no_script = look("scripted?no-such-option").unwrap_err();
         assert!(!no_script.message.contains("cannot open"), "taken for a path: {no_script}");
         let dir = tempfile::tempdir().unwrap();
@@ -207,12 +207,13 @@ mod tests {
             let target = look(spec).unwrap();
             assert_eq!((target.facts.kind, target.facts.size_bytes), (kind, MIB));
             assert_eq!((target.facts.hole_bytes, target.writable()), (Some(0), true));
-            let (a, b) = (target.open(How::default()).unwrap(), target.open(How::default()).unwrap());
+            let (a, b) =
+                (target.open(OpenMode::default()).unwrap(), target.open(OpenMode::default()).unwrap());
             let (mut first, mut again) = ([0; 4096], [0; 4096]);
             assert_eq!(rustix::io::read(&a, &mut first), Ok(4096));
             assert_eq!(rustix::io::read(&b, &mut again), Ok(4096));
             assert_eq!(first, again);
-            let writer = target.open(How { write: true, ..How::default() }).unwrap();
+            let writer = target.open(OpenMode { write: true, ..OpenMode::default() }).unwrap();
             assert_eq!(rustix::io::pwrite(&writer, &[1], 0), Ok(1));
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -226,9 +227,13 @@ mod tests {
         let target = look(file.path()).unwrap();
         assert!(!target.writable());
         assert!(
-            target.open(How { write: true, ..How::default() }).unwrap_err().message.contains("reading only")
+            target
+                .open(OpenMode { write: true, ..OpenMode::default() })
+                .unwrap_err()
+                .message
+                .contains("reading only")
         );
-        let fd = target.open(How::default()).unwrap();
+        let fd = target.open(OpenMode::default()).unwrap();
         assert_eq!(rustix::io::pwrite(&fd, b"x", 0), Err(Errno::BADF));
         let wish = Needs { write: true, ..needs() };
         let refused = resolve(file.path(), &wish, &mut |_, _| {}).unwrap_err();
@@ -244,7 +249,7 @@ mod tests {
         let name = file.path().to_str().unwrap().to_owned();
         let wish = Needs { write: true, destroy_data: Some(name.clone()), ..needs() };
         let target = resolve(&name, &wish, &mut |_, _| {}).unwrap();
-        let fd = target.open(How { write: true, ..How::default() }).unwrap();
+        let fd = target.open(OpenMode { write: true, ..OpenMode::default() }).unwrap();
         assert_eq!(rustix::io::pwrite(&fd, b"new", 0), Ok(3));
     }
 
@@ -256,7 +261,7 @@ mod tests {
         std::fs::write(&other, b"second").unwrap();
         let target = look(&path).unwrap();
         std::fs::rename(&other, &path).unwrap();
-        assert!(target.open(How::default()).unwrap_err().message.contains("replaced"));
+        assert!(target.open(OpenMode::default()).unwrap_err().message.contains("replaced"));
     }
 
     #[test]
@@ -301,7 +306,7 @@ mod tests {
         for name in ["/dev/null", "/dev/zero"] {
             let target = look(name).unwrap();
             assert_eq!((target.facts.kind, target.facts.size_bytes), (TargetKind::CharDevice, MIB));
-            assert!(target.open(How { write: true, ..How::default() }).is_ok());
+            assert!(target.open(OpenMode { write: true, ..OpenMode::default() }).is_ok());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A file of our own: made without a name, filled with incompressible data, gone when its descriptor closes.
+//! Scratch files: unnamed, filled with incompressible data, freed with the last descriptor.
 //!
 //! Invariants: nothing is left behind however the process ends (SIGKILL included, but for the instant between
 //! creating and unlinking on file systems without O_TMPFILE); when [`make`] returns, every byte was written and

@@ -1,12 +1,13 @@
-//! What stat, statx and statfs say of an open file or a path: identity, kind, mount, alignment.
+//! Facts from stat, statx and statfs about an open file or a path: identity, kind, mount, alignment.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
+use iowhy_linux::served;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, StatxFlags, major, minor};
 use rustix::io::Errno;
 
-/// What identifies the bytes: two targets with the same identity share them and their page cache.
+/// Identity of the bytes: targets with the same identity share bytes and page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Device number of the file system, or of the device itself when the target is one.
@@ -15,7 +16,7 @@ pub struct Identity {
     pub inode: u64,
 }
 
-/// The kernel's answers about one file.
+/// Facts about one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Status {
     /// Size of a regular file.
@@ -43,16 +44,16 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// Asks about an open file.
-    pub(crate) fn of(file: BorrowedFd<'_>) -> Result<Status, Errno> {
+    /// From an open file.
+    pub(crate) fn from_fd(file: BorrowedFd<'_>) -> Result<Status, Errno> {
         let mut status = Status::from_stat(&rustix::fs::fstat(file)?);
         status.add_file_system(file);
         status.add_statx(file, Path::new(""), AtFlags::EMPTY_PATH);
         Ok(status)
     }
 
-    /// Asks about a path without opening it for reading.
-    pub(crate) fn of_path(path: &Path) -> Option<Status> {
+    /// From a path, without opening it for reading.
+    pub(crate) fn from_path(path: &Path) -> Option<Status> {
         let mut status = Status::from_stat(&rustix::fs::stat(path).ok()?);
         let handle = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
         status.add_file_system(handle.as_fd());
@@ -65,7 +66,7 @@ impl Status {
         self.block_device.is_none() && !self.char_device
     }
 
-    /// What identifies the bytes.
+    /// Identity of the bytes.
     pub(crate) fn identity(&self) -> Identity {
         Identity { device: self.raw_device, inode: self.inode }
     }
@@ -89,11 +90,11 @@ impl Status {
     fn add_file_system(&mut self, file: BorrowedFd<'_>) {
         if self.holds_files() {
             self.memory_backed = on_memory(file);
-            self.served_by = magic(file).and_then(|magic| served_by(magic, self.device.0));
+            self.served_by = magic(file).and_then(|magic| served::by_magic(magic, self.device.0));
         }
     }
 
-    /// Adds what only newer kernels tell.
+    /// Adds facts that only newer kernels report.
     fn add_statx(&mut self, at: BorrowedFd<'_>, path: &Path, flags: AtFlags) {
         let wanted = StatxFlags::MNT_ID | StatxFlags::DIOALIGN;
         let Ok(answer) = rustix::fs::statx(at, path, flags, wanted) else { return };
@@ -118,46 +119,34 @@ fn magic(file: BorrowedFd<'_>) -> Option<u64> {
 }
 
 /// Who serves the bytes of a file system of this number whose device has this major number. One that stands on a block
-/// device has another number than 0, also where a program serves it (`fuseblk`).
-fn served_by(magic: u64, major: u32) -> Option<&'static str> {
-    match magic {
-        _ if major != 0 => None,
-        0x6573_5546 => Some("a program in user space (FUSE)"),
-        0x6969 => Some("another machine (NFS)"),
-        0xfe53_4d42 | 0xff53_4d42 => Some("another machine (SMB)"),
-        0x0102_1997 => Some("the host machine or another one (9p)"),
-        0x00c3_6400 => Some("other machines (Ceph)"),
-        0x5346_414f => Some("another machine (AFS)"),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn who_serves_the_bytes_where_no_device_does() {
-        assert!(served_by(0x6573_5546, 0).is_some_and(|by| by.contains("FUSE")));
-        assert_eq!(served_by(0x6573_5546, 8), None, "fuseblk stands on a disk");
-        assert_eq!(served_by(0xef53, 0), None);
-        let folder = tempfile::tempdir().unwrap();
-        let found = Status::of_path(folder.path()).unwrap();
-        assert!(found.served_by.is_none() || found.device.0 == 0);
-    }
-
-    #[test]
     fn path_and_descriptor_agree_and_devices_are_known_by_number() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let (a, b) = (Status::of(file.as_fd()).unwrap(), Status::of_path(file.path()).unwrap());
+        let (a, b) = (Status::from_fd(file.as_fd()).unwrap(), Status::from_path(file.path()).unwrap());
         assert_eq!((a.identity(), a.mount_id), (b.identity(), b.mount_id));
-        let null = Status::of_path(Path::new("/dev/null")).unwrap();
+        let null = Status::from_path(Path::new("/dev/null")).unwrap();
         assert!(null.char_device && null.identity().inode == 0);
     }
 
     #[test]
     fn a_memfd_is_memory() {
         let memory = rustix::fs::memfd_create("t", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        assert!(Status::of(memory.as_fd()).unwrap().memory_backed);
+        assert!(Status::from_fd(memory.as_fd()).unwrap().memory_backed);
+    }
+
+    #[test]
+    fn the_temporary_directory_is_on_a_mount_that_is_listed() {
+        let file = tempfile::tempfile().unwrap();
+        let status = Status::from_fd(file.as_fd()).unwrap();
+        let table = iowhy_linux::mounts::read();
+        if table.is_empty() || status.mount_id.is_none() {
+            eprintln!("skipped: no mount table or no mount identifiers");
+            return;
+        }
+        assert!(iowhy_linux::mounts::find(&table, status.mount_id, None).is_some());
     }
 }

@@ -21,7 +21,7 @@ pub const WORD: &str = "stripe";
 /// The unit of every striping driver's interleave.
 pub const SECTOR_BYTES: u64 = 512;
 /// More members than this are taken for a slip of the finger.
-const MOST_MEMBERS: usize = 256;
+const MAX_MEMBERS: usize = 256;
 const FORM: &str = "write `stripe:INTERLEAVE:MEMBER,MEMBER,...`, as in `stripe:64k:/dev/sdb,/dev/sdc` or `stripe:126s:DIR1,DIR2` \
      (`s` is sectors of 512 bytes)";
 
@@ -54,7 +54,7 @@ impl Striped {
 /// Reads the word `stripe:INTERLEAVE:a,b,c`: its interleave and the names of its members.
 ///
 /// # Errors
-/// Says what is missing or impossible, and how it is written.
+/// Says what is missing or impossible, and the syntax.
 pub fn parse(spec: &str) -> Result<(u64, Vec<&str>), Problem> {
     let refuse = |why: String| Err(Problem::refused(format!("`{spec}`: {why}")).hint(FORM));
     let Some((interleave, members)) =
@@ -70,8 +70,8 @@ pub fn parse(spec: &str) -> Result<(u64, Vec<&str>), Problem> {
     match members.as_slice() {
         [one] => Err(Problem::refused(format!("`{spec}`: a stripe of one member is that member"))
             .hint(format!("name `{one}` itself, or two members or more"))),
-        many if many.len() > MOST_MEMBERS => {
-            refuse(format!("{} members; {MOST_MEMBERS} is the most", many.len()))
+        many if many.len() > MAX_MEMBERS => {
+            refuse(format!("{} members; {MAX_MEMBERS} is the most", many.len()))
         }
         _ => Ok((bytes, members)),
     }
@@ -174,14 +174,14 @@ fn check_permission(spec: &str, names: &[&str], needs: &Needs) -> Result<(), Pro
     let given = needs.destroy_data.as_deref();
     if given.is_some_and(|given| given != spec) {
         return Err(Problem::refused(format!(
-            "`--destroy-data {}` does not name the target `{spec}` exactly as it was typed",
+            "`--destroy-data {}` does not name the target `{spec}` exactly as typed",
             given.unwrap_or_default()
         ))
         .hint(format!(
             "to destroy all data on its members give the same name twice: `--destroy-data {spec} {spec}`"
         )));
     }
-    // Scratch files in directories are ours; a name that does not exist is refused when it is looked for.
+    // Scratch files in directories are made by iowhy; a missing name is refused when it is resolved.
     let of_the_users = |name: &&&str| Path::new(name).exists() && !Path::new(name).is_dir();
     match names.iter().find(of_the_users) {
         Some(name) if needs.write && given.is_none() => Err(Problem::refused(format!(
@@ -282,7 +282,7 @@ fn facts(
     }
 }
 
-/// What is on the members that are written over.
+/// Content of the members that are overwritten.
 fn overwritten(members: &[Arc<Target>]) -> Option<String> {
     let of =
         |member: &Arc<Target>| Some(format!("{}: {}", member.facts.name, member.facts.overwritten.as_ref()?));

@@ -16,7 +16,9 @@ use iowhy_linux::names;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use super::{devices, refusal, signatures};
+use iowhy_linux::block::sysfs;
+
+use super::{refusal, signatures};
 
 /// Permission to destroy the contents of one block device or existing file.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ impl Permit {
             Some(given) if Path::new(given).as_os_str() == typed.as_os_str() => {}
             Some(given) => {
                 return Err(Problem::refused(format!(
-                    "`--destroy-data {given}` does not name the target `{name}` exactly as it was typed"
+                    "`--destroy-data {given}` does not name the target `{name}` exactly as typed"
                 ))
                 .hint(format!(
                     "to destroy all data on it give the same name twice: `--destroy-data {name} {name}`"
@@ -71,7 +73,7 @@ impl Permit {
             other => refusal::cannot_open(typed, "for writing", other),
         })?;
         refuse_untrusted_way(typed, claim.as_fd())?;
-        if kind == TargetKind::BlockDevice && devices::is_read_only(claim.as_fd()) {
+        if kind == TargetKind::BlockDevice && sysfs::is_read_only(claim.as_fd()) {
             return Err(Problem::refused(format!("`{name}` is set read-only, so it cannot be written to")).hint(
                 format!("if its data may go, allow writes first: `blockdev --setrw {name}`; or measure reads: `--rw read`"),
             ));
@@ -81,7 +83,7 @@ impl Permit {
         Ok(Permit { claim, content })
     }
 
-    /// What was found on it, in words; a target that is mounted or carries a signature never gets here.
+    /// Content found on it, in words; a target that is mounted or has a signature is refused before.
     pub(super) fn content(&self) -> &'static str {
         self.content
     }
@@ -106,7 +108,7 @@ fn refuse_untrusted_way(typed: &Path, claim: BorrowedFd<'_>) -> Result<(), Probl
     Err(refused(&"another file was put under that name in this moment"))
 }
 
-/// Returns what the examined bytes hold, in words.
+/// Describes the content of the examined bytes.
 fn refuse_signature(typed: &Path, device: BorrowedFd<'_>) -> Result<&'static str, Problem> {
     let unreadable = |error: io::Error| {
         Problem::refused(format!("cannot examine `{}` for data before writing: {error}", typed.display()))
@@ -135,7 +137,7 @@ fn refuse_signature(typed: &Path, device: BorrowedFd<'_>) -> Result<&'static str
 }
 
 fn refuse_loop_backing(typed: &Path) -> Result<(), Problem> {
-    match devices::loop_device_backed_by(typed) {
+    match sysfs::loop_device_backed_by(typed) {
         None => Ok(()),
         Some(device) => Err(Problem::refused(format!(
             "`{}` backs `/dev/{device}`, so it is not written to",
@@ -189,7 +191,7 @@ mod tests {
         let missing = obtain(path, None).unwrap_err();
         assert!(missing.hint.unwrap().contains(&format!("--destroy-data {name} {name}")));
         let other = obtain(path, Some(&format!("{name}/"))).unwrap_err();
-        assert!(other.message.contains("exactly as it was typed"), "{other}");
+        assert!(other.message.contains("exactly as typed"), "{other}");
         assert!(obtain(path, Some("")).is_err());
     }
 

@@ -12,7 +12,7 @@ mod pass;
 pub use build::{Shape, Tree, remove};
 pub use files::Spot;
 pub use files::{Files, Order, PassedOver};
-pub use pass::{MOST_READERS, Operation, Pass, Phase, State, run, set_state};
+pub use pass::{MAX_READERS, Operation, Pass, Phase, State, run, set_state};
 
 #[cfg(test)]
 mod attack_tests;

@@ -148,7 +148,7 @@ impl Pass {
 }
 
 /// Threads at most.
-pub const MOST_READERS: usize = 1024;
+pub const MAX_READERS: usize = 1024;
 /// Buffer of a thread, for reads and for listings.
 const BUFFER_BYTES: usize = 64 << 10;
 /// How often a thread says how far it is, and looks whether it is to stop.
@@ -173,8 +173,8 @@ pub fn run(
     if phase == Phase::Sync {
         return sync(tree);
     }
-    if lists.len() > MOST_READERS {
-        return Err(Problem::refused(format!("{} threads are more than {MOST_READERS}", lists.len())));
+    if lists.len() > MAX_READERS {
+        return Err(Problem::refused(format!("{} threads are more than {MAX_READERS}", lists.len())));
     }
     let content = tree.map(Tree::content).filter(|_| phase == Phase::Create);
     let quiet = opens_quietly(files, lists, phase);

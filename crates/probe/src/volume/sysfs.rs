@@ -1,12 +1,12 @@
 //! What sysfs tells of volumes. Its root is passed in, so that it can be a made-up one.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use iowhy_core::volume::{Geometry, StripedTarget, Volume, VolumeKind, VolumeMember};
 
 use super::{Found, device_mapper};
-use crate::target::devices::whole_disk;
+use iowhy_linux::block::sysfs::{self, Sysfs, entries, file_name as name, number, text, whole_disk};
 
 /// Bytes of one turn of a striped profile of btrfs (BTRFS_STRIPE_LEN): the same for all.
 const BTRFS_STRIPE_BYTES: u64 = 64 << 10;
@@ -14,20 +14,21 @@ const BTRFS_STRIPE_BYTES: u64 = 64 << 10;
 const MAX_DEPTH: usize = 8;
 
 /// A sysfs.
-pub(super) struct Sysfs {
-    root: PathBuf,
+pub(super) struct Volumes {
+    sysfs: Sysfs,
     /// How the table of a mapping is had.
     table: fn(&str) -> Result<Vec<device_mapper::Mapping>, String>,
 }
 
-impl Sysfs {
-    pub(super) fn real() -> Sysfs {
-        Sysfs { root: PathBuf::from("/sys"), table: device_mapper::table }
+impl Volumes {
+    pub(super) fn new() -> Volumes {
+        Volumes { sysfs: Sysfs::new(), table: device_mapper::table }
     }
 
     /// Adds what a device number stands for: its name, where it begins on its disk, and the volume that it is or is on.
-    pub(super) fn add_device(&self, (major, minor): (u32, u32), found: &mut Found) {
-        let Ok(directory) = fs::canonicalize(self.root.join(format!("dev/block/{major}:{minor}"))) else {
+    pub(super) fn add_device(&self, device: (u32, u32), found: &mut Found) {
+        let Some(directory) = self.sysfs.device_of_number(device) else {
+            let (major, minor) = device;
             found.lacks.push(format!("block device {major}:{minor} is not visible in /sys"));
             return;
         };
@@ -50,7 +51,7 @@ impl Sysfs {
             // A linear mapping over one device is as that device is.
             return match volume.members.as_slice() {
                 [one] if volume.interleave_bytes.is_none() && depth < MAX_DEPTH => {
-                    let below = fs::canonicalize(self.root.join("class/block").join(&one.name)).ok()?;
+                    let below = self.sysfs.device_of_name(&one.name)?;
                     self.volume(whole_disk(&below), depth + 1)
                 }
                 [] | [_] => None,
@@ -125,19 +126,15 @@ impl Sysfs {
     pub(super) fn add_btrfs(&self, source: &str, found: &mut Found) {
         let first =
             fs::canonicalize(source).ok().and_then(|node| name(&node)).or_else(|| name(Path::new(source)));
-        let home = first.as_ref().and_then(|member| {
-            let all = fs::read_dir(self.root.join("fs/btrfs")).ok()?;
-            all.flatten().map(|entry| entry.path()).find(|home| home.join("devices").join(member).exists())
-        });
+        let home = first.as_ref().and_then(|member| self.sysfs.btrfs_of(member));
         found.device = first;
         let Some(home) = home else {
             found.lacks.push(format!("btrfs: the member `{source}` is not visible in /sys/fs/btrfs"));
             return;
         };
         found.geometry = number(&home.join("sectorsize")).map(Geometry::Btrfs);
-        let mut members: Vec<VolumeMember> =
+        let members: Vec<VolumeMember> =
             entries(&home.join("devices")).iter().map(|n| self.member(n)).collect();
-        members.sort_by(|a, b| a.name.cmp(&b.name));
         if members.len() < 2 {
             return;
         }
@@ -166,22 +163,19 @@ impl Sysfs {
     }
 
     fn slaves(&self, directory: &Path) -> Vec<VolumeMember> {
-        let mut names = entries(&directory.join("slaves"));
-        names.sort();
-        names.iter().map(|name| self.member(name)).collect()
+        sysfs::members(directory).iter().map(|name| self.member(name)).collect()
     }
 
     /// A member as a table names it: `8:16`, or a path.
     fn named(&self, device: &str) -> VolumeMember {
-        let node = self.root.join("dev/block").join(device);
-        match fs::canonicalize(node).ok().and_then(|at| name(&at)) {
+        match self.sysfs.name_of(device) {
             Some(name) => self.member(&name),
             None => VolumeMember { name: device.to_owned(), size_bytes: None },
         }
     }
 
     fn member(&self, name: &str) -> VolumeMember {
-        let sectors = number(&self.root.join("class/block").join(name).join("size"));
+        let sectors = number(&self.sysfs.class_directory(name).join("size"));
         VolumeMember { name: name.to_owned(), size_bytes: sectors.map(|sectors| sectors.saturating_mul(512)) }
     }
 }
@@ -192,26 +186,7 @@ fn profiles(directory: &Path) -> Vec<String> {
         let at = directory.join(name);
         at.is_dir() && number(&at.join("total_bytes")).is_none_or(|bytes| bytes > 0)
     };
-    let mut names: Vec<String> = entries(directory).into_iter().filter(holds).collect();
-    names.sort();
-    names
-}
-
-fn entries(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
-}
-
-fn name(path: &Path) -> Option<String> {
-    path.file_name().map(|name| name.to_string_lossy().into_owned())
-}
-
-fn text(path: &Path) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
-}
-
-fn number(path: &Path) -> Option<u64> {
-    text(path)?.parse().ok()
+    entries(directory).into_iter().filter(holds).collect()
 }
 
 #[cfg(test)]
@@ -223,7 +198,7 @@ mod tests {
 
     /// Disks sda and sdb; md0 (raid0, 512 KiB) over both with a partition; dm-0 (LVM, striped) over both, dm-1 linear over
     /// md0, and a btrfs over both.
-    fn made_up() -> (tempfile::TempDir, Sysfs) {
+    fn made_up() -> (tempfile::TempDir, Volumes) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         for made in ["dev/block", "class/block", "fs/btrfs/12-34/devices"] {
@@ -264,11 +239,11 @@ mod tests {
                 _ => Err("not permitted".to_owned()),
             }
         }
-        let sysfs = Sysfs { root: root.to_owned(), table };
+        let sysfs = Volumes { sysfs: Sysfs::at(root.to_owned()), table };
         (dir, sysfs)
     }
 
-    fn device(sysfs: &Sysfs, number: (u32, u32)) -> Found {
+    fn device(sysfs: &Volumes, number: (u32, u32)) -> Found {
         let mut found = Found::default();
         sysfs.add_device(number, &mut found);
         found

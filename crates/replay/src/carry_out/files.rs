@@ -1,4 +1,4 @@
-//! Files of a replay: opened, made, and brought into their state before each run.
+//! Files of a replay: opened or made, checked, and put into their page-cache state before each run.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -16,31 +16,30 @@ use iowhy_probe::residency;
 use iowhy_probe::target::{reopen, scratch_in};
 use iowhy_probe::tree::{Shape, Tree};
 
-/// A cold file may keep one page of so many in the cache.
+/// A cold file may keep 1/N of its pages in the cache.
 const COLD_PART: u64 = 20;
-/// Files are brought into the cache up to here.
-const MOST_WARMED_BYTES: u64 = 1 << 30;
+const MAX_WARMED_BYTES: u64 = 1 << 30;
 
 /// An open file.
 #[derive(Debug)]
-pub(super) struct Opened {
-    /// As the plan wants it.
+pub(super) struct ReplayFile {
+    /// With the flags of the plan.
     pub(super) fd: OwnedFd,
     /// Through the page cache, to set its state.
     plain: OwnedFd,
-    renewed: Option<Renewed>,
+    recreated: Option<RecreatedFile>,
 }
 
-/// Where a scratch file is made anew, under a name: the only file of a tree, which is removed with it.
+/// A scratch file that is made again under a name: the only file of a tree, which is removed with it.
 #[derive(Debug)]
-struct Renewed {
+struct RecreatedFile {
     tree: Tree,
     name: CString,
     flags: OFlags,
 }
 
-/// Opens a file, or makes it. `renewed`: it will be made anew ([`Opened::renew`]).
-pub(super) fn open(planned: &PlanFile, renewed: bool) -> Result<Opened, Problem> {
+/// Opens a user file or makes a scratch file. `recreated`: the plan calls [`ReplayFile::recreate`].
+pub(super) fn open(planned: &PlanFile, recreated: bool) -> Result<ReplayFile, Problem> {
     let path = Path::new(&planned.path);
     let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY;
     if planned.direct {
@@ -52,12 +51,12 @@ pub(super) fn open(planned: &PlanFile, renewed: bool) -> Result<Opened, Problem>
     let cannot = |errno: Errno| {
         let words = std::io::Error::from(errno);
         Problem::failed(format!("cannot open `{}`: {words}", planned.path)).hint(match errno {
-            Errno::ACCESS | Errno::PERM => "prove as a user who may read it",
-            _ => "put it back where it was, or watch the program anew: `iowhy --prove -- CMD`",
+            Errno::ACCESS | Errno::PERM => "run `iowhy prove` as a user who may read it",
+            _ => "put it back, or profile the program again: `iowhy --prove -- CMD`",
         })
     };
     let mut opened = match planned.role {
-        Role::Own => {
+        Role::User => {
             let failed = |error: std::io::Error| cannot(Errno::from_io_error(&error).unwrap_or(Errno::INVAL));
             let file = Regular::find(path, OFlags::empty()).map_err(failed)?;
             let quietly = |flags: OFlags| match file.open(flags | OFlags::NOATIME) {
@@ -72,7 +71,7 @@ pub(super) fn open(planned: &PlanFile, renewed: bool) -> Result<Opened, Problem>
                 true => quietly(flags | OFlags::RDONLY).map_err(failed)?.into(),
                 false => rustix::io::fcntl_dupfd_cloexec(&plain, 0).map_err(cannot)?,
             };
-            Opened { fd, plain, renewed: None }
+            ReplayFile { fd, plain, recreated: None }
         }
         Role::Sink => {
             let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(cannot)?;
@@ -80,24 +79,24 @@ pub(super) fn open(planned: &PlanFile, renewed: bool) -> Result<Opened, Problem>
                 rustix::fs::FileType::from_raw_mode(s.st_mode) == rustix::fs::FileType::CharacterDevice
             });
             if !character {
-                return Err(Problem::failed(format!("`{}` is no device that keeps nothing", planned.path)));
+                return Err(Problem::failed(format!("`{}` is no device that discards data", planned.path)));
             }
             let plain = rustix::io::fcntl_dupfd_cloexec(&fd, 0).map_err(cannot)?;
-            Opened { fd, plain, renewed: None }
+            ReplayFile { fd, plain, recreated: None }
         }
         Role::ScratchEmpty | Role::ScratchFull => {
-            let dir = beside(path);
+            let dir = directory_of(path);
             let full = planned.role == Role::ScratchFull;
             let plain = scratch_in(dir, if full { planned.size_bytes } else { 0 })
-                .map_err(|problem| beside_the_program(problem, dir))?;
+                .map_err(|problem| with_directory_hint(problem, dir))?;
             let fd = reopen(plain.as_fd(), OFlags::RDWR | flags).map_err(cannot)?;
-            Opened { fd, plain, renewed: None }
+            ReplayFile { fd, plain, recreated: None }
         }
     };
-    if renewed && planned.role == Role::ScratchEmpty {
-        opened.renewed = Some(Renewed::beside(path, flags)?);
+    if recreated && planned.role == Role::ScratchEmpty {
+        opened.recreated = Some(RecreatedFile::new(path, flags)?);
     }
-    opened.still(planned)?;
+    opened.check_unchanged(planned)?;
     if planned.role != Role::Sink && !planned.direct {
         let advice = match planned.advice {
             Advice::Normal => rustix::fs::Advice::Normal,
@@ -109,30 +108,32 @@ pub(super) fn open(planned: &PlanFile, renewed: bool) -> Result<Opened, Problem>
     Ok(opened)
 }
 
-/// What to do where a scratch file cannot be made for want of the directory, or of rights.
-fn beside_the_program(problem: Problem, dir: &Path) -> Problem {
+/// Says why a scratch file cannot be made in a directory.
+fn with_directory_hint(problem: Problem, dir: &Path) -> Problem {
     use rustix::fs::Access;
     if !dir.is_dir() {
-        return problem.hint("make that directory again, or watch the program anew: `iowhy --prove -- CMD`");
+        return problem
+            .hint("make that directory again, or profile the program again: `iowhy --prove -- CMD`");
     }
-    // As the user whose files are made: access(2) would judge by the real user, who is root under sudo.
+    // By the effective user: access(2) checks the real one, who is root under sudo.
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
     match rustix::fs::accessat(rustix::fs::CWD, dir, wanted, rustix::fs::AtFlags::EACCESS) {
         Err(Errno::ACCESS | Errno::PERM) => problem
-            .hint("a replay makes its scratch files beside those of the program: prove as a user who may write there"),
+            .hint("a replay makes scratch files beside the program's: run `iowhy prove` as a user who may write there"),
         _ => problem,
     }
 }
 
-fn beside(path: &Path) -> &Path {
+fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-impl Renewed {
-    fn beside(path: &Path, flags: OFlags) -> Result<Renewed, Problem> {
-        let tree = Tree::lay_out(beside(path), None, Shape { files: 1, directories: 1, sizes: Vec::new() })?;
+impl RecreatedFile {
+    fn new(path: &Path, flags: OFlags) -> Result<RecreatedFile, Problem> {
+        let tree =
+            Tree::lay_out(directory_of(path), None, Shape { files: 1, directories: 1, sizes: Vec::new() })?;
         let (_, name) = tree.spot(0)?;
-        Ok(Renewed { tree, name, flags: flags | OFlags::RDWR })
+        Ok(RecreatedFile { tree, name, flags: flags | OFlags::RDWR })
     }
 
     fn dir(&self) -> Result<&Dir, Errno> {
@@ -151,12 +152,12 @@ impl Renewed {
     }
 }
 
-/// Whether reading leaves the access time of a file as it is, by the rule of `relatime` (mount(8)). Then it is opened as a
-/// program does: looking at that rule is part of each call (100 of 520 ns of a read of 128 bytes on an AMD EPYC with
-/// Linux 6.18), and O_NOATIME would spare it.
+/// Whether reads leave the access time of a file unchanged by the rule of `relatime` (mount(8)). Then O_NOATIME is not
+/// needed, and it would change the time of a call: checking that rule takes 100 of 520 ns of a read of 128 bytes (AMD EPYC,
+/// Linux 6.18).
 fn leaves_access_time(fd: &OwnedFd) -> bool {
-    /// An access time that is older is set anew after a day: not during a replay.
-    const MOST_AGE_S: i64 = 22 * 3600;
+    /// `relatime` updates an access time after a day: not during a replay.
+    const MAX_AGE_S: i64 = 22 * 3600;
     let relative =
         rustix::fs::fstatvfs(fd).is_ok_and(|s| s.f_flag.contains(rustix::fs::StatVfsMountFlags::RELATIME));
     let Ok(stat) = rustix::fs::fstat(fd) else { return false };
@@ -166,13 +167,13 @@ fn leaves_access_time(fd: &OwnedFd) -> bool {
     relative
         && accessed > (stat.st_mtime, stat.st_mtime_nsec)
         && accessed > (stat.st_ctime, stat.st_ctime_nsec)
-        && age < MOST_AGE_S
+        && age < MAX_AGE_S
 }
 
-impl Opened {
-    /// Makes sure that a file of the user's is what it was.
-    pub(super) fn still(&self, planned: &PlanFile) -> Result<(), Problem> {
-        let Some(then) = planned.identity.filter(|_| planned.role == Role::Own) else { return Ok(()) };
+impl ReplayFile {
+    /// Checks a user file against its recorded identity.
+    pub(super) fn check_unchanged(&self, planned: &PlanFile) -> Result<(), Problem> {
+        let Some(then) = planned.identity.filter(|_| planned.role == Role::User) else { return Ok(()) };
         let now = rustix::fs::fstat(&self.plain).ok().map(|s| FileIdentity {
             device: s.st_dev,
             inode: s.st_ino,
@@ -185,43 +186,43 @@ impl Opened {
         if now == Some(then) {
             return Ok(());
         }
-        Err(Problem::failed(format!("`{}` was changed since the program ran", planned.path))
-            .hint("watch the program anew: `iowhy --prove -- CMD`"))
+        Err(Problem::failed(format!("`{}` was changed since the recorded run", planned.path))
+            .hint("profile the program again: `iowhy --prove -- CMD`"))
     }
 
-    /// As [`Opened::prepare`], for a file of the user's in control groups: page cache counts for the group that touched it
-    /// first, so all of it is dropped, and what is to be there is read anew. It is read from `first` on and around, so
-    /// that where memory does not hold all of it the part that is needed first is the oldest, as after a whole pass.
-    pub(super) fn prepare_anew(&self, planned: &PlanFile, first: u64) -> Result<(), Problem> {
+    /// As [`ReplayFile::prepare`], for a user file in a control group: page cache is charged to the group that read it first,
+    /// so it is dropped and read again. Reading starts at `first` and wraps, so that the pages needed first are the oldest
+    /// where memory is short, as after a whole pass.
+    pub(super) fn prepare_in_cgroup(&self, planned: &PlanFile, first: u64) -> Result<(), Problem> {
         let (file, bytes) = (self.plain.as_fd(), planned.size_bytes);
         if planned.state == State::Cold || bytes == 0 {
             return self.prepare(planned);
         }
         residency::evict(file, 0, bytes)?;
         let first = first % bytes / 4096 * 4096;
-        let most = bytes.min(MOST_WARMED_BYTES);
+        let most = bytes.min(MAX_WARMED_BYTES);
         let behind = most.min(bytes - first);
         residency::pass(file, first, behind)?;
         residency::pass(file, 0, most - behind)
     }
 
-    /// Gives back what a run wrote. A file that cannot be cut is gone with its descriptor.
-    pub(super) fn clear(&self, planned: &PlanFile) {
+    /// Frees the space of a run. A file that cannot be truncated goes with its descriptor.
+    pub(super) fn discard(&self, planned: &PlanFile) {
         if planned.role == Role::ScratchEmpty {
             let _ = rustix::fs::ftruncate(&self.plain, 0);
         }
-        if let Some(renewed) = &self.renewed {
-            let _ = renewed.remove();
+        if let Some(recreated) = &self.recreated {
+            let _ = recreated.remove();
             let _ = rustix::fs::ftruncate(&self.fd, 0);
         }
     }
 
-    /// Removes the file that was made last and makes another under its name; the descriptor is that of the new one.
-    pub(super) fn renew(&self) -> Result<usize, Errno> {
-        let Some(renewed) = &self.renewed else { return Err(Errno::INVAL) };
-        renewed.remove()?;
-        let new = renewed.make()?;
-        // SAFETY: both descriptors are ours and open; the number of ours stays, and so does its owner.
+    /// Removes the last file and makes a new one under its name and descriptor.
+    pub(super) fn recreate(&self) -> Result<usize, Errno> {
+        let Some(recreated) = &self.recreated else { return Err(Errno::INVAL) };
+        recreated.remove()?;
+        let new = recreated.make()?;
+        // SAFETY: both descriptors are open and owned here; the target keeps its number and its owner.
         let done = unsafe { libc::dup3(new.as_raw_fd(), self.fd.as_raw_fd(), libc::O_CLOEXEC) };
         if done < 0 {
             return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
@@ -229,7 +230,7 @@ impl Opened {
         Ok(0)
     }
 
-    /// Sets the state that a run begins with.
+    /// Sets the page-cache state at the start of a run.
     pub(super) fn prepare(&self, planned: &PlanFile) -> Result<(), Problem> {
         let failed = |what: &str, errno: Errno| {
             let error = std::io::Error::from(errno);
@@ -244,7 +245,7 @@ impl Opened {
                 return rustix::fs::fdatasync(&self.plain).map_err(|e| failed("settle", e));
             }
             Role::ScratchFull => rustix::fs::fdatasync(&self.plain).map_err(|e| failed("settle", e))?,
-            Role::Own => {}
+            Role::User => {}
         }
         let (file, bytes) = (self.plain.as_fd(), planned.size_bytes);
         if bytes == 0 {
@@ -252,7 +253,7 @@ impl Opened {
         }
         match planned.state {
             State::Warm => {
-                let most = bytes.min(MOST_WARMED_BYTES);
+                let most = bytes.min(MAX_WARMED_BYTES);
                 if residency::look(file, 0, most).is_ok_and(|seen| seen.resident >= seen.pages) {
                     return Ok(());
                 }
@@ -260,12 +261,15 @@ impl Opened {
             }
             State::Cold => match residency::evict_patiently(file, bytes, COLD_PART)? {
                 Ok(seen) if seen.resident * COLD_PART > seen.pages => Err(Problem::failed(format!(
-                    "`{}` stays in the page cache ({} of {} pages): it was cold when the program ran",
+                    "`{}` stays in the page cache ({} of {} pages), and it was cold in the recorded run",
                     planned.path, seen.resident, seen.pages
                 ))
-                .hint("end the programs that map it, and try again")),
+                .hint("end the programs that map it and try again")),
                 Ok(_) => Ok(()),
-                Err(reason) => Err(Problem::failed(format!("cannot see whether it is cold: {reason}"))),
+                Err(reason) => Err(Problem::failed(format!(
+                    "the page cache of `{}` is not visible: {reason}",
+                    planned.path
+                ))),
             },
         }
     }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
 use iowhy_core::profile::FileIdentity;
-use iowhy_core::replay::{Action, Advice, Do, Plan, PlanFile, Role, State};
+use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
 
 use super::*;
 use iowhy_probe::residency;
@@ -42,7 +42,7 @@ fn own(file: &tempfile::NamedTempFile, state: State) -> PlanFile {
         }),
         size_bytes: m.len(),
         state,
-        ..PlanFile::new(file.path().display().to_string(), Role::Own)
+        ..PlanFile::new(file.path().display().to_string(), Role::User)
     }
 }
 
@@ -51,7 +51,7 @@ fn plan(files: Vec<PlanFile>, threads: Vec<Vec<Action>>) -> Plan {
 }
 
 fn reads(place: u64, bytes: u64, count: u32, stride: i64) -> Action {
-    Action { what: Do::Read { fresh: false }, file: 0, place, bytes, count, stride, think_ns: 0.0 }
+    Action { op: Op::Read { fresh: false }, file: 0, offset: place, bytes, count, stride, think_ns: 0.0 }
 }
 
 #[test]
@@ -61,14 +61,14 @@ fn what_has_become_a_pipe_is_not_opened() {
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     // Opening it would wait for a writer.
-    let file = PlanFile::new(path.display().to_string(), Role::Own);
+    let file = PlanFile::new(path.display().to_string(), Role::User);
     assert!(files::open(&file, false).is_err());
 }
 
 #[test]
 fn more_threads_than_a_process_can_have_are_refused() {
     let plan = Plan { threads: vec![Vec::new(); 5000], ..Plan::default() };
-    assert!(Stage::set(plan).is_err_and(|problem| problem.message.contains("5000 threads")));
+    assert!(LocalReplay::prepare(plan).is_err_and(|problem| problem.message.contains("5000 threads")));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn calls_and_bytes_are_those_of_the_plan_over_all_threads_and_passes() {
     let mut p = plan(vec![own(&file, State::Warm)], vec![vec![reads(0, 4096, 64, 4096)]; 3]);
     p.passes = 4;
     p.files[0].shift_bytes = 64 * 4096;
-    let round = Stage::set(p).unwrap().run().unwrap();
+    let round = LocalReplay::prepare(p).unwrap().run().unwrap();
     assert_eq!((round.calls, round.bytes), (3 * 4 * 64, 3 * 4 * 64 * 4096));
     assert!(round.elapsed_ns > 0.0 && round.think_ns == 0.0);
 }
@@ -86,7 +86,8 @@ fn calls_and_bytes_are_those_of_the_plan_over_all_threads_and_passes() {
 fn reads_in_any_order_beyond_the_end_and_backwards_stay_in_the_file() {
     let file = data(MIB);
     let actions = vec![reads(MIB - 4096, 4096, 256, -4096), reads(MIB - 100, 4096, 5, 5000)];
-    let round = Stage::set(plan(vec![own(&file, State::Warm)], vec![actions])).unwrap().run().unwrap();
+    let round =
+        LocalReplay::prepare(plan(vec![own(&file, State::Warm)], vec![actions])).unwrap().run().unwrap();
     assert_eq!((round.calls, round.bytes), (261, 261 * 4096));
 }
 
@@ -95,7 +96,8 @@ fn the_programs_own_time_is_spun_and_told_apart() {
     let file = data(MIB);
     let mut action = reads(0, 100, 1000, 100);
     action.think_ns = 3000.0;
-    let round = Stage::set(plan(vec![own(&file, State::Warm)], vec![vec![action]])).unwrap().run().unwrap();
+    let round =
+        LocalReplay::prepare(plan(vec![own(&file, State::Warm)], vec![vec![action]])).unwrap().run().unwrap();
     assert!(round.think_ns >= 3e6, "{round:?}");
     assert!(round.elapsed_ns >= round.think_ns && round.io_ns() > 0.0);
 }
@@ -104,9 +106,11 @@ fn the_programs_own_time_is_spun_and_told_apart() {
 fn the_users_file_is_read_only_and_unchanged() {
     let file = data(MIB);
     let before = (std::fs::read(file.path()).unwrap(), file.as_file().metadata().unwrap().mtime_nsec());
-    let write = Action::one(Do::Write, 0, 0, 4096, 0.0);
-    let error =
-        Stage::set(plan(vec![own(&file, State::Warm)], vec![vec![write]])).unwrap().run().unwrap_err();
+    let write = Action::one(Op::Write, 0, 0, 4096, 0.0);
+    let error = LocalReplay::prepare(plan(vec![own(&file, State::Warm)], vec![vec![write]]))
+        .unwrap()
+        .run()
+        .unwrap_err();
     assert!(error.message.contains("failed"), "{error}");
     let after = (std::fs::read(file.path()).unwrap(), file.as_file().metadata().unwrap().mtime_nsec());
     assert_eq!(before, after);
@@ -118,14 +122,14 @@ fn a_file_that_was_changed_cut_or_removed_is_refused_by_name() {
     let planned = own(&file, State::Warm);
     let path = file.path().display().to_string();
     let p = plan(vec![planned], vec![vec![reads(0, 4096, 1, 0)]]);
-    let stage = Stage::set(p.clone()).unwrap();
+    let replay = LocalReplay::prepare(p.clone()).unwrap();
     file.as_file().set_len(4096).unwrap();
-    for error in [stage.run().unwrap_err(), Stage::set(p.clone()).unwrap_err()] {
+    for error in [replay.run().unwrap_err(), LocalReplay::prepare(p.clone()).unwrap_err()] {
         assert!(error.message.contains(&path) && error.message.contains("changed"), "{error}");
         assert!(error.hint.is_some());
     }
     drop(file);
-    assert!(Stage::set(p).unwrap_err().message.contains(&path));
+    assert!(LocalReplay::prepare(p).unwrap_err().message.contains(&path));
 }
 
 #[test]
@@ -136,62 +140,65 @@ fn what_is_written_has_no_name_and_is_gone_afterwards() {
     let file =
         |role, size_bytes| PlanFile { size_bytes, ..PlanFile::new(target.display().to_string(), role) };
     let files = vec![file(Role::ScratchEmpty, 0), file(Role::ScratchFull, MIB)];
-    let write = |file, count| Action { what: Do::Write, file, stride: 4096, count, ..reads(0, 4096, 1, 0) };
-    let sync = |file| Action::one(Do::Sync { whole: false }, file, 0, 0, 0.0);
-    let stage = Stage::set(plan(files, vec![vec![write(0, 10), sync(0), write(1, 10), sync(1)]])).unwrap();
+    let write = |file, count| Action { op: Op::Write, file, stride: 4096, count, ..reads(0, 4096, 1, 0) };
+    let sync = |file| Action::one(Op::Fsync { metadata: false }, file, 0, 0, 0.0);
+    let replay =
+        LocalReplay::prepare(plan(files, vec![vec![write(0, 10), sync(0), write(1, 10), sync(1)]])).unwrap();
     for _ in 0..2 {
-        assert_eq!(stage.run().unwrap().bytes, 20 * 4096);
+        assert_eq!(replay.run().unwrap().bytes, 20 * 4096);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no name is left");
     }
     assert_eq!(std::fs::read(&target).unwrap(), b"the user's");
-    // What is thrown away is a file of ours, and never one of the user's.
-    let own = PlanFile { role: Role::Own, ..file(Role::Own, 10) };
-    let throw = |at| Action::one(Do::ThrowAway, at, 0, 0, 0.0);
+    // Only scratch files are emptied.
+    let own = PlanFile { role: Role::User, ..file(Role::User, 10) };
+    let throw = |at| Action::one(Op::Truncate, at, 0, 0, 0.0);
     let files = vec![file(Role::ScratchEmpty, 0), own];
-    let stage = Stage::set(plan(files, vec![vec![write(0, 10), throw(0), write(0, 5), throw(1)]])).unwrap();
-    let round = stage.run().unwrap();
+    let replay =
+        LocalReplay::prepare(plan(files, vec![vec![write(0, 10), throw(0), write(0, 5), throw(1)]])).unwrap();
+    let round = replay.run().unwrap();
     assert_eq!((round.bytes, round.calls), (15 * 4096, 15));
     assert!(round.think_ns > 0.0, "throwing away takes no part in the time");
     assert_eq!(std::fs::read(&target).unwrap(), b"the user's");
 }
 
 #[test]
-fn a_journal_is_made_anew_under_a_name_of_ours_and_goes_with_the_replay() {
+fn a_journal_is_recreated_in_a_scratch_directory_that_goes_with_the_replay() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("base");
     std::fs::write(&target, b"the user's").unwrap();
     let journal = PlanFile::new(target.display().to_string(), Role::ScratchEmpty);
-    let renew = Action::one(Do::Renew, 0, 0, 0, 0.0);
-    let write = |place| Action { what: Do::Write, ..reads(place, 4096, 1, 0) };
-    let sync = Action::one(Do::Sync { whole: true }, 0, 0, 0, 0.0);
+    let renew = Action::one(Op::RecreateFile, 0, 0, 0, 0.0);
+    let write = |place| Action { op: Op::Write, ..reads(place, 4096, 1, 0) };
+    let sync = Action::one(Op::Fsync { metadata: true }, 0, 0, 0, 0.0);
     // Each is empty when it is made: what is read behind the first block is not there.
     let actions = vec![renew, write(0), write(4096), sync, renew, write(0), reads(4096, 4096, 1, 0)];
-    let stage = Stage::set(Plan { passes: 3, ..plan(vec![journal.clone()], vec![actions]) }).unwrap();
+    let replay =
+        LocalReplay::prepare(Plan { passes: 3, ..plan(vec![journal.clone()], vec![actions]) }).unwrap();
     let names = || std::fs::read_dir(dir.path()).unwrap().count();
-    assert_eq!(names(), 2, "a folder of ours beside the file");
+    assert_eq!(names(), 2, "a scratch directory beside the file");
     for _ in 0..2 {
-        let round = stage.run().unwrap();
+        let round = replay.run().unwrap();
         assert_eq!((round.calls, round.bytes), (3 * 7, 3 * 3 * 4096));
     }
-    drop(stage);
+    drop(replay);
     assert_eq!((names(), std::fs::read(&target).unwrap().as_slice()), (1, b"the user's".as_slice()));
-    // Only where a plan says of a file of ours that it is made anew.
-    let own = PlanFile { size_bytes: 10, ..PlanFile::new(journal.path, Role::Own) };
-    let error = Stage::set(plan(vec![own], vec![vec![renew]])).unwrap().run().unwrap_err();
+    // Only scratch files are made again.
+    let own = PlanFile { size_bytes: 10, ..PlanFile::new(journal.path, Role::User) };
+    let error = LocalReplay::prepare(plan(vec![own], vec![vec![renew]])).unwrap().run().unwrap_err();
     assert!(error.message.contains("base"), "{error}");
     assert_eq!(std::fs::read(&target).unwrap(), b"the user's");
 }
 
 #[test]
-fn a_journal_that_a_killed_replay_leaves_is_known_as_ours() {
+fn the_journal_of_a_killed_replay_is_recognised_as_scratch() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("base");
     std::fs::write(&target, b"the user's").unwrap();
     let journal = PlanFile::new(target.display().to_string(), Role::ScratchEmpty);
-    let renew = Action::one(Do::Renew, 0, 0, 0, 0.0);
-    let stage = Stage::set(plan(vec![journal], vec![vec![renew]])).unwrap();
+    let renew = Action::one(Op::RecreateFile, 0, 0, 0, 0.0);
+    let replay = LocalReplay::prepare(plan(vec![journal], vec![vec![renew]])).unwrap();
     // As in the midst of a run.
-    stage.files[0].renew().unwrap();
+    replay.files[0].recreate().unwrap();
     let ours =
         std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.path()).find(|p| p.is_dir()).unwrap();
     // As `iowhy tree --remove` does, and the next start after a kill.
@@ -204,9 +211,10 @@ fn a_plan_begins_cold_where_it_says_so() {
     let Some(file) = evictable(4 * MIB) else { return };
     let mut planned = own(&file, State::Cold);
     planned.advice = Advice::Random;
-    let stage = Stage::set(plan(vec![planned], vec![vec![reads(0, 4096, 4, MIB as i64)]])).unwrap();
+    let replay =
+        LocalReplay::prepare(plan(vec![planned], vec![vec![reads(0, 4096, 4, MIB as i64)]])).unwrap();
     residency::fetch(file.as_file().as_fd(), 0, 4 * MIB).unwrap();
-    stage.run().unwrap();
+    replay.run().unwrap();
     let seen = residency::look(file.as_file().as_fd(), 0, 4 * MIB).unwrap();
     assert_eq!(seen.resident, 4, "only what was asked for came back");
 }
@@ -216,11 +224,14 @@ fn a_plan_begins_cold_where_it_says_so() {
 fn against_read_around_every_page_of_a_mapping_is_waited_for() {
     let Some(file) = evictable(8 * MIB) else { return };
     // 1500 pages in an order that jumps: 997 is prime to 2048.
-    let touch = |i: u64| Action::one(Do::Look, 0, i * 997 % 2048 * 4096, 1, 0.0);
+    let touch = |i: u64| Action::one(Op::TouchPages, 0, i * 997 % 2048 * 4096, 1, 0.0);
     let run = |advice| {
         let mut planned = own(&file, State::Cold);
         planned.advice = advice;
-        Stage::set(plan(vec![planned], vec![(0..1500).map(touch).collect()])).unwrap().run().unwrap()
+        LocalReplay::prepare(plan(vec![planned], vec![(0..1500).map(touch).collect()]))
+            .unwrap()
+            .run()
+            .unwrap()
     };
     let (around, random) = (run(Advice::Normal), run(Advice::Random));
     assert_eq!((around.calls, random.calls), (1500, 1500));
@@ -232,12 +243,13 @@ fn against_read_around_every_page_of_a_mapping_is_waited_for() {
 fn windows_fresh_memory_and_seeks_are_carried_out() {
     let file = data(MIB);
     let actions = vec![
-        Action { what: Do::Window { populate: false }, ..reads(0, 65536, 16, 65536) },
-        Action { what: Do::Window { populate: true }, ..reads(0, MIB, 2, 0) },
-        Action { what: Do::Read { fresh: true }, ..reads(0, 65536, 16, 65536) },
-        Action::one(Do::Seek, 0, 77, 0, 0.0),
+        Action { op: Op::MapReadUnmap { populate: false }, ..reads(0, 65536, 16, 65536) },
+        Action { op: Op::MapReadUnmap { populate: true }, ..reads(0, MIB, 2, 0) },
+        Action { op: Op::Read { fresh: true }, ..reads(0, 65536, 16, 65536) },
+        Action::one(Op::Seek, 0, 77, 0, 0.0),
     ];
-    let round = Stage::set(plan(vec![own(&file, State::Warm)], vec![actions])).unwrap().run().unwrap();
+    let round =
+        LocalReplay::prepare(plan(vec![own(&file, State::Warm)], vec![actions])).unwrap().run().unwrap();
     assert_eq!((round.calls, round.bytes), (16 + 2 + 16 + 1, 4 * MIB));
 }
 
@@ -246,14 +258,14 @@ fn a_ring_moves_the_same_bytes_and_leaves_nothing_in_flight() {
     let file = data(MIB);
     let mut p = plan(vec![own(&file, State::Warm)], vec![vec![reads(0, 4096, 1000, 4096)]]);
     p.depth = 32;
-    match Stage::set(p).unwrap().run() {
+    match LocalReplay::prepare(p).unwrap().run() {
         Ok(round) => assert_eq!((round.calls, round.bytes), (1000, 1000 * 4096)),
         Err(error) if error.message.contains("ring") => eprintln!("skipped: {error}"),
         Err(error) => panic!("{error}"),
     }
 }
 
-/// A batch that is longer than a pass is made durable once in so many passes, and at the end of the last.
+/// A batch longer than a pass is synced every few passes and after the last.
 #[test]
 fn a_batch_of_several_passes_is_synced_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -261,22 +273,22 @@ fn a_batch_of_several_passes_is_synced_once() {
         shift_bytes: 40960,
         ..PlanFile::new(dir.path().join("log").display().to_string(), Role::ScratchEmpty)
     };
-    let write = Action { what: Do::Write, ..reads(0, 4096, 10, 4096) };
+    let write = Action { op: Op::Write, ..reads(0, 4096, 10, 4096) };
     for (passes, syncs) in [(1, 7), (3, 3), (u32::MAX, 1)] {
-        let sync = Action::one(Do::SyncAfter { passes }, 0, 0, 0, 0.0);
+        let sync = Action::one(Op::FsyncAfter { passes }, 0, 0, 0, 0.0);
         let mut p = plan(vec![file.clone()], vec![vec![write, sync]]);
         p.passes = 7;
-        assert_eq!(Stage::set(p).unwrap().run().unwrap().calls, 70 + syncs, "{passes}");
+        assert_eq!(LocalReplay::prepare(p).unwrap().run().unwrap().calls, 70 + syncs, "{passes}");
     }
 }
 
 #[test]
 fn memory_is_taken_and_given_back_and_a_mapping_is_looked_at_whole() {
-    let take = |populate| Action { what: Do::Take { populate }, ..reads(0, MIB, 5, 0) };
-    let scan = Action { what: Do::Scan, ..reads(100, MIB - 100, 1, 0) };
+    let take = |populate| Action { op: Op::MmapAnon { populate }, ..reads(0, MIB, 5, 0) };
+    let scan = Action { op: Op::TouchLines, ..reads(100, MIB - 100, 1, 0) };
     let file = data(MIB);
     let all = plan(vec![own(&file, State::Warm)], vec![vec![take(true), take(false), scan]]);
-    let round = Stage::set(all).unwrap().run().unwrap();
+    let round = LocalReplay::prepare(all).unwrap().run().unwrap();
     assert_eq!((round.calls, round.bytes), (11, MIB - 100));
 }
 
@@ -289,16 +301,18 @@ fn a_replay_leaves_the_access_time_as_it_is() {
         (m.atime(), m.atime_nsec(), m.mtime(), m.mtime_nsec())
     };
     let before = times(&file);
-    let stage =
-        Stage::set(plan(vec![own(&file, State::Warm)], vec![vec![reads(0, 4096, 64, 4096)]])).unwrap();
-    stage.run().unwrap();
+    let replay =
+        LocalReplay::prepare(plan(vec![own(&file, State::Warm)], vec![vec![reads(0, 4096, 64, 4096)]]))
+            .unwrap();
+    replay.run().unwrap();
     assert_eq!(times(&file), before, "not read since it was written: opened with O_NOATIME");
     // As a program that has just read it.
     std::fs::read(file.path()).unwrap();
     let read = times(&file);
-    let stage =
-        Stage::set(plan(vec![own(&file, State::Warm)], vec![vec![reads(0, 4096, 64, 4096)]])).unwrap();
-    stage.run().unwrap();
+    let replay =
+        LocalReplay::prepare(plan(vec![own(&file, State::Warm)], vec![vec![reads(0, 4096, 64, 4096)]]))
+            .unwrap();
+    replay.run().unwrap();
     assert_eq!(times(&file), read);
 }
 
@@ -308,9 +322,9 @@ fn runs_go_on_where_the_run_before_ended() {
     let Some(file) = evictable(4 * MIB) else { return };
     let mut planned = own(&file, State::Cold);
     (planned.advice, planned.shift_bytes) = (Advice::Random, MIB);
-    let stage = Stage::set(plan(vec![planned], vec![vec![reads(0, 4096, 4, 4096)]])).unwrap();
+    let replay = LocalReplay::prepare(plan(vec![planned], vec![vec![reads(0, 4096, 4, 4096)]])).unwrap();
     for run in [0, 1, 2, 3, 0] {
-        stage.run().unwrap();
+        replay.run().unwrap();
         let of = |mib: u64| residency::look(file.as_file().as_fd(), mib * MIB, MIB).unwrap().resident;
         let there: Vec<u64> = (0..4).map(of).collect();
         assert_eq!(there, (0..4).map(|mib| if mib == run { 4 } else { 0 }).collect::<Vec<u64>>());
@@ -323,10 +337,10 @@ fn a_whole_file_is_forgotten_whole() {
     let Some(file) = evictable(4 * MIB) else { return };
     let mut planned = own(&file, State::Warm);
     planned.shift_bytes = MIB;
-    let forget = Action::one(Do::Forget, 0, 0, 0, 0.0);
+    let forget = Action::one(Op::FadviseDontNeed, 0, 0, 0, 0.0);
     let mut p = plan(vec![planned], vec![vec![reads(0, 4096, 4, 4096), forget]]);
     p.passes = 3;
-    Stage::set(p).unwrap().run().unwrap();
+    LocalReplay::prepare(p).unwrap().run().unwrap();
     // Pages that a CPU still holds in its lists stay; most of three quarters would, were a part forgotten only.
     let seen = residency::look(file.as_file().as_fd(), 0, 4 * MIB).unwrap();
     assert!(seen.resident * 10 < seen.pages, "{seen:?}");

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use iowhy_core::replay::{Action, Do, OnFile, Plan, PlanTree, State, Touch};
+use iowhy_core::replay::{Action, OnFile, Op, Plan, PlanTree, State, Touch};
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn plan(parent: &Path, life: &[(OnFile, u64, f64)]) -> Plan {
     let action = |place: u64, count: u64| Action {
         count: count as u32,
         stride: 1,
-        ..Action::one(Do::Handle, 0, place, 0, 0.0)
+        ..Action::one(Op::SmallFile, 0, place, 0, 0.0)
     };
     let half = FILES / 2;
     let threads = vec![vec![action(0, half)], vec![action(half, half)]];
@@ -55,7 +55,7 @@ fn names(dir: &Path) -> usize {
     std::fs::read_dir(dir).unwrap().count()
 }
 
-/// Files in all trees of ours.
+/// Files in all scratch trees.
 fn files(dir: &Path) -> Vec<u64> {
     let list = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten().collect::<Vec<_>>();
     let folders = list(dir).into_iter().flat_map(|tree| list(&tree.path()));
@@ -68,16 +68,16 @@ fn files_that_are_read_are_made_once_and_every_call_is_made() {
     let mut p = plan(dir.path(), &READ);
     p.passes = 3;
     let planned = p.calls() * 3;
-    let stage = Stage::set(p).unwrap();
+    let replay = LocalReplay::prepare(p).unwrap();
     let there = files(dir.path());
     assert_eq!((there.len() as u64, there.iter().sum::<u64>()), (FILES, FILES * BYTES));
     for _ in 0..2 {
-        let round = stage.run().unwrap();
+        let round = replay.run().unwrap();
         assert_eq!((round.calls, round.bytes), (planned, 3 * FILES * BYTES));
         assert_eq!(round.calls, 3 * (6 * 4 + FILES / 2 + 7 * FILES));
     }
     assert_eq!(names(dir.path()), 1, "one tree");
-    drop(stage);
+    drop(replay);
     assert_eq!(names(dir.path()), 0, "nothing is left");
 }
 
@@ -85,13 +85,13 @@ fn files_that_are_read_are_made_once_and_every_call_is_made() {
 fn files_are_made_anew_in_every_run_and_go_with_the_stage() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("own"), b"the user's").unwrap();
-    let stage = Stage::set(plan(dir.path(), &MADE)).unwrap();
+    let replay = LocalReplay::prepare(plan(dir.path(), &MADE)).unwrap();
     for run in 1..=3 {
-        let round = stage.run().unwrap();
+        let round = replay.run().unwrap();
         assert_eq!((round.calls, round.bytes), (6 * 4 + FILES * 6 + FILES / 2, FILES * 300));
         assert_eq!(files(dir.path()), vec![300; (run * FILES / 2) as usize]);
     }
-    drop(stage);
+    drop(replay);
     assert_eq!(names(dir.path()), 1);
     assert_eq!(std::fs::read(dir.path().join("own")).unwrap(), b"the user's");
 }
@@ -108,11 +108,11 @@ fn a_copy_has_the_bytes_of_what_was_read() {
         (OnFile::Copy, 4096, 2.0),
         (OnFile::Close, 0, 2.0),
     ];
-    let stage = Stage::set(plan(dir.path(), &life)).unwrap();
-    let round = stage.run().unwrap();
+    let replay = LocalReplay::prepare(plan(dir.path(), &life)).unwrap();
+    let round = replay.run().unwrap();
     assert_eq!((round.calls, round.bytes), (FILES * 9, 2 * FILES * BYTES));
     assert_eq!(files(dir.path()), vec![BYTES; 2 * FILES as usize]);
-    drop(stage);
+    drop(replay);
     assert_eq!(names(dir.path()), 0);
 }
 
@@ -121,7 +121,7 @@ fn a_tree_begins_cold_where_the_plan_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let mut p = plan(dir.path(), &READ);
     p.tree.as_mut().unwrap().state = State::Cold;
-    match Stage::set(p).unwrap().run() {
+    match LocalReplay::prepare(p).unwrap().run() {
         Ok(round) => assert_eq!(round.bytes, FILES * BYTES),
         Err(error) if error.message.contains("page cache") => eprintln!("skipped: {error}"),
         Err(error) => panic!("{error}"),
@@ -133,29 +133,30 @@ fn a_tree_begins_cold_where_the_plan_says_so() {
 fn what_fails_is_named_and_nothing_is_left() {
     let dir = tempfile::tempdir().unwrap();
     let gone = dir.path().join("gone");
-    let error = Stage::set(plan(&gone, &READ)).unwrap_err();
+    let error = LocalReplay::prepare(plan(&gone, &READ)).unwrap_err();
     assert!(error.message.contains("gone") && error.hint.is_some(), "{error}");
     // A file that is read before it is opened.
-    let stage = Stage::set(plan(dir.path(), &[(OnFile::Open, 0, 0.0), (OnFile::Read, 1, 1.0)])).unwrap();
-    let error = stage.run().unwrap_err();
+    let replay =
+        LocalReplay::prepare(plan(dir.path(), &[(OnFile::Open, 0, 0.0), (OnFile::Read, 1, 1.0)])).unwrap();
+    let error = replay.run().unwrap_err();
     assert!(error.message.contains("reading file") && error.message.contains("scratch tree"), "{error}");
-    drop(stage);
+    drop(replay);
     // A tree that somebody else has taken a file out of.
-    let stage = Stage::set(plan(dir.path(), &READ)).unwrap();
+    let replay = LocalReplay::prepare(plan(dir.path(), &READ)).unwrap();
     let tree = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
     std::fs::remove_file(tree.join("d0/6")).unwrap();
-    assert!(stage.run().is_err());
-    drop(stage);
+    assert!(replay.run().is_err());
+    drop(replay);
     assert_eq!(names(dir.path()), 0);
     let huge = Plan {
         tree: plan(dir.path(), &READ).tree.map(|t| PlanTree { files: 1 << 50, ..t }),
         ..Plan::default()
     };
-    assert!(Stage::set(huge).unwrap_err().message.contains("not enough"));
+    assert!(LocalReplay::prepare(huge).unwrap_err().message.contains("not enough"));
     let locked = dir.path().join("locked");
     std::fs::create_dir(&locked).unwrap();
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o500)).unwrap();
-    if let Err(error) = Stage::set(plan(&locked, &MADE)).and_then(|stage| stage.run()) {
+    if let Err(error) = LocalReplay::prepare(plan(&locked, &MADE)).and_then(|replay| replay.run()) {
         assert!(error.message.contains("locked"), "{error}");
     }
     assert_eq!(names(&locked), 0);

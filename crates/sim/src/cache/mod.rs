@@ -1,5 +1,5 @@
 //! The cache over time: blocks that are there (a policy decides which stay), blocks that are on their way, and dirty ones.
-//! What may not enter: what an access costs, and when.
+//! Costs and time are outside.
 
 mod unbounded;
 
@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 use iowhy_core::problem::Problem;
 
-use crate::hash::Table;
 use crate::machine::{CacheConfig, Policy, UNLIMITED};
 use crate::policy::{self, BlockCache, PolicyId};
+use rustc_hash::FxHashMap;
 
 /// Buffers with an address of their own are told from blocks of the volume by this bit.
 const WHOLE: u64 = 1 << 63;
@@ -20,7 +20,7 @@ pub(crate) fn whole_key(start: u64) -> u64 {
 }
 
 /// Ages that are kept without looking through them.
-const LEAST_AGES: usize = 1024;
+const MIN_AGES: usize = 1024;
 
 /// A cache by policy and number of blocks.
 ///
@@ -38,8 +38,8 @@ pub(crate) fn blocks(policy: Policy, capacity: u64) -> Result<Box<dyn BlockCache
 pub(crate) struct Cache {
     pub(crate) blocks: Box<dyn BlockCache>,
     /// Blocks on their way, with the input that brings them.
-    pub(crate) coming: Table<u32>,
-    dirty: Table<u32>,
+    pub(crate) coming: FxHashMap<u64, u32>,
+    dirty: FxHashMap<u64, u32>,
     /// Dirty blocks by age; entries that are clean again are dropped when they come up.
     ages: VecDeque<u64>,
     pub(crate) dirty_bytes: u64,
@@ -62,8 +62,8 @@ impl Cache {
         let capacity = if config.bytes == UNLIMITED { UNLIMITED } else { config.bytes / config.block_bytes };
         Ok(Cache {
             blocks: blocks(config.policy, capacity)?,
-            coming: Table::default(),
-            dirty: Table::default(),
+            coming: FxHashMap::default(),
+            dirty: FxHashMap::default(),
             ages: VecDeque::new(),
             dirty_bytes: 0,
             block_bytes: config.block_bytes,
@@ -89,7 +89,7 @@ impl Cache {
             self.forget_clean();
             self.ages.push_back(key);
         } else if let Some(kept) = self.dirty.get_mut(&key) {
-            // It was dirty already, with what is accounted for.
+            // Dirty already, and counted.
             *kept = bytes;
         }
     }
@@ -97,9 +97,9 @@ impl Cache {
     /// Drops the ages of blocks that are clean again, once they are more than the dirty ones: a cache that never comes to
     /// write back must not remember every block that it gave up.
     fn forget_clean(&mut self) {
-        if self.ages.len() > 2 * self.dirty.len() + LEAST_AGES {
+        if self.ages.len() > 2 * self.dirty.len() + MIN_AGES {
             let dirty = &self.dirty;
-            let mut kept = crate::hash::Numbers::default();
+            let mut kept = rustc_hash::FxHashSet::default();
             // A block that became dirty again is as old as it was first.
             self.ages.retain(|key| dirty.contains_key(key) && kept.insert(*key));
         }

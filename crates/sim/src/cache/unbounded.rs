@@ -1,11 +1,11 @@
 //! A cache that all fits into.
 
-use crate::hash::Numbers;
 use crate::policy::BlockCache;
+use rustc_hash::FxHashSet;
 
 /// Every block that was ever put in.
 #[derive(Debug, Default)]
-pub(super) struct Unbounded(Numbers);
+pub(super) struct Unbounded(FxHashSet<u64>);
 
 impl BlockCache for Unbounded {
     fn lookup(&mut self, block: u64) -> bool {

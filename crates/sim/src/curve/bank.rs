@@ -1,7 +1,7 @@
 //! Many caches under one stream of references: each policy at each size, whole or in miniature, in parallel.
 //!
 //! In miniature (MINISIM: Waldspurger, Saemundsson, Ahmad, Park, ATC 2017), a cache of a part of the size is run over the same
-//! part of the blocks; its error comes from the parts of the sample (see [`super::sample`]). What may not enter: reading.
+//! part of the blocks; its error comes from the parts of the sample (see [`super::sample`]).
 
 use iowhy_core::problem::Problem;
 use rayon::prelude::*;
@@ -33,12 +33,12 @@ pub enum Basis {
     Sampled {
         /// Share of the blocks.
         rate: f64,
-        /// Half the width of the 95 % interval; `None`: cannot be told.
+        /// Half the width of the 95 % interval; `None`: unknown.
         error: Option<f64>,
     },
 }
 
-/// What to run at one size.
+/// How to run at one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Order {
     /// The policy; Belady's bound only exactly.
@@ -67,7 +67,7 @@ pub const PIECE: usize = 1 << 17;
 #[derive(Debug)]
 pub struct Bank {
     members: Vec<Member>,
-    /// All references so far, for the bound, which needs the future. Empty when nobody asked for it.
+    /// All references so far, for the bound, which needs the future. Empty unless it is requested.
     history: Vec<u32>,
     history_bytes: Vec<u64>,
     wants_history: bool,
@@ -121,7 +121,9 @@ impl Bank {
     pub fn new(orders: &[Order], dense: bool) -> Result<Bank, Problem> {
         let members = orders
             .iter()
-            .map(|&order| Ok(Member { order, runner: Runner::of(order, dense)?, misses: 0, missed_bytes: 0 }))
+            .map(|&order| {
+                Ok(Member { order, runner: Runner::new(order, dense)?, misses: 0, missed_bytes: 0 })
+            })
             .collect::<Result<Vec<Member>, Problem>>()?;
         let threshold = members.iter().map(|member| member.runner.threshold()).max().unwrap_or(0);
         let wants_history = orders.iter().any(|order| order.policy == PolicyId::Belady);
@@ -138,7 +140,7 @@ impl Bank {
         })
     }
 
-    /// Runs a piece of the stream through all caches, each on whatever core is free. The answer does not depend on how
+    /// Runs a piece of the stream through all caches, each on whatever core is free. The result does not depend on how
     /// the stream is cut, nor on the cores.
     pub fn feed(&mut self, piece: Piece<'_>) {
         self.references += piece.keys.len() as u64;
@@ -244,7 +246,7 @@ fn capacity(room: u64) -> usize {
 }
 
 impl Runner {
-    fn of(order: Order, dense: bool) -> Result<Runner, Problem> {
+    fn new(order: Order, dense: bool) -> Result<Runner, Problem> {
         let Order { policy, room, sample } = order;
         Ok(match sample {
             _ if policy == PolicyId::Belady => Runner::Bound,

@@ -4,9 +4,9 @@
 //! What may not enter: caches. Invariant: memory grows with distinct blocks only.
 
 /// The most blocks that can be told apart.
-pub const MOST_DISTINCT: u32 = 1 << 30;
+pub const MAX_DISTINCT: u32 = 1 << 30;
 
-/// There are more distinct blocks than [`MOST_DISTINCT`], or than the table was allowed.
+/// There are more distinct blocks than [`MAX_DISTINCT`], or than the table was allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyBlocks {
     /// How many were allowed.
@@ -21,7 +21,7 @@ struct Entry {
 }
 
 const FREE: Entry = Entry { key: 0, id: u32::MAX };
-const LEAST_ENTRIES: usize = 1 << 10;
+const MIN_ENTRIES: usize = 1 << 10;
 /// Keys whose entries are read ahead, so that their waits for memory overlap.
 const AHEAD: usize = 32;
 
@@ -36,21 +36,21 @@ pub struct IdTable {
 
 impl Default for IdTable {
     fn default() -> Self {
-        IdTable::with_most(MOST_DISTINCT)
+        IdTable::with_max(MAX_DISTINCT)
     }
 }
 
 impl IdTable {
-    /// A table that refuses more than `most` distinct keys (at most [`MOST_DISTINCT`]).
-    pub fn with_most(most: u32) -> Self {
-        IdTable { entries: vec![FREE; LEAST_ENTRIES], held: 0, most: most.min(MOST_DISTINCT) }
+    /// A table that refuses more than `most` distinct keys (at most [`MAX_DISTINCT`]).
+    pub fn with_max(most: u32) -> Self {
+        IdTable { entries: vec![FREE; MIN_ENTRIES], held: 0, most: most.min(MAX_DISTINCT) }
     }
 
     /// The most distinct keys whose table, at its worst moment (growing), fits into so many bytes.
-    pub fn most_for_memory(bytes: u64) -> u32 {
+    pub fn max_for_memory(bytes: u64) -> u32 {
         // The old table, 70 % full, beside the new one of twice its size.
         let each = 3.0 * size_of::<Entry>() as f64 / 0.7;
-        (bytes as f64 / each).min(f64::from(MOST_DISTINCT)) as u32
+        (bytes as f64 / each).min(f64::from(MAX_DISTINCT)) as u32
     }
 
     #[inline]
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn one_too_many_is_refused_and_the_known_ones_are_still_found() {
-        let mut table = IdTable::with_most(3);
+        let mut table = IdTable::with_max(3);
         for key in [u64::MAX, 0, 7] {
             assert!(table.number(key).is_ok());
         }
@@ -171,8 +171,8 @@ mod tests {
 
     #[test]
     fn memory_holds_what_was_promised() {
-        let most = IdTable::most_for_memory(8 << 20);
-        let mut table = IdTable::with_most(most);
+        let most = IdTable::max_for_memory(8 << 20);
+        let mut table = IdTable::with_max(most);
         for key in 0..u64::from(most) {
             table.number(key).unwrap();
         }

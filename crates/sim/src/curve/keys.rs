@@ -1,33 +1,33 @@
-//! What a cache holds, as one number: a block of an object, or a whole object. A request becomes the keys that it touches.
+//! Keys of a cache: a block of an object, or a whole object, as one number. A request becomes the keys that it touches.
 //!
-//! Invariant: two blocks never share a key. What may not enter: caches, numbering of keys (see [`super::ids`]).
+//! Invariant: two blocks never share a key. Dense numbers are in [`super::ids`].
 
 use std::collections::HashMap;
 
 use iowhy_core::request::{Op, Request};
 
-/// What is cached.
+/// Unit of caching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Blocks of so many bytes; a request is split.
+    /// Blocks of this size; a request is split.
     Blocks(u64),
     /// Each object is one, whatever its size.
     Objects,
 }
 
-/// A request that touches more blocks than this is left out: no disk was ever asked so, but a corrupt file may be.
-pub const MOST_BLOCKS_OF_REQUEST: u64 = 1 << 20;
+/// A request that touches more blocks is left out: it comes from a corrupt file.
+pub const MAX_BLOCKS_OF_REQUEST: u64 = 1 << 20;
 
-/// What was not counted, and why.
+/// Requests not counted, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Requests that move no bytes (open, sync, discard and others).
     pub no_access: u64,
     /// Reads and writes of zero bytes.
     pub empty: u64,
-    /// Requests of more than [`MOST_BLOCKS_OF_REQUEST`] blocks.
+    /// Requests of more than [`MAX_BLOCKS_OF_REQUEST`] blocks.
     pub too_large: u64,
-    /// Different requests than asked for (reads or writes only).
+    /// Requests of the other direction (with reads or writes only).
     pub other_kind: u64,
 }
 
@@ -47,7 +47,7 @@ pub enum Counted {
 const BLOCK_BITS: u32 = 40;
 /// The upper bit marks keys from the table of rare ones.
 const RARE: u64 = 1 << 63;
-const MOST_PLAIN_OBJECTS: u64 = 1 << (63 - BLOCK_BITS);
+const MAX_PLAIN_OBJECTS: u64 = 1 << (63 - BLOCK_BITS);
 
 /// Turns requests into keys.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl Keys {
                     self.left_out.empty += 1;
                     return;
                 }
-                if count > MOST_BLOCKS_OF_REQUEST {
+                if count > MAX_BLOCKS_OF_REQUEST {
                     self.left_out.too_large += 1;
                     return;
                 }
@@ -137,7 +137,7 @@ impl Keys {
                 number
             }
         };
-        if number < MOST_PLAIN_OBJECTS && blocks.end <= 1 << BLOCK_BITS {
+        if number < MAX_PLAIN_OBJECTS && blocks.end <= 1 << BLOCK_BITS {
             keys.extend(blocks.map(|block| number << BLOCK_BITS | block));
             return;
         }
@@ -147,7 +147,7 @@ impl Keys {
         }
     }
 
-    /// What was not counted so far.
+    /// Requests not counted so far.
     pub fn left_out(&self) -> LeftOut {
         self.left_out
     }

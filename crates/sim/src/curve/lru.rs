@@ -52,7 +52,7 @@ impl LruCounter {
         self.references += ids.len() as u64;
     }
 
-    /// The curve of what was seen.
+    /// The curve so far.
     pub fn finish(self) -> LruCurve {
         LruCurve {
             distinct: u64::from(self.stack.held()),

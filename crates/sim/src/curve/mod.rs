@@ -1,8 +1,8 @@
-//! Miss-ratio curves: what share of references misses a cache of each size.
+//! Miss-ratio curves: the share of references that misses a cache of each size.
 //!
 //! Requests become [`keys`], keys become dense [`ids`]. LRU comes exact at all sizes from one pass ([`lru`], [`stack`]) or from
-//! a sample ([`shards`]); other policies are run at each size ([`bank`]), whole or in miniature. What is exact and what is
-//! sampled is part of every answer. What may not enter: reading of files, printing.
+//! a sample ([`shards`]); other policies are run at each size ([`bank`]), whole or in miniature. Every result says whether it is
+//! exact or sampled.
 
 pub mod bank;
 pub mod ids;

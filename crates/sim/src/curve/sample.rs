@@ -2,14 +2,14 @@
 //!
 //! A block is in the sample or not for the whole trace, by a hash of its key (Waldspurger, Park, Garthwaite, Ahmad, FAST
 //! 2015). The error comes from the sample itself: it is split into [`GROUPS`] parts by another hash, each part gives its own
-//! answer, and their spread tells how much the answer of the whole may be off.
+//! result, and their spread is the error of the whole.
 
 /// Independent parts of a sample.
 pub const GROUPS: usize = 8;
 /// Student's t, 97.5 %, 7 degrees of freedom (any table of it).
 const T_OF_7: f64 = 2.365;
 
-/// What all hashes are below.
+/// Upper bound of all hashes.
 pub(super) const HASHES: u64 = 1 << 32;
 
 /// A hash of a key that no other part of the simulator uses: 32 bits for the choice, and a group.
@@ -23,7 +23,7 @@ pub(super) fn hash(key: u64) -> (u64, usize) {
     (z >> 32, z as usize % GROUPS)
 }
 
-/// Half the width of the 95 % interval of a mean, from the answers of independent parts: Student's t times their standard
+/// Half the width of the 95 % interval of a mean of independent parts: Student's t times their standard
 /// deviation over the root of their number. `None` unless there are [`GROUPS`] finite ones.
 pub fn error_of(parts: &[f64]) -> Option<f64> {
     if parts.len() != GROUPS || parts.iter().any(|part| !part.is_finite()) {

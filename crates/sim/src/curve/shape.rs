@@ -1,6 +1,5 @@
-//! What an LRU curve says in words: where it falls steeply, and from where on more room brings little.
+//! Shape of an LRU curve: steep falls, and the size from which more room brings little.
 //!
-//! What may not enter: how it is said; units.
 
 use super::lru::LruCurve;
 
@@ -28,16 +27,16 @@ impl Cliff {
 }
 
 /// A fall counts when the miss ratio drops by so much ...
-const LEAST_FALL: f64 = 0.05;
+const MIN_FALL: f64 = 0.05;
 /// ... within this factor of room ...
 const WIDEST: f64 = 1.35;
-/// ... and at least so many times faster than the whole curve falls for the same factor of room.
+/// ... and at least this many times faster than the whole curve falls for the same factor of room.
 const STEEPER: f64 = 4.0;
 /// Edges narrower than this factor are one loop.
 const LOOP_WIDTH: f64 = 1.15;
 /// Share of the fall that is left to either side of the edges.
 const TAIL: f64 = 0.05;
-/// The most cliffs that are told.
+/// Maximum number of cliffs reported.
 const MOST: usize = 3;
 /// Sizes looked at for each doubling.
 const STEPS: f64 = 16.0;
@@ -65,7 +64,7 @@ pub fn cliffs(curve: &LruCurve) -> Vec<Cliff> {
         let whole = curve.miss_ratio(0) - curve.miss_ratio(enough);
         let doublings = (enough.max(2) as f64).log2();
         let even = whole / doublings * (to as f64 / from as f64).log2();
-        if fall < LEAST_FALL || fall < even * STEEPER {
+        if fall < MIN_FALL || fall < even * STEEPER {
             break;
         }
         found.push(narrowed(curve, from, to));

@@ -1,7 +1,7 @@
 //! SHARDS (Waldspurger, Park, Garthwaite, Ahmad, FAST 2015): the LRU curve from a sample of blocks, in little memory.
 //!
 //! With a fixed rate, blocks whose hash is below a threshold are followed; distances are scaled by the rate. With a fixed size,
-//! the threshold sinks so that no more than so many blocks are followed. The adjustment of the paper is made: references that
+//! the threshold sinks to bound the number of followed blocks. The adjustment of the paper is made: references that
 //! the sample has too many or too few count as hits in the smallest cache. The error is that of [`super::sample`].
 
 use std::collections::BinaryHeap;
@@ -13,15 +13,15 @@ use super::stack::{COLD, Stack};
 /// Buckets of scaled distances for each doubling: a size is off by at most 0.8 %.
 const STEPS: u64 = 128;
 
-/// Blocks below which a sample cannot tell its own error: its parts hold less than eight each.
-pub const LEAST_FOLLOWED: u64 = 64;
+/// Blocks below which the error of a sample is unknown: its parts hold less than eight each.
+pub const MIN_FOLLOWED: u64 = 64;
 
 /// How much is sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sampling {
     /// This share of the blocks, above 0 and up to 1.
     Rate(f64),
-    /// At most so many blocks at a time.
+    /// Bound on followed blocks.
     Blocks(u32),
 }
 
@@ -61,7 +61,7 @@ impl Shards {
         }
     }
 
-    /// The curve of what was seen.
+    /// The curve so far.
     pub fn finish(self) -> SampledCurve {
         SampledCurve {
             references: self.references,
@@ -93,7 +93,7 @@ struct Follower {
     weights: Vec<f64>,
     /// Weight of all references followed.
     total: f64,
-    /// What one reference weighs now; grows as the threshold sinks, which is the same as shrinking the old ones.
+    /// Weight of one reference now. It grows as the threshold sinks, which equals shrinking the old weights.
     unit: f64,
 }
 
@@ -223,14 +223,14 @@ pub struct SampledCurve {
 }
 
 impl SampledCurve {
-    /// Share of references that miss a cache with room for so many blocks; `None` when the sample is empty.
+    /// Miss ratio of a cache with room for `blocks` blocks; `None` when the sample is empty.
     pub fn miss_ratio(&self, room: u64) -> Option<f64> {
         Some(self.whole.miss_ratio(room)).filter(|ratio| ratio.is_finite())
     }
 
-    /// Half the width of its 95 % interval; `None` when the sample is too small to tell ([`LEAST_FOLLOWED`]).
+    /// Half the width of its 95 % interval; `None` when the sample is too small to tell ([`MIN_FOLLOWED`]).
     pub fn error(&self, room: u64) -> Option<f64> {
-        if self.followed < LEAST_FOLLOWED {
+        if self.followed < MIN_FOLLOWED {
             return None;
         }
         let parts: Vec<f64> = self.parts.iter().map(|part| part.miss_ratio(room)).collect();

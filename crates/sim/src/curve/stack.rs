@@ -14,8 +14,8 @@ const SECOND: usize = FIRST * 16;
 const THIRD: usize = SECOND * 16;
 const FOURTH: usize = THIRD * 16;
 
-/// Positions at least, and positions for each distinct block: moving together costs each block once in so many references.
-const LEAST_POSITIONS: usize = 1 << 14;
+/// Positions at least, and positions for each distinct block: compaction is amortised over the references.
+const MIN_POSITIONS: usize = 1 << 14;
 const POSITIONS_EACH: usize = 5;
 /// References read ahead.
 const AHEAD: usize = 32;
@@ -189,7 +189,7 @@ impl Stack {
         let held = self.held as usize;
         // Positions are of 32 bits, the last of which means none: there are at most 2^30 blocks.
         let most = u32::MAX as usize / WORD;
-        let words = (held.saturating_mul(POSITIONS_EACH).max(LEAST_POSITIONS) / WORD).min(most);
+        let words = (held.saturating_mul(POSITIONS_EACH).max(MIN_POSITIONS) / WORD).min(most);
         self.bits.clear();
         self.bits.resize(words, 0);
         self.bits[..held / WORD].fill(u64::MAX);
@@ -259,7 +259,7 @@ mod tests {
     fn nothing_changes_when_positions_run_out_many_times() {
         let mut rng = Rng::new(11);
         let (mut stack, mut list) = (Stack::new(), Vec::new());
-        for round in 0..LEAST_POSITIONS * 3 {
+        for round in 0..MIN_POSITIONS * 3 {
             let id = (rng.below(60) * rng.below(10)) as u32 + if round % 997 == 0 { 600 } else { 0 };
             assert_eq!(stack.distance(id), slow(&mut list, id));
         }

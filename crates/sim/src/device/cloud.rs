@@ -7,7 +7,7 @@ use crate::ledger::Service;
 use crate::machine::{CloudConfig, DeviceConfig};
 use crate::volume::SECTOR_BYTES;
 
-/// Tokens that come at a rate. What is taken beyond what is there is owed, and waited for.
+/// A token bucket. A request that takes more tokens than there are waits for the rest.
 #[derive(Debug)]
 struct Bucket {
     per_ns: f64,

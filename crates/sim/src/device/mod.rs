@@ -1,4 +1,4 @@
-//! What serves commands in the end. One kind a file, all behind [`Device`]. What may not enter: queues before it, the bus.
+//! Devices, one kind per file, all behind [`Device`]. Queues and the bus are outside.
 
 mod cloud;
 mod null;
@@ -30,7 +30,7 @@ pub trait Device: std::fmt::Debug + Send {
     /// How many commands it works on at once.
     fn units(&self) -> u64;
 
-    /// Begins a command now; what it takes until the medium is done.
+    /// Begins a command now; returns its time until the medium is done.
     fn serve(&mut self, now_ns: u64, command: &Command) -> Service;
 
     /// Time until the medium could begin to move bytes, for a device that chooses among its commands.
@@ -39,7 +39,7 @@ pub trait Device: std::fmt::Debug + Send {
     }
 }
 
-/// Builds one device of this configuration; `seed` decides what chance decides.
+/// Builds one device of this configuration; `seed` seeds its random parts.
 ///
 /// # Errors
 /// Names the key that makes the device impossible.

@@ -1,4 +1,4 @@
-//! Answers at once: what is left is the cost of everything above.
+//! Takes no time, which leaves the cost of the layers above.
 
 use super::{Command, Device, sectors_of};
 use crate::ledger::Service;

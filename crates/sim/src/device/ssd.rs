@@ -1,6 +1,6 @@
-//! Flash: latency of n bytes is t0 + n / speed of a unit; so many units side by side; requests and bytes a second at most.
+//! Flash: latency of n bytes is t0 + n / speed of a unit, with parallel units and limits on requests and bytes per second.
 //!
-//! What is left out, and said where it matters: garbage collection, wear, the write buffer's end.
+//! Not modelled, and reported where it matters: garbage collection, wear, a full write buffer.
 
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;

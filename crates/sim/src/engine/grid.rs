@@ -1,4 +1,4 @@
-//! What a run counts in: blocks of the cache, pages of costs, pieces that are looked up at once. Fixed when it begins.
+//! Units of a run: cache blocks, pages of costs, pieces looked up at once. Fixed when it begins.
 
 use crate::machine::Machine;
 use crate::unit::Unit;
@@ -13,7 +13,7 @@ pub(super) struct Grid {
     pub(super) page: Unit,
     /// Bytes of a request that are looked up at once: a cluster of a fault, or the cache's largest input.
     pub(super) piece: Unit,
-    /// Blocks that the cache asks of the volume at once.
+    /// Blocks of the cache's largest read.
     pub(super) io_blocks: u64,
     /// Whole blocks of the volume.
     pub(super) volume_blocks: u64,

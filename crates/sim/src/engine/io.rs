@@ -62,7 +62,7 @@ impl Engine<'_, '_> {
         id
     }
 
-    /// Sends it to the devices, unless the driver holds what it asks for.
+    /// Sends it to the devices, unless the driver holds its bytes.
     pub(super) fn submit(&mut self, id: u32) {
         let io = &self.ios[id as usize];
         let (write, mut range) = (io.write, io.start..io.start + io.bytes);
@@ -123,7 +123,7 @@ impl Engine<'_, '_> {
         loads.min_by_key(|(_, station)| station.present()).map_or(0, |(index, _)| index as u64)
     }
 
-    /// Lets a device begin what it can.
+    /// Starts commands on a device as far as its depth allows.
     fn dispatch(&mut self, disk: u32) {
         while let Some(piece) = self.stations[disk as usize].begin(self.now_ns, &mut self.pieces) {
             let takes = self.pieces[piece as usize].passage.service.total_ns();

@@ -1,8 +1,8 @@
-//! The machine in virtual time: one queue of events, layers that answer to it, and the account of every request.
+//! The machine in virtual time: one queue of events, the layers, and the ledger of every request.
 //!
 //! Invariants: events happen in the order of their times, and of their planning; everything is whole nanoseconds; the same
-//! machine, load and seed give the same outcome to the digit. What may not enter: policies of layers, which have files of
-//! their own; this one only carries time from one to the next.
+//! machine, load and seed give the same outcome to the digit. Policies of layers have files of
+//! their own.
 //!
 //! Simplifications that matter: a disk's data crosses the bus after it has left the medium; CPUs are not preempted; a
 //! block that the cache must give up is written in the background.
@@ -32,21 +32,20 @@ use crate::layout::{self, Layout, Shape};
 use crate::ledger::{Part, Parts};
 use crate::machine::{Machine, ReadAheadKind};
 use crate::outcome::{CacheUse, Finished, Outcome};
-use crate::places;
 use crate::policy::BlockCache;
 use crate::readahead::{self, DriverBuffer, ReadAhead};
 use crate::scheduler;
 use crate::volume::{self, SECTOR_BYTES, Volume};
 use crate::workload::{Arrival, Load, Method, Source};
 
-/// What happens next.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// The next open arrival.
     Arrive,
-    /// A client asks for its next request.
+    /// A client issues its next request.
     Begin(u32),
-    /// A request goes on with its next look-up.
+    /// A request continues with its next look-up.
     Step(u32),
     /// A request's inputs and outputs go to the volume.
     Issue(u32),
@@ -65,17 +64,17 @@ const LONGEST_NS: u64 = 5_000_000_000_000_000_000;
 /// Work between two calls of a guard: some milliseconds, some MiB at the most beside the largest request.
 const GUARD_WORK: u64 = 1 << 14;
 /// Blocks that warming puts into a cache at most.
-const MOST_WARM_BLOCKS: u64 = 1 << 28;
+const MAX_WARM_BLOCKS: u64 = 1 << 28;
 
 /// Runs a load on a machine.
 ///
 /// # Errors
-/// What the machine cannot be built from, files that do not fit on it, and runs that would last longer than clocks count.
+/// An impossible machine, files that do not fit on it, and runs longer than 64-bit nanoseconds.
 pub fn run(machine: &Machine, load: Load<'_>, seed: u64) -> Result<Outcome, Problem> {
     run_watched(machine, load, seed, &mut |_| {})
 }
 
-/// As [`run`], and hands every request with its account to `watch`, in the order of answers.
+/// As [`run`], and passes every request with its ledger to `watch`, in the order of completion.
 ///
 /// # Errors
 /// As [`run`].
@@ -92,7 +91,7 @@ pub fn run_watched(
 /// or show progress. Between two calls lies a bounded amount of work.
 ///
 /// # Errors
-/// As [`run`], and what the guard refuses.
+/// As [`run`], and the guard's refusal.
 pub fn run_guarded(
     machine: &Machine,
     load: Load<'_>,
@@ -139,7 +138,7 @@ fn too_long(what: &str) -> Problem {
     )
 }
 
-/// What the run has come to so far.
+/// The result so far.
 #[derive(Default)]
 struct Totals {
     issued: u64,
@@ -234,7 +233,7 @@ impl<'a, 'w> Engine<'a, 'w> {
             sectors = sectors.min(device.sectors());
             stations.push(Station::new(device, scheduler::new(queue.order), queue.depth));
         }
-        let volume = places::volume(machine, sectors)?;
+        let volume = machine.volume_of(sectors)?;
         let volume_bytes = volume.sectors().saturating_mul(SECTOR_BYTES);
         if volume_bytes < machine.cache.block_bytes {
             return Err(Problem::refused(format!(
@@ -301,7 +300,7 @@ impl<'a, 'w> Engine<'a, 'w> {
         };
         let Some(cache) = &mut self.cache else { return };
         let mut steps = Vec::new();
-        let mut left = MOST_WARM_BLOCKS;
+        let mut left = MAX_WARM_BLOCKS;
         for object in 0..count {
             self.layout.steps(&Request { object, bytes: size, ..Request::default() }, &mut steps);
             for step in &steps {
@@ -370,7 +369,7 @@ impl<'a, 'w> Engine<'a, 'w> {
         Ok(())
     }
 
-    /// What has been done so far, in units that take about the same time and memory: events, blocks, pages of input and output.
+    /// Work done so far, in units that take about the same time and memory: events, blocks, pages of input and output.
     #[inline]
     fn work(&self, events: u64) -> u64 {
         events.saturating_add(self.totals.cache.lookups).saturating_add(self.totals.volume_bytes >> 12)
@@ -411,7 +410,7 @@ impl<'a, 'w> Engine<'a, 'w> {
         }
     }
 
-    /// Whether a request's begin and end need no event of their own: nobody queues for a CPU or a lock.
+    /// Whether a request's begin and end need no event of their own: there is no queue for a CPU or a lock.
     fn merged(&self) -> bool {
         self.cpu.unlimited() && self.method != Method::Mlock
     }
@@ -457,7 +456,7 @@ impl<'a, 'w> Engine<'a, 'w> {
         }
     }
 
-    /// The client pauses, and asks for its next request.
+    /// The client pauses, then issues its next request.
     fn think(&mut self, task: u32, from_ns: u64, think_ns: u64) {
         self.totals.ledger.add(Part::Think, think_ns);
         self.tasks[task as usize].ended_ns = from_ns.saturating_add(think_ns);

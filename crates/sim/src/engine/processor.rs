@@ -8,12 +8,12 @@ pub(super) struct Processor {
 }
 
 impl Processor {
-    /// So many CPUs; 0: as many as there are requests.
+    /// Number of CPUs; 0: as many as requests.
     pub(super) fn new(count: u64) -> Self {
         Processor { free_ns: vec![0; count as usize], busy_ns: 0 }
     }
 
-    /// Whether nobody ever waits.
+    /// Whether there is no queue.
     pub(super) fn unlimited(&self) -> bool {
         self.free_ns.is_empty()
     }

@@ -24,7 +24,7 @@ pub(super) struct Task {
     /// Inputs and outputs it waits for, and since when.
     pub(super) waiting: u32,
     pub(super) wait_from_ns: u64,
-    /// Its CPU time is over and it does wait: what comes before that does not wake it.
+    /// Waits after its CPU time is over; earlier events do not wake it.
     pub(super) asleep: bool,
     /// Those that are not submitted yet.
     to_issue: Vec<u32>,
@@ -37,7 +37,7 @@ pub(super) struct Task {
 }
 
 /// Requests of more are cut: they would be split into a quarter of a million blocks and more.
-const MOST_REQUEST_BYTES: u64 = 1 << 30;
+const MAX_REQUEST_BYTES: u64 = 1 << 30;
 /// More than any run lasts, so a larger cost ends the run; a u64 holds the sum of two.
 const MAX_COST_NS: f64 = 6e18;
 
@@ -62,8 +62,8 @@ impl Engine<'_, '_> {
     pub(super) fn begin(&mut self, task: u32, at_ns: u64) {
         self.totals.issued += 1;
         let state = &mut self.tasks[task as usize];
-        if state.request.bytes > MOST_REQUEST_BYTES {
-            state.request.bytes = MOST_REQUEST_BYTES;
+        if state.request.bytes > MAX_REQUEST_BYTES {
+            state.request.bytes = MAX_REQUEST_BYTES;
             self.totals.cut += 1;
         }
         let request = state.request;
@@ -209,12 +209,12 @@ impl Engine<'_, '_> {
         let state = &mut self.tasks[task as usize];
         state.to_issue = ios;
         if state.waiting == 0 {
-            // What it waited for came while its CPU time was still due.
+            // Its input arrived before its CPU time was over.
             self.events.push(self.now_ns, Event::Step(task));
         }
     }
 
-    /// A range that goes past the cache.
+    /// A range of direct I/O.
     fn direct(&mut self, task: u32, step: &Step) -> bool {
         let write = self.tasks[task as usize].request.op == Op::Write;
         let io = self.new_io(Purpose::Demand, write, (0, 0), step.start, step.bytes);
@@ -293,7 +293,7 @@ impl Engine<'_, '_> {
             for &(first, end) in &runs {
                 self.fetch(task, Purpose::Ahead, step, first, end);
             }
-            // Nobody waits for it, but it must go out.
+            // No task waits for it, but it must be written.
             waiting |= !runs.is_empty();
         }
         for &io in &waits {
@@ -348,7 +348,7 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// Asks the read-ahead, lets the last missing run grow, and returns what is to be fetched beside.
+    /// Asks the read-ahead, extends the last missing run, and returns the range to be fetched asynchronously.
     fn extend(
         &mut self,
         task: u32,
@@ -391,7 +391,7 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// Plans inputs for a run of missing blocks, none larger than the cache asks for at once.
+    /// Plans inputs for a run of missing blocks, none larger than the cache's largest read.
     fn fetch(&mut self, task: u32, purpose: Purpose, step: &Step, first: u64, end: u64) -> bool {
         let block = self.grid.block.size();
         let most = if step.whole { 1 } else { self.grid.io_blocks };
@@ -421,13 +421,13 @@ impl Engine<'_, '_> {
         first < end
     }
 
-    /// Writes into the cache, or through it. `None`: the task was held back, and will come again.
+    /// Writes into the cache, or through it. `None`: the task was throttled and will retry.
     fn write(&mut self, task: u32, step: &Step) -> Option<bool> {
         let block = self.grid.block.size();
         let (start, bytes) = self.chunk(task, step);
         let touched = self.grid.keys(step.whole, start, bytes);
         if !self.tasks[task as usize].refetched && !step.whole {
-            // What is written only in part must be read first.
+            // A partly written block must be read first.
             self.tasks[task as usize].refetched = true;
             let cache = self.cache.as_ref()?;
             let ends = [touched.start, touched.end - 1];
@@ -463,7 +463,7 @@ impl Engine<'_, '_> {
         (state.refetched, state.settled) = (false, false);
         let pages = self.grid.page.ceil(bytes);
         state.owe(Part::Cache, cost_ns(&self.machine.lookup, 0.0, pages, bytes));
-        // Metadata that the file system waits for goes through whatever holds data back.
+        // Metadata that the file system waits for is written through, whatever the write mode of data.
         let waited_for = state.request.marks.has(Marks::SYNC.with(Marks::METADATA));
         let through = waited_for || self.machine.cache.write == WriteMode::Through;
         let each = if step.whole { step.bytes } else { block };

@@ -4,24 +4,24 @@ use std::collections::VecDeque;
 
 use super::io::Purpose;
 use super::{Engine, Event};
-use crate::hash::Numbers;
 use crate::ledger::Part;
+use rustc_hash::FxHashSet;
 
 /// Outputs of write-back that are under way at once.
 const SIDE_BY_SIDE: usize = 4;
 
-/// What is under way, and who waits.
+/// Writes in flight and waiting tasks.
 #[derive(Debug, Default)]
 pub(super) struct WriteBack {
     /// Outputs that are under way, by number.
-    in_flight: Numbers,
+    in_flight: FxHashSet<u64>,
     in_flight_bytes: u64,
     /// Writers that wait until less is dirty.
     held_back: VecDeque<u32>,
 }
 
 impl Engine<'_, '_> {
-    /// Writes what the cache had to give up.
+    /// Writes evicted dirty blocks.
     pub(super) fn write_evicted(&mut self) {
         while let Some(flush) = self.scratch.flushes.pop() {
             self.write_out(flush.start, flush.bytes);
@@ -76,7 +76,7 @@ impl Engine<'_, '_> {
 
     fn release(&mut self) {
         while !self.write_back.held_back.is_empty() {
-            // Nothing on its way and nothing to write: the limit is smaller than what one writer makes dirty.
+            // Nothing in flight and nothing to write: one writer dirties more than the limit.
             let idle = self.write_back.in_flight.is_empty();
             if self.too_dirty() && !idle {
                 return;

@@ -96,10 +96,11 @@ impl Layout for Extent {
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if !self.chunks.is_empty() {
-            remarks.push("files of the trace lie in pieces of 1 MiB in the order of their first use: where they lay is not known".to_owned());
+            remarks.push("files of the trace are laid out in pieces of 1 MiB in the order of their first use: their real addresses are unknown".to_owned());
         }
         if self.wrapped {
-            remarks.push("the trace touches more than the volume holds: places were given twice".to_owned());
+            remarks
+                .push("the trace touches more than the volume holds: addresses were used twice".to_owned());
         }
         remarks
     }

@@ -17,7 +17,7 @@ const INODE_BYTES: u64 = 128;
 /// First sector of the inodes in a group: behind the boot block, the superblock's copy and the group's own block.
 const FIRST_INODE_SECTOR: u64 = 64;
 /// More files than this are not laid out.
-const MOST_FILES: u64 = 50_000_000;
+const MAX_FILES: u64 = 50_000_000;
 
 /// A run of a file's bytes.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ struct Small {
     data: u32,
 }
 
-/// Files and directories with their places.
+/// Files and directories with their addresses.
 #[derive(Debug)]
 pub(super) struct Ffs {
     block: u64,
@@ -178,9 +178,9 @@ impl Ffs {
             return Err(Problem::refused("a file system without directories or files has nothing to read")
                 .hint("for example `sizes=930:3030:6102,dirs=390`"));
         }
-        if files > MOST_FILES || directories > files.max(1) {
+        if files > MAX_FILES || directories > files.max(1) {
             return Err(Problem::refused(format!(
-                "{files} files in {directories} directories cannot be laid out: at most {MOST_FILES} files, and no more directories than files"
+                "{files} files in {directories} directories cannot be laid out: at most {MAX_FILES} files, and no more directories than files"
             ))
             .hint("fewer files tell the same when each directory keeps its size"));
         }
@@ -239,7 +239,7 @@ impl Ffs {
         Some(())
     }
 
-    /// Places a file's bytes; a file of more than a block is remembered apart, by its number among them.
+    /// Allocates a file's bytes; files of more than a block are kept in a list of their own.
     fn place(&mut self, disk: &mut Disk, group: usize, size: u64) -> Option<u64> {
         let block = self.block;
         if size <= block {
@@ -274,7 +274,7 @@ impl Ffs {
         files / self.directories + u64::from(directory < files % self.directories)
     }
 
-    /// Directory of a file, and its place among the entries.
+    /// Directory of a file, and the index of its entry.
     fn entry_of(&self, file: u64) -> (u64, u64) {
         let files = self.small.len() as u64;
         let (each, more) = (files / self.directories, files % self.directories);

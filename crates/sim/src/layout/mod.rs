@@ -1,4 +1,4 @@
-//! Where on the volume a request goes: one layout a file, all behind [`Layout`]. What may not enter: caches, time.
+//! Layouts: addresses of requests on the volume. One layout per file, all behind [`Layout`], without caches or time.
 
 mod extent;
 mod ffs;
@@ -10,18 +10,18 @@ use iowhy_core::rng::Rng;
 
 use crate::machine::{LayoutKind, Machine};
 
-/// What a step reads.
+/// Content that a step accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
     /// A block of a directory, to find a name.
     Directory,
     /// A block of inodes.
     Inode,
-    /// The bytes asked for.
+    /// The requested bytes.
     Data,
 }
 
-/// One access to the volume. The steps of a request follow one another: the next place is only known from the last.
+/// One access to the volume. The steps of a request are sequential: each address is only known from the step before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// First byte.
@@ -30,7 +30,7 @@ pub struct Step {
     pub bytes: u64,
     /// One behind the last byte that follows it on the volume and belongs to the same file.
     pub limit: u64,
-    /// What it is.
+    /// Kind of content.
     pub kind: StepKind,
     /// Cached as one buffer by its own address (fragments of a file), not as the blocks of the volume that it touches.
     pub whole: bool,
@@ -41,13 +41,13 @@ pub trait Layout: std::fmt::Debug + Send {
     /// Replaces `out` by the steps of a request.
     fn steps(&mut self, request: &Request, out: &mut Vec<Step>);
 
-    /// What had to be bent to fit, in words.
+    /// Adaptations of the files, in words.
     fn remarks(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// What is known of the files before the run.
+/// The files, as known before the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Many small files in directories; which size a file has, [`size_of`] says.
@@ -79,10 +79,10 @@ pub fn size_of(file: u64, sizes: &[u64]) -> u64 {
     sizes[Rng::new(file).below(sizes.len() as u64) as usize]
 }
 
-/// The layout of a machine for these files on a volume of so many bytes.
+/// The layout of a machine for these files on a volume of this size.
 ///
 /// # Errors
-/// When they do not fit, or the layout cannot place what is not known before.
+/// Files that do not fit, or whose sizes the layout must know before.
 pub fn new(machine: &Machine, shape: &Shape, volume_bytes: u64) -> Result<Box<dyn Layout>, Problem> {
     Ok(match (machine.layout.kind, shape) {
         (LayoutKind::Ffs, Shape::Unknown) => {

@@ -1,4 +1,4 @@
-//! No file system: the offset is the address. Several files share the volume evenly; objects of a trace begin at places that
+//! No file system: the offset is the address. Several files share the volume evenly; objects of a trace begin at addresses that
 //! are spread over it.
 
 use iowhy_core::problem::Problem;
@@ -6,14 +6,14 @@ use iowhy_core::request::Request;
 use iowhy_core::units::counted;
 
 use super::{Layout, Shape, Step, StepKind, too_small};
-use crate::hash::Table;
 use crate::machine::Machine;
 use crate::volume::SECTOR_BYTES;
+use rustc_hash::FxHashMap;
 
 /// Begin of an object of a trace.
 const ALIGN_BYTES: u64 = 1 << 20;
 /// Files whose begins are kept in a list.
-const MOST_KNOWN: u64 = 1 << 16;
+const MAX_KNOWN: u64 = 1 << 16;
 
 /// Objects by their begins.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Raw {
     align: u64,
     /// Where the first files begin, so that a request costs no division of 128 bits.
     known: Vec<u64>,
-    begins: Table<u64>,
+    begins: FxHashMap<u64, u64>,
     wrapped: u64,
 }
 
@@ -53,9 +53,9 @@ impl Raw {
                 too_small(&format!("{count} files of {bytes} bytes"), needed, volume_bytes)
             })?,
         };
-        let listed = if count == 0 { 0 } else { count.saturating_add(1).min(MOST_KNOWN) };
+        let listed = if count == 0 { 0 } else { count.saturating_add(1).min(MAX_KNOWN) };
         let known = (0..listed).map(|file| begin_of(file, count, volume_bytes, align)).collect();
-        Ok(Raw { volume_bytes, files: count, align, known, begins: Table::default(), wrapped: 0 })
+        Ok(Raw { volume_bytes, files: count, align, known, begins: FxHashMap::default(), wrapped: 0 })
     }
 
     fn begin(&mut self, object: u64) -> u64 {
@@ -104,7 +104,7 @@ impl Layout for Raw {
         let mut remarks = Vec::new();
         if self.begins.len() > 1 {
             let many = self.begins.len();
-            remarks.push(format!("{many} objects of the trace begin at places spread over the volume: where they lay is not known"));
+            remarks.push(format!("{many} objects of the trace begin at addresses spread over the volume: their real addresses are unknown"));
         }
         if self.wrapped > 0 {
             let many = counted(self.wrapped, "request lay", "requests lay");

@@ -1,6 +1,6 @@
 //! Settings that are one of a few words.
 
-/// What stands where nothing was chosen; it cannot be given.
+/// Stands for no choice; not a valid input.
 const UNNAMED: &str = "missing";
 
 /// A setting with a fixed vocabulary.
@@ -68,13 +68,13 @@ choice! {
 }
 
 choice! {
-    /// What is read beyond what is asked for.
+    /// Read-ahead.
     ReadAheadKind {
         /// Nothing.
         None = "none",
-        /// The driver reads at least so many bytes and keeps the last read, below the cache.
+        /// The driver reads a minimum size and keeps the last read, below the cache.
         Driver = "driver",
-        /// A miss reads at least so many bytes into the cache.
+        /// A miss reads a minimum size into the cache.
         Fixed = "fixed",
         /// The on-demand window of Linux since 2.6.23.
         Linux = "linux",
@@ -116,7 +116,7 @@ choice! {
         Fcfs = "fcfs",
         /// Upwards, then back to the lowest.
         Clook = "clook",
-        /// By place with deadlines, reads before writes.
+        /// By sector with deadlines, reads before writes.
         Deadline = "deadline",
     }
 }
@@ -126,7 +126,7 @@ choice! {
     DeviceKind {
         /// None was named.
         Missing = "missing",
-        /// Answers at once.
+        /// Takes no time.
         Null = "null",
         /// Arm and platters.
         Rotating = "rotating",

@@ -50,7 +50,7 @@ const fn key(path: &'static str, about: &'static str) -> Key {
 pub const KEYS: &[Key] = &[
     key("name", "name of the machine"),
     key("about", "what it is, and where its figures come from"),
-    key("cpu.count", "CPUs; 0: as many as there are requests"),
+    key("cpu.count", "CPUs; 0: as many as requests"),
     key("cpu.page_bytes", "page that costs are counted in"),
     key("call", "entering and leaving the kernel, for each request"),
     key("filesystem", "the file system's own code, for each request"),
@@ -63,10 +63,10 @@ pub const KEYS: &[Key] = &[
     key("cache.bytes", "size of the cache; 0: none, `unlimited`"),
     key("cache.block_bytes", "bytes of a block"),
     key("cache.policy", "which block leaves"),
-    key("cache.io_bytes", "largest read that the cache asks of the volume at once"),
+    key("cache.io_bytes", "largest read of the cache from the volume"),
     key("cache.write", "when written blocks go out: back (later), through (at once)"),
-    key("cache.background_bytes", "write-back starts at so many dirty bytes"),
-    key("cache.dirty_bytes", "writers wait at so many dirty bytes"),
+    key("cache.background_bytes", "dirty bytes at which write-back starts"),
+    key("cache.dirty_bytes", "dirty bytes at which writers wait"),
     key("pool.buffers", "mapped buffers over the cache; 0: no pool"),
     key("pool.policy", "which buffer leaves"),
     key("readahead.kind", "none, driver, fixed, linux, bsd"),
@@ -75,11 +75,11 @@ pub const KEYS: &[Key] = &[
     key("layout.group_sectors", "FFS: sectors of a cylinder group"),
     key("layout.block_bytes", "FFS: bytes of a block"),
     key("layout.fragment_bytes", "FFS: bytes of a fragment"),
-    key("layout.bytes_per_inode", "FFS: one inode for so many bytes"),
+    key("layout.bytes_per_inode", "FFS: bytes per inode"),
     key("layout.entry_bytes", "FFS: bytes of a directory entry"),
     key("layout.access_times", "FFS: whether a file that was read has its inode written, later"),
     key("volume.kind", "single, stripe, mirror, concat"),
-    key("volume.interleave", "stripe: sectors of 512 bytes of one turn"),
+    key("volume.interleave", "stripe: sectors of 512 bytes per chunk"),
     key("volume.merge", "stripe: pieces that follow one another on a device become one"),
     key("scheduler.order", "fcfs, clook, deadline"),
     key("scheduler.depth", "commands that a device holds at once; 1: not tagged"),
@@ -89,7 +89,7 @@ pub const KEYS: &[Key] = &[
     key("device.count", "how many devices"),
     key("device.kind", "rotating, ssd, cloud, null"),
     key("device.bytes", "size of one device (rotating: 0, the geometry gives it)"),
-    key("device.rpm", "rotating: turns a minute"),
+    key("device.rpm", "rotating: revolutions per minute"),
     key("device.heads", "rotating: surfaces"),
     key("device.zones", "rotating: [[last cylinder, sectors of a track, track skew, cylinder skew], ...]"),
     key("device.seek_a_ms", "rotating: seek over d cylinders is a + b * sqrt(d) + c * d"),
@@ -110,10 +110,10 @@ pub const KEYS: &[Key] = &[
     key("device.units", "ssd, cloud: requests served side by side"),
     key("device.iops", "ssd, cloud: requests a second at most; 0: no limit"),
     key("device.bytes_per_second", "ssd, cloud: bytes a second at most; 0: no limit"),
-    key("device.base_ns", "cloud: time of a request that no limit holds back"),
+    key("device.base_ns", "cloud: time of a request that no limit delays"),
     key("device.iops_burst", "cloud: tokens of the requests' bucket"),
     key("device.bytes_burst", "cloud: tokens of the bytes' bucket"),
-    key("device.request_bytes", "cloud: a request counts once for each so many bytes; 0: once"),
+    key("device.request_bytes", "cloud: bytes that count as one request; 0: each request counts once"),
 ];
 
 const COSTS: [&str; 3] = ["per_call_ns", "per_page_ns", "per_byte_ns"];
@@ -378,7 +378,7 @@ fn time(path: &str, value: &Value) -> Result<u64, Problem> {
     match value {
         Value::Int(number) => Ok(*number),
         Value::Text(text) => match text.trim().parse() {
-            // A bare number is what the key's name says.
+            // A bare number is in the unit of the key's name.
             Ok(ns) => Ok(ns),
             Err(_) => Ok(u64::try_from(units::parse_duration(path, text)?.as_nanos()).unwrap_or(u64::MAX)),
         },

@@ -1,11 +1,12 @@
-//! A machine of disks whose service curves were measured, each for itself: what a stripe of them is simulated on.
+//! The volume of a machine, and machines of disks with measured service curves.
 
+use iowhy_core::problem::Problem;
 use iowhy_core::service::{DiskCurves, ServiceCurve};
 
 use super::{DeviceConfig, DeviceKind, JoinKind, Machine, MemberConfig, Order, SchedulerConfig, Zone};
-use crate::volume::SECTOR_BYTES;
+use crate::volume::{Join, SECTOR_BYTES, Volume};
 
-/// Turns a minute of a disk with an arm, where nothing tells: the most common.
+/// Usual RPM of a disk with an arm, where no measurement tells.
 const USUAL_RPM: f64 = 7200.0;
 /// Heads of one; only the size of a cylinder follows from them.
 const USUAL_HEADS: u64 = 4;
@@ -13,9 +14,21 @@ const USUAL_HEADS: u64 = 4;
 const USUAL_DEPTH: u64 = 32;
 
 impl Machine {
-    /// Disks of these curves, joined by turns of `interleave` sectors; requests reach them as they are asked: no cache, no
-    /// read-ahead, no cost of the CPU. Of disks of different sizes each is used as far as the smallest.
-    pub fn of_disks(disks: &[DiskCurves], interleave: u64) -> Machine {
+    /// Its volume over devices of `sectors` sectors each.
+    ///
+    /// # Errors
+    /// No device, or devices too small for the volume.
+    pub(crate) fn volume_of(&self, sectors: u64) -> Result<Volume, Problem> {
+        let join = match self.volume.kind {
+            JoinKind::Single | JoinKind::Concat => Join::Concat,
+            JoinKind::Stripe => Join::Stripe { interleave: self.volume.interleave },
+            JoinKind::Mirror => Join::Mirror,
+        };
+        Volume::new(join, self.device.count as u32, sectors, self.volume.merge)
+    }
+
+    /// A stripe of disks with these curves, without cache, read-ahead or CPU costs. The smallest disk limits all.
+    pub fn from_disks(disks: &[DiskCurves], interleave: u64) -> Machine {
         let mut machine = Machine { name: "these disks".to_owned(), ..Machine::default() };
         machine.about = "the service curves that were measured".to_owned();
         machine.cache.bytes = 0;
@@ -72,7 +85,7 @@ fn without(device: &mut DeviceConfig, scheduler: &mut SchedulerConfig, curve: &S
     scheduler.depth = ssd.units.max(USUAL_DEPTH);
 }
 
-/// A volume whose limits are buckets that fill while nobody asks.
+/// A volume whose limits are token buckets.
 fn with_buckets(device: &mut DeviceConfig, scheduler: &mut SchedulerConfig, curve: &ServiceCurve) {
     device.kind = DeviceKind::Cloud;
     let cloud = &mut device.cloud;
@@ -123,7 +136,7 @@ mod tests {
     }
 
     fn equal(curve: ServiceCurve, disks: usize, interleave: u64) -> Machine {
-        Machine::of_disks(&vec![DiskCurves { read: curve, write: None }; disks], interleave)
+        Machine::from_disks(&vec![DiskCurves { read: curve, write: None }; disks], interleave)
     }
 
     fn limits() -> ServiceCurve {
@@ -206,7 +219,7 @@ mod tests {
         );
         let disk = |read| DiskCurves { read, write: None };
         let load = "readers=24,requests=150,bytes=64k,size=1g,pattern=permuted,method=direct";
-        let machine = Machine::of_disks(&[disk(fast), disk(slow), disk(fast)], 128);
+        let machine = Machine::from_disks(&[disk(fast), disk(slow), disk(fast)], 128);
         assert_eq!(machine.members.len(), 3);
         let (mixed, without) = (time_s(&machine, load), time_s(&equal(fast, 2, 128), load));
         // 3600 requests: 1200 at 50 a second; 1800 of each of two at 200 a second.
@@ -228,7 +241,7 @@ mod tests {
         let load = |write| {
             format!("readers=8,requests=100,bytes=4k,size=1g,pattern=permuted,method=direct,write={write}")
         };
-        let machine = Machine::of_disks(&[disk], 128);
+        let machine = Machine::from_disks(&[disk], 128);
         let (reads, writes) = (time_s(&machine, &load(0)), time_s(&machine, &load(100)));
         assert!((reads / 4.0 - 1.0).abs() < 0.02 && (writes / 16.0 - 1.0).abs() < 0.02, "{reads} {writes}");
     }

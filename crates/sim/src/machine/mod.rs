@@ -1,6 +1,6 @@
-//! A machine as data: what each layer costs and how it decides. Read from TOML, changed by `layer.key`, checked before use.
+//! A machine as data: costs and policies of each layer. Read from TOML, changed by `layer.key`, checked before use.
 //!
-//! What may not enter: how a layer works, which is the layer's own file.
+//! How a layer works is in the layer's own file.
 
 mod bounds;
 mod choice;
@@ -27,7 +27,7 @@ pub const UNLIMITED: u64 = u64::MAX;
 pub struct Machine {
     /// Its name.
     pub name: String,
-    /// What it is, and where its figures come from.
+    /// Description, with the source of its figures.
     pub about: String,
     /// CPUs; 0: as many as there are requests.
     pub cpus: u64,
@@ -67,7 +67,7 @@ pub struct Machine {
     pub device: DeviceConfig,
     /// Each device with the queue before it, where they are not all `device` behind `scheduler`; else empty.
     pub members: Vec<MemberConfig>,
-    /// What a reader must know about the figures.
+    /// Caveats about the figures.
     pub notes: Vec<String>,
 }
 
@@ -80,13 +80,13 @@ pub struct CacheConfig {
     pub block_bytes: u64,
     /// Which block leaves.
     pub policy: Policy,
-    /// The largest read it asks of the volume at once.
+    /// Largest read from the volume.
     pub io_bytes: u64,
     /// When written blocks go out.
     pub write: WriteMode,
-    /// Write-back starts at so many dirty bytes.
+    /// Dirty bytes at which write-back starts.
     pub background_bytes: u64,
-    /// Writers wait at so many dirty bytes.
+    /// Dirty bytes at which writers wait.
     pub dirty_bytes: u64,
 }
 
@@ -119,7 +119,7 @@ pub struct LayoutConfig {
     pub block_bytes: u64,
     /// FFS: bytes of a fragment.
     pub fragment_bytes: u64,
-    /// FFS: one inode for so many bytes.
+    /// FFS: bytes per inode.
     pub bytes_per_inode: u64,
     /// FFS: bytes of a directory entry.
     pub entry_bytes: u64,
@@ -172,9 +172,9 @@ pub struct DeviceConfig {
     pub model: String,
     /// How many.
     pub count: u64,
-    /// What they are.
+    /// Kind of the devices.
     pub kind: DeviceKind,
-    /// Bytes of one; 0: what the geometry gives.
+    /// Size of one; 0: from the geometry.
     pub bytes: u64,
     /// Arm and platters.
     pub rotating: RotatingConfig,
@@ -182,7 +182,7 @@ pub struct DeviceConfig {
     pub ssd: SsdConfig,
     /// A limited volume.
     pub cloud: CloudConfig,
-    /// What serves writes, where that is not what serves reads.
+    /// Device model of writes, where it differs from reads.
     pub write: Option<Box<DeviceConfig>>,
 }
 
@@ -218,7 +218,7 @@ pub struct RotatingConfig {
     pub seek_track_ms: f64,
     /// Switching heads.
     pub head_switch_ms: f64,
-    /// A logical sector is followed by the one so many places on (1: the next).
+    /// Distance between consecutive logical sectors on the track (1: adjacent).
     pub sector_interleave: u64,
     /// Command overhead of a request that goes to the platter.
     pub command_ms: f64,
@@ -264,7 +264,7 @@ pub struct CloudConfig {
     pub bytes_per_second: f64,
     /// Tokens of the bytes' bucket.
     pub bytes_burst: f64,
-    /// A request counts once for each so many bytes; 0: once.
+    /// Bytes that count as one request; 0: each request counts once.
     pub request_bytes: u64,
     /// Requests served at once.
     pub units: u64,
@@ -374,7 +374,7 @@ impl Machine {
         }
     }
 
-    /// Refuses what cannot be built or would never end, by the key that is wrong.
+    /// Refuses machines that cannot be built or would never end, naming the wrong key.
     ///
     /// # Errors
     /// The first such key, with the fix.
@@ -404,16 +404,16 @@ impl Machine {
             let why = format!("is {}: a page has 512 bytes to 1 GiB", self.page_bytes);
             return refuse("cpu.page_bytes", why, "4096 is usual");
         }
-        if self.cpus > MOST_CPUS {
-            let why = format!("is {}: more than {MOST_CPUS}", self.cpus);
+        if self.cpus > MAX_CPUS {
+            let why = format!("is {}: more than {MAX_CPUS}", self.cpus);
             return refuse("cpu.count", why, "0 stands for as many as there are requests");
         }
         if self.device.kind == DeviceKind::Missing {
             return Err(Problem::refused(format!("machine `{}` has no device", self.name))
                 .hint("give `device.model` (as `st32171w`) or `device.kind` (rotating, ssd, cloud, null)"));
         }
-        if self.device.count > MOST_DEVICES {
-            let why = format!("is {}: more than {MOST_DEVICES}", self.device.count);
+        if self.device.count > MAX_DEVICES {
+            let why = format!("is {}: more than {MAX_DEVICES}", self.device.count);
             return refuse("device.count", why, "a sweep of fewer tells the same");
         }
         if self.volume.kind == JoinKind::Single && self.device.count > 1 {
@@ -428,8 +428,8 @@ impl Machine {
         }
         let depths = std::iter::once(&self.scheduler).chain(self.members.iter().map(|m| &m.scheduler));
         for depth in depths.map(|scheduler| scheduler.depth) {
-            if !(1..=MOST_DEPTH).contains(&depth) {
-                let why = format!("is {depth}: a device holds 1 to {MOST_DEPTH} commands");
+            if !(1..=MAX_DEPTH).contains(&depth) {
+                let why = format!("is {depth}: a device holds 1 to {MAX_DEPTH} commands");
                 return refuse("scheduler.depth", why, "1 is a device without tagged queueing");
             }
         }
@@ -474,8 +474,8 @@ impl Machine {
 }
 
 /// More are taken for a slip of the finger.
-const MOST_CPUS: u64 = 65_536;
+const MAX_CPUS: u64 = 65_536;
 /// As above.
-const MOST_DEVICES: u64 = 4096;
+const MAX_DEVICES: u64 = 4096;
 /// NVMe's largest queue.
-const MOST_DEPTH: u64 = 65_536;
+const MAX_DEPTH: u64 = 65_536;

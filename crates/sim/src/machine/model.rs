@@ -1,4 +1,4 @@
-//! A machine from a stack model that was measured: what it knows is taken over, what it does not know is said.
+//! A machine from a measured stack model. Parts that the model does not know are reported.
 
 use iowhy_core::layer::Layer;
 use iowhy_core::model::{Part, StackModel};
@@ -48,7 +48,7 @@ pub(super) fn machine_of(model: &StackModel) -> Machine {
     ssd.read_ns = device.per_call_ns.max(0.0) as u64;
     ssd.write_ns = ssd.read_ns;
     ssd.unit_bytes_per_second = if per_byte > 0.0 { (1e9 / per_byte) as u64 } else { 0 };
-    // What is not a number is less than nothing here, and becomes 1.
+    // NaN becomes 1.
     ssd.units = (model.device_parallelism as u64).clamp(1, 1024);
     machine.scheduler.depth = ssd.units.max(32);
     machine.notes.push(

@@ -1,4 +1,4 @@
-//! A machine from TOML. Every key is held against the table of keys; what is unknown is refused with its line.
+//! A machine from TOML. Every key is looked up in the table of keys; an unknown one is refused with its line.
 
 use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
@@ -9,15 +9,15 @@ use super::keys::Value;
 use super::{Machine, model};
 
 /// A file larger than this is no machine.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 impl Machine {
     /// Reads a machine, or a stack model that was measured; `source` names it in errors.
     ///
     /// # Errors
-    /// What TOML refuses, an unknown key with the nearest known one, a value that a key cannot take, each with its line.
+    /// Errors of TOML, an unknown key with the nearest known one, a value that a key cannot take, each with its line.
     pub fn from_toml(text: &str, source: &str) -> Result<Machine, Problem> {
-        if text.len() > MOST_BYTES {
+        if text.len() > MAX_BYTES {
             return Err(Problem::refused(format!("`{source}` is too large to be a machine"))
                 .hint("`iowhy sim --machine list` shows the ones that ship"));
         }
@@ -36,7 +36,7 @@ impl Machine {
         let mut settings = Vec::new();
         flatten(table.get_ref(), "", 0, &mut settings)
             .map_err(|(at, problem)| at_line(text, source, at, problem))?;
-        // The model first: what stands beside it changes it, wherever it is written.
+        // The model first: the other keys change it, wherever they are written.
         settings.sort_by_key(|(path, _, _)| path != "device.model");
         let mut machine = Machine { name: source.to_owned(), ..Machine::default() };
         for (path, value, at) in settings {
@@ -49,7 +49,7 @@ impl Machine {
 type Setting = (String, Value, usize);
 
 /// Deeper than any key is.
-const MOST_DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 fn flatten(
     table: &DeTable<'_>,
@@ -62,7 +62,7 @@ fn flatten(
             if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
         let at = key.span().start;
         match value.get_ref() {
-            DeValue::Table(inner) if depth < MOST_DEPTH => flatten(inner, &path, depth + 1, out)?,
+            DeValue::Table(inner) if depth < MAX_DEPTH => flatten(inner, &path, depth + 1, out)?,
             _ => {
                 let value = scalar(value).ok_or_else(|| {
                     let problem = Problem::refused(format!("`{path}` has a value that no key takes")).hint(

@@ -25,7 +25,7 @@ pub(super) struct Arc<I: Index> {
 }
 
 impl<I: Index> Arc<I> {
-    /// An empty cache with room for so many blocks, at least one.
+    /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
         Arc {
             lists: Lists::new(room.saturating_mul(2).saturating_add(1)),
@@ -76,7 +76,7 @@ impl<I: Index> Policy for Arc<I> {
 
     #[inline]
     fn resident(&self, slot: u32) -> bool {
-        slot != NIL && self.lists.of(slot) <= AGAIN
+        slot != NIL && self.lists.list_of(slot) <= AGAIN
     }
 
     #[inline]
@@ -89,7 +89,7 @@ impl<I: Index> Policy for Arc<I> {
     fn admit(&mut self, id: I::Id, ghost: u32, evicted: &mut impl FnMut(I::Id)) {
         let room = self.size.room;
         if ghost != NIL {
-            let of_again = self.lists.of(ghost) == AGAIN_GONE;
+            let of_again = self.lists.list_of(ghost) == AGAIN_GONE;
             let (once, again) = (self.count(ONCE_GONE) as f64, self.count(AGAIN_GONE) as f64);
             self.target = if of_again {
                 (self.target - (once / again).max(1.0)).max(0.0)

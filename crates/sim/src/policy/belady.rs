@@ -1,10 +1,10 @@
-//! Belady's MIN (1966): whoever is used again last leaves. No policy that keeps what it has just fetched can miss less. It needs
+//! Belady's MIN (1966): evicts the block whose next use is farthest away. No policy that keeps what it has just fetched can miss less. It needs
 //! the future, so it runs over a whole list of next uses and is no [`BlockCache`](super::BlockCache).
 //!
 //! The cache is a set of moments: block `b`, to be used again at reference `t`, is there exactly if bit `t` is set. So a
 //! look-up is one bit, the victim is the highest bit, and no block is ever looked up by its number.
 
-/// What [`next_uses`] says of a block that is not used again.
+/// [`next_uses`] of a block that is not used again.
 pub const NEVER: u32 = u32::MAX;
 
 /// Turns a list of dense block numbers into the list of next uses, in place: entry `t` becomes the index of the next
@@ -23,7 +23,7 @@ pub fn next_uses(mut ids: Vec<u32>, distinct: u32) -> Option<Vec<u32>> {
     Some(ids)
 }
 
-/// How many references of this list miss a cache with room for so many blocks, at least one. `next` comes from [`next_uses`].
+/// Misses of this list in a cache with room for `capacity` blocks, at least one. `next` comes from [`next_uses`].
 pub fn misses(next: &[u32], room: u64) -> u64 {
     misses_of_sizes(next, None, room).0
 }
@@ -128,7 +128,7 @@ impl Moments {
     }
 }
 
-/// Bytes of memory that a run over so many references needs beside the list of next uses.
+/// Bytes of memory of a run beside the list of next uses.
 pub fn memory_bytes(references: u64) -> u64 {
     references / 8 + references / 8 / 63 + 64
 }

@@ -1,6 +1,6 @@
 //! Caches that are only counted: many references in, the number of misses out. This is what curves are made of.
 //!
-//! What may not enter: who left; see [`BlockCache`](super::BlockCache) for that.
+//! The evicted blocks are not reported; see [`BlockCache`](super::BlockCache) for that.
 
 use std::fmt::Debug;
 
@@ -13,7 +13,7 @@ use super::{two_q, with_policy};
 
 /// A cache under a stream of references to blocks with numbers of type `Id`.
 pub trait Bulk<Id>: Debug + Send {
-    /// References in order. Answers how many missed.
+    /// References in order; returns the number of misses.
     fn references(&mut self, blocks: &[Id]) -> u64;
 
     /// One reference: true is a hit.
@@ -46,7 +46,7 @@ fn boxed<P: Policy + 'static>(policy: P) -> Box<dyn Bulk<IdOf<P>>> {
 }
 
 /// A cache of blocks with dense numbers from 0 up: the fastest; 4 bytes for each number up to the highest, beside the blocks
-/// held.
+/// in the cache.
 ///
 /// # Errors
 /// As [`new`](super::new).

@@ -16,7 +16,7 @@ pub(super) struct Clock<I: Index> {
 }
 
 impl<I: Index> Clock<I> {
-    /// An empty cache with room for so many blocks, at least one.
+    /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
         Clock { nodes: Nodes::new(1, room), used: Beside::default(), size: Size::empty(room) }
     }

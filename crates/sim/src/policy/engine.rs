@@ -1,7 +1,7 @@
 //! What every policy has in common: a look-up is a hit or leads to an admission, and the rest follows from five steps.
 //!
 //! Written once for dense numbers (curves) and for any numbers (the timed simulator), because [`Policy`] is generic over
-//! its [`Index`]. What may not enter: any one policy.
+//! its [`Index`]. It knows no single policy.
 
 use std::fmt::Debug;
 
@@ -59,7 +59,7 @@ pub(super) trait Policy: Debug + Send {
     /// Counts a use of a resident.
     fn touch(&mut self, slot: u32);
 
-    /// Lets a block in that is not resident; `ghost` is its slot if it is a ghost, or [`NIL`]. Tells `evicted` who leaves.
+    /// Lets a block in that is not resident; `ghost` is its slot if it is a ghost, or [`NIL`]. Passes the evicted block to `evicted`.
     fn admit(&mut self, id: IdOf<Self>, ghost: u32, evicted: &mut impl FnMut(IdOf<Self>));
 
     /// Takes a resident out, as if it had never been there.
@@ -82,7 +82,7 @@ pub(super) trait Policy: Debug + Send {
         false
     }
 
-    /// References in order; answers how many missed. Reads a few ahead, so that their waits for memory overlap.
+    /// References in order; returns the number of misses. Reads a few ahead, so that their waits for memory overlap.
     fn references(&mut self, ids: &[IdOf<Self>]) -> u64 {
         let mut misses = 0;
         let mut slots = [NIL; AHEAD];

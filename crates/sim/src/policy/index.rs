@@ -1,6 +1,6 @@
 //! Finds the slot of a block by its number: an array where numbers are dense, an open-addressing table where they are not.
 //!
-//! What may not enter: what a slot means. Invariant: a number has at most one slot; [`NIL`] stands for none.
+//! Invariant: a number has at most one slot; [`NIL`] stands for none.
 
 use std::fmt::Debug;
 
@@ -13,7 +13,7 @@ pub(super) trait Index: Debug + Send + 'static {
     type Id: Copy + Eq + Default + Debug + Into<u64> + Send;
 
     /// An index that will hold at most `most` numbers at a time. It grows as it is filled.
-    fn with_most(most: usize) -> Self;
+    fn with_max(most: usize) -> Self;
 
     /// The slot of a number, or [`NIL`]. `id_of` gives the number that a slot holds.
     fn get(&self, id: Self::Id, id_of: impl Fn(u32) -> Self::Id) -> u32;
@@ -24,8 +24,8 @@ pub(super) trait Index: Debug + Send + 'static {
     /// Forgets the slot of a number that has this one.
     fn erase(&mut self, id: Self::Id, slot: u32);
 
-    /// Reads the place where a number would be found, so that it is in the processor's cache when it is needed. The
-    /// answer may be wrong and is only good for reading further ahead.
+    /// Prefetches the entry of a number into the processor's cache. The
+    /// result may be wrong and serves only for prefetching further.
     fn glance(&self, id: Self::Id) -> u32;
 
     /// Bytes of memory held.
@@ -41,7 +41,7 @@ pub(super) struct Dense {
 impl Index for Dense {
     type Id = u32;
 
-    fn with_most(_most: usize) -> Self {
+    fn with_max(_most: usize) -> Self {
         Dense::default()
     }
 
@@ -77,7 +77,7 @@ impl Index for Dense {
 }
 
 /// Any numbers: linear probing in a table at most 60 % full. An entry holds half of the number's hash and its slot, so
-/// that most strangers are told apart without looking at the slot, and an entry's home is known without its number.
+/// that most other numbers are rejected without reading the slot, and an entry's home is known without its number.
 #[derive(Debug)]
 pub(super) struct Hashed {
     /// Hash in the upper half, slot in the lower; [`FREE`] for none.
@@ -90,11 +90,11 @@ pub(super) struct Hashed {
 /// No entry. A real one never looks so: its slot is below [`NIL`].
 const FREE: u64 = u64::MAX;
 /// Entries of the smallest table.
-const LEAST_ENTRIES: usize = 16;
+const MIN_ENTRIES: usize = 16;
 
-/// Entries for so many numbers, 60 % full.
+/// Entries for a table 60 % full.
 fn entries_for(held: usize) -> usize {
-    held.saturating_mul(5).div_ceil(3).saturating_add(1).max(LEAST_ENTRIES)
+    held.saturating_mul(5).div_ceil(3).saturating_add(1).max(MIN_ENTRIES)
 }
 
 /// The upper half of a hash: the finalizer of SplitMix64 without its last step (Steele, Lea, Flood 2014).
@@ -128,7 +128,7 @@ impl Hashed {
 
     #[cold]
     fn grow(&mut self) {
-        let doubled = entries_for(self.held.saturating_mul(2).max(LEAST_ENTRIES));
+        let doubled = entries_for(self.held.saturating_mul(2).max(MIN_ENTRIES));
         // `most` is a promise about the steady state; one more for a number put in before another is erased.
         let wanted = doubled.min(entries_for(self.most.saturating_add(1))).max(entries_for(self.held + 1));
         let old = std::mem::replace(&mut self.entries, vec![FREE; wanted]);
@@ -141,8 +141,8 @@ impl Hashed {
 impl Index for Hashed {
     type Id = u64;
 
-    fn with_most(most: usize) -> Self {
-        Hashed { entries: vec![FREE; LEAST_ENTRIES], held: 0, most }
+    fn with_max(most: usize) -> Self {
+        Hashed { entries: vec![FREE; MIN_ENTRIES], held: 0, most }
     }
 
     #[inline]
@@ -219,10 +219,10 @@ mod tests {
 
     use super::*;
 
-    /// Puts, finds and erases at random and holds the answers against the standard library's map.
+    /// Random inserts, look-ups and erasures, compared with the standard library's map.
     fn against_a_map<I: Index>(of: impl Fn(u64) -> I::Id, spread: u64, most: usize) {
         let mut rng = Rng::new(spread);
-        let mut index = I::with_most(most);
+        let mut index = I::with_max(most);
         let mut ids: Vec<I::Id> = Vec::new();
         let mut map: HashMap<u64, u32> = HashMap::new();
         for _ in 0..20_000 {
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_full_table_keeps_to_its_share() {
-        let mut index = Hashed::with_most(1000);
+        let mut index = Hashed::with_max(1000);
         for id in 0..1000u64 {
             index.put(id, id as u32);
         }

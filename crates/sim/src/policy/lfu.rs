@@ -32,7 +32,7 @@ pub(super) struct Lfu<I: Index> {
 }
 
 impl<I: Index> Lfu<I> {
-    /// An empty cache with room for so many blocks, at least one.
+    /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
         Lfu {
             nodes: Nodes::new(0, room),
@@ -84,7 +84,7 @@ impl<I: Index> Lfu<I> {
         self.group[at] = group;
     }
 
-    /// Closes a group if nobody is left in it.
+    /// Removes a group that is empty.
     #[inline]
     fn close_if_empty(&mut self, group: u32) {
         let Group { anchor, below, above, .. } = self.groups[group as usize];
@@ -119,7 +119,7 @@ impl<I: Index> Policy for Lfu<I> {
         self.nodes.unlink(slot);
         let taken = above != NIL && self.groups[above as usize].uses == more;
         if !taken && self.nodes.tail(anchor) == anchor {
-            // Alone in its group, and nobody has one use more: the group goes with it.
+            // Alone in its group, and no group has one use more: the group moves with it.
             self.groups[from as usize].uses = more;
             self.nodes.push_head(anchor, slot);
             return;

@@ -1,12 +1,12 @@
 //! The lists of a policy that has several: which list each slot is in, how long each is, and a small count of uses.
 //!
-//! Invariant: a slot is in one list or unlinked; the lengths are those of the lists. What may not enter: what a list is for.
+//! Invariant: a slot is in one list or unlinked; the lengths are those of the lists.
 
 use super::index::Index;
 use super::nodes::{Beside, Nodes};
 
 /// Uses that are counted at most.
-pub(super) const MOST_USES: u8 = 63;
+pub(super) const MAX_USES: u8 = 63;
 
 /// `N` lists, four at most; their anchors are slots `0..N`.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl<I: Index, const N: usize> Lists<I, N> {
 
     /// The list of a slot.
     #[inline]
-    pub(super) fn of(&self, slot: u32) -> u32 {
+    pub(super) fn list_of(&self, slot: u32) -> u32 {
         u32::from(self.state.get(slot) & 3)
     }
 
@@ -60,7 +60,7 @@ impl<I: Index, const N: usize> Lists<I, N> {
     #[inline]
     pub(super) fn leave(&mut self, slot: u32) {
         self.nodes.unlink(slot);
-        self.held[self.of(slot) as usize] -= 1;
+        self.held[self.list_of(slot) as usize] -= 1;
     }
 
     /// Takes a slot out of its list and gives it up: its block is no longer known.
@@ -73,7 +73,7 @@ impl<I: Index, const N: usize> Lists<I, N> {
     /// Moves a slot to the head of its own list; its uses stay.
     #[inline]
     pub(super) fn renew(&mut self, slot: u32) {
-        self.nodes.move_to_head(self.of(slot), slot);
+        self.nodes.move_to_head(self.list_of(slot), slot);
     }
 
     /// Uses that were counted since the slot was placed.
@@ -82,19 +82,19 @@ impl<I: Index, const N: usize> Lists<I, N> {
         self.state.get(slot) >> 2
     }
 
-    /// Counts a use, up to [`MOST_USES`].
+    /// Counts a use, up to [`MAX_USES`].
     #[inline]
     pub(super) fn count_use(&mut self, slot: u32) {
         let state = self.state.get(slot);
-        if state >> 2 < MOST_USES {
+        if state >> 2 < MAX_USES {
             self.state.set(slot, state + 4);
         }
     }
 
-    /// Sets the count of uses, [`MOST_USES`] at most.
+    /// Sets the count of uses, [`MAX_USES`] at most.
     #[inline]
     pub(super) fn set_uses(&mut self, slot: u32, uses: u8) {
-        self.state.set(slot, uses.min(MOST_USES) << 2 | self.of(slot) as u8);
+        self.state.set(slot, uses.min(MAX_USES) << 2 | self.list_of(slot) as u8);
     }
 
     /// Bytes of memory held beside the slots.

@@ -1,7 +1,7 @@
 //! Which block leaves a full cache. One policy a file, all behind [`BlockCache`].
 //!
-//! Miss ratios equal those of libCacheSim (commit aa0fc409) with object sizes ignored. What may not enter: time, what a miss
-//! costs, dirty state.
+//! Miss ratios equal those of libCacheSim (commit aa0fc409) with object sizes ignored. Time, costs
+//! and dirty state are outside.
 
 mod arc;
 pub mod belady;
@@ -139,7 +139,7 @@ impl fmt::Display for PolicyId {
 }
 
 /// The largest cache: its slots, ghosts included, are numbered in 32 bits.
-pub const MOST_BLOCKS: usize = 1 << 30;
+pub const MAX_BLOCKS: usize = 1 << 30;
 
 /// Refuses a cache that cannot be.
 fn check_capacity(policy: PolicyId, capacity: usize) -> Result<(), Problem> {
@@ -147,16 +147,16 @@ fn check_capacity(policy: PolicyId, capacity: usize) -> Result<(), Problem> {
         return Err(Problem::refused(format!("a cache ({policy}) with room for no block holds nothing"))
             .hint("give it room for one block at least"));
     }
-    if capacity > MOST_BLOCKS {
+    if capacity > MAX_BLOCKS {
         return Err(Problem::refused(format!(
-            "a cache ({policy}) of {capacity} blocks is larger than this simulator's largest, {MOST_BLOCKS}"
+            "a cache ({policy}) of {capacity} blocks is larger than this simulator's largest, {MAX_BLOCKS}"
         ))
         .hint("choose larger blocks or a smaller cache"));
     }
     Ok(())
 }
 
-/// Makes a cache from the type of its policy, for whichever index is needed.
+/// Makes a cache from the type of its policy, for any index.
 macro_rules! with_policy {
     ($policy:expr, $index:ty, $capacity:expr, $wrap:expr) => {
         match $policy {
@@ -178,7 +178,7 @@ use with_policy;
 /// An empty cache with room for `capacity` blocks. Memory grows with the blocks that are held, not with the capacity.
 ///
 /// # Errors
-/// A refusal for a capacity of 0 or above [`MOST_BLOCKS`], and for Belady's MIN, which needs to know the future.
+/// A refusal for a capacity of 0 or above [`MAX_BLOCKS`], and for Belady's MIN, which needs to know the future.
 pub fn new(policy: PolicyId, capacity: usize) -> Result<Box<dyn BlockCache + Send>, Problem> {
     check_capacity(policy, capacity)?;
     fn boxed(cache: impl BlockCache + Send + 'static) -> Box<dyn BlockCache + Send> {

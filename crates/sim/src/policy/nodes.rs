@@ -1,7 +1,7 @@
 //! The slots of a cache: which block each holds, and doubly linked lists through them.
 //!
-//! A list is a ring through a slot of its own (its anchor), so that no operation has a special case. What may not
-//! enter: what an order means, and counts of lists: policies keep their own.
+//! A list is a ring through a slot of its own (its anchor), so that no operation has a special case.
+//! The meaning of an order belongs to the policies.
 
 use super::index::{Index, NIL};
 
@@ -22,7 +22,7 @@ pub(super) struct Nodes<I: Index> {
     nodes: Vec<Node<I::Id>>,
     /// Given-up slots, linked by `next`.
     free: u32,
-    /// Slots that will ever be needed.
+    /// Maximum number of slots.
     most: usize,
 }
 
@@ -31,7 +31,7 @@ impl<I: Index> Nodes<I> {
     pub(super) fn new(lists: u32, most: usize) -> Self {
         let anchor = |slot| Node { id: I::Id::default(), prev: slot, next: slot };
         let nodes = (0..lists).map(anchor).collect();
-        Nodes { index: I::with_most(most), nodes, free: NIL, most: most.saturating_add(lists as usize) }
+        Nodes { index: I::with_max(most), nodes, free: NIL, most: most.saturating_add(lists as usize) }
     }
 
     /// The slot of a block, or [`NIL`].
@@ -132,7 +132,7 @@ impl<I: Index> Nodes<I> {
             let more = self.nodes.len().max(64).min(self.most.saturating_sub(self.nodes.len()).max(1));
             self.nodes.reserve_exact(more);
         }
-        // Below NIL: `MOST_BLOCKS` and the few lists and ghosts of any policy keep the sum of slots far from it.
+        // Below NIL: `MAX_BLOCKS` and the few lists and ghosts of any policy keep the sum of slots far from it.
         let slot = self.nodes.len() as u32;
         self.nodes.push(Node { id, prev: slot, next: slot });
         slot
@@ -152,7 +152,7 @@ impl<I: Index> Nodes<I> {
         self.free = slot;
     }
 
-    /// Puts another block in the place of one, in slot and list. Answers who was there.
+    /// Replaces a block in its slot and list; returns the old one.
     #[inline]
     pub(super) fn replace(&mut self, slot: u32, id: I::Id) -> I::Id {
         let old = std::mem::replace(&mut self.nodes[slot as usize].id, id);

@@ -20,7 +20,7 @@ pub(super) struct Queue<I: Index, const MOVES: bool> {
 }
 
 impl<I: Index, const MOVES: bool> Queue<I, MOVES> {
-    /// An empty cache with room for so many blocks, at least one.
+    /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
         Queue { nodes: Nodes::new(1, room), size: Size::empty(room) }
     }

@@ -17,7 +17,7 @@ const GHOST_SHARE: f64 = 0.9;
 /// Uses in the small queue that lead to the main one.
 const TO_MAIN: u8 = 2;
 /// Uses that count at most when a block goes round in the main queue.
-const MOST_ROUNDS: u8 = 3;
+const MAX_ROUNDS: u8 = 3;
 
 /// S3-FIFO.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct S3Fifo<I: Index> {
 }
 
 impl<I: Index> S3Fifo<I> {
-    /// An empty cache with room for so many blocks, at least one.
+    /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
         let ghosts_most = (room as f64 * GHOST_SHARE) as usize;
         S3Fifo {
@@ -65,12 +65,12 @@ impl<I: Index> S3Fifo<I> {
         }
     }
 
-    /// Lets somebody go from the main queue. Ends: each block that goes round has one use fewer.
+    /// Evicts from the main queue. It ends because each block that goes round has one use fewer.
     #[inline]
     fn evict_main(&mut self, evicted: &mut impl FnMut(I::Id)) {
         while self.lists.count(MAIN) > 0 {
             let slot = self.lists.tail(MAIN);
-            let uses = self.lists.uses(slot).min(MOST_ROUNDS);
+            let uses = self.lists.uses(slot).min(MAX_ROUNDS);
             if uses > 0 {
                 self.lists.renew(slot);
                 self.lists.set_uses(slot, uses - 1);
@@ -100,7 +100,7 @@ impl<I: Index> Policy for S3Fifo<I> {
 
     #[inline]
     fn resident(&self, slot: u32) -> bool {
-        slot != NIL && self.lists.of(slot) != GHOSTS
+        slot != NIL && self.lists.list_of(slot) != GHOSTS
     }
 
     #[inline]

@@ -18,7 +18,7 @@ pub(super) struct Sieve<I: Index> {
 }
 
 impl<I: Index> Sieve<I> {
-    /// An empty cache with room for so many blocks, at least one.
+    /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
         Sieve { nodes: Nodes::new(1, room), used: Beside::default(), hand: QUEUE, size: Size::empty(room) }
     }

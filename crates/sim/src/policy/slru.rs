@@ -19,7 +19,7 @@ pub(super) struct Slru<I: Index> {
 }
 
 impl<I: Index> Slru<I> {
-    /// An empty cache with room for so many blocks, at least one. What does not divide evenly goes to the lower segments.
+    /// An empty cache with room for `capacity` blocks, at least one. What does not divide evenly goes to the lower segments.
     pub(super) fn new(room: usize) -> Self {
         let room = room.max(1);
         let most = std::array::from_fn(|i| room / SEGMENTS + usize::from(i < room % SEGMENTS));
@@ -42,7 +42,7 @@ impl<I: Index> Policy for Slru<I> {
 
     #[inline]
     fn touch(&mut self, slot: u32) {
-        let segment = self.lists.of(slot);
+        let segment = self.lists.list_of(slot);
         let above = segment + 1;
         if above as usize == SEGMENTS || self.most[above as usize] == 0 {
             self.lists.renew(slot);

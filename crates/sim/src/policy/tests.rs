@@ -349,11 +349,11 @@ fn a_cached_block_costs_at_most_40_bytes() {
 
 #[test]
 fn what_cannot_be_is_refused_by_name() {
-    for (policy, room) in [(PolicyId::Lru, 0), (PolicyId::Lru, MOST_BLOCKS + 1), (PolicyId::Belady, 10)] {
+    for (policy, room) in [(PolicyId::Lru, 0), (PolicyId::Lru, MAX_BLOCKS + 1), (PolicyId::Belady, 10)] {
         let problem = new(policy, room).err().unwrap();
         assert!(problem.message.contains(policy.id()) && problem.hint.is_some(), "{problem}");
     }
-    assert!(new(PolicyId::Lru, MOST_BLOCKS).is_ok(), "room alone costs no memory");
+    assert!(new(PolicyId::Lru, MAX_BLOCKS).is_ok(), "room alone costs no memory");
 }
 
 #[test]

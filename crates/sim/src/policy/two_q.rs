@@ -24,7 +24,7 @@ pub(super) struct TwoQ<I: Index> {
 }
 
 impl<I: Index> TwoQ<I> {
-    /// An empty cache with room for so many blocks, at least one.
+    /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
         let ghosts_most = (room as f64 * GHOST_SHARE) as usize;
         TwoQ {
@@ -71,12 +71,12 @@ impl<I: Index> Policy for TwoQ<I> {
 
     #[inline]
     fn resident(&self, slot: u32) -> bool {
-        slot != NIL && self.lists.of(slot) != GHOSTS
+        slot != NIL && self.lists.list_of(slot) != GHOSTS
     }
 
     #[inline]
     fn touch(&mut self, slot: u32) {
-        if self.lists.of(slot) == MAIN {
+        if self.lists.list_of(slot) == MAIN {
             self.lists.renew(slot);
         }
     }

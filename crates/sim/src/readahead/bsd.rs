@@ -1,10 +1,10 @@
 //! `cluster_read` of 4.4BSD (vfs_cluster.c): after a read that follows the last one, a run of blocks is read at once, and the
-//! run doubles while the reader goes on, up to the largest transfer.
+//! run doubles while the reader continues, up to the largest transfer.
 
 use std::ops::Range;
 
-use super::{Advice, MOST_STREAMS, ReadAhead};
-use crate::hash::Table;
+use super::{Advice, MAX_STREAMS, ReadAhead};
+use rustc_hash::FxHashMap;
 
 /// One file: `v_lastr`, `v_ralen`, `v_maxra`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,7 +13,7 @@ struct Vnode {
     next: u64,
     /// Blocks of the next run.
     run: u64,
-    /// One behind the last block that was asked for ahead.
+    /// End of the blocks requested ahead.
     ahead_end: u64,
 }
 
@@ -21,18 +21,18 @@ struct Vnode {
 #[derive(Debug)]
 pub(super) struct Cluster {
     most: u64,
-    files: Table<Vnode>,
+    files: FxHashMap<u64, Vnode>,
 }
 
 impl Cluster {
     pub(super) fn new(most: u64) -> Self {
-        Cluster { most, files: Table::default() }
+        Cluster { most, files: FxHashMap::default() }
     }
 }
 
 impl ReadAhead for Cluster {
     fn access(&mut self, stream: u64, asked: Range<u64>, missing: bool, limit: u64) -> Advice {
-        if self.files.len() > MOST_STREAMS {
+        if self.files.len() > MAX_STREAMS {
             self.files.clear();
         }
         let known = self.files.get(&stream).copied();

@@ -1,4 +1,4 @@
-//! The read-ahead of 1989: the driver always reads at least so many bytes, keeps the last read, and answers from it. It works
+//! The read-ahead of 1989: the driver reads a minimum size, keeps the last read, and serves later reads from it. It works
 //! below the cache, in bytes of the volume, and knows nothing of files.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ impl DriverBuffer {
         DriverBuffer { least, held: 0..0 }
     }
 
-    /// What the driver reads from the disk for this request: nothing when it holds it.
+    /// The range that the driver reads from the disk for this request, empty on a hit.
     pub(crate) fn read(&mut self, asked: Range<u64>, limit: u64) -> Option<Range<u64>> {
         if self.held.start <= asked.start && asked.end <= self.held.end {
             return None;
@@ -26,7 +26,7 @@ impl DriverBuffer {
         Some(self.held.clone())
     }
 
-    /// A write makes what it holds stale.
+    /// A write makes the kept read stale.
     pub(crate) fn write(&mut self, written: Range<u64>) {
         if written.start < self.held.end && self.held.start < written.end {
             self.held = 0..0;

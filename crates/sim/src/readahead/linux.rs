@@ -1,10 +1,10 @@
 //! The on-demand window of Linux since 2.6.23 (Fengguang Wu): it grows while reads follow one another, and the next window is
-//! asked for when the reader reaches a mark inside the present one. Rules and factors as in mm/readahead.c.
+//! requested when the reader reaches a mark inside the current one. Rules and factors as in mm/readahead.c.
 
 use std::ops::Range;
 
-use super::{Advice, MOST_STREAMS, ReadAhead};
-use crate::hash::Table;
+use super::{Advice, MAX_STREAMS, ReadAhead};
+use rustc_hash::FxHashMap;
 
 /// One open file: the present window, and how much of its end is a lead.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,12 +20,12 @@ struct Window {
 #[derive(Debug)]
 pub(super) struct OnDemand {
     most: u64,
-    windows: Table<Window>,
+    windows: FxHashMap<u64, Window>,
 }
 
 impl OnDemand {
     pub(super) fn new(most: u64) -> Self {
-        OnDemand { most, windows: Table::default() }
+        OnDemand { most, windows: FxHashMap::default() }
     }
 
     /// `get_init_ra_size`.
@@ -54,7 +54,7 @@ impl OnDemand {
 
 impl ReadAhead for OnDemand {
     fn access(&mut self, stream: u64, asked: Range<u64>, missing: bool, limit: u64) -> Advice {
-        if self.windows.len() > MOST_STREAMS {
+        if self.windows.len() > MAX_STREAMS {
             self.windows.clear();
         }
         let known = self.windows.contains_key(&stream);

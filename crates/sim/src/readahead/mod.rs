@@ -1,5 +1,5 @@
-//! What is read beyond what is asked for. One state machine a file, all behind [`ReadAhead`]; they count in cache blocks of
-//! the volume. What may not enter: the cache's content, time.
+//! Read-ahead: one state machine per file, all behind [`ReadAhead`]. They count in cache blocks of
+//! the volume and do not know the cache's content.
 
 mod bsd;
 mod driver;
@@ -11,12 +11,12 @@ pub(crate) use driver::DriverBuffer;
 
 use crate::machine::{Machine, ReadAheadKind};
 
-/// What to fetch for one access.
+/// Blocks to fetch for one access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Advice {
-    /// Fetched with what is missing, and waited for with it: up to here.
+    /// End of the blocks fetched with the missing ones, synchronously.
     pub fetch_end: u64,
-    /// Fetched beside, by itself; nobody waits for it.
+    /// Fetched asynchronously.
     pub ahead: Range<u64>,
 }
 
@@ -40,7 +40,7 @@ pub fn new(machine: &Machine) -> Box<dyn ReadAhead> {
 }
 
 /// Streams that are remembered; more are forgotten all at once, as if their files were opened anew.
-const MOST_STREAMS: usize = 1 << 20;
+const MAX_STREAMS: usize = 1 << 20;
 
 /// No read-ahead.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl ReadAhead for Nothing {
     }
 }
 
-/// A miss reads at least so many blocks.
+/// Minimum blocks per miss.
 #[derive(Debug)]
 struct Fixed {
     blocks: u64,

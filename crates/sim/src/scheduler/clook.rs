@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Scheduler, Waiting};
 
-/// What waits, by place and then by arrival.
+/// The queue, by sector and then by arrival.
 #[derive(Debug, Default)]
 pub(super) struct Clook {
     sorted: BTreeMap<(u64, u64), Waiting>,

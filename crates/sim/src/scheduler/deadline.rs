@@ -1,4 +1,4 @@
-//! Like Linux `deadline`: by place, reads before writes, but nobody waits past a deadline. The figures are the defaults
+//! Like Linux `deadline`: by sector, reads before writes, but no command waits past its deadline. The figures are the defaults
 //! of Linux `mq-deadline` (block/mq-deadline.c): reads 500 ms, writes 5 s, writes are passed over twice at most, batches
 //! of 16.
 
@@ -10,7 +10,7 @@ const EXPIRES_NS: [u64; 2] = [500_000_000, 5_000_000_000];
 const WRITES_STARVED: u32 = 2;
 const BATCH: u32 = 16;
 
-/// One direction: by place, and by age.
+/// One direction: by sector, and by age.
 #[derive(Debug, Default)]
 struct Direction {
     sorted: BTreeMap<(u64, u64), Waiting>,

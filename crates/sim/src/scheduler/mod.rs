@@ -1,4 +1,4 @@
-//! Who is next at a device. One order a file, all behind [`Scheduler`]. What may not enter: what a service takes.
+//! Schedulers: the order of commands at a device. One per file, all behind [`Scheduler`], without service times.
 
 mod clook;
 mod deadline;
@@ -6,7 +6,7 @@ mod fcfs;
 
 use crate::machine::Order;
 
-/// What waits before a device: a number of the caller's, and where on the device.
+/// A waiting command: the caller's number and its sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// The caller's number.
@@ -28,7 +28,7 @@ pub trait Scheduler: std::fmt::Debug + Send {
     /// How many wait.
     fn len(&self) -> usize;
 
-    /// Whether nobody waits.
+    /// Whether the queue is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,5 +1,5 @@
-//! Who asks for what: closed clients or open arrivals, over a tree of small files or a few large ones, or a trace. Plain data;
-//! its requests come from [`Source`]s. What may not enter: where bytes lie, what they cost.
+//! Workloads: closed clients or open arrivals, over a tree of small files, a few large files, or a trace. Plain data;
+//! the requests come from [`Source`]s.
 
 mod room;
 mod source;
@@ -12,7 +12,7 @@ pub use source::{Replay, Source};
 
 use crate::layout::Shape;
 
-/// How bytes are asked for.
+/// Access method of the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// `read` and `write` through the cache.
@@ -43,7 +43,7 @@ impl Method {
 /// When requests come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrival {
-    /// So many clients, each with one request at a time.
+    /// Clients with one request each at a time.
     Closed {
         /// How many.
         clients: u32,
@@ -56,7 +56,7 @@ pub enum Arrival {
     Open,
 }
 
-/// What is asked for.
+/// The files that are accessed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// Small files, each read whole by one client.
@@ -69,7 +69,7 @@ pub enum What {
         directories: u64,
         /// Files in all.
         population: u64,
-        /// In the order of creation instead of by chance.
+        /// In the order of creation instead of random.
         in_order: bool,
     },
     /// Large files.
@@ -98,13 +98,13 @@ pub struct Workload {
     pub think_ns: u64,
     /// Whether clients wait for each other.
     pub lock_step: bool,
-    /// Poisson arrivals a second instead of clients that wait for their answers; 0: closed.
+    /// Poisson arrivals per second; 0: closed clients.
     pub rate: f64,
     /// How.
     pub method: Method,
     /// Whether the cache holds the files already.
     pub warm: bool,
-    /// What.
+    /// The files and requests.
     pub what: What,
 }
 
@@ -155,7 +155,13 @@ impl Workload {
         } else {
             Arrival::Closed { clients: self.clients, think_ns: self.think_ns, lock_step: self.lock_step }
         };
-        Load { shape, arrival, method: self.method, warm: self.warm, source: source::of(self, seed) }
+        Load {
+            shape,
+            arrival,
+            method: self.method,
+            warm: self.warm,
+            source: source::for_workload(self, seed),
+        }
     }
 }
 
@@ -171,7 +177,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Only the first so many requests, of all clients together.
+    /// Only the first requests, counted over all clients.
     #[must_use]
     pub fn first(mut self, most: u64) -> Load<'a> {
         self.source = Box::new(source::First { inner: self.source, left: most });

@@ -1,17 +1,17 @@
-//! Memory that a run takes, from above and before anything is built. What may not enter: how much there is.
+//! Upper bound of a run's memory, before anything is built.
 
 use super::{What, Workload};
 use crate::machine::{LayoutKind, Machine, UNLIMITED};
 
-/// A client with its request and its place in every queue (1270 bytes measured, with a million of them).
+/// A client with its request and its entry in every queue (1270 bytes measured, with a million of them).
 const CLIENT_BYTES: u64 = 1400;
 /// A block that a cache holds, at the moment when its tables double.
 const BLOCK_BYTES: u64 = 64;
 /// The same of a block that is dirty, too.
 const DIRTY_BYTES: u64 = 64;
-/// A file: its number in the order of reading, and its place.
+/// A file: its number in the order of reading, and its address.
 const FILE_BYTES: u64 = 16;
-/// The same where its place is a list of runs.
+/// The same with a list of runs as its address.
 const FFS_FILE_BYTES: u64 = 128;
 
 impl Workload {

@@ -13,14 +13,14 @@ pub trait Source {
     /// The next request of a client.
     fn next(&mut self, client: u32) -> Option<Request>;
 
-    /// What had to be bent, in words.
+    /// Adaptations of the load, in words.
     fn remarks(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
 /// The requests of a workload.
-pub(super) fn of(workload: &Workload, seed: u64) -> Box<dyn Source> {
+pub(super) fn for_workload(workload: &Workload, seed: u64) -> Box<dyn Source> {
     let closed: Box<dyn Source> = match &workload.what {
         What::Tree { files, sizes, population, in_order, .. } => {
             Box::new(Tree::new(workload.clients, *files, sizes.clone(), *population, *in_order, seed))
@@ -32,7 +32,7 @@ pub(super) fn of(workload: &Workload, seed: u64) -> Box<dyn Source> {
         }
     };
     if workload.rate > 0.0 {
-        // Another sequence than that of the places.
+        // Independent of the sequence of the offsets.
         let rng = Rng::new(seed ^ 0x5bd1_e995_9d1b_54a5);
         return Box::new(Poisson {
             inner: closed,

@@ -20,12 +20,12 @@ pub const SHIPPED: &[(&str, &str, &str)] = &[
     (
         "cached-random-2006",
         "readers=1,requests=102400,bytes=4k,size=400m,pattern=random,warm=yes",
-        "reads of 4 KiB from a cached file of 400 MB by chance (B. Evans, freebsd-performance, December 2006)",
+        "random reads of 4 KiB from a cached file of 400 MB (B. Evans, freebsd-performance, December 2006)",
     ),
     (
         "cached-sequential-2006",
         "readers=1,requests=102400,bytes=4k,size=400m,pattern=sequential,warm=yes",
-        "the same in order",
+        "the same, sequential",
     ),
     (
         "two-disks-1999",
@@ -40,11 +40,11 @@ pub const SHIPPED: &[(&str, &str, &str)] = &[
     (
         "random-4k",
         "readers=32,requests=10000,bytes=4k,size=16g,pattern=random",
-        "32 readers of 4 KiB by chance from 16 GiB",
+        "32 readers, random reads of 4 KiB from 16 GiB",
     ),
 ];
 
-/// Keys, and what they mean.
+/// Keys and their meaning.
 pub const KEYS: &[(&str, &str)] = &[
     ("readers", "clients, each with one request at a time"),
     ("think", "pause of a client between its requests"),
@@ -65,13 +65,13 @@ pub const KEYS: &[(&str, &str)] = &[
     ("write", "large files: writes in per cent"),
 ];
 
-const MOST_CLIENTS: u64 = 1 << 20;
-const MOST_REQUESTS: u64 = 1 << 40;
-const MOST_POPULATION: u64 = 50_000_000;
+const MAX_CLIENTS: u64 = 1 << 20;
+const MAX_REQUESTS: u64 = 1 << 40;
+const MAX_POPULATION: u64 = 50_000_000;
 /// A request of more is a slip of the finger, and would be split into a quarter of a million blocks.
-const MOST_REQUEST_BYTES: u64 = 1 << 30;
+const MAX_REQUEST_BYTES: u64 = 1 << 30;
 
-/// What was given.
+/// The values given.
 #[derive(Default)]
 struct Given {
     pairs: Vec<(String, String)>,
@@ -117,7 +117,7 @@ impl Workload {
     /// Reads the same keys from TOML; `source` names it in errors.
     ///
     /// # Errors
-    /// As [`Workload::parse`], and what TOML refuses.
+    /// As [`Workload::parse`], and errors of TOML.
     pub fn from_toml(text: &str, source: &str) -> Result<Workload, Problem> {
         let table: toml::Table = toml::from_str(text).map_err(|error| {
             let line =
@@ -202,7 +202,7 @@ fn build(mut given: Given) -> Result<Workload, Problem> {
             return Err(Problem::refused(format!("--workload: `{key}` is given twice")).hint("give it once"));
         }
     }
-    let clients = count(&mut given, "readers", 1, 1..=MOST_CLIENTS)? as u32;
+    let clients = count(&mut given, "readers", 1, 1..=MAX_CLIENTS)? as u32;
     let think_ns = match given.take("think") {
         None => 0,
         Some(text) if text.trim_end_matches(char::is_alphabetic) == "0" => 0,
@@ -249,10 +249,10 @@ fn build(mut given: Given) -> Result<Workload, Problem> {
 }
 
 fn tree(given: &mut Given, clients: u32) -> Result<What, Problem> {
-    let files = count(given, "files", 1000, 1..=MOST_POPULATION)?;
-    let directories = count(given, "dirs", 1, 1..=MOST_POPULATION)?;
+    let files = count(given, "files", 1000, 1..=MAX_POPULATION)?;
+    let directories = count(given, "dirs", 1, 1..=MAX_POPULATION)?;
     let read = files.saturating_mul(u64::from(clients));
-    let population = count(given, "population", read.max(directories), 1..=MOST_POPULATION)?;
+    let population = count(given, "population", read.max(directories), 1..=MAX_POPULATION)?;
     if read > population {
         return Err(Problem::refused(format!("--workload: {clients} readers of {files} files each need {read} files, and there are {population}"))
             .hint("raise `population`"));
@@ -262,7 +262,7 @@ fn tree(given: &mut Given, clients: u32) -> Result<What, Problem> {
         .split(':')
         .map(|size| units::parse_bytes_nonzero("--workload sizes", size))
         .collect::<Result<Vec<u64>, Problem>>()?;
-    if sizes.iter().any(|size| *size > MOST_REQUEST_BYTES) {
+    if sizes.iter().any(|size| *size > MAX_REQUEST_BYTES) {
         return Err(Problem::refused(format!(
             "--workload: `sizes={text}`: a file that is read whole has 1 GiB at most"
         ))
@@ -282,13 +282,13 @@ fn tree(given: &mut Given, clients: u32) -> Result<What, Problem> {
 fn region(given: &mut Given) -> Result<What, Problem> {
     let size = bytes(given, "size", 64 << 20)?;
     let bytes = bytes(given, "bytes", 4096)?;
-    if bytes > size || bytes > MOST_REQUEST_BYTES {
+    if bytes > size || bytes > MAX_REQUEST_BYTES {
         return Err(Problem::refused(format!(
             "--workload: requests of {bytes} bytes do not fit into files of {size}, or exceed 1 GiB"
         ))
         .hint("give a larger `size`, or smaller `bytes`"));
     }
-    let requests = count(given, "requests", 10_000, 1..=MOST_REQUESTS)?;
+    let requests = count(given, "requests", 10_000, 1..=MAX_REQUESTS)?;
     let pattern = match given.take("pattern") {
         None => Pattern::Sequential,
         Some(text) => text.parse::<Pattern>()?,

@@ -1,4 +1,4 @@
-//! What `blktrace` writes: records of 48 bytes, each followed by `pdu_len` bytes of its own. Source: `blktrace_api.h`.
+//! Output of `blktrace`: records of 48 bytes, each followed by `pdu_len` bytes of its own. Source: `blktrace_api.h`.
 //!
 //! `u32 magic (0x656174 and a version), u32 sequence, u64 time_ns, u64 sector, u32 bytes, u32 action, u32 pid, u32
 //! device, u32 cpu, u16 error, u16 pdu_len`. The low half of the action is the step, the high half says what kind of
@@ -7,8 +7,8 @@
 use iowhy_core::request::{Marks, Op, Request};
 
 use super::{CUT_OFF, u16_at, u32_at, u64_at};
-use crate::detect::Fit;
-use crate::error::{Place, TraceError};
+use crate::error::{Position, TraceError};
+use crate::fit::Fit;
 use crate::input::Input;
 use crate::losses::Losses;
 use crate::names::Names;
@@ -60,7 +60,7 @@ impl Blktrace {
         }
     }
 
-    /// Skips what follows a record. False: the trace ends in it.
+    /// Skips the bytes after a record. False: the trace ends in them.
     fn skip(&mut self) -> Result<bool, TraceError> {
         while self.skip > 0 {
             let here = self.input.bytes().len().min(self.skip);
@@ -75,7 +75,7 @@ impl Blktrace {
 
     fn finish(&mut self, into: &mut Vec<Request>, inside: bool) {
         self.ended = true;
-        let place = Place::Byte(self.input.position());
+        let place = Position::Byte(self.input.position());
         if inside {
             self.losses.add(CUT_OFF, Some(place));
         }
@@ -84,7 +84,7 @@ impl Blktrace {
     }
 }
 
-/// What a record tells; `None` for messages, which are no requests.
+/// The event of a record; `None` for messages, which are no requests.
 fn event(record: &[u8]) -> Option<Event> {
     let action = u32_at(record, 28);
     let is = |bit: u32| action >> 16 & bit != 0;
@@ -146,7 +146,7 @@ impl Reader for Blktrace {
                 self.finish(into, true);
                 break;
             }
-            let place = Place::Byte(self.input.position());
+            let place = Position::Byte(self.input.position());
             let window = self.input.want(HEADER)?;
             let Some(record) = window.get(..HEADER) else {
                 let inside = !window.is_empty();

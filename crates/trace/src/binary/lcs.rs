@@ -14,8 +14,8 @@ use iowhy_core::request::{Op, Request};
 
 use super::oracle_general::SIZE_ZERO;
 use super::{RecordParser, next_use, seconds, u8_at, u16_at, u32_at, u64_at};
-use crate::detect::Fit;
-use crate::error::{Place, TraceError};
+use crate::error::{Position, TraceError};
+use crate::fit::Fit;
 use crate::op_code;
 use crate::reader::Sink;
 
@@ -24,9 +24,9 @@ pub(crate) const MAGIC: u64 = 0x1234_5678_9abc_def0;
 
 /// Bytes of the headers of old and of today.
 const OLD_HEADER_BYTES: usize = 1024;
-pub(crate) const MOST_HEADER_BYTES: usize = 8192;
+pub(crate) const MAX_HEADER_BYTES: usize = 8192;
 
-/// Where a number stands in a record, and what it is there.
+/// Offset and type of a number in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field {
     at: usize,
@@ -51,7 +51,7 @@ impl Field {
     }
 }
 
-/// What a record looks like.
+/// Layout of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     size: usize,
@@ -152,8 +152,9 @@ impl Layout {
 
 /// The layout of records, and the bytes of the header in front of them.
 pub(crate) fn header(head: &[u8]) -> Result<(Layout, usize), TraceError> {
-    let bad =
-        |what: String| TraceError::new(what).at(Place::Byte(0)).hint("the file is damaged, or no LCS trace");
+    let bad = |what: String| {
+        TraceError::new(what).at(Position::Byte(0)).hint("the file is damaged, or no LCS trace")
+    };
     if u64_at(head, 0) != MAGIC {
         return Err(bad("it does not begin with the magic number of LCS".to_owned()));
     }
@@ -166,8 +167,8 @@ pub(crate) fn header(head: &[u8]) -> Result<(Layout, usize), TraceError> {
     }
     let bytes = if old {
         OLD_HEADER_BYTES
-    } else if ends_at(MOST_HEADER_BYTES) {
-        MOST_HEADER_BYTES
+    } else if ends_at(MAX_HEADER_BYTES) {
+        MAX_HEADER_BYTES
     } else {
         return Err(bad("its header is cut off, or does not end with the magic number of LCS".to_owned()));
     };

@@ -1,4 +1,4 @@
-//! Formats made of records. One loop finds the records of a fixed size; each format says what one is.
+//! Formats made of records. One loop finds the records of a fixed size; each format reads one.
 //!
 //! Invariant: a record that is cut off at the end is counted and left out; everything in a record is checked.
 
@@ -10,8 +10,8 @@ mod vscsi;
 
 use iowhy_core::request::{NEVER, Request};
 
-use crate::detect::Fit;
-use crate::error::{Place, TraceError};
+use crate::error::{Position, TraceError};
+use crate::fit::Fit;
 use crate::format::Format;
 use crate::input::{Input, WINDOW};
 use crate::losses::Losses;
@@ -19,7 +19,7 @@ use crate::names::Names;
 use crate::ordered::Ordered;
 use crate::reader::{Options, Reader, Sink};
 
-/// A number at a place; 0 where the record is too short, which callers rule out by the size of their records.
+/// A number at an offset; 0 where the record is too short, which callers rule out by the size of their records.
 macro_rules! little_endian {
     ($name:ident, $type:ty, $size:literal) => {
         #[inline]
@@ -37,7 +37,7 @@ little_endian!(u32_at, u32, 4);
 little_endian!(u64_at, u64, 8);
 
 /// The next use as libCacheSim writes it: the number of a request, counted from 1 (or, by other tools, from `base` 0);
-/// -1 or the largest number for never. Ours counts from 0, where 0 stands for "not said".
+/// -1 or the largest number for never. In iowhy it counts from 0, where 0 means unknown.
 #[inline]
 pub(crate) fn next_use(value: u64, base: u64) -> u64 {
     if value >= i64::MAX as u64 { NEVER } else { value.saturating_sub(base) }
@@ -49,7 +49,7 @@ pub(crate) fn seconds(seconds: u32) -> u64 {
     u64::from(seconds) * 1_000_000_000
 }
 
-/// What one record is.
+/// Reads one record.
 pub(crate) trait RecordParser: Send {
     /// Bytes of a record; never 0.
     fn size(&self) -> usize;
@@ -81,7 +81,7 @@ pub(crate) fn reader(
             Box::new(Ordered::new(blktrace::Blktrace::new(input, options.action.unwrap_or_default())))
         }
         _ => {
-            let (layout, header_bytes) = lcs::header(input.want(lcs::MOST_HEADER_BYTES)?)?;
+            let (layout, header_bytes) = lcs::header(input.want(lcs::MAX_HEADER_BYTES)?)?;
             input.pass(header_bytes);
             Box::new(Records::new(input, layout))
         }
@@ -90,7 +90,7 @@ pub(crate) fn reader(
 
 /// Whole records that must be in sight of a file that ends inside one, before it is taken for cut off: its length is no
 /// evidence then.
-const LEAST_OF_CUT: usize = 4;
+const MIN_OF_CUT: usize = 4;
 
 /// Whether the beginning of a file is of a format of records. `cut`: it may end inside a record.
 pub(crate) fn fits(format: Format, head: &[u8], complete: bool, cut: bool) -> Fit {
@@ -105,7 +105,7 @@ pub(crate) fn fits(format: Format, head: &[u8], complete: bool, cut: bool) -> Fi
     };
     // Only where all of it is in sight: a head of the largest size may go on.
     let ends_inside = complete && head.len() < WINDOW && !head.len().is_multiple_of(size);
-    if ends_inside && !(cut && head.len() >= LEAST_OF_CUT * size) {
+    if ends_inside && !(cut && head.len() >= MIN_OF_CUT * size) {
         return Fit::No;
     }
     match format {
@@ -152,7 +152,7 @@ impl<P: RecordParser> Reader for Records<P> {
             let base = self.input.position();
             let whole = (window.len() / size).min(enough - into.len());
             for (i, record) in window.chunks_exact(size).take(whole).enumerate() {
-                let place = Place::Byte(base + (i * size) as u64);
+                let place = Position::Byte(base + (i * size) as u64);
                 let mut sink = Sink { into, losses: &mut self.losses, names: &mut self.names, place };
                 self.parser.record(record, &mut sink);
             }
@@ -160,7 +160,7 @@ impl<P: RecordParser> Reader for Records<P> {
             if whole == 0 && !self.input.more()? {
                 self.ended = true;
                 if !self.input.bytes().is_empty() {
-                    self.losses.add(CUT_OFF, Some(Place::Byte(self.input.position())));
+                    self.losses.add(CUT_OFF, Some(Position::Byte(self.input.position())));
                 }
             }
         }

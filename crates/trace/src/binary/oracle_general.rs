@@ -5,7 +5,7 @@
 use iowhy_core::request::{Op, Request};
 
 use super::{RecordParser, next_use, seconds, some_records, u8_at, u16_at, u32_at, u64_at};
-use crate::detect::Fit;
+use crate::fit::Fit;
 use crate::op_code;
 use crate::reader::Sink;
 
@@ -105,7 +105,7 @@ fn layout(op_and_name_space: bool) -> (usize, usize) {
 const SEEN: usize = 1000;
 
 /// There is no magic number: times must not fall, sizes be below 2^31, and every next use lie ahead or be none. Where
-/// a next use is in sight, it must be of the same object: chance does not do that.
+/// a next use is in sight, it must be of the same object, which is no coincidence.
 pub(super) fn fits(head: &[u8], complete: bool, op_and_name_space: bool) -> Fit {
     let (size, at) = layout(op_and_name_space);
     let Some(records) = some_records(head, size) else { return if complete { Fit::No } else { Fit::More } };

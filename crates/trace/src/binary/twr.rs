@@ -5,7 +5,7 @@
 use iowhy_core::request::{Op, Request};
 
 use super::{RecordParser, seconds, some_records, u16_at, u32_at, u64_at};
-use crate::detect::Fit;
+use crate::fit::Fit;
 use crate::op_code;
 use crate::reader::Sink;
 

@@ -7,7 +7,7 @@
 use iowhy_core::request::{Op, Request};
 
 use super::{RecordParser, some_records, u16_at, u32_at, u64_at};
-use crate::detect::Fit;
+use crate::fit::Fit;
 use crate::reader::Sink;
 
 /// The parser.
@@ -61,7 +61,7 @@ impl RecordParser for Vscsi {
     }
 }
 
-/// The version stands in every record, and commands are one byte.
+/// Every record has the version, and commands are one byte.
 pub(super) fn fits(head: &[u8], complete: bool, version: u8) -> Fit {
     let (size, command, at) = if version == 1 { (32, 12, 14) } else { (40, 0, 2) };
     let Some(mut records) = some_records(head, size) else {

@@ -1,13 +1,14 @@
 //! How many different things: exact up to a stated number, then from a sample that is chosen by hash.
 //!
-//! A thing is in the sample if its hash is below a threshold; when the table is full the threshold is halved and what
-//! lies above it is thrown out. So the sample is as good at the end as if its size had been known before (Waldspurger
-//! et al., FAST 2015, for cache curves). Invariant: memory is [`MOST_KEPT`] entries a table, about 40 MiB.
+//! A thing is in the sample if its hash is below a threshold; when the table is full the threshold is halved and everything
+//! above it is thrown out. So the sample is as good at the end as if its size had been known before (Waldspurger
+//! et al., FAST 2015, for cache curves). Invariant: memory is [`MAX_KEPT`] entries a table, about 40 MiB.
 
-use crate::hash::{self, NumberMap};
+use crate::hash;
+use rustc_hash::FxHashMap;
 
-/// Things that are kept; up to here an answer is exact.
-pub const MOST_KEPT: usize = 1 << 20;
+/// Size of the sample; up to it the result is exact.
+pub const MAX_KEPT: usize = 1 << 20;
 
 /// Bytes of the blocks in which addresses are counted.
 pub const BLOCK_BYTES: u64 = 4096;
@@ -16,10 +17,10 @@ pub const BLOCK_BYTES: u64 = 4096;
 const CHUNK_BLOCKS: u64 = 64;
 
 /// Entries that one request may touch: 64 GiB; of a larger one the beginning counts.
-const MOST_CHUNKS: u64 = 1 << 18;
+const MAX_CHUNKS: u64 = 1 << 18;
 
 /// Bytes of a request that are counted in any case; of a larger one only the beginning may be.
-pub const MOST_BYTES: u64 = (MOST_CHUNKS - 1) * CHUNK_BLOCKS * BLOCK_BYTES;
+pub const MAX_BYTES: u64 = (MAX_CHUNKS - 1) * CHUNK_BLOCKS * BLOCK_BYTES;
 
 /// An amount and its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +34,7 @@ pub struct Amount {
 /// A table of things by hash, with a weight each.
 #[derive(Debug)]
 struct Sample {
-    kept: NumberMap<u64, u64>,
+    kept: FxHashMap<u64, u64>,
     /// A thing is kept if its hash is below 2^64 divided by 2^halvings.
     halvings: u32,
     most: usize,
@@ -41,7 +42,7 @@ struct Sample {
 
 impl Sample {
     fn new(most: usize) -> Sample {
-        Sample { kept: NumberMap::default(), halvings: 0, most: most.max(1) }
+        Sample { kept: FxHashMap::default(), halvings: 0, most: most.max(1) }
     }
 
     /// Changes the weight of a thing.
@@ -85,7 +86,7 @@ impl Default for Keys {
 impl Keys {
     /// None yet.
     pub fn new() -> Keys {
-        Keys(Sample::new(MOST_KEPT))
+        Keys(Sample::new(MAX_KEPT))
     }
 
     /// Takes a key.
@@ -123,7 +124,7 @@ impl Default for Blocks {
 impl Blocks {
     /// None yet.
     pub fn new() -> Blocks {
-        Blocks { sample: Sample::new(MOST_KEPT), cut: 0 }
+        Blocks { sample: Sample::new(MAX_KEPT), cut: 0 }
     }
 
     /// Takes a range of bytes of an object.
@@ -135,8 +136,8 @@ impl Blocks {
         let last = offset.saturating_add(bytes - 1) / BLOCK_BYTES;
         let (from, to) = (first / CHUNK_BLOCKS, last / CHUNK_BLOCKS);
         let beyond_the_end = offset.checked_add(bytes - 1).is_none();
-        self.cut += u64::from(beyond_the_end || to - from >= MOST_CHUNKS);
-        for chunk in from..=to.min(from.saturating_add(MOST_CHUNKS - 1)) {
+        self.cut += u64::from(beyond_the_end || to - from >= MAX_CHUNKS);
+        for chunk in from..=to.min(from.saturating_add(MAX_CHUNKS - 1)) {
             let low = if chunk == from { first % CHUNK_BLOCKS } else { 0 };
             let high = if chunk == to { last % CHUNK_BLOCKS } else { CHUNK_BLOCKS - 1 };
             let mask = u64::MAX << low & u64::MAX >> (CHUNK_BLOCKS - 1 - high);
@@ -145,12 +146,12 @@ impl Blocks {
         }
     }
 
-    /// Ranges of more than [`MOST_BYTES`], or beyond the last address, of which only the beginning was counted.
+    /// Ranges of more than [`MAX_BYTES`], or beyond the last address, of which only the beginning was counted.
     pub fn cut(&self) -> u64 {
         self.cut
     }
 
-    /// Their bytes together; where ranges were [cut](Blocks::cut), at least so many.
+    /// Their bytes together; where ranges were [cut](Blocks::cut), at least this many.
     pub fn bytes(&self) -> Amount {
         self.sample.total(|blocks| f64::from(blocks.count_ones()) * BLOCK_BYTES as f64)
     }
@@ -175,7 +176,7 @@ mod tests {
             assert!(count.error > 0.0 && (weight.value - 3.0 * count.value).abs() < 1e-6 * weight.value);
             inside += u32::from((count.value - 50_000.0).abs() <= count.error);
         }
-        // 38 are expected; fewer than 31 come by chance once in 20,000 times.
+        // 38 are expected; fewer than 31 occur once in 20,000 runs.
         assert!(inside >= 31, "{inside} of 40");
     }
 
@@ -194,8 +195,8 @@ mod tests {
     #[test]
     fn a_request_too_large_to_count_is_known_to_be() {
         let mut blocks = Blocks::new();
-        blocks.add(1, 0, MOST_BYTES);
-        assert_eq!((blocks.cut(), blocks.bytes().value), (0, MOST_BYTES as f64));
+        blocks.add(1, 0, MAX_BYTES);
+        assert_eq!((blocks.cut(), blocks.bytes().value), (0, MAX_BYTES as f64));
         blocks.add(2, 0, 1 << 40);
         blocks.add(3, u64::MAX, u64::MAX);
         assert_eq!(blocks.cut(), 2);

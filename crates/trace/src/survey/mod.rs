@@ -1,7 +1,7 @@
 //! A trace in one screen: counts, sizes, distinct bytes, order, time, latency. Arithmetic alone; no printing.
 //!
-//! Invariant: memory is bounded whatever the trace (see [`distinct`] and the constants here); what had to be estimated
-//! says so, with its error.
+//! Invariant: memory is bounded whatever the trace (see [`distinct`] and the constants here); estimates are marked,
+//! with their error.
 
 pub mod distinct;
 
@@ -10,13 +10,13 @@ use iowhy_core::request::{Marks, Op, Request};
 
 use self::distinct::{Amount, Blocks, Keys};
 use crate::format::Kind;
-use crate::hash::NumberMap;
+use rustc_hash::FxHashMap;
 
 /// Sizes that are counted one by one; a trace with more has the rest in powers of two only.
-const MOST_SIZES: usize = 1 << 16;
+const MAX_SIZES: usize = 1 << 16;
 
 /// Objects whose last end is remembered to see sequential requests.
-const MOST_ENDS: usize = 1 << 20;
+const MAX_ENDS: usize = 1 << 20;
 
 /// Sums of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct SizeCount {
     pub requests: u64,
 }
 
-/// What is known of a trace so far.
+/// A survey of a trace so far.
 #[derive(Debug)]
 pub struct Survey {
     kind: Kind,
@@ -45,13 +45,13 @@ pub struct Survey {
     by_op: [Flow; Op::ALL.len()],
     first_ns: u64,
     last_ns: u64,
-    sizes: NumberMap<u64, u64>,
+    sizes: FxHashMap<u64, u64>,
     /// Transfers whose size found no room in the table.
     other_sizes: u64,
     /// Transfers by power of two: at index i those of at least 2^i and below 2^(i+1).
     powers: [u64; 64],
     largest: u64,
-    ends: NumberMap<u64, u64>,
+    ends: FxHashMap<u64, u64>,
     sequential: u64,
     followed: u64,
     latency: Histogram,
@@ -59,11 +59,11 @@ pub struct Survey {
     keys: Keys,
     blocks: Blocks,
     objects: Keys,
-    streams: NumberMap<u32, ()>,
+    streams: FxHashMap<u32, ()>,
 }
 
-/// Streams that are told apart.
-const MOST_STREAMS: usize = 1 << 16;
+/// Maximum number of distinct streams.
+const MAX_STREAMS: usize = 1 << 16;
 
 impl Survey {
     /// Of a trace whose requests address this.
@@ -74,11 +74,11 @@ impl Survey {
             by_op: [Flow::default(); Op::ALL.len()],
             first_ns: u64::MAX,
             last_ns: 0,
-            sizes: NumberMap::default(),
+            sizes: FxHashMap::default(),
             other_sizes: 0,
             powers: [0; 64],
             largest: 0,
-            ends: NumberMap::default(),
+            ends: FxHashMap::default(),
             sequential: 0,
             followed: 0,
             latency: Histogram::new(),
@@ -86,7 +86,7 @@ impl Survey {
             keys: Keys::new(),
             blocks: Blocks::new(),
             objects: Keys::new(),
-            streams: NumberMap::default(),
+            streams: FxHashMap::default(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Survey {
                 *count += u64::from(request.marks.0 >> bit & 1);
             }
         }
-        if request.stream > 0 && self.streams.len() < MOST_STREAMS {
+        if request.stream > 0 && self.streams.len() < MAX_STREAMS {
             self.streams.insert(request.stream, ());
         }
         if matches!(request.op, Op::Read | Op::Write) {
@@ -126,7 +126,7 @@ impl Survey {
         if bytes > 0 {
             self.powers[bytes.ilog2() as usize] += 1;
         }
-        let room = self.sizes.len() < MOST_SIZES;
+        let room = self.sizes.len() < MAX_SIZES;
         match self.sizes.get_mut(&bytes) {
             Some(count) => *count += 1,
             None if room => {
@@ -141,7 +141,7 @@ impl Survey {
         self.objects.add(request.object, 0);
         self.blocks.add(request.object, request.offset, bytes);
         let end = request.offset.saturating_add(bytes);
-        let room = self.ends.len() < MOST_ENDS;
+        let room = self.ends.len() < MAX_ENDS;
         match self.ends.get_mut(&request.object) {
             Some(last) => {
                 self.followed += 1;
@@ -155,19 +155,19 @@ impl Survey {
         }
     }
 
-    /// What the requests address.
+    /// Address space of the requests.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
     /// Sums of one kind of request.
-    pub fn of(&self, op: Op) -> Flow {
+    pub fn for_op(&self, op: Op) -> Flow {
         self.by_op[op as usize]
     }
 
     /// Reads and writes.
     pub fn transfers(&self) -> Flow {
-        let (reads, writes) = (self.of(Op::Read), self.of(Op::Write));
+        let (reads, writes) = (self.for_op(Op::Read), self.for_op(Op::Write));
         Flow { requests: reads.requests + writes.requests, bytes: reads.bytes.saturating_add(writes.bytes) }
     }
 
@@ -263,7 +263,7 @@ impl Survey {
         if self.kind == Kind::Keys { self.keys.weight() } else { self.blocks.bytes() }
     }
 
-    /// Requests of which only the beginning is in the footprint, because they are beyond [`distinct::MOST_BYTES`] or the last
+    /// Requests of which only the beginning is in the footprint, because they are beyond [`distinct::MAX_BYTES`] or the last
     /// address; 0: the footprint is all there is.
     pub fn footprint_from_below(&self) -> u64 {
         if self.kind == Kind::Keys { 0 } else { self.blocks.cut() }
@@ -271,7 +271,7 @@ impl Survey {
 
     /// Different processes, threads or clients; `None` where they were too many to count.
     pub fn streams(&self) -> Option<usize> {
-        (self.streams.len() < MOST_STREAMS).then_some(self.streams.len())
+        (self.streams.len() < MAX_STREAMS).then_some(self.streams.len())
     }
 }
 
@@ -291,7 +291,7 @@ mod tests {
         let write =
             Request { op: Op::Write, marks: Marks::SYNC.with(Marks::METADATA), ..read(1 << 20, 8192) };
         survey.add(&[write]);
-        assert_eq!(survey.of(Op::Read), Flow { requests: 4, bytes: 12800 });
+        assert_eq!(survey.for_op(Op::Read), Flow { requests: 4, bytes: 12800 });
         assert_eq!((survey.transfers().requests, survey.requests), (5, 6));
         assert_eq!(survey.sequential_share(), Some(0.5));
         assert_eq!(survey.footprint_bytes(), Amount { value: 5.0 * 4096.0, error: 0.0 });

@@ -1,15 +1,15 @@
-//! Events of the block layer as requests: what blktrace's binary files and blkparse's text have in common.
+//! Events of the block layer as requests, for blktrace's binary files and blkparse's text.
 //!
 //! A request passes several steps; one of them is taken as the request, see [`BlockAction`]. Issued requests wait here
-//! for their completion. Invariant: at most [`MOST_PENDING`] wait.
+//! for their completion. Invariant: at most [`MAX_PENDING`] wait.
 
 use iowhy_core::request::{Marks, Op, Request};
 
-use crate::hash::NumberMap;
 use crate::reader::{BlockAction, Sink};
+use rustc_hash::FxHashMap;
 
 /// Issued requests that wait for their completion at most.
-const MOST_PENDING: usize = 1 << 16;
+const MAX_PENDING: usize = 1 << 16;
 
 /// The steps that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +42,12 @@ pub(crate) struct Event {
 #[derive(Debug)]
 pub(crate) struct Assembler {
     action: BlockAction,
-    pending: NumberMap<(u32, u64), Request>,
+    pending: FxHashMap<(u32, u64), Request>,
 }
 
 impl Assembler {
     pub(crate) fn new(action: BlockAction) -> Assembler {
-        Assembler { action, pending: NumberMap::default() }
+        Assembler { action, pending: FxHashMap::default() }
     }
 
     /// Takes one event.
@@ -90,7 +90,7 @@ impl Assembler {
         }
         let key = (event.device, event.sector);
         match event.step {
-            Step::Issue if self.pending.len() >= MOST_PENDING && !self.pending.contains_key(&key) => {
+            Step::Issue if self.pending.len() >= MAX_PENDING && !self.pending.contains_key(&key) => {
                 sink.lose("more than 65536 requests without completion: latency not known");
                 sink.push(request);
             }
@@ -110,7 +110,7 @@ impl Assembler {
         }
     }
 
-    /// What was issued and never completed comes out without a latency.
+    /// Requests issued and never completed get no latency.
     pub(crate) fn end(&mut self, sink: &mut Sink<'_>) {
         let mut left: Vec<Request> = self.pending.drain().map(|(_, request)| request).collect();
         left.sort_unstable_by_key(|request| (request.time_ns, request.object, request.offset));
@@ -126,7 +126,7 @@ fn device_name(device: u32) -> String {
     format!("{},{}", device >> 20, device & 0xf_ffff)
 }
 
-/// The letters that blkparse prints for what a request is: `F` (flush) first, then `D`, `W`, `R` or `N`, then `F`
+/// The letters that blkparse prints for the kind of a request: `F` (flush) first, then `D`, `W`, `R` or `N`, then `F`
 /// (forced unit access), `A` (read-ahead), `S` (sync), `M` (metadata).
 pub(crate) fn letters(rwbs: &[u8]) -> Option<(Op, Marks)> {
     let mut marks = Marks::default();

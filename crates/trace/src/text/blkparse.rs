@@ -1,5 +1,5 @@
-//! What `blkparse` prints in its default format: `maj,min cpu seq sec.nsec pid action RWBS sector + blocks [program]`.
-//! Source: blkparse(1) and what it prints. Reading stops at the summary that begins with `CPU0 (dev):` or `Total (dev):`.
+//! Output of `blkparse` in its default format: `maj,min cpu seq sec.nsec pid action RWBS sector + blocks [program]`.
+//! Source: blkparse(1) and its output. Reading stops at the summary that begins with `CPU0 (dev):` or `Total (dev):`.
 
 use iowhy_core::request::Marks;
 

@@ -123,7 +123,7 @@ impl LineParser for Tencent {
 }
 
 /// `Timestamp,Response,IOType,LUN,Offset,Size`: seconds since 1970 with nine decimals (true to microseconds), bytes. A
-/// blank type means that no answer was seen.
+/// blank type means that no response was recorded.
 pub(super) struct Systor17;
 
 impl LineParser for Systor17 {

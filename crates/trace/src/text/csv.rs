@@ -1,7 +1,7 @@
 //! CSV with named columns: by a header, or by `--columns`. Our own CSV, which keeps everything we know, is one of them.
 //!
 //! The usual line has no quotes and is read in one pass without allocation; a line with a quote takes the slow way.
-//! Columns that are not named mean nothing and are skipped. What may not enter: published formats without a header.
+//! Columns that are not named mean nothing and are skipped. Published formats without a header have their own files.
 
 mod columns;
 
@@ -12,24 +12,24 @@ pub(crate) use columns::OWN_HEADER;
 use columns::{Column, Columns, Time};
 
 use super::{LineParser, Refusal, whole_lines};
-use crate::detect::Fit;
 use crate::error::TraceError;
+use crate::fit::Fit;
 use crate::format::Kind;
 use crate::reader::Sink;
 use crate::{hash, number, op_code};
 
-/// First words of a comment in which our own CSV says what its numbers address.
+/// Prefix of the comment with the address space in iowhy's own CSV.
 pub(crate) const KIND_COMMENT: &str = "# iowhy trace, kind=";
 
 /// The most columns of a line.
-const MOST_FIELDS: usize = 256;
+const MAX_FIELDS: usize = 256;
 
 /// The parser.
 pub(super) struct Csv {
     wanted: Option<String>,
     columns: Option<Columns>,
     kind: Option<Kind>,
-    /// Columns by number: what separates them is seen at the first line.
+    /// Columns by number: the separator is detected at the first line.
     separator_open: bool,
 }
 
@@ -120,7 +120,7 @@ const EXPONENT: Refusal = "a number with an exponent, as 1e6: left out; write al
 const HEXADECIMAL: Refusal = "a hexadecimal number: left out; write it in decimal";
 const TOO_LARGE: Refusal = "a number too large for its column: left out";
 
-/// What is wrong with a field that is no number of ours.
+/// Why a field is not a valid number.
 #[cold]
 fn no_number(field: &[u8]) -> Refusal {
     let hexadecimal = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
@@ -132,7 +132,7 @@ fn no_number(field: &[u8]) -> Refusal {
     if !field.is_empty() && field.iter().all(u8::is_ascii_digit) {
         return TOO_LARGE;
     }
-    // What Rust reads as a number is one; names such as `inf` and `nan` are none.
+    // As Rust parses numbers, without `inf` and `nan`.
     let number = field.iter().any(u8::is_ascii_digit)
         && std::str::from_utf8(field).is_ok_and(|text| text.parse::<f64>().is_ok());
     match field {
@@ -180,7 +180,7 @@ fn plain(line: &[u8], columns: &Columns, sink: &mut Sink<'_>) -> Result<Request,
     Ok(request)
 }
 
-/// Takes a field up to the next separator; what follows it.
+/// Takes a field up to the next separator; returns the rest.
 fn cut<'a>(
     column: Column,
     rest: &'a [u8],
@@ -255,7 +255,7 @@ fn value(column: Column, field: &[u8], request: &mut Request, sink: &mut Sink<'_
         Column::Stream => request.stream = u32::try_from(number(field)?).map_err(|_| TOO_LARGE)?,
         Column::NextUse => request.next_use = number(field)?,
         Column::Marks => request.marks = Marks(u8::try_from(number(field)?).map_err(|_| TOO_LARGE)?),
-        // The id stands before the name in every CSV of ours.
+        // The id precedes the name in iowhy's own CSV.
         Column::Name => sink.names.put(request.object, field),
     }
     Ok(())

@@ -24,7 +24,7 @@ pub(super) fn separated<const N: usize>(line: &[u8], separator: u8) -> Option<[&
     Some(fields)
 }
 
-/// The next word between blanks, and what follows it.
+/// The next word between blanks, and the rest.
 #[inline]
 pub(super) fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start();

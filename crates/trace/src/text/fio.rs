@@ -1,4 +1,4 @@
-//! fio's iologs, versions 2 and 3. Source: fio's HOWTO ("Trace file format v2/v3") and what fio itself writes.
+//! fio's iologs, versions 2 and 3. Source: fio's HOWTO ("Trace file format v2/v3") and fio's own output.
 //!
 //! Version 2 has no times, only waits in microseconds, which are added up. Version 3 begins every line with a time in
 //! microseconds. Lines that manage files have two fields (three in version 3), lines that move bytes have four (five).
@@ -7,7 +7,7 @@ use iowhy_core::request::{Op, Request};
 
 use super::fields::words;
 use super::{LineParser, Refusal, whole_lines};
-use crate::detect::Fit;
+use crate::fit::Fit;
 use crate::number;
 use crate::reader::Sink;
 

@@ -1,5 +1,5 @@
 //! FIU's system-call traces ("nbw"): `seq ts_ns op inode inode_size offset size HIT|MISS|APPEND`, and without the last
-//! three for opens, closes and syncs. HIT and MISS tell what the page cache of the traced system had: they become marks.
+//! three for opens, closes and syncs. HIT and MISS of the traced system's page cache become marks.
 
 use iowhy_core::request::{Marks, Op, Request};
 

@@ -1,4 +1,4 @@
-//! Formats made of lines. One loop finds the lines; each format says what one line is.
+//! Formats made of lines. One loop finds the lines; each format reads one.
 //!
 //! Invariant: a line that is none of the format is counted and left out; a file of which nothing fits is an error. Lines
 //! longer than the window of the input are left out, so that a file without line ends costs no memory.
@@ -18,8 +18,8 @@ mod twitter;
 use iowhy_core::request::Request;
 use memchr::memchr_iter;
 
-use crate::detect::Fit;
-use crate::error::{Place, TraceError};
+use crate::error::{Position, TraceError};
+use crate::fit::Fit;
 use crate::format::{Format, Kind};
 use crate::input::Input;
 use crate::losses::Losses;
@@ -35,25 +35,25 @@ pub(crate) use strace::RECORD as RECORD_STRACE;
 /// Why a line is none of the format.
 pub(crate) type Refusal = &'static str;
 
-/// What one line is.
+/// Reads one line.
 pub(crate) trait LineParser: Send {
-    /// Takes a line without its end. What is neither request nor refused is known and needs no mention, or was counted.
+    /// Takes a line without its end. A line that is neither request nor refused is known to be harmless, or was counted.
     fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Refusal>;
 
     /// After the last line.
     fn end(&mut self, _sink: &mut Sink<'_>) {}
 
-    /// What to do about a file of which no line is of this format, beside naming another format.
+    /// A remedy for files without a line of this format, beside naming another format.
     fn remedy(&self) -> Option<&'static str> {
         None
     }
 
-    /// What the numbers address, where the file says so.
+    /// Address space, where the file says so.
     fn kind(&self) -> Option<Kind> {
         None
     }
 
-    /// Whether the kind tells on which side of a page cache the requests were seen.
+    /// Whether the kind says if requests were recorded above or below a page cache.
     fn level_known(&self) -> bool {
         true
     }
@@ -132,7 +132,7 @@ fn try_lines(mut parser: impl LineParser, head: &[u8], complete: bool) -> Fit {
     let (mut good, mut bad) = (0, 0);
     for line in whole_lines(head, complete).take(TRIED) {
         let mut sink =
-            Sink { into: &mut requests, losses: &mut losses, names: &mut names, place: Place::Line(0) };
+            Sink { into: &mut requests, losses: &mut losses, names: &mut names, place: Position::Line(0) };
         match parser.line(line, &mut sink) {
             Ok(()) => good += usize::from(!line.is_empty()),
             Err(_) => bad += 1,
@@ -211,7 +211,7 @@ impl<P: LineParser> Lines<P> {
                 continue;
             }
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let place = Place::Line(self.line);
+            let place = Position::Line(self.line);
             let mut sink = Sink { into, losses: &mut self.losses, names: &mut self.names, place };
             match self.parser.line(line, &mut sink) {
                 Ok(()) => self.taken += 1,
@@ -236,7 +236,7 @@ impl<P: LineParser> Lines<P> {
         }
         if self.input.full() {
             if !self.skipping {
-                self.losses.add("line longer than 256 KiB: left out", Some(Place::Line(self.line + 1)));
+                self.losses.add("line longer than 256 KiB: left out", Some(Position::Line(self.line + 1)));
             }
             self.skipping = true;
             let bytes = self.input.bytes().len();
@@ -248,10 +248,11 @@ impl<P: LineParser> Lines<P> {
         self.line += u64::from(!line.is_empty());
         if self.input.cut_off() && !line.is_empty() {
             // The first digits of a number are a number too, but not the one that was meant.
-            self.losses.add("line cut in two by the end of the file: left out", Some(Place::Line(self.line)));
+            self.losses
+                .add("line cut in two by the end of the file: left out", Some(Position::Line(self.line)));
             line = b"";
         }
-        let place = Place::Line(self.line);
+        let place = Position::Line(self.line);
         let mut sink = Sink { into, losses: &mut self.losses, names: &mut self.names, place };
         if !line.is_empty() && !self.skipping {
             match self.parser.line(line, &mut sink) {
@@ -275,7 +276,7 @@ impl<P: LineParser> Lines<P> {
                 let formats = "`iowhy trace formats` lists the formats; name the right one with `--format` (or `--from`)";
                 let remedy = self.parser.remedy();
                 Err(TraceError::new(format!("no line of it is of this format; the first: {why}"))
-                    .at(Place::Line(line))
+                    .at(Position::Line(line))
                     .hint(remedy.map_or(formats.to_owned(), |remedy| format!("{remedy}; {formats}"))))
             }
             _ => Ok(()),

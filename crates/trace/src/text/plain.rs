@@ -3,7 +3,7 @@
 use iowhy_core::request::Request;
 
 use super::{LineParser, Refusal, whole_lines};
-use crate::detect::Fit;
+use crate::fit::Fit;
 use crate::reader::Sink;
 use crate::{hash, number};
 

@@ -6,7 +6,7 @@ use iowhy_core::request::{Op, Request};
 use super::Encoder;
 use super::carry::{self, Carries};
 use super::next_use::{Distinct, Layout};
-use crate::binary::lcs::{MAGIC, MOST_HEADER_BYTES};
+use crate::binary::lcs::{MAGIC, MAX_HEADER_BYTES};
 use crate::format::Kind;
 use crate::losses::Losses;
 use crate::names::Names;
@@ -107,8 +107,8 @@ impl Lcs {
 
 impl Encoder for Lcs {
     fn begin(&mut self, out: &mut Vec<u8>) {
-        // Its place is kept; what belongs there is known at the end.
-        out.resize(out.len() + MOST_HEADER_BYTES, 0);
+        // Reserved; its value is known at the end.
+        out.resize(out.len() + MAX_HEADER_BYTES, 0);
     }
 
     fn request(&mut self, request: &Request, _: &Names, out: &mut Vec<u8>, losses: &mut Losses) -> bool {
@@ -149,12 +149,12 @@ impl Encoder for Lcs {
     }
 
     fn next_uses(&self) -> Option<Layout> {
-        Some(Layout { header: MOST_HEADER_BYTES as u64, size: 36, id_at: 4, next_at: 28, bytes_at: (12, 8) })
+        Some(Layout { header: MAX_HEADER_BYTES as u64, size: 36, id_at: 4, next_at: 28, bytes_at: (12, 8) })
     }
 
-    /// Magic, version of the records, version of the statistics, counts; what is not counted stays 0.
+    /// Magic, version of the records, version of the statistics, counts; unknown counts are 0.
     fn header(&self, distinct: Distinct) -> Option<Vec<u8>> {
-        let mut header = Vec::with_capacity(MOST_HEADER_BYTES);
+        let mut header = Vec::with_capacity(MAX_HEADER_BYTES);
         for number in [
             MAGIC,
             3,
@@ -171,7 +171,7 @@ impl Encoder for Lcs {
         ] {
             header.extend_from_slice(&number.to_le_bytes());
         }
-        header.resize(MOST_HEADER_BYTES - 8, 0);
+        header.resize(MAX_HEADER_BYTES - 8, 0);
         header.extend_from_slice(&MAGIC.to_le_bytes());
         Some(header)
     }

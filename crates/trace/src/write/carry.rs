@@ -1,11 +1,11 @@
-//! What a request has that a format cannot carry, counted one way for all formats; and one number for an address.
+//! Attributes of a request that a format cannot carry, counted alike for all formats; addresses as one number.
 
 use iowhy_core::request::{Marks, Op, Request};
 
 use crate::format::Kind;
 use crate::losses::Losses;
 
-/// What a format carries besides object, size and time.
+/// Attributes that a format carries besides object, size and time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Carries {
     pub(super) latency: bool,
@@ -13,7 +13,7 @@ pub(super) struct Carries {
     pub(super) object: bool,
 }
 
-/// Counts what is dropped of a request.
+/// Counts the dropped attributes of a request.
 #[inline]
 pub(super) fn count(request: &Request, carries: Carries, losses: &mut Losses) {
     if request.latency_ns > 0 && !carries.latency {
@@ -30,7 +30,7 @@ pub(super) fn count(request: &Request, carries: Carries, losses: &mut Losses) {
     }
 }
 
-/// Whether a request moves bytes; one that does not is counted as left out where a format has no place for it.
+/// Whether a request moves bytes; one that does not is counted as left out if the format cannot express it.
 pub(super) fn moves_bytes(request: &Request, losses: &mut Losses) -> bool {
     match request.op {
         Op::Read | Op::Write if request.bytes > 0 => true,
@@ -52,8 +52,8 @@ pub(super) fn moves_bytes(request: &Request, losses: &mut Losses) -> bool {
 /// Bits of a sector in an id that holds an address; the device is above them.
 const SECTOR_BITS: u32 = 48;
 
-/// One number for what a request asks for. Keys stay as they are. An address becomes its sector of 512 bytes, with the
-/// device or file times 2^48 added, which is what other tools use; where that does not hold (an offset within a
+/// The address of a request as one number. Keys are unchanged. An address becomes its sector of 512 bytes, with the
+/// device or file times 2^48 added, as other tools do; where that does not hold (an offset within a
 /// sector), a hash of object and offset.
 #[inline]
 pub(super) fn id(request: &Request, kind: Kind, losses: &mut Losses) -> u64 {

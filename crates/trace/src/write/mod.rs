@@ -1,8 +1,7 @@
-//! Requests into trace files of other tools. What a format cannot carry is counted and said.
+//! Requests into trace files of other tools. Losses of a format are counted and reported.
 //!
 //! [`Writer`] streams; memory is bounded. Formats that hold the next use of each object get it in a second pass over the
 //! file that was written, backwards, see `next_use`; so they need a file, and stdout gets it from a temporary one.
-//! What may not enter: reading, printing.
 
 mod binary;
 mod carry;
@@ -28,13 +27,13 @@ const CHUNK: usize = 256 << 10;
 
 /// One format: bytes for requests.
 trait Encoder {
-    /// What stands before the first request.
+    /// Bytes before the first request.
     fn begin(&mut self, _out: &mut Vec<u8>) {}
 
     /// One request. True: it is in the file.
     fn request(&mut self, request: &Request, names: &Names, out: &mut Vec<u8>, losses: &mut Losses) -> bool;
 
-    /// What stands behind the last request.
+    /// Bytes after the last request.
     fn end(&mut self, _out: &mut Vec<u8>) {}
 
     /// Where the ids and next uses are, if the format has them.
@@ -66,7 +65,7 @@ fn encoder(format: Format, kind: Kind) -> Option<Box<dyn Encoder>> {
 enum Target {
     /// A file that the user named; it gets its name when it is complete.
     Named(Option<Destination>),
-    /// A file of the caller's, written from where it stands.
+    /// An open file of the caller, written at its position.
     Given(File),
     /// Stdout as the bytes come.
     Stdout(io::Stdout),
@@ -100,7 +99,7 @@ pub struct Writer {
     losses: Losses,
     requests: u64,
     bytes: u64,
-    /// Whoever read our stdout has gone.
+    /// The reader of stdout closed the pipe.
     abandoned: bool,
 }
 
@@ -113,18 +112,18 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-/// What was written.
+/// Result of writing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Requests in the file.
     pub requests: u64,
     /// Size of the file.
     pub bytes: u64,
-    /// What the format could not carry.
+    /// Losses of the format.
     pub losses: Losses,
 }
 
-/// Begins a trace file, or stdout for `-`. `kind`: what the requests address. `overwrite`: replace a file that is there.
+/// Begins a trace file, or stdout for `-`. `kind`: address space of the requests. `overwrite`: replace a file that is there.
 ///
 /// # Errors
 /// A refusal when the format cannot be written, the file exists and may not be replaced, is `input` itself or is no file
@@ -224,7 +223,7 @@ impl Writer {
         self.settle(result)
     }
 
-    /// A reader of our stdout that closed the pipe has what it wanted: no error, but nothing more is needed.
+    /// A closed stdout is no error: its reader has enough.
     fn settle(&mut self, result: io::Result<()>) -> Result<(), TraceError> {
         match result {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -235,13 +234,13 @@ impl Writer {
         }
     }
 
-    /// Whether whoever read our stdout has gone: nothing more needs to be written.
+    /// Whether the reader of stdout closed the pipe, so that nothing more needs to be written.
     pub fn abandoned(&self) -> bool {
         self.abandoned
     }
 
     fn failed(&self, error: &io::Error) -> TraceError {
-        TraceError::new(format!("cannot write it: {error}")).of(&self.name)
+        TraceError::new(format!("cannot write it: {error}")).in_file(&self.name)
     }
 
     /// Completes the file. Without this a file that was made is removed again.

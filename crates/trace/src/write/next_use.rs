@@ -1,19 +1,20 @@
 //! The next use of each object, filled into a file of records that was written without it.
 //!
 //! The file is walked from its end in chunks, with a table of where each id was last met, so a pass costs one sequential
-//! read and write. Invariant: memory is one chunk and a table of about [`MOST_IDS`] ids (some 400 MiB); a trace with more
+//! read and write. Invariant: memory is one chunk and a table of about [`MAX_IDS`] ids (some 400 MiB); a trace with more
 //! ids is walked several times, each time for a part of the ids, with the same exact result.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::hash::{self, NumberMap};
+use crate::hash;
+use rustc_hash::FxHashMap;
 
 /// Ids of one pass.
-const MOST_IDS: u64 = 16 << 20;
+const MAX_IDS: u64 = 16 << 20;
 
-/// Bytes that are held at a time.
+/// Maximum bytes in memory.
 const CHUNK: usize = 1 << 20;
 
 /// Where things are in the records.
@@ -31,7 +32,7 @@ pub(super) struct Layout {
     pub(super) bytes_at: (usize, usize),
 }
 
-/// What the walk has seen on its way.
+/// State of the walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Distinct {
     /// Objects.
@@ -42,23 +43,23 @@ pub(super) struct Distinct {
 
 /// Fills in the next uses: the number of the next request for the same id, counted from 1, or -1.
 pub(super) fn fill(file: &File, layout: Layout, records: u64) -> io::Result<Distinct> {
-    fill_in_parts(file, layout, records, MOST_IDS)
+    fill_in_parts(file, layout, records, MAX_IDS)
 }
 
-fn fill_in_parts(file: &File, layout: Layout, records: u64, most_ids: u64) -> io::Result<Distinct> {
+fn fill_in_parts(file: &File, layout: Layout, records: u64, max_ids: u64) -> io::Result<Distinct> {
     // Parts are tried from few to many: a part that turns out too full is given up and made smaller.
     let mut parts = 1u64;
     let mut distinct = Distinct::default();
     let mut part = 0;
     while part < parts {
-        match walk(file, layout, records, (part, parts), most_ids)? {
+        match walk(file, layout, records, (part, parts), max_ids)? {
             Some(found) => {
                 distinct.objects += found.objects;
                 distinct.bytes = distinct.bytes.saturating_add(found.bytes);
                 part += 1;
             }
             None => {
-                // All parts anew: what was filled in is overwritten by the same numbers.
+                // Repeats all parts, which overwrites entries by the same numbers.
                 parts *= 2;
                 distinct = Distinct::default();
                 part = 0;
@@ -74,11 +75,11 @@ fn walk(
     layout: Layout,
     records: u64,
     (part, parts): (u64, u64),
-    most_ids: u64,
+    max_ids: u64,
 ) -> io::Result<Option<Distinct>> {
     let per_chunk = (CHUNK / layout.size).max(1) as u64;
     let mut chunk = Vec::new();
-    let mut last: NumberMap<u64, u64> = NumberMap::default();
+    let mut last: FxHashMap<u64, u64> = FxHashMap::default();
     let mut distinct = Distinct::default();
     let mut end = records;
     while end > 0 {
@@ -102,7 +103,7 @@ fn walk(
                     crate::binary::u64_at(record, at)
                 };
                 distinct.bytes = distinct.bytes.saturating_add(size);
-                if distinct.objects > most_ids {
+                if distinct.objects > max_ids {
                     return Ok(None);
                 }
             }
@@ -125,7 +126,7 @@ mod tests {
     fn several_passes_give_what_one_gives() {
         let ids: Vec<u64> = (0..5000u64).map(|i| hash::mix(i) % 300).collect();
         let layout = Layout { header: 5, size: 24, id_at: 4, next_at: 16, bytes_at: (12, 4) };
-        let filled = |most_ids| {
+        let filled = |max_ids| {
             let mut file = tempfile::tempfile().unwrap();
             let mut bytes = b"head:".to_vec();
             for id in &ids {
@@ -135,7 +136,7 @@ mod tests {
                 bytes.extend_from_slice(&[0; 8]);
             }
             file.write_all(&bytes).unwrap();
-            let distinct = fill_in_parts(&file, layout, ids.len() as u64, most_ids).unwrap();
+            let distinct = fill_in_parts(&file, layout, ids.len() as u64, max_ids).unwrap();
             let mut out = Vec::new();
             file.rewind().unwrap();
             file.read_to_end(&mut out).unwrap();

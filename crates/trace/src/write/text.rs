@@ -8,13 +8,13 @@ use iowhy_core::request::{Op, Request};
 use super::Encoder;
 use super::carry::{self, Carries};
 use crate::format::Kind;
-use crate::hash::NumberMap;
 use crate::losses::Losses;
-use crate::names::{MOST_NAMES, Names};
+use crate::names::{MAX_NAMES, Names};
 use crate::text::{KIND_COMMENT, OWN_HEADER, first_line};
+use rustc_hash::FxHashMap;
 
 /// Objects whose first mention is remembered, for names.
-const MOST_SEEN: usize = MOST_NAMES;
+const MAX_SEEN: usize = MAX_NAMES;
 
 /// Writing into memory does not fail.
 macro_rules! put {
@@ -26,12 +26,12 @@ macro_rules! put {
 /// CSV that keeps everything.
 pub(super) struct Csv {
     kind: Kind,
-    named: NumberMap<u64, ()>,
+    named: FxHashMap<u64, ()>,
 }
 
 impl Csv {
     pub(super) fn new(kind: Kind) -> Csv {
-        Csv { kind, named: NumberMap::default() }
+        Csv { kind, named: FxHashMap::default() }
     }
 }
 
@@ -54,11 +54,11 @@ impl Encoder for Csv {
             r.latency_ns,
             r.marks.0
         );
-        // A name stands once, at the first request for it.
+        // A name is written once, at its first request.
         if let Some(name) = names.get(r.object)
             && !self.named.contains_key(&r.object)
         {
-            if self.named.len() < MOST_SEEN {
+            if self.named.len() < MAX_SEEN {
                 self.named.insert(r.object, ());
             }
             let clean: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
@@ -73,14 +73,14 @@ impl Encoder for Csv {
 pub(super) struct Iolog {
     version: u8,
     /// Objects that were mentioned, and whether they are open.
-    open: NumberMap<u64, bool>,
+    open: FxHashMap<u64, bool>,
     first_ns: Option<u64>,
     time_us: u64,
 }
 
 impl Iolog {
     pub(super) fn new(version: u8) -> Iolog {
-        Iolog { version, open: NumberMap::default(), first_ns: None, time_us: 0 }
+        Iolog { version, open: FxHashMap::default(), first_ns: None, time_us: 0 }
     }
 
     fn line(&self, out: &mut Vec<u8>, object: u64, names: &Names, rest: std::fmt::Arguments<'_>) {
@@ -103,9 +103,9 @@ impl Iolog {
             return;
         }
         // fio drops waits below 100 microseconds; they add up here until they count.
-        const LEAST_WAIT_US: u64 = 100;
+        const MIN_WAIT_US: u64 = 100;
         let wait = us.saturating_sub(self.time_us);
-        if wait >= LEAST_WAIT_US {
+        if wait >= MIN_WAIT_US {
             self.line(out, request.object, names, format_args!("wait {wait} 0"));
             self.time_us = us;
         } else if wait > 0 || us < self.time_us {
@@ -115,7 +115,7 @@ impl Iolog {
 }
 
 /// Names longer than this are refused by fio.
-const MOST_NAME: usize = 256;
+const MAX_NAME: usize = 256;
 
 /// The name of an object; one that fio could not read, or none, becomes a number.
 fn put_name(out: &mut Vec<u8>, object: u64, names: &Names) {
@@ -130,7 +130,7 @@ fn put_name(out: &mut Vec<u8>, object: u64, names: &Names) {
 fn usable_name(object: u64, names: &Names) -> Option<&str> {
     let fits = |name: &&str| {
         !name.is_empty()
-            && name.len() <= MOST_NAME
+            && name.len() <= MAX_NAME
             && !name.chars().any(|c| c.is_whitespace() || c.is_control())
     };
     names.get(object).filter(fits)
@@ -156,7 +156,7 @@ impl Encoder for Iolog {
                 return false;
             }
         };
-        if !self.open.contains_key(&request.object) && self.open.len() >= MOST_SEEN {
+        if !self.open.contains_key(&request.object) && self.open.len() >= MAX_SEEN {
             losses.add("more than a million files: requests to the rest left out", None);
             return false;
         }

@@ -11,7 +11,7 @@ use iowhy_linux::identity::Identity;
 use iowhy_linux::signals::{MAX_SIGNAL, ignored_at_start, is_ignored, set_plain};
 use libc::{c_char, c_int};
 
-use crate::signals;
+use iowhy_linux::signals;
 
 /// Runs scripts that have no `#!` line, as shells do.
 const SHELL: &CStr = c"/bin/sh";
@@ -78,7 +78,7 @@ impl Prepared {
             envp,
             _environment: environment,
             is_text,
-            closed: signals::streams_closed_as_found(),
+            closed: signals::streams_closed_at_start(),
         })
     }
 

@@ -13,7 +13,7 @@ use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, pidfd_ope
 
 use super::exec::{Prepared, SignalsBlocked};
 use super::find::{DENIED, Refusal, as_whom, find, not_executable};
-use crate::signals;
+use iowhy_linux::signals;
 
 /// What the kernel counted for a process and the children it waited for (getrusage(2)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Child {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| cannot_start(&file, &e.into()));
         let (go_read, go) = pipe()?;
         let (errors, errors_write) = pipe()?;
-        let open_files = signals::open_files_as_found();
+        let open_files = signals::open_files_at_start();
         let blocked = SignalsBlocked::new();
         // SAFETY: the child calls nothing but `become_program`, which makes only async-signal-safe calls.
         let pid = unsafe { libc::fork() };

@@ -262,13 +262,13 @@ fn switches_can_be_turned_off_and_on_for_inherited_threads_too() {
         };
         wait(&mut recorder);
         let off = recorder.switches(false);
-        let off_done = now_ns();
+        let off_done = iowhy_linux::clock::monotonic_ns();
         wait(&mut recorder);
-        let on_begun = now_ns();
+        let on_begun = iowhy_linux::clock::monotonic_ns();
         let on = recorder.switches(true);
         wait(&mut recorder);
         let no_stacks = recorder.leaving_stacks(false);
-        let no_stacks_done = now_ns();
+        let no_stacks_done = iowhy_linux::clock::monotonic_ns();
         wait(&mut recorder);
         stop.store(true, Ordering::Relaxed);
         recorder.drain(true, &mut |e| seen.push(Seen::of(e)));

@@ -8,7 +8,6 @@
 //! too.
 
 mod attr;
-mod cpus;
 mod explain;
 mod let_go;
 mod merge;
@@ -30,12 +29,5 @@ mod live_tests;
 
 /// How many CPUs there are.
 pub(crate) fn online_cpus() -> u64 {
-    cpus::online().len() as u64
-}
-
-/// CLOCK_MONOTONIC, the clock of all records.
-pub(crate) fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    // The clock counts from boot and is never negative.
-    (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
+    iowhy_linux::cpus::online().len() as u64
 }

@@ -18,7 +18,11 @@ use super::record::{Decoded, Ids, decode};
 use super::rights::{self, Rights};
 use super::ring::{Ring, map_all};
 use super::tracepoints::{Point, Reader};
-use super::{cpus, explain, now_ns};
+use iowhy_linux::cpus;
+
+use iowhy_linux::clock::monotonic_ns;
+
+use super::explain;
 use crate::event::{Event, Kind};
 use crate::tracefs::Tracefs;
 
@@ -166,29 +170,29 @@ impl Recorder {
     ///
     /// A child that has not executed its program yet switches them on by doing so.
     pub fn switches(&mut self, on: bool) -> u64 {
-        let before = now_ns();
+        let before = monotonic_ns();
         self.switches_on = on;
         let groups = self.switches.iter().chain(self.leaving.iter().filter(|_| self.leaving_on || !on));
         // It cannot fail on a descriptor of ours; if it did, the consumer would see it by the records.
         groups.for_each(|event| drop(attr::switch(event.as_fd(), on)));
-        if on { now_ns() } else { before }
+        if on { monotonic_ns() } else { before }
     }
 
     /// Switches only the stacks on or off; times of switches stay exact. Returns as [`Recorder::switches`] does. While
     /// switches are off, it says what happens when they come back.
     pub fn leaving_stacks(&mut self, on: bool) -> u64 {
-        let before = now_ns();
+        let before = monotonic_ns();
         self.leaving_on = on;
         if self.switches_on || !on {
             self.leaving.iter().for_each(|event| drop(attr::switch(event.as_fd(), on)));
         }
-        if on { now_ns() } else { before }
+        if on { monotonic_ns() } else { before }
     }
 
     /// Hands on, in order of time, what was recorded up to the start of the drain before this one; with `all`, at the
     /// end, all that there is. Idle CPUs and our own process are left out.
     pub fn drain(&mut self, all: bool, sink: &mut dyn FnMut(&Event<'_>)) {
-        let now = now_ns();
+        let now = monotonic_ns();
         let Recorder { rings, merger, ids, counts, last_ns, own, .. } = self;
         merger.drain(rings, now, all, |time_ns, record| {
             counts.records += 1;
@@ -220,7 +224,7 @@ impl Recorder {
         let records = lost.saturating_sub(self.counts.lost);
         if records > 0 {
             self.counts.lost = lost;
-            self.last_ns = self.last_ns.max(now_ns());
+            self.last_ns = self.last_ns.max(monotonic_ns());
             sink(&Event { time_ns: self.last_ns, cpu: 0, pid: 0, tid: 0, kind: Kind::Lost { records } });
         }
     }

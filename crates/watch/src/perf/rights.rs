@@ -8,11 +8,11 @@ use std::sync::{Mutex, PoisonError};
 use iowhy_core::profile::{Lack, Tier};
 
 use super::attr::{self, CPU_PERIOD_NS, Role, Start};
-use super::cpus;
 use super::explain::{self, Setting};
 use super::let_go::let_go;
 use super::tracepoints::{Point, Reader};
 use crate::tracefs::Tracefs;
+use iowhy_linux::cpus;
 
 /// What may be recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

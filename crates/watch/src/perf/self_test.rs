@@ -6,8 +6,8 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
+use iowhy_linux::clock::thread_cpu_ns;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::attr::{self, Role, Start};
 use super::recorder::{Recorder, Subject};
@@ -174,10 +174,7 @@ fn samples(mut words: &[u64]) -> u64 {
 /// System calls that fit into so much CPU time: work that has a kernel stack. CPU time, because waiting for a CPU is
 /// no cost of ticks.
 fn calls_in(time: Duration) -> u64 {
-    let cpu_time = || {
-        let now = clock_gettime(ClockId::ThreadCPUTime);
-        Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
-    };
+    let cpu_time = || Duration::from_nanos(thread_cpu_ns());
     let end = cpu_time() + time;
     let mut calls = 0;
     while cpu_time() < end {

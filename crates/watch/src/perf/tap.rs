@@ -14,9 +14,11 @@ use super::merge::Merger;
 use super::record::{Decoded, Ids, decode};
 use super::ring::{Ring, map_all};
 use super::tracepoints::{Point, Reader};
-use super::{cpus, now_ns};
+use iowhy_linux::cpus;
+
 use crate::event::{Event, Kind};
 use crate::tracefs::Tracefs;
+use iowhy_linux::clock::monotonic_ns;
 
 /// Greatest ring of one CPU, in bytes: a call takes 184, so that it holds 45,000 calls. A busy machine may keep us from
 /// a CPU for tens of milliseconds, in which a program makes so many; with 2 MiB calls were lost there.
@@ -86,7 +88,7 @@ impl SyscallTap {
         for ring in &tap.rings {
             attr::switch(ring.leader(), true)?;
         }
-        tap.since_ns = now_ns();
+        tap.since_ns = monotonic_ns();
         Ok(tap)
     }
 
@@ -98,7 +100,7 @@ impl SyscallTap {
     /// Ends the burst. Returns the time up to which every call is recorded (CLOCK_MONOTONIC). What was recorded can
     /// still be drained; the machine's calls are fast again only after the tap is dropped.
     pub fn stop(&mut self) -> u64 {
-        let until = now_ns();
+        let until = monotonic_ns();
         for event in self.events.iter().map(AsFd::as_fd).chain(self.rings.iter().map(Ring::leader)) {
             // It cannot fail on a descriptor of ours; if it did, there would only be more records.
             let _ = attr::switch(event, false);
@@ -134,7 +136,7 @@ impl SyscallTap {
     pub fn drain(&mut self, all: bool, sink: &mut dyn FnMut(&Event<'_>)) {
         let own = std::process::id();
         let SyscallTap { rings, merger, ids, last_ns, lost, .. } = self;
-        merger.drain(rings, now_ns(), all, |time_ns, record| {
+        merger.drain(rings, monotonic_ns(), all, |time_ns, record| {
             *last_ns = time_ns.max(*last_ns);
             if let Decoded::Event(event) = decode(record, *last_ns, ids) {
                 if let Kind::Lost { records } = event.kind {
@@ -151,7 +153,7 @@ impl SyscallTap {
             let records = lost.saturating_sub(self.lost);
             if records > 0 {
                 self.lost = lost;
-                self.last_ns = self.last_ns.max(now_ns());
+                self.last_ns = self.last_ns.max(monotonic_ns());
                 sink(&Event { time_ns: self.last_ns, cpu: 0, pid: 0, tid: 0, kind: Kind::Lost { records } });
             }
         }

@@ -10,9 +10,10 @@ use super::files::Files;
 use super::roster::Roster;
 use crate::calls::{CallTracer, Costs, Planner};
 use crate::event::Kind;
-use crate::perf::{SyscallTap, now_ns};
-use crate::proc_fs::reader::Reader;
-use crate::proc_fs::syscalls;
+use crate::perf::SyscallTap;
+use iowhy_linux::clock::monotonic_ns;
+use iowhy_linux::reader::Reader;
+use iowhy_linux::syscalls;
 
 /// Records of one burst: bounds memory and our own time.
 const MOST_RECORDS: u64 = 200_000;
@@ -122,7 +123,7 @@ impl Bursts {
             left -= open.len();
             snapshot.push((pid, open));
         }
-        let since_ns = now_ns().max(tap.since_ns());
+        let since_ns = monotonic_ns().max(tap.since_ns());
         self.tracer.begin(since_ns, &snapshot);
         self.open = Some(Open {
             tap,
@@ -143,7 +144,7 @@ impl Bursts {
             end_ns = open.tap.stop();
             self.take(&mut open, true, roster);
         }
-        self.tracer.settle(now_ns(), &mut |pid, descriptor| files.resolve(pid, descriptor, reader));
+        self.tracer.settle(monotonic_ns(), &mut |pid, descriptor| files.resolve(pid, descriptor, reader));
         if over || !more {
             self.end(open, end_ns);
         } else {

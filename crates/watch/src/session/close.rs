@@ -12,16 +12,18 @@ use iowhy_core::units;
 
 use super::bursts::Finished;
 use super::counted::Counted;
-use super::pump::{Pump, own_cpu_ns};
+use super::pump::Pump;
 use super::state::State;
 use crate::child::{Adoption, Child};
-use crate::perf::{self, Counts, now_ns};
-use crate::proc_fs::counters::{io, of_thread, since};
-use crate::proc_fs::devices::{Snapshot, uses};
-use crate::proc_fs::file_facts::identity;
-use crate::proc_fs::reader::Reader;
-use crate::proc_fs::{pressure, task, tree};
+use crate::perf::{self, Counts};
 use crate::timeline::Ticks;
+use iowhy_linux::block::uses::{Snapshot, uses};
+use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
+use iowhy_linux::file_facts::identity;
+use iowhy_linux::pressure;
+use iowhy_linux::process::counters::{io, of_thread, since};
+use iowhy_linux::process::{task, tree};
+use iowhy_linux::reader::Reader;
 
 /// The state of the machine at the start.
 pub(super) struct Before {
@@ -67,9 +69,9 @@ impl Pump<'_> {
     /// added up becomes the profile.
     pub(super) fn close(mut self, end: End, child: Option<Child>, adoption: &mut Adoption) -> Profile {
         // What we do from here on takes nothing from the program.
-        self.watched_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_before_ns);
+        self.watched_cpu_ns = thread_cpu_ns().saturating_sub(self.own_cpu_before_ns);
         // What can be read of a program that has ended, or is about to be let go, comes first.
-        let now = now_ns();
+        let now = monotonic_ns();
         if let Some(child) = &child
             && let Some(t) = task::schedstat(&mut self.state.reader, child.pid(), child.pid())
         {
@@ -86,7 +88,7 @@ impl Pump<'_> {
             let reader = &mut self.state.reader;
             (Snapshot::take(reader), before.pressure.end(reader))
         });
-        let own_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_before_ns)
+        let own_cpu_ns = thread_cpu_ns().saturating_sub(self.own_cpu_before_ns)
             + self.state.names_cpu_ns.load(Ordering::Relaxed);
         self.file_round(now);
         self.drain(true);

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use iowhy_core::profile::IoCounters;
 
 use crate::child::Usage;
-use crate::proc_fs::counters::{io, merged, since, sum, usage};
-use crate::proc_fs::reader::Reader;
+use iowhy_linux::process::counters::{io, merged, since, sum, usage};
+use iowhy_linux::reader::Reader;
 
 /// Processes whose counters are read at the start of attaching and at the end. More than this would take seconds.
 const MOST: usize = 10_000;

@@ -6,15 +6,15 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use iowhy_core::kernel_text::mountinfo::Mount;
 use iowhy_core::profile::{FileUse, RingUse};
+use iowhy_linux::mounts::Mount;
 
 use crate::calls;
-use crate::proc_fs::cache;
-use crate::proc_fs::file_facts::{FileFacts, facts_of_path, mounts_of};
-use crate::proc_fs::open_files::{self, OpenFile};
-use crate::proc_fs::reader::Reader;
-use crate::proc_fs::under::BlockTree;
+use iowhy_linux::block::devices::BlockTree;
+use iowhy_linux::file_facts::{FileFacts, facts_of_path, mounts_of};
+use iowhy_linux::page_cache;
+use iowhy_linux::process::open_files::{self, OpenFile};
+use iowhy_linux::reader::Reader;
 
 /// Looks come so often at the beginning, and later.
 pub(super) const EARLY_NS: u64 = 5_000_000;
@@ -205,7 +205,7 @@ impl Files {
         {
             self.counted += 1;
             let at = open_files::path_to(pid, file.descriptor);
-            cached_before = cache::look(&at, facts).and_then(|seen| seen.share());
+            cached_before = page_cache::look(&at, facts).and_then(|seen| seen.share());
         }
         let kind = facts.as_ref().map_or("unknown", |f| f.kind);
         if self.known.len() < MOST_KNOWN {
@@ -285,7 +285,7 @@ fn complete(
     let now = now.filter(|_| same);
     file.cached_before = cached_before;
     if let Some(now) = &now
-        && let Some(seen) = cache::look(path, now)
+        && let Some(seen) = page_cache::look(path, now)
     {
         file.cached_after = seen.share();
         file.recently_evicted_pages = Some(seen.recently_evicted);
@@ -299,11 +299,11 @@ fn complete(
     file.size_bytes = size.or(facts.size_bytes);
     file.file_system = facts.file_system;
     // The name under which the device's own counters are told, where there is one such device.
-    file.device = match facts.under.leaves.as_slice() {
+    file.device = match facts.devices.leaves.as_slice() {
         [one] => Some(one.clone()),
-        _ => facts.under.display,
+        _ => facts.devices.display,
     };
-    devices.extend(facts.under.leaves.into_iter().chain(facts.under.backing));
+    devices.extend(facts.devices.leaves.into_iter().chain(facts.devices.backing));
 }
 
 /// At most so many open files of a process, others at each turn: a server may have thousands.

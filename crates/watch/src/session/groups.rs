@@ -4,13 +4,14 @@
 //! Goal: the groups that most looks found, with the limits that held there at the first look. Non-goal: which process was in
 //! which group when.
 
-use iowhy_core::kernel_text::meminfo;
 use iowhy_core::profile::LimitedGroup;
+use iowhy_linux::meminfo;
 
 use super::files::after_looks;
-use crate::proc_fs::control_group::{ControlGroups, device_name};
-use crate::proc_fs::reader::Reader;
-use crate::proc_fs::task::process_stat;
+use iowhy_linux::block::sysfs::Sysfs;
+use iowhy_linux::control_group::ControlGroups;
+use iowhy_linux::process::task::process_stat;
+use iowhy_linux::reader::Reader;
 
 /// Processes that are looked at each time.
 const MOST_PROCESSES: usize = 8;
@@ -67,14 +68,14 @@ impl GroupsSeen {
         if self.known.len() >= MOST_KNOWN {
             return;
         }
-        let groups = ControlGroups::named(&text);
+        let groups = ControlGroups::parse(&text);
         let memory = reader
             .text(format_args!("/proc/meminfo"))
             .and_then(|text| meminfo::bytes(text, "MemTotal"))
             .unwrap_or(u64::MAX);
         self.known.push(Known {
             looks: 1,
-            limited: groups.limited(memory, &device_name),
+            limited: groups.limited(memory, &|number| Sysfs::new().name_of(number)),
             throttled_ns: groups.cpu_throttled_ns(),
             groups,
             text,
@@ -122,7 +123,7 @@ mod tests {
             throttled_ns: None,
         };
         seen.known.push(other(1));
-        assert_eq!(seen.most_seen().map(|known| known.groups), Some(ControlGroups::of(None)));
+        assert_eq!(seen.most_seen().map(|known| known.groups), Some(ControlGroups::of_process(None)));
         let tie = GroupsSeen {
             known: vec![Known { text: "first".to_owned(), ..other(2) }, other(2)],
             ..GroupsSeen::default()

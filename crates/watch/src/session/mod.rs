@@ -25,14 +25,15 @@ use std::time::Duration;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::{End, Profile, Tier};
+use iowhy_linux::clock::monotonic_ns;
 use iowhy_linux::identity::Identity;
 use iowhy_linux::signals::is_from_terminal;
 use iowhy_linux::terminal::Terminal;
 
 use crate::child::{Adoption, Child, Existing, Refusal};
 use crate::perf;
-use crate::proc_fs::usable;
-use crate::signals::{Arrival, Signals};
+use iowhy_linux::process::usable;
+use iowhy_linux::signals::{Arrival, Signals};
 
 use pump::{Pump, Roots, Target, Turn};
 use requests::{Answer, Reach, Requests};
@@ -147,7 +148,7 @@ fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<P
     pump.open(&Roots::Process(pid));
     pump.begin();
     let deadline_ns =
-        limit.map(|l| perf::now_ns().saturating_add(u64::try_from(l.as_nanos()).unwrap_or(u64::MAX)));
+        limit.map(|l| monotonic_ns().saturating_add(u64::try_from(l.as_nanos()).unwrap_or(u64::MAX)));
     pump.until(deadline_ns);
     let mut requests = Requests::default();
     let end = loop {
@@ -162,7 +163,7 @@ fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<P
         if existing.ended() {
             break End::Gone;
         }
-        if deadline_ns.is_some_and(|d| perf::now_ns() >= d) {
+        if deadline_ns.is_some_and(|d| monotonic_ns() >= d) {
             break End::Running;
         }
     };

@@ -15,13 +15,14 @@ use super::state::{State, What};
 use super::{Options, close::Before};
 use crate::child::Adoption;
 use crate::event::Kind;
-use crate::perf::{self, Recorder, Rights, SelfTest, now_ns};
-use crate::proc_fs::census::Census;
-use crate::proc_fs::counters::{HeldIo, of_thread};
-use crate::proc_fs::reader::Reader;
-use crate::proc_fs::{task, tree};
-use crate::signals::{Arrival, Signals};
+use crate::perf::{self, Recorder, Rights, SelfTest};
 use crate::timeline::Found;
+use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
+use iowhy_linux::process::counters::{HeldIo, of_thread};
+use iowhy_linux::process::kernel_stack::Census;
+use iowhy_linux::process::{task, tree};
+use iowhy_linux::reader::Reader;
+use iowhy_linux::signals::{Arrival, Signals};
 
 /// Work is due at least so often at the beginning, when much may happen in little time, and later. A ring that is half
 /// full asks for it earlier.
@@ -101,7 +102,7 @@ impl<'a> Pump<'a> {
     pub(super) fn new(options: &Options<'a>, rights: Rights) -> Pump<'a> {
         let tier = rights.tier;
         let wants_bursts = options.call_bursts && tier >= Tier::T3 && rights.tracepoints;
-        let now = now_ns();
+        let now = monotonic_ns();
         Pump {
             lacks: rights.lacks.clone(),
             recorder: None,
@@ -111,7 +112,7 @@ impl<'a> Pump<'a> {
             before: None,
             self_test: SelfTest::default(),
             rights,
-            own_cpu_before_ns: own_cpu_ns(),
+            own_cpu_before_ns: thread_cpu_ns(),
             watched_cpu_ns: 0,
             own: false,
             threads_before: HashMap::new(),
@@ -242,7 +243,7 @@ impl<'a> Pump<'a> {
         }
         self.directory = task::directory(self.root).filter(|_| !self.own);
         // What comes before the program runs takes nothing from it.
-        self.own_cpu_before_ns = own_cpu_ns();
+        self.own_cpu_before_ns = thread_cpu_ns();
         self.before = Some(Before::read(&mut self.state.reader, running));
         let mut existing: Vec<(u32, u32)> = self.state.roster.iter().collect();
         // The process that was named comes first: numbers wrap around, and a child may have a smaller one.
@@ -260,7 +261,7 @@ impl<'a> Pump<'a> {
                 self.state.counted.existing(&mut self.state.reader, pid);
             }
         }
-        let now = now_ns();
+        let now = monotonic_ns();
         let recording = self.recorder.is_some();
         self.state.open_line(now, recording, self.rights.kernel_stacks, self.command.then_some(self.root));
         for (pid, tid) in existing {
@@ -276,7 +277,7 @@ impl<'a> Pump<'a> {
 
     /// The command executes its program since a moment ago: what it ran for until now is not the program's.
     pub(super) fn released(&mut self) {
-        let now = now_ns();
+        let now = monotonic_ns();
         if let Some(t) = task::schedstat(&mut self.state.reader, self.root, self.root) {
             self.before_exec_ns = t.running_ns;
             let (tid, running_ns, queued_ns) = (self.root, t.running_ns, t.queued_ns);
@@ -291,7 +292,7 @@ impl<'a> Pump<'a> {
 
     /// Tells the time line of a thread that was there before.
     fn introduce(&mut self, pid: u32, tid: u32) {
-        let now = now_ns();
+        let now = monotonic_ns();
         if pid == tid && !self.command {
             self.state.add_maps(pid);
         }
@@ -327,7 +328,7 @@ impl<'a> Pump<'a> {
 
     /// Waits. True: the program has ended.
     fn wait(&mut self, target: &Target<'_>) -> bool {
-        let now = now_ns();
+        let now = monotonic_ns();
         let pace = if now.saturating_sub(self.state.start_ns) < BEGINNING_NS { EARLY_NS } else { LATE_NS };
         let mut until = now + pace;
         if let Some(duty) = &self.duty {
@@ -387,7 +388,7 @@ impl<'a> Pump<'a> {
         for pid in self.state.born.drain(..) {
             adoption.descendant(pid);
         }
-        let now = now_ns();
+        let now = monotonic_ns();
         self.keep_duty(now);
         if now.saturating_sub(self.round_ns) >= ROUND_NS {
             self.round_ns = now;
@@ -397,13 +398,13 @@ impl<'a> Pump<'a> {
         self.file_round(now);
         if let Some(bursts) = &mut self.bursts {
             let State { roster, files, reader, .. } = &mut self.state;
-            bursts.step(now_ns(), roster, files, reader);
+            bursts.step(monotonic_ns(), roster, files, reader);
         }
     }
 
     /// Hands on what is in the rings; with `all`, everything.
     pub(super) fn drain(&mut self, all: bool) {
-        let started = now_ns();
+        let started = monotonic_ns();
         let state = &mut self.state;
         match &mut self.recorder {
             Some(recorder) => {
@@ -434,7 +435,7 @@ impl<'a> Pump<'a> {
     pub(super) fn read_times(&mut self) {
         let threads: Vec<(u32, u32)> = self.state.roster.iter().take(MOST_READ).collect();
         for (pid, tid) in threads {
-            let now = now_ns();
+            let now = monotonic_ns();
             if let Some(t) = task::schedstat(&mut self.state.reader, pid, tid) {
                 self.state.note(now, What::Times { tid, running_ns: t.running_ns, queued_ns: t.queued_ns });
             }
@@ -520,7 +521,7 @@ impl<'a> Pump<'a> {
 
     /// One round of looks at so many threads, those in turn.
     fn look_at_all(&mut self, threads: usize) {
-        let now = now_ns();
+        let now = monotonic_ns();
         for _ in 0..threads {
             if !self.budget.take(now) {
                 return;
@@ -553,10 +554,4 @@ pub(super) fn family(reader: &mut Reader, root: u32) -> Vec<u32> {
 /// The state letter of a thread, for the time line.
 fn found(state: char) -> Found {
     if state == 'R' { Found::Running } else { Found::Asleep }
-}
-
-/// CPU time of this thread.
-pub(super) fn own_cpu_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    (time.tv_sec.max(0) as u64) * 1_000_000_000 + time.tv_nsec.max(0) as u64
 }

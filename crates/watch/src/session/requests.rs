@@ -7,7 +7,7 @@
 
 use iowhy_linux::signals::{Meaning, meaning};
 
-use crate::signals::Arrival;
+use iowhy_linux::signals::Arrival;
 
 /// A signal this soon after the same one is its echo: one sender signals both the process and its group.
 const ECHO_NS: u64 = 200_000_000;

@@ -15,10 +15,10 @@ use super::hidden::Hidden;
 use super::roster::Roster;
 use crate::block::{BlockTracer, Owner};
 use crate::event::{Event, Kind, Trace};
-use crate::proc_fs::reader::Reader;
-use crate::proc_fs::task;
 use crate::symbols::{Background, Symbols};
 use crate::timeline::{Begin, Existing, Found, Parts, ThreadTotal, Timeline, Totals};
+use iowhy_linux::process::task;
+use iowhy_linux::reader::Reader;
 
 /// Notes that may wait. More than this come only when records do not: then they go on at once.
 const MOST_NOTES: usize = 8192;

@@ -317,8 +317,8 @@ fn attaching_to_a_process_above_us_leaves_ourselves_out() {
     let said = said(in_another_process("", "exit 0"));
     assert!(said.contains("ended Code(0)"), "{said}");
     let ours = std::process::id();
-    let mut reader = crate::proc_fs::reader::Reader::new();
-    let above = crate::proc_fs::task::process_stat(&mut reader, ours).unwrap().parent;
+    let mut reader = iowhy_linux::reader::Reader::new();
+    let above = iowhy_linux::process::task::process_stat(&mut reader, ours).unwrap().parent;
     let family = pump::family(&mut reader, above);
     assert!(family.contains(&above) && !family.contains(&ours), "{family:?}");
 }

@@ -24,7 +24,7 @@ impl Background {
         let spent = Arc::clone(&cpu_ns);
         let read = move || {
             let kernel = Kernel::of_this_machine();
-            spent.store(cpu_time_ns(), Ordering::Relaxed);
+            spent.store(iowhy_linux::clock::thread_cpu_ns(), Ordering::Relaxed);
             kernel
         };
         let thread = std::thread::Builder::new().name("iowhy-names".to_owned()).spawn(read).ok();
@@ -41,12 +41,6 @@ impl Background {
         // A thread that failed leaves what it leaves: the table is read here.
         self.thread.and_then(|thread| thread.join().ok()).unwrap_or_else(Kernel::of_this_machine)
     }
-}
-
-/// CPU time of the calling thread.
-fn cpu_time_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A file system that a thread of ours serves through `/dev/fuse`: one folder with one file. No library and no helper
+//! A file system that a thread of this program serves through `/dev/fuse`: one folder with one file. No library and no helper
 //! program; root mounts it. May not enter: what is checked on it.
 //!
 //! Format: `include/uapi/linux/fuse.h` of the kernel, interface 7.31. What is not answered here is refused as unknown, which
@@ -21,7 +21,7 @@ const SUBTYPE: &str = "iowhylab";
 pub(super) const FILE: &str = "file";
 const FILE_BYTES: u64 = 4 << 20;
 /// The kernel asks for no more at once; and it wants room for this and a page.
-const MOST_BYTES: usize = 128 << 10;
+const MAX_BYTES: usize = 128 << 10;
 
 const FOLDER_NODE: u64 = 1;
 const FILE_NODE: u64 = 2;
@@ -30,7 +30,7 @@ const NO_SUCH_FILE: i32 = 2;
 const NOT_SUPPORTED: i32 = 38;
 /// What was read stays in the page cache when the file is opened again.
 const KEEP_CACHE: u32 = 1 << 1;
-/// Facts may be kept for so many seconds.
+/// How long the kernel may keep facts.
 const VALID_S: u64 = 60;
 
 const LOOKUP: u32 = 1;
@@ -100,7 +100,7 @@ impl Drop for Served {
 
 /// Answers until the kernel closes the connection.
 fn serve(mut device: File) {
-    let mut request = vec![0; MOST_BYTES + 4096];
+    let mut request = vec![0; MAX_BYTES + 4096];
     // An error of reading is the end of the mount; an answer nobody waits for any more is none of our business.
     while let Ok(got) = device.read(&mut request) {
         let Some(answer) = request.get(..got).and_then(reply) else { continue };
@@ -144,7 +144,7 @@ fn init(read_ahead: u32) -> Vec<u8> {
     let mut out = word_bytes(&[7, 31, read_ahead, 0]);
     // Requests under way, and from when on the kernel slows down: its own choice.
     out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&word_bytes(&[MOST_BYTES as u32, 1]));
+    out.extend_from_slice(&word_bytes(&[MAX_BYTES as u32, 1]));
     out.resize(64, 0);
     out
 }

@@ -63,20 +63,20 @@ fn judge(answers: &Answers, checks: &mut Checks) {
         let fast = Truth { answers, boot: NAMES[0] };
         // A loop has costs of its own, and so has the harness; both are a small part of the smallest read.
         let near = if bytes == 4096 { NEAR_SMALL } else { NEAR };
-        checks.near(&format!("{key} B: as a bare loop has it"), bare(cell), fast.of(key), near);
+        checks.near(&format!("{key} B: as a bare loop has it"), bare(cell), fast.loop_ns(key), near);
         checks.small(&format!("{key} B: unexplained"), cell.layer("unexplained"), cell.time(), NEAR_WHOLE);
         let entry = sum(cell.layer("call"), cell.layer("filesystem"));
-        checks.near(&format!("{key} B: call and file system"), entry, fast.of("end"), NEAR_CALL);
+        checks.near(&format!("{key} B: call and file system"), entry, fast.loop_ns("end"), NEAR_CALL);
         checks.near(&format!("{key} B: copy"), cell.layer("copy"), fast.copy(bytes), NEAR);
         if bytes > 4096 {
-            // What is left of a large read once all else is taken off has the errors of all, and is held against all.
+            // What is left of a large read once all else is taken off has the errors of all, so it is compared with the whole.
             let off = less(cell.layer("cache"), fast.cache(key, bytes));
             checks.small(&format!("{key} B: cache is off by"), off, cell.time(), NEAR_WHOLE);
         }
 
         let slow_truth = Truth { answers, boot: NAMES[1] };
         let changed = slow.cell(key);
-        let put_in = less(slow_truth.of(key), fast.of(key));
+        let put_in = less(slow_truth.loop_ns(key), fast.loop_ns(key));
         let moved = |layer: &str| less(changed.layer(layer), cell.layer(layer));
         // Each page is one call of the copying function, and what that costs counts by the page, as the cache's does.
         let in_both = sum(moved("copy"), moved("cache"));
@@ -104,19 +104,19 @@ struct Truth<'a> {
 
 impl Truth<'_> {
     /// A loop's time for one read.
-    fn of(&self, label: &str) -> Option<f64> {
+    fn loop_ns(&self, label: &str) -> Option<f64> {
         self.answers.get(self.boot, label).number("/ns")
     }
 
     /// Copying: what bytes cost that need no other page.
     fn copy(&self, bytes: u64) -> Option<f64> {
         let (page, part) = (4096.0, 512.0);
-        less(self.of("4096"), self.of("512")).map(|ns| ns / (page - part) * bytes as f64)
+        less(self.loop_ns("4096"), self.loop_ns("512")).map(|ns| ns / (page - part) * bytes as f64)
     }
 
     /// The page cache: what is neither copying nor what a read at the end of the file costs.
     fn cache(&self, key: &str, bytes: u64) -> Option<f64> {
-        less(less(self.of(key), self.of("end")), self.copy(bytes))
+        less(less(self.loop_ns(key), self.loop_ns("end")), self.copy(bytes))
     }
 }
 

@@ -75,7 +75,7 @@ fn boots() -> Vec<Boot> {
     let watch = |options: &str, rest: &[&str], boot: &mut Boot| {
         let mut words = vec!["run"];
         words.extend(options.split(' '));
-        words.extend(["iowhy", "--quiet", "--json", "@record", "--", "lab-guest", "patient"]);
+        words.extend(["iowhy", "--quiet", "--json", "@record", "--", "lab-guest", "program"]);
         words.extend(rest);
         boot.step(&words);
     };

@@ -2,7 +2,7 @@
 //! than all that is read, measured and simulated. What each gains over one disk must be what `iowhy sim` says it gains,
 //! and the interleave that the simulator would pick must be as good as the best.
 //!
-//! A request of 16 KiB takes one turn of a disk, and the load reads 12 MiB by chance, 16 requests at a time: small
+//! A request of 16 KiB takes one turn of a disk, and the load reads 12 MiB in random order at queue depth 16: small
 //! interleaves split a request over several disks, 126 sectors split one in four, and huge ones leave disks idle. The
 //! simulator is given the very requests that are measured, as a trace: chance alone moves the gain by 5 %.
 

@@ -1,4 +1,4 @@
-//! Ladder truth: the five rungs of 1989 with a real null block device, on a disk whose request takes 1 ms.
+//! Ladder truth: the five steps of 1989 with a real null block device, on a disk whose request takes 1 ms.
 
 use super::{Phase, ended_well};
 use crate::lab::answers::Answers;
@@ -36,7 +36,7 @@ fn boots() -> Vec<Boot> {
 fn judge(answers: &Answers, checks: &mut Checks) {
     let run = answers.get("ladder", "ladder");
     ended_well(checks, "minix-1989", run);
-    let time = |rung: &str, block: u32| run.cell(&format!("{rung}-{block}")).time();
+    let time = |step: &str, block: u32| run.cell(&format!("{step}-{block}")).time();
     checks.holds(
         "bnull is the null block device",
         run.cell("bnull-512").text("target") == "/dev/nullb0",

@@ -38,8 +38,8 @@ fn boots() -> Vec<Boot> {
     let mut above = Boot::new("layers-call", Time::Counted);
     above.null_disks();
     slow_disk(&mut above, "one", "1000000");
-    above.step(&["run", "call", "-", "lab-guest", "patient", "call", "3000"]);
-    above.step(&["run", "filtered-call", FILTER, "lab-guest", "patient", "call", "3000"]);
+    above.step(&["run", "call", "-", "lab-guest", "program", "call", "3000"]);
+    above.step(&["run", "filtered-call", FILTER, "lab-guest", "program", "call", "3000"]);
     above.iowhy("filtered", FILTER, &split("/dev/one"));
 
     let mut held = Boot::new("layers-block", Time::Counted);

@@ -68,7 +68,7 @@ fn boots() -> Vec<Boot> {
         "@record",
         "--",
         "lab-guest",
-        "patient",
+        "program",
         "read",
         "/dev/one",
         "65536",

@@ -1,29 +1,34 @@
-//! `iowhy classic [NAME] [PATH]`: the five published experiments, then, now and as modelled. One file an experiment; here
-//! is what they share. What may not enter: arithmetic of models (explain's), layout of text (render's).
+//! `iowhy classic [NAME] [PATH]`: the five published experiments. The experiments are in `iowhy-classic`; here are options,
+//! profiles, records and the exit code.
 
-mod freebsd;
-mod lab;
-mod minix;
-mod mmap;
-mod netbsd;
-mod sg;
-
+use std::sync::Arc;
 use std::time::Duration;
 
+use iowhy_classic::lab::{Lab, World};
 use iowhy_classic::published::{self, Experiment};
+use iowhy_classic::report::{MeasuredCell, Report};
+use iowhy_core::cell::CellRun;
 use iowhy_core::problem::Problem;
+use iowhy_core::profile::{Profile, Tier};
+use iowhy_linux::identity::FilesAs;
+use iowhy_probe::campaign::Cell;
 use iowhy_probe::interrupt;
+use iowhy_probe::target::{Needs, Target};
+use iowhy_watch::perf;
 use serde_json::json;
 
 use crate::cli::{ClassicArgs, OutputArgs};
-use crate::command::classic::lab::Lab;
+use crate::command::cross_check;
 use crate::command::ending::{self, Ending};
 use crate::command::shared;
+use crate::meaning::Meaning;
 use crate::output::{self, Outputs};
+use crate::plan::sweep::split_targets;
 use crate::progress::Progress;
-use crate::record::SCHEMA;
 use crate::record::classic::ClassicRecord;
+use crate::record::{CellRecord, Kind, SCHEMA, Seen};
 use crate::render::classic as render;
+use crate::{run_as, shell};
 
 /// Time for an experiment when nobody says how much, and with `--quick`.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(20);
@@ -49,8 +54,12 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     let outputs = Outputs::open(options)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
+    let spec = args.target.as_deref().unwrap_or(".");
+    let specs = split_targets(spec, |path| std::path::Path::new(path).exists());
+    let world = Here { progress: &progress, outputs: &outputs };
     let lab = Lab {
-        spec: args.target.as_deref().unwrap_or("."),
+        spec,
+        specs: &specs,
         budget,
         size: args.size,
         rate,
@@ -61,8 +70,7 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         members: args.members.as_deref(),
         keep: args.keep.as_deref(),
         seed: args.seed,
-        progress: &progress,
-        outputs: &outputs,
+        world: &world,
     };
     let mut records: Vec<ClassicRecord> = Vec::new();
     let mut problems: Vec<(&str, Problem)> = Vec::new();
@@ -70,8 +78,8 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         if interrupt::requested() {
             break;
         }
-        match one(&lab, experiment) {
-            Ok(record) => records.push(record),
+        match iowhy_classic::run(&lab, experiment) {
+            Ok(report) => records.push(record(experiment, report, args.seed)),
             // What one of them cannot do here is no reason to lose the others.
             Err(problem) if name == "all" => problems.push((&experiment.name, problem)),
             Err(problem) => return Err(problem),
@@ -91,35 +99,110 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     for (name, problem) in &problems {
         output::complain(&Problem { message: format!("{name}: {problem}"), ..problem.clone() });
     }
-    let ending = Ending::from_reasons(reasons(&records, &problems));
-    let screen = screens.join("\n");
-    match records.as_slice() {
-        [only] if name != "all" => outputs.finish(&screen, only)?,
-        several => {
-            let record = json!({
-                "schema": SCHEMA,
-                "iowhy": env!("CARGO_PKG_VERSION"),
-                "command": lab::command(),
-                "experiments": several,
-                "problems": problems
-                    .iter()
-                    .map(|(name, problem)| json!({"name": name, "message": problem.message, "hint": problem.hint}))
-                    .collect::<Vec<_>>(),
-            });
-            outputs.finish(&screen, &record)?;
-        }
-    }
-    Ok(ending)
+    finish(outputs, name, &screens.join("\n"), &records, &problems)?;
+    Ok(Ending::from_reasons(reasons(&records, &problems)))
 }
 
-fn one(lab: &Lab<'_>, experiment: &Experiment) -> Result<ClassicRecord, Problem> {
-    match experiment.name.as_str() {
-        "minix-1989" => minix::run(lab, experiment),
-        "linux-sg-1999" => sg::run(lab, experiment),
-        "freebsd-2006" => freebsd::run(lab, experiment),
-        "linux-mmap-1999" => mmap::run(lab, experiment),
-        _ => netbsd::run(lab, experiment),
+/// One experiment as it is; `all` as a list with the problems of those that could not be run.
+fn finish(
+    outputs: Outputs,
+    name: &str,
+    screen: &str,
+    records: &[ClassicRecord],
+    problems: &[(&str, Problem)],
+) -> Result<(), Problem> {
+    if let ([only], true) = (records, name != "all") {
+        return outputs.finish(screen, only);
     }
+    let problem = |(name, problem): &(&str, Problem)| json!({"name": name, "message": problem.message, "hint": problem.hint});
+    let record = json!({
+        "schema": SCHEMA,
+        "kind": Kind::Classics,
+        "iowhy": env!("CARGO_PKG_VERSION"),
+        "command": shell::line(std::env::args_os()),
+        "experiments": records,
+        "problems": problems.iter().map(problem).collect::<Vec<_>>(),
+    });
+    outputs.finish(screen, &record)
+}
+
+/// What the experiments need of this command.
+struct Here<'a> {
+    progress: &'a Progress,
+    outputs: &'a Outputs,
+}
+
+impl World for Here<'_> {
+    fn resolve(&self, spec: &str, needs: &Needs) -> Result<Target, Problem> {
+        shared::resolve(spec, needs, self.progress)
+    }
+
+    fn spare(&self, targets: &[&Target]) -> Result<(), Problem> {
+        self.outputs.spare(targets)
+    }
+
+    fn at(&self, share: f64, left: Duration, doing: &str) {
+        self.progress.at(share, left, doing);
+    }
+
+    fn files_of_the_user(&self) -> Result<FilesAs, Problem> {
+        run_as::files()
+    }
+
+    fn no_stacks(&self) -> Option<String> {
+        let rights = perf::rights();
+        (rights.tier < Tier::T1).then(|| {
+            let why = rights.lacks.iter().find(|lack| lack.id == "kernel-stacks").or(rights.lacks.first());
+            why.map_or("no kernel stacks", |lack| lack.sentence.as_str()).to_owned()
+        })
+    }
+
+    fn profile(&self, cell: &Cell<'_>, seed: u64) -> Result<Option<(CellRun, Profile)>, String> {
+        cross_check::observe(cell, seed, &Arc::new(Meaning::new()))
+    }
+}
+
+/// The record of an experiment.
+fn record(experiment: &Experiment, report: Report, seed: u64) -> ClassicRecord {
+    let cells: Vec<CellRecord> = report.cells.into_iter().map(cell_record).collect();
+    let mut warnings = report.warnings;
+    warnings.extend(shared::busy_machine(&cells));
+    ClassicRecord {
+        schema: SCHEMA,
+        kind: Kind::Classic,
+        iowhy: env!("CARGO_PKG_VERSION").to_owned(),
+        command: shell::line(std::env::args_os()),
+        name: experiment.name.clone(),
+        title: experiment.title.clone(),
+        source: experiment.source.clone(),
+        date: experiment.date.clone(),
+        machine: experiment.machine.clone(),
+        environment: report.environment,
+        targets: report.targets,
+        warnings,
+        rounds: report.rounds,
+        interrupted: report.interrupted,
+        seed,
+        rows: report.rows,
+        verdicts: report.verdicts,
+        not_done: report.not_done,
+        cells,
+        sections: report.sections,
+    }
+}
+
+fn cell_record(cell: MeasuredCell) -> CellRecord {
+    let seen = Seen {
+        bytes_verdict: cell.bytes_verdict,
+        verdict: cell.verdict.id().to_owned(),
+        members: cell.member_names,
+        ..Seen::default()
+    };
+    let mut record = CellRecord::new(&cell.run, &cell.target, cell.summary, seen);
+    if cell.listed {
+        record.pattern = "listed".to_owned();
+    }
+    record
 }
 
 /// What makes the exit code 1. A cell that failed does; one that the target cannot do by nature was never planned.
@@ -155,8 +238,9 @@ fn list(options: &OutputArgs) -> Result<Ending, Problem> {
         .collect();
     let record = json!({
         "schema": SCHEMA,
+        "kind": Kind::List,
         "iowhy": env!("CARGO_PKG_VERSION"),
-        "command": lab::command(),
+        "command": shell::line(std::env::args_os()),
         "experiments": entries,
     });
     outputs.finish(&render::list(&experiments, output::width()), &record)?;

@@ -1,4 +1,4 @@
-//! Compares two records of measured cells: each cell and each of its layers gets a verdict.
+//! Two records of measured cells: a verdict for each cell and each of its layers.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use iowhy_path::change::{Change, LayerChange, Side, change};
 use super::pairs::Pairs;
 use super::{differences, settings};
 use crate::record::compare::{ChangedCell, ChangedLayer, Comparison, Source};
-use crate::record::{CellRecord, Record, SCHEMA};
+use crate::record::{CellRecord, Kind, Record, SCHEMA};
 use crate::shell;
 
 /// Compares two records.
@@ -41,6 +41,7 @@ pub(super) fn compare(
     }
     Ok(Comparison {
         schema: SCHEMA,
+        kind: Kind::Comparison,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         before: source(before_path, before),
@@ -107,8 +108,8 @@ pub(in crate::command) fn doubt(cell: &CellRecord) -> Option<String> {
         Some(failure.clone())
     } else if cell.planned_per_second.is_some() {
         Some("paced by a plan: its time per request is the plan's".to_owned())
-    } else if cell.verdict == "not-what-it-claims" {
-        Some("it was not what it claims".to_owned())
+    } else if cell.verdict == "mislabelled" {
+        Some("it is mislabelled".to_owned())
     } else {
         None
     }
@@ -174,7 +175,7 @@ fn warnings(
             Warning::new(
                 "many-comparisons",
                 format!(
-                    "of {compared} cells and layers compared at 95 % each, up to {} may seem changed by chance",
+                    "of {compared} cells and layers compared at 95 % each, up to {} may seem changed by coincidence",
                     compared.div_ceil(20)
                 ),
             )

@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
-use serde_json::Value;
 
 use super::programs::Watched;
 use super::sides::Side;
 use crate::command::load;
 use crate::meaning::Meaning;
-use crate::record::Record;
 use crate::record::watch::WatchRecord;
+use crate::record::{Kind, Record};
 
 /// What a side holds.
 #[derive(Debug)]
@@ -30,20 +29,20 @@ pub(super) fn side(side: &Side) -> Result<Loaded, Problem> {
     let meaning = Meaning::new();
     let (mut cells, mut runs) = (Vec::new(), Vec::new());
     for path in &side.files {
-        let value = load::shown(
+        let (kind, value) = load::shown(
             path,
             "make a record with `iowhy --json FILE`, `iowhy bench --json FILE` or `iowhy --json FILE -- CMD`",
         )?;
-        if value.get("profile").is_some() {
+        if kind == Kind::WatchedProgram {
             let record: WatchRecord =
                 serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
             runs.push(Watched::new(path, record, &meaning));
-        } else if value.get("cells").is_some() && value.get("ruler").is_some() {
+        } else if kind == Kind::Measurement {
             let record: Record =
                 serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
             cells.push(record);
         } else {
-            return Err(other_record(path, &value));
+            return Err(other_record(path, kind));
         }
     }
     match (cells.pop(), cells.is_empty(), runs.is_empty()) {
@@ -66,9 +65,9 @@ pub(super) fn side(side: &Side) -> Result<Loaded, Problem> {
 }
 
 /// A record of another command.
-fn other_record(path: &Path, value: &Value) -> Problem {
+fn other_record(path: &Path, kind: Kind) -> Problem {
     let name = path.display();
-    let what = if value.get("before").is_some() && value.get("after").is_some() {
+    let what = if matches!(kind, Kind::Comparison | Kind::ComparisonOfPrograms) {
         "is a comparison itself"
     } else {
         "holds nothing that was measured in rounds"

@@ -22,7 +22,8 @@ use crate::cli::{CompareArgs, FailOn, OutputArgs};
 use crate::command::Ending;
 use crate::output::{self, Outputs};
 use crate::record::compare::{Comparison, ProgramComparison};
-use crate::render;
+use crate::screen;
+use iowhy_view::document::Detail;
 
 /// Runs the command.
 ///
@@ -50,8 +51,12 @@ pub(super) enum Compared {
 impl Compared {
     pub(super) fn screen(&self, width: usize) -> String {
         match self {
-            Compared::Cells(comparison) => render::compare::screen(comparison, width),
-            Compared::Runs(comparison) => render::compare::runs::screen(comparison, width),
+            Compared::Cells(comparison) => {
+                screen::text(&screen::compare::cells::chapter(comparison, Detail::Screen), width)
+            }
+            Compared::Runs(comparison) => {
+                screen::text(&screen::compare::runs::chapter(comparison, Detail::Screen), width)
+            }
         }
     }
 

@@ -1,10 +1,10 @@
-//! Cells of two records by key: those in both, and those in one.
+//! Which cells of two records are compared with each other.
 
 use std::collections::HashMap;
 
 use crate::record::{CellRecord, Record};
 
-/// Cells of two records.
+/// The cells of two records, paired.
 pub(super) struct Pairs<'a> {
     pub(super) both: Vec<(&'a CellRecord, &'a CellRecord)>,
     pub(super) only_before: Vec<String>,
@@ -12,8 +12,8 @@ pub(super) struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    /// Cells of the same key. Targets are identified by their position in the list: a scratch file, or a directory
-    /// that was moved to another disk, may have another name.
+    /// Cells of the same key. Targets are identified by their index in the list: a scratch file, or a directory that was
+    /// moved to another disk, may have another name.
     pub(super) fn new(before: &'a Record, after: &'a Record) -> Pairs<'a> {
         let mut old: HashMap<(usize, &str), &CellRecord> =
             before.cells.iter().map(|cell| ((place(before, cell), cell.key.as_str()), cell)).collect();

@@ -13,9 +13,9 @@ use iowhy_diagnose::runs::{Changed, Counted, Part, Run, changes};
 use super::differences;
 use super::sides::Side;
 use crate::meaning::Meaning;
-use crate::record::SCHEMA;
 use crate::record::compare::{ChangedFinding, ChangedPart, Difference, ProgramComparison, RunsOf};
 use crate::record::watch::{Exit, WatchRecord};
+use crate::record::{Kind, SCHEMA};
 use crate::shell;
 
 /// Seed of the resampling: a record of a run has none, as nothing in it is resampled.
@@ -83,6 +83,7 @@ pub(super) fn compare(
     };
     Ok(ProgramComparison {
         schema: SCHEMA,
+        kind: Kind::ComparisonOfPrograms,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         before: runs_of(before_side, first, before),

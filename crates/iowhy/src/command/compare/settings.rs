@@ -1,5 +1,5 @@
-//! Pairs the cells of two records that have no cell in common: those that differ in one setting. Records of one cell each may
-//! differ in several.
+//! Pairs of cells that differ in one setting, for two records without a common cell. Records of one cell each may differ in
+//! several.
 //!
 //! Invariant: every setting that differs is named.
 

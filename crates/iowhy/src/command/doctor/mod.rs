@@ -11,14 +11,14 @@ use iowhy_core::profile::Tier;
 use iowhy_core::setting::{Group, Reading};
 use iowhy_diagnose::setting::{Judgement, judge};
 use iowhy_probe::environment;
-use iowhy_probe::setting::{self, Place};
+use iowhy_probe::setting::{self, Storage};
 use iowhy_watch::perf::{self, Rights};
 
 use crate::cli::{DoctorArgs, OutputArgs};
 use crate::command::Ending;
 use crate::output::{self, Outputs};
-use crate::record::SCHEMA;
 use crate::record::doctor::{DoctorRecord, NextTier, RightsRecord, SettingRecord};
+use crate::record::{Kind, SCHEMA};
 use crate::render;
 use crate::shell;
 
@@ -31,7 +31,7 @@ const ROOT: &str = "/";
 /// A refusal for a path that is not there, or an output that cannot be written.
 pub fn run(args: &DoctorArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let path = args.path.clone().unwrap_or_else(|| PathBuf::from("."));
-    let place = Place::of(&path)?;
+    let place = Storage::under(&path)?;
     if let Some(text) = &args.trial {
         return trial::run(text, args, options, &path, &place);
     }
@@ -40,6 +40,7 @@ pub fn run(args: &DoctorArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let settings = readings.iter().map(|reading| record_of(reading, &readings, &path)).collect();
     let record = DoctorRecord {
         schema: SCHEMA,
+        kind: Kind::Doctor,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         path: path.display().to_string(),
@@ -100,7 +101,7 @@ fn rights(rights: Rights) -> RightsRecord {
             command: lack.and_then(|lack| lack.fix.clone()),
         }
     });
-    RightsRecord { tier: rights.tier, shows: shows(rights.tier).to_owned(), next, lacks: rights.lacks }
+    RightsRecord { tier: rights.tier, shows: shows(rights.tier).to_owned(), next, limitations: rights.lacks }
 }
 
 fn shows(tier: Tier) -> &'static str {
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_measures_a_setting_is_a_command_that_can_be_typed() {
-        let reading = Reading { subject: Some("vda".into()), ..Reading::of(Key::Nomerges, "2") };
+        let reading = Reading { subject: Some("vda".into()), ..Reading::new(Key::Nomerges, "2") };
         let record = record_of(&reading, std::slice::from_ref(&reading), Path::new("/a b/it's"));
         let measure = record.measure.unwrap();
         assert!(measure.ends_with("iowhy doctor '/a b/it'\\''s' --try nomerges=0"), "{measure}");
@@ -147,14 +148,14 @@ mod tests {
         let several = Reading { subject: Some("sda sdb".into()), ..reading.clone() };
         let record = record_of(&several, std::slice::from_ref(&several), Path::new("/data"));
         assert!(record.measure.unwrap().ends_with("iowhy doctor /data --try nomerges=0"));
-        let both = [reading, Reading { subject: Some("vdb".into()), ..Reading::of(Key::Nomerges, "1") }];
+        let both = [reading, Reading { subject: Some("vdb".into()), ..Reading::new(Key::Nomerges, "1") }];
         let record = record_of(&both[1], &both, Path::new("/data"));
         assert!(record.measure.unwrap().ends_with("iowhy doctor /data --try vdb/nomerges=0"));
         let powersave =
-            Reading { offered: vec!["performance".into()], ..Reading::of(Key::Governor, "powersave") };
+            Reading { offered: vec!["performance".into()], ..Reading::new(Key::Governor, "powersave") };
         let governor = record_of(&powersave, &[], Path::new("."));
         assert!(governor.measure.unwrap().ends_with("--try governor=performance"));
-        let none = record_of(&Reading::of(Key::DirtyExpire, "1"), &[], Path::new("."));
+        let none = record_of(&Reading::new(Key::DirtyExpire, "1"), &[], Path::new("."));
         assert!(none.judgement.is_some() && none.measure.is_none());
     }
 }

@@ -10,25 +10,26 @@ use iowhy_core::setting::{Key, Reading};
 use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
 use iowhy_path::change::{Change, change_in_rounds};
+use iowhy_path::costs::Layers;
+use iowhy_path::plan::plan;
+use iowhy_path::targets;
+use iowhy_path::trial::{Request, requests};
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
-use iowhy_probe::setting::{Held, Place};
+use iowhy_probe::setting::{ChangedSetting, Storage};
 use iowhy_probe::target::{Needs, Target};
 use iowhy_probe::{environment, interrupt};
 
 use super::wish::Wish;
 use crate::cli::{DoctorArgs, OutputArgs};
 use crate::command::compare;
-use crate::command::costs::Layers;
 use crate::command::ending::{self, Ending};
 use crate::command::shared;
 use crate::output::{self, Outputs};
-use crate::plan::path::plan;
 use crate::plan::sweep;
-use crate::plan::trial::{Request, requests};
 use crate::progress::Progress;
 use crate::record::compare::ChangedCell;
 use crate::record::doctor::{TrialRecord, TriedRequest};
-use crate::record::{CellRecord, SCHEMA};
+use crate::record::{CellRecord, Kind, SCHEMA};
 use crate::render;
 use crate::shell;
 
@@ -74,7 +75,7 @@ pub(super) fn run(
     args: &DoctorArgs,
     options: &OutputArgs,
     path: &Path,
-    place: &Place,
+    place: &Storage,
 ) -> Result<Ending, Problem> {
     let begun = Instant::now();
     let wish = Wish::parse(text)?;
@@ -93,12 +94,12 @@ pub(super) fn run(
     let outputs = Outputs::open(options)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
-    let held = Held::hold(&readings, place)?;
+    let held = ChangedSetting::new(&readings, place)?;
     let needs = Needs { scratch_bytes: how.size, write: false, destroy_data: None };
     let target = shared::resolve(&name, &needs, &progress)?;
     outputs.spare(&[&target])?;
-    let rungs = shared::rung_targets(&target)?;
-    let mut requests = requests(wish.key, &target, plan(&target, &rungs, how.size, how.seed));
+    let below = targets::calibration_targets(&target)?;
+    let mut requests = requests(wish.key, &target, plan(&target, &below, how.size, how.seed));
     if requests.is_empty() {
         return Err(Problem::refused(format!(
             "no request that `{}` can touch may be made on `{name}`",
@@ -108,11 +109,11 @@ pub(super) fn run(
     }
     // The kernel has the last word on a value, before time is spent.
     held.set(&value)?;
-    held.put_back()?;
+    held.restore()?;
     let left = how.budget.saturating_sub(begun.elapsed());
     let cells = fit(&mut requests, left);
     let (sides, rounds) = in_turn(&cells, &held, &value, left, how.seed, &progress)?;
-    held.put_back()?;
+    held.restore()?;
     drop(progress);
     let was = held.old_state();
     drop(held);
@@ -121,6 +122,7 @@ pub(super) fn run(
     let changes = compared(&requests, &sides, &target, &setting, &value, &how);
     let record = TrialRecord {
         schema: SCHEMA,
+        kind: Kind::TrialOfASetting,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         path: name,
@@ -164,7 +166,7 @@ fn ending_of(record: &TrialRecord) -> Ending {
 
 /// The readings of several devices as one; `was` is what they were.
 fn as_one(readings: &[Reading], was: &str) -> Reading {
-    let Some(first) = readings.first() else { return Reading::lacking(Key::Iostats, "nothing was tried") };
+    let Some(first) = readings.first() else { return Reading::unreadable(Key::Iostats, "nothing was tried") };
     let subjects: Vec<&str> = readings.iter().filter_map(|reading| reading.subject.as_deref()).collect();
     let same = readings.iter().all(|reading| reading.value == first.value);
     Reading {
@@ -209,7 +211,7 @@ fn fit<'a>(requests: &mut [Request<'a>], left: Duration) -> Vec<Cell<'a>> {
 /// begins. A round that was interrupted counts for nothing. Returns old and new, and the number of rounds.
 fn in_turn(
     cells: &[Cell<'_>],
-    held: &Held,
+    held: &ChangedSetting,
     value: &str,
     left: Duration,
     seed: u64,
@@ -228,12 +230,12 @@ fn in_turn(
             let doing = if side == OLD { held.old_state() } else { value.to_owned() };
             progress.at(share, left.saturating_sub(begun.elapsed()), &format!("measuring with {doing}"));
             if side == OLD {
-                held.put_back()?;
+                held.restore()?;
             } else {
                 held.set(value)?;
             }
             let seed = seed.wrapping_add(u64::from(rounds));
-            let effort = Effort { least_rounds: 1, most_rounds: 1, budget: left, precision: 0.0, seed };
+            let effort = Effort { min_rounds: 1, max_rounds: 1, time: left, precision: 0.0, seed };
             outcomes[side] = Some(campaign::run(cells, effort, &mut |_| {}));
         }
         if interrupt::requested() {
@@ -340,7 +342,7 @@ mod tests {
 
     fn reading(device: &str, value: &str) -> Reading {
         let file = Some(format!("/sys/class/block/{device}/queue/nomerges"));
-        Reading { file, subject: Some(device.into()), ..Reading::of(Key::Nomerges, value) }
+        Reading { file, subject: Some(device.into()), ..Reading::new(Key::Nomerges, value) }
     }
 
     #[test]
@@ -356,7 +358,7 @@ mod tests {
         let of = [reading("sda", "0"), reading("sdb", "0")];
         let files = "/sys/class/block/sda/queue/nomerges /sys/class/block/sdb/queue/nomerges";
         assert_eq!(keep(&of, "2"), format!("echo 2 | sudo tee {files}"));
-        let mount = |key| [Reading { subject: Some("/a b".into()), ..Reading::of(key, "relatime") }];
+        let mount = |key| [Reading { subject: Some("/a b".into()), ..Reading::new(key, "relatime") }];
         assert_eq!(keep(&mount(Key::AccessTime), "noatime"), "sudo mount -o remount,noatime '/a b'");
         assert_eq!(keep(&mount(Key::LazyTime), "off"), "sudo mount -o remount,nolazytime '/a b'");
     }

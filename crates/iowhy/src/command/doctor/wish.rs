@@ -4,7 +4,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Group, Key, Reading};
 use iowhy_core::units;
 use iowhy_diagnose::setting::TRIED;
-use iowhy_probe::setting::{self, Place};
+use iowhy_probe::setting::{self, Storage};
 
 use super::ROOT;
 
@@ -59,7 +59,7 @@ impl Wish {
     ///
     /// # Errors
     /// A refusal for a path without a device, without the one that is named, or without that setting.
-    pub(super) fn present(&self, place: &Place, path: &str) -> Result<Vec<Reading>, Problem> {
+    pub(super) fn present(&self, place: &Storage, path: &str) -> Result<Vec<Reading>, Problem> {
         let leaves = &place.devices.leaves;
         if matches!(self.key.group(), Group::Queue | Group::Memory) && leaves.is_empty() {
             let why = place.devices.reason.as_deref().unwrap_or("no block device was found");
@@ -97,7 +97,7 @@ impl Wish {
         match found.iter().find(|reading| reading.value.is_none()) {
             None if !found.is_empty() => Ok(found),
             lacking => {
-                let why = lacking.and_then(|reading| reading.lack.clone());
+                let why = lacking.and_then(|reading| reading.limitation.clone());
                 let why = why.unwrap_or_else(|| "it was not found".to_owned());
                 Err(Problem::refused(format!("`{}` is not there to be tried: {why}", self.key.id()))
                     .hint("`iowhy doctor` shows what this path has"))
@@ -224,11 +224,11 @@ mod tests {
     #[test]
     fn values_are_held_against_what_is_offered() {
         let scheduler =
-            Reading { offered: vec!["none".into(), "bfq".into()], ..Reading::of(Key::Scheduler, "none") };
+            Reading { offered: vec!["none".into(), "bfq".into()], ..Reading::new(Key::Scheduler, "none") };
         assert!(refusal("scheduler=cfq", &scheduler).contains("offers none, bfq"));
         assert!(refusal("scheduler=none", &scheduler).contains("already"));
         assert_eq!(Wish::parse("scheduler=bfq").unwrap().value_for(&[scheduler]).unwrap(), "bfq");
-        let of = |key: Key, value: &str| Reading::of(key, value);
+        let of = |key: Key, value: &str| Reading::new(key, value);
         assert!(refusal("nomerges=3", &of(Key::Nomerges, "0")).contains("from 0 to 2"));
         assert!(refusal("iostats=yes", &of(Key::Iostats, "1")).contains("from 0 to 1"));
         assert!(refusal("nr_requests=2", &of(Key::Requests, "64")).contains("from 4 on"));
@@ -241,14 +241,14 @@ mod tests {
 
     #[test]
     fn of_several_those_that_have_it_already_do_not_stand_in_the_way() {
-        let of = |value: &str| Reading::of(Key::ReadAhead, value);
+        let of = |value: &str| Reading::new(Key::ReadAhead, value);
         let wish = Wish::parse("read_ahead_kb=256").unwrap();
         assert_eq!(wish.value_for(&[of("128"), of("256")]).unwrap(), "256");
         assert!(wish.value_for(&[of("256"), of("256")]).unwrap_err().message.contains("already"));
         let offers = |offered: &[&str]| Reading {
             offered: offered.iter().map(|&o| o.to_owned()).collect(),
             subject: Some("sdb".into()),
-            ..Reading::of(Key::Scheduler, "none")
+            ..Reading::new(Key::Scheduler, "none")
         };
         let refused =
             Wish::parse("scheduler=bfq").unwrap().value_for(&[offers(&["none", "bfq"]), offers(&["none"])]);
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_path_without_a_device_or_with_another_is_refused() {
-        let mut place = Place::default();
+        let mut place = Storage::default();
         place.devices.reason = Some("its bytes live in memory".into());
         let wish = Wish::parse("read_ahead_kb=0").unwrap();
         assert!(wish.present(&place, "/shm").unwrap_err().message.contains("live in memory"));

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::figure::{self, Figure};
 use super::found::Found;
 use crate::command::{compare, load};
-use crate::record::Record;
 use crate::record::watch::WatchRecord;
+use crate::record::{Kind, Record};
 use crate::store::{self, Kept};
 
 /// A record and what it is.
@@ -21,7 +21,7 @@ pub(in crate::command) struct Entry {
     pub(super) unix_s: u64,
     bytes: u64,
     command: String,
-    pub(super) kind: &'static str,
+    pub(super) kind: String,
     /// What was measured, watched or simulated.
     pub(super) subject: String,
     environment: Option<Environment>,
@@ -42,9 +42,9 @@ impl Entry {
 
     /// A record in a file.
     pub(super) fn found(found: Found, here: &Environment) -> Entry {
-        let (value, mut remark) = match load::shown(&found.path, "") {
-            Ok(value) => (value, String::new()),
-            Err(problem) => (Value::Null, problem.message),
+        let (kind, value, mut remark) = match load::shown(&found.path, "") {
+            Ok((kind, value)) => (Some(kind), value, String::new()),
+            Err(problem) => (None, Value::Null, problem.message),
         };
         let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let environment: Option<Environment> =
@@ -55,8 +55,7 @@ impl Entry {
         } else if let Some(then) = environment.as_ref().filter(|then| then.kernel != here.kernel) {
             remark = format!("kernel {}", then.kernel);
         }
-        let kind = kind(&value);
-        if let Some(damage) = damage(kind, &value) {
+        if let Some(damage) = kind.and_then(|kind| damage(kind, &value)) {
             remark = format!("damaged: {damage}");
         }
         Entry {
@@ -65,11 +64,11 @@ impl Entry {
             unix_s: found.unix_s,
             bytes: found.bytes,
             command: text("command"),
-            kind,
-            subject: subject(kind, &value),
+            kind: kind.map_or_else(String::new, Kind::words),
+            subject: kind.map_or_else(String::new, |kind| subject(kind, &value)),
             here: differences.map(|all| all.is_empty()),
             environment,
-            figure: figure::of(kind, &value),
+            figure: kind.and_then(|kind| figure::of(kind, &value)),
             remark,
         }
     }
@@ -100,42 +99,18 @@ impl Entry {
     }
 }
 
-/// Which command made it, in words; nothing where that is not known.
-fn kind(value: &Value) -> &'static str {
-    let has = |key: &str| value.get(key).is_some_and(|v| !v.is_null());
-    let command = value.get("command").and_then(Value::as_str).unwrap_or_default();
-    match () {
-        () if has("profile") => "watched program",
-        () if has("parts") && has("wall") => "comparison of programs",
-        () if has("before") && has("after") && has("cells") => "comparison",
-        () if has("cells_before") && has("cells_after") => "trial of a setting",
-        () if has("cells") && has("ruler") => "measurement",
-        () if has("findings") && has("subject") => "proof",
-        () if command == "stripe advise" => "stripe advice",
-        () if command == "stripe lint" => "stripe check",
-        () if has("points") => "simulation",
-        () if has("curves") => "miss ratios",
-        () if has("rows") || has("experiments") => "classic",
-        () if has("phases") => "small files",
-        () if has("settings") && has("rights") => "doctor",
-        () if command.starts_with("trace") => "trace",
-        () if command == "history" => "history",
-        () => "",
-    }
-}
-
 /// Why a record of this kind cannot be read, where it holds not what its kind holds.
-fn damage(kind: &str, value: &Value) -> Option<String> {
+fn damage(kind: Kind, value: &Value) -> Option<String> {
     let told = |error: serde_json::Error| error.to_string();
     match kind {
-        "watched program" => serde_json::from_value::<WatchRecord>(value.clone()).err().map(told),
-        "measurement" => serde_json::from_value::<Record>(value.clone()).err().map(told),
+        Kind::WatchedProgram => serde_json::from_value::<WatchRecord>(value.clone()).err().map(told),
+        Kind::Measurement => serde_json::from_value::<Record>(value.clone()).err().map(told),
         _ => None,
     }
 }
 
 /// What it is about: the program, the targets, the machine that was simulated; else the command.
-fn subject(kind: &str, value: &Value) -> String {
+fn subject(kind: Kind, value: &Value) -> String {
     let text =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let inner = |outer: &str, key: &str| text(value.get(outer).unwrap_or(&Value::Null), key);
@@ -146,16 +121,16 @@ fn subject(kind: &str, value: &Value) -> String {
         })
     };
     let told = match kind {
-        "watched program" | "proof" | "stripe check" => text(value, "subject"),
-        "measurement" => names("targets"),
-        "comparison" => format!("{} -> {}", inner("before", "file"), inner("after", "file")),
-        "comparison of programs" => format!("{} -> {}", inner("before", "named"), inner("after", "named")),
-        "simulation" => format!("{}: {}", inner("machine", "name"), text(value, "load")),
-        "stripe advice" => names("members"),
-        "classic" => text(value, "name"),
-        "small files" => inner("tree", "path"),
-        "doctor" | "trial of a setting" => text(value, "path"),
-        "trace" | "miss ratios" => text(value, "file"),
+        Kind::WatchedProgram | Kind::Proof | Kind::StripeCheck | Kind::RunTime => text(value, "subject"),
+        Kind::Measurement => names("targets"),
+        Kind::Comparison => format!("{} -> {}", inner("before", "file"), inner("after", "file")),
+        Kind::ComparisonOfPrograms => format!("{} -> {}", inner("before", "named"), inner("after", "named")),
+        Kind::Simulation => format!("{}: {}", inner("machine", "name"), text(value, "load")),
+        Kind::StripeAdvice => names("members"),
+        Kind::Classic => text(value, "name"),
+        Kind::SmallFiles => inner("tree", "path"),
+        Kind::Doctor | Kind::TrialOfASetting => text(value, "path"),
+        Kind::Trace | Kind::MissRatios => text(value, "file"),
         _ => String::new(),
     };
     if told.is_empty() { text(value, "command") } else { told }

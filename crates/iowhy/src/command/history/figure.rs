@@ -5,6 +5,8 @@ use iowhy_core::stats::bootstrap_median;
 use iowhy_core::units;
 use serde_json::{Value, json};
 
+use crate::record::Kind;
+
 /// The main result of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
@@ -72,7 +74,7 @@ pub(super) fn of_runs(runs: &[Option<&Figure>]) -> String {
 }
 
 /// The figure of a record of this kind.
-pub(super) fn of(kind: &str, value: &Value) -> Option<Figure> {
+pub(super) fn of(kind: Kind, value: &Value) -> Option<Figure> {
     let words =
         |what: &str, words: String| Some(Figure { what: what.to_owned(), value: Amount::Words(words) });
     let counted = |list: &str, one: &str, many: &str| {
@@ -80,13 +82,13 @@ pub(super) fn of(kind: &str, value: &Value) -> Option<Figure> {
         words("", units::counted(n, one, many))
     };
     match kind {
-        "measurement" => measured(value),
-        "watched program" => Some(Figure {
+        Kind::Measurement => measured(value),
+        Kind::WatchedProgram => Some(Figure {
             what: "wall time".to_owned(),
             value: Amount::Once(value.get("wall_s")?.as_f64()? * 1e9),
         }),
-        "comparison" => words("", verdicts(list_of(value, "cells"))),
-        "comparison of programs" => {
+        Kind::Comparison => words("", verdicts(list_of(value, "cells"))),
+        Kind::ComparisonOfPrograms => {
             let wall = value.get("wall")?;
             let ratio: Option<Estimate> = estimate(wall, "ratio");
             let told = Amount::Estimate;
@@ -95,12 +97,12 @@ pub(super) fn of(kind: &str, value: &Value) -> Option<Figure> {
                 value: ratio.map_or(Amount::Inconclusive, told),
             })
         }
-        "proof" => {
+        Kind::Proof => {
             let word = |f: &Value| format!("{} {}", text(f, "id"), text(f, "verdict").replace('-', " "));
             let all: Vec<String> = list_of(value, "findings").iter().map(word).collect();
             words("", if all.is_empty() { "nothing to prove".to_owned() } else { all.join(", ") })
         }
-        "small files" => {
+        Kind::SmallFiles => {
             let phase =
                 list_of(value, "phases").iter().find(|p| estimate(p, "files_per_second").is_some())?;
             Some(Figure {
@@ -108,15 +110,15 @@ pub(super) fn of(kind: &str, value: &Value) -> Option<Figure> {
                 value: estimate(phase, "files_per_second").map_or(Amount::Inconclusive, Amount::Estimate),
             })
         }
-        "classic" => {
+        Kind::Classic => {
             let rows = list_of(value, "rows");
             let here = rows.iter().filter(|row| estimate(row, "measured").is_some()).count();
             words("", format!("{}, {here} measured here", units::counted(rows.len() as u64, "row", "rows")))
         }
-        "simulation" | "stripe advice" => counted("points", "point", "points"),
-        "miss ratios" => counted("curves", "curve", "curves"),
-        "trial of a setting" => words("", verdicts(list_of(value, "requests"))),
-        "doctor" => counted("settings", "setting", "settings"),
+        Kind::Simulation | Kind::StripeAdvice => counted("points", "point", "points"),
+        Kind::MissRatios => counted("curves", "curve", "curves"),
+        Kind::TrialOfASetting => words("", verdicts(list_of(value, "requests"))),
+        Kind::Doctor => counted("settings", "setting", "settings"),
         _ => None,
     }
 }

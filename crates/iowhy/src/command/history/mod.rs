@@ -15,12 +15,12 @@ use serde_json::json;
 
 use self::entry::Entry;
 use crate::cli::{HistoryArgs, OutputArgs};
-use crate::command::{Ending, harness};
+use crate::command::Ending;
 use crate::output::{self, Outputs};
-use crate::record::SCHEMA;
-use crate::render::paragraph::{cut, cut_path};
-use crate::render::table::{Align, layout, visible_width};
+use crate::record::{Kind, SCHEMA};
 use crate::store;
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{cut, cut_path};
 
 /// Runs the command.
 ///
@@ -41,7 +41,9 @@ pub fn run(args: &HistoryArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     for name in &args.remove {
         store::remove(name)?;
     }
-    let here = harness::target().map(|target| environment::environment(&target)).unwrap_or_default();
+    let here = iowhy_path::targets::harness_target()
+        .map(|target| environment::environment(&target))
+        .unwrap_or_default();
     let mut entries = match args.paths.as_slice() {
         [] => store::all()?.into_iter().map(|saved| Entry::kept(saved, &here)).collect(),
         paths => in_files(paths, &here)?,
@@ -51,6 +53,7 @@ pub fn run(args: &HistoryArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     let others = all - entries.len();
     let record = json!({
         "schema": SCHEMA,
+        "kind": Kind::History,
         "iowhy": env!("CARGO_PKG_VERSION"),
         "command": "history",
         "folder": if args.paths.is_empty() { Some(store::folder()?) } else { None },
@@ -107,7 +110,7 @@ fn nothing(others: usize, args: &HistoryArgs) -> String {
 struct Row {
     name: String,
     when: String,
-    kind: &'static str,
+    kind: String,
     subject: String,
     figure: String,
     remark: String,
@@ -131,7 +134,7 @@ fn rows(entries: &[Entry]) -> Vec<Row> {
         Some(Row {
             name: format!("{}{n}", if group.starts_with('@') { group.clone() } else { cut_path(group, 36) }),
             when: store::instant(last.unix_s),
-            kind: last.kind,
+            kind: last.kind.clone(),
             subject: last.subject.clone(),
             figure: figure::of_runs(&runs.iter().map(|entry| entry.figure.as_ref()).collect::<Vec<_>>()),
             remark: last.remark.clone(),
@@ -148,7 +151,7 @@ fn table(rows: &[Row], subject: usize, kind: bool) -> String {
         .map(|row| {
             let mut cells = vec![row.name.clone(), row.when.clone()];
             if kind {
-                cells.push(row.kind.to_owned());
+                cells.push(row.kind.clone());
             }
             if subject > 0 {
                 cells.push(cut(&row.subject, subject));

@@ -8,7 +8,7 @@ use iowhy_core::warning::Warning;
 use iowhy_sim::curve::bank::{Basis, Order, Point};
 use iowhy_sim::curve::keys::{Counted, Unit};
 use iowhy_sim::curve::shape::{Cliff, cliffs, saves};
-use iowhy_sim::curve::shards::{LEAST_FOLLOWED, Sampling};
+use iowhy_sim::curve::shards::{MIN_FOLLOWED, Sampling};
 use iowhy_sim::policy::PolicyId;
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ use crate::cli::mrc::CacheSize;
 use crate::cli::{MrcArgs, MrcOnly, OutputArgs};
 use crate::command::{Ending, trace};
 use crate::output::{self, Outputs};
+use crate::record::Kind;
 use crate::render::mrc::{self as render, Shown};
 
 /// References times caches of the dense curves that are worth running whole: some ten seconds of one core.
@@ -121,7 +122,7 @@ fn all_points(
         points
             .extend(rooms.asked.iter().chain(&rooms.between).filter_map(|room| lru_point(&first.lru, *room)));
     }
-    if matches!(&first.lru, Lru::Sampled(curve) if curve.followed() < LEAST_FOLLOWED) {
+    if matches!(&first.lru, Lru::Sampled(curve) if curve.followed() < MIN_FOLLOWED) {
         // The miniatures follow the same blocks, and know as little of their error.
         for point in &mut points {
             if let Basis::Sampled { error, .. } = &mut point.basis {
@@ -208,13 +209,13 @@ fn warnings_of(first: &First) -> Vec<Warning> {
         );
     }
     if let Lru::Sampled(curve) = &first.lru
-        && curve.followed() < LEAST_FOLLOWED
+        && curve.followed() < MIN_FOLLOWED
     {
         list.push(
                 Warning::new(
                     "small-sample",
                     format!(
-                        "the sample holds {} different blocks or objects: with fewer than {LEAST_FOLLOWED} nobody can tell \
+                        "the sample holds {} different blocks or objects: with fewer than {MIN_FOLLOWED} nobody can tell \
                          how far off its ratios are",
                         curve.followed()
                     ),
@@ -228,7 +229,7 @@ fn warnings_of(first: &First) -> Vec<Warning> {
             format!(
                 "{} requests of more than {} blocks were left out: perhaps the format is another one",
                 first.left_out.too_large,
-                iowhy_sim::curve::keys::MOST_BLOCKS_OF_REQUEST
+                iowhy_sim::curve::keys::MAX_BLOCKS_OF_REQUEST
             ),
         ));
     }
@@ -311,7 +312,7 @@ fn record(
         })
         .collect();
     let left = first.left_out;
-    let mut record = trace::about(&first.trace, "mrc", warnings);
+    let mut record = trace::about(&first.trace, Kind::MissRatios, "mrc", warnings);
     let shape = match &first.lru {
         Lru::Exact(curve) => {
             let cliffs: Vec<Value> = cliffs(curve)

@@ -8,7 +8,7 @@ use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
 use iowhy_probe::environment::memory_available_bytes;
 use iowhy_sim::curve::bank::{Bank, Order, PIECE, Piece, Point};
-use iowhy_sim::curve::ids::{IdTable, MOST_DISTINCT};
+use iowhy_sim::curve::ids::{IdTable, MAX_DISTINCT};
 use iowhy_sim::curve::keys::{Counted, Keys, LeftOut, Unit};
 use iowhy_sim::curve::lru::{LruCounter, LruCurve};
 use iowhy_sim::curve::shards::{SampledCurve, Sampling, Shards};
@@ -94,7 +94,7 @@ struct Kept {
 fn limits() -> (u64, u32) {
     // Where nobody knows, nothing is refused.
     let memory = memory_available_bytes().map_or(u64::MAX, |bytes| (bytes as f64 * SHARE) as u64);
-    (memory, (memory as f64 / BYTES_EACH).min(f64::from(MOST_DISTINCT)) as u32)
+    (memory, (memory as f64 / BYTES_EACH).min(f64::from(MAX_DISTINCT)) as u32)
 }
 
 /// Whether a trace can be read again from its beginning.
@@ -162,7 +162,7 @@ pub(super) fn first(plan: Plan<'_>) -> Result<First, Problem> {
         }
         None => {
             let again = rereadable(&plan.input.file);
-            let mut table = IdTable::with_most(most);
+            let mut table = IdTable::with_max(most);
             let mut counter = LruCounter::new();
             let mut ids = Vec::with_capacity(PIECE);
             stream(&mut trace, &mut keys, wants_bytes, &meter, |keys, bytes, requests| {
@@ -256,7 +256,7 @@ fn too_many(unit: Unit, most: u32, memory: u64) -> Problem {
         Unit::Objects => "objects".to_owned(),
     };
     let why = match most {
-        MOST_DISTINCT => "more than can be told apart".to_owned(),
+        MAX_DISTINCT => "more than can be told apart".to_owned(),
         _ => format!(
             "more than fit: each takes up to {BYTES_EACH} bytes while it is counted, and {} may be filled",
             Bytes(memory)
@@ -351,7 +351,7 @@ fn one_group(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<Vec<Poin
     let mut keys = Keys::new(plan.unit, plan.counted);
     let meter = Meter::new(plan.quiet);
     let numbering = plan.sampling.is_none();
-    let mut table = IdTable::with_most(most);
+    let mut table = IdTable::with_max(most);
     let (mut ids, mut numbers, mut seen) = (Vec::new(), Vec::new(), 0u64);
     stream(
         &mut trace,

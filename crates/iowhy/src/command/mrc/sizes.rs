@@ -3,7 +3,7 @@
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{Bytes, refused_value, typed_size};
 use iowhy_sim::curve::keys::Unit;
-use iowhy_sim::policy::MOST_BLOCKS;
+use iowhy_sim::policy::MAX_BLOCKS;
 
 use crate::cli::mrc::CacheSize;
 
@@ -43,8 +43,8 @@ pub(super) fn check(sizes: &[CacheSize], unit: Unit) -> Result<(), Problem> {
                 let why = format!("less than one block of {}", Bytes(block));
                 return refused(&why, "choose a larger cache or a smaller `--block`");
             }
-            Unit::Blocks(block) if bytes / block > MOST_BLOCKS as u64 => {
-                let why = format!("more than {MOST_BLOCKS} blocks of {}", Bytes(block));
+            Unit::Blocks(block) if bytes / block > MAX_BLOCKS as u64 => {
+                let why = format!("more than {MAX_BLOCKS} blocks of {}", Bytes(block));
                 return refused(&why, "choose a smaller cache or a larger `--block`");
             }
             Unit::Blocks(_) => {}

@@ -8,7 +8,8 @@ use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
 use iowhy_probe::environment;
 
-use crate::command::{harness, load};
+use crate::command::load;
+use crate::record::Kind;
 use crate::record::watch::WatchRecord;
 
 const HINT: &str = "make a record with `iowhy --json RECORD -- CMD`";
@@ -23,15 +24,16 @@ const SAME_MEMORY: f64 = 0.02;
 /// (unless forced).
 pub(super) fn record(path: &Path, force: bool) -> Result<(WatchRecord, Vec<Warning>), Problem> {
     let name = path.display();
-    let value = load::any(path, HINT)?;
-    if value.get("profile").is_none() {
+    let (kind, value) = load::any(path, HINT)?;
+    if kind != Kind::WatchedProgram {
         return Err(Problem::refused(format!(
             "`{name}` is a record of another command: it holds no watched program"
         ))
         .hint(HINT));
     }
     let record: WatchRecord = serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
-    let here = harness::target().map(|t| environment::environment(&t)).unwrap_or_default();
+    let here =
+        iowhy_path::targets::harness_target().map(|t| environment::environment(&t)).unwrap_or_default();
     let mut warnings = Vec::new();
     if let Some(difference) = other_machine(&record.environment, &here) {
         let message = format!("`{name}` is of another machine: {difference}");

@@ -1,54 +1,46 @@
-//! `iowhy prove RECORD`: replays a watched run as it was and repaired, in interleaved rounds, and says of each advice
-//! whether it is right. Reads the user's own files and never changes them; what is written goes to nameless scratch files, and
-//! where many small files are the matter, or files that the program makes for a moment, to a tree of ours that is removed.
+//! `iowhy prove RECORD`: replays a profiled run with and without the advised repairs and prints a verdict on each finding.
+//!
+//! Arguments, progress and the record; `iowhy_replay::trial` plans, measures and judges. User files are opened read-only;
+//! writes go to unnamed scratch files, or to a scratch tree where names cause the cost.
 
-mod arms;
-mod bases;
-mod carrier;
+mod cgroup_helper;
 mod load;
-mod pace;
 mod sizes;
-mod together;
-mod trial;
 
-use iowhy_core::estimate::Estimate;
-use iowhy_core::finding::{Finding, FindingId};
+use std::time::Duration;
+
+use iowhy_core::finding::Finding;
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::Profile;
 use iowhy_diagnose::findings::Facts;
+use iowhy_diagnose::repair::Sizes;
 use iowhy_probe::interrupt;
-use iowhy_replay::repair::{self, Beside, Repaired, Sizes};
-use iowhy_replay::what_if::{self, Change};
+use iowhy_replay::plan::what_if::Change;
+use iowhy_replay::trial::{self, Request};
 
-use self::arms::Times;
-use self::bases::{Base, Bases, Likeness};
-use self::pace::Pace;
-use self::trial::{Against, Held, without};
 use crate::cli::{OutputArgs, ProveArgs};
 use crate::command::ending::{self, Ending};
 use crate::meaning::Meaning;
 use crate::output::{self, Outputs};
-use crate::record::SCHEMA;
-use crate::record::prove::{Other, Proof, ProveRecord, Proved, Together, WhatIf};
-use crate::render;
+use crate::progress::Progress;
+use crate::record::prove::{Proof, ProveRecord};
+use crate::record::{Kind, SCHEMA};
 use crate::run_as;
+use crate::screen;
 use crate::shell;
+use iowhy_view::document::Detail;
 
-use iowhy_replay::verdict::Word;
+pub use cgroup_helper::serve;
 
-pub use carrier::serve;
-
-/// Findings that are tried: the most valuable.
-const MOST_FINDINGS: usize = 4;
-/// Rounds where nobody says otherwise.
+/// Default of `--rounds`.
 const ROUNDS: usize = 9;
+
 /// Runs the command.
 ///
 /// # Errors
-/// Refusals: a bad option; a file that is no record of a watched program, is cut off, of a later version or of another
-/// machine; a record without calls in their order.
+/// Refusals: a bad option; no record of a profiled program, or one of another machine; a record without recorded calls.
 pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
-    // Before an output is made, which would be left empty.
+    // Before an output is made, which an interrupt would leave empty.
     interrupt::install();
     let wanted = Wanted {
         rounds: args.rounds,
@@ -57,19 +49,20 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     };
     let outputs = Outputs::open_apart(options, &[&args.record])?;
     let (record, warnings) = load::record(&args.record, args.force)?;
-    let proof = prove(&record.profile, &wanted, args.seed, outputs.quiet());
-    if proof.replay.is_none()
+    let proof = prove(&record.profile, &record.findings, &wanted, args.seed, outputs.quiet());
+    if proof.baseline.is_none()
         && let Some(reason) = &proof.reason
         && proof.findings.iter().all(|f| !f.failed && f.measured.is_none())
     {
-        const ANEW: &str =
-            "watch the program anew as root, for a second or more: `sudo iowhy --prove -- CMD`";
+        const AGAIN: &str =
+            "profile the program again as root, for a second or more: `sudo iowhy --prove -- CMD`";
         return Err(Problem::refused(format!("`{}` cannot be replayed: {reason}", args.record.display()))
-            .hint(proof.hint.as_deref().unwrap_or(ANEW)));
+            .hint(proof.hint.as_deref().unwrap_or(AGAIN)));
     }
     let ending = ending_of(&proof);
     let record = ProveRecord {
         schema: SCHEMA,
+        kind: Kind::Proof,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: shell::line(std::env::args_os()),
         subject: record.subject,
@@ -77,8 +70,8 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         proof,
     };
     outputs.warn(&record.warnings);
-    let screen = render::prove::screen(&record.subject, &record.proof, output::width());
-    outputs.finish(&screen, &record)?;
+    let shown = screen::text(&screen::prove::chapter(&record, Detail::Screen), output::width());
+    outputs.finish(&shown, &record)?;
     Ok(ending)
 }
 
@@ -92,7 +85,7 @@ fn ending_of(proof: &Proof) -> Ending {
     Ending::from_reasons(interrupted.into_iter().chain(failed))
 }
 
-/// What is to be tried, and how often.
+/// What the options ask for.
 pub(crate) struct Wanted {
     rounds: usize,
     sizes: Sizes,
@@ -105,191 +98,30 @@ impl Default for Wanted {
     }
 }
 
-/// Proves the findings of a profile. The program's files are read, and scratch files made, as the user of this run.
-pub(crate) fn prove(profile: &Profile, wanted: &Wanted, seed: u64, quiet: bool) -> Proof {
+/// Proves the printed findings of a profile. Files are opened and made as the user of this run.
+pub(crate) fn prove(
+    profile: &Profile,
+    findings: &[Finding],
+    wanted: &Wanted,
+    seed: u64,
+    quiet: bool,
+) -> Proof {
     let _files = match run_as::files() {
         Ok(files) => files,
         Err(Problem { message, hint, .. }) => {
             return Proof { seed, reason: Some(message), hint, ..Proof::default() };
         }
     };
-    let Wanted { rounds, sizes, ref changes } = *wanted;
-    let meaning = Meaning::new();
-    let explained = meaning.explain(profile, None);
-    let facts = Facts { profile, account: &explained.account, model: None };
-    let findings: Vec<&Finding> = explained.findings.iter().filter(|f| f.id.is_repairable()).collect();
-    let mut proof = Proof { seed, ..Proof::default() };
-    let tried = &findings[..findings.len().min(MOST_FINDINGS)];
-    let mut bases = Bases::of(&facts, tried);
-    let repairs: Vec<(&Finding, Result<Vec<Repaired>, String>)> =
-        tried.iter().map(|f| (*f, repaired(profile, f.id, &bases, sizes))).collect();
-    let repairable: Vec<FindingId> = repairs.iter().filter(|(_, r)| r.is_ok()).map(|(f, _)| f.id).collect();
-    let mut arms = bases.arms(&repairable);
-    let main = match bases.main() {
-        Ok(main) => main,
-        Err(reason) => {
-            let why = |f: &Finding| bases.of_finding(f.id).err().unwrap_or(reason);
-            let failed = bases.without_room;
-            proof.findings = findings.iter().map(|f| Proved { failed, ..unproved(f, why(f)) }).collect();
-            proof.reason = Some(reason.clone());
-            return proof;
-        }
+    let account = Meaning::new().account(profile);
+    let request = Request {
+        facts: &Facts::new(profile, &account, None),
+        findings,
+        sizes: wanted.sizes,
+        changes: &wanted.changes,
+        rounds: wanted.rounds,
+        seed,
     };
-    let mut held = Vec::new();
-    for (finding, repaired) in repairs {
-        let base = bases.of_finding(finding.id).map_err(Clone::clone);
-        held.push((finding, repaired.and_then(|r| Ok(Held::new(finding.id, r, base?, &mut arms)))));
-    }
-    let together =
-        repair::together(&repairable, &main.as_was.plan, &Beside::of(profile, &main.as_was.plan, sizes));
-    if let Some((_, repaired)) = &together {
-        arms.push(main.arm_of("all together", repaired.plan.clone()));
-    }
-    let together_arm = arms.len() - 1;
-    let changes: Vec<(Change, Changed)> = changes
-        .iter()
-        .map(|change| {
-            let changed = what_if::changed(*change, &main.as_was.plan, &sizes);
-            let with_arm = changed.map(|changed| {
-                arms.push(main.arm_of(change.id(), changed.plan.clone()));
-                (changed, arms.len() - 1)
-            });
-            (*change, with_arm)
-        })
-        .collect();
-    let pace = Pace::of(profile);
-    let times = arms::measure(arms, &carrier::command, pace.as_ref(), rounds, seed, quiet);
-    let likeness = main.likeness(&times, seed);
-    let noisy = explained.findings.iter().any(|f| f.id == FindingId::NoisyNeighbour);
-    let unlike = |base: &Base, likeness: &Likeness| {
-        let changed = pace.as_ref().and_then(|pace| pace.otherwise(&times[base.arm].device));
-        unfaithful(&likeness.fidelity, noisy, changed)
-    };
-    let problem = times[main.arm].problem.as_ref();
-    match problem {
-        Some(problem) => {
-            proof.reason = Some(problem.message.clone());
-            proof.hint.clone_from(&problem.hint);
-        }
-        None if interrupt::requested() => {
-            let made = times[main.arm].io_ns.len();
-            proof.reason = Some(format!("interrupted after {made} of {rounds} rounds"));
-        }
-        None if !likeness.faithful => proof.reason = Some(unlike(main, &likeness)),
-        None => {}
-    }
-    for (finding, held) in held {
-        let proved = match (held, problem) {
-            (Ok(held), _) => {
-                let likeness = held.base.likeness(&times, seed);
-                let mut proved = held.proved(&facts, finding, &times, likeness.faithful, seed);
-                if held.base.arm != main.arm && times[held.base.arm].problem.is_none() {
-                    proved.replay = Some(held.base.replayed(&times[held.base.arm], likeness));
-                    if !likeness.faithful && proved.measured.is_some() {
-                        proved.reason = Some(unlike(held.base, &likeness));
-                    }
-                }
-                proved
-            }
-            (Err(_), Some(problem)) => without(finding, problem),
-            (Err(why), None) => unproved(finding, &why),
-        };
-        proof.findings.push(proved);
-    }
-    if problem.is_none() {
-        let was_ns = &times[main.arm].io_ns;
-        let faithful = likeness.faithful;
-        let against = Against { facts: &facts, as_was: &main.as_was, was_ns, faithful, seed };
-        proof.together = together.map(|(ids, repaired)| {
-            let spares = !ids.iter().all(|id| *id == FindingId::QueueDepthOne);
-            let t = against.tried(spares, &repaired, &times[together_arm]);
-            Together {
-                ids,
-                how: repaired.how,
-                measured: t.measured,
-                verdict: t.verdict,
-                reason: t.reason,
-                io_ns: t.io_ns,
-            }
-        });
-        proof.together = together::with_files(proof.together.take(), &proof.findings, &main.as_was.plan);
-        proof.what_if = changes.into_iter().map(|c| what_became(&against, c, &times)).collect();
-    }
-    for finding in findings.iter().skip(MOST_FINDINGS) {
-        proof.findings.push(unproved(finding, "only the most valuable findings are tried"));
-    }
-    // A contradicted advice loses its place; the others keep theirs.
-    proof.findings.sort_by_key(|f| f.verdict == Word::Contradicted);
-    if problem.is_none() {
-        proof.replay = Some(main.replayed(&times[main.arm], likeness));
-    }
-    proof
-}
-
-/// A change that was made, with its arm, or why it cannot be made.
-type Changed = Result<(Repaired, usize), String>;
-
-/// What became of a change that was asked for.
-fn what_became(against: &Against<'_>, (change, changed): (Change, Changed), times: &[Times]) -> WhatIf {
-    let tried = match changed {
-        Ok((changed, arm)) => {
-            let t = against.tried(change.spares_calls(), &changed, &times[arm]);
-            Other { how: changed.how, measured: t.measured, verdict: t.verdict, reason: t.reason }
-        }
-        Err(why) => Other {
-            how: String::new(),
-            measured: None,
-            verdict: Word::CannotTell,
-            reason: Some(format!("it cannot be made: {why}")),
-        },
-    };
-    WhatIf { id: change.id().to_owned(), tried }
-}
-
-/// The plan of what a finding is held against with its cause repaired, the repair that is advised first.
-fn repaired(profile: &Profile, id: FindingId, bases: &Bases, sizes: Sizes) -> Result<Vec<Repaired>, String> {
-    let as_was = &bases.of_finding(id).map_err(Clone::clone)?.as_was;
-    let beside = Beside::of(profile, &as_was.plan, sizes);
-    let first =
-        repair::repaired(id, &as_was.plan, &beside).map_err(|why| format!("no mechanical repair: {why}"))?;
-    Ok(std::iter::once(first).chain(repair::others(id, &as_was.plan, &beside)).collect())
-}
-
-fn unproved(finding: &Finding, reason: &str) -> Proved {
-    Proved {
-        id: finding.id,
-        predicted: finding.gain,
-        measured: None,
-        verdict: Word::CannotTell,
-        how: None,
-        reason: Some(reason.to_owned()),
-        failed: false,
-        io_ns: Vec::new(),
-        others: Vec::new(),
-        replay: None,
-    }
-}
-
-/// A problem in one line, with what to do about it.
-fn with_hint(problem: &Problem) -> String {
-    match &problem.hint {
-        Some(hint) => format!("{}; {hint}", problem.message),
-        None => problem.message.clone(),
-    }
-}
-
-/// Why a replay is not believed; `changed`: what is known of the machine being another now.
-fn unfaithful(fidelity: &Option<Estimate>, noisy: bool, changed: Option<String>) -> String {
-    match fidelity {
-        Some(f) => {
-            let others = if noisy { "; others used the machine while the program ran" } else { "" };
-            let changed = changed.map_or(String::new(), |changed| format!("; {changed}"));
-            format!(
-                "the replay of the run as it was takes {:.2} times the program's time in these calls: it is another \
-                 run{others}{changed}",
-                f.value
-            )
-        }
-        None => "the program's time in these calls is not known, or too few rounds were made".to_owned(),
-    }
+    let line = Progress::new(quiet);
+    let mut progress = |share: f64, left: Duration, arm: &str| line.at(share, left, arm);
+    trial::prove(&request, &cgroup_helper::command, &mut progress)
 }

@@ -1,6 +1,6 @@
 //! The size of each repair: the default, or what an option asks for.
 
-use iowhy_replay::repair::Sizes;
+use iowhy_diagnose::repair::Sizes;
 
 use crate::cli::ProveArgs;
 

@@ -13,7 +13,7 @@ use iowhy_core::warning::Warning;
 use iowhy_sim::laws;
 use iowhy_sim::machine::Machine;
 use iowhy_sim::outcome::Outcome;
-use iowhy_sim::places::{Placed, places};
+use iowhy_sim::requests::{self, VolumeRequests};
 use iowhy_sim::workload::{Load, Method, What, Workload};
 use iowhy_trace::{Options, Trace};
 
@@ -135,21 +135,21 @@ impl Demand {
         }
     }
 
-    /// Where its first requests go on a machine. A trace is in its own order, whoever takes its next request.
+    /// Its first requests, as requests to the volume of a machine. A trace keeps its own order.
     ///
     /// # Errors
     /// What the machine or the trace refuse.
-    pub(in crate::command) fn places(
+    pub(in crate::command) fn volume_requests(
         &self,
         machine: &Machine,
         seed: u64,
         first: u64,
-    ) -> Result<Placed, Problem> {
+    ) -> Result<VolumeRequests, Problem> {
         match self {
-            Demand::Workload(workload, _) => places(machine, workload.load(seed), first),
+            Demand::Workload(workload, _) => requests::uncached(machine, workload.load(seed), first),
             Demand::Trace { path, options, most, .. } => {
                 let mut feed = Feed::open(path, options, first.min(*most))?;
-                let placed = places(machine, Load::replay(&mut feed), first)?;
+                let placed = requests::uncached(machine, Load::replay(&mut feed), first)?;
                 feed.close(&mut Vec::new())?;
                 Ok(placed)
             }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::cli::SimArgs;
 use crate::output;
-use crate::record::SCHEMA;
-use crate::render::paragraph::{LEAST_WIDTH, wrap};
+use crate::record::{Kind, SCHEMA};
+use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 
 /// Columns of a screen at most.
 const MAX_COLUMNS: usize = 100;
@@ -23,7 +23,7 @@ type Row = (String, String);
 
 /// The list that is asked for by name, if one is.
 pub(super) fn asked(args: &SimArgs) -> Option<List> {
-    let width = output::width().clamp(LEAST_WIDTH, MAX_COLUMNS);
+    let width = output::width().clamp(MIN_WIDTH, MAX_COLUMNS);
     match (args.machine.as_str(), args.workload.as_deref()) {
         ("list", _) => Some(machines(width)),
         ("keys", _) => Some(keys(width)),
@@ -89,7 +89,8 @@ fn entries(rows: &[Row]) -> Vec<Value> {
 
 /// The list with what every record has.
 fn record(list: Value) -> Value {
-    let mut record = json!({"schema": SCHEMA, "iowhy": env!("CARGO_PKG_VERSION"), "command": "sim"});
+    let mut record =
+        json!({"schema": SCHEMA, "kind": Kind::List, "iowhy": env!("CARGO_PKG_VERSION"), "command": "sim"});
     if let (Value::Object(record), Value::Object(list)) = (&mut record, list) {
         record.extend(list);
     }

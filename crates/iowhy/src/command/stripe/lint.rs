@@ -1,4 +1,4 @@
-//! `iowhy stripe lint`: a stripe that is there, or one described by numbers, held against the rules.
+//! `iowhy stripe lint`: the rules applied to an existing stripe, or to one described by numbers.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use iowhy_core::units::{Bytes, typed_size};
 use iowhy_core::volume::{Ext4, Geometry, Volume, VolumeKind, Xfs};
 use iowhy_core::warning::Warning;
 use iowhy_probe::volume;
-use iowhy_stripe::Makable;
-use iowhy_stripe::places::Places;
+use iowhy_stripe::layout::Layout;
+use iowhy_stripe::lint::{self, Makable};
 
 use crate::cli::{LayoutOf, OutputArgs, StripeLintArgs};
 use crate::command::Ending;
@@ -50,7 +50,7 @@ pub(super) fn run(args: &StripeLintArgs, options: &OutputArgs) -> Result<Ending,
     record.places = Some(PlacesRecord::of(&subject.places));
     record.file_parts = subject.file_parts;
     if let Some(stripe) = subject.stripe {
-        record.lint = iowhy_stripe::lint(stripe, &subject.places, &sizes, subject.makable);
+        record.lint = lint::lint(stripe, &subject.places, &sizes, subject.makable);
     }
     outputs.warn(&record.warnings);
     outputs.finish(&render::stripe::lint_screen(&record, output::width()), &record)?;
@@ -63,7 +63,7 @@ struct Subject {
     volume: Option<Volume>,
     file_parts: Vec<FilePartRecord>,
     stripe: Option<Stripe>,
-    places: Places,
+    places: Layout,
     makable: Makable,
     warnings: Vec<Warning>,
 }
@@ -147,7 +147,7 @@ fn of_numbers(args: &StripeLintArgs) -> Result<Subject, Problem> {
     let places = match args.fs {
         LayoutOf::Ffs => {
             let group = group.unwrap_or(FFS_GROUP_BYTES);
-            Places::ffs(
+            Layout::ffs(
                 group,
                 volume_bytes,
                 block.unwrap_or(FFS_BLOCK_BYTES),
@@ -155,10 +155,10 @@ fn of_numbers(args: &StripeLintArgs) -> Result<Subject, Problem> {
                 per_group(group),
             )
         }
-        LayoutOf::Ext4 => Places::ext4(&ext4(group, block, volume_bytes, per_group)),
+        LayoutOf::Ext4 => Layout::ext4(&ext4(group, block, volume_bytes, per_group)),
         LayoutOf::Xfs => {
             let group_bytes = group.unwrap_or(volume_bytes / XFS_GROUPS);
-            Places::xfs(&Xfs {
+            Layout::xfs(&Xfs {
                 group_bytes,
                 groups: volume_bytes / group_bytes.max(1),
                 block_bytes: block.unwrap_or(4096),
@@ -167,7 +167,7 @@ fn of_numbers(args: &StripeLintArgs) -> Result<Subject, Problem> {
                 stripe_width_bytes: 0,
             })
         }
-        LayoutOf::None => Places::none(block.unwrap_or(4096)),
+        LayoutOf::None => Layout::none(block.unwrap_or(4096)),
     };
     let words = format!(
         "{} on {} disks that take turns of {}",
@@ -214,12 +214,12 @@ fn ext4(
     }
 }
 
-fn places_of(geometry: Option<Geometry>) -> Places {
+fn places_of(geometry: Option<Geometry>) -> Layout {
     match geometry {
-        Some(Geometry::Ext4(ext4)) => Places::ext4(&ext4),
-        Some(Geometry::Xfs(xfs)) => Places::xfs(&xfs),
-        Some(Geometry::Btrfs(sector)) => Places { name: "btrfs", ..Places::none(sector) },
-        None => Places::none(4096),
+        Some(Geometry::Ext4(ext4)) => Layout::ext4(&ext4),
+        Some(Geometry::Xfs(xfs)) => Layout::xfs(&xfs),
+        Some(Geometry::Btrfs(sector)) => Layout { name: "btrfs", ..Layout::none(sector) },
+        None => Layout::none(4096),
     }
 }
 

@@ -5,10 +5,6 @@ mod lint;
 
 use iowhy_core::problem::Problem;
 
-pub(crate) use advise::members::Measured;
-pub(crate) use advise::pick::Pick;
-pub(crate) use advise::points::{Point, Simulated};
-
 use crate::cli::{OutputArgs, StripeAction, StripeArgs};
 use crate::command::Ending;
 

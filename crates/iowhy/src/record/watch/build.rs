@@ -19,12 +19,12 @@ use super::{
     CallSite, Exit, LayerShare, ObserverRecord, OperationRecord, RanAs, ThreadRecord, WaitRecord, WatchRecord,
 };
 use crate::meaning::{Explained, Meaning};
-use crate::record::SCHEMA;
+use crate::record::{Kind, SCHEMA};
 
 /// What the command knows beside the profile.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// See [`WatchRecord::subject`].
     pub subject: String,
@@ -37,9 +37,9 @@ pub struct Told {
 }
 
 /// Call sites that are kept; the stacks in the profile hold all of them.
-const MOST_CALL_SITES: usize = 50;
+const MAX_CALL_SITES: usize = 50;
 /// Threads whose time is split over layers; programs with thousands of them are read by the sums.
-const MOST_THREADS: usize = 100;
+const MAX_THREADS: usize = 100;
 
 const SECOND: f64 = 1e9;
 
@@ -53,6 +53,7 @@ pub fn record(profile: Profile, explained: Explained, meaning: &Meaning, told: T
     add_device(&mut environment, &profile);
     WatchRecord {
         schema: SCHEMA,
+        kind: Kind::WatchedProgram,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
         command: told.command,
         subject: told.subject,
@@ -66,7 +67,7 @@ pub fn record(profile: Profile, explained: Explained, meaning: &Meaning, told: T
         exit: Exit::from_end(profile.end),
         processes: units::total(profile.processes.iter().map(|p| p.count.max(1))),
         tier: profile.sight.tier,
-        lacks: profile.sight.lacks.clone(),
+        limitations: profile.sight.lacks.clone(),
         observer: observer(&profile),
         io: io(&profile),
         layers: layers(account, &basis),
@@ -217,7 +218,7 @@ fn calls(
     }
     // By their ratio to writes, whose number is known exactly: the finding counts them so too.
     if operation == Operation::Sync
-        && let Some(syncs) = (Facts { profile, account, model: None }).syncs_by_writes()
+        && let Some(syncs) = Facts::new(profile, account, None).syncs_by_writes()
     {
         return Some((syncs.likely, (syncs.low, syncs.high)));
     }
@@ -228,7 +229,7 @@ fn calls(
     counts.peek()?;
     let counts: Vec<&CallCount> = counts.collect();
     let bursts = counts.iter().map(|c| c.per_burst.len()).max().unwrap_or(0);
-    if !sample.complete && bursts < LEAST_BURSTS {
+    if !sample.complete && bursts < MIN_BURSTS {
         return None;
     }
     let (low, value, high) = sample.scaled(&counts, profile.wall_ns as f64)?;
@@ -236,12 +237,12 @@ fn calls(
 }
 
 /// Fewer bursts than this say too little of their spread.
-const LEAST_BURSTS: usize = 3;
+const MIN_BURSTS: usize = 3;
 
 fn threads(profile: &Profile, account: &Account) -> Vec<ThreadRecord> {
     let mut order: Vec<usize> = (0..profile.threads.len()).collect();
     order.sort_by_key(|i| std::cmp::Reverse(profile.threads[*i].lifetime_ns));
-    order.truncate(MOST_THREADS);
+    order.truncate(MAX_THREADS);
     let mut entries: HashMap<u32, Vec<&Entry>> = HashMap::new();
     for entry in &account.entries {
         entries.entry(entry.thread).or_default().push(entry);
@@ -281,5 +282,5 @@ fn call_sites(account: &Account, basis: &Basis) -> Vec<CallSite> {
             events: sum.samples + sum.sleeps,
         }
     };
-    account.sites.iter().take(MOST_CALL_SITES).map(record).collect()
+    account.sites.iter().take(MAX_CALL_SITES).map(record).collect()
 }

@@ -19,6 +19,7 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{DeviceUse, End, FileUse, Lack, Profile, Tier};
 use iowhy_core::warning::Warning;
 
+use crate::record::Kind;
 use crate::record::prove::Proof;
 use serde::{Deserialize, Serialize};
 
@@ -27,9 +28,11 @@ use serde::{Deserialize, Serialize};
 pub struct WatchRecord {
     /// Version of this format.
     pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
     /// Version of iowhy.
     pub iowhy: String,
-    /// The command as it was typed.
+    /// The command line.
     pub command: String,
     /// The program that was watched: its command line, or its number and name.
     pub subject: String,
@@ -55,7 +58,7 @@ pub struct WatchRecord {
     /// What could be seen.
     pub tier: Tier,
     /// What could not.
-    pub lacks: Vec<Lack>,
+    pub limitations: Vec<Lack>,
     /// What watching cost.
     pub observer: ObserverRecord,
     /// Bytes and calls.

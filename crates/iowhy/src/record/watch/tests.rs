@@ -97,7 +97,7 @@ fn promised_keys_are_there() {
         "devices",
         "threads",
         "call_sites",
-        "lacks",
+        "limitations",
         "profile",
     ] {
         assert!(json.get(key).is_some(), "{key}");

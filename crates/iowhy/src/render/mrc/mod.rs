@@ -1,4 +1,4 @@
-//! Miss-ratio curves for people: what was counted, the table of policies and sizes, the plot, and what the LRU curve says.
+//! Miss-ratio curves for people: references, the table of policies and sizes, the plot, and what the LRU curve says.
 
 mod plot;
 
@@ -8,8 +8,8 @@ use iowhy_sim::curve::bank::{Basis, Point};
 use iowhy_sim::curve::keys::{LeftOut, Unit};
 use iowhy_sim::policy::PolicyId;
 
-use crate::render::paragraph::{cut_path, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{cut_path, wrap};
 
 const BOLD: Style = Style::new().bold();
 
@@ -22,7 +22,7 @@ pub struct Shown<'a> {
     pub format: &'a str,
     /// What is cached.
     pub unit: Unit,
-    /// Blocks or objects asked for, one by one.
+    /// References to blocks or objects.
     pub references: u64,
     /// Requests that they came from.
     pub requests: u64,
@@ -209,7 +209,7 @@ impl Row {
 fn error(point: &Point) -> f64 {
     match point.basis {
         Basis::Exact => 0.0,
-        // Where it cannot be told, anything is possible.
+        // An unknown error excludes nothing.
         Basis::Sampled { error, .. } => error.unwrap_or(f64::INFINITY),
     }
 }

@@ -9,7 +9,7 @@ use super::room;
 /// Lines of the picture.
 const HEIGHT: usize = 14;
 /// Columns of the picture at most, and of the scale beside it.
-const MOST_WIDTH: usize = 84;
+const MAX_WIDTH: usize = 84;
 const SCALE: usize = 7;
 /// Where more than one policy is.
 const SEVERAL: char = '#';
@@ -34,7 +34,7 @@ fn letter(policy: PolicyId) -> char {
 pub(super) fn plot(points: &[Point], policies: &[PolicyId], unit: Unit, width: usize) -> String {
     let sizes = || points.iter().map(|point| point.room);
     let (Some(least), Some(most)) = (sizes().min(), sizes().max()) else { return String::new() };
-    let columns = width.saturating_sub(SCALE + 2).min(MOST_WIDTH);
+    let columns = width.saturating_sub(SCALE + 2).min(MAX_WIDTH);
     if most <= least || columns < 20 {
         return String::new();
     }
@@ -73,7 +73,7 @@ pub(super) fn plot(points: &[Point], policies: &[PolicyId], unit: Unit, width: u
     text.push_str(&format!("{:>SCALE$}  {first}{}{last}\n", "", " ".repeat(gap)));
     let names: Vec<String> = policies.iter().map(|policy| format!("{} {policy}", letter(*policy))).collect();
     let legend = format!("{}  {SEVERAL} several", names.join("  "));
-    text.push_str(&crate::render::paragraph::wrap(
+    text.push_str(&iowhy_view::terminal::wrap::wrap(
         &legend,
         width,
         &" ".repeat(SCALE + 2),

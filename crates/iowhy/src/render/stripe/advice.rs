@@ -9,17 +9,17 @@ use iowhy_core::units::{self, Bytes};
 
 use super::{interleave, proof};
 use crate::record::stripe_advice::{AdviceRecord, DiskPointRecord, PickRecord, PointRecord, StragglerRecord};
-use crate::render::paragraph::{LEAST_WIDTH, wrap};
-use crate::render::table::{Align, layout, visible_width};
+use iowhy_view::terminal::table::{Align, layout, visible_width};
+use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 /// Lines longer than this are hard to read.
-const MOST_WIDTH: usize = 100;
+const MAX_WIDTH: usize = 100;
 
 /// The whole result.
 pub fn screen(record: &AdviceRecord, width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
     let mut text = String::new();
     for disk in &record.members {
         let mut curve = disk.curve.as_ref().map_or_else(|| "not known".to_owned(), in_words);
@@ -42,13 +42,13 @@ pub fn screen(record: &AdviceRecord, width: usize) -> String {
     text.push_str(&rules(record));
     text.push_str(&proof::section(record, width));
     if record.interrupted {
-        text.push_str("interrupted: this is what was known by then\n");
+        text.push_str("interrupted: partial result\n");
     }
     text
 }
 
 /// Disks and directions side by side in the table of what was measured: more would not fit a line.
-const MOST_COLUMNS: usize = 3;
+const MAX_COLUMNS: usize = 3;
 
 /// What the curves were fitted to: a column for each disk and direction.
 fn measured(record: &AdviceRecord, width: usize) -> String {
@@ -62,7 +62,7 @@ fn measured(record: &AdviceRecord, width: usize) -> String {
         }
     }
     let mut text = String::new();
-    for block in columns.chunks(MOST_COLUMNS) {
+    for block in columns.chunks(MAX_COLUMNS) {
         text.push_str(&columns_side_by_side(block));
     }
     if text.is_empty() {
@@ -72,7 +72,7 @@ fn measured(record: &AdviceRecord, width: usize) -> String {
     let rounds: Vec<u64> = all.map(|point| point.time_per_request.n).collect();
     text.push_str(&footnote(
         &format!(
-            "time for each request with so many at once, by chance unless in order; n = {} rounds; ± or [low, high]: the longer \
+            "time per request at each queue depth, random unless sequential; n = {} rounds; ± or [low, high]: the longer \
              arm or both ends of the 95 % interval of the median (of fewer than 5 rounds: their range)",
             of_rounds(&rounds)
         ),

@@ -1,4 +1,4 @@
-//! The screen of `stripe lint`: the verdict first, then what it rests on.
+//! The screen of `stripe lint`: the verdict first, then the evidence.
 
 use std::fmt::Write as _;
 
@@ -6,21 +6,21 @@ use anstyle::Style;
 use iowhy_core::text::visible;
 use iowhy_core::units::Bytes;
 use iowhy_core::volume::{Volume, VolumeKind};
-use iowhy_stripe::{Lint, Spread};
+use iowhy_stripe::lint::{Lint, Spread};
 
 use super::interleave;
 use crate::record::stripe::LintRecord;
-use crate::render::paragraph::{LEAST_WIDTH, wrap};
-use crate::render::table::{Align, layout};
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 /// Lines longer than this are hard to read.
-const MOST_WIDTH: usize = 100;
+const MAX_WIDTH: usize = 100;
 
 /// The whole result.
 pub fn screen(record: &LintRecord, width: usize) -> String {
-    let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
+    let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
     let mut text = format!("{BOLD}{}{BOLD:#}\n", visible(&record.subject));
     if let Some(volume) = &record.volume {
         text.push_str(&wrap(&found(volume), width, "  ", "  "));
@@ -46,7 +46,7 @@ pub fn screen(record: &LintRecord, width: usize) -> String {
     }
     text.push('\n');
     let Some(lint) = &record.lint else {
-        text.push_str(&wrap("nothing to hold against the rules: no interleave is known", width, "", ""));
+        text.push_str(&wrap("no rule applies: the interleave is unknown", width, "", ""));
         return text;
     };
     text.push_str(&wrap(&verdict(lint), width, "", ""));

@@ -1,4 +1,4 @@
-//! The proof on the screen of `stripe advise`: stripes that were measured beside what was simulated of them, and the verdict.
+//! The proof on the screen of `stripe advise`: measured and simulated throughput of stripes, and the verdict.
 
 use std::fmt::Write as _;
 
@@ -8,9 +8,10 @@ use iowhy_core::units::{self, Bytes};
 
 use super::advice::{WORTH_LEAVING_OUT, footnote};
 use crate::record::stripe_advice::{AdviceRecord, ProofRecord};
-use crate::render::members;
-use crate::render::paragraph::wrap;
-use crate::render::table::{Align, layout};
+use crate::screen::measured::members;
+use iowhy_view::document::Chapter;
+use iowhy_view::terminal::table::{Align, layout};
+use iowhy_view::terminal::wrap::wrap;
 
 const BOLD: Style = Style::new().bold();
 /// The picked stripe is proved when it is this close to the fastest measured one.
@@ -75,7 +76,12 @@ pub(super) fn section(record: &AdviceRecord, width: usize) -> String {
         .filter(|proof| proof.role == "pick")
         .map(|proof| (Bytes(proof.interleave_bytes).to_string(), proof.members.as_slice()))
         .collect();
-    text.push_str(&members::table(&picked));
+    let members = Chapter { sections: vec![members::section(&picked)], ..Chapter::default() };
+    let members = crate::screen::text(&members, 100);
+    if !members.is_empty() {
+        text.push('\n');
+        text.push_str(&members);
+    }
     text
 }
 
@@ -98,7 +104,7 @@ fn role(proof: &ProofRecord, record: &AdviceRecord) -> String {
     }
 }
 
-/// Whether it is the one that the others are held against.
+/// Whether it is the baseline of the others.
 fn is_the_fastest(proof: &ProofRecord) -> bool {
     let one = |share: &Estimate| share.low == 1.0 && share.value == 1.0 && share.high == 1.0;
     proof.left_out.is_empty() && proof.of_fastest.as_ref().is_some_and(one)
@@ -108,7 +114,7 @@ fn is_the_fastest(proof: &ProofRecord) -> bool {
 fn proved(record: &AdviceRecord) -> String {
     let Some(pick) = record.proof.iter().find(|proof| proof.role == "pick") else { return String::new() };
     let Some(share) = &pick.of_fastest else {
-        return "cannot tell: too few rounds of the pick were measured".to_owned();
+        return "inconclusive: too few rounds of the pick were measured".to_owned();
     };
     let name = Bytes(pick.interleave_bytes);
     let of =
@@ -120,7 +126,7 @@ fn proved(record: &AdviceRecord) -> String {
     } else if share.high < PROVED {
         format!("refuted: {name} has {of}; take that one")
     } else {
-        format!("cannot tell: {name} has {of}: the interval is too wide")
+        format!("inconclusive: {name} has {of}: the interval is too wide")
     };
     if let Some(without) = record.proof.iter().find(|proof| proof.role == "without")
         && let Some(share) = &without.of_fastest
@@ -130,7 +136,7 @@ fn proved(record: &AdviceRecord) -> String {
         } else if share.high < 1.0 {
             "leaving it out is slower, measured"
         } else {
-            "whether leaving it out is faster cannot be told"
+            "leaving it out: inconclusive"
         };
         let _ = write!(
             text,

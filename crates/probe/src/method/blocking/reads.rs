@@ -13,7 +13,7 @@ use super::{Position, failed};
 use crate::access::{Failure, Perform, Request};
 use crate::buffer::Buffer;
 
-/// One way of reading at an offset. A short count is the caller's to judge.
+/// A read call at an offset. A short count is judged by the caller.
 pub trait ReadCall {
     /// Reads up to `into.len()` bytes at `offset`.
     fn read(&mut self, fd: &OwnedFd, into: &mut [u8], offset: u64) -> Result<usize, Failure>;

@@ -1,7 +1,7 @@
 //! write, pwrite with and without a sync, and fallocate: bytes from one buffer, or room for them.
 //!
 //! A [`Writer`] is the same for all of them; a [`WriteCall`] is the system call and what makes it durable.
-//! What is written cannot be compressed.
+//! The content is incompressible.
 
 use std::os::fd::OwnedFd;
 
@@ -13,7 +13,7 @@ use super::{Position, failed, source};
 use crate::access::{Failure, Perform, Request};
 use crate::buffer::Buffer;
 
-/// One way of writing. A short count is the caller's to judge.
+/// A write call. A short count is judged by the caller.
 pub trait WriteCall {
     /// Writes the front of `source` as the request asks and returns the bytes that arrived.
     fn write(&mut self, fd: &OwnedFd, source: &Buffer, request: Request) -> Result<usize, Failure>;
@@ -56,7 +56,7 @@ impl<C: WriteCall> Perform for Writer<C> {
     }
 }
 
-/// What follows each write to make it durable.
+/// How each write is made durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durable {
     /// Nothing (or O_DSYNC on the descriptor, which is part of the write).

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// What a mapping is made for.
+/// Use of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Reading, pages faulted in as they are loaded.

@@ -10,6 +10,7 @@ use rustix::mm::Advice;
 use super::mapping::{Mapping, Purpose};
 use crate::access::{Failure, Perform, Request};
 use crate::buffer::Buffer;
+use crate::fault;
 use crate::sigbus::Guard;
 
 /// A region mapped once and guarded.
@@ -27,7 +28,7 @@ impl Region {
         bytes: u64,
         purpose: Purpose,
     ) -> Result<Result<Region, Errno>, Problem> {
-        let guard = Guard::new()?;
+        let guard = fault::guard()?;
         Ok(Mapping::new(fd, offset, bytes, purpose).map(|mapping| {
             guard.cover(mapping.start(), mapping.bytes());
             Region { guard, mapping }

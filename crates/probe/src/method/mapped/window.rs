@@ -11,6 +11,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use super::mapping::{Mapping, Purpose};
 use crate::access::{Failure, Perform, Request};
+use crate::fault;
 use crate::sigbus::Guard;
 
 /// The mapping of the last request.
@@ -26,7 +27,7 @@ struct Window {
 impl Window {
     fn new(fd: OwnedFd) -> Result<Window, Problem> {
         let last = Request { offset: 0, bytes: 0, write: false };
-        Ok(Window { guard: Guard::new()?, fd, mapping: None, last })
+        Ok(Window { guard: fault::guard()?, fd, mapping: None, last })
     }
 
     /// Unmaps the window before and maps the one of this request.
@@ -79,7 +80,7 @@ impl Perform for Populated {
     }
 }
 
-/// mmap(2), mlock(2), load, munlock(2), munmap(2): the arm that read() was held against in 1999.
+/// mmap(2), mlock(2), load, munlock(2), munmap(2): the mmap side of the comparison of 1999.
 #[derive(Debug)]
 pub struct Locked(Window);
 

@@ -1,11 +1,11 @@
-//! What one request costs on a scripted machine: the model's own prediction where it has one, and the rungs and
+//! Cost of one request on a scripted machine: the model's own prediction where it has one, and the targets and
 //! writes that it leaves out.
 
 use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::model::{Cost, Part};
 use iowhy_core::workload::{CacheState, Method};
 
-use super::{Rung, Script};
+use super::{Script, ScriptedTarget};
 use crate::access::Request;
 
 /// The cost of one request.
@@ -21,7 +21,7 @@ impl Script {
     /// The cost of one request; `None` where the model has no opinion.
     ///
     /// Reads of a file cost what [`StackModel::predict`](iowhy_core::model::StackModel::predict) says. Reads on the
-    /// other rungs cost, with every method that copies:
+    /// other targets cost, with every method that copies:
     /// - `/dev/null`: `call` and [`Part::Vfs`];
     /// - `/dev/zero`: these and [`Part::Zero`];
     /// - memory: `call`, [`Part::Vfs`], `cache` and `copy`; mapped, what a warm file costs.
@@ -36,27 +36,31 @@ impl Script {
     pub fn charge(&self, method: Method, state: CacheState, request: Request) -> Option<Charge> {
         let bytes = request.bytes as u64;
         let read_ahead = !request.write && state == CacheState::Cold;
-        let ledger = match (method, self.rung) {
+        let ledger = match (method, self.target) {
             (Method::Null | Method::Syscall, _) => self.model.predict(method, state, bytes),
-            (_, Rung::File) if request.write => self.write(method, state, bytes),
-            (_, Rung::File) => self.model.predict(method, state, bytes),
-            (_, Rung::Memory) if method.mapped() => self.model.predict(method, CacheState::Warm, bytes),
-            (_, Rung::Memory | Rung::ZeroDevice) if request.write => None,
-            _ if method.copies() => Some(self.rung(bytes)),
+            (_, ScriptedTarget::File) if request.write => self.write(method, state, bytes),
+            (_, ScriptedTarget::File) => self.model.predict(method, state, bytes),
+            (_, ScriptedTarget::Memory) if method.mapped() => {
+                self.model.predict(method, CacheState::Warm, bytes)
+            }
+            (_, ScriptedTarget::Memory | ScriptedTarget::ZeroDevice) if request.write => None,
+            _ if method.copies() => Some(self.other_target(bytes)),
             _ => None,
         }?;
         Some(Charge { ledger, read_ahead })
     }
 
-    /// A copying read on a rung other than a file.
-    fn rung(&self, bytes: u64) -> Ledger {
+    /// A copying read on a target other than a file.
+    fn other_target(&self, bytes: u64) -> Ledger {
         let mut ledger = Ledger::default();
         self.busy(&mut ledger, &[Layer::Call], bytes);
         self.busy_for(&mut ledger, Layer::Filesystem, self.model.part(Part::Vfs), bytes);
-        match self.rung {
-            Rung::ZeroDevice => self.busy_for(&mut ledger, Layer::Copy, self.model.part(Part::Zero), bytes),
-            Rung::Memory => self.busy(&mut ledger, &[Layer::Cache, Layer::Copy], bytes),
-            Rung::NullDevice | Rung::File => {}
+        match self.target {
+            ScriptedTarget::ZeroDevice => {
+                self.busy_for(&mut ledger, Layer::Copy, self.model.part(Part::Zero), bytes)
+            }
+            ScriptedTarget::Memory => self.busy(&mut ledger, &[Layer::Cache, Layer::Copy], bytes),
+            ScriptedTarget::NullDevice | ScriptedTarget::File => {}
         }
         ledger
     }
@@ -112,7 +116,7 @@ impl Script {
 
     /// The same count of pages as the model's own predictions have.
     fn evaluate(&self, cost: Cost, bytes: u64) -> f64 {
-        cost.of(bytes.div_ceil(self.model.page_bytes.max(1)).max(1) as f64, bytes as f64)
+        cost.total_ns(bytes.div_ceil(self.model.page_bytes.max(1)).max(1) as f64, bytes as f64)
     }
 }
 
@@ -128,19 +132,25 @@ mod tests {
     #[test]
     fn rungs_of_the_example_cost_what_its_file_says() {
         let file = Script::example().unwrap();
-        let read = |rung, method, bytes| total(&file.on_rung(rung), method, CacheState::Warm, bytes, false);
+        let read =
+            |target, method, bytes| total(&file.on_target(target), method, CacheState::Warm, bytes, false);
         // call 150, vfs 60; zero 1/32 ns a byte; cache 80 + 20 a page, copy 1/16 ns a byte.
-        assert_eq!(read(Rung::NullDevice, Method::Pread, 8192), Some(210.0));
-        assert_eq!(read(Rung::ZeroDevice, Method::Pread, 8192), Some(210.0 + 256.0));
-        assert_eq!(read(Rung::Memory, Method::Pread, 8192), Some(210.0 + 120.0 + 512.0));
-        assert_eq!(read(Rung::File, Method::Pread, 8192), Some(290.0 + 120.0 + 512.0));
-        assert_eq!(read(Rung::Memory, Method::Mmap, 8192), Some(120.0));
-        for rung in [Rung::File, Rung::NullDevice, Rung::ZeroDevice, Rung::Memory] {
-            assert_eq!(read(rung, Method::Syscall, 8192), Some(150.0));
-            assert_eq!(read(rung, Method::Null, 8192), Some(0.0));
-            assert_eq!(read(rung, Method::Sendfile, 8192), None);
+        assert_eq!(read(ScriptedTarget::NullDevice, Method::Pread, 8192), Some(210.0));
+        assert_eq!(read(ScriptedTarget::ZeroDevice, Method::Pread, 8192), Some(210.0 + 256.0));
+        assert_eq!(read(ScriptedTarget::Memory, Method::Pread, 8192), Some(210.0 + 120.0 + 512.0));
+        assert_eq!(read(ScriptedTarget::File, Method::Pread, 8192), Some(290.0 + 120.0 + 512.0));
+        assert_eq!(read(ScriptedTarget::Memory, Method::Mmap, 8192), Some(120.0));
+        for target in [
+            ScriptedTarget::File,
+            ScriptedTarget::NullDevice,
+            ScriptedTarget::ZeroDevice,
+            ScriptedTarget::Memory,
+        ] {
+            assert_eq!(read(target, Method::Syscall, 8192), Some(150.0));
+            assert_eq!(read(target, Method::Null, 8192), Some(0.0));
+            assert_eq!(read(target, Method::Sendfile, 8192), None);
         }
-        assert_eq!(read(Rung::ZeroDevice, Method::Direct, 8192), None);
+        assert_eq!(read(ScriptedTarget::ZeroDevice, Method::Direct, 8192), None);
     }
 
     #[test]
@@ -159,8 +169,8 @@ mod tests {
         assert_eq!(write(&script, Method::Uring, CacheState::Direct), direct);
         assert_eq!(write(&script, Method::Uring, none), Some(cached));
         assert_eq!(write(&script, Method::Fallocate, none), None);
-        assert_eq!(write(&script.on_rung(Rung::NullDevice), Method::Pwrite, none), Some(210.0));
-        assert_eq!(write(&script.on_rung(Rung::Memory), Method::Pwrite, none), None);
+        assert_eq!(write(&script.on_target(ScriptedTarget::NullDevice), Method::Pwrite, none), Some(210.0));
+        assert_eq!(write(&script.on_target(ScriptedTarget::Memory), Method::Pwrite, none), None);
         script.model.layers.remove(&Layer::Writeback);
         assert_eq!(write(&script, Method::Pwrite, none), None);
         assert_eq!(write(&script, Method::Direct, none), None);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::counters::DeviceCounters;
 
 /// More servers than any queue feeds, so that a mistyped model does not cost memory.
-const MOST_SERVERS: f64 = 4096.0;
+const MAX_SERVERS: f64 = 4096.0;
 
 /// One thread's share of the device.
 ///
@@ -37,7 +37,7 @@ impl Servers {
     /// One of `threads` equal shares of a device that serves `parallelism` requests at once.
     pub fn new(parallelism: f64, threads: usize) -> Self {
         let threads = threads.max(1) as f64;
-        let parallelism = if parallelism > 0.0 { parallelism.min(MOST_SERVERS) } else { 1.0 };
+        let parallelism = if parallelism > 0.0 { parallelism.min(MAX_SERVERS) } else { 1.0 };
         let share = parallelism / threads;
         let servers = share.floor().max(1.0);
         Servers { free_ns: vec![0.0; servers as usize], hold: servers / share, busy_until_ns: 0.0, threads }

@@ -8,7 +8,7 @@ use super::Script;
 /// The machine of a plain `scripted`.
 const EXAMPLE: &str = include_str!("example.toml");
 
-/// What may stand behind the `?`.
+/// Parameters behind the `?`.
 const OPTIONS: &str = "options are `noise=0.02`, `seed=7`, `fail-at=100` and `size=BYTES`, joined with `&`";
 
 impl Script {
@@ -79,12 +79,12 @@ fn model(name: &str, text: &str) -> Result<StackModel, Problem> {
     Ok(model)
 }
 
-/// What TOML's parser says, without its drawing of the line.
+/// The message of TOML's parser, without its drawing of the line.
 fn in_one_line(error: &toml::de::Error) -> String {
     error.message().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What no machine can be like.
+/// Impossible parameters.
 fn fault(model: &StackModel) -> Option<String> {
     let possible = |cost: &Cost| {
         [cost.per_call_ns, cost.per_page_ns, cost.per_byte_ns].iter().all(|ns| ns.is_finite() && *ns >= 0.0)

@@ -40,7 +40,7 @@ pub(super) fn capacity_bytes(descriptor: [u8; DESCRIPTOR_BYTES]) -> usize {
     u32::from_be_bytes([0, high, middle, low]) as usize
 }
 
-/// What a device said about a command that it did not carry out plainly.
+/// Error report of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sense {
     /// Sense key, 0 to 15.
@@ -82,7 +82,7 @@ impl Sense {
         KEYS[usize::from(self.key & 0x0f)].call
     }
 
-    /// The error that comes nearest.
+    /// The nearest errno.
     pub(super) fn errno(self) -> Errno {
         KEYS[usize::from(self.key & 0x0f)].errno
     }

@@ -18,7 +18,7 @@ const SG_IO: Opcode = 0x2285;
 /// Major device number of /dev/sg*.
 const SCSI_GENERIC_MAJOR: u32 = 21;
 
-/// What a descriptor turned out to be.
+/// Kind of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Nature {
     /// A SCSI generic device.

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::command::Sense;
 
-/// Where the data of a command goes.
+/// Data buffer of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transfer {
     /// Into sg's buffer, then copied to user memory.
@@ -89,10 +89,10 @@ const DRIVER_SENSE: u16 = 8;
 /// Long enough for a disk that spins up first.
 const TIMEOUT_MS: u32 = 30_000;
 
-/// What a command moved.
+/// Result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
-    /// Bytes asked for less the residual count.
+    /// Bytes requested less the residual count.
     pub(super) bytes: usize,
     /// The device wrote to user memory itself.
     pub(super) direct: bool,
@@ -103,7 +103,7 @@ pub(super) struct Moved {
 pub(super) struct Rejected {
     /// The call's name with the cause, for a failure in the timed part.
     pub(super) call: &'static str,
-    /// The error that comes nearest.
+    /// The nearest errno.
     pub(super) errno: Errno,
     status: u8,
     host_status: u16,

@@ -18,9 +18,10 @@ use rustix::io::Errno;
 
 use self::device::{Mapping, Nature, Trouble};
 use self::header::{Moved, Transfer};
-use crate::access::{Access, Blocking, Failure, Perform, Request};
+use crate::access::{Blocking, Failure, Perform, Request};
 use crate::buffer::Buffer;
-use crate::target::{How, Target};
+use crate::hot_loop::HotAccess;
+use crate::target::{OpenMode, Target};
 
 /// The first version of the driver with SG_IO.
 const OLDEST_VERSION: i32 = 30_000;
@@ -33,12 +34,12 @@ const ALLOW_DIRECT: &str = "/proc/scsi/sg/allow_dio";
 /// # Errors
 /// The target is no SCSI generic device, or the device has no READ BUFFER or a smaller buffer than the block size, or
 /// sg's reserve buffer cannot be mapped.
-pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Problem> {
+pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn HotAccess>, Problem> {
     let method = workload.method;
     if workload.direction.writes() {
         return Err(Problem::refused(format!("--method {} only reads", method.id())).hint("use --rw read"));
     }
-    let file = target.open(How::default())?;
+    let file = target.open(OpenMode::default())?;
     let sg = Sg::new(file, &target.facts.name, method, workload.block_bytes)?;
     Ok(Box::new(Blocking::new(sg)))
 }
@@ -148,7 +149,7 @@ impl Perform for Sg {
     }
 }
 
-/// Refuses what is not an sg device, before any command is sent.
+/// Refuses anything but an sg device, before any command is sent.
 fn check_device(file: &OwnedFd, name: &str, method: Method) -> Result<(), Problem> {
     let unusable =
         |why: &str| Problem::refused(format!("--method {} cannot use `{name}`: {why}", method.id()));

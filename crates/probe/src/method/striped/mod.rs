@@ -1,4 +1,4 @@
-//! Requests to a stripe of ours: split at the borders of turns, the parts sent to the members at the same time.
+//! Requests to a stripe: split at the borders of chunks, the parts sent to the members at the same time.
 //!
 //! Three ways, by what carries the parts: `threads` for methods that are one system call a request, `ring` for
 //! io_uring, `scripted` for false members in virtual time. A part is carried out by the method itself, on the member.
@@ -18,8 +18,9 @@ use iowhy_core::units::Bytes;
 use iowhy_core::workload::{CacheState, Method, Workload};
 
 use super::{direction, null};
-use crate::access::{Access, Failure, Sent};
+use crate::access::{Failure, Sent};
 use crate::clock::Clock;
+use crate::hot_loop::HotAccess;
 use crate::target::Target;
 use crate::target::stripe::Striped;
 
@@ -32,7 +33,7 @@ pub(super) fn open(
     target: &Target,
     stripe: &Arc<Striped>,
     clock: &Clock,
-) -> Result<Box<dyn Access>, Problem> {
+) -> Result<Box<dyn HotAccess>, Problem> {
     if target.script().is_some() {
         return Ok(Box::new(scripted::Striped::new(workload, stripe, clock)));
     }
@@ -91,7 +92,7 @@ fn of_member(workload: &Workload, stripe: &Striped, member: usize) -> Option<Wor
     })
 }
 
-/// Says which member it was.
+/// Adds the member's name.
 fn at_member(stripe: &Striped, member: usize) -> impl FnOnce(Failure) -> Failure {
     let name = stripe.name(member);
     move |failure| Failure::Member { name, failure: Box::new(failure) }

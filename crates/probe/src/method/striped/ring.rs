@@ -18,18 +18,22 @@ use rustix::io::Errno;
 use super::{at_member, count};
 use crate::access::{Access, Completion, Failure, Request, Sent};
 use crate::buffer::Buffer;
+use crate::hot_loop::HotAccess;
 use crate::method::uring::reap::Reaps;
 use crate::method::uring::ring::{Mode, Ring};
 use crate::method::uring::{Named, Plan, ended_badly, entry, register_memory, slots};
-use crate::target::How;
+use crate::target::OpenMode;
 use crate::target::stripe;
 
 /// Opens every member and one ring over them.
 ///
 /// # Errors
 /// As for one target.
-pub(super) fn open(workload: &Workload, stripe: &Arc<stripe::Striped>) -> Result<Box<dyn Access>, Problem> {
-    let plan = Plan::of(workload);
+pub(super) fn open(
+    workload: &Workload,
+    stripe: &Arc<stripe::Striped>,
+) -> Result<Box<dyn HotAccess>, Problem> {
+    let plan = Plan::for_workload(workload);
     if plan.mode != Mode::Iopoll {
         return Ok(Box::new(Striped::new(stripe, plan, Vec::new())?));
     }
@@ -49,7 +53,7 @@ pub(super) fn open(workload: &Workload, stripe: &Arc<stripe::Striped>) -> Result
     }
 }
 
-/// What is known of the request in a slot.
+/// State of the request in a slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     /// Where the request begins on the stripe.
@@ -59,7 +63,7 @@ struct Slot {
     arrived_bytes: usize,
 }
 
-/// What is known of an entry, by slot and member.
+/// Slot and member of an entry.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     offset: u64,
@@ -94,7 +98,7 @@ struct Striped {
 impl Striped {
     fn new(stripe: &Arc<stripe::Striped>, plan: Plan, mut dropped: Vec<String>) -> Result<Striped, Problem> {
         let map = stripe.map();
-        let how = How { write: plan.writes, direct: plan.direct, dsync: false };
+        let how = OpenMode { write: plan.writes, direct: plan.direct, dsync: false };
         let files: Vec<OwnedFd> =
             stripe.members().iter().map(|member| member.open(how)).collect::<Result<_, Problem>>()?;
         let most = plan.depth.saturating_mul(map.members());

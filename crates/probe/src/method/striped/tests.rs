@@ -8,6 +8,7 @@ use iowhy_core::workload::{Direction, Touch};
 use super::*;
 use crate::access::{Completion, Request};
 use crate::buffer::Buffer;
+use crate::hot_loop::HotAccess;
 use crate::target::{Needs, resolve};
 
 const TURN: usize = 8192;
@@ -36,7 +37,12 @@ fn target(names: &[String], write: bool) -> Target {
     resolve(&spec, &needs, &mut |_, _| {}).unwrap()
 }
 
-fn opened(target: &Target, method: Method, block: usize, depth: usize) -> Result<Box<dyn Access>, Problem> {
+fn opened(
+    target: &Target,
+    method: Method,
+    block: usize,
+    depth: usize,
+) -> Result<Box<dyn HotAccess>, Problem> {
     let bytes = target.facts.size_bytes;
     let state = if method == Method::Direct { CacheState::Direct } else { CacheState::Warm };
     let workload =

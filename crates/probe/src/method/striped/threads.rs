@@ -17,6 +17,7 @@ use super::{at_member, count, of_member};
 use crate::access::{Access, Completion, Failure, Request, Sent};
 use crate::clock::Clock;
 use crate::counters::{self, ThreadUsage};
+use crate::hot_loop::HotAccess;
 use crate::method;
 use crate::target::stripe;
 
@@ -25,12 +26,12 @@ pub(super) struct Striped {
     stripe: Arc<stripe::Striped>,
     map: Stripe,
     /// One for each member that has a part of the region.
-    own: Vec<Option<Box<dyn Access>>>,
+    own: Vec<Option<Box<dyn HotAccess>>>,
     /// Likewise; empty where no request can be split.
     helpers: Vec<Option<Helper>>,
     /// Whether a request is one call whatever its length (the bare call, a read at the end): it goes to one member whole.
     undivided: bool,
-    /// A read of nothing is an answer and not an end.
+    /// A read of nothing is normal and not the end of the file.
     empty_is_fine: bool,
     parts: Vec<Part>,
     sent: Vec<Sent>,
@@ -308,14 +309,14 @@ impl Access for Striped {
     }
 }
 
-/// What a helper is asked to do.
+/// A request to a helper.
 enum Job {
     Begin,
     Do(Request),
     Finish,
 }
 
-/// What it answers.
+/// The reply of a helper.
 enum Answer {
     Opened(Result<(), Problem>),
     Begun,
@@ -378,7 +379,7 @@ impl Drop for Helper {
     }
 }
 
-/// The life of a helper: opens its member, does what it is asked, ends when nobody can ask any more.
+/// A helper thread: opens its member and serves requests until the channel closes.
 fn help(
     workload: &Workload,
     stripe: &stripe::Striped,

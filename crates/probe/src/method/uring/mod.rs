@@ -25,7 +25,8 @@ use self::reap::Reaps;
 use self::ring::{Mode, Ring};
 use crate::access::{Access, Completion, Failure, Request};
 use crate::buffer::Buffer;
-use crate::target::{How, Target};
+use crate::hot_loop::HotAccess;
+use crate::target::{OpenMode, Target};
 
 /// Slots start on pages: every direct read is content with that.
 const SLOT_ALIGNMENT_BYTES: usize = 4096;
@@ -37,13 +38,13 @@ const MAX_REGISTERED_BYTES: usize = 1 << 30;
 ///
 /// # Errors
 /// io_uring is not to be had here, the target refuses to be opened that way, or there is no memory for the buffers.
-pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn Access>, Problem> {
-    let plan = Plan::of(workload);
-    let how = How { write: plan.writes, direct: plan.direct, dsync: false };
+pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn HotAccess>, Problem> {
+    let plan = Plan::for_workload(workload);
+    let how = OpenMode { write: plan.writes, direct: plan.direct, dsync: false };
     Ok(Box::new(Uring::new(target.open(how)?, plan)?))
 }
 
-/// What of a workload decides how the ring is made.
+/// How the ring is made for a workload.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::method) struct Plan {
     pub(in crate::method) mode: Mode,
@@ -57,7 +58,7 @@ pub(in crate::method) struct Plan {
 }
 
 impl Plan {
-    pub(in crate::method) fn of(workload: &Workload) -> Plan {
+    pub(in crate::method) fn for_workload(workload: &Workload) -> Plan {
         let mode = match workload.method {
             Method::UringSqpoll => Mode::Sqpoll,
             Method::UringIopoll => Mode::Iopoll,
@@ -78,7 +79,7 @@ impl Plan {
 /// How an entry names its file.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::method) enum Named {
-    /// By its place in the registered table.
+    /// By its index in the registered table.
     Registered(u32),
     /// By its descriptor.
     Plain(RawFd),
@@ -167,7 +168,7 @@ pub(in crate::method) fn ended_badly(write: bool, offset: u64, result: i32) -> F
     Failure::Io { call, offset, errno: Errno::from_raw_os_error(result.saturating_neg()) }
 }
 
-/// What is known of the request in a slot.
+/// State of the request in a slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     offset: u64,

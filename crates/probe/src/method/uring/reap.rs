@@ -1,9 +1,9 @@
-//! Reaping a ring: what one file and a stripe of several have in common. What may not enter: what the entries mean.
+//! Reaping a ring, for one file and for a stripe of several.
 
 use super::ring::Ring;
 use crate::access::{Completion, Failure};
 
-/// Whoever pushes entries into a ring and takes their completions out again.
+/// Pushes entries into a ring and takes their completions.
 pub(in crate::method) trait Reaps {
     /// The ring.
     fn ring(&mut self) -> &mut Ring;

@@ -152,7 +152,7 @@ pub(in crate::method) struct Ring {
 }
 
 impl Ring {
-    /// Sets up a ring for `depth` requests in flight. What the kernel refused is added to `dropped` in words.
+    /// Sets up a ring of this queue depth. Refused options are added to `dropped` in words.
     ///
     /// # Errors
     /// io_uring is switched off, forbidden or unknown here, or out of memory.

@@ -1,7 +1,7 @@
-//! Members that can be and cannot be, and what a stripe of them is.
+//! Possible and impossible members, and the stripe of them.
 
 use super::*;
-use crate::target::How;
+use crate::target::OpenMode;
 
 const TURN: u64 = 64 << 10;
 
@@ -61,9 +61,9 @@ fn members_are_used_to_the_same_length_in_whole_turns() {
         facts.members.iter().map(|m| m.size_bytes).collect::<Vec<_>>(),
         [10 * TURN, 7 * TURN + 4096, 9 * TURN]
     );
-    assert!(!target.writable() && !target.is_ours() && target.has_page_cache());
-    assert!(target.open(How::default()).unwrap_err().message.contains("no one file"));
-    assert!(target.identity().is_none() && target.with_bytes().len() == 3);
+    assert!(!target.writable() && !target.is_scratch() && target.has_page_cache());
+    assert!(target.open(OpenMode::default()).unwrap_err().message.contains("no one file"));
+    assert!(target.identity().is_none() && target.data_targets().len() == 3);
     let ranges: Vec<u64> =
         target.ranges(TURN / 2, 2 * TURN).iter().map(|(_, offset, bytes)| offset + bytes).collect();
     assert_eq!(ranges, [TURN, TURN, TURN / 2]);
@@ -81,7 +81,7 @@ fn directories_become_scratch_files_that_together_have_the_size() {
     })
     .unwrap();
     assert!(target.facts.size_bytes >= 1 << 20 && target.facts.size_bytes < (1 << 20) + 3 * TURN);
-    assert!(target.is_ours() && target.writable());
+    assert!(target.is_scratch() && target.writable());
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "no name is left");
 }
 
@@ -138,7 +138,7 @@ fn writing_over_members_needs_the_whole_name_twice() {
         "{problem}"
     );
     assert!(problem.hint.unwrap().contains(&format!("--destroy-data {spec} {spec}")));
-    assert!(open(Some(&names[0])).unwrap_err().message.contains("exactly as it was typed"));
+    assert!(open(Some(&names[0])).unwrap_err().message.contains("exactly as typed"));
     assert_eq!(std::fs::read(&names[0]).unwrap(), vec![1; TURN as usize]);
     assert!(open(Some(&spec)).unwrap().writable());
 }

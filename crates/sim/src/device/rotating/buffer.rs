@@ -20,12 +20,12 @@ struct Growing {
     sector_ns: f64,
 }
 
-/// What the buffer says of a read.
+/// State of a read in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// All there.
     Hit,
-    /// Being read: there after so many nanoseconds.
+    /// Being read: available after this many nanoseconds.
     Soon(u64),
     /// To be fetched.
     Miss,
@@ -43,14 +43,14 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of so many segments of so many sectors.
+    /// An empty buffer.
     pub(super) fn new(segments: u64, sectors: u64, reads_on: bool) -> Self {
         // More segments than this are not looked through one by one.
         let most = if sectors == 0 { 0 } else { segments.min(1024) as usize };
         Buffer { segments: Vec::new(), most, sectors, reads_on, growing: None, uses: 0 }
     }
 
-    /// What it says of a read; counts as a use.
+    /// State of a read; counts as a use.
     pub(super) fn ask(&mut self, now_ns: u64, first: u64, end: u64) -> Answer {
         if self.most == 0 {
             return Answer::Miss;
@@ -64,7 +64,7 @@ impl Buffer {
         }
         let Some(growing) = self.growing else { return Answer::Miss };
         let segment = &mut self.segments[growing.segment];
-        // It goes on from where it stands: what lies farther ahead than the segment is long is a read of its own.
+        // The drive reads on from its position: a read farther ahead than a segment is a read of its own.
         if segment.first <= first && first <= segment.end && end <= growing.limit {
             segment.used = uses;
             let there = growing.at_ns + ((end - growing.from) as f64 * growing.sector_ns).ceil() as u64;

@@ -4,7 +4,7 @@ use iowhy_core::problem::Problem;
 
 use crate::machine::RotatingConfig;
 
-/// A zone with what is derived from it.
+/// A zone with derived figures.
 #[derive(Clone, Copy, Debug)]
 struct Region {
     first_cylinder: u64,
@@ -16,7 +16,7 @@ struct Region {
     lap: u64,
 }
 
-/// A place on the platters.
+/// A position on the platters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Cylinder.
@@ -132,7 +132,7 @@ impl Geometry {
         }
     }
 
-    /// Sectors that the track behind a place is turned by.
+    /// Skew in sectors of the track after a position.
     pub fn skew_behind(&self, place: &Place) -> u64 {
         let region = &self.regions[place.zone];
         if place.head + 1 == self.heads { region.cylinder_skew } else { region.track_skew }
@@ -143,14 +143,14 @@ impl Geometry {
         self.regions.len()
     }
 
-    /// A place on the first or on the last track of a cylinder of a zone: what is true of it is true of all such tracks.
+    /// A position on the first or last track of a cylinder of a zone; it stands for all such tracks.
     pub(super) fn on_zone(&self, zone: usize, last_head: bool) -> Place {
         let of = self.regions[zone].sectors;
         let head = if last_head { self.heads - 1 } else { 0 };
         Place { cylinder: self.regions[zone].first_cylinder, head, sector: 0, of, slot: 0, zone }
     }
 
-    /// The number of a place's zone, and whether its track is the last of its cylinder.
+    /// The zone number of a position, and whether its track is the last of its cylinder.
     #[inline]
     pub(super) fn zone_of(&self, place: &Place) -> (usize, bool) {
         (place.zone, place.head + 1 == self.heads)

@@ -2,7 +2,7 @@
 //! every instant, tracks are skewed and zoned, a buffer keeps and reads on. Service time = command + seek + rotational wait +
 //! transfer, as in DiskSim.
 //!
-//! What is left out: spare sectors, recalibration, settling apart for writes.
+//! Not modelled: spare sectors, recalibration, a settling time of writes.
 
 mod buffer;
 mod geometry;
@@ -117,12 +117,12 @@ impl Rotating {
         &self.geometry
     }
 
-    /// Time to move the arm over so many cylinders.
+    /// Seek time over a number of cylinders.
     pub fn seek_ns(&self, distance: u64) -> u64 {
         self.seeks_ns.get(distance as usize).copied().unwrap_or_else(|| self.seek.ns(distance))
     }
 
-    /// From one place of the arm to another: a seek, or the switch to another head.
+    /// From one arm position to another: a seek or a head switch.
     fn move_ns(&self, from: (u64, u64), to: (u64, u64)) -> u64 {
         let distance = from.0.abs_diff(to.0);
         match distance {

@@ -1,8 +1,8 @@
-//! Which column of a CSV file means what: read from a header, or from what the user gave.
+//! The columns of a CSV file, from its header or from the user.
 
 use iowhy_core::request::Request;
 
-use super::MOST_FIELDS;
+use super::MAX_FIELDS;
 use crate::error::TraceError;
 use crate::format::Kind;
 
@@ -16,7 +16,7 @@ pub(super) enum Time {
 }
 
 impl Time {
-    /// What one is worth.
+    /// Nanoseconds per unit.
     #[inline]
     pub(super) fn nanoseconds(self) -> u64 {
         match self {
@@ -38,7 +38,7 @@ impl Time {
     }
 }
 
-/// What a column means.
+/// Content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     Skip,
@@ -61,7 +61,7 @@ pub(super) enum Column {
 pub(super) struct Columns {
     pub(super) list: Vec<Column>,
     pub(super) separator: u8,
-    /// What a request is before its line is read.
+    /// The request before its line is read.
     pub(super) default: Request,
     pub(super) has_times: bool,
     pub(super) has_sizes: bool,
@@ -78,7 +78,7 @@ const HINT: &str = "write `time=1,id=2,size=3`: a meaning (time, id, offset, siz
 
 impl Column {
     /// The meaning of a name, as headers of many origins and users write it.
-    fn of_name(name: &str) -> Option<Column> {
+    fn from_name(name: &str) -> Option<Column> {
         use Time::{Microseconds, Milliseconds, Nanoseconds, Seconds};
         let name = name.trim().trim_matches('"').to_ascii_lowercase().replace([' ', '-'], "_");
         Some(match name.as_str() {
@@ -130,11 +130,11 @@ impl Columns {
         })
     }
 
-    /// The columns that a header names. `None`: the line is no header, or names nothing that could be asked for.
+    /// The columns that a header names. `None`: the line is no header, or has neither an id nor an offset.
     pub(super) fn of_header(line: &[u8]) -> Option<Columns> {
         let (names, separator) = split(line)?;
         let list: Vec<Column> =
-            names.iter().map(|name| Column::of_name(name).unwrap_or(Column::Skip)).collect();
+            names.iter().map(|name| Column::from_name(name).unwrap_or(Column::Skip)).collect();
         // One name alone could be an id that happens to read like one.
         if list.iter().filter(|c| **c != Column::Skip).count() < 2 {
             return None;
@@ -145,14 +145,14 @@ impl Columns {
     /// Columns by number; `Ok(None)` where the user gave names of a header.
     ///
     /// # Errors
-    /// A meaning that is none, a column given twice, number 0 or beyond 256, nothing that could be asked for.
+    /// An unknown meaning, a column given twice, number 0 or beyond 256, neither an id nor an offset.
     pub(super) fn by_number(spec: &str) -> Result<Option<Columns>, TraceError> {
         let refuse = |why: String| TraceError::new(format!("`--columns {spec}`: {why}")).hint(HINT);
         let mut list = Vec::new();
         for (column, place) in meanings(spec)? {
             let Ok(number) = place.parse::<usize>() else { return Ok(None) };
-            if number == 0 || number > MOST_FIELDS {
-                return Err(refuse(format!("columns count from 1 to {MOST_FIELDS}, not {number}")));
+            if number == 0 || number > MAX_FIELDS {
+                return Err(refuse(format!("columns count from 1 to {MAX_FIELDS}, not {number}")));
             }
             if list.len() < number {
                 list.resize(number, Column::Skip);
@@ -180,7 +180,7 @@ impl Columns {
         Columns::new(list, separator, Some(line.to_vec()))
     }
 
-    /// What the numbers address, as far as columns tell: sectors are those of devices, other offsets may be those of
+    /// Address space, as far as columns tell: sectors are those of devices, other offsets may be those of
     /// files.
     pub(super) fn kind(&self) -> Option<Kind> {
         let has = |wanted: &[Column]| self.list.iter().any(|column| wanted.contains(column));
@@ -206,13 +206,13 @@ impl Columns {
             None => {
                 line.first().is_some_and(u8::is_ascii_alphabetic)
                     && split(line)
-                        .is_some_and(|(names, _)| names.iter().any(|n| Column::of_name(n).is_some()))
+                        .is_some_and(|(names, _)| names.iter().any(|n| Column::from_name(n).is_some()))
             }
         }
     }
 }
 
-/// `meaning=place` pairs.
+/// `meaning=column` pairs.
 fn meanings(spec: &str) -> Result<Vec<(Column, &str)>, TraceError> {
     let refuse = |why: String| TraceError::new(format!("`--columns {spec}`: {why}")).hint(HINT);
     spec.split(',')
@@ -220,17 +220,17 @@ fn meanings(spec: &str) -> Result<Vec<(Column, &str)>, TraceError> {
             let (meaning, place) =
                 pair.split_once('=').ok_or_else(|| refuse(format!("`{pair}` has no `=`")))?;
             let column =
-                Column::of_name(meaning).ok_or_else(|| refuse(format!("`{meaning}` is no meaning")))?;
+                Column::from_name(meaning).ok_or_else(|| refuse(format!("`{meaning}` is no meaning")))?;
             Ok((column, place.trim()))
         })
         .collect()
 }
 
-/// The fields of a header, and what separates them: a comma, a semicolon or a tabulator.
+/// The fields of a header, and their separator: a comma, a semicolon or a tabulator.
 fn split(line: &[u8]) -> Option<(Vec<&str>, u8)> {
     let text = std::str::from_utf8(line).ok()?;
     let separator = [b',', b';', b'\t'].into_iter().find(|separator| line.contains(separator))?;
-    let names: Vec<&str> = text.split(char::from(separator)).take(MOST_FIELDS).collect();
+    let names: Vec<&str> = text.split(char::from(separator)).take(MAX_FIELDS).collect();
     Some((names, separator))
 }
 

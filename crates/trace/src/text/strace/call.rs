@@ -1,6 +1,6 @@
-//! One line of strace's output as a call: who, when, which, with which arguments, what it returned, how long it took.
+//! One line of strace's output as a call: process, time, name, arguments, result, duration.
 //!
-//! What may not enter: what a call means for files.
+//! The effect of a call on files is not known here.
 
 use crate::number;
 
@@ -13,7 +13,7 @@ pub(super) struct Line<'a> {
     pub(super) what: What<'a>,
 }
 
-/// What a line tells.
+/// Content of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum What<'a> {
     /// `name(arguments) = result <duration>`
@@ -105,7 +105,7 @@ fn what(text: &[u8]) -> Option<What<'_>> {
     })
 }
 
-/// What a call came to.
+/// Result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
     /// `None`: `?`, the call was broken off by a signal or the end of the program.

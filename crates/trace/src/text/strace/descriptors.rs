@@ -1,20 +1,20 @@
 //! Which descriptor of which process is which file, and where in it the next read begins.
 //!
 //! Processes that share a table (threads) share it here; a fork copies the table, and both sides share the position, as
-//! the kernel has it. Invariant: bounded, see [`MOST_ENTRIES`] and [`MOST_FILES`].
+//! the kernel has it. Invariant: bounded, see [`MAX_ENTRIES`] and [`MAX_FILES`].
 
 use std::collections::HashMap;
 
-use crate::hash::NumberMap;
+use rustc_hash::FxHashMap;
 
 /// Descriptors in all tables together.
-const MOST_ENTRIES: usize = 1 << 20;
+const MAX_ENTRIES: usize = 1 << 20;
 
 /// Files whose end is remembered for appending writes.
-const MOST_FILES: usize = 1 << 20;
+const MAX_FILES: usize = 1 << 20;
 
-/// Processes that are told apart at one time; what comes on top shares one table.
-const MOST_PROCESSES: usize = 1 << 16;
+/// Maximum processes at a time; further ones share one table.
+const MAX_PROCESSES: usize = 1 << 16;
 
 /// An open file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,16 +26,16 @@ pub(super) struct Open {
     pub(super) sync: bool,
 }
 
-/// What a descriptor is.
+/// Kind of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
-    /// A place in `Descriptors::files`, and whether an execve closes it.
+    /// An index into `Descriptors::files`, and whether an execve closes it.
     File { place: usize, close_on_exec: bool },
     /// A pipe, a socket, a timer.
     Elsewhere,
 }
 
-/// What is known of a descriptor.
+/// A look-up of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     File(usize),
@@ -55,12 +55,12 @@ struct Table {
 pub(super) struct Descriptors {
     tables: Vec<Table>,
     free_tables: Vec<usize>,
-    of_process: NumberMap<u32, usize>,
+    of_process: FxHashMap<u32, usize>,
     /// Open files with the number of descriptors that lead to them.
     files: Vec<(Open, usize)>,
     free_files: Vec<usize>,
     entries: usize,
-    ends: NumberMap<u64, u64>,
+    ends: FxHashMap<u64, u64>,
     /// The table of processes that found no room.
     crowd: Option<usize>,
 }
@@ -70,7 +70,7 @@ impl Descriptors {
         if let Some(table) = self.of_process.get(&pid) {
             return *table;
         }
-        if self.of_process.len() >= MOST_PROCESSES {
+        if self.of_process.len() >= MAX_PROCESSES {
             return match self.crowd {
                 Some(crowd) => crowd,
                 None => {
@@ -99,7 +99,7 @@ impl Descriptors {
             return true;
         }
         let table = self.table(parent);
-        if self.of_process.len() >= MOST_PROCESSES {
+        if self.of_process.len() >= MAX_PROCESSES {
             return false;
         }
         if shared {
@@ -108,7 +108,7 @@ impl Descriptors {
             return true;
         }
         let copied = self.tables[table].entries.clone();
-        if self.entries + copied.len() > MOST_ENTRIES {
+        if self.entries + copied.len() > MAX_ENTRIES {
             self.table(child);
             return false;
         }
@@ -163,7 +163,7 @@ impl Descriptors {
 
     fn put(&mut self, pid: u32, fd: i32, entry: Entry) -> bool {
         let table = self.table(pid);
-        if self.entries >= MOST_ENTRIES && !self.tables[table].entries.contains_key(&fd) {
+        if self.entries >= MAX_ENTRIES && !self.tables[table].entries.contains_key(&fd) {
             self.release(entry);
             return false;
         }
@@ -189,7 +189,7 @@ impl Descriptors {
         self.put(pid, fd, Entry::Elsewhere);
     }
 
-    /// A second descriptor for what a first one leads to.
+    /// Duplicates a descriptor.
     pub(super) fn duplicate(&mut self, pid: u32, from: i32, to: i32, close_on_exec: bool) {
         if from == to {
             return;
@@ -207,7 +207,7 @@ impl Descriptors {
         }
     }
 
-    /// What a descriptor leads to.
+    /// Target of a descriptor.
     pub(super) fn get(&mut self, pid: u32, fd: i32) -> Known {
         let table = self.table(pid);
         match self.tables[table].entries.get(&fd) {
@@ -217,12 +217,12 @@ impl Descriptors {
         }
     }
 
-    /// The open file at a place that [`Descriptors::get`] gave.
+    /// The open file at an index from [`Descriptors::get`].
     pub(super) fn file(&mut self, place: usize) -> &mut Open {
         &mut self.files[place].0
     }
 
-    /// Closes a descriptor; what it led to, if that was a file.
+    /// Closes a descriptor; returns its file, if it was one.
     pub(super) fn close(&mut self, pid: u32, fd: i32) -> Option<Open> {
         let table = self.table(pid);
         let entry = self.tables[table].entries.remove(&fd)?;
@@ -242,7 +242,7 @@ impl Descriptors {
 
     /// Remembers how far a file reaches.
     pub(super) fn reaches(&mut self, object: u64, end: u64) {
-        if self.ends.len() < MOST_FILES || self.ends.contains_key(&object) {
+        if self.ends.len() < MAX_FILES || self.ends.contains_key(&object) {
             let known = self.ends.entry(object).or_default();
             *known = (*known).max(end);
         }

@@ -1,8 +1,8 @@
-//! What `strace -f -ttt -T` prints: calls on files as requests. Descriptors are followed through open, dup, fork and
+//! Output of `strace -f -ttt -T`: calls on files as requests. Descriptors are followed through open, dup, fork and
 //! close; calls that were interrupted in print (`<unfinished ...>`) are joined with their end.
 //!
 //! Times are those of the beginning of a call, requests come in the order of ends (and are put in order behind this).
-//! Bytes are those that moved, not those that were asked for. What a trace of calls cannot show is counted: accesses
+//! Bytes are those moved, not those requested. Accesses that a trace of calls cannot show are counted:
 //! through mappings, asynchronous interfaces, descriptors that were open before. Paths are as the program named them;
 //! relative ones are not resolved, except against a directory that it opened.
 
@@ -14,20 +14,20 @@ use iowhy_core::request::{Marks, Op, Request};
 use self::call::{Outcome, What, arguments, descriptor, text};
 use self::descriptors::{Descriptors, Known, Open};
 use super::{LineParser, Refusal};
-use crate::hash::NumberMap;
 use crate::number;
 use crate::reader::Sink;
+use rustc_hash::FxHashMap;
 
 /// Calls that wait for the rest of their line at most, and how long each may be.
-const MOST_BEGUN: usize = 1 << 12;
-const MOST_BEGUN_BYTES: usize = 16 << 10;
+const MAX_BEGUN: usize = 1 << 12;
+const MAX_BEGUN_BYTES: usize = 16 << 10;
 
 /// The parser.
 #[derive(Debug, Default)]
 pub(super) struct Strace {
     descriptors: Descriptors,
     /// By process: when the call began, its name, its arguments so far.
-    begun: NumberMap<u32, (u64, Vec<u8>, Vec<u8>)>,
+    begun: FxHashMap<u32, (u64, Vec<u8>, Vec<u8>)>,
 }
 
 const REFUSED: Refusal = "not a line of `strace -f -ttt -T`: left out";
@@ -111,7 +111,7 @@ impl LineParser for Strace {
                 Ok(())
             }
             What::Begun { name, arguments } => {
-                if self.begun.len() < MOST_BEGUN && arguments.len() <= MOST_BEGUN_BYTES {
+                if self.begun.len() < MAX_BEGUN && arguments.len() <= MAX_BEGUN_BYTES {
                     self.begun.insert(cut.pid, (cut.time_ns, name.to_vec(), arguments.to_vec()));
                     Ok(())
                 } else {
@@ -307,7 +307,7 @@ impl Strace {
         }
     }
 
-    /// Bytes moved from where the file stands.
+    /// Bytes moved at the file position.
     fn at_position(&mut self, call: &Call<'_>, op: Op, sink: &mut Sink<'_>) {
         let Some(place) = self.file(call, 0, sink) else { return };
         self.moved(call, place, op, sink);

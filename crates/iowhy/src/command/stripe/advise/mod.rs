@@ -1,32 +1,32 @@
-//! `iowhy stripe advise`: measures the disks, simulates the workload on stripes of them, recommends an interleave, and
-//! with `--prove` measures it against others.
+//! `iowhy stripe advise`: measures the disks, simulates the load on stripes of them, recommends an interleave, and with
+//! `--prove` measures it against others. The arithmetic is in `iowhy-stripe`.
 
-mod curves;
-pub(crate) mod members;
-pub(crate) mod pick;
-pub(crate) mod points;
-mod prove;
-mod replay;
+mod members;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use iowhy_core::problem::Problem;
-use iowhy_core::service::ServiceCurve;
-use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
 use iowhy_probe::interrupt;
 use iowhy_probe::target::Target;
-use iowhy_sim::sweep::Settings;
-use iowhy_sim::workload::What;
-use iowhy_stripe::rules;
+use iowhy_sim::machine::Machine;
+use iowhy_sim::outcome::Outcome;
+use iowhy_sim::requests::VolumeRequests;
+use iowhy_sim::workload::{What, Workload};
+use iowhy_stripe::load::{Load, Question};
+use iowhy_stripe::members::{Measured, writes_can_be_measured};
+use iowhy_stripe::prove::{self, Proof};
+use iowhy_stripe::{disks, pick, rules, simulate};
 
-use crate::cli::{OutputArgs, StripeAdviseArgs};
+use crate::cli::{OutputArgs, Proofs, StripeAdviseArgs};
 use crate::command::ending::{self, Ending};
 use crate::command::shared;
-use crate::command::sim::Demand;
+use crate::command::sim::{Demand, Watch};
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
-use crate::record::stripe_advice::{AdviceRecord, RuleRecord};
+use crate::record::member::MemberRecord;
+use crate::record::stripe_advice::{AdviceRecord, ProofRecord, RuleRecord, left_out};
 use crate::render;
 
 /// 8 sectors to 32768, doubling: the range of the test of 1999.
@@ -34,79 +34,162 @@ const USUAL_INTERLEAVES: std::ops::RangeInclusive<u32> = 12..=24;
 /// A scratch file in each directory, all together.
 const SCRATCH_BYTES: u64 = 768 << 20;
 
+/// Time for measuring the members when nobody says.
+const DEFAULT_TIME: Duration = Duration::from_secs(30);
+/// Time for each stripe of the proof when nobody says, over all rounds.
+const DEFAULT_PROVE_TIME: Duration = Duration::from_secs(8);
+
 /// Runs the command.
 ///
 /// # Errors
-/// Members, workloads and interleaves that cannot be; too little measured to know the disks.
+/// Members, loads and interleaves that cannot be; too little measured to know the disks.
 pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let demand = demand(args)?;
     let interleaves =
         args.interleave.clone().unwrap_or_else(|| USUAL_INTERLEAVES.map(|power| 1 << power).collect());
-    let set = &args.set;
-    let plan = prove::Plan::of(args, &demand)?;
-    let writes = demand.writes(points::MOST_REQUESTS)?;
+    let plan = match prove_options(args)? {
+        Some(options) => Some(prove::Plan::new(&demand, &args.set, options, args.seed)?),
+        None => None,
+    };
+    let writes = demand.writes(simulate::MAX_REQUESTS)?;
     let outputs = Outputs::open(options)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
     let scratch = scratch_bytes(args, &demand);
-    let disks = members::resolve(&args.disks, &args.destroy_data, writes, scratch, &progress)?;
-    let all: Vec<&Target> = disks.iter().collect();
+    let targets = members::resolve(&args.disks, &args.destroy_data, writes, scratch, &progress)?;
+    let all: Vec<&Target> = targets.iter().collect();
     outputs.spare(&all)?;
     if let Some(plan) = &plan {
-        plan.check(&disks)?;
+        plan.check(&targets)?;
     }
+    let measuring = measuring(args, writes);
     shared::announce_destruction(&all, &progress);
 
-    let measured = members::measure(&disks, writes, args, &progress)?;
+    let show = |share: f64, left: Duration, doing: &str| progress.at(share, left, doing);
+    let measured = iowhy_stripe::members::measure(&targets, measuring, &show);
     let mut record =
-        AdviceRecord::new(demand.words(), demand.is_open(), args.seed, &disks, &measured.members);
-    let names: Vec<&str> = disks.iter().map(|disk| disk.facts.name.as_str()).collect();
-    let sizes: Vec<u64> = disks.iter().map(|disk| disk.facts.size_bytes).collect();
-    let Some(known) = curves::known(&measured, &names, &sizes) else {
-        return Err(too_little(&measured));
+        AdviceRecord::new(demand.words(), demand.is_open(), args.seed, &targets, &measured.members);
+    let names: Vec<String> = targets.iter().map(|disk| disk.facts.name.clone()).collect();
+    let sizes: Vec<u64> = targets.iter().map(|disk| disk.facts.size_bytes).collect();
+    let Some(known) = disks::known(&measured, &names, &sizes) else {
+        return Err(too_little(&measured.members));
     };
     record.warnings.extend(known.warnings);
     record.warnings.extend(measured.warnings);
-    record.warnings.extend(stand_ins(writes, &disks));
-    let question = points::Question {
-        demand: &demand,
-        set,
+    record.warnings.extend(stand_ins(writes, &targets));
+    let question = Question {
+        load: &demand,
+        settings: &args.set,
         interleaves: &interleaves,
         disks: &known.disks,
         seed: args.seed,
-        progress: &progress,
+        progress: &show,
     };
-    let simulated = points::simulate(&question)?;
+    let simulated = simulate::simulate(&question)?;
     record.warnings.extend(simulated.warnings.clone());
     let slowest = simulated.slowest.and_then(|index| known.disks.get(index)).or(known.disks.first());
-    record.rules = slowest.map(|disk| rules_of(&disk.read, &demand, disks.len())).unwrap_or_default();
-    let unlike = demand.is_open() && known.disks.iter().any(|disk| disk.read.burst_s > 0.0);
-    if unlike {
-        record.warnings.push(
-            Warning::new(
-                "throttled-latency",
-                "a throttle hands requests on in steps of a tenth of a second, which the simulation does not know: latencies \
-                 below its limits are longer than it says",
-            )
-            .next("`--prove` measures them; `--clients N` compares by the time of the trace instead"),
-        );
-    }
-    let pick = pick::pick(&simulated, known.good_fit && !unlike);
+    record.rules = slowest.map(|disk| rule_records(&disk.read, &demand, targets.len())).unwrap_or_default();
+    let throttled_latency = demand.is_open() && known.disks.iter().any(|disk| disk.read.burst_s > 0.0);
+    record.warnings.extend(throttled_latency.then(throttled_latency_warning));
+    let pick = pick::pick(&simulated, known.good_fit && !throttled_latency);
     if let (Some(plan), Some(pick)) = (plan, &pick) {
-        record.proof = prove::run(&plan, disks, &simulated, pick, &question, &mut record.warnings)?;
+        let proofs = prove::run(&plan, targets, &simulated, pick, &question, &mut record.warnings)?;
+        record.proof = proofs.into_iter().map(|proof| proof_record(proof, &names)).collect();
     }
-    drop(progress);
     record.fill(&known.disks, simulated, pick);
     record.interrupted = interrupt::requested();
+    drop(progress);
     outputs.warn(&record.warnings);
-    let interrupted = record.interrupted.then(ending::interrupted);
-    let failure = record.proof.iter().find_map(|proof| proof.failure.as_ref()).map(|failure| {
-        Problem::failed(format!("the stripe that was to prove the advice failed: {failure}"))
-            .hint("the simulated advice stands; `--prove` again tries it once more")
-    });
-    let ending = Ending::from_reasons(interrupted.into_iter().chain(failure));
+    let ending = ending(&record);
     outputs.finish(&render::stripe::advice_screen(&record, output::width()), &record)?;
     Ok(ending)
+}
+
+fn ending(record: &AdviceRecord) -> Ending {
+    let interrupted = record.interrupted.then(ending::interrupted);
+    let failure = record.proof.iter().find_map(|proof| proof.failure.as_ref()).map(|failure| {
+        Problem::failed(format!("a stripe of the proof failed: {failure}"))
+            .hint("the simulated advice stands; `--prove` again repeats the proof")
+    });
+    Ending::from_reasons(interrupted.into_iter().chain(failure))
+}
+
+/// Time of each stripe and whether all are measured; `None` without `--prove`.
+fn prove_options(args: &StripeAdviseArgs) -> Result<Option<(Duration, bool)>, Problem> {
+    match (args.prove, args.prove_time) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(Problem::refused("`--prove-time` has no effect without `--prove`")
+            .hint("add `--prove`, or leave `--prove-time` out")),
+        (Some(which), time) => Ok(Some((time.unwrap_or(DEFAULT_PROVE_TIME), which == Proofs::All))),
+    }
+}
+
+fn measuring(args: &StripeAdviseArgs, writes: bool) -> iowhy_stripe::members::Plan {
+    let time = args.time.unwrap_or(DEFAULT_TIME);
+    iowhy_stripe::members::Plan { time, time_chosen: args.time.is_some(), writes, seed: args.seed }
+}
+
+fn throttled_latency_warning() -> Warning {
+    Warning::new(
+        "throttled-latency",
+        "the simulation does not know that a throttle releases requests in steps of 100 ms: latencies below its limits are \
+         longer than predicted",
+    )
+    .next("`--prove` measures them; `--clients N` compares by the time of the trace instead")
+}
+
+impl Load for Demand {
+    fn workload(&self) -> Option<&Workload> {
+        Demand::workload(self)
+    }
+
+    fn is_open(&self) -> bool {
+        Demand::is_open(self)
+    }
+
+    fn clients(&self) -> Option<u32> {
+        Demand::clients(self)
+    }
+
+    fn run_first(
+        &self,
+        machine: &Machine,
+        seed: u64,
+        first: u64,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Outcome, Problem> {
+        Demand::run_first(self, machine, seed, first, warnings, &Watch::new(self.trace(), false, None))
+    }
+
+    fn volume_requests(&self, machine: &Machine, seed: u64, first: u64) -> Result<VolumeRequests, Problem> {
+        Demand::volume_requests(self, machine, seed, first)
+    }
+}
+
+fn rule_records(curve: &iowhy_core::service::ServiceCurve, demand: &Demand, disks: usize) -> Vec<RuleRecord> {
+    let record = |rule: rules::Rule| RuleRecord {
+        id: rule.id,
+        name: rule.name,
+        interleave_bytes: rule.interleave_bytes,
+    };
+    rules::published(curve, demand.workload(), disks).into_iter().map(record).collect()
+}
+
+fn proof_record(proof: Proof, names: &[String]) -> ProofRecord {
+    ProofRecord {
+        interleave_bytes: proof.interleave_bytes,
+        role: proof.role,
+        left_out: left_out(&proof.members, names),
+        predicted_bytes_per_second: proof.predicted_bytes_per_second,
+        throughput: proof.throughput,
+        predicted_latency_ns: proof.predicted_latency_ns,
+        latency: proof.latency,
+        error_percent: proof.error_percent,
+        of_fastest: proof.relative_speed,
+        members: MemberRecord::all_of(&proof.run, &proof.member_names),
+        failure: proof.run.failure,
+        samples: proof.run.samples,
+    }
 }
 
 fn demand(args: &StripeAdviseArgs) -> Result<Demand, Problem> {
@@ -146,7 +229,7 @@ fn scratch_bytes(args: &StripeAdviseArgs, demand: &Demand) -> u64 {
 
 /// What is said where writes are asked for and were not measured.
 fn stand_ins(writes: bool, disks: &[Target]) -> Option<Warning> {
-    let cannot: Vec<&Target> = disks.iter().filter(|disk| !members::writes_can_be_measured(disk)).collect();
+    let cannot: Vec<&Target> = disks.iter().filter(|disk| !writes_can_be_measured(disk)).collect();
     let first = cannot.first().filter(|_| writes)?;
     let name = &first.facts.name;
     let (why, next) = match first.writable() {
@@ -166,59 +249,11 @@ fn stand_ins(writes: bool, disks: &[Target]) -> Option<Warning> {
     Some(Warning::new("reads-stand-in-for-writes", message).next(next))
 }
 
-fn too_little(measured: &members::Outcome) -> Problem {
-    match measured.members.iter().find_map(|member| member.failure.clone()) {
+fn too_little(members: &[Measured]) -> Problem {
+    match members.iter().find_map(|member| member.failure.clone()) {
         Some(failure) => Problem::failed(format!("a member could not be measured: {failure}"))
             .hint("`iowhy bench --state direct MEMBER` shows it alone"),
         None => Problem::failed("interrupted before the disks were known: nothing to simulate")
             .hint("raise `--time` on slow disks, and let it end"),
     }
 }
-
-/// The published rules, from the curve.
-fn rules_of(curve: &ServiceCurve, demand: &Demand, disks: usize) -> Vec<RuleRecord> {
-    let (outstanding, request_bytes) = match demand.workload() {
-        Some(workload) => (f64::from(workload.clients), workload.request_bytes() as f64),
-        None => (f64::NAN, f64::NAN),
-    };
-    let positioning_ns = match curve.access_ns {
-        // A throttled disk takes what its limits say.
-        ns if ns > 0.0 && curve.burst_s == 0.0 => ns,
-        _ if curve.most_requests_per_second > 0.0 => 1e9 / curve.most_requests_per_second,
-        _ => 0.0,
-    };
-    let inputs = rules::Inputs {
-        positioning_s: positioning_ns / 1e9,
-        bytes_per_second: curve.media_bytes_per_second(),
-        outstanding,
-        request_bytes,
-        disks: disks as f64,
-    };
-    let unknown = rules::Inputs { outstanding: 1.0, ..inputs };
-    let rule = |id: &'static str, name: &'static str, bytes: Option<f64>| RuleRecord {
-        id,
-        name,
-        interleave_bytes: bytes.map(|bytes| (bytes / 512.0).round().max(1.0) * 512.0),
-    };
-    vec![
-        rule(
-            "chen-patterson",
-            "Chen, Patterson 1990: S P X (L - 1) + 0.5 KB, S = 1/4",
-            rules::chen_patterson(&inputs),
-        ),
-        rule(
-            "chen-patterson-unknown",
-            "the same, concurrency unknown: 2/3 P X",
-            rules::chen_patterson_unknown(&unknown),
-        ),
-        rule("lee-katz", "Lee, Katz 1991: sqrt(P X (L - 1) request / N)", rules::lee_katz(&inputs)),
-    ]
-}
-
-/// Words for a size in a message.
-fn words(bytes: u64) -> String {
-    Bytes(bytes).to_string()
-}
-
-/// Settings as text.
-type Set = Settings;

@@ -1,0 +1,47 @@
+//! `copy-bound`: the file is mapped, once, instead of read. What the program looks at cannot be seen; that its own code takes
+//! less time for a page than loading all of it takes shows that it looks at little.
+
+use iowhy_core::replay::{Op, Plan, Role, State};
+
+use crate::repair::{Beside, Repaired, done, with_aligned_buffers};
+
+const PAGE: f64 = 4096.0;
+/// Loading a byte of each of the 64 lines of a page from the second-level cache takes no less on the CPUs of today.
+const MIN_WHOLE_NS: f64 = 25.0;
+
+pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+    let reads = |what: Op| matches!(what, Op::Read { .. });
+    let mappable = |index: u32| {
+        plan.files
+            .get(index as usize)
+            .is_some_and(|f| f.role == Role::User && f.state == State::Warm && !f.direct)
+    };
+    let bytes = plan.bytes(reads) as f64;
+    let sinks = |a: &iowhy_core::replay::Action| {
+        plan.files.get(a.file as usize).is_some_and(|f| f.role == Role::Sink)
+    };
+    if bytes <= 0.0
+        || plan.any(|a| reads(a.op) && !mappable(a.file))
+        || plan.any(|a| a.op == Op::Write && !sinks(a))
+    {
+        return Err("only files that are read from the page cache can be mapped instead".to_owned());
+    }
+    let own_ns = plan.think_ns() / (bytes / PAGE);
+    let little = own_ns < MIN_WHOLE_NS;
+    let mut repaired = plan.clone();
+    for action in repaired.threads.iter_mut().flatten().filter(|a| reads(a.op)) {
+        action.op = if little { Op::TouchPages } else { Op::TouchLines };
+    }
+    let how = match little {
+        true => format!(
+            "used mmap and touched one byte per page: the program's own code takes {own_ns:.1} ns per page, too \
+             little to read more"
+        ),
+        false => "used mmap and read every cache line".to_owned(),
+    };
+    done(repaired, how)
+}
+
+pub(super) fn others(plan: &Plan, _: &Beside) -> Vec<Repaired> {
+    with_aligned_buffers(plan).into_iter().collect()
+}

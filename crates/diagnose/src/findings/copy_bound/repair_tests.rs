@@ -1,0 +1,19 @@
+//! Tests of the repair of `copy-bound`.
+
+use iowhy_core::finding::FindingId;
+use iowhy_core::replay::{Action, Op, Role, State};
+
+use crate::findings::repaired;
+use crate::repair::Beside;
+use crate::repair::synthetic::{READ, action, count, plan, repair};
+
+#[test]
+fn a_copy_is_spared_by_a_mapping_as_far_as_the_program_can_have_looked() {
+    let was = |think_ns| plan(Role::User, vec![Action { think_ns, ..action(READ, 0, 1 << 20, 16, 1 << 20) }]);
+    // 256 pages a call.
+    assert_eq!(count(&repair(FindingId::CopyBound, &was(256.0 * 5.0)), Op::TouchPages), 16);
+    assert_eq!(count(&repair(FindingId::CopyBound, &was(256.0 * 500.0)), Op::TouchLines), 16);
+    let mut cold = was(1.0);
+    cold.files[0].state = State::Cold;
+    assert!(repaired(FindingId::CopyBound, &cold, &Beside::default()).is_err());
+}

@@ -1,0 +1,89 @@
+//! The rule `device-saturated`. Its page of the manual:
+#![doc = include_str!("page.md")]
+
+mod repair;
+#[cfg(test)]
+mod tests;
+
+use iowhy_core::finding::{Finding, FindingId};
+
+use super::report::Draft;
+use super::{Facts, Repairs, Rule, say};
+use crate::account::Entry;
+use crate::classify::Wait;
+
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::DeviceSaturated,
+    claim: "the device is at its limit",
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repair::repaired),
+};
+
+/// The device is busy all the time from here.
+const BUSY: f64 = 0.9;
+/// This number of in flight keep any device at work, where its parallelism was not measured.
+const MANY: f64 = 4.0;
+/// Requests of this size keep a device at its transfer rate even one at a time.
+const LARGE_BYTES: f64 = 65_536.0;
+/// Waiting for the device must be this part of the wall time.
+const MUCH: f64 = 0.3;
+
+fn judge(facts: &Facts<'_>) -> Option<Finding> {
+    let waiting = |e: &Entry| {
+        matches!(
+            e.class.wait,
+            Some(
+                Wait::DeviceRead
+                    | Wait::DeviceWrite
+                    | Wait::DataWriteback
+                    | Wait::DirtyThrottle
+                    | Wait::Completion
+                    | Wait::BlockThrottle
+            )
+        )
+    };
+    let sum = facts.account.sum(waiting);
+    let device = facts.device()?;
+    let busy = facts.device_busy_share()?;
+    if facts.share_without_queueing(sum.wall_ns) < MUCH || busy < BUSY {
+        return None;
+    }
+    let in_flight = facts.in_flight();
+    let enough = facts.model.map_or(MANY, |m| (0.75 * m.device_parallelism).max(2.0));
+    let requests = device.reads + device.writes;
+    let bytes = (device.read_bytes + device.written_bytes) as f64;
+    let mean = (requests > 0).then(|| bytes / requests as f64);
+    if !in_flight.is_some_and(|n| n >= enough) && !mean.is_some_and(|b| b >= LARGE_BYTES) {
+        return None;
+    }
+    let mut evidence = vec![format!(
+        "{} was busy {} of wall time: {}, {} requests",
+        device.name,
+        say::percent(busy),
+        say::rate(bytes, facts.account.wall_ns),
+        say::count(requests as f64)
+    )];
+    evidence.extend(in_flight.map(|n| format!("queue depth {n:.1} while it was busy")));
+    evidence.extend(mean.map(|b| format!("mean request size: {}", say::bytes(b))));
+    evidence.push(format!(
+        "waiting for it takes {} of wall time; reordering the same requests or more queue depth would not help much",
+        say::percent(facts.wall_share(sum.wall_ns))
+    ));
+    Draft {
+        id: FindingId::DeviceSaturated,
+        cost_ns: sum.wall_ns,
+        savings: None,
+        sentence: format!(
+            "The device is saturated: {} is busy {} of wall time, and the program waits for it {} of wall time",
+            device.name,
+            say::percent(busy),
+            say::percent(facts.wall_share(sum.wall_ns))
+        ),
+        evidence,
+        advice: "Request fewer bytes (compress, cache data that is read again, read only the columns or ranges \
+                 that are needed), spread the data over more devices, or use a faster one."
+            .into(),
+    }
+    .finding(facts)
+}

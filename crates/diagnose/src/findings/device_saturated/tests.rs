@@ -1,0 +1,31 @@
+//! Tests of the rule `device-saturated`.
+
+use iowhy_core::layer::Layer;
+
+use super::*;
+use crate::classify::Operation;
+use crate::findings::synthetic::{Run, access, slow_and_repaired};
+
+fn pass(wait: f64, busy: f64) -> Run {
+    Run::new(10.0)
+        .wait(Operation::Read, Wait::DeviceRead, wait)
+        .busy(Operation::User, Layer::Program, 1.0 - wait)
+        .io((40_000, 40_000 << 17), (0, 0))
+        .device_read(40_000 << 17)
+        .file(40_000 << 17, |f| f.reads = access(1000, 1000 << 17, 1000))
+        .device(busy, 2.0, |d| (d.reads, d.read_bytes) = (40_000, 40_000 << 17))
+}
+
+#[test]
+fn large_requests_at_a_busy_device_are_named_and_a_device_at_rest_not() {
+    let found = slow_and_repaired(FindingId::DeviceSaturated, &pass(0.7, 0.98), &pass(0.1, 0.4));
+    assert_eq!(found.gain, None, "how much fewer bytes there could be is not known");
+}
+
+#[test]
+fn one_small_request_at_a_time_is_not_all_a_device_can() {
+    let mut run = pass(0.7, 0.98);
+    run.profile.devices[0].read_ns = run.profile.devices[0].busy_ns;
+    run.profile.devices[0].read_bytes = 40_000 * 4096;
+    assert!(!run.ids().contains(&FindingId::DeviceSaturated));
+}

@@ -1,0 +1,69 @@
+//! Tests of the rule `many-small-files`.
+
+use super::*;
+use crate::classify::Wait;
+use crate::findings::synthetic::{Run, slow_and_repaired};
+
+/// 400 MB in so many files.
+fn tree(files: u64) -> Run {
+    let part = files as f64 / 100_000.0;
+    Run::new(10.0)
+        .wait(Operation::Open, Wait::DeviceRead, 0.3 * part)
+        .busy(Operation::Open, Layer::Filesystem, 0.2 * part)
+        .busy(Operation::Stat, Layer::Filesystem, 0.05 * part)
+        .busy(Operation::Close, Layer::Filesystem, 0.05 * part)
+        .wait(Operation::Read, Wait::DeviceRead, 0.2 * part)
+        .busy(Operation::User, Layer::Program, 1.0 - 0.8 * part)
+        .io((2 * files, 400_000_000), (0, 0))
+        .met(9)
+        .calls(&[("openat", files), ("close", files), ("newfstatat", files)])
+}
+
+#[test]
+fn a_hundred_thousand_small_files_are_named_and_ten_large_ones_not() {
+    let found = slow_and_repaired(FindingId::ManySmallFiles, &tree(100_000), &tree(10));
+    // By hand: 97 % of 0.3 CPU and 90 % of 0.5 waiting; the loop's own 2 s are 6.67 us for each of 300,000 calls, of
+    // which little goes.
+    let own = 0.2 * 0.97 / (1.0 + (20.0_f64 / 3.0 / 0.4).powi(2));
+    let left = 1.0 - 0.291 - 0.45 - own;
+    assert!((found.gain.unwrap().predicted - 1.0 / left).abs() < 1e-6, "{:?}", found.gain);
+    assert!(found.advice.contains("d_ino"));
+}
+
+#[test]
+fn one_sample_in_an_open_is_no_habit() {
+    let run = |samples| Run::new(0.1).met(9).busy_sampled(Operation::Open, Layer::Filesystem, 0.9, samples);
+    assert!(!run(3).ids().contains(&FindingId::ManySmallFiles));
+    assert!(run(90).ids().contains(&FindingId::ManySmallFiles));
+}
+
+#[test]
+fn one_file_again_and_again_and_calls_that_fail_are_not_many_files() {
+    let without = |change: fn(&mut iowhy_core::profile::Profile)| {
+        !tree(100_000).with(change).ids().contains(&FindingId::ManySmallFiles)
+    };
+    assert!(without(|p| p.files.truncate(1)), "one that was met once");
+    assert!(without(|p| p.files.iter_mut().for_each(|f| f.inherited = true)));
+    assert!(without(|p| {
+        p.files.truncate(1);
+        p.files[0].appearances = 40;
+    }));
+    assert!(without(|p| p.files.clear()), "cannot be told");
+    // A search along a path, or a table of descriptors that is full.
+    let failing = |part: u64| {
+        let run = tree(100_000).with(|p| {
+            let calls = &mut p.calls.as_mut().unwrap().calls;
+            calls.iter_mut().for_each(|c| c.failed = c.calls * part / 100);
+        });
+        run.ids().contains(&FindingId::ManySmallFiles)
+    };
+    assert!(failing(10) && !failing(90) && !failing(100));
+}
+
+#[test]
+fn what_the_start_of_many_processes_opens_is_not_counted() {
+    let mut run = tree(100_000);
+    run.profile.processes = vec![iowhy_core::profile::Process { count: 5000, ..Default::default() }];
+    run.profile.calls.as_mut().unwrap().calls.truncate(1);
+    assert!(!run.ids().contains(&FindingId::ManySmallFiles));
+}

@@ -1,0 +1,75 @@
+//! Tests of the rule `no-readahead`.
+
+use iowhy_core::finding::FindingId;
+use iowhy_core::layer::Layer;
+use iowhy_core::profile::{Step, StepKind, Stretch};
+
+use super::*;
+use crate::findings::synthetic::{Run, access, slow_and_repaired};
+
+/// A sequential pass over 400 MiB by requests of so many bytes at the device.
+fn pass(request: u64, wait: f64, ahead: u64, window: u64) -> Run {
+    let bytes = 409_600_000;
+    Run::new(10.0)
+        .wait(Operation::Read, Wait::DeviceRead, wait)
+        .busy(Operation::User, Layer::Program, 1.0 - wait)
+        .io((bytes / 4096, bytes), (0, 0))
+        .device_read(bytes)
+        .file(bytes, |f| f.reads = access(1000, 4_096_000, 1000))
+        .block(bytes / request, bytes, bytes / request, ahead)
+        .device(wait, 1.0, |d| {
+            (d.reads, d.read_bytes, d.read_ahead_bytes) = (bytes / request, bytes, Some(window));
+        })
+}
+
+#[test]
+fn a_pass_without_a_window_is_named_and_with_one_not() {
+    let repaired = pass(131_072, 0.1, 400_000_000, 131_072);
+    let found = slow_and_repaired(FindingId::NoReadahead, &pass(4096, 0.8, 0, 0), &repaired);
+    assert!(found.advice.contains("read_ahead_kb"));
+    // By hand: 1/32 of the requests, each 1.3 times as long, 1000 of 1000 in order.
+    let saved = 8.0 * (1.0 - 1.3 / 32.0);
+    assert!((found.gain.unwrap().predicted - 10.0 / (10.0 - saved)).abs() < 0.01, "{:?}", found.gain);
+}
+
+/// Reads in the order in which a burst saw them: places and how many follow each by the same stride.
+fn in_this_order(run: Run, runs: &[(u64, i64, u32)]) -> Run {
+    let steps = runs.iter().map(|&(place, stride, count)| Step {
+        kind: StepKind::Read,
+        file: Some(0),
+        place: Some(place),
+        bytes: 4096,
+        count,
+        stride,
+        ..Step::default()
+    });
+    let stretch = Stretch { length_ns: 1_000_000, steps: steps.collect() };
+    run.with(|p| {
+        p.pattern.stretches = vec![stretch];
+        p.files[0].reads = access(1000, 4_096_000, 0);
+        if let Some(block) = &mut p.block {
+            block.own_reads_adjacent = 0;
+        }
+    })
+}
+
+#[test]
+fn reads_from_the_end_to_the_front_are_named_and_random_ones_are_not() {
+    let back = in_this_order(pass(4096, 0.8, 0, 131_072), &[(1 << 27, -4096, 1000)]);
+    let found = back.findings();
+    let found = found.iter().find(|f| f.id == FindingId::NoReadahead).expect("it is named");
+    assert!(found.sentence.starts_with("Backward reads") && found.advice.contains("start to end"));
+    // Pairs of reads at random places: each second pair goes back.
+    let pairs: Vec<_> = (0..500u64)
+        .map(|i| (i * 7919 * 4096 % (1 << 27), if i % 2 == 0 { -9_000_000 } else { 5_000_000 }, 2))
+        .collect();
+    let random = in_this_order(pass(4096, 0.8, 0, 131_072), &pairs);
+    assert!(!random.ids().contains(&FindingId::NoReadahead), "{:?}", random.ids());
+}
+
+#[test]
+fn a_hint_against_read_ahead_is_what_remains_where_the_window_is_open() {
+    let run = pass(4096, 0.8, 0, 131_072);
+    assert_eq!(run.ids(), [FindingId::NoReadahead]);
+    assert!(run.findings()[0].advice.contains("POSIX_FADV_RANDOM"));
+}

@@ -1,0 +1,151 @@
+//! Which finding explains whose cost, and in which order findings are reported. The rules know nothing of each other.
+
+use iowhy_core::finding::{Finding, FindingId};
+
+use FindingId as F;
+
+use super::Facts;
+use super::facts::Side;
+use crate::classify::Operation;
+
+/// These findings explain all calls of a side: rules for that side do not see them.
+pub(super) const CLAIMS: &[(FindingId, Side)] = &[(F::SyncPerWrite, Side::Write)];
+
+/// Findings that failing calls of an operation are reported under.
+pub(super) const FAILING: &[(FindingId, &[Operation])] = &[
+    (F::ManySmallFiles, &[Operation::Open, Operation::Stat, Operation::Names]),
+    (F::SmallRequests, &[Operation::Read, Operation::Write]),
+    (F::StdioSeek, &[Operation::Read, Operation::Write]),
+    (F::SyncPerWrite, &[Operation::Sync]),
+];
+
+/// The first explains the cost of the second: with the first repaired, the second has nothing left to repair.
+const EXPLAINS: &[(FindingId, FindingId)] = &[
+    // Each sync orders the write-back that the writer pauses for and the device works on.
+    (F::SyncPerWrite, F::DirtyThrottle),
+    (F::SyncPerWrite, F::DeviceSaturated),
+    (F::SyncPerWrite, F::ManySmallFiles),
+    // A small file is read by small requests, one at a time.
+    (F::ManySmallFiles, F::SmallRequests),
+    (F::ManySmallFiles, F::QueueDepthOne),
+    (F::ManySmallFiles, F::FreshBuffers),
+    // Each seek discards the buffer, which causes many and repeated reads.
+    (F::StdioSeek, F::SmallRequests),
+    (F::StdioSeek, F::CopyBound),
+    (F::StdioSeek, F::CacheThrash),
+    (F::StdioSeek, F::ReadaheadWaste),
+    // Without read-ahead, sequential reads wait one at a time.
+    (F::NoReadahead, F::QueueDepthOne),
+    (F::NoReadahead, F::SmallRequests),
+    (F::NoReadahead, F::MmapFaults),
+    (F::MmapFaults, F::QueueDepthOne),
+    (F::MmapFaults, F::FreshBuffers),
+    // Bytes that need not come from the device do not need a faster one.
+    (F::CacheThrash, F::DeviceSaturated),
+    (F::ReadaheadWaste, F::DeviceSaturated),
+    (F::ReadaheadWaste, F::MmapFaults),
+    // A limit or other processes, not the device itself.
+    (F::Throttled, F::DeviceSaturated),
+    (F::Throttled, F::DirtyThrottle),
+    (F::Throttled, F::NoisyNeighbour),
+    (F::Throttled, F::QueueDepthOne),
+    (F::NoisyNeighbour, F::DeviceSaturated),
+    (F::UnalignedWrite, F::SmallRequests),
+    // The writer pauses because the device is busy; the pause is the more direct evidence.
+    (F::DirtyThrottle, F::DeviceSaturated),
+    // Each new mapping is mapped, faulted and unmapped under the lock.
+    (F::FreshBuffers, F::MmapLock),
+    (F::SmallRequests, F::CopyBound),
+];
+
+/// What the first saves must be at least this part of what the second saves (or costs, where no gain is known).
+const MIN_PART: f64 = 0.5;
+/// `noisy-neighbour` is first only from this multiple of the best gain of the program's own causes: other processes may be
+/// gone in the next run.
+const OTHERS_FIRST: f64 = 1.5;
+/// Where the best repair gains less, what the program mostly does is reported first.
+const WEAK_GAIN: f64 = 1.2;
+
+/// Facts with all claims of [`CLAIMS`] whose rule finds its cause.
+pub(super) fn with_claims<'a>(facts: &Facts<'a>, finds: impl Fn(FindingId, &Facts<'a>) -> bool) -> Facts<'a> {
+    let claimed = CLAIMS.iter().filter(|(id, _)| finds(*id, facts)).map(|(_, side)| *side);
+    Facts { claimed: claimed.last(), ..*facts }
+}
+
+/// The findings without those that another one explains.
+pub(super) fn unexplained(findings: Vec<Finding>) -> Vec<Finding> {
+    let explained = |b: &Finding| {
+        findings.iter().any(|a| EXPLAINS.contains(&(a.id, b.id)) && weight(a) >= MIN_PART * weight(b))
+    };
+    let keep: Vec<bool> = findings.iter().map(|f| !explained(f)).collect();
+    findings.into_iter().zip(keep).filter_map(|(f, keep)| keep.then_some(f)).collect()
+}
+
+/// Greatest predicted gain first, then, without a prediction, by share of the wall time.
+pub(super) fn rank(findings: &mut Vec<Finding>) {
+    let others = findings.iter().position(|f| f.id == FindingId::NoisyNeighbour);
+    let others = others.map(|at| findings.remove(at));
+    findings.sort_by(|a, b| gain(b).total_cmp(&gain(a)).then_with(|| b.share.total_cmp(&a.share)));
+    if let Some(others) = others {
+        let clearly_more = findings.first().is_none_or(|f| gain(&others) > OTHERS_FIRST * gain(f));
+        let at = findings.iter().position(|f| gain(f) < gain(&others)).unwrap_or(findings.len());
+        findings.insert(if clearly_more { 0 } else { at.max(1) }, others);
+    }
+}
+
+/// Adds the description of a run: alone where the program has no cause of its own, first where its causes are weak.
+pub(super) fn describe(findings: &mut Vec<Finding>, description: Option<Finding>) {
+    let Some(description) = description else { return };
+    let own = findings.iter().any(|f| f.id != FindingId::NoisyNeighbour);
+    if !own {
+        findings.push(description);
+    } else if let Some(best) = findings.first() {
+        let weak = best.gain.is_some_and(|g| g.predicted < WEAK_GAIN);
+        if weak && description.id != FindingId::Healthy && description.share > best.share {
+            findings.insert(0, description);
+        }
+    }
+}
+
+fn gain(f: &Finding) -> f64 {
+    f.gain.map_or(0.0, |g| g.predicted)
+}
+
+/// Part of the wall time that a finding is about.
+fn weight(f: &Finding) -> f64 {
+    f.gain.map_or(f.share, |g| 1.0 - 1.0 / g.predicted.max(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_findings_explain_each_other() {
+        // Indirectly neither: both would vanish.
+        fn reaches(from: FindingId, to: FindingId, depth: usize) -> bool {
+            depth > 0 && EXPLAINS.iter().any(|(a, b)| *a == from && (*b == to || reaches(*b, to, depth - 1)))
+        }
+        for (a, _) in EXPLAINS {
+            assert!(!reaches(*a, *a, EXPLAINS.len().min(8)), "{a:?} explains itself");
+        }
+        assert!(EXPLAINS.iter().all(|(a, b)| a.is_repairable() && b.is_repairable()));
+    }
+
+    #[test]
+    fn a_small_cause_does_not_hide_a_large_one() {
+        let finding = |id, share| Finding {
+            id,
+            share,
+            sentence: String::new(),
+            evidence: vec![],
+            advice: String::new(),
+            gain: None,
+            undecided: false,
+        };
+        let both = vec![finding(F::SyncPerWrite, 0.06), finding(F::DirtyThrottle, 0.8)];
+        assert_eq!(unexplained(both).len(), 2);
+        let hidden = vec![finding(F::SyncPerWrite, 0.6), finding(F::DirtyThrottle, 0.8)];
+        assert_eq!(unexplained(hidden)[0].id, F::SyncPerWrite);
+    }
+}

@@ -1,0 +1,61 @@
+//! Tests of the rule `queue-depth-one`.
+
+use iowhy_core::layer::Layer;
+
+use super::*;
+use crate::findings::synthetic::{Run, access, looked, model, slow_and_repaired};
+
+/// Random reads of 4 KiB with this queue depth.
+fn random(depth: f64) -> Run {
+    let mut run = Run::new(10.0)
+        .wait(Operation::Read, Wait::DeviceRead, 0.8)
+        .busy(Operation::Read, Layer::Device, 0.2)
+        .io((100_000, 409_600_000), (0, 0))
+        .device_read(409_600_000)
+        .file(8 << 30, |f| f.reads = access(1000, 4_096_000, 0))
+        .device(0.8, depth, |d| (d.reads, d.read_bytes) = (100_000, 409_600_000));
+    run.model = Some(model());
+    run
+}
+
+#[test]
+fn random_reads_one_at_a_time_are_named_and_eight_at_a_time_not() {
+    let found = slow_and_repaired(FindingId::QueueDepthOne, &random(1.0), &random(8.0));
+    // By hand: four at once leave a quarter of 8 s of waiting and 0.4 of 2 s of handing over: 10 s becomes 2.8 s.
+    assert!((found.gain.unwrap().predicted - 10.0 / 2.8).abs() < 1e-6, "{:?}", found.gain);
+}
+
+#[test]
+fn sequential_reads_want_read_ahead_and_large_ones_a_faster_device() {
+    let mut run = random(1.0);
+    run.profile.files[0].reads = access(1000, 4_096_000, 990);
+    assert!(!run.ids().contains(&FindingId::QueueDepthOne));
+    let mut run = random(1.0);
+    run.profile.devices[0].reads = 100;
+    assert!(!run.ids().contains(&FindingId::QueueDepthOne));
+}
+
+#[test]
+fn an_unknown_order_is_said_and_both_cures_are_named() {
+    let mut run = random(1.0);
+    run.profile.files.clear();
+    let found = &run.findings()[0];
+    assert!(found.advice.contains("If the requests are sequential"), "{found:?}");
+    assert!(!random(1.0).findings()[0].advice.contains("If the requests are"));
+}
+
+#[test]
+fn direct_requests_are_not_told_to_read_ahead() {
+    let run = random(1.0).with(|p| p.files[0].reads.direct = looked(1000, 1000));
+    let advice = &run.findings()[0].advice;
+    assert!(advice.contains("io_uring") && !advice.contains("WILLNEED"), "{advice}");
+}
+
+#[test]
+fn an_unknown_device_widens_the_interval() {
+    let known = random(1.0).findings()[0].gain.unwrap();
+    let mut run = random(1.0);
+    run.model = None;
+    let unknown = run.findings()[0].gain.unwrap();
+    assert!(unknown.low < known.low && unknown.high > known.high);
+}

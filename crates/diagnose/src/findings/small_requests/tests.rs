@@ -1,0 +1,110 @@
+//! Tests of the rule `small-requests`.
+
+use super::*;
+use crate::findings::synthetic::{Run, access, looked, model, slow_and_repaired};
+
+/// Cached reads of so many bytes: 240 ns a call, 20 ns a page, 0.05 ns a byte, and 1 GB in all; the rest is waiting
+/// for a pipe.
+fn cached(request: f64) -> Run {
+    let calls = (1e9 / request) as u64;
+    let busy = |ns: f64| ns * calls as f64 / 4e9;
+    let pages = (request / 4096.0).max(1.0);
+    let (call, filesystem, cache, copy) =
+        (busy(100.0), busy(80.0), busy(60.0 + 20.0 * pages), busy(0.05 * request));
+    Run::new(4.0)
+        .busy(Operation::Read, Layer::Call, call)
+        .busy(Operation::Read, Layer::Filesystem, filesystem)
+        .busy(Operation::Read, Layer::Cache, cache)
+        .busy(Operation::Read, Layer::Copy, copy)
+        .wait(Operation::Read, Wait::Pipe, 1.0 - call - filesystem - cache - copy)
+        .io((calls, 1_000_000_000), (0, 0))
+        .file(1 << 30, |f| f.reads = access(1000, 1000 * request as u64, 980))
+}
+
+#[test]
+fn reads_of_128_bytes_are_named_and_of_64_kib_not() {
+    let found = slow_and_repaired(FindingId::SmallRequests, &cached(128.0), &cached(65_536.0));
+    // By hand: 260 ns a call of 7.8 million calls is 2.03 s of 4 s; 98 % of them merge, hardly anything stays.
+    let gain = found.gain.unwrap();
+    assert!((found.share - 0.508).abs() < 0.01, "{}", found.share);
+    assert!(gain.low < 1.98 && gain.high > 1.95 && (gain.predicted - 1.98).abs() < 0.05, "{gain:?}");
+}
+
+/// dd with blocks of 512 bytes, from a file to /dev/null: 150 ns of its own, 250 ns in each call.
+fn dd(own_ns: f64) -> Run {
+    let calls = 1_000_000;
+    let wall = (2.0 * 250.0 + 2.0 * own_ns) * 1e-9 * calls as f64;
+    let part = |ns: f64| ns * 1e-9 * calls as f64 / wall;
+    Run::new(wall)
+        .busy(Operation::Read, Layer::Call, part(250.0))
+        .busy(Operation::Write, Layer::Call, part(250.0))
+        .busy(Operation::User, Layer::Program, part(2.0 * own_ns))
+        .io((calls, calls * 512), (calls, calls * 512))
+        .file(1 << 30, |f| f.reads = access(1000, 512_000, 999))
+        .with(|p| {
+            p.files.push(iowhy_core::profile::FileUse {
+                path: "/dev/null".into(),
+                kind: "character-device".into(),
+                writes: access(1000, 512_000, 0),
+                ..Default::default()
+            });
+        })
+}
+
+#[test]
+fn both_sides_and_the_loop_around_them_go_together() {
+    let found = &dd(150.0).findings()[0];
+    assert_eq!(found.id, FindingId::SmallRequests);
+    let gain = found.gain.unwrap();
+    // By hand: both calls (500 of 800 ns), and nearly nine tenths of the loop of 150 ns.
+    assert!(gain.predicted > 3.0 && gain.high > 8.0 && gain.low < 3.0, "{gain:?}");
+    assert!(found.evidence.iter().any(|e| e.contains("/dev/null")), "{found:?}");
+    assert!(found.evidence.iter().any(|e| e.contains("loop around the calls")), "{found:?}");
+    // A program that works 10 us on each piece does not loop around calls.
+    assert!(dd(10_000.0).findings()[0].id == FindingId::CpuBound);
+}
+
+#[test]
+fn small_but_random_requests_cannot_be_merged() {
+    let mut run = cached(128.0);
+    run.profile.files[0].reads.sequential = looked(10, 1000);
+    assert!(!run.ids().contains(&FindingId::SmallRequests));
+}
+
+#[test]
+fn unseen_order_widens_the_interval() {
+    let seen = cached(128.0).findings()[0].gain.unwrap();
+    let mut run = cached(128.0);
+    run.profile.files.clear();
+    let unseen = run.findings()[0].gain.unwrap();
+    assert!(unseen.low < seen.low && unseen.high >= seen.high, "{unseen:?} {seen:?}");
+}
+
+#[test]
+fn counts_alone_are_no_reason() {
+    // A million small reads that cost 1 % of the time.
+    let run = Run::new(100.0)
+        .busy(Operation::Read, Layer::Call, 0.01)
+        .busy(Operation::User, Layer::Program, 0.99)
+        .io((1_000_000, 128_000_000), (0, 0));
+    assert_eq!(run.ids(), [FindingId::CpuBound]);
+}
+
+#[test]
+fn small_direct_reads_in_order_save_the_device_too() {
+    let mut run = Run::new(10.0)
+        .wait(Operation::Read, Wait::DeviceRead, 0.8)
+        .busy(Operation::Read, Layer::Block, 0.2)
+        .io((100_000, 409_600_000), (0, 0))
+        .file(1 << 30, |f| {
+            f.reads = access(1000, 4_096_000, 1000);
+            f.reads.direct = looked(1000, 1000);
+        })
+        .device(0.9, 1.0, |d| (d.reads, d.read_bytes) = (100_000, 409_600_000));
+    run.model = Some(model());
+    assert_eq!(run.ids(), [FindingId::SmallRequests]);
+    let gain = run.findings()[0].gain.unwrap();
+    assert!(gain.predicted > 5.0 && gain.low > 2.0, "{gain:?}");
+    let advice = &run.findings()[0].advice;
+    assert!(advice.contains("io_uring") && !advice.contains("BufReader") && !advice.contains("setvbuf"));
+}

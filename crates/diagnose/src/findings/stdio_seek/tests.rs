@@ -1,0 +1,63 @@
+//! Tests of the rule `stdio-seek`.
+
+use iowhy_core::layer::Layer;
+
+use super::*;
+use crate::findings::synthetic::{Run, access, looked, slow_and_repaired};
+
+fn records(read: f64, seek: f64, seeks: u64, distinct: u64) -> Run {
+    Run::new(10.0)
+        .busy(Operation::Read, Layer::Call, read / 2.0)
+        .busy(Operation::Read, Layer::Copy, read / 2.0)
+        .busy(Operation::Descriptor, Layer::Call, seek)
+        .busy(Operation::User, Layer::Program, 1.0 - read - seek)
+        .io((8_000_000, 8_000_000 * 4096), (0, 0))
+        .file(1 << 36, |f| {
+            f.reads = access(1000, 1000 * 4096, 50);
+            f.reads.after_seek = looked(seeks, 1000);
+            f.reads.repeated = looked(if distinct < 4_096_000 { 900 } else { 0 }, 1000);
+            f.reads.distinct_bytes = distinct;
+        })
+}
+
+#[test]
+fn a_buffer_thrown_away_is_named_and_reads_of_records_not() {
+    let slow = records(0.6, 0.15, 990, 409_600);
+    let found = slow_and_repaired(FindingId::StdioSeek, &slow, &records(0.03, 0.0, 0, 4_096_000));
+    // By hand: 90 % of 99 % of the reading, and 95 % of the seeking.
+    let saved = 0.6 * 0.9 * 0.99 + 0.15 * 0.95;
+    assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - saved)).abs() < 1e-6);
+}
+
+/// 1,000 of 5,000 reads after seeks through a buffer of 64 KiB, of which bursts saw few; then small files.
+#[test]
+fn one_part_of_a_run_is_named_by_its_own_reads_and_weighed_by_the_exact_counters() {
+    let (large, small) = (65_536, 150);
+    let run = Run::new(10.0)
+        .busy(Operation::Read, Layer::Copy, 0.6)
+        .busy(Operation::Descriptor, Layer::Call, 0.05)
+        .busy(Operation::User, Layer::Program, 0.35)
+        .io((5000, 1000 * large + 4000 * small), (0, 0))
+        .file(1 << 20, |f| {
+            f.reads = access(100, 100 * large, 5);
+            f.reads.after_seek = looked(100, 100);
+            f.reads.repeated = looked(90, 100);
+            f.reads.distinct_bytes = 10 * large;
+        })
+        .file(1 << 30, |f| {
+            f.reads = access(900, 900 * small, 50);
+            f.reads.after_seek = looked(0, 900);
+            f.reads.repeated = looked(0, 900);
+        });
+    let (tally, part) = run.facts(sought);
+    assert_eq!((tally.calls, tally.bytes), (100, 100 * large));
+    // By hand: 1,000 calls of 64 KiB and 4 KiB for the call each, against 4,000 of 150 bytes.
+    let (mine, rest) = (1000.0 * (65_536.0 + 4096.0), 4000.0 * (150.0 + 4096.0));
+    assert!((part - mine / (mine + rest)).abs() < 1e-9, "{part}");
+    assert!(run.ids().contains(&FindingId::StdioSeek), "{:?}", run.ids());
+}
+
+#[test]
+fn seeks_to_new_places_are_random_access_and_no_waste() {
+    assert!(!records(0.6, 0.15, 990, 4_096_000).ids().contains(&FindingId::StdioSeek));
+}

@@ -1,0 +1,75 @@
+//! `sync-per-write`: a batch of records is made durable by one fdatasync (group commit). All bytes are written in the same
+//! order; each record is durable when its batch is, and of each file that was made durable there is one fdatasync. What is
+//! written to a journal stays as it was, at the same places of the one journal of a batch: how much of it a larger
+//! transaction needs, nobody saw.
+
+use iowhy_core::replay::{Action, Op, Plan};
+
+use crate::repair::{Beside, Repaired, Sizes, done, each};
+
+pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
+    let sizes = &beside.sizes;
+    let durable = |file: u32| plan.files.get(file as usize).is_some_and(|f| f.durable);
+    let syncs = |a: &Action| matches!(a.op, Op::Fsync { .. }) || (a.op == Op::Write && durable(a.file));
+    if !plan.any(syncs) {
+        return Err("no sync is in the traced part of the run".to_owned());
+    }
+    let mut repaired = plan.clone();
+    repaired.files.iter_mut().for_each(|f| f.durable = false);
+    let wanted = sizes.batch.max(1);
+    let mut most = 0;
+    let mut of_several = false;
+    for (actions, of) in repaired.threads.iter_mut().zip(&plan.threads) {
+        // A pass ends with a sync, so a batch is a whole part of it.
+        let records: u64 = of.iter().filter(|a| syncs(a)).map(|a| u64::from(a.count)).sum();
+        let batches = records.div_ceil(wanted).max(1);
+        let batch = records.div_ceil(batches).max(1);
+        // A longer batch is several passes.
+        let passes = (wanted as f64 / records.max(1) as f64).round().clamp(1.0, f64::from(u32::MAX)) as u32;
+        most = most.max(batch.saturating_mul(u64::from(passes)));
+        let sync = match passes {
+            1 => Op::Fsync { metadata: false },
+            passes => Op::FsyncAfter { passes },
+        };
+        let mut pending = 0;
+        // Files that the syncs of this batch were for, in the order of their last ones.
+        let mut owing: Vec<u32> = Vec::new();
+        let mut renewed = Vec::new();
+        let mut owed_ns = 0.0;
+        actions.clear();
+        for action in each(of) {
+            // A batch has one journal. One for several passes is left out: it is less than a call a pass.
+            let again = action.op == Op::RecreateFile && (passes > 1 || renewed.contains(&action.file));
+            if action.op == Op::RecreateFile {
+                renewed.push(action.file);
+            }
+            if !again && !matches!(action.op, Op::Fsync { .. }) {
+                actions.push(Action { think_ns: action.think_ns + std::mem::take(&mut owed_ns), ..action });
+            } else {
+                owed_ns += action.think_ns;
+            }
+            if syncs(&action) {
+                pending += 1;
+                owing.retain(|file| *file != action.file);
+                owing.push(action.file);
+                of_several |= owing.len() > 1;
+                if pending >= batch {
+                    pending = 0;
+                    renewed.clear();
+                    for file in owing.drain(..) {
+                        actions.push(Action::one(sync, file, 0, 0, std::mem::take(&mut owed_ns)));
+                    }
+                }
+            }
+        }
+        for file in owing {
+            actions.push(Action::one(sync, file, 0, 0, std::mem::take(&mut owed_ns)));
+        }
+    }
+    let how = match wanted {
+        Sizes::ALL => "one fdatasync at the end".to_owned(),
+        _ if of_several => format!("one fdatasync of each file for {most} syncs"),
+        _ => format!("one fdatasync for {most} records"),
+    };
+    done(repaired, how)
+}

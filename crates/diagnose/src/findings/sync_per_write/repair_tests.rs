@@ -1,0 +1,39 @@
+//! Tests of the repair of `sync-per-write`.
+
+use iowhy_core::finding::FindingId;
+use iowhy_core::replay::{Op, Role};
+
+use crate::findings::repaired;
+use crate::repair::synthetic::{SYNC, action, count, moved, plan, repair};
+use crate::repair::{Beside, Sizes};
+
+#[test]
+fn a_batch_of_records_is_made_durable_together_and_all_of_them_in_the_end() {
+    let each = |i: u64| [action(Op::Write, i * 4096, 4096, 1, 0), action(SYNC, 0, 0, 1, 0)];
+    let was = plan(Role::ScratchEmpty, (0..250).flat_map(each).collect());
+    let now = repair(FindingId::SyncPerWrite, &was);
+    assert_eq!((count(&now, Op::Write), count(&now, SYNC)), (250, 3));
+    assert_eq!(now.threads[0].last().map(|a| a.op), Some(SYNC));
+    assert_eq!(moved(&now, Op::Write), moved(&was, Op::Write));
+    // O_DSYNC: no call of its own to leave out.
+    let mut was = plan(Role::ScratchEmpty, vec![action(Op::Write, 0, 200, 250, 200)]);
+    was.files[0].durable = true;
+    let now = repair(FindingId::SyncPerWrite, &was);
+    assert_eq!((count(&now, Op::Write), count(&now, SYNC), now.files[0].durable), (250, 3, false));
+}
+
+#[test]
+fn a_batch_longer_than_a_pass_ends_with_every_so_many_passes() {
+    let each = |i: u64| [action(Op::Write, i * 4096, 4096, 1, 0), action(SYNC, 0, 0, 1, 0)];
+    let was = plan(Role::ScratchEmpty, (0..50).flat_map(each).collect());
+    let of = |batch| {
+        let beside = Beside { sizes: Sizes { batch, ..Sizes::default() }, ..Beside::default() };
+        repaired(FindingId::SyncPerWrite, &was, &beside).unwrap()
+    };
+    let three = of(150);
+    assert_eq!((count(&three.plan, Op::FsyncAfter { passes: 3 }), count(&three.plan, SYNC)), (1, 0));
+    assert_eq!(three.how, "one fdatasync for 150 records");
+    let all = of(Sizes::ALL);
+    assert_eq!(count(&all.plan, Op::FsyncAfter { passes: u32::MAX }), 1);
+    assert_eq!(all.how, "one fdatasync at the end");
+}

@@ -1,0 +1,151 @@
+//! The rule `throttled`. Its page of the manual:
+#![doc = include_str!("page.md")]
+
+mod repair;
+#[cfg(test)]
+mod tests;
+
+use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::layer::Layer;
+use iowhy_core::profile::DeviceUse;
+
+use super::range::Range;
+use super::report::Draft;
+use super::{Facts, Repairs, Rule, Savings, say};
+use crate::account::Entry;
+use crate::classify::Wait;
+
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::Throttled,
+    claim: "a configured limit holds the program back",
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(repair::repaired),
+};
+
+/// Where a device has a limit, part of the waits for it are the limit's: from this busy share on it is the device.
+const BUSY: f64 = 0.9;
+
+/// The devices are idle when they are busy for less than this part of the time that is spent waiting for them.
+const IDLE: f64 = 0.4;
+/// A wait of this multiple of the request's time at the device has another cause.
+const LONG: f64 = 4.0;
+
+fn judge(facts: &Facts<'_>) -> Option<Finding> {
+    let limits = limits(facts);
+    let at_block = |e: &Entry| e.class.wait == Some(Wait::BlockThrottle);
+    // Where the limit itself was not seen, it shows: threads wait much longer than the device takes, which is idle.
+    let held = held_back(facts);
+    // A limited request that read-ahead or write-back sent waits in the queue, and the thread for its page.
+    let idle_device = facts.device_busy_share().is_some_and(|b| b < BUSY);
+    let for_pages =
+        |e: &Entry| (!limits.is_empty() && idle_device && page_wait(e)) || (held && request_wait(e));
+    let (block, pages) = (facts.account.sum(at_block), facts.account.sum(for_pages));
+    let of_block = if limits.is_empty() { Range::new(0.1, 0.4, 0.9) } else { Range::new(0.4, 0.93, 1.0) };
+    let mut savings = facts.saved_without_others(|e| f64::from(at_block(e))).part(of_block);
+    let idle_part = facts.device_busy_share().map_or(0.0, |b| 1.0 - b);
+    savings = savings.and(facts.saved_without_others(|e| f64::from(for_pages(e))).part(Range::new(
+        0.5 * idle_part,
+        0.9 * idle_part,
+        1.0,
+    )));
+    let mut cost_ns = block.wall_ns + pages.wall_ns;
+    let mut evidence = Vec::new();
+    let share = |ns: f64| say::percent(facts.wall_share(ns));
+    if block.wall_ns > 0.0 {
+        evidence.push(format!(
+            "requests are held back in the block layer for {} of wall time",
+            share(block.wall_ns)
+        ));
+    }
+    if pages.wall_ns > 0.0 {
+        evidence.push(format!(
+            "waiting for the device takes {} of wall time, while the device is idle {} of wall time",
+            share(pages.wall_ns),
+            say::percent(idle_part)
+        ));
+    }
+    evidence.extend(limits.iter().map(|l| format!("limit: {l}")));
+
+    let pressure = &facts.profile.pressure;
+    let queued = |e: &Entry| e.class.layer == Layer::CpuQueue;
+    let cpu = cpu_limit(facts, queued);
+    if let Some((removed, wall_ns)) = cpu {
+        savings = savings.and(removed);
+        cost_ns += wall_ns;
+        evidence.push(format!(
+            "the control group was stopped for {} by its CPU limit{}",
+            say::time(pressure.cpu_throttled_ns.unwrap_or(0) as f64),
+            pressure.cpu_limit.map_or(String::new(), |c| format!(" (limit: {c:.2} CPUs)"))
+        ));
+    }
+    let cpu_is_worse = cpu.is_some_and(|(_, wall_ns)| wall_ns > block.wall_ns + pages.wall_ns);
+    let (what, advice) = if cpu_is_worse {
+        (
+            "The control group's CPU limit",
+            "Raise the limit of the control group (cpu.max; in Kubernetes the CPU limit), or use fewer threads at once.",
+        )
+    } else if limits.is_empty() {
+        (
+            "A limit of the block layer",
+            "Check what limits it: write-back throttling (/sys/block/DEV/queue/wbt_lat_usec), the length of the queue \
+             (nr_requests), or a control group (io.max, io.latency, io.cost).",
+        )
+    } else {
+        (
+            "A configured limit on the device",
+            "Raise or remove the limit (io.max of the control group, io.latency, io.cost), or send fewer requests and bytes.",
+        )
+    };
+    Draft {
+        id: FindingId::Throttled,
+        cost_ns,
+        savings: Some(savings),
+        sentence: format!("{what} holds the program back {} of wall time", share(cost_ns)),
+        evidence,
+        advice: advice.into(),
+    }
+    .finding(facts)
+}
+
+fn request_wait(e: &Entry) -> bool {
+    matches!(e.class.wait, Some(Wait::DeviceRead | Wait::DeviceWrite | Wait::Completion))
+}
+
+fn page_wait(e: &Entry) -> bool {
+    request_wait(e) || matches!(e.class.wait, Some(Wait::DataWriteback | Wait::DirtyThrottle))
+}
+
+/// Whether requests are held back before they reach the device: threads wait for them while no device has any in flight
+/// for most of that time, and each wait is many times as long as a request takes.
+fn held_back(facts: &Facts<'_>) -> bool {
+    let waits = facts.account.sum(request_wait);
+    let devices = &facts.profile.devices;
+    let busy_ns: f64 = devices.iter().map(|d| d.busy_ns as f64).sum();
+    let requests: u64 = devices.iter().map(|d| d.reads.saturating_add(d.writes)).sum();
+    let took_ns: f64 = devices.iter().map(|d| d.read_ns as f64 + d.write_ns as f64).sum();
+    if waits.events == 0 || requests == 0 {
+        return false;
+    }
+    let (wait, service) = (waits.time_ns / waits.events as f64, took_ns / requests as f64);
+    busy_ns < IDLE * waits.wall_ns && wait > LONG * service
+}
+
+/// Time that the CPU limit takes: threads of a stopped group are runnable without a CPU, so not more than that.
+fn cpu_limit(facts: &Facts<'_>, queued: impl Fn(&Entry) -> bool) -> Option<(Savings, f64)> {
+    let stopped = facts.profile.pressure.cpu_throttled_ns.filter(|n| *n > 0)? as f64;
+    let sum = facts.account.sum(&queued);
+    if sum.time_ns <= 0.0 {
+        return None;
+    }
+    // The counter is the sum over CPUs: of the time of the threads, as the queue time is.
+    let part = (stopped / sum.time_ns).min(1.0);
+    let removed = facts.saved_without_others(|e| f64::from(queued(e))).part(Range::exact(part));
+    Some((removed.part(Range::new(0.5, 0.9, 1.0)), sum.wall_ns * part))
+}
+
+/// The configured limits of the devices.
+fn limits(facts: &Facts<'_>) -> Vec<String> {
+    let of = |d: &DeviceUse| Some(format!("{}: {}", d.name, d.throttle.as_ref()?));
+    facts.profile.devices.iter().filter_map(of).collect()
+}

@@ -1,0 +1,61 @@
+//! Which record a file holds. Every record says it in its key `kind`; nothing is guessed from other keys.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Kinds of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Cells measured in rounds: the path report and `bench`.
+    Measurement,
+    /// A profiled program.
+    WatchedProgram,
+    /// Run time and end of a program that may not be profiled.
+    RunTime,
+    /// Verdicts of `prove`.
+    Proof,
+    /// `compare` of measured cells.
+    Comparison,
+    /// `compare` of profiled programs.
+    ComparisonOfPrograms,
+    /// `doctor --try`.
+    TrialOfASetting,
+    /// `doctor`.
+    Doctor,
+    /// `sim`: a point or a sweep.
+    Simulation,
+    /// `mrc`.
+    MissRatios,
+    /// One published experiment.
+    Classic,
+    /// Several published experiments (`classic all`).
+    Classics,
+    /// `tree`.
+    SmallFiles,
+    /// `stripe advise`.
+    StripeAdvice,
+    /// `stripe lint`.
+    StripeCheck,
+    /// `trace stat`, `trace head` and `trace convert`.
+    Trace,
+    /// `history`.
+    History,
+    /// What a command offers: formats, machines, policies, experiments, manual pages.
+    List,
+    /// Files that were removed (`tree --remove`).
+    Removal,
+}
+
+impl Kind {
+    /// `None`: the value is no record.
+    pub fn from_record(record: &Value) -> Option<Kind> {
+        serde_json::from_value(record.get("kind")?.clone()).ok()
+    }
+
+    /// `watched program`
+    pub fn words(self) -> String {
+        let id = serde_json::to_value(self).unwrap_or_default();
+        id.as_str().unwrap_or_default().replace('-', " ")
+    }
+}

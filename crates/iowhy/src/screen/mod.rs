@@ -1,0 +1,22 @@
+//! From records to documents: one file or folder per kind of record. Terminal, HTML and Markdown are made from the same
+//! document in `iowhy_view`. Nothing is measured, decided or explained here.
+
+pub mod compare;
+pub(crate) mod figures;
+#[cfg(test)]
+mod golden_tests;
+pub(crate) mod heading;
+pub mod measured;
+pub mod prove;
+pub(crate) mod remedies;
+pub mod run_time;
+pub(crate) mod surroundings;
+pub mod watch;
+
+use iowhy_view::document::Chapter;
+use iowhy_view::terminal;
+
+/// A chapter as the text of a screen for a terminal of `width` columns.
+pub fn text(chapter: &Chapter, width: usize) -> String {
+    terminal::screen(chapter, width, terminal::marks())
+}

@@ -1,0 +1,177 @@
+//! Charts of a profiled program: layers as bars, the wall clock as a flame graph; and the devices.
+
+use iowhy_core::layer::Layer;
+use iowhy_core::profile::{StackTime, State};
+use iowhy_core::units;
+use iowhy_diagnose::classify::Wait;
+use iowhy_view::document::{Chart, Part, Section, Table};
+use iowhy_view::svg::WIDE;
+use iowhy_view::svg::bars::{self, Bar, Piece};
+use iowhy_view::svg::flame::{self, Node};
+
+use super::{percent_of, seconds, share};
+use crate::meaning::Meaning;
+use crate::record::watch::{LayerShare, WatchRecord};
+use crate::screen::figures::bytes;
+
+/// Innermost frames that are listed; the record holds all.
+const MAX_ROWS: usize = 25;
+/// Operations below this share have no bar.
+const BAR_MATTERS: f64 = 0.005;
+
+fn piece(layer: &LayerShare, whole: &str) -> Piece {
+    Piece {
+        class: layer.id.id().to_owned(),
+        name: layer.id.id().to_owned(),
+        size: layer.busy_s + layer.wait_s,
+        tip: format!(
+            "{}\n{} of {whole}\nbusy {}, waiting {}",
+            layer.id.id(),
+            share(layer),
+            seconds(layer.busy_s),
+            seconds(layer.wait_s)
+        ),
+    }
+}
+
+pub(super) fn layers(record: &WatchRecord) -> Section {
+    if record.layers.is_empty() {
+        return Section::default();
+    }
+    let mut bars = vec![Bar {
+        label: "all threads".to_owned(),
+        whole: seconds(record.thread_s),
+        pieces: record.layers.iter().map(|l| piece(l, "the thread time")).collect(),
+    }];
+    let mut table = Table::new(["operation", "layer", "#busy", "#waiting", "#share"]);
+    let mut rows = |of: &str, layers: &[LayerShare]| {
+        for layer in layers {
+            table.row([
+                of.to_owned(),
+                layer.id.id().to_owned(),
+                seconds(layer.busy_s),
+                seconds(layer.wait_s),
+                share(layer),
+            ]);
+        }
+    };
+    rows("all threads", &record.layers);
+    for operation in record.operations.iter().filter(|o| o.share >= BAR_MATTERS) {
+        bars.push(Bar {
+            label: operation.id.clone(),
+            whole: format!("{} ({})", seconds(operation.seconds), percent_of(operation.share)),
+            pieces: operation.layers.iter().map(|l| piece(l, "this operation")).collect(),
+        });
+        rows(&operation.id, &operation.layers);
+    }
+    let mut most: Vec<&LayerShare> = record.layers.iter().collect();
+    most.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let alt = most
+        .iter()
+        .take(3)
+        .map(|layer| format!("`{}` {}", layer.id.id(), share(*layer)))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let alt = format!("most of the thread time: {alt}");
+    let svg = bars::chart(&bars, WIDE, &alt);
+    let chart = Chart { title: "Thread time by layer and operation".to_owned(), alt, svg, table };
+    Section::new("Where the time went", vec![Part::Chart(chart)])
+}
+
+/// The wall clock as a flame graph: each instant shared among the threads that were active in it.
+pub(super) fn wall_clock(record: &WatchRecord) -> Section {
+    let profile = &record.profile;
+    if profile.stacks.is_empty() || profile.wall_ns == 0 {
+        return Section::default();
+    }
+    let meaning = Meaning::new();
+    let mut root = Node::default();
+    let mut table: Vec<(String, f64)> = Vec::new();
+    for stack in profile.stacks.iter().filter(|stack| stack.wall_ns > 0.0) {
+        let class = meaning.of_stack(profile, stack);
+        let layer = class.map_or(Layer::Unexplained, |class| class.layer);
+        let mut frames = frames(record, stack);
+        match stack.state {
+            State::Running => {}
+            State::Queued => frames.push("waiting: a CPU".to_owned()),
+            State::Blocked => {
+                let wait = class.and_then(|class| class.wait).map_or("unknown", Wait::words);
+                frames.push(format!("waiting: {wait}"));
+            }
+        }
+        let leaf = frames.last().cloned().unwrap_or_default();
+        match table.iter_mut().find(|(name, _)| *name == leaf) {
+            Some((_, ns)) => *ns += stack.wall_ns,
+            None => table.push((leaf, stack.wall_ns)),
+        }
+        root.add(&frames, layer.id(), stack.wall_ns);
+    }
+    if profile.idle_wall_ns > 0.0 {
+        let idle = "idle: no thread active on the I/O path".to_owned();
+        root.add(std::slice::from_ref(&idle), Layer::Elsewhere.id(), profile.idle_wall_ns);
+        table.push((idle, profile.idle_wall_ns));
+    }
+    table.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let whole = profile.wall_ns as f64;
+    let mut leaves = Table::new(["innermost frame", "#wall time", "#share"]);
+    for (name, ns) in table.iter().take(MAX_ROWS) {
+        leaves.row([name.clone(), units::time(*ns), percent_of(ns / whole)]);
+    }
+    let alt = table.first().map_or_else(String::new, |(name, ns)| {
+        format!("most of the wall clock ends in `{name}`: {}", percent_of(ns / whole))
+    });
+    let svg = flame::chart(&root, "wall clock", &units::time, &alt);
+    let title =
+        "Callers above, callees below; a colour is a layer; click a frame to widen it, Escape to go back";
+    Section::new(
+        "The wall clock as a flame graph",
+        vec![Part::Chart(Chart { title: title.to_owned(), alt, svg, table: leaves })],
+    )
+}
+
+fn frames(record: &WatchRecord, stack: &StackTime) -> Vec<String> {
+    let profile = &record.profile;
+    let thread = profile.threads.get(stack.thread as usize).map_or("", |t| t.name.as_str());
+    let name = |id: &u32| {
+        let name = profile.symbols.get(*id as usize).map_or("", |s| s.name.as_str());
+        if name.is_empty() { "[unknown]".to_owned() } else { name.to_owned() }
+    };
+    let mut frames = vec![if thread.is_empty() { "[no name]".to_owned() } else { thread.to_owned() }];
+    frames.extend(stack.user.iter().rev().map(name));
+    frames.extend(stack.kernel.iter().rev().map(name));
+    if !stack.known {
+        frames.push("[stack not seen]".to_owned());
+    }
+    frames
+}
+
+pub(super) fn devices(record: &WatchRecord) -> Section {
+    let mut table = Table::new([
+        "device",
+        "#busy",
+        "#read",
+        "#read requests",
+        "#written",
+        "#write requests",
+        "#flushes",
+        "limit",
+    ]);
+    for d in &record.devices {
+        let busy = d.busy_ns as f64 / 1e9 / record.wall_s.max(1e-9);
+        table.row([
+            d.name.clone(),
+            percent_of(busy.min(1.0)),
+            bytes(d.read_bytes),
+            units::count(d.reads),
+            bytes(d.written_bytes),
+            units::count(d.writes),
+            units::count(d.flushes),
+            d.throttle.clone().unwrap_or_default(),
+        ]);
+    }
+    if table.rows.is_empty() {
+        return Section::default();
+    }
+    let note = Part::Note("Requests of all processes of the machine.".to_owned());
+    Section::new("Devices", vec![Part::Table(table), note])
+}

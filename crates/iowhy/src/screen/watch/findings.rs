@@ -1,0 +1,97 @@
+//! The findings, most valuable first: predicted gain, evidence, advice.
+
+use iowhy_core::finding::Finding;
+use iowhy_view::document::{Detail, Part};
+
+use super::{percent_of, prove};
+use crate::record::watch::WatchRecord;
+
+/// Findings on a screen.
+const MAX_FINDINGS: usize = 2;
+/// Lines of evidence of the first finding on a screen; the others have their sentence.
+const MAX_EVIDENCE: usize = 3;
+
+/// The list.
+pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let many = record.findings.len() > 1;
+    let shown = detail.rows(MAX_FINDINGS, usize::MAX);
+    for (i, finding) in record.findings.iter().take(shown).enumerate() {
+        let number = if many { format!("{}. ", i + 1) } else { String::new() };
+        parts.push(lead(&number, finding));
+        let mut lines = Vec::new();
+        if i > 0 {
+            // The verdict at the top is the sentence of the first.
+            lines.push(finding.sentence.clone());
+        }
+        if i == 0 || detail.is_page() {
+            let most = detail.rows(MAX_EVIDENCE, usize::MAX);
+            lines.extend(finding.evidence.iter().take(most).cloned());
+        }
+        parts.push(Part::List(lines));
+        let whole = i == 0 || detail.is_page();
+        let advice = if whole { finding.advice.as_str() } else { first_sentence(&finding.advice) };
+        if !advice.is_empty() {
+            parts.push(Part::Advice(advice.to_owned()));
+        }
+    }
+    let Some(first) = record.findings.first() else { return parts };
+    let rest: Vec<&str> = record.findings.iter().skip(shown).map(|f| f.id.id()).collect();
+    let also = if rest.is_empty() { String::new() } else { format!("also: {}; ", rest.join(", ")) };
+    parts.push(Part::Note(format!("{also}`iowhy explain {}` describes the rule", first.id.id())));
+    parts
+}
+
+/// A finding's name, its predicted gain, and its share.
+fn lead(number: &str, finding: &Finding) -> Part {
+    let gain = finding.gain.map(|gain| format!("  gain {}", prove::predicted(gain))).unwrap_or_default();
+    let share = format!("{} of the wall time", percent_of(finding.share));
+    Part::Lead(format!("{number}{}{gain}", finding.title()), share)
+}
+
+/// The first sentence of an advice, whole: what follows a colon or a semicolon may turn its sense. A full stop ends a sentence
+/// where a capital follows it, outside brackets and quotes.
+fn first_sentence(text: &str) -> &str {
+    let (mut brackets, mut quoted) = (0_u32, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => brackets += 1,
+            ')' => brackets = brackets.saturating_sub(1),
+            '`' => quoted = !quoted,
+            '.' if brackets == 0 && !quoted => {
+                let next = text[at + 1..].strip_prefix(' ').and_then(|rest| rest.chars().next());
+                if next.is_some_and(char::is_uppercase) {
+                    return &text[..=at];
+                }
+            }
+            _ => {}
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortened_advice_is_a_whole_sentence() {
+        let direct = "O_DIRECT bypasses the cache: keep what is read again in memory of your own, or read it through the cache.";
+        for (advice, shown) in [
+            // Cut at the colon, this said the opposite.
+            (direct, direct),
+            (
+                "Keep the mapping; munmap throws it away. For one look use pread.",
+                "Keep the mapping; munmap throws it away.",
+            ),
+            (
+                "Set vm.dirty_ratio (see proc. Also sysctl) or wait. Then run again.",
+                "Set vm.dirty_ratio (see proc. Also sysctl) or wait.",
+            ),
+            ("Run `a. B` first, e.g. twice", "Run `a. B` first, e.g. twice"),
+            ("", ""),
+        ] {
+            assert_eq!(first_sentence(advice), shown);
+        }
+    }
+}

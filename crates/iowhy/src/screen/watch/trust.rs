@@ -1,0 +1,85 @@
+//! Tier, cost and limitations of the profile, and how to remove them.
+
+use iowhy_core::profile::{Lack, Tier};
+use iowhy_view::document::{Detail, Part};
+
+use super::{percent_of, plural, seconds};
+use crate::record::watch::WatchRecord;
+use crate::screen::figures::count;
+use crate::screen::remedies::remedies;
+
+/// Limitations on a screen.
+const MAX_LIMITATIONS: usize = 3;
+/// Overhead above which the times are visibly longer, as a share of wall time.
+const DISTURBING: f64 = 0.05;
+/// Part of the run with full recording below which it is mentioned.
+const ALL_SEEN: f64 = 0.999;
+
+/// The last lines.
+pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
+    let seen = &record.observer;
+    let mut cost =
+        format!("profiling took {} of CPU time", seconds(seen.own_cpu_s + inside(record).unwrap_or(0.0)));
+    if let Some(inside) = inside(record).filter(|s| *s > 0.0) {
+        cost.push_str(&format!(", {} of it in the program", seconds(inside)));
+    }
+    // A lower tier without limitations was requested.
+    let limit = if record.tier < Tier::T3 && record.limitations.is_empty() { " (as requested)" } else { "" };
+    let mut facts = vec![format!("tier {}{limit}", record.tier.id()), cost];
+    if seen.lost > 0 {
+        facts.push(format!(
+            "{} of {} LOST",
+            count(seen.lost),
+            plural(seen.events.saturating_add(seen.lost), "event", "events")
+        ));
+    } else if seen.events == 0 {
+        facts.push("no event could be recorded".to_owned());
+    } else {
+        facts.push(format!("{}, none lost", plural(seen.events, "event", "events")));
+    }
+    if seen.switch_duty < ALL_SEEN && seen.events > 0 {
+        facts.push(format!("sleep stacks for {} of wall time", percent_of(seen.switch_duty)));
+    }
+    if record.profile.calls.as_ref().is_some_and(|calls| calls.complete) {
+        facts.push("every system call traced".to_owned());
+    } else if seen.call_bursts > 0 && record.wall_s > 0.0 {
+        facts.push(format!(
+            "system calls traced for {} of wall time",
+            percent_of((seen.call_burst_s / record.wall_s).min(1.0))
+        ));
+    }
+    let mut parts = vec![Part::Note(facts.join(", "))];
+    if record.wall_s > 0.0 && inside(record).is_some_and(|s| s > DISTURBING * record.wall_s) {
+        parts.push(Part::Text(
+            "Profiling overhead exceeded 5 % of wall time; the times above include it.".to_owned(),
+        ));
+    }
+    if detail.is_page() {
+        parts.push(Part::Note(format!(
+            "unexplained: {} of the thread time; shares without ± were measured whole, those with ± were sampled (95 % \
+             intervals)",
+            percent_of(record.unexplained_share)
+        )));
+    }
+    let most = detail.rows(MAX_LIMITATIONS, usize::MAX);
+    let limitation = |lack: &Lack| Part::Text(format!("limitation: {}", lack.sentence));
+    parts.extend(record.limitations.iter().take(most).map(limitation));
+    if record.limitations.len() > most {
+        let more = plural((record.limitations.len() - most) as u64, "more limitation", "more limitations");
+        parts.push(Part::Text(format!("{more} in the record (`--json FILE`)")));
+    }
+    let remedies = remedies(&record.limitations, &record.command, record.environment.privileged);
+    let line =
+        |(i, remedy): (usize, &String)| format!("{}: {remedy}", if i == 0 { "to see it" } else { "or" });
+    if !remedies.is_empty() {
+        parts.push(Part::Remarks(remedies.iter().enumerate().map(line).collect()));
+    }
+    parts
+}
+
+/// CPU time of recording inside the program. `None` where the estimate exceeds all CPU time of the program: the self-test
+/// behind it was disturbed.
+fn inside(record: &WatchRecord) -> Option<f64> {
+    let inside = record.observer.in_program_s;
+    (inside <= record.cpu_s).then_some(inside)
+}

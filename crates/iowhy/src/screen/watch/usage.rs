@@ -1,0 +1,143 @@
+//! Bytes and calls of the program, activity of the devices, waits off the I/O path.
+
+use iowhy_core::profile::DeviceUse;
+use iowhy_core::units;
+
+use iowhy_view::document::Part;
+
+use super::{percent_of, plural, seconds, visible};
+use crate::record::watch::WatchRecord;
+use crate::screen::figures::bytes;
+
+/// Devices that are shown.
+const MAX_DEVICES: usize = 3;
+/// Waits off the path that are shown.
+const MAX_WAITS: usize = 3;
+/// A wait off the path below this share of the thread time is not shown.
+const WAIT_MATTERS: f64 = 0.02;
+/// Idle time below this share of the wall time is not shown.
+const IDLE_MATTERS: f64 = 0.05;
+/// From here on bytes are shown however little time they took.
+const MANY_BYTES: u64 = 1 << 20;
+/// The same for calls.
+const MANY_CALLS: u64 = 100;
+
+/// The block, empty when nothing moved.
+pub(super) fn parts(record: &WatchRecord) -> Vec<Part> {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    let mut line = |label: &str, facts: String| {
+        if !facts.is_empty() {
+            lines.push((label.to_owned(), facts));
+        }
+    };
+    let io = &record.io;
+    let cache = match (io.cache_hit_share, io.device_read_bytes, io.read_bytes) {
+        (_, Some(0), Some(read)) if read > 0 => "; none of it from a device".to_owned(),
+        (Some(share), Some(fetched), _) => {
+            format!("; {} from a device, {} from the page cache", bytes(fetched), percent_of(share))
+        }
+        (None, Some(fetched), Some(read)) if fetched > read.saturating_add(read / 10) => {
+            let other = other_methods(record);
+            if other.is_empty() {
+                format!("; {} from a device, including read-ahead", bytes(fetched))
+            } else {
+                // The kernel counts the bytes of calls only.
+                format!("; {} from a device, also through {}", bytes(fetched), other.join(" and "))
+            }
+        }
+        (None, Some(fetched), Some(_)) => format!("; {} from a device", bytes(fetched)),
+        _ => String::new(),
+    };
+    let matters = |moved: Option<u64>, calls: Option<u64>, operation: &str| {
+        moved.is_some_and(|bytes| bytes >= MANY_BYTES)
+            || calls.is_some_and(|n| n >= MANY_CALLS)
+            || record.operations.iter().any(|o| o.id == operation && visible(o.share))
+    };
+    if matters(io.read_bytes, io.read_calls, "read") || io.device_read_bytes.is_some_and(|n| n >= MANY_BYTES)
+    {
+        line("read", moved(io.read_bytes, io.read_calls).map(|m| m + &cache).unwrap_or_default());
+    }
+    if matters(io.written_bytes, io.write_calls, "write") {
+        line("written", moved(io.written_bytes, io.write_calls).unwrap_or_default());
+    }
+    let faults = io.major_faults.filter(|n| *n > 0);
+    line(
+        "faults",
+        faults
+            .map(|n| plural(n, "page fault read from a device", "page faults read from a device"))
+            .unwrap_or_default(),
+    );
+    // Activity for other processes only does not concern this program.
+    if io.device_bytes.is_none_or(|bytes| bytes > 0) {
+        for device in
+            record.devices.iter().filter(|d| (d.reads, d.writes, d.flushes) != (0, 0, 0)).take(MAX_DEVICES)
+        {
+            line(&device.name, device_facts(device, record.wall_s));
+        }
+    }
+    let elsewhere: Vec<String> = record
+        .waits
+        .iter()
+        .filter(|wait| !wait.on_path && wait.share >= WAIT_MATTERS)
+        .take(MAX_WAITS)
+        .map(|wait| format!("{} {} ({})", wait.words, seconds(wait.seconds), percent_of(wait.share)))
+        .collect();
+    line("waited for", elsewhere.join(", "));
+    if record.idle_s > 0.0 && record.wall_s > 0.0 && record.idle_s / record.wall_s >= IDLE_MATTERS {
+        line("idle", format!("{} of wall time", percent_of(record.idle_s / record.wall_s)));
+    }
+    if !lines.is_empty() {
+        return vec![Part::Facts(lines)];
+    }
+    vec![Part::Note(match io.bytes {
+        Some(0) => "no bytes were read or written".to_owned(),
+        Some(few) => format!("{} read and written in total", bytes(few)),
+        None => "bytes read and written: unknown".to_owned(),
+    })]
+}
+
+/// Access methods beside the read family, where they take visible time.
+fn other_methods(record: &WatchRecord) -> Vec<&'static str> {
+    [("ring", "io_uring"), ("aio", "libaio"), ("fault", "mapped files")]
+        .into_iter()
+        .filter(|(id, _)| record.operations.iter().any(|o| o.id == *id && visible(o.share)))
+        .map(|(_, words)| words)
+        .collect()
+}
+
+/// `12 MiB in 3,000 calls of 4 KiB (mean)`; nothing when nothing moved.
+fn moved(moved: Option<u64>, calls: Option<u64>) -> Option<String> {
+    let (moved, calls) = (moved?, calls?);
+    if calls == 0 || (moved == 0 && calls < 100) {
+        return None;
+    }
+    let mean = if moved == 0 { String::new() } else { format!(", {} each", bytes(moved / calls)) };
+    Some(format!("{} in {}{mean}", bytes(moved), plural(calls, "call", "calls")))
+}
+
+/// Activity of a device, requests of all processes included.
+fn device_facts(device: &DeviceUse, wall_s: f64) -> String {
+    let mut facts = Vec::new();
+    if device.busy_ns > 0 && wall_s > 0.0 {
+        facts.push(format!("busy {}", percent_of((device.busy_ns as f64 / 1e9 / wall_s).min(1.0))));
+    }
+    let mut requests = |n: u64, moved: u64, time_ns: u64, verb: &str| {
+        if n > 0 {
+            let each = if time_ns > 0 {
+                format!(" of {}", units::time(time_ns as f64 / n as f64))
+            } else {
+                String::new()
+            };
+            facts.push(format!("{verb} {} in {}{each}", bytes(moved), plural(n, "request", "requests")));
+        }
+    };
+    requests(device.reads, device.read_bytes, device.read_ns, "read");
+    requests(device.writes, device.written_bytes, device.write_ns, "wrote");
+    if device.flushes > 0 {
+        facts.push(plural(device.flushes, "flush", "flushes"));
+    }
+    if let Some(throttle) = &device.throttle {
+        facts.push(format!("limit {throttle}"));
+    }
+    format!("all processes: {}", facts.join(", "))
+}

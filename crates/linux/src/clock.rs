@@ -1,0 +1,21 @@
+//! The clocks of the kernel: CLOCK_MONOTONIC, which records, deadlines and signals share, and CPU time.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// CLOCK_MONOTONIC in nanoseconds. Async-signal-safe.
+#[inline]
+pub fn monotonic_ns() -> u64 {
+    read_ns(ClockId::Monotonic)
+}
+
+/// CPU time of the calling thread so far, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    read_ns(ClockId::ThreadCPUTime)
+}
+
+#[inline]
+fn read_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    // Both count from a start and are never negative.
+    (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
+}

@@ -1,0 +1,13 @@
+//! A measured cell, split over the layers: a ledger per request that sums to the measured thread time.
+
+mod booking;
+mod interval;
+mod method_path;
+mod queue;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::booking::waits_for_storage;
+pub use self::booking::{LedgerContext, RequestLedger, ledger};
+pub use self::interval::{Draw, estimates};
+pub use self::queue::MANY_IN_FLIGHT;

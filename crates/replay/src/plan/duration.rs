@@ -1,0 +1,46 @@
+//! How long a run is, and how much of the program's time it stands for.
+
+use iowhy_core::layer::Layer;
+use iowhy_diagnose::account::Entry;
+use iowhy_diagnose::classify::Operation;
+use iowhy_diagnose::findings::Facts;
+
+/// Planned duration of one run of an arm.
+pub(super) const ARM_NS: f64 = 3e8;
+/// Longest planned duration of the baseline.
+pub(super) const MAX_ARM_NS: f64 = 1.2e9;
+const MAX_PASSES: u32 = 5000;
+/// Largest amount that one run writes.
+pub(super) const MAX_WRITTEN_BYTES: u64 = 512 << 20;
+
+/// Profiling overhead as a share of the run: it is CPU time of the threads that ran.
+pub(super) fn overhead(facts: &Facts<'_>) -> f64 {
+    let ran: u64 = facts.profile.threads.iter().map(|t| t.running_ns).sum();
+    let ran = (ran as f64).max(facts.account.wall_ns);
+    if ran > 0.0 { (facts.profile.observer.in_program_ns / ran).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+/// Wall time of these operations with their proportional part of CPU queueing, whose stack says little about its cause.
+pub(super) fn wall_ns(facts: &Facts<'_>, operations: &[Operation]) -> f64 {
+    let queued = |e: &Entry| e.class.layer == Layer::CpuQueue;
+    let of = facts.account.sum(|e| operations.contains(&e.class.operation) && !queued(e)).wall_ns;
+    of * with_queueing(facts)
+}
+
+/// By what factor CPU queueing made the run longer.
+fn with_queueing(facts: &Facts<'_>) -> f64 {
+    let queue = facts.account.sum(|e| e.class.layer == Layer::CpuQueue).wall_ns;
+    let active = facts.account.wall_ns - facts.account.idle_wall_ns;
+    if queue > 0.0 && active > queue { active / (active - queue) } else { 1.0 }
+}
+
+/// Passes that make a plan take about [`ARM_NS`] where one takes `pass_ns`.
+pub(super) fn passes(pass_ns: f64, most: f64) -> u32 {
+    passes_of(ARM_NS, pass_ns, most)
+}
+
+/// Passes that make a plan take about `arm_ns`.
+pub(super) fn passes_of(arm_ns: f64, pass_ns: f64, most: f64) -> u32 {
+    let wanted = (arm_ns / pass_ns.max(1.0)).ceil();
+    wanted.clamp(1.0, most.clamp(1.0, f64::from(MAX_PASSES))) as u32
+}

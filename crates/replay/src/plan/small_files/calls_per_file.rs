@@ -1,0 +1,315 @@
+//! The calls on each small file: recorded counts, in the only order in which they can be made.
+//!
+//! Recorded stat calls by name and by descriptor look alike: each descriptor is taken to be examined once, as C libraries do.
+
+use iowhy_core::profile::{Access, CallCount, CallSample, FileUse, Step, StepKind};
+use iowhy_core::replay::{OnFile, Touch};
+
+use iowhy_diagnose::findings::Facts;
+
+/// Larger files are not small.
+pub(super) const SMALL_BYTES: u64 = 65_536;
+/// Fewer opens than this tell nothing of what is done with each file.
+const ENOUGH_OPENS: f64 = 20.0;
+/// What is done with fewer files than this part of them is left out.
+const SELDOM: f64 = 0.05;
+/// Counts are rounded within this part: bursts cut lives at both ends.
+const EDGE: f64 = 0.1;
+/// A file that takes more calls of a kind than this is no small file.
+const MAX_CALLS: f64 = 64.0;
+/// Flags of open(2), on every architecture that iowhy is built for.
+const O_CREAT: u32 = 0o100;
+const O_APPEND: u32 = 0o2000;
+
+const OPEN: [&str; 4] = ["open", "openat", "openat2", "creat"];
+/// By descriptor; by name; either.
+const EXAMINE_OPEN: [&str; 1] = ["fstat"];
+const EXAMINE_NAME: [&str; 7] =
+    ["stat", "lstat", "access", "faccessat", "faccessat2", "readlink", "readlinkat"];
+const EXAMINE: [&str; 2] = ["newfstatat", "statx"];
+const REMOVE: [&str; 2] = ["unlink", "unlinkat"];
+const OTHER_NAMES: [&str; 14] = [
+    "rename",
+    "renameat",
+    "renameat2",
+    "mkdir",
+    "mkdirat",
+    "rmdir",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+    "truncate",
+    "ftruncate",
+    "utimensat",
+    "fchmod",
+];
+const DESCRIPTOR: [&str; 7] = ["lseek", "fcntl", "flock", "fadvise64", "readahead", "ioctl", "dup"];
+
+/// What is done with each file, and which part of the program's calls that is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Life {
+    pub(super) touches: Vec<Touch>,
+    /// Bytes of a file.
+    pub(super) bytes: u64,
+    /// Folders for each file.
+    pub(super) folders_each: f64,
+    /// Whether it examines by statx.
+    pub(super) statx: bool,
+    /// Part of the time in reads, and so on, that is on these files.
+    pub(super) part_of_reads: f64,
+    pub(super) part_of_writes: f64,
+    pub(super) part_of_names: f64,
+    pub(super) part_of_descriptor: f64,
+    /// Part of all system calls.
+    pub(super) part_of_calls: f64,
+    /// What the program does and the plan does not, in words.
+    pub(super) left_out: Option<String>,
+    opens_each: f64,
+    /// Calls that read or write a file by bytes of the program's memory.
+    transfers_each: f64,
+    /// Part of the calls, and of the bytes read, that are on these files.
+    part_of_transfers: [f64; 2],
+    part_of_bytes_read: f64,
+}
+
+/// Reads or writes: of small files, and of all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    calls: f64,
+    bytes: f64,
+    time_ns: f64,
+}
+
+impl Sum {
+    fn add(&mut self, access: &Access) {
+        self.calls += access.calls as f64;
+        self.bytes += access.bytes as f64;
+        self.time_ns += access.time_ns as f64;
+    }
+}
+
+/// Counts of system calls that bursts saw.
+struct Counts<'a>(&'a CallSample);
+
+impl Counts<'_> {
+    fn named(&self, names: &[&str]) -> impl Iterator<Item = &CallCount> {
+        self.0.calls.iter().filter(move |c| names.contains(&c.name.as_str()))
+    }
+
+    fn done(&self, names: &[&str]) -> f64 {
+        self.named(names).map(|c| c.calls.saturating_sub(c.failed) as f64).sum()
+    }
+
+    fn failed(&self, names: &[&str]) -> f64 {
+        self.named(names).map(|c| c.failed as f64).sum()
+    }
+
+    fn time_ns(&self, names: &[&str]) -> f64 {
+        self.named(names).map(|c| c.time_ns as f64).sum()
+    }
+}
+
+/// Whether a file was open for a moment, as far as that can be told: its name could not be learnt, or it is small and was
+/// opened while calls were traced.
+fn is_of_tree(file: &FileUse) -> bool {
+    let small = file.size_bytes.is_some_and(|size| size <= SMALL_BYTES);
+    file.kind == "unknown" || (file.kind == "regular" && file.opens > 0 && small && !file.mapped)
+}
+
+fn part(of: f64, all: f64) -> f64 {
+    if all > 0.0 { (of / all).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+/// A mean count, rounded where it is near a whole number.
+fn near_whole(mean: f64) -> f64 {
+    let whole = mean.round();
+    let near = if (mean - whole).abs() <= EDGE * whole.max(1.0) { whole } else { mean };
+    if near < SELDOM { 0.0 } else { near.min(MAX_CALLS) }
+}
+
+impl Life {
+    pub(super) fn from_facts(facts: &Facts<'_>) -> Result<Life, String> {
+        let profile = facts.profile;
+        let sample = profile.calls.as_ref().ok_or(
+            "the record has no recorded calls (they need root, and a run of more than about 20 ms)"
+                .to_owned(),
+        )?;
+        let counts = Counts(sample);
+        let (mut ours, mut all) = ([Sum::default(); 2], [Sum::default(); 2]);
+        let mut opens = 0.0;
+        for file in &profile.files {
+            for (side, access) in [&file.reads, &file.writes].into_iter().enumerate() {
+                all[side].add(access);
+                if is_of_tree(file) {
+                    ours[side].add(access);
+                }
+            }
+            opens += if is_of_tree(file) { file.opens as f64 } else { 0.0 };
+        }
+        let named_folders: f64 =
+            profile.files.iter().filter(|f| f.kind == "directory").map(|f| f.opens as f64).sum();
+        // A listing ends with a call that finds no more.
+        let listings = counts.done(&["getdents64", "getdents"]) / 2.0;
+        opens -= (listings - named_folders).max(0.0);
+        if opens < ENOUGH_OPENS {
+            return Err("too few opens were recorded to know the calls on each file".to_owned());
+        }
+        let folders_made = counts.done(&["mkdir", "mkdirat"]);
+        let copies = counts.done(&["copy_file_range"]);
+        let [reads, writes] = ours.map(|sum| near_whole((sum.calls - copies).max(0.0) / opens));
+        let copied = near_whole(copies / opens) > 0.0;
+        let (reading, making) = (reads > 0.0 || copied, writes > 0.0 || copied);
+        if making && !copied {
+            made_anew(facts)?;
+        }
+        let opens_each = if reading && making { 2.0 } else { 1.0 };
+        let files = opens / opens_each;
+        let each = |calls: f64| near_whole(calls / files);
+        // Bytes of a call times calls of a file: bursts cut lives, but no call.
+        let moved = if reading { ours[0] } else { ours[1] };
+        let moved = moved.bytes / moved.calls.max(1.0) * near_whole(moved.calls / files);
+        let mut life = Life {
+            bytes: moved.round() as u64,
+            folders_each: if reading || !making { listings.max(named_folders) } else { folders_made } / files,
+            statx: counts.done(&["statx"]) > counts.done(&["newfstatat", "fstat", "stat", "lstat"]),
+            part_of_reads: part(ours[0].time_ns, all[0].time_ns),
+            part_of_writes: part(ours[1].time_ns, all[1].time_ns),
+            part_of_transfers: [part(ours[0].calls, all[0].calls), part(ours[1].calls, all[1].calls)],
+            part_of_bytes_read: part(ours[0].bytes, all[0].bytes),
+            opens_each,
+            ..Life::default()
+        };
+        if life.bytes > SMALL_BYTES {
+            return Err("the files that are opened for a moment are not small".to_owned());
+        }
+        let by_name = each(counts.done(&EXAMINE_NAME));
+        let examined = each(counts.done(&EXAMINE) + counts.done(&EXAMINE_OPEN));
+        let by_descriptor = examined.min(opens_each);
+        let missed = each(counts.failed(&OPEN) + counts.failed(&EXAMINE) + counts.failed(&EXAMINE_NAME));
+        let asked = each(counts.failed(&["ioctl"]));
+        let advised = each(counts.done(&["fadvise64"]));
+        let (sought, part_of_seeks) = seeks(facts);
+        let sought = near_whole(sought * opens_each);
+        let removed = if making { near_whole(counts.done(&REMOVE) / files).min(1.0) } else { 0.0 };
+        // Who only makes files lists no folder of theirs: that was the start of the program.
+        let listed = if reading || !making { listings / files } else { 0.0 };
+        let bytes = life.bytes.max(1);
+        // The last read of a file finds no more.
+        let [reads, writes] = ours.map(|sum| near_whole((sum.calls - copies).max(0.0) / files));
+        let piece = |calls: f64| (bytes as f64 / calls.max(1.0)).ceil() as u64;
+        life.transfers_each = reads + writes;
+        let on_source = if making { 0.5 } else { 1.0 };
+        let on_target = 1.0 - if reading { on_source } else { 0.0 };
+        use OnFile::*;
+        let mut touches =
+            vec![(List, 0, listed), (Examine, 0, examined - by_descriptor + by_name), (Miss, 0, missed)];
+        if reading || !making {
+            touches.extend([
+                (Open, 0, 1.0),
+                (ExamineOpen, 0, by_descriptor * on_source),
+                (Ask, 0, if making { 0.0 } else { asked }),
+                (Seek, 0, sought * on_source),
+                (Advise, 0, if making { 0.0 } else { advised }),
+                (Read, piece(reads - 1.0), reads),
+            ]);
+        }
+        if making {
+            touches.extend([
+                (Make, 0, 1.0),
+                (ExamineOpen, 0, by_descriptor * on_target),
+                (Ask, 0, asked),
+                (Seek, 0, sought * on_target),
+                (Advise, 0, advised),
+                (Write, piece(writes), writes),
+                (Copy, bytes, near_whole(copies / files)),
+            ]);
+        }
+        touches.extend([(Close, 0, opens_each), (Remove, 0, removed)]);
+        let touch = |(what, bytes, each)| Touch { what, bytes, each };
+        life.touches = touches.into_iter().filter(|(_, _, each)| *each > 0.0).map(touch).collect();
+
+        let of_names = (if listed > 0.0 { counts.time_ns(&["getdents64", "getdents"]) } else { 0.0 })
+            + (if removed > 0.0 { counts.time_ns(&REMOVE) } else { 0.0 });
+        let names = counts.time_ns(&["getdents64", "getdents"])
+            + counts.time_ns(&REMOVE)
+            + counts.time_ns(&OTHER_NAMES);
+        life.part_of_names = part(of_names, names);
+        let of_descriptor = counts.time_ns(&["lseek"]) * part_of_seeks
+            + (if asked > 0.0 { counts.time_ns(&["ioctl"]) } else { 0.0 })
+            + (if advised > 0.0 { counts.time_ns(&["fadvise64"]) } else { 0.0 });
+        life.part_of_descriptor = part(of_descriptor, counts.time_ns(&DESCRIPTOR));
+        let calls: f64 = life.touches.iter().map(|t| t.each * t.what.calls() as f64).sum();
+        let all_calls: f64 = sample.calls.iter().map(|c| c.calls as f64).sum();
+        life.part_of_calls = part(calls * files, all_calls);
+        if counts.done(&OTHER_NAMES) > SELDOM * files {
+            life.left_out =
+                Some("renames, new directories and other changes of names are not replayed".to_owned());
+        }
+        Ok(life)
+    }
+
+    pub(super) fn does(&self, what: OnFile) -> bool {
+        self.touches.iter().any(|touch| touch.what == what)
+    }
+
+    /// Files in the whole run, one that comes again counted again: by the kernel's own counts of calls, where there are
+    /// such calls, else of bytes (what copies within the kernel is no call that reads), else by the time that was traced.
+    pub(super) fn files_of_run(&self, facts: &Facts<'_>) -> Result<f64, String> {
+        let io = &facts.profile.io;
+        let [reads, writes] = self.part_of_transfers;
+        if !self.does(OnFile::Copy)
+            && self.transfers_each >= 0.5
+            && let Some((read, written)) = io.read_calls.zip(io.write_calls)
+        {
+            return Ok((read as f64 * reads + written as f64 * writes) / self.transfers_each);
+        }
+        if self.does(OnFile::Copy)
+            && self.bytes > 0
+            && let Some(read) = io.read_bytes
+        {
+            return Ok(read as f64 * self.part_of_bytes_read / self.bytes as f64);
+        }
+        let opens = facts.scaled_calls(&OPEN).map(|range| range.likely / self.opens_each);
+        opens.ok_or_else(|| "how many files the program opened is not known".to_owned())
+    }
+}
+
+/// Of files that are written by calls: that they are made, as far as their flags were seen.
+fn made_anew(facts: &Facts<'_>) -> Result<(), String> {
+    let pattern = &facts.profile.pattern;
+    let (mut made, mut appended, mut there) = (0_u64, 0_u64, 0_u64);
+    for step in pattern.stretches.iter().flat_map(|s| &s.steps).filter(|s| s.kind == StepKind::Write) {
+        let file = step.file.and_then(|file| pattern.files.get(file as usize));
+        let Some(flags) = file.filter(|f| f.path == "?").and_then(|f| f.flags) else { continue };
+        let calls = u64::from(step.count);
+        match flags {
+            f if f & O_APPEND != 0 => appended += calls,
+            f if f & O_CREAT != 0 => made += calls,
+            _ => there += calls,
+        }
+    }
+    if appended > made + there {
+        return Err("files are opened to append: whether it is one file or many is not visible".to_owned());
+    }
+    if there > made {
+        return Err("existing files are overwritten, which cannot be replayed".to_owned());
+    }
+    Ok(())
+}
+
+/// Seeks on files without a name for each open, and the part of all seeks that they are.
+fn seeks(facts: &Facts<'_>) -> (f64, f64) {
+    let pattern = &facts.profile.pattern;
+    let steps = || pattern.stretches.iter().flat_map(|s| &s.steps);
+    let count = |pick: &dyn Fn(&Step) -> bool| -> f64 {
+        steps().filter(|s| pick(s)).map(|s| f64::from(s.count.max(1))).sum()
+    };
+    let unnamed = |s: &Step| {
+        s.file.and_then(|file| pattern.files.get(file as usize)).is_some_and(|file| file.path == "?")
+    };
+    let (all, ours) =
+        (count(&|s| s.kind == StepKind::Seek), count(&|s| s.kind == StepKind::Seek && unnamed(s)));
+    let opens = count(&|s| s.kind == StepKind::Open);
+    (if opens > 0.0 { ours / opens } else { 0.0 }, part(ours, all))
+}

@@ -1,0 +1,123 @@
+//! Baselines of a proof: the recorded calls, and apart from them many small files. Each has an arm and a fidelity.
+
+use iowhy_core::estimate::Estimate;
+use iowhy_core::finding::{Finding, FindingId};
+use iowhy_diagnose::findings::Facts;
+
+use super::arms::{AllTimes, ArmId, Arms};
+use crate::carry_out as carried;
+use crate::fidelity;
+use crate::plan::{Baseline, free_space, recorded, same_system, small_files};
+use crate::proof::BaselineReplay;
+
+/// Plans of the unchanged run, or why there is none.
+pub(super) struct Plans {
+    pub(super) calls: Result<Baseline, String>,
+    /// Only with a finding of many small files.
+    pub(super) files: Option<Result<Baseline, String>>,
+    /// Whether only free space is missing for the calls.
+    pub(super) without_room: bool,
+}
+
+impl Plans {
+    /// Makes the plans that these findings need.
+    pub(super) fn new(facts: &Facts<'_>, findings: &[&Finding]) -> Plans {
+        let many = findings.iter().any(|f| f.id == FindingId::ManySmallFiles);
+        let checked = |baseline| same_system::checked(baseline, carried::file_system);
+        let calls = recorded::baseline(facts)
+            .and_then(checked)
+            .map(|baseline| free_space::within(baseline, carried::room));
+        let without_room = matches!(calls, Ok(Err(_)));
+        Plans {
+            calls: calls.and_then(|within| within),
+            files: many.then(|| small_files::baseline(facts).and_then(checked)),
+            without_room,
+        }
+    }
+
+    /// The unchanged run for a finding.
+    pub(super) fn for_finding(&self, id: FindingId) -> Result<&Baseline, &String> {
+        match &self.files {
+            Some(files) if id == FindingId::ManySmallFiles => files.as_ref(),
+            _ => self.calls.as_ref(),
+        }
+    }
+
+    /// Adds an arm for each plan that a repair needs; without any repair, one for the run.
+    pub(super) fn add_arms(self, repairable: &[FindingId], arms: &mut Arms) -> Baselines {
+        let of_files = |id: &FindingId| self.files.is_some() && *id == FindingId::ManySmallFiles;
+        let (files, calls) = (repairable.iter().any(of_files), repairable.iter().any(|id| !of_files(id)));
+        let needs_calls = calls || !files;
+        let needs_files = files || self.calls.is_err();
+        let mut add = |name: &str, baseline: Baseline| {
+            let arm = arms.add_baseline(name, baseline.plan.clone(), baseline.scale);
+            BaselineArm { baseline, arm }
+        };
+        let calls = match self.calls {
+            Ok(_) if !needs_calls => Err("no finding needs the recorded calls".to_owned()),
+            calls => calls.map(|baseline| add("baseline", baseline)),
+        };
+        let files = self.files.filter(|_| needs_files);
+        let files = files.map(|files| files.map(|baseline| add("baseline of the small files", baseline)));
+        Baselines { calls, files }
+    }
+}
+
+/// An unchanged run with its arm.
+pub(super) struct BaselineArm {
+    pub(super) baseline: Baseline,
+    pub(super) arm: ArmId,
+}
+
+/// The baselines that are measured.
+pub(super) struct Baselines {
+    calls: Result<BaselineArm, String>,
+    files: Option<Result<BaselineArm, String>>,
+}
+
+impl Baselines {
+    /// The baseline of a finding, or why there is none.
+    pub(super) fn for_finding(&self, id: FindingId) -> Result<&BaselineArm, &String> {
+        match &self.files {
+            Some(files) if id == FindingId::ManySmallFiles => files.as_ref(),
+            _ => self.calls.as_ref(),
+        }
+    }
+
+    /// The baseline of the run: the calls, or where they cannot be replayed the small files.
+    pub(super) fn main(&self) -> Result<&BaselineArm, &String> {
+        match (&self.calls, &self.files) {
+            (Err(_), Some(files)) => files.as_ref(),
+            _ => self.calls.as_ref(),
+        }
+    }
+}
+
+/// Fidelity of a baseline, and whether it is near enough to 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fidelity {
+    pub(super) estimate: Option<Estimate>,
+    pub(super) reproduces: bool,
+}
+
+impl BaselineArm {
+    pub(super) fn fidelity(&self, times: &AllTimes, seed: u64) -> Fidelity {
+        let estimate = fidelity::fidelity(&self.baseline, &times[self.arm].io_ns, seed);
+        Fidelity { estimate, reproduces: estimate.as_ref().is_some_and(fidelity::reproduces) }
+    }
+
+    /// For the record.
+    pub(super) fn recorded(&self, times: &AllTimes, fidelity: Fidelity) -> BaselineReplay {
+        let times = &times[self.arm];
+        BaselineReplay {
+            fidelity: fidelity.estimate,
+            reproduces: fidelity.reproduces,
+            program_io_s: self.baseline.io_ns_without_overhead() / 1e9,
+            scale: self.baseline.scale,
+            calls: times.calls,
+            io_ns: times.io_ns.clone(),
+            notes: self.baseline.notes.clone(),
+            plan: self.baseline.plan.clone(),
+        }
+    }
+}

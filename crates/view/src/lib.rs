@@ -1,0 +1,10 @@
+//! One neutral document (sections, tables, charts, text) and its back ends: terminal, HTML, Markdown, CSV.
+//! Deliberately absent: records and what they mean. Everything from a record is escaped here and nowhere else.
+#![forbid(unsafe_code)]
+
+pub mod csv;
+pub mod document;
+pub mod html;
+pub mod markdown;
+pub mod svg;
+pub mod terminal;
