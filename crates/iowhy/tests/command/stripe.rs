@@ -168,7 +168,7 @@ fn lint_and_advise_refuse_what_cannot_be() {
         (vec!["advise", a, b, "--workload", load, "--interleave", "1000"], "multiple of the sector"),
         (vec!["advise", a, b, "--workload", load, "--time", "10ms"], "--time"),
         (vec!["advise", a, b, "--workload", load, "--prove-time", "2s"], "--prove"),
-        (vec!["advise", a, b, "--workload", load, "--prove=most"], "--prove=most"),
+        (vec!["advise", a, b, "--workload", load, "--prove=most"], "--prove `most`"),
         (vec!["advise", a, b, "--workload", &format!("{load},think=1ms"), "--prove"], "pause"),
         (
             vec!["advise", a, b, "--workload", load, "--prove", "--set", "cache.bytes=1m"],
