@@ -4,18 +4,19 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs};
+use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs, usage};
 use iowhy::command::{self, Ending};
 use iowhy::nearest::nearest;
-use iowhy::output::{complain_hint, complain_usage, print};
+use iowhy::output::{complain, complain_hint, complain_usage, print};
 use iowhy::run_as;
 use iowhy_core::problem::Problem;
 use iowhy_core::text::{acts, visible};
 
 fn main() -> ExitCode {
     iowhy_linux::signals::keep_file_size_signal_from_ending_us();
-    // Before all else: a replay inside a control group is to carry nothing there but itself.
+    // First: the helper of a replay in a control group must bring nothing else into that group.
     if let Some(served) = command::prove::serve() {
         return Ending::leave(served.map(|()| Ending::done()));
     }
@@ -32,12 +33,12 @@ fn main() -> ExitCode {
     Ending::leave(run(&cli))
 }
 
-/// Runs what was asked for. Options of one question that stand beside another are refused by name.
+/// Runs the command. Options of another command are refused by name.
 fn run(cli: &Cli) -> Result<Ending, Problem> {
     run_as::decide(user(cli), cli.output.as_root)?;
     let stray = |name: &str| {
-        Err(Problem::refused(format!("{name} belongs to watching a program, and there is no program to run"))
-            .hint(format!("name it after `--`: `iowhy {name} ... -- CMD ARG...`")))
+        Err(Problem::refused(format!("{name} belongs to `iowhy -- CMD`, and no program is given"))
+            .hint(format!("give the program after `--`: `iowhy {name} ... -- CMD ARG...`")))
     };
     match (&cli.command, cli.watch.first_given()) {
         (Some(command), given) if given.is_some() || cli.path != PathArgs::default() => {
@@ -81,7 +82,7 @@ fn user(cli: &Cli) -> Option<&str> {
     }
 }
 
-/// What stands before a subcommand does nothing there; the hint says where it belongs.
+/// An option before a subcommand has no effect; the hint says where it belongs.
 fn misplaced(command: &Command, what: &str) -> Problem {
     let (name, form) = match command {
         Command::Bench(_) => ("bench", "iowhy bench [OPTIONS] [TARGET]"),
@@ -100,21 +101,20 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Classic(_) => ("classic", "iowhy classic [OPTIONS] [NAME] [PATH]"),
         Command::Stripe(_) => ("stripe", "iowhy stripe lint|advise ..."),
     };
-    let of_attach = matches!(command, Command::Attach(_)) && WatchArgs::of_attach(what);
-    let hint = if of_attach {
-        format!("write it behind: `iowhy attach PID {what} ...`")
+    let is_for_attach = matches!(command, Command::Attach(_)) && WatchArgs::is_for_attach(what);
+    let hint = if is_for_attach {
+        format!("write it after the subcommand: `iowhy attach PID {what} ...`")
     } else {
         format!("write `{form}`; a directory called `{name}` is `iowhy ./{name}`")
     };
-    Problem::refused(format!("{what} stands before the subcommand `{name}`, where it would do nothing"))
-        .hint(hint)
+    Problem::refused(format!("{what} before the subcommand `{name}` has no effect")).hint(hint)
 }
 
 /// A PATH that is not there, but is the name of a program, or nearly that of a subcommand.
 fn program_meant(cli: &Cli, problem: Problem) -> Problem {
     let Some(word) = cli.path.target.as_deref().filter(|_| problem.exit_code() == 2) else { return problem };
     if command::watch::is_program(word) {
-        problem.hint(format!("to run the program `{word}` and watch it: `iowhy -- {word}`"))
+        problem.hint(format!("to run and profile the program `{word}`: `iowhy -- {word}`"))
     } else if let Some(name) = subcommand_meant(word) {
         problem.hint(did_you_mean(&name))
     } else {
@@ -136,10 +136,20 @@ fn did_you_mean(name: &str) -> String {
     format!("did you mean `{name}`? `iowhy {name} --help` describes it")
 }
 
-/// Prints the parser's own message. Where the first word is a program and no path, `--` was forgotten.
+/// Prints what is wrong with the command line. A refused value has one form, whoever refused it; the rest is the parser's
+/// own message.
 fn usage(error: &clap::Error) -> ExitCode {
     if error.exit_code() == 0 {
         return Ending::leave(print(&error.render().ansi().to_string()).map(|()| Ending::done()));
+    }
+    let meant = word_meant();
+    if let Some(problem) = usage::problem(error) {
+        complain(&match meant {
+            // An option that iowhy does not have may be one of the program.
+            Some(hint) if error.kind() == ErrorKind::UnknownArgument => problem.hint(hint),
+            _ => problem,
+        });
+        return ExitCode::from(2);
     }
     if std::env::args_os().any(|argument| argument.to_string_lossy().contains(acts)) {
         // The parser quotes what was typed, and a file name that a shell filled in may hold anything, also line ends.
@@ -153,19 +163,24 @@ fn usage(error: &clap::Error) -> ExitCode {
         // Nothing is left to do when the terminal is gone.
         let _ = error.print();
     }
+    if let Some(hint) = meant {
+        complain_hint(&hint);
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// The hint for a first word that is neither an option nor a subcommand, but a program or nearly a subcommand.
+fn word_meant() -> Option<String> {
     let mut words = std::env::args_os()
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())
         .skip_while(|word| word.starts_with('-'));
-    if let (2, Some(word)) = (error.exit_code(), words.next())
-        && Cli::command().get_subcommands().all(|command| command.get_name() != word)
-        && word != "help"
-    {
-        if command::watch::is_program(&word) {
-            complain_hint(&format!("to run the program `{word}` and watch it: `iowhy -- {word} ...`"));
-        } else if let Some(name) = subcommand_meant(&word) {
-            complain_hint(&did_you_mean(&name));
-        }
+    let word = words.next()?;
+    if word == "help" || Cli::command().get_subcommands().any(|command| command.get_name() == word) {
+        return None;
     }
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    if command::watch::is_program(&word) {
+        return Some(format!("to run and profile the program `{word}`: `iowhy -- {word} ...`"));
+    }
+    subcommand_meant(&word).map(|name| did_you_mean(&name))
 }

@@ -1,11 +1,22 @@
 //! Names near to a mistyped one. It compares letters only and does not know what the names mean.
 
 /// The name that a mistyped word most likely stands for, if one is near: at most one edit in a short word, two in one of
-/// five letters or more.
+/// five letters or more. One other letter makes another word of three letters (`zfs` is not `xfs`), so that is not near.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = if word.chars().count() < 5 { 1 } else { 2 };
     let near = names.into_iter().map(|name| (edits(word, name), name)).filter(|(edits, _)| *edits <= limit);
+    let near = near.filter(|(_, name)| word.chars().count() > 3 || !is_replaced(word, name));
     near.min_by_key(|(edits, _)| *edits).map(|(_, name)| name)
+}
+
+/// Whether words of one length differ in more than the order of their letters.
+fn is_replaced(one: &str, two: &str) -> bool {
+    let letters = |word: &str| {
+        let mut letters: Vec<char> = word.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    one != two && one.chars().count() == two.chars().count() && letters(one) != letters(two)
 }
 
 /// Letters to insert, remove, replace, or exchange with the next (optimal string alignment).
@@ -44,6 +55,8 @@ mod tests {
             ("tracer", Some("trace")),
             ("data", None),
             ("top", None),
+            ("sum", None),
+            ("smi", Some("sim")),
             ("", None),
         ] {
             assert_eq!(nearest(word, names), name, "{word}");

@@ -17,6 +17,7 @@ pub use self::format::{
 };
 pub use self::parse::{
     MAX_SIZES, parse_bytes, parse_bytes_nonzero, parse_duration, parse_percent, parse_rate, parse_sizes,
+    refused_value,
 };
 pub use self::percent::percent;
 

@@ -20,7 +20,7 @@ const RATE_HINT: &str = "write requests per second such as `1000`, `10k/s`, `1.5
 /// # Errors
 /// Names `option` when the text is empty, negative, no number, of an unknown unit, or above 2^64 - 1.
 pub fn parse_bytes(option: &str, text: &str) -> Result<u64, Problem> {
-    let refuse = |why: &str| refusal(option, text, why, SIZE_HINT);
+    let refuse = |why: &str| refused_value(option, text, why, SIZE_HINT);
     let (number, unit) = split(text).map_err(refuse)?;
     let unit = unit.to_ascii_lowercase();
     let power = match unit.strip_suffix("ib").or(unit.strip_suffix(['i', 'b'])).unwrap_or(&unit) {
@@ -43,7 +43,7 @@ pub fn parse_bytes(option: &str, text: &str) -> Result<u64, Problem> {
 /// As [`parse_bytes`], and when the size is zero.
 pub fn parse_bytes_nonzero(option: &str, text: &str) -> Result<u64, Problem> {
     match parse_bytes(option, text)? {
-        0 => Err(refusal(option, text, "must be more than zero", SIZE_HINT)),
+        0 => Err(refused_value(option, text, "must be more than zero", SIZE_HINT)),
         bytes => Ok(bytes),
     }
 }
@@ -56,7 +56,7 @@ pub fn parse_bytes_nonzero(option: &str, text: &str) -> Result<u64, Problem> {
 /// than [`MAX_SIZES`].
 pub fn parse_sizes(option: &str, text: &str) -> Result<Vec<u64>, Problem> {
     const HINT: &str = "write sizes such as `4k`, `512,4k,64k`, `1k..1m`, `1k..1m*4`";
-    let refuse = |why: &str| refusal(option, text, why, HINT);
+    let refuse = |why: &str| refused_value(option, text, why, HINT);
     let mut sizes = Vec::new();
     let mut seen = HashSet::new();
     for item in text.split(',') {
@@ -74,7 +74,7 @@ pub fn parse_sizes(option: &str, text: &str) -> Result<Vec<u64>, Problem> {
 
 /// One item of a list of sizes: a size or a range.
 fn range(option: &str, item: &str) -> Result<Vec<u64>, Problem> {
-    let refuse = |why: &str, hint: &str| refusal(option, item, why, hint);
+    let refuse = |why: &str, hint: &str| refused_value(option, item, why, hint);
     let Some((low, rest)) = item.split_once("..") else {
         return Ok(vec![parse_bytes_nonzero(option, item)?]);
     };
@@ -105,7 +105,7 @@ fn range(option: &str, item: &str) -> Result<Vec<u64>, Problem> {
 /// Names `option` when the text is empty, negative, no number, of an unknown unit, zero after rounding, or above
 /// 2^64 - 1 ns (584 years).
 pub fn parse_duration(option: &str, text: &str) -> Result<Duration, Problem> {
-    let refuse = |why: &str| refusal(option, text, why, DURATION_HINT);
+    let refuse = |why: &str| refused_value(option, text, why, DURATION_HINT);
     let (number, unit) = split(text).map_err(refuse)?;
     let unit_ns = match unit {
         "ns" => 1,
@@ -129,7 +129,7 @@ pub fn parse_duration(option: &str, text: &str) -> Result<Duration, Problem> {
 /// # Errors
 /// Names `option` when the text is no such share.
 pub fn parse_percent(option: &str, text: &str) -> Result<f64, Problem> {
-    let refuse = |why: &str| refusal(option, text, why, PERCENT_HINT);
+    let refuse = |why: &str| refused_value(option, text, why, PERCENT_HINT);
     let (number, unit) = split(text).map_err(refuse)?;
     let percent: f64 = number.parse().map_err(|_| refuse(NO_NUMBER))?;
     match unit {
@@ -139,7 +139,7 @@ pub fn parse_percent(option: &str, text: &str) -> Result<f64, Problem> {
         "" if percent >= 1.0 => Ok(percent / 100.0),
         "" => {
             let hint = format!("write `{}%` or `{number}%`", percent * 100.0);
-            Err(refusal(option, text, "could mean a share or per cent", &hint))
+            Err(refused_value(option, text, "could mean a share or per cent", &hint))
         }
         _ => Err(refuse("unknown unit")),
     }
@@ -150,7 +150,7 @@ pub fn parse_percent(option: &str, text: &str) -> Result<f64, Problem> {
 /// # Errors
 /// Names `option` when the text is empty, negative, no number, of an unknown unit, or zero.
 pub fn parse_rate(option: &str, text: &str) -> Result<f64, Problem> {
-    let refuse = |why: &str| refusal(option, text, why, RATE_HINT);
+    let refuse = |why: &str| refused_value(option, text, why, RATE_HINT);
     let (number, unit) = split(text).map_err(refuse)?;
     let factor = match unit.strip_suffix("/s").unwrap_or(unit).trim_end() {
         "" => 1.0,
@@ -170,7 +170,8 @@ pub fn parse_rate(option: &str, text: &str) -> Result<f64, Problem> {
 const TOO_LARGE: &str = "too large";
 const NO_NUMBER: &str = "not a number";
 
-fn refusal(option: &str, text: &str, why: &str, hint: &str) -> Problem {
+/// The one form of a refused value: option, value, cause, and as the hint what is allowed.
+pub fn refused_value(option: &str, text: &str, why: &str, hint: impl Into<String>) -> Problem {
     Problem::refused(format!("{option} `{text}`: {why}")).hint(hint)
 }
 

@@ -1,8 +1,12 @@
 //! Options of `classic`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
+use iowhy_core::units;
+
+use super::value::{count, seed, time_from, value};
 
 /// Options of `classic`.
 #[derive(Debug, Args)]
@@ -21,20 +25,20 @@ pub struct ClassicArgs {
     #[arg(long, conflicts_with = "time")]
     pub quick: bool,
 
-    /// Time for each experiment, scratch files not counted [default: 20s]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub time: Option<String>,
+    /// Time for each experiment, without creating scratch files [default: 20s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = value(time_from(Duration::from_secs(1))))]
+    pub time: Option<Duration>,
 
     /// Size of the scratch files, or of the part of the file that is read [default: what the experiment needs]
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
-    pub size: Option<String>,
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = value(units::parse_bytes_nonzero))]
+    pub size: Option<u64>,
 
-    /// linux-sg-1999: bytes a second that the question about direct I/O asks for [default: 100m]
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
-    pub rate: Option<String>,
+    /// linux-sg-1999: the bytes per second that direct I/O is asked to reach [default: 100m]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = value(units::parse_bytes_nonzero))]
+    pub rate: Option<u64>,
 
-    /// minix-1989: also with the read-ahead of the disk's queue off and on, which needs root and holds for every program
-    /// for these seconds; it is put back
+    /// minix-1989: also measure with the read-ahead of the disk's queue off and on. Needs root, affects every program
+    /// for some seconds, and is restored
     #[arg(long)]
     pub queue_read_ahead: bool,
 
@@ -42,25 +46,25 @@ pub struct ClassicArgs {
     #[arg(long, value_name = "DEV")]
     pub null_block: Option<PathBuf>,
 
-    /// netbsd-1999: files of the news tree [default: 12000]
-    #[arg(long, value_name = "N")]
+    /// netbsd-1999: number of files in the news tree [default: 12000]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = value(count::<u64>(1..=20_000_000)))]
     pub files: Option<u64>,
 
-    /// netbsd-1999: what the real stripes are made of: devices and files, which are only read, or directories, where scratch
-    /// files are made and removed [default: three scratch files in PATH]
+    /// netbsd-1999: members of the real stripes: devices and files, which are only read, or directories for scratch files
+    /// [default: three scratch files in PATH]
     #[arg(long, value_name = "A,B,C")]
     pub members: Option<String>,
 
-    /// netbsd-1999: also small files on file systems with blocks of two sizes, made in nameless files in PATH and mounted where
-    /// no other program sees them, which needs root; all is gone at the end
+    /// netbsd-1999: also measure small files on file systems with two block sizes. They are created in unnamed files in
+    /// PATH and mounted where no other program sees them; needs root, and leaves nothing behind
     #[arg(long)]
     pub block_size_test: bool,
 
-    /// netbsd-1999: make the news tree in DIR and leave it there; a later run takes it up
+    /// netbsd-1999: create the news tree in DIR and keep it; later runs reuse or finish it
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
 
     /// Seed of every order, pattern and interval
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = value(seed))]
     pub seed: u64,
 }

@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use iowhy_core::units;
+
+use super::value::value;
 
 /// Options of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// A record made with `iowhy --json FILE` or `iowhy bench --json FILE`, or `@NAME` for a kept one. Of a watched program
-    /// (`iowhy --json FILE -- CMD`) several runs: `A.json,B.json,C.json`, or all that are kept under `@NAME`. With
-    /// `--baseline` the record after the change
+    /// A record made with `iowhy --json FILE` or `iowhy bench --json FILE`, or `@NAME` for a saved one. For a profiled
+    /// program (`iowhy --json FILE -- CMD`) several runs: `A.json,B.json,C.json`, or all runs saved as `@NAME`. With
+    /// `--baseline`, the record after the change
     #[arg(value_name = "BEFORE")]
     pub before: PathBuf,
 
@@ -17,20 +20,20 @@ pub struct CompareArgs {
     #[arg(value_name = "AFTER")]
     pub after: Option<PathBuf>,
 
-    /// The record before: the one kept as NAME by `--save-as NAME`
+    /// The record before the change: the one saved with `--save-as NAME`
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
 
-    /// A difference matters from this share on; of a layer or a part this share of the whole
-    #[arg(long, value_name = "SHARE", default_value = "5%", allow_hyphen_values = true)]
-    pub threshold: String,
+    /// Smallest relative change to report (layers and parts: relative to the whole)
+    #[arg(long, value_name = "SHARE", default_value = "5%", allow_hyphen_values = true, value_parser = value(units::parse_percent))]
+    pub threshold: f64,
 
-    /// Exit with 1 where a cell or a program's wall time regressed, or where it cannot be told either. Layers and parts do
-    /// not count: one that grew where the whole did not makes nothing slower
+    /// Exit with 1 if a cell or a program's wall time regressed, or if the comparison is inconclusive. Layers and parts
+    /// do not count: one that grew without the whole makes nothing slower
     #[arg(long, value_name = "VERDICT", value_enum)]
     pub fail_on: Option<FailOn>,
 
-    /// Compare records of two machines too
+    /// Also compare records of two machines
     #[arg(long)]
     pub force: bool,
 }
@@ -38,15 +41,15 @@ pub struct CompareArgs {
 /// Options of `history`.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// Files, and folders whose files are looked at: the records among them are listed instead of those kept by name
+    /// Files, and directories of files: list the records among them instead of those saved by name
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
-    /// Records of other machines too
+    /// Also list records of other machines
     #[arg(long)]
     pub all: bool,
 
-    /// Remove what is kept as NAME, all runs of it; of `NAME+2` the second. May be given again
+    /// Remove all runs saved as NAME; `NAME+2` is the second run. May be given again
     #[arg(long, value_name = "NAME")]
     pub remove: Vec<String>,
 }
@@ -58,15 +61,15 @@ pub struct ExportArgs {
     #[arg(value_name = "RECORD")]
     pub record: PathBuf,
 
-    /// As what
+    /// The format to write
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ExportFormat::Csv)]
     pub format: ExportFormat,
 
-    /// Which table of the record, by its key, such as `cells` or `findings` [default: the main one]
+    /// Key of the table to write, such as `cells` or `findings` [default: the main table]
     #[arg(long, value_name = "KEY")]
     pub table: Option<String>,
 
-    /// Where to; `-` or nothing is stdout
+    /// The file to write; `-` is stdout [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -76,7 +79,7 @@ pub struct ExportArgs {
 pub enum ExportFormat {
     /// A table as comma-separated values.
     Csv,
-    /// Measured cells as fio's `--output-format=json+` has jobs, latencies in its classes.
+    /// Measured cells as jobs of fio's `--output-format=json+`.
     FioJson,
     /// Measured cells as a job file that fio runs.
     FioJob,
@@ -85,15 +88,15 @@ pub enum ExportFormat {
 /// Options of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Records made with `--json FILE`; `-` is stdin. They follow each other on the page
+    /// Records made with `--json FILE`, in the order of the page; `-` is stdin
     #[arg(value_name = "RECORD", required = true)]
     pub records: Vec<PathBuf>,
 
-    /// The page; `-` or nothing is stdout, where that is no terminal
+    /// The file to write; `-` is stdout [default: stdout, unless it is a terminal]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Markdown for issues and pull requests instead: charts become their tables
+    /// Write Markdown, for issues and pull requests: tables instead of charts
     #[arg(long)]
     pub markdown: bool,
 }
@@ -103,6 +106,6 @@ pub struct ReportArgs {
 pub enum FailOn {
     /// A cell, or the wall time, regressed.
     Regressed,
-    /// It regressed, or that cannot be told.
-    CannotTell,
+    /// It regressed, or the comparison is inconclusive.
+    Inconclusive,
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use iowhy_core::environment::Environment;
 use iowhy_core::rng::Rng;
 use serde_json::{Value, json};
 
@@ -65,19 +66,21 @@ fn outputs(path: &Path, original: &Path, comparing: bool) -> Vec<String> {
         shown.extend(export::exported(path, format, None));
     }
     for (before, after) in [(original, path), (path, original)].into_iter().filter(|_| comparing) {
-        shown.extend(compare::compared(&CompareArgs {
+        let args = CompareArgs {
             before: before.to_owned(),
             after: Some(after.to_owned()),
             baseline: None,
-            threshold: "5%".to_owned(),
+            threshold: 0.05,
             fail_on: None,
             force: true,
-        }));
+        };
+        let compared = compare::sides(&args).and_then(|(one, two)| compare::compared(&args, &one, &two));
+        shown.extend(compared.iter().flat_map(|all| [all.screen(100), serde_json::to_string(all).unwrap()]));
     }
-    shown.push(history::listed(
-        path,
-        &HistoryArgs { paths: vec![path.to_owned()], all: true, remove: vec![] },
-    ));
+    let args = HistoryArgs { paths: vec![path.to_owned()], all: true, remove: vec![] };
+    let entries = history::in_files(&args.paths, &Environment::default()).unwrap();
+    shown.push(history::screen(&entries, 0, &args, 100));
+    shown.extend(entries.iter().map(|entry| entry.json().to_string()));
     shown.extend(load::shown(path, "").map(|(_, value)| screens(value)).unwrap_or_default());
     shown
 }

@@ -17,9 +17,10 @@ use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target};
 use iowhy_probe::{environment, interrupt};
 
+use crate::cli::bench::Methods;
 use crate::cli::{BenchArgs, OutputArgs};
 use crate::command::cross_check::{CrossCheckPlan, Watched};
-use crate::command::{Ending, shared};
+use crate::command::{Ending, harness, shared};
 use crate::fio::{self, Imported};
 use crate::output::{self, Outputs, Pending};
 use crate::plan::sweep::{DEFAULT_REGION_BYTES, Sweep, split_targets};
@@ -47,7 +48,7 @@ const PASSES: u32 = 5;
 /// # Errors
 /// Usage errors and refusals; a cell that fails is in the record instead.
 pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
-    if args.method.as_deref() == Some("list") {
+    if args.method == Some(Methods::Print) {
         output::print(&method_list())?;
         return Ok(Ending::done());
     }
@@ -192,7 +193,7 @@ fn measure(
     layers: bool,
     progress: &Progress,
 ) -> Result<Measured, Problem> {
-    let harness = targets::harness_target()?;
+    let null = targets::harness_target()?;
     let below = if layers { Some(targets::calibration_targets(targets[0])?) } else { None };
     let mut calibration = match &below {
         Some(below) => plan::calibration(targets[0], below, scratch_bytes(sweep), sweep.seed),
@@ -202,7 +203,7 @@ fn measure(
     let swept = cells.len();
     // Our own cost is real time: it has no place beside virtual time, where every run is the same.
     if targets.iter().all(|target| target.script().is_none()) {
-        cells.push(shared::harness_cell(&harness, sweep.pattern));
+        cells.push(harness::cell(&null, sweep.pattern));
     }
     let measured = cells.len();
     let effort = effort(sweep, measured as u32);

@@ -11,7 +11,7 @@ use crate::record::{Kind, SCHEMA};
 use crate::store;
 
 /// A record of a whole sweep with its histograms has some tens of MiB.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Reads a record of any command, also one kept under a name (`@NAME`). `hint` says how to make one that would do.
 ///
@@ -112,12 +112,12 @@ fn text(path: &Path, hint: &str) -> Result<Vec<u8>, Problem> {
     };
     let mut text = Vec::new();
     if path.as_os_str() == "-" {
-        std::io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
+        std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
     } else {
         let file = std::fs::File::open(path).map_err(failed)?;
-        file.take(MOST_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
     }
-    if text.len() as u64 > MOST_BYTES {
+    if text.len() as u64 > MAX_BYTES {
         return Err(
             Problem::refused(format!("`{}` is larger than any record", path.display())).hint(hint.to_owned())
         );

@@ -1,4 +1,4 @@
-//! One file per command: from options to a finished record. Each reads top to bottom as the story of the command.
+//! One file per command: from options to a finished record.
 
 #[cfg(test)]
 mod any_number_tests;
@@ -11,6 +11,7 @@ pub mod doctor;
 mod ending;
 pub mod explain;
 pub mod export;
+mod harness;
 pub mod history;
 mod load;
 pub mod mrc;
@@ -31,7 +32,7 @@ use crate::cli::OutputArgs;
 
 pub use self::ending::Ending;
 
-/// Puts settings back that a killed run of iowhy has left changed, and says so on stderr.
+/// Restores settings that a killed run of iowhy left changed, and reports them on stderr.
 pub fn put_back_left(options: &OutputArgs) {
     let left = iowhy_probe::setting::restore_leftovers().into_iter();
     let warnings: Vec<Warning> = left.map(|said| Warning::new("setting-put-back", said)).collect();

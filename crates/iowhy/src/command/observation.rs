@@ -10,8 +10,7 @@ use iowhy_probe::environment;
 use iowhy_watch::child::Refusal;
 use iowhy_watch::session::{self, Options, Subject};
 
-use crate::cli::{SightArgs, TierArg};
-use crate::command::shared;
+use crate::cli::SightArgs;
 use crate::folded::folded;
 use crate::meaning::Meaning;
 use crate::output::{Pending, spare_inputs};
@@ -46,12 +45,7 @@ impl Observation {
             }
             None => None,
         };
-        let tier = match args.tier {
-            Some(TierArg::None) => Tier::None,
-            Some(TierArg::Stacks) => Tier::Stacks,
-            Some(TierArg::Clock) => Tier::Clock,
-            Some(TierArg::Observer) | None => Tier::Observer,
-        };
+        let tier = args.tier.unwrap_or(Tier::Observer);
         Ok(Observation { meaning: Meaning::new(), model, tier, call_bursts: !args.no_bursts, folded })
     }
 
@@ -94,7 +88,9 @@ pub(super) fn told(subject: String, ran_as: Option<RanAs>) -> Told {
         subject,
         ran_as,
         // The false target stands on no device: what comes is the machine.
-        environment: shared::harness_target().map(|t| environment::environment(&t)).unwrap_or_default(),
+        environment: iowhy_path::targets::harness_target()
+            .map(|t| environment::environment(&t))
+            .unwrap_or_default(),
         warnings: Vec::new(),
     }
 }

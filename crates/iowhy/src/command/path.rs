@@ -8,7 +8,7 @@ use iowhy_core::estimate::Unit;
 use iowhy_core::limit::Limit;
 use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
-use iowhy_core::units::{self, Bytes};
+use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
 use iowhy_core::workload::{CacheState, Method};
 use iowhy_path::analysis::{self, Analysis};
@@ -32,18 +32,16 @@ use crate::screen;
 use iowhy_view::document::Detail;
 
 /// Time to spend when nobody says how much.
-const DEFAULT_BUDGET: Duration = Duration::from_secs(30);
-/// Below this not even the fewest rounds fit.
-const MIN_BUDGET: Duration = Duration::from_secs(2);
+const DEFAULT_TIME: Duration = Duration::from_secs(30);
 /// Time kept back for looking at the target, fitting and printing.
 const MARGIN: Duration = Duration::from_millis(1500);
-/// Rounds that the budget is divided by; fewer give wide intervals, more give short slices.
+/// Rounds that the time is divided by; fewer give wide intervals, more give short slices.
 const ROUNDS: u32 = 11;
-/// Rounds beyond which an interval gets no narrower that anybody could see.
+/// More rounds make no interval visibly narrower.
 const MAX_ROUNDS: u32 = 200;
-/// Rounds that are run even on a path so slow that the budget does not hold.
+/// Rounds that run even where a slow path exceeds the time.
 const MIN_ROUNDS: u32 = 5;
-/// A file below this tells nothing about a device.
+/// A smaller file says nothing about a device.
 const MIN_FILE_BYTES: u64 = 16 << 20;
 
 /// Runs the command.
@@ -52,11 +50,8 @@ const MIN_FILE_BYTES: u64 = 16 << 20;
 /// Usage errors and refusals; a cell that fails is in the record instead.
 pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let begun = Instant::now();
-    let budget = budget(args.time.as_deref())?;
-    let size = match &args.size {
-        Some(text) => sweep::size("--size", text)?,
-        None => sweep::DEFAULT_REGION_BYTES,
-    };
+    let time = args.time.unwrap_or(DEFAULT_TIME);
+    let size = args.size.unwrap_or(sweep::DEFAULT_REGION_BYTES);
     let seed = args.seed.unwrap_or(1);
     different(args, options)?;
     let outputs = Outputs::open(options)?;
@@ -82,7 +77,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         ))
         .hint("name a file of at least 4 KiB, better 16 MiB, or a directory"));
     }
-    let left = budget.saturating_sub(begun.elapsed()).saturating_sub(MARGIN);
+    let left = time.saturating_sub(begun.elapsed()).saturating_sub(MARGIN);
     let is_canonical = |i: usize| plan.roles(&plan.cells[i].key).iter().any(|role| role.label().is_some());
     let profiling = CrossCheckPlan::make(&plan.cells, is_canonical, left);
     let after = profiling.takes();
@@ -146,17 +141,6 @@ pub(super) fn model_here(
         Problem::failed("this machine has no model: too little was measured")
             .hint("`iowhy --save-model FILE` with a longer `--time`, then `--machine FILE`")
     })
-}
-
-/// Time to spend.
-fn budget(text: Option<&str>) -> Result<Duration, Problem> {
-    let Some(text) = text else { return Ok(DEFAULT_BUDGET) };
-    let budget = units::parse_duration("--time", text)?;
-    if budget < MIN_BUDGET {
-        return Err(Problem::refused(format!("`--time {text}` is too short to measure anything"))
-            .hint("give at least `--time 2s`"));
-    }
-    Ok(budget)
 }
 
 /// Two outputs must be two files.

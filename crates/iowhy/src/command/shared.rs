@@ -1,24 +1,17 @@
-//! What every measuring command does alike: targets, ruler, record, ending.
-
-use std::time::Duration;
+//! The steps of every command that measures cells: targets, ruler, record, ending.
 
 use iowhy_core::cell::CellRun;
 use iowhy_core::environment::TargetKind;
-use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
 use iowhy_core::summary;
 use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
-use iowhy_core::workload::{CacheState, Method, Workload};
 use iowhy_path::costs::Layers;
 use iowhy_path::facts;
 use iowhy_path::reconcile::{self, ReconcileContext};
-use iowhy_probe::campaign::{Cell, Outcome};
-use iowhy_probe::runner::Bounds;
+use iowhy_probe::campaign::Outcome;
 use iowhy_probe::target::{self, Needs, Target};
-use iowhy_probe::{counters, environment, ruler};
-
-pub(super) use iowhy_path::targets::harness_target;
+use iowhy_probe::{counters, environment, interrupt, ruler};
 
 use crate::command::ending::{self, Ending};
 use crate::output;
@@ -87,21 +80,6 @@ pub(super) fn measure_ruler(targets: &[&Target], seed: u64) -> Result<RulerRecor
     })
 }
 
-/// The cell that measures our own cost, with the pattern of the others: drawing an offset is part of it.
-pub(super) fn harness_cell(target: &Target, pattern: Pattern) -> Cell<'_> {
-    let mut workload = Workload::reads(Method::Null, CacheState::None, 4096, 1 << 30);
-    workload.pattern = pattern;
-    Cell {
-        key: HARNESS_KEY.to_owned(),
-        arms: vec![(workload, target)],
-        bounds: Bounds { wall: Duration::from_millis(2), requests_per_thread: u64::MAX },
-        listed: None,
-    }
-}
-
-/// Key of the cell that measures our own cost.
-pub(super) const HARNESS_KEY: &str = "null";
-
 /// The record before anything is in it.
 pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome, seed: u64) -> Record {
     let environment = targets.first().map(|t| environment::environment(t)).unwrap_or_default();
@@ -156,7 +134,10 @@ pub(super) fn cell_record(
     let summary = summary::summarize(run, seed);
     let seen = Seen {
         bytes_verdict: reconcile::reconcile(run, &context).sentence(),
-        verdict: reconcile::verdict(run, &context).id().to_owned(),
+        verdict: match was_not_run(run, interrupt::requested()) {
+            true => NOT_RUN.to_owned(),
+            false => reconcile::verdict(run, &context).id().to_owned(),
+        },
         // A split of a time that has no interval would look surer than the time.
         layers: layers.ledger.filter(|_| summary.time_per_request.is_some()),
         layer_estimates: layers.estimates,
@@ -164,6 +145,13 @@ pub(super) fn cell_record(
         members: target.member_names(),
     };
     CellRecord::new(run, &target.facts.name, summary, seen)
+}
+
+/// The verdict of a cell that an interrupted run did not reach.
+const NOT_RUN: &str = "not-run";
+
+fn was_not_run(run: &CellRun, interrupted: bool) -> bool {
+    interrupted && run.samples.is_empty() && run.failure.is_none()
 }
 
 /// Says when the machine was not idle: then every number here is of a busy machine.
@@ -198,8 +186,7 @@ const BUSY_SHARE: f64 = 0.05;
 /// How a command with this record ends: anything that failed, or was not what it claims, is a reason for exit code 1.
 pub(super) fn ending(record: &Record) -> Ending {
     let interrupted = record.interrupted.then(|| interrupted_after(&record.cells));
-    let bad =
-        failed_cells(&record.cells, record.interrupted).into_iter().chain(mislabelled_cells(&record.cells));
+    let bad = failed_cells(&record.cells).into_iter().chain(mislabelled_cells(&record.cells));
     Ending::from_reasons(interrupted.into_iter().chain(bad))
 }
 
@@ -216,11 +203,9 @@ fn interrupted_after(cells: &[CellRecord]) -> Problem {
     problem
 }
 
-/// The reason where cells failed: how many, which is the first, and why. A cell that an interrupted run did not reach has
-/// not failed.
-pub(super) fn failed_cells(cells: &[CellRecord], interrupted: bool) -> Option<Problem> {
-    let not_run = |cell: &&CellRecord| interrupted && cell.failure.is_none() && cell.samples.is_empty();
-    let mut failed = cells.iter().filter(|cell| cell.verdict == "failed" && !not_run(cell));
+/// The reason where cells failed: how many, which is the first, and why.
+pub(super) fn failed_cells(cells: &[CellRecord]) -> Option<Problem> {
+    let mut failed = cells.iter().filter(|cell| cell.verdict == "failed");
     let first = failed.next()?;
     let n = 1 + failed.count();
     let why = first.failure.as_deref().unwrap_or("no request was completed");
@@ -249,6 +234,9 @@ fn mislabelled_cells(cells: &[CellRecord]) -> Option<Problem> {
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::cell::StateCheck;
+    use iowhy_core::workload::{CacheState, Method, Workload};
+
     use super::*;
 
     fn measured() -> Record {
@@ -290,7 +278,7 @@ mod tests {
         record.cells.iter_mut().for_each(|cell| cell.verdict = "ok".to_owned());
         let all = record.cells.len();
         let last = record.cells.last_mut().unwrap();
-        (last.verdict, last.failure) = ("failed".to_owned(), None);
+        (last.verdict, last.failure) = (NOT_RUN.to_owned(), None);
         last.samples.clear();
         let interrupted = reason(&record).unwrap();
         assert!(interrupted.contains(&format!("{} of {all} cells were measured", all - 1)), "{interrupted}");
@@ -300,8 +288,23 @@ mod tests {
                 .unwrap()
                 .contains("first round is incomplete")
         );
-        // The same cell in a run that ended by itself has failed.
-        record.interrupted = false;
-        assert!(reason(&record).unwrap().contains(&format!("1 of {all} cells failed")));
+    }
+
+    #[test]
+    fn only_an_interrupt_without_samples_and_failure_makes_a_cell_not_run() {
+        let workload = Workload::reads(Method::Null, CacheState::None, 4096, 1 << 20);
+        let mut run = CellRun {
+            workload,
+            key: "cell".to_owned(),
+            samples: Vec::new(),
+            latency: Default::default(),
+            state_check: StateCheck::NotApplicable,
+            dropped: Vec::new(),
+            failure: None,
+        };
+        assert!(was_not_run(&run, true));
+        assert!(!was_not_run(&run, false), "a run that ended by itself");
+        run.failure = Some("input/output error".to_owned());
+        assert!(!was_not_run(&run, true));
     }
 }

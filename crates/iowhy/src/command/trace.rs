@@ -22,7 +22,7 @@ use crate::render::trace as render;
 use crate::run_as;
 
 /// Columns of a screen at most.
-const MOST_COLUMNS: usize = 100;
+const MAX_COLUMNS: usize = 100;
 
 /// Runs the command.
 ///
@@ -42,42 +42,12 @@ pub fn run(args: &TraceArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 /// # Errors
 /// An unknown format or step; see [`iowhy_trace::open`].
 pub fn open(args: &TraceInputArgs) -> Result<Trace, Problem> {
-    iowhy_trace::open(&args.file, &reading(args)?)
+    iowhy_trace::open(&args.file, &reading(args))
 }
 
-fn reading(args: &TraceInputArgs) -> Result<Options, Problem> {
-    let action = match args.action.as_ref().map(|text| text.to_ascii_lowercase()).as_deref() {
-        None => None,
-        Some("queue" | "q") => Some(BlockAction::Queue),
-        Some("issue" | "d") => Some(BlockAction::Issue),
-        Some(other) => {
-            return Err(Problem::refused(format!("`--action {other}`: there is no such step")).hint(
-                "write `queue` (Q, before merging) or `issue` (D, as the device saw it, with latency)",
-            ));
-        }
-    };
-    let format = args.format.as_deref().map(|text| format_of("--format", text)).transpose()?;
-    Ok(Options { format, columns: args.columns.clone(), action })
-}
-
-fn format_of(option: &str, text: &str) -> Result<Format, Problem> {
-    Format::from_id(text).ok_or_else(|| {
-        let wanted = text.to_ascii_lowercase();
-        let near: Vec<String> = Format::all()
-            .map(Format::id)
-            .filter(|id| {
-                id.to_ascii_lowercase().contains(&wanted) || wanted.contains(&id.to_ascii_lowercase())
-            })
-            .map(|id| format!("`{id}`"))
-            .collect();
-        let problem = Problem::refused(format!("`{option} {text}`: there is no such format"));
-        match near.is_empty() || wanted.is_empty() {
-            true => problem.hint("`iowhy trace formats` lists the formats"),
-            false => {
-                problem.hint(format!("did you mean {}? `iowhy trace formats` lists all", near.join(" or ")))
-            }
-        }
-    })
+/// The options of a trace as its reader takes them.
+fn reading(args: &TraceInputArgs) -> Options {
+    Options { format: args.format, columns: args.columns.clone(), action: args.action }
 }
 
 /// Shows how far a file was read, if anybody can see it.
@@ -114,7 +84,7 @@ fn run_stat(args: &TraceInputArgs, options: &OutputArgs) -> Result<Ending, Probl
     drop(meter);
     let warnings = warnings(&trace);
     outputs.warn(&warnings);
-    let width = output::width().min(MOST_COLUMNS);
+    let width = output::width().min(MAX_COLUMNS);
     let mut record = about(&trace, Kind::Trace, "trace stat", &warnings);
     extend(&mut record, stat_record(&trace, &survey));
     outputs.finish(&render::stat(&trace, &survey, width), &record)?;
@@ -125,7 +95,7 @@ fn run_head(args: &TraceHeadArgs, options: &OutputArgs) -> Result<Ending, Proble
     let mut trace = open(&args.input)?;
     let outputs = Outputs::open_apart(options, &[&args.input.file])?;
     let mut requests = Vec::new();
-    let wanted = usize::try_from(args.number).unwrap_or(usize::MAX);
+    let wanted = args.number;
     while requests.len() < wanted {
         let missing = wanted - requests.len();
         if trace.fill(&mut requests, missing)? == 0 {
@@ -135,7 +105,7 @@ fn run_head(args: &TraceHeadArgs, options: &OutputArgs) -> Result<Ending, Proble
     requests.truncate(wanted);
     let warnings = warnings(&trace);
     outputs.warn(&warnings);
-    let width = output::width().min(MOST_COLUMNS);
+    let width = output::width().min(MAX_COLUMNS);
     let list: Vec<Value> = requests.iter().map(|request| request_record(request, &trace)).collect();
     let mut record = about(&trace, Kind::Trace, "trace head", &warnings);
     extend(&mut record, json!({"requests": list}));
@@ -176,7 +146,7 @@ fn run_convert(args: &TraceConvertArgs, options: &OutputArgs) -> Result<Ending, 
     if abandoned {
         return Ok(Ending::done());
     }
-    let screen = render::converted(&trace, &written, format, &args.output, output::width().min(MOST_COLUMNS));
+    let screen = render::converted(&trace, &written, format, &args.output, output::width().min(MAX_COLUMNS));
     let mut record = about(&trace, Kind::Trace, "trace convert", &[]);
     extend(&mut record, convert_record(&written, format, &args.output));
     if to_stdout {
@@ -191,8 +161,8 @@ fn run_convert(args: &TraceConvertArgs, options: &OutputArgs) -> Result<Ending, 
 }
 
 fn output_format(args: &TraceConvertArgs) -> Result<Format, Problem> {
-    if let Some(text) = &args.to {
-        return format_of("--to", text);
+    if let Some(format) = args.to {
+        return Ok(format);
     }
     let list: Vec<&str> = Format::all().filter(|format| format.writable()).map(Format::id).collect();
     Format::of_output(&args.output).ok_or_else(|| {
@@ -210,7 +180,7 @@ fn run_formats(options: &OutputArgs) -> Result<Ending, Problem> {
         })
         .collect();
     let record = json!({"schema": SCHEMA, "kind": Kind::List, "iowhy": env!("CARGO_PKG_VERSION"), "command": "trace formats", "formats": list});
-    outputs.finish(&render::formats(output::width().min(MOST_COLUMNS)), &record)?;
+    outputs.finish(&render::formats(output::width().min(MAX_COLUMNS)), &record)?;
     Ok(Ending::done())
 }
 
@@ -355,14 +325,6 @@ mod tests {
     use iowhy_core::request::Marks;
 
     use super::*;
-
-    #[test]
-    fn a_format_that_is_none_gets_the_nearest_ones() {
-        assert_eq!(format_of("--to", "ORACLEGENERAL"), Ok(Format::OracleGeneral));
-        let problem = format_of("--to", "oracle").unwrap_err();
-        assert!(problem.message.contains("--to oracle") && problem.hint.unwrap().contains("`oracleGeneral`"));
-        assert!(format_of("--from", "").unwrap_err().hint.unwrap().contains("lists"));
-    }
 
     #[test]
     fn every_mark_has_a_name() {

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use iowhy_core::cell::StateCheck;
 use iowhy_core::problem::Problem;
-use iowhy_core::units;
 use iowhy_core::warning::Warning;
 use iowhy_probe::target::{Needs, Target};
-use iowhy_probe::tree::{self, Files, MAX_READERS, Order, Pass, Phase, Shape, State, Tree};
+use iowhy_probe::tree::{self, Files, Order, Pass, Phase, Shape, State, Tree};
 use iowhy_probe::{environment, interrupt};
 
+use crate::cli::tree::MAX_FILES;
 use crate::cli::{OutputArgs, TreeArgs};
 use crate::command::ending::{self, Ending};
 use crate::command::shared;
@@ -28,15 +28,8 @@ use crate::shell;
 
 /// Rounds at least and at most: fewer have no interval.
 const ROUNDS: (usize, usize) = (3, 12);
-/// Time when nobody says how much.
-const DEFAULT_BUDGET: Duration = Duration::from_secs(15);
 const DEFAULT_FILES: u64 = 10_000;
 const DEFAULT_DIRECTORIES: u64 = 100;
-const DEFAULT_SIZES: &str = "930,3030,6102";
-/// Files at most: a file takes about 100 bytes of memory here.
-const MOST_FILES: u64 = 20_000_000;
-/// A file of more is no small file; `bench` measures those.
-const MOST_BYTES: u64 = 16 << 20;
 
 /// Runs the command.
 ///
@@ -132,32 +125,22 @@ impl Plan {
             (None, None) => Origin::Made(args.target.clone().unwrap_or_else(|| PathBuf::from("."))),
         };
         let found = matches!(origin, Origin::Found(_));
-        let files = args.files.unwrap_or(if found { MOST_FILES } else { DEFAULT_FILES });
-        within("--files", files, 1, MOST_FILES)?;
+        let files = args.files.unwrap_or(if found { MAX_FILES } else { DEFAULT_FILES });
         let directories = args.dirs.unwrap_or_else(|| DEFAULT_DIRECTORIES.min(files));
         within("--dirs", directories, 1, files)?;
-        within("--threads", args.threads, 1, MAX_READERS as u64)?;
         if let Some(each) = args.files_per_thread {
             within("--files-per-thread", each, 1, files / args.threads)?;
         }
-        let sizes = sizes(args.sizes.as_deref().unwrap_or(DEFAULT_SIZES))?;
         let phases = phases(args, &origin)?;
         Ok(Plan {
-            shape: Shape { files, directories, sizes },
+            shape: Shape { files, directories, sizes: args.sizes.clone() },
             most: files,
             readers: usize::try_from(args.threads).unwrap_or(1),
             each: args.files_per_thread,
-            order: named("--order", &args.order, &Order::ALL.map(|order| (order.id(), order)))?,
-            state: named(
-                "--state",
-                &args.state,
-                &[State::Cold, State::Warm].map(|state| (state.id(), state)),
-            )?,
+            order: args.order,
+            state: args.state,
             phases,
-            budget: match &args.time {
-                Some(text) => units::parse_duration("--time", text)?,
-                None => DEFAULT_BUDGET,
-            },
+            budget: args.time,
             seed: args.seed,
             origin,
         })
@@ -178,45 +161,15 @@ fn within(option: &str, value: u64, least: u64, most: u64) -> Result<(), Problem
         .hint(format!("for example `{option} {}`", most.min(least.max(10)))))
 }
 
-fn named<T: Copy>(option: &str, text: &str, all: &[(&'static str, T)]) -> Result<T, Problem> {
-    match all.iter().find(|(id, _)| *id == text) {
-        Some((_, value)) => Ok(*value),
-        None => {
-            let ids: Vec<&str> = all.iter().map(|(id, _)| *id).collect();
-            Err(Problem::refused(format!("`{option} {text}` is unknown"))
-                .hint(format!("one of {}", ids.join(", "))))
-        }
-    }
-}
-
-fn sizes(text: &str) -> Result<Vec<u64>, Problem> {
-    let sizes = text
-        .split([',', ':'])
-        .map(|size| units::parse_bytes("--sizes", size.trim()))
-        .collect::<Result<Vec<u64>, Problem>>()?;
-    match sizes.iter().find(|size| **size > MOST_BYTES) {
-        None => Ok(sizes),
-        Some(size) => {
-            Err(Problem::refused(format!("`--sizes {text}`: {size} bytes are no small file; 16 MiB at most"))
-                .hint("`iowhy bench --once` measures large files"))
-        }
-    }
-}
-
 /// The phases in the order of a file's life, whatever the order in which they were given.
 fn phases(args: &TreeArgs, origin: &Origin) -> Result<Vec<Phase>, Problem> {
-    let known = Phase::ALL.map(|phase| (phase.id(), phase));
     let allowed = |phase: Phase| match origin {
         Origin::Made(_) => true,
         Origin::Kept(_) | Origin::Found(_) => phase.only_reads(),
     };
-    let Some(text) = &args.phases else {
+    let Some(given) = &args.phases else {
         return Ok(Phase::ALL.into_iter().filter(|phase| allowed(*phase)).collect());
     };
-    let given = text
-        .split(',')
-        .map(|name| named("--phases", name.trim(), &known))
-        .collect::<Result<Vec<Phase>, Problem>>()?;
     if let Some(phase) = given.iter().find(|phase| !allowed(**phase)) {
         let why = match origin {
             Origin::Found(_) => "a tree that is there is only read",

@@ -27,16 +27,18 @@ const PROOF_SEED: u64 = 1;
 ///
 /// # Errors
 /// Usage errors and refusals, all before the program runs.
-pub fn run(args: &WatchArgs, main_job: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
+pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let [program, arguments @ ..] = args.program.as_slice() else {
-        return Err(Problem::refused("nothing to run stands after `--`")
-            .hint("name a program: `iowhy -- CMD ARG...`; for the main job leave out `--`"));
+        return Err(Problem::refused("no command given after `--`")
+            .hint("give a program: `iowhy -- CMD ARG...`; to measure a path leave out `--`"));
     };
-    if let Some(name) = main_job.first_given() {
+    if let Some(name) = path_options.first_given() {
         return Err(Problem::refused(format!(
-            "{name} belongs to the main job, which is not run with `-- CMD`"
+            "{name} is an option of `iowhy [PATH]`, not of `iowhy -- CMD`"
         ))
-        .hint("run them apart: `iowhy [OPTIONS] [PATH]` measures a path, `iowhy -- CMD` watches a program"));
+        .hint(
+            "use one of them: `iowhy [OPTIONS] [PATH]` measures a path, `iowhy -- CMD` profiles a program",
+        ));
     }
     run_as::refuse_shared_terminal()?;
     let identity = run_as::identity();

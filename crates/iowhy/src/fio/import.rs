@@ -5,11 +5,15 @@
 
 use std::path::Path;
 
+use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
+use iowhy_core::workload::{CacheState, Method};
 
 use super::job::Section;
 use crate::cli::BenchArgs;
+use crate::cli::bench::{self, Methods, Rw};
+use crate::cli::value::{List, count};
 
 /// A job, taken over.
 #[derive(Clone, Debug)]
@@ -136,13 +140,13 @@ impl<'a> Reader<'a> {
     }
 
     fn args(&mut self, mut args: BenchArgs) -> Result<BenchArgs, Problem> {
-        args.rw = self.value(&["rw", "readwrite"]).unwrap_or("read").to_owned();
-        let random = args.rw.starts_with("rand");
-        let reads_only = matches!(args.rw.as_str(), "read" | "randread");
-        let writes_only = matches!(args.rw.as_str(), "write" | "randwrite");
+        args.rw = bench::rw("rw", self.value(&["rw", "readwrite"]).unwrap_or("read"))?;
+        let random = args.rw.is_random();
+        let reads_only = matches!(args.rw, Rw::Read | Rw::Randread);
+        let writes_only = matches!(args.rw, Rw::Write | Rw::Randwrite);
         let percent = |text: &str| {
             text.trim_end_matches('%').parse::<u8>().ok().filter(|share| *share <= 100).ok_or_else(|| {
-                Problem::refused(format!("`rwmixread={text}` is no share in per cent")).hint("give 0 to 100")
+                Problem::refused(format!("`rwmixread={text}` is not a percentage")).hint("give 0 to 100")
             })
         };
         if let Some(text) = self.value(&["rwmixread"]) {
@@ -150,47 +154,50 @@ impl<'a> Reader<'a> {
         } else if let Some(text) = self.value(&["rwmixwrite"]) {
             args.rwmixread = 100 - percent(text)?;
         }
-        args.bs = self.block_size();
-        args.pattern = self.pattern(random);
+        args.bs = vec![self.block_size()?];
+        args.pattern = self.pattern(random)?;
         self.threads_and_size(&mut args)?;
         let direct = self.is_on("direct");
         args.direct = direct.then_some(1);
-        args.method = self.method(&args.rw, direct, (random, reads_only, writes_only));
-        args.iodepth = self.value(&["iodepth"]).unwrap_or("1").to_owned();
+        let method = self.method(args.rw.id(), direct, (random, reads_only, writes_only));
+        let method = method.map(|id| bench::method("ioengine", &id)).transpose()?;
+        args.method = method.map(|method| Methods::These(vec![method]));
+        let depth = self.value(&["iodepth"]).unwrap_or("1");
+        args.iodepth = vec![count(1..=bench::MAX_DEPTH)("iodepth", depth)?];
         args.state = if direct { None } else { self.state(reads_only) };
-        self.time(&mut args);
+        self.time(&mut args)?;
         if let Some(seed) = self.value(&["randseed"]).and_then(|text| text.parse().ok()) {
             args.seed = seed;
         }
-        args.target = self.target(args.method.as_deref() == Some("null"));
+        args.target = self.target(method == Some(Method::Null));
         Ok(args)
     }
 
-    fn block_size(&mut self) -> String {
+    fn block_size(&mut self) -> Result<u64, Problem> {
         let bs = self.value(&["bs", "blocksize"]).unwrap_or("4k");
         let mut sizes = bs.split(',').filter(|size| !size.is_empty());
         let first = sizes.next().unwrap_or("4k");
         if sizes.any(|size| size != first) {
             self.refuse(format!("bs={bs} (different for reads and writes)"));
         }
-        first.to_owned()
+        units::parse_bytes_nonzero("bs", first)
     }
 
-    fn pattern(&mut self, random: bool) -> Option<String> {
+    fn pattern(&mut self, random: bool) -> Result<Option<Pattern>, Problem> {
         let norandmap = self.is_on("norandmap");
-        match self.value(&["random_distribution"]) {
-            Some(zipf) if zipf.starts_with("zipf:") && random => Some(zipf.to_owned()),
-            Some("random") | None => (random && norandmap).then(|| "random".to_owned()),
+        Ok(match self.value(&["random_distribution"]) {
+            Some(zipf) if zipf.starts_with("zipf:") && random => Some(zipf.parse()?),
+            Some("random") | None => (random && norandmap).then_some(Pattern::Random),
             Some(other) => {
                 self.refuse(format!("random_distribution={other}"));
                 None
             }
-        }
+        })
     }
 
     fn threads_and_size(&mut self, args: &mut BenchArgs) -> Result<(), Problem> {
-        args.threads = self.value(&["numjobs"]).unwrap_or("1").to_owned();
-        let jobs: u64 = args.threads.parse().unwrap_or(1);
+        let jobs: u64 = count(1..=bench::MAX_THREADS)("numjobs", self.value(&["numjobs"]).unwrap_or("1"))?;
+        args.threads = vec![jobs as usize];
         let each = self.value(&["size", "filesize"]);
         let apart = self.value(&["offset_increment"]);
         if self.value(&["filesize"]).is_some() && self.value(&["size"]).is_some() {
@@ -201,7 +208,7 @@ impl<'a> Reader<'a> {
             self.refuse(format!("size={each} (a share)"));
             return Ok(());
         }
-        let bytes = units::parse_bytes("size", each)?;
+        let bytes = units::parse_bytes_nonzero("size", each)?;
         let whole = match apart.map(|text| units::parse_bytes("offset_increment", text)).transpose()? {
             Some(apart) if apart == bytes => bytes.saturating_mul(jobs),
             Some(_) => {
@@ -217,11 +224,11 @@ impl<'a> Reader<'a> {
                 bytes
             }
         };
-        args.size = Some(whole.to_string());
+        args.size = Some(whole);
         Ok(())
     }
 
-    /// The way of moving bytes.
+    /// Id of the method.
     fn method(
         &mut self,
         rw: &str,
@@ -313,27 +320,27 @@ impl<'a> Reader<'a> {
     }
 
     /// The state of the cache that the job would find.
-    fn state(&mut self, reads_only: bool) -> Option<String> {
+    fn state(&mut self, reads_only: bool) -> Option<List<CacheState>> {
         let pre_read = self.is_on("pre_read");
         let invalidate = self.value(&["invalidate"]);
         if !reads_only {
             return None;
         }
         if pre_read {
-            return Some("warm".to_owned());
+            return Some(vec![CacheState::Warm]);
         }
         if invalidate == Some("0") {
             self.refuse("invalidate=0 (the cache as it happens to be; iowhy sets it and verifies it: pre_read=1 or invalidate=1)");
         }
-        Some("cold".to_owned())
+        Some(vec![CacheState::Cold])
     }
 
-    fn time(&mut self, args: &mut BenchArgs) {
+    fn time(&mut self, args: &mut BenchArgs) -> Result<(), Problem> {
         let based = self.is_on("time_based");
         let runtime = self.value(&["runtime", "timeout"]);
         match runtime {
             Some(time) => {
-                args.time = Some(time.to_owned());
+                args.time = Some(units::parse_duration("runtime", time)?);
                 if !based {
                     self.note("without `time_based` fio would stop after one pass over `size`; here the time decides");
                 }
@@ -344,15 +351,16 @@ impl<'a> Reader<'a> {
             self.note("ramp_time is left out: each slice here begins with requests that do not count");
         }
         if let Some(rate) = self.value(&["rate_iops"]) {
-            let jobs: f64 = args.threads.parse().unwrap_or(1.0);
+            let jobs = args.threads.iter().sum::<usize>() as f64;
             match rate.parse::<f64>() {
-                Ok(rate) => args.rate = Some((rate * jobs).to_string()),
-                Err(_) => self.refuse(format!("rate_iops={rate}")),
+                Ok(rate) if rate > 0.0 && rate.is_finite() => args.rate = Some(rate * jobs),
+                _ => self.refuse(format!("rate_iops={rate}")),
             }
             self.note(
                 "latencies count from the planned instants; fio's count from when it got round to a request",
             );
         }
+        Ok(())
     }
 
     fn target(&mut self, null: bool) -> String {
@@ -383,9 +391,12 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use clap::Parser;
+
     use super::*;
     use crate::fio::job;
-    use clap::Parser;
 
     fn base() -> BenchArgs {
         let cli = crate::cli::Cli::try_parse_from(["iowhy", "bench"]).unwrap();
@@ -393,6 +404,10 @@ mod tests {
             Some(crate::cli::Command::Bench(args)) => *args,
             _ => panic!("bench is bench"),
         }
+    }
+
+    fn one(id: &str) -> Option<Methods> {
+        Some(Methods::These(vec![Method::from_id(id).unwrap()]))
     }
 
     fn of(text: &str) -> Result<Imported, Problem> {
@@ -405,10 +420,10 @@ mod tests {
                     offset_increment=64m\ntime_based\nruntime=7\ngroup_reporting\nrandseed=9\ndirectory=/tmp\n";
         let Imported { args, notes } = of(text).unwrap();
         assert!(notes.is_empty(), "{notes:?}");
-        assert_eq!((args.rw.as_str(), args.bs.as_str(), args.iodepth.as_str()), ("randread", "16k", "32"));
-        assert_eq!((args.method.as_deref(), args.direct, args.state), (Some("uring"), Some(1), None));
-        assert_eq!((args.size.as_deref(), args.threads.as_str()), (Some("134217728"), "2"));
-        assert_eq!((args.time.as_deref(), args.once, args.seed), (Some("7"), false, 9));
+        assert_eq!((args.rw, args.bs, args.iodepth), (Rw::Randread, vec![16 << 10], vec![32]));
+        assert_eq!((args.method, args.direct, args.state), (one("uring"), Some(1), None));
+        assert_eq!((args.size, args.threads), (Some(128 << 20), vec![2]));
+        assert_eq!((args.time, args.once, args.seed), (Some(Duration::from_secs(7)), false, 9));
         assert_eq!(args.target, "/tmp");
     }
 
@@ -416,16 +431,16 @@ mod tests {
     fn what_fio_does_unasked_is_done_too() {
         // psync gives the kernel a hint, and the cache is emptied first.
         let args = of("[r]\nrw=read\nsize=1m\n").unwrap().args;
-        assert_eq!((args.method.as_deref(), args.state.as_deref()), (Some("pread-sequential"), Some("cold")));
+        assert_eq!((args.method, args.state), (one("pread-sequential"), Some(vec![CacheState::Cold])));
         assert!(args.once, "one pass over the size");
         let args = of("[r]\nrw=randread\nsize=1m\nfadvise_hint=0\npre_read=1\n").unwrap().args;
-        assert_eq!((args.method.as_deref(), args.state.as_deref()), (Some("pread"), Some("warm")));
+        assert_eq!((args.method, args.state), (one("pread"), Some(vec![CacheState::Warm])));
         let args = of("[w]\nrw=write\nsize=1m\nfdatasync=1\n").unwrap().args;
-        assert_eq!((args.method.as_deref(), args.state), (Some("pwrite-fdatasync"), None));
+        assert_eq!((args.method, args.state), (one("pwrite-fdatasync"), None));
         assert_eq!(of("[w]\nrw=randrw\nrwmixwrite=30\nioengine=io_uring\n").unwrap().args.rwmixread, 70);
-        assert_eq!(of("[r]\nrw=randread\nnorandmap\n").unwrap().args.pattern.as_deref(), Some("random"));
+        assert_eq!(of("[r]\nrw=randread\nnorandmap\n").unwrap().args.pattern, Some(Pattern::Random));
         let zipf = of("[r]\nrw=randread\nrandom_distribution=zipf:1.2\n").unwrap().args;
-        assert_eq!(zipf.pattern.as_deref(), Some("zipf:1.2"));
+        assert_eq!(zipf.pattern, Some(Pattern::Zipf(1.2)));
     }
 
     #[test]

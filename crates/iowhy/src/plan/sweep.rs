@@ -12,6 +12,7 @@ use iowhy_core::workload::{CacheState, Direction, Method, Touch, Workload};
 use iowhy_probe::method::direction;
 
 use crate::cli::BenchArgs;
+use crate::cli::bench::Methods;
 
 /// The options of `bench`, read and checked as far as possible without looking at a target.
 #[derive(Clone, Debug)]
@@ -46,8 +47,6 @@ pub struct Sweep {
     pub seed: u64,
 }
 
-const MAX_THREADS: usize = 1024;
-const MAX_DEPTH: usize = 4096;
 /// A sweep beyond this is a typing error more often than a wish.
 const MAX_CELLS: usize = 2000;
 
@@ -57,51 +56,36 @@ impl Sweep {
     /// # Errors
     /// A refusal that names the option.
     pub fn from_args(args: &BenchArgs) -> Result<Sweep, Problem> {
-        let (asked, random) = parse_direction(&args.rw, args.rwmixread)?;
-        let pattern = match &args.pattern {
-            Some(text) => text.parse()?,
-            // Each block once, as fio's random map does it: a cold block must not be asked for twice.
-            None if random => Pattern::Permuted,
-            None => Pattern::Sequential,
-        };
+        let pattern = args.pattern.unwrap_or(match args.rw.is_random() {
+            // Each block once, as fio's random map does it: a cold block must not be requested twice.
+            true => Pattern::Permuted,
+            false => Pattern::Sequential,
+        });
         let states = match (&args.state, args.direct) {
-            (Some(text), _) => list("--state", text, state)?,
+            (Some(states), _) => states.clone(),
             (None, Some(1)) => vec![CacheState::Direct],
             _ => Vec::new(),
         };
+        let methods = match &args.method {
+            Some(Methods::These(methods)) => methods.clone(),
+            Some(Methods::Print) | None => Vec::new(),
+        };
         let sweep = Sweep {
-            direction: asked,
+            direction: args.rw.direction(args.rwmixread),
             pattern,
-            block_bytes: units::parse_sizes("--bs", &args.bs)?,
-            methods: args
-                .method
-                .as_deref()
-                .map(|text| list("--method", text, method))
-                .transpose()?
-                .unwrap_or_default(),
+            block_bytes: args.bs.clone(),
+            methods,
             states,
-            threads: list("--threads", &args.threads, |o, t| count(o, t, MAX_THREADS))?,
-            depths: list("--iodepth", &args.iodepth, |o, t| count(o, t, MAX_DEPTH))?,
-            size_bytes: args.size.as_deref().map(|text| size("--size", text)).transpose()?,
-            runtime: args.time.as_deref().map(|text| units::parse_duration("--time", text)).transpose()?,
-            precision: args
-                .precision
-                .as_deref()
-                .map(|text| units::parse_percent("--precision", text))
-                .transpose()?,
+            threads: args.threads.clone(),
+            depths: args.iodepth.clone(),
+            size_bytes: args.size,
+            runtime: args.time,
+            precision: args.precision,
             once: args.once,
-            rate_per_second: args
-                .rate
-                .as_deref()
-                .map(|text| units::parse_rate("--rate", text))
-                .transpose()?,
-            touch: touch(&args.touch)?,
+            rate_per_second: args.rate,
+            touch: args.touch,
             seed: args.seed,
         };
-        if sweep.runtime == Some(Duration::ZERO) {
-            return Err(Problem::refused("`--time 0` leaves no time to measure")
-                .hint("give a time such as `--time 5s`"));
-        }
         if let (Some(size), Some(&largest)) = (sweep.size_bytes, sweep.block_bytes.iter().max())
             && largest > size
         {
@@ -169,7 +153,7 @@ impl Sweep {
         }
         if cells.len() > MAX_CELLS {
             return Err(Problem::refused(format!(
-                "these lists make {} cells; {MAX_CELLS} is the most",
+                "these lists make {} cells; at most {MAX_CELLS} are allowed",
                 cells.len()
             ))
             .hint("shorten `--bs`, `--method`, `--state`, `--threads` or `--iodepth`"));
@@ -343,83 +327,6 @@ fn check_alignment(workload: &Workload, facts: &TargetFacts) -> Result<(), Probl
         .hint(format!("use a multiple of {alignment}, or `--state cold`")));
     }
     Ok(())
-}
-
-fn parse_direction(text: &str, read_percent: u8) -> Result<(Direction, bool), Problem> {
-    Ok(match text {
-        "read" => (Direction::Read, false),
-        "randread" => (Direction::Read, true),
-        "write" => (Direction::Write, false),
-        "randwrite" => (Direction::Write, true),
-        "rw" | "readwrite" => (Direction::Mixed(read_percent), false),
-        "randrw" => (Direction::Mixed(read_percent), true),
-        _ => {
-            return Err(Problem::refused(format!("`--rw {text}` is not a direction"))
-                .hint("one of read, randread, write, randwrite, rw, randrw"));
-        }
-    })
-}
-
-/// Reads a comma list without duplicates.
-fn list<T: PartialEq>(
-    option: &str,
-    text: &str,
-    item: impl Fn(&str, &str) -> Result<T, Problem>,
-) -> Result<Vec<T>, Problem> {
-    let mut items = Vec::new();
-    for part in text.split(',') {
-        let value = item(option, part.trim())?;
-        if !items.contains(&value) {
-            items.push(value);
-        }
-    }
-    Ok(items)
-}
-
-fn state(option: &str, text: &str) -> Result<CacheState, Problem> {
-    [CacheState::Cold, CacheState::Warm, CacheState::Direct].into_iter().find(|s| s.id() == text).ok_or_else(
-        || {
-            Problem::refused(format!("`{option} {text}` is not a cache state"))
-                .hint("a list of cold, warm, direct")
-        },
-    )
-}
-
-fn method(option: &str, text: &str) -> Result<Method, Problem> {
-    // The names that fio users type for the same things.
-    let id = match text {
-        "psync" => "pread",
-        "sync" => "read",
-        "io_uring" => "uring",
-        other => other,
-    };
-    Method::from_id(id).ok_or_else(|| {
-        Problem::refused(format!("`{option} {text}` is not a method"))
-            .hint("`iowhy bench --method list` prints them all")
-    })
-}
-
-fn touch(text: &str) -> Result<Touch, Problem> {
-    [Touch::None, Touch::Line, Touch::All].into_iter().find(|t| t.id() == text).ok_or_else(|| {
-        Problem::refused(format!("`--touch {text}` is not known")).hint("one of none, line, all")
-    })
-}
-
-fn count(option: &str, text: &str, most: usize) -> Result<usize, Problem> {
-    match text.parse::<usize>() {
-        Ok(n) if (1..=most).contains(&n) => Ok(n),
-        _ => Err(Problem::refused(format!("`{option} {text}` is not a whole number from 1 to {most}"))
-            .hint(format!("for example `{option} 4` or `{option} 1,4`"))),
-    }
-}
-
-/// A size that must not be zero.
-pub fn size(option: &str, text: &str) -> Result<u64, Problem> {
-    match units::parse_bytes(option, text)? {
-        0 => Err(Problem::refused(format!("`{option} {text}` leaves nothing to measure"))
-            .hint(format!("for example `{option} 256m`"))),
-        bytes => Ok(bytes),
-    }
 }
 
 /// Splits `A:B` into targets. A path that exists as typed is one target; so is anything scripted, and a stripe.

@@ -128,7 +128,7 @@ fn one_run_each_shows_what_differs_and_says_how_to_know() {
         "{screen}"
     );
     assert_eq!(iowhy(&["compare", text(&before), text(&after), "--fail-on", "regressed"]).code(), 0);
-    assert_eq!(iowhy(&["compare", text(&before), text(&after), "--fail-on", "cannot-tell"]).code(), 1);
+    assert_eq!(iowhy(&["compare", text(&before), text(&after), "--fail-on", "inconclusive"]).code(), 1);
     // Four on a side have intervals, and still decide nothing.
     let few =
         compared(&[&runs(folder.path(), "f", 4, 1.0, |_| {}), &runs(folder.path(), "g", 5, 3.0, |_| {})]);
@@ -169,8 +169,8 @@ fn what_makes_runs_unlike_is_refused_or_said() {
     // Measured cells and programs have nothing in common; several records of cells are one too many.
     let bench = at.join("bench.json");
     iowhy(&["bench", "scripted", "--state", "warm", "--json", text(&bench)]).done();
-    refused(&[text(&bench), &one], &["bench.json", "measured cells", "watched program"]);
-    refused(&[&one, text(&bench)], &["bench.json", "measured cells", "watched program"]);
+    refused(&[text(&bench), &one], &["bench.json", "measured cells", "profiled program"]);
+    refused(&[&one, text(&bench)], &["bench.json", "measured cells", "profiled program"]);
     let copy = at.join("copy.json");
     std::fs::copy(&bench, &copy).unwrap();
     refused(&[&format!("{},{}", text(&bench), text(&copy)), text(&bench)], &["2 records of measured cells"]);

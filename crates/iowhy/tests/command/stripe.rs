@@ -148,11 +148,14 @@ fn lint_and_advise_refuse_what_cannot_be() {
     for (args, word) in [
         (vec!["lint", "--interleave", "64k"], "--disks"),
         (vec!["lint", "--disks", "3"], "--interleave"),
-        (vec!["lint", "--disks", "1", "--interleave", "64k"], "--disks 1"),
+        (vec!["lint", "--disks", "1", "--interleave", "64k"], "--disks `1`"),
         (vec!["lint", "--disks", "3", "--interleave", "0"], "no bytes"),
         (vec!["lint", "--disks", "3", "--interleave", "777"], "multiple of the sector"),
-        (vec!["lint", "--disks", "3", "--interleave", "64k", "--fs", "zfs"], "--fs zfs"),
-        (vec!["lint", "--disks", "3", "--interleave", "64k", "--block", "3k"], "--block 3k"),
+        (
+            vec!["lint", "--disks", "3", "--interleave", "64k", "--fs", "zfs"],
+            "--fs `zfs`: unknown value\nhint: one of ffs",
+        ),
+        (vec!["lint", "--disks", "3", "--interleave", "64k", "--block", "3k"], "--block `3k`"),
         (vec!["lint", "--disks", "3", "--interleave", "64k", "--group", "2t"], "--group 2t"),
         (vec!["lint", "--files", "3"], "--files"),
         (vec!["lint", "/no/such/path"], "/no/such/path"),
@@ -165,7 +168,7 @@ fn lint_and_advise_refuse_what_cannot_be() {
         (vec!["advise", a, b, "--workload", load, "--interleave", "1000"], "multiple of the sector"),
         (vec!["advise", a, b, "--workload", load, "--time", "10ms"], "--time"),
         (vec!["advise", a, b, "--workload", load, "--prove-time", "2s"], "--prove"),
-        (vec!["advise", a, b, "--workload", load, "--prove=most"], "--prove=most"),
+        (vec!["advise", a, b, "--workload", load, "--prove=most"], "--prove `most`"),
         (vec!["advise", a, b, "--workload", &format!("{load},think=1ms"), "--prove"], "pause"),
         (
             vec!["advise", a, b, "--workload", load, "--prove", "--set", "cache.bytes=1m"],

@@ -136,9 +136,9 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
     let dir = directory();
     let here = text(dir.path());
     for (args, said) in [
-        (&["--files", "0", here] as &[&str], "--files 0"),
+        (&["--files", "0", here] as &[&str], "--files `0`"),
         (&["--files", "10", "--dirs", "11", here], "--dirs 11"),
-        (&["--threads", "0", here], "--threads 0"),
+        (&["--threads", "0", here], "--threads `0`"),
         (&["--files", "10", "--threads", "4", "--files-per-thread", "3", here], "--files-per-thread 3"),
         (&["--sizes", "17m", here], "16 MiB"),
         (&["--sizes", "-1", here], "--sizes"),

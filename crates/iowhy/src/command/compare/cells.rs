@@ -32,6 +32,7 @@ pub(super) fn compare(
         pairs = across;
         differences.extend(settings);
     }
+    let sizes_differ = pairs.both.iter().any(|(b, a)| b.block_bytes != a.block_bytes);
     let (mut cells, mut layers) = (Vec::new(), Vec::new());
     for (b, a) in &pairs.both {
         let told = change(&side(b), &side(a), threshold, after.seed);
@@ -47,7 +48,11 @@ pub(super) fn compare(
         after: source(after_path, after),
         threshold_share: threshold,
         differences,
-        warnings: warnings(before, after, &cells, &layers, threshold),
+        warnings: sizes_differ
+            .then(other_sizes)
+            .into_iter()
+            .chain(warnings(before, after, &cells, &layers, threshold))
+            .collect(),
         cells,
         layers,
         only_before: pairs.only_before,
@@ -110,10 +115,19 @@ pub(in crate::command) fn doubt(cell: &CellRecord) -> Option<String> {
     }
 }
 
+/// A request of another size is another amount of work.
+fn other_sizes() -> Warning {
+    Warning::new(
+        "other-request-size",
+        "the request sizes differ: a longer time per request can be a higher throughput",
+    )
+    .next("compare the bytes per second of both records, too")
+}
+
 fn nothing_in_common(before: &Record, after: &Record) -> Problem {
     let first = |record: &Record| record.cells.first().map_or("none".to_owned(), |cell| cell.key.clone());
     Problem::refused(format!(
-        "the two records have no cell in common: the first begins with {}, the second with {}",
+        "the two records have no cell in common: the first cell is {} before and {} after",
         first(before),
         first(after)
     ))

@@ -13,73 +13,88 @@ pub(super) use self::differences::machine as other_machine;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::stats::Verdict;
-use iowhy_core::units::parse_percent;
+use iowhy_core::warning::Warning;
+use serde::Serialize;
 
 use self::load::Loaded;
-use self::sides::Side;
+pub(super) use self::sides::{Side, sides};
 use crate::cli::{CompareArgs, FailOn, OutputArgs};
 use crate::command::Ending;
 use crate::output::{self, Outputs};
+use crate::record::compare::{Comparison, ProgramComparison};
 use crate::screen;
 use iowhy_view::document::Detail;
 
 /// Runs the command.
 ///
 /// # Errors
-/// Refusals for options; a file that is no record of measurements, or is cut off; records of two kinds, or of two machines,
-/// unless forced; records that have no cell in common.
+/// Refusals for options; a file that is not a record of measurements, or is cut off; records of two kinds, or of two
+/// machines, unless forced; records that have no cell in common.
 pub fn run(args: &CompareArgs, options: &OutputArgs) -> Result<Ending, Problem> {
-    let threshold = parse_percent("--threshold", &args.threshold)?;
-    let (before, after) = sides::sides(args)?;
+    let (before, after) = sides(args)?;
     let inputs: Vec<_> = before.files.iter().chain(&after.files).map(AsRef::as_ref).collect();
     let outputs = Outputs::open_apart(options, &inputs)?;
-    match (load::side(&before)?, load::side(&after)?) {
-        (Loaded::Cells(one), Loaded::Cells(two)) => {
-            let (one, two) = ((before.first(), &*one), (after.first(), &*two));
-            let comparison = cells::compare(one, two, threshold, args.force)?;
-            let shown =
-                screen::text(&screen::compare::cells::chapter(&comparison, Detail::Screen), output::width());
-            outputs.warn(&comparison.warnings);
-            outputs.finish(&shown, &comparison)?;
-            Ok(ending(args.fail_on, comparison.cells.iter().map(|cell| (cell.key.as_str(), cell.verdict))))
+    let comparison = compared(args, &before, &after)?;
+    outputs.warn(comparison.warnings());
+    outputs.finish(&comparison.screen(output::width()), &comparison)?;
+    Ok(ending(args.fail_on, comparison.wholes().into_iter()))
+}
+
+/// A comparison of either kind.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Compared {
+    Cells(Box<Comparison>),
+    Runs(Box<ProgramComparison>),
+}
+
+impl Compared {
+    pub(super) fn screen(&self, width: usize) -> String {
+        match self {
+            Compared::Cells(comparison) => {
+                screen::text(&screen::compare::cells::chapter(comparison, Detail::Screen), width)
+            }
+            Compared::Runs(comparison) => {
+                screen::text(&screen::compare::runs::chapter(comparison, Detail::Screen), width)
+            }
         }
-        (Loaded::Runs(one), Loaded::Runs(two)) => {
-            let comparison = programs::compare((&before, &one), (&after, &two), threshold, args.force)?;
-            let shown =
-                screen::text(&screen::compare::runs::chapter(&comparison, Detail::Screen), output::width());
-            outputs.warn(&comparison.warnings);
-            outputs.finish(&shown, &comparison)?;
-            Ok(ending(args.fail_on, std::iter::once(("the wall time", comparison.wall.verdict))))
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        match self {
+            Compared::Cells(comparison) => &comparison.warnings,
+            Compared::Runs(comparison) => &comparison.warnings,
         }
-        (Loaded::Cells(_), Loaded::Runs(_)) => Err(two_kinds(&before, &after)),
-        (Loaded::Runs(_), Loaded::Cells(_)) => Err(two_kinds(&after, &before)),
+    }
+
+    /// What `--fail-on` looks at.
+    fn wholes(&self) -> Vec<(&str, Verdict)> {
+        match self {
+            Compared::Cells(all) => all.cells.iter().map(|cell| (cell.key.as_str(), cell.verdict)).collect(),
+            Compared::Runs(all) => vec![("the wall time", all.wall.verdict)],
+        }
     }
 }
 
-/// The comparison as text and as JSON, for tests of what records may hold.
-#[cfg(test)]
-pub(super) fn compared(args: &CompareArgs) -> Result<String, Problem> {
-    let threshold = parse_percent("--threshold", &args.threshold)?;
-    let (before, after) = sides::sides(args)?;
-    match (load::side(&before)?, load::side(&after)?) {
+/// Reads both sides and compares them.
+pub(super) fn compared(args: &CompareArgs, before: &Side, after: &Side) -> Result<Compared, Problem> {
+    match (load::side(before)?, load::side(after)?) {
         (Loaded::Cells(one), Loaded::Cells(two)) => {
             let (one, two) = ((before.first(), &*one), (after.first(), &*two));
-            let comparison = cells::compare(one, two, threshold, args.force)?;
-            Ok(screen::text(&screen::compare::cells::chapter(&comparison, Detail::Screen), 100)
-                + &serde_json::to_string(&comparison).unwrap())
+            cells::compare(one, two, args.threshold, args.force).map(|all| Compared::Cells(Box::new(all)))
         }
         (Loaded::Runs(one), Loaded::Runs(two)) => {
-            let comparison = programs::compare((&before, &one), (&after, &two), threshold, args.force)?;
-            Ok(screen::text(&screen::compare::runs::chapter(&comparison, Detail::Screen), 100)
-                + &serde_json::to_string(&comparison).unwrap())
+            programs::compare((before, &one), (after, &two), args.threshold, args.force)
+                .map(|all| Compared::Runs(Box::new(all)))
         }
-        _ => Ok(String::new()),
+        (Loaded::Cells(_), Loaded::Runs(_)) => Err(two_kinds(before, after)),
+        (Loaded::Runs(_), Loaded::Cells(_)) => Err(two_kinds(after, before)),
     }
 }
 
 fn two_kinds(measured: &Side, watched: &Side) -> Problem {
     Problem::refused(format!(
-        "`{}` holds measured cells and `{}` a watched program",
+        "`{}` holds measured cells and `{}` a profiled program",
         measured.named, watched.named
     ))
     .hint("compare two records of one kind")
@@ -91,7 +106,7 @@ fn ending<'a>(fail_on: Option<FailOn>, wholes: impl Iterator<Item = (&'a str, Ve
     let (option, bad): (&str, &[Verdict]) = match fail_on {
         None => return Ending::done(),
         Some(FailOn::Regressed) => ("regressed", &[Verdict::Regressed]),
-        Some(FailOn::CannotTell) => ("cannot-tell", &[Verdict::Regressed, Verdict::CannotTell]),
+        Some(FailOn::Inconclusive) => ("inconclusive", &[Verdict::Regressed, Verdict::CannotTell]),
     };
     let bad: Vec<(&str, Verdict)> = wholes.filter(|(_, verdict)| bad.contains(verdict)).collect();
     let Some((name, verdict)) = bad.first() else { return Ending::done() };

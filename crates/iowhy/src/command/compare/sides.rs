@@ -10,7 +10,7 @@ use crate::store;
 
 /// One side.
 #[derive(Clone, Debug)]
-pub(super) struct Side {
+pub(in crate::command) struct Side {
     /// As it was named.
     pub(super) named: String,
     /// Its records, at least one.
@@ -28,7 +28,7 @@ impl Side {
 ///
 /// # Errors
 /// One side too few or too many; a name that nothing is kept under; a record that stands twice on a side.
-pub(super) fn sides(args: &CompareArgs) -> Result<(Side, Side), Problem> {
+pub(in crate::command) fn sides(args: &CompareArgs) -> Result<(Side, Side), Problem> {
     let (before, after) = match (&args.baseline, &args.after) {
         (Some(name), None) => (PathBuf::from(format!("@{name}")), args.before.clone()),
         (None, Some(after)) => (args.before.clone(), after.clone()),

@@ -8,7 +8,6 @@ use iowhy_core::cell::{CellRun, StateCheck};
 use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Key, Reading};
 use iowhy_core::stats::Verdict;
-use iowhy_core::units::{parse_duration, parse_percent};
 use iowhy_core::warning::Warning;
 use iowhy_path::change::{Change, change_in_rounds};
 use iowhy_path::costs::Layers;
@@ -35,10 +34,10 @@ use crate::render;
 use crate::shell;
 
 /// Time to spend when nobody says how much, and the least that makes sense.
-const BUDGET: Duration = Duration::from_secs(20);
-const LEAST_BUDGET: Duration = Duration::from_secs(2);
+const DEFAULT_TIME: Duration = Duration::from_secs(20);
+const DEFAULT_THRESHOLD: f64 = 0.05;
 /// Rounds, each with the old and the new value: the fewest that give a verdict, those that the budget is divided by.
-const LEAST_ROUNDS: u32 = 5;
+const MIN_ROUNDS: u32 = 5;
 const ROUNDS: u32 = 15;
 /// Length of a slice: shorter ones measure the change itself, longer ones make too few rounds.
 const SLICE: (Duration, Duration) = (Duration::from_millis(3), Duration::from_millis(250));
@@ -56,23 +55,13 @@ struct How {
 }
 
 impl How {
-    fn of(args: &DoctorArgs) -> Result<How, Problem> {
-        let budget = match &args.time {
-            Some(text) => parse_duration("--time", text)?,
-            None => BUDGET,
-        };
-        if budget < LEAST_BUDGET {
-            return Err(
-                Problem::refused("`--time` is too short to try anything").hint("give at least `--time 2s`")
-            );
-        }
-        let size = args.size.as_deref().map(|text| sweep::size("--size", text)).transpose()?;
-        Ok(How {
-            budget,
-            size: size.unwrap_or(sweep::DEFAULT_REGION_BYTES),
-            threshold: parse_percent("--threshold", args.threshold.as_deref().unwrap_or("5%"))?,
+    fn new(args: &DoctorArgs) -> How {
+        How {
+            budget: args.time.unwrap_or(DEFAULT_TIME),
+            size: args.size.unwrap_or(sweep::DEFAULT_REGION_BYTES),
+            threshold: args.threshold.unwrap_or(DEFAULT_THRESHOLD),
             seed: args.seed.unwrap_or(1),
-        })
+        }
     }
 }
 
@@ -90,7 +79,7 @@ pub(super) fn run(
 ) -> Result<Ending, Problem> {
     let begun = Instant::now();
     let wish = Wish::parse(text)?;
-    let how = How::of(args)?;
+    let how = How::new(args);
     let name = path.display().to_string();
     let mut readings = wish.present(place, &name)?;
     let value = wish.value_for(&readings)?;
@@ -232,7 +221,7 @@ fn in_turn(
     let mut sides: [Vec<CellRun>; 2] = Default::default();
     let mut rounds = 0;
     let mut longest = Duration::ZERO;
-    while rounds < ROUNDS && (rounds < LEAST_ROUNDS || begun.elapsed() + longest < left) {
+    while rounds < ROUNDS && (rounds < MIN_ROUNDS || begun.elapsed() + longest < left) {
         let round_begun = Instant::now();
         let order = if (u64::from(rounds) ^ seed) & 1 == 0 { [OLD, NEW] } else { [NEW, OLD] };
         let mut outcomes: [Option<Outcome>; 2] = [None, None];

@@ -1,4 +1,4 @@
-//! `--try KEY=VALUE`: what is wished for, held against what there is and what the kernel offers.
+//! `--try KEY=VALUE`: checks the wanted value against the present one and against what the kernel offers.
 
 use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Group, Key, Reading};

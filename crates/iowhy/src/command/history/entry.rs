@@ -14,7 +14,7 @@ use crate::store::{self, Kept};
 
 /// A record and what it is.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(in crate::command) struct Entry {
     /// The name it is kept under; `None` of a file.
     name: Option<String>,
     pub(super) path: PathBuf,
@@ -81,7 +81,7 @@ impl Entry {
         }
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub(in crate::command) fn json(&self) -> Value {
         json!({
             "name": self.name,
             "path": self.path,

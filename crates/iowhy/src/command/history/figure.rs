@@ -5,25 +5,24 @@ use iowhy_core::stats::bootstrap_median;
 use iowhy_core::units;
 use serde_json::{Value, json};
 
-use super::entry::Entry;
 use crate::record::Kind;
 
-/// What a record found out.
+/// The main result of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
     /// What it is a figure of.
     what: String,
-    value: Told,
+    value: Amount,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Told {
+enum Amount {
     /// A measured figure.
     Estimate(Estimate),
     /// A time that was taken once: exact, and without an interval.
     Once(f64),
-    /// A figure that was measured too seldom.
-    CannotTell,
+    /// Too few rounds for an interval.
+    Inconclusive,
     /// What is counted, not measured.
     Words(String),
 }
@@ -34,9 +33,9 @@ const SEED: u64 = 1;
 impl Figure {
     pub(super) fn json(&self) -> Value {
         let (estimate, once_ns) = match &self.value {
-            Told::Estimate(estimate) => (Some(estimate), None),
-            Told::Once(ns) => (None, Some(ns)),
-            Told::CannotTell | Told::Words(_) => (None, None),
+            Amount::Estimate(estimate) => (Some(estimate), None),
+            Amount::Once(ns) => (None, Some(ns)),
+            Amount::Inconclusive | Amount::Words(_) => (None, None),
         };
         json!({ "what": self.what, "estimate": estimate, "once_ns": once_ns, "words": self.words() })
     }
@@ -44,27 +43,29 @@ impl Figure {
     /// For people.
     pub(super) fn words(&self) -> String {
         let value = match &self.value {
-            Told::Estimate(e) => format!("{}, n = {}", units::estimate(e), e.n),
-            Told::Once(ns) => format!("{}, n = 1", units::time(*ns)),
-            Told::CannotTell => "cannot tell".to_owned(),
-            Told::Words(words) => words.clone(),
+            Amount::Estimate(e) => format!("{}, n = {}", units::estimate(e), e.n),
+            Amount::Once(ns) => format!("{}, n = 1", units::time(*ns)),
+            Amount::Inconclusive => "inconclusive".to_owned(),
+            Amount::Words(words) => words.clone(),
         };
         if self.what.is_empty() { value } else { format!("{}: {value}", self.what) }
     }
 }
 
 /// The figure of a row: of several runs of one program their median.
-pub(super) fn of_runs(runs: &[&Entry]) -> String {
-    let once = |entry: &&Entry| match entry.figure.as_ref()?.value {
-        Told::Once(ns) => Some(ns),
+pub(super) fn of_runs(runs: &[Option<&Figure>]) -> String {
+    let once = |figure: &Option<&Figure>| match figure.as_ref()?.value {
+        Amount::Once(ns) => Some(ns),
         _ => None,
     };
     let times: Vec<f64> = runs.iter().filter_map(once).collect();
-    let last = runs.last().and_then(|entry| entry.figure.as_ref());
+    let last = runs.last().copied().flatten();
     match (times.len(), last) {
         (2.., Some(last)) if times.len() == runs.len() => {
-            let value = bootstrap_median(&times, SEED, Unit::Nanoseconds)
-                .map_or_else(|| Told::Words(format!("cannot tell, n = {}", times.len())), Told::Estimate);
+            let value = bootstrap_median(&times, SEED, Unit::Nanoseconds).map_or_else(
+                || Amount::Words(format!("inconclusive, n = {}", times.len())),
+                Amount::Estimate,
+            );
             Figure { what: last.what.clone(), value }.words()
         }
         (_, Some(last)) => last.words(),
@@ -74,7 +75,8 @@ pub(super) fn of_runs(runs: &[&Entry]) -> String {
 
 /// The figure of a record of this kind.
 pub(super) fn of(kind: Kind, value: &Value) -> Option<Figure> {
-    let words = |what: &str, words: String| Some(Figure { what: what.to_owned(), value: Told::Words(words) });
+    let words =
+        |what: &str, words: String| Some(Figure { what: what.to_owned(), value: Amount::Words(words) });
     let counted = |list: &str, one: &str, many: &str| {
         let n = list_of(value, list).len() as u64;
         words("", units::counted(n, one, many))
@@ -83,16 +85,16 @@ pub(super) fn of(kind: Kind, value: &Value) -> Option<Figure> {
         Kind::Measurement => measured(value),
         Kind::WatchedProgram => Some(Figure {
             what: "wall time".to_owned(),
-            value: Told::Once(value.get("wall_s")?.as_f64()? * 1e9),
+            value: Amount::Once(value.get("wall_s")?.as_f64()? * 1e9),
         }),
         Kind::Comparison => words("", verdicts(list_of(value, "cells"))),
         Kind::ComparisonOfPrograms => {
             let wall = value.get("wall")?;
             let ratio: Option<Estimate> = estimate(wall, "ratio");
-            let told = Told::Estimate;
+            let told = Amount::Estimate;
             Some(Figure {
                 what: format!("wall time {}, after / before", text(wall, "verdict").replace('-', " ")),
-                value: ratio.map_or(Told::CannotTell, told),
+                value: ratio.map_or(Amount::Inconclusive, told),
             })
         }
         Kind::Proof => {
@@ -105,7 +107,7 @@ pub(super) fn of(kind: Kind, value: &Value) -> Option<Figure> {
                 list_of(value, "phases").iter().find(|p| estimate(p, "files_per_second").is_some())?;
             Some(Figure {
                 what: format!("{}, files", text(phase, "phase")),
-                value: estimate(phase, "files_per_second").map_or(Told::CannotTell, Told::Estimate),
+                value: estimate(phase, "files_per_second").map_or(Amount::Inconclusive, Amount::Estimate),
             })
         }
         Kind::Classic => {
@@ -132,7 +134,7 @@ fn measured(value: &Value) -> Option<Figure> {
     let cell = cells.iter().find(|cell| text(cell, "key") == key)?;
     Some(Figure {
         what: label.to_owned(),
-        value: estimate(cell, "time_per_request").map_or(Told::CannotTell, Told::Estimate),
+        value: estimate(cell, "time_per_request").map_or(Amount::Inconclusive, Amount::Estimate),
     })
 }
 

@@ -1,4 +1,4 @@
-//! Records among files: what lies in a folder is looked at by its first bytes, and only what may be a record is read.
+//! Finds records among files. Only files whose first bytes may be those of a record are read.
 
 use std::fs::File;
 use std::io::Read;
@@ -23,7 +23,7 @@ pub(super) struct Found {
 const HEAD_BYTES: u64 = 4096;
 
 /// An object whose keys stand in another order is read whole to know, unless it is larger than records are.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// The records at a path: the file itself, or the files in a folder, not those below it. What is no record is passed over.
 ///
@@ -50,7 +50,7 @@ fn look(path: &Path) -> Option<Found> {
     file.by_ref().take(HEAD_BYTES).read_to_end(&mut head).ok()?;
     let modified = facts.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     let is = begins_as_a_record(&head)
-        || is_object(&head) && facts.len() <= MOST_BYTES && {
+        || is_object(&head) && facts.len() <= MAX_BYTES && {
             file.read_to_end(&mut head).ok()?;
             is_a_record(&head)
         };

@@ -5,7 +5,9 @@ mod figure;
 mod found;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use iowhy_core::environment::Environment;
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
 use iowhy_probe::environment;
@@ -13,7 +15,7 @@ use serde_json::json;
 
 use self::entry::Entry;
 use crate::cli::{HistoryArgs, OutputArgs};
-use crate::command::{Ending, shared};
+use crate::command::Ending;
 use crate::output::{self, Outputs};
 use crate::record::{Kind, SCHEMA};
 use crate::store;
@@ -39,17 +41,13 @@ pub fn run(args: &HistoryArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     for name in &args.remove {
         store::remove(name)?;
     }
-    let here = shared::harness_target().map(|target| environment::environment(&target)).unwrap_or_default();
-    let mut entries: Vec<Entry> = Vec::new();
-    if args.paths.is_empty() {
-        entries.extend(store::all()?.into_iter().map(|kept| Entry::kept(kept, &here)));
-    } else {
-        for path in &args.paths {
-            entries.extend(found::records(path)?.into_iter().map(|file| Entry::found(file, &here)));
-        }
-        entries.sort_by(|a, b| (a.unix_s, &a.path).cmp(&(b.unix_s, &b.path)));
-        entries.dedup_by(|a, b| a.path == b.path);
-    }
+    let here = iowhy_path::targets::harness_target()
+        .map(|target| environment::environment(&target))
+        .unwrap_or_default();
+    let mut entries = match args.paths.as_slice() {
+        [] => store::all()?.into_iter().map(|saved| Entry::kept(saved, &here)).collect(),
+        paths => in_files(paths, &here)?,
+    };
     let all = entries.len();
     entries.retain(|entry| args.all || entry.here != Some(false));
     let others = all - entries.len();
@@ -66,18 +64,19 @@ pub fn run(args: &HistoryArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     Ok(Ending::done())
 }
 
-/// The list of one file, for tests of what records may hold.
-#[cfg(test)]
-pub(super) fn listed(path: &std::path::Path, args: &HistoryArgs) -> String {
-    let here = iowhy_core::environment::Environment::default();
-    let entries: Vec<Entry> =
-        found::records(path).unwrap().into_iter().map(|file| Entry::found(file, &here)).collect();
-    let json: Vec<_> = entries.iter().map(Entry::json).collect();
-    screen(&entries, 0, args, 100) + &serde_json::to_string(&json).unwrap()
+/// The records in files and directories, oldest first.
+pub(super) fn in_files(paths: &[PathBuf], here: &Environment) -> Result<Vec<Entry>, Problem> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for path in paths {
+        entries.extend(found::records(path)?.into_iter().map(|file| Entry::found(file, here)));
+    }
+    entries.sort_by(|a, b| (a.unix_s, &a.path).cmp(&(b.unix_s, &b.path)));
+    entries.dedup_by(|a, b| a.path == b.path);
+    Ok(entries)
 }
 
 /// A row a record; runs of one program that are kept under one name are one row.
-fn screen(entries: &[Entry], others: usize, args: &HistoryArgs, width: usize) -> String {
+pub(super) fn screen(entries: &[Entry], others: usize, args: &HistoryArgs, width: usize) -> String {
     let mut text = if entries.is_empty() {
         nothing(others, args)
     } else {
@@ -137,7 +136,7 @@ fn rows(entries: &[Entry]) -> Vec<Row> {
             when: store::instant(last.unix_s),
             kind: last.kind.clone(),
             subject: last.subject.clone(),
-            figure: figure::of_runs(runs),
+            figure: figure::of_runs(&runs.iter().map(|entry| entry.figure.as_ref()).collect::<Vec<_>>()),
             remark: last.remark.clone(),
         })
     };

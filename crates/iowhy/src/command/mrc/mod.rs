@@ -13,7 +13,7 @@ use iowhy_sim::policy::PolicyId;
 use serde_json::{Value, json};
 
 use self::passes::{First, Lru, Plan};
-use self::sizes::Size;
+use crate::cli::mrc::CacheSize;
 use crate::cli::{MrcArgs, MrcOnly, OutputArgs};
 use crate::command::{Ending, trace};
 use crate::output::{self, Outputs};
@@ -25,9 +25,9 @@ const EXACT_STEPS: u64 = 400_000_000;
 /// Distinct blocks that a miniature should follow.
 const MINIATURE: f64 = 50_000.0;
 /// A miniature cache of fewer blocks says little.
-const LEAST_ROOM: f64 = 64.0;
+const MIN_ROOM: f64 = 64.0;
 /// Columns of a screen at most.
-const MOST_COLUMNS: usize = 100;
+const MAX_COLUMNS: usize = 100;
 
 /// Runs the command.
 ///
@@ -36,14 +36,12 @@ const MOST_COLUMNS: usize = 100;
 pub fn run(args: &MrcArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let unit = match args.objects {
         true => Unit::Objects,
-        false => Unit::Blocks(iowhy_core::units::parse_bytes_nonzero("--block", &args.block)?),
+        false => Unit::Blocks(args.block),
     };
-    let policies = sizes::parse_policies(&args.policy)?;
-    let asked = match &args.size {
-        Some(text) => sizes::parse(text, unit)?,
-        None => sizes::usual(),
-    };
-    let sampling = args.sample.as_deref().map(sizes::parse_sample).transpose()?.flatten();
+    let policies = args.policy.clone();
+    let asked = args.size.clone().unwrap_or_else(sizes::default);
+    sizes::check(&asked, unit)?;
+    let sampling = args.sample.flatten();
     if sampling.is_some() && policies.contains(&PolicyId::Belady) {
         return Err(Problem::refused(
             "`--sample` and the policy `belady`: the bound is computed from whole traces only",
@@ -87,7 +85,7 @@ pub fn run(args: &MrcArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         points: &points,
         words: words(&first, unit),
     };
-    let screen = render::screen(&shown, output::width().min(MOST_COLUMNS));
+    let screen = render::screen(&shown, output::width().min(MAX_COLUMNS));
     outputs.finish(&screen, &record(&first, &policies, &rooms, &points, unit, &warnings))?;
     Ok(Ending::done())
 }
@@ -100,9 +98,9 @@ struct Rooms {
 }
 
 impl Rooms {
-    fn new(sizes: &[Size], points: u32, first: &First, unit: Unit) -> Rooms {
+    fn new(sizes: &[CacheSize], points: u32, first: &First, unit: Unit) -> Rooms {
         let distinct = first.lru.distinct();
-        let mut asked: Vec<u64> = sizes.iter().map(|size| size.room(distinct, unit)).collect();
+        let mut asked: Vec<u64> = sizes.iter().map(|size| sizes::room(*size, distinct, unit)).collect();
         asked.sort_unstable();
         asked.dedup();
         let mut between = sizes::spread(distinct, points);
@@ -150,7 +148,7 @@ fn orders(plan: Plan<'_>, first: &First, policies: &[PolicyId], rooms: &Rooms) -
     let order =
         |policy, room, sample: Option<f64>| Order { policy, room, sample: sample.filter(|rate| *rate < 1.0) };
     let says_something = |order: &Order| match order.sample {
-        Some(rate) => order.policy != PolicyId::Belady && order.room as f64 * rate >= LEAST_ROOM,
+        Some(rate) => order.policy != PolicyId::Belady && order.room as f64 * rate >= MIN_ROOM,
         None => true,
     };
     policies

@@ -277,7 +277,7 @@ pub(super) fn second(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<
         return Ok(Vec::new());
     }
     let file = std::fs::metadata(&plan.input.file).map_or(0, |found| found.len());
-    let each = file.saturating_mul(GROUP_BYTES_FOR_EACH).max(LEAST_GROUP_BYTES).min(limits().0);
+    let each = file.saturating_mul(GROUP_BYTES_FOR_EACH).max(MIN_GROUP_BYTES).min(limits().0);
     let (distinct, references) = (first.lru.distinct(), first.lru.references());
     let cost = |orders: &[Order]| needed(orders, distinct, references, first.sized, true);
     let mut points = Vec::with_capacity(orders.len());
@@ -290,7 +290,7 @@ pub(super) fn second(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<
 /// Caches that run at once take so much memory for each byte of the trace, and this much in any case: what is more runs later, over
 /// the references again. A small file cannot fill the memory, and a large one is not read many times.
 const GROUP_BYTES_FOR_EACH: u64 = 16;
-const LEAST_GROUP_BYTES: u64 = 192 << 20;
+const MIN_GROUP_BYTES: u64 = 192 << 20;
 
 /// Splits orders into groups that cost no more than `most`, each of one order at least.
 fn groups(orders: &[Order], most: u64, cost: impl Fn(&[Order]) -> u64) -> Vec<Vec<Order>> {

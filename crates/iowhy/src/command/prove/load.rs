@@ -8,7 +8,7 @@ use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
 use iowhy_probe::environment;
 
-use crate::command::{load, shared};
+use crate::command::load;
 use crate::record::Kind;
 use crate::record::watch::WatchRecord;
 
@@ -32,7 +32,8 @@ pub(super) fn record(path: &Path, force: bool) -> Result<(WatchRecord, Vec<Warni
         .hint(HINT));
     }
     let record: WatchRecord = serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
-    let here = shared::harness_target().map(|t| environment::environment(&t)).unwrap_or_default();
+    let here =
+        iowhy_path::targets::harness_target().map(|t| environment::environment(&t)).unwrap_or_default();
     let mut warnings = Vec::new();
     if let Some(difference) = other_machine(&record.environment, &here) {
         let message = format!("`{name}` is of another machine: {difference}");

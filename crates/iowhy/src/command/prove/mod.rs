@@ -42,8 +42,11 @@ const ROUNDS: usize = 9;
 pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     // Before an output is made, which an interrupt would leave empty.
     interrupt::install();
-    let wanted =
-        Wanted { rounds: rounds(&args.rounds)?, sizes: sizes::asked(args)?, changes: sizes::changes(args)? };
+    let wanted = Wanted {
+        rounds: args.rounds,
+        sizes: sizes::asked(args),
+        changes: args.what_if.clone().unwrap_or_default(),
+    };
     let outputs = Outputs::open_apart(options, &[&args.record])?;
     let (record, warnings) = load::record(&args.record, args.force)?;
     let proof = prove(&record.profile, &record.findings, &wanted, args.seed, outputs.quiet());
@@ -80,13 +83,6 @@ fn ending_of(proof: &Proof) -> Ending {
         Problem::failed(format!("the replay for `{}` failed: {why}", finding.id.id()))
     });
     Ending::from_reasons(interrupted.into_iter().chain(failed))
-}
-
-fn rounds(text: &str) -> Result<usize, Problem> {
-    text.parse().ok().filter(|n| (5..=99).contains(n)).ok_or_else(|| {
-        Problem::refused(format!("`--rounds {text}` is no number from 5 to 99"))
-            .hint("fewer than 5 rounds have no 95 % interval; `--rounds 9` is usual")
-    })
 }
 
 /// What the options ask for.
@@ -128,20 +124,4 @@ pub(crate) fn prove(
     let line = Progress::new(quiet);
     let mut progress = |share: f64, left: Duration, arm: &str| line.at(share, left, arm);
     trial::prove(&request, &cgroup_helper::command, &mut progress)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rounds_are_at_least_five() {
-        assert_eq!(rounds("9"), Ok(9));
-        for text in ["4", "100", "", "x", "-9", "5.5"] {
-            let problem = rounds(text).unwrap_err();
-            assert!(
-                problem.exit_code() == 2 && problem.message.contains("--rounds") && problem.hint.is_some()
-            );
-        }
-    }
 }

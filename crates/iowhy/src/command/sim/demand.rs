@@ -15,10 +15,10 @@ use iowhy_sim::machine::Machine;
 use iowhy_sim::outcome::Outcome;
 use iowhy_sim::requests::{self, VolumeRequests};
 use iowhy_sim::workload::{Load, Method, What, Workload};
-use iowhy_trace::{Format, Options, Trace};
+use iowhy_trace::{Options, Trace};
 
-use super::guard::Watch;
 use super::read_text;
+use super::running::Watch;
 use crate::cli::SimArgs;
 use crate::record::sim::PLANNED_TIMES;
 
@@ -34,7 +34,7 @@ const COUNTING: Duration = Duration::from_millis(300);
 /// What is asked of the machine.
 pub(in crate::command) enum Demand {
     Workload(Box<Workload>, String),
-    Trace { path: PathBuf, options: Options, closed: Option<u32>, most: u64 },
+    Trace { path: PathBuf, options: Options, clients: Option<u32>, most: u64 },
 }
 
 impl Demand {
@@ -54,16 +54,10 @@ impl Demand {
         match (&args.workload, &args.trace) {
             (Some(text), _) => Ok(Demand::Workload(Box::new(workload(text)?), text.clone())),
             (None, Some(path)) => {
-                let format = match &args.format {
-                    None => None,
-                    Some(id) => Some(Format::from_id(id).ok_or_else(|| {
-                        Problem::refused(format!("--format `{id}` is no format of traces"))
-                            .hint("leave it out: the beginning of the file tells it")
-                    })?),
-                };
-                let options = Options { format, columns: args.columns.clone(), ..Options::default() };
+                let options =
+                    Options { format: args.format, columns: args.columns.clone(), ..Options::default() };
                 let most = args.requests.unwrap_or(u64::MAX);
-                Ok(Demand::Trace { path: path.clone(), options, closed: args.clients, most })
+                Ok(Demand::Trace { path: path.clone(), options, clients: args.clients, most })
             }
             (None, None) => {
                 Err(Problem::refused("nothing to simulate: neither `--workload` nor `--trace` is given")
@@ -81,8 +75,8 @@ impl Demand {
     }
 
     /// A trace in a file, at its own times or by clients.
-    pub(in crate::command) fn of_trace(path: PathBuf, closed: Option<u32>) -> Demand {
-        Demand::Trace { path, options: Options::default(), closed, most: u64::MAX }
+    pub(in crate::command) fn of_trace(path: PathBuf, clients: Option<u32>) -> Demand {
+        Demand::Trace { path, options: Options::default(), clients, most: u64::MAX }
     }
 
     /// The workload, when it is one.
@@ -97,7 +91,7 @@ impl Demand {
     pub(in crate::command) fn is_open(&self) -> bool {
         match self {
             Demand::Workload(workload, _) => workload.rate > 0.0,
-            Demand::Trace { closed, .. } => closed.is_none(),
+            Demand::Trace { clients, .. } => clients.is_none(),
         }
     }
 
@@ -117,7 +111,7 @@ impl Demand {
         Some(Warning::new(PLANNED_TIMES, message).next(next))
     }
 
-    /// Whether any of its first so many requests writes.
+    /// Whether any of its first requests writes.
     ///
     /// # Errors
     /// As opening and reading a trace.
@@ -137,7 +131,7 @@ impl Demand {
         match self {
             _ if self.is_open() => None,
             Demand::Workload(workload, _) => Some(workload.clients),
-            Demand::Trace { closed, .. } => *closed,
+            Demand::Trace { clients, .. } => *clients,
         }
     }
 
@@ -166,8 +160,8 @@ impl Demand {
     pub(in crate::command) fn words(&self) -> String {
         match self {
             Demand::Workload(_, text) => text.clone(),
-            Demand::Trace { path, closed, .. } => {
-                let how = closed.map_or_else(
+            Demand::Trace { path, clients, .. } => {
+                let how = clients.map_or_else(
                     || "at its own times".to_owned(),
                     |n| format!("by {}", counted(n.into(), "client", "clients")),
                 );
@@ -222,7 +216,15 @@ impl Demand {
         self.run_first(machine, seed, u64::MAX, warnings, watch)
     }
 
-    /// Runs the first so many of its requests.
+    /// The trace that is replayed; `None` for a workload.
+    pub(in crate::command) fn trace(&self) -> Option<&Path> {
+        match self {
+            Demand::Trace { path, .. } => Some(path),
+            Demand::Workload(..) => None,
+        }
+    }
+
+    /// Runs its first requests.
     ///
     /// # Errors
     /// What the machine or the trace refuse.
@@ -242,13 +244,13 @@ impl Demand {
                 let share = |done| done as f64 / first.min(all).max(1) as f64;
                 iowhy_sim::run_guarded(machine, load, seed, &mut |done| watch.at(share(done)))?
             }
-            Demand::Trace { path, options, closed, most } => {
+            Demand::Trace { path, options, clients, most } => {
                 let mut feed = Feed::open(path, options, first.min(*most))?;
-                feed.check(machine, *closed, warnings)?;
+                feed.check(machine, *clients, warnings)?;
                 feed.refuse_wide(machine, watch);
                 let read = Rc::clone(&feed.share);
                 let mut load = Load::replay(&mut feed);
-                if let Some(clients) = closed {
+                if let Some(clients) = clients {
                     load = load.closed(*clients);
                 }
                 let outcome = iowhy_sim::run_guarded(machine, load, seed, &mut |_| watch.at(read.get()))?;
@@ -335,10 +337,10 @@ impl Feed {
     fn check(
         &self,
         machine: &Machine,
-        closed: Option<u32>,
+        clients: Option<u32>,
         warnings: &mut Vec<Warning>,
     ) -> Result<(), Problem> {
-        if !self.trace.has_times() && closed.is_none() {
+        if !self.trace.has_times() && clients.is_none() {
             return Err(Problem::refused(format!("`{}` has no times to replay it at", self.trace.name()))
                 .hint("`--clients 1` replays it one request after the other"));
         }

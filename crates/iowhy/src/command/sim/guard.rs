@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
-use iowhy_probe::counters::peak_memory_bytes;
 use iowhy_probe::environment::memory_available_bytes;
 use iowhy_sim::machine::Machine;
 use iowhy_sim::sweep::{self, Settings};
@@ -14,13 +13,12 @@ use iowhy_sim::workload::{Load, Workload};
 use iowhy_trace::Options;
 
 use super::demand::{Demand, Feed};
-use crate::progress::Progress;
+use super::running::{MEMORY_SHARE_AT_MOST, Watch};
 
 /// A sweep that takes longer is only run with `--force`.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-/// Share of the available memory that may be filled, and with `--force`.
+/// Share of the available memory that may be filled.
 const MEMORY_SHARE: f64 = 0.5;
-const MEMORY_SHARE_AT_MOST: f64 = 0.8;
 /// Requests that are run to know how long a sweep will take, and blocks that they ask for.
 const TRIAL_REQUESTS: u64 = 20_000;
 const TRIAL_BLOCKS: u64 = 1 << 20;
@@ -62,77 +60,6 @@ pub(super) fn fits(
     .hint(format!("give fewer `readers`, a smaller `size` or `population`, a smaller or colder cache (`--set cache.bytes=`, `warm=no`){or_yes}")))
 }
 
-/// Memory that replaying a trace may take beyond the size of its file unless the user says yes. A request of 1 GiB on a stripe of
-/// the smallest interleave may add 200 MiB before it is noticed.
-const TRACE_MEMORY_BYTES: u64 = 256 << 20;
-
-/// Looks at a simulation while it runs: ends it where it takes too much memory, and shows how far it is.
-pub(in crate::command) struct Watch<'a> {
-    /// What was taken when it began.
-    begun_bytes: u64,
-    limit_bytes: u64,
-    begun: Instant,
-    progress: Option<&'a Progress>,
-    /// Whether the user allows what takes long.
-    pub(super) yes: bool,
-}
-
-impl<'a> Watch<'a> {
-    /// For runs of this demand; with a progress line, for a run that is the only one.
-    pub(in crate::command) fn new(demand: &Demand, yes: bool, progress: Option<&'a Progress>) -> Watch<'a> {
-        let most = memory_available_bytes()
-            .map_or(u64::MAX, |available| (available as f64 * MEMORY_SHARE_AT_MOST) as u64);
-        let limit_bytes = match demand {
-            Demand::Trace { path, .. } if !yes => {
-                let file = std::fs::metadata(path).map_or(0, |found| found.len());
-                most.min(TRACE_MEMORY_BYTES.saturating_add(file))
-            }
-            _ => most,
-        };
-        Watch {
-            begun_bytes: peak_memory_bytes().unwrap_or(0),
-            limit_bytes,
-            begun: Instant::now(),
-            progress,
-            yes,
-        }
-    }
-
-    /// Shows the share that is done.
-    ///
-    /// # Errors
-    /// As [`Watch::memory`].
-    pub(super) fn at(&self, share: f64) -> Result<(), Problem> {
-        if let Some(progress) = self.progress
-            && share > 0.0
-        {
-            let left = self.begun.elapsed().as_secs_f64() * (1.0 - share).max(0.0) / share;
-            progress.at(share, Duration::from_secs_f64(left.min(1e9)), "simulating");
-        }
-        self.memory()
-    }
-
-    /// Ends a run that takes too much memory.
-    ///
-    /// # Errors
-    /// The refusal, with what would make it smaller.
-    pub(super) fn memory(&self) -> Result<(), Problem> {
-        let taken = peak_memory_bytes().unwrap_or(0).saturating_sub(self.begun_bytes);
-        if taken <= self.limit_bytes {
-            return Ok(());
-        }
-        Err(Problem::refused(format!(
-            "the simulation takes more than {} of memory: the requests are very large, or very many at one time, as in a damaged \
-             trace",
-            Bytes(self.limit_bytes >> 20 << 20)
-        ))
-        .hint(
-            "`iowhy trace stat` shows what the trace holds; `--requests N` simulates its first N, `--clients N` keeps N in flight, \
-             `--force` allows most of the free memory",
-        ))
-    }
-}
-
 /// Refuses a sweep that would take too long, before its first point is run: by the speed of its first requests.
 ///
 /// # Errors
@@ -149,8 +76,8 @@ pub(super) fn quick(
     let machine = sweep::machine_at(base, set)?;
     let trial = match demand {
         Demand::Workload(workload, _) => of_workload(&machine, workload, seed),
-        Demand::Trace { path, options, closed, most } => {
-            of_trace(&machine, path, options, *closed, (*most, seed), watch)
+        Demand::Trace { path, options, clients, most } => {
+            of_trace(&machine, path, options, *clients, (*most, seed), watch)
         }
     };
     let Some(trial) = trial.map_err(|problem| named(problem, set))? else { return Ok(()) };
@@ -205,7 +132,7 @@ fn of_trace(
     machine: &Machine,
     path: &Path,
     options: &Options,
-    closed: Option<u32>,
+    clients: Option<u32>,
     (most, seed): (u64, u64),
     watch: &Watch<'_>,
 ) -> Result<Option<Trial>, Problem> {
@@ -214,7 +141,7 @@ fn of_trace(
     feed.refuse_wide(machine, watch);
     let begun = Instant::now();
     let load = Load::replay(&mut feed);
-    let load = match closed {
+    let load = match clients {
         Some(clients) => load.closed(clients),
         None => load,
     };

@@ -10,7 +10,7 @@ use crate::record::{Kind, SCHEMA};
 use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 
 /// Columns of a screen at most.
-const MOST_COLUMNS: usize = 100;
+const MAX_COLUMNS: usize = 100;
 
 /// A list: for people, and as a record.
 pub(super) struct List {
@@ -23,7 +23,7 @@ type Row = (String, String);
 
 /// The list that is asked for by name, if one is.
 pub(super) fn asked(args: &SimArgs) -> Option<List> {
-    let width = output::width().clamp(MIN_WIDTH, MOST_COLUMNS);
+    let width = output::width().clamp(MIN_WIDTH, MAX_COLUMNS);
     match (args.machine.as_str(), args.workload.as_deref()) {
         ("list", _) => Some(machines(width)),
         ("keys", _) => Some(keys(width)),

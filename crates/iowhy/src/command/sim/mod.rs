@@ -3,6 +3,7 @@
 mod demand;
 mod guard;
 mod lists;
+mod running;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,13 +12,13 @@ use std::time::{Duration, Instant};
 use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
-use iowhy_sim::machine::{self, DeviceKind, JoinKind, Machine, ReadAheadKind, UNLIMITED, Value};
+use iowhy_sim::machine::{self, DeviceKind, JoinKind, Machine, ReadAheadKind, UNLIMITED};
 use iowhy_sim::sweep::{self, Axis, Settings};
 use rayon::prelude::*;
 
 pub(in crate::command) use self::demand::Demand;
-pub(in crate::command) use self::guard::Watch;
 use self::guard::{PATIENCE, fits, named, quick, spoken};
+pub(in crate::command) use self::running::Watch;
 use crate::cli::{OutputArgs, SimArgs};
 use crate::command::{Ending, path};
 use crate::output::{self, Outputs};
@@ -26,11 +27,11 @@ use crate::record::sim::{MachineRecord, PointRecord, SimRecord, settings};
 use crate::render;
 
 /// Points beyond this are refused before anything is run.
-const MOST_POINTS: u128 = 1_000_000;
+const MAX_POINTS: u128 = 1_000_000;
 /// Time to measure this machine, for `--machine host`.
 const MEASURING: Duration = Duration::from_secs(8);
 /// A description larger than this is none.
-const MOST_TEXT_BYTES: u64 = 1 << 20;
+const MAX_TEXT_BYTES: u64 = 1 << 20;
 
 /// Runs the command.
 ///
@@ -42,8 +43,8 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         outputs.finish(&list.screen, &list.record)?;
         return Ok(Ending::done());
     }
-    let set = assignments("--set", &args.set)?;
-    let axes = axes(args)?;
+    let (set, axes) = (&args.set, &args.sweep);
+    distinct(axes)?;
     let demand = Demand::of(args)?;
     // A name that ships and a text of keys are no files, and so never the output.
     let files =
@@ -54,10 +55,10 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let progress = Progress::new(outputs.quiet());
     let mut warnings = Vec::new();
     let base = base_machine(args, &progress, &mut warnings)?;
-    let base = sweep::machine_at(&base, &set)?;
+    let base = sweep::machine_at(&base, set)?;
 
-    let mut record = SimRecord::new(describe(&base, &set), demand.words(), demand.in_full(), args.seed);
-    let (outcomes, told) = run_points(&base, &axes, &set, &demand, args, &progress)?;
+    let mut record = SimRecord::new(describe(&base, set), demand.words(), demand.in_full(), args.seed);
+    let (outcomes, told) = run_points(&base, axes, set, &demand, args, &progress)?;
     drop(progress);
     record.points = outcomes;
     warnings.extend(told);
@@ -84,9 +85,9 @@ fn run_points(
     progress: &Progress,
 ) -> Result<(Vec<PointRecord>, Vec<Warning>), Problem> {
     let count = sweep::count(axes);
-    if count > MOST_POINTS {
+    if count > MAX_POINTS {
         return Err(Problem::refused(format!(
-            "the sweep has {count} points: more than {MOST_POINTS} are not run"
+            "the sweep has {count} points: more than {MAX_POINTS} are not run"
         ))
         .hint("give fewer values, or larger steps"));
     }
@@ -107,8 +108,8 @@ fn run_points(
     if count > 1 {
         warnings.extend(demand.planned_times());
     }
-    let alone = Watch::new(demand, args.force, Some(progress));
-    let beside_others = Watch::new(demand, args.force, None);
+    let alone = Watch::new(demand.trace(), args.force, Some(progress));
+    let beside_others = Watch::new(demand.trace(), args.force, None);
     let one = |set: &Settings, warnings: &mut Vec<Warning>, watch: &Watch<'_>| {
         let machine = sweep::machine_at(base, set)?;
         let outcome =
@@ -204,33 +205,21 @@ fn read_text(option: &str, path: &Path) -> Result<String, Problem> {
         Problem::refused(format!("cannot read `{option} {}`: {why}", path.display())).hint("name a TOML file")
     };
     let size = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
-    if !size.is_file() || size.len() > MOST_TEXT_BYTES {
+    if !size.is_file() || size.len() > MAX_TEXT_BYTES {
         return Err(refuse("not a file of text, or larger than 1 MiB".to_owned()));
     }
     std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))
 }
 
-/// `key=value` options.
-pub(in crate::command) fn assignments(option: &str, given: &[String]) -> Result<Settings, Problem> {
-    given
-        .iter()
-        .map(|text| match text.split_once('=') {
-            Some((path, value)) => Ok((path.trim().to_owned(), Value::Text(value.trim().to_owned()))),
-            None => Err(Problem::refused(format!("{option} `{text}` is no `key=value`"))
-                .hint("for example `--set volume.interleave=126`; `--machine keys` lists the keys")),
-        })
-        .collect()
-}
-
-fn axes(args: &SimArgs) -> Result<Vec<Axis>, Problem> {
-    let axes = args.sweep.iter().map(|text| Axis::parse(text)).collect::<Result<Vec<Axis>, Problem>>()?;
+/// Each key is swept once.
+fn distinct(axes: &[Axis]) -> Result<(), Problem> {
     for (index, axis) in axes.iter().enumerate() {
         if axes[..index].iter().any(|other| other.path == axis.path) {
             return Err(Problem::refused(format!("--sweep: `{}` is swept twice", axis.path))
                 .hint("give all its values in one `--sweep`"));
         }
     }
-    Ok(axes)
+    Ok(())
 }
 
 /// The machine in a few lines.

@@ -4,15 +4,14 @@ use std::path::Path;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::stripe::Stripe;
-use iowhy_core::units::{self, Bytes};
+use iowhy_core::units::{Bytes, typed_size};
 use iowhy_core::volume::{Ext4, Geometry, Volume, VolumeKind, Xfs};
 use iowhy_core::warning::Warning;
-use iowhy_probe::target::stripe::parse_interleave;
 use iowhy_probe::volume;
 use iowhy_stripe::layout::Layout;
 use iowhy_stripe::lint::{self, Makable};
 
-use crate::cli::{OutputArgs, StripeLintArgs};
+use crate::cli::{LayoutOf, OutputArgs, StripeLintArgs};
 use crate::command::Ending;
 use crate::output::{self, Outputs};
 use crate::record::stripe::{FilePartRecord, LintRecord, PlacesRecord};
@@ -28,7 +27,6 @@ const FFS_GROUP_BYTES: u64 = 16 << 20;
 const XFS_GROUPS: u64 = 4;
 /// A volume, where nobody says how large.
 const USUAL_VOLUME_BYTES: u64 = 1 << 40;
-const MAX_DISKS: u64 = 1024;
 
 /// Runs the command.
 ///
@@ -42,7 +40,7 @@ pub(super) fn run(args: &StripeLintArgs, options: &OutputArgs) -> Result<Ending,
         None => of_numbers(args)?,
     };
     let mut sizes = match &args.bs {
-        Some(text) => units::parse_sizes("--bs", text)?,
+        Some(sizes) => sizes.clone(),
         None => USUAL_REQUESTS.to_vec(),
     };
     if args.bs.is_none() && !sizes.contains(&subject.places.alignment_bytes) {
@@ -103,16 +101,8 @@ fn of_path(args: &StripeLintArgs, path: &Path) -> Result<Subject, Problem> {
     if let Some(limitation) = volume.as_ref().and_then(|volume| volume.limitation.clone()) {
         warnings.push(Warning::new("not-a-plain-stripe", limitation));
     }
-    let interleave = match (&args.interleave, &volume) {
-        (Some(text), _) => Some(parse_interleave("--interleave", text)?),
-        (None, Some(volume)) => volume.interleave_bytes,
-        (None, None) => None,
-    };
-    let disks = match (args.disks, &volume) {
-        (Some(disks), _) => Some(disks_of(disks)?),
-        (None, Some(volume)) => Some(volume.members.len()),
-        (None, None) => None,
-    };
+    let interleave = args.interleave.or_else(|| volume.as_ref()?.interleave_bytes);
+    let disks = args.disks.or_else(|| Some(volume.as_ref()?.members.len()));
     let stripe = match interleave.zip(disks) {
         Some((interleave, disks)) => Some(stripe_of(interleave, disks)?),
         None => None,
@@ -135,38 +125,27 @@ fn of_path(args: &StripeLintArgs, path: &Path) -> Result<Subject, Problem> {
 
 /// A stripe that is only described.
 fn of_numbers(args: &StripeLintArgs) -> Result<Subject, Problem> {
-    let (Some(interleave), Some(disks)) = (&args.interleave, args.disks) else {
+    let (Some(interleave), Some(disks)) = (args.interleave, args.disks) else {
         let missing = if args.interleave.is_none() { "--interleave" } else { "--disks" };
         return Err(Problem::refused(format!(
             "`{missing}` is missing: a stripe is an interleave and a number of disks"
         ))
         .hint("for example `iowhy stripe lint --fs ffs --group 32768s --interleave 128s --disks 2`"));
     };
-    let stripe = stripe_of(parse_interleave("--interleave", interleave)?, disks_of(disks)?)?;
-    let size = |option: &str, text: &Option<String>| {
-        text.as_ref().map(|text| parse_interleave(option, text)).transpose()
-    };
-    let volume_bytes = size("--volume", &args.volume)?.unwrap_or(USUAL_VOLUME_BYTES);
-    let group = size("--group", &args.group)?;
-    let block = size("--block", &args.block)?;
-    if block.is_some_and(|bytes| !bytes.is_power_of_two() || bytes > 1 << 20) {
-        return Err(Problem::refused(format!(
-            "`--block {}`: blocks of file systems are powers of two up to 1 MiB",
-            args.block.as_deref().unwrap_or_default()
-        ))
-        .hint("for example `--block 4k`"));
-    }
-    if group.is_some_and(|bytes| bytes > volume_bytes) {
+    let stripe = stripe_of(interleave, disks)?;
+    let volume_bytes = args.volume.unwrap_or(USUAL_VOLUME_BYTES);
+    let (group, block) = (args.group, args.block);
+    if let Some(bytes) = group.filter(|bytes| *bytes > volume_bytes) {
         return Err(Problem::refused(format!(
             "`--group {}` is larger than the volume ({})",
-            args.group.as_deref().unwrap_or_default(),
+            typed_size(bytes),
             Bytes(volume_bytes)
         ))
         .hint("give the size of the volume with `--volume`"));
     }
     let per_group = |group: u64| args.files.map(|files| files.div_ceil((volume_bytes / group.max(1)).max(1)));
-    let places = match args.fs.as_str() {
-        "ffs" | "ufs" => {
+    let places = match args.fs {
+        LayoutOf::Ffs => {
             let group = group.unwrap_or(FFS_GROUP_BYTES);
             Layout::ffs(
                 group,
@@ -176,8 +155,8 @@ fn of_numbers(args: &StripeLintArgs) -> Result<Subject, Problem> {
                 per_group(group),
             )
         }
-        "ext4" | "ext3" | "ext2" => Layout::ext4(&ext4(group, block, volume_bytes, per_group)),
-        "xfs" => {
+        LayoutOf::Ext4 => Layout::ext4(&ext4(group, block, volume_bytes, per_group)),
+        LayoutOf::Xfs => {
             let group_bytes = group.unwrap_or(volume_bytes / XFS_GROUPS);
             Layout::xfs(&Xfs {
                 group_bytes,
@@ -188,11 +167,7 @@ fn of_numbers(args: &StripeLintArgs) -> Result<Subject, Problem> {
                 stripe_width_bytes: 0,
             })
         }
-        "none" => Layout::none(block.unwrap_or(4096)),
-        other => {
-            return Err(Problem::refused(format!("`--fs {other}` is not known"))
-                .hint("ffs, ext4, xfs, or none for requests alone"));
-        }
+        LayoutOf::None => Layout::none(block.unwrap_or(4096)),
     };
     let words = format!(
         "{} on {} disks that take turns of {}",
@@ -255,14 +230,6 @@ fn makable(kind: VolumeKind) -> Makable {
         VolumeKind::Md | VolumeKind::DeviceMapper => Makable { grain_bytes: 4096, powers_of_two: false },
         VolumeKind::Lvm => Makable { grain_bytes: 4096, powers_of_two: true },
         VolumeKind::Btrfs => Makable { grain_bytes: u64::MAX, powers_of_two: true },
-    }
-}
-
-fn disks_of(disks: u64) -> Result<usize, Problem> {
-    match disks {
-        2..=MAX_DISKS => Ok(disks as usize),
-        _ => Err(Problem::refused(format!("`--disks {disks}`: a stripe has 2 to {MAX_DISKS}"))
-            .hint("for example `--disks 3`")),
     }
 }
 

@@ -7,11 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use iowhy_core::problem::Problem;
-use iowhy_core::units;
 use iowhy_core::warning::Warning;
 use iowhy_probe::interrupt;
 use iowhy_probe::target::Target;
-use iowhy_probe::target::stripe::parse_interleave;
 use iowhy_sim::machine::Machine;
 use iowhy_sim::outcome::Outcome;
 use iowhy_sim::requests::VolumeRequests;
@@ -21,10 +19,10 @@ use iowhy_stripe::members::{Measured, writes_can_be_measured};
 use iowhy_stripe::prove::{self, Proof};
 use iowhy_stripe::{disks, pick, rules, simulate};
 
-use crate::cli::{OutputArgs, StripeAdviseArgs};
+use crate::cli::{OutputArgs, Proofs, StripeAdviseArgs};
 use crate::command::ending::{self, Ending};
 use crate::command::shared;
-use crate::command::sim::{self, Demand, Watch};
+use crate::command::sim::{Demand, Watch};
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
 use crate::record::member::MemberRecord;
@@ -33,7 +31,6 @@ use crate::render;
 
 /// 8 sectors to 32768, doubling: the range of the test of 1999.
 const USUAL_INTERLEAVES: std::ops::RangeInclusive<u32> = 12..=24;
-const MAX_INTERLEAVES: usize = 64;
 /// A scratch file in each directory, all together.
 const SCRATCH_BYTES: u64 = 768 << 20;
 
@@ -48,24 +45,24 @@ const DEFAULT_PROVE_TIME: Duration = Duration::from_secs(8);
 /// Members, loads and interleaves that cannot be; too little measured to know the disks.
 pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let demand = demand(args)?;
-    let interleaves = interleaves(args.interleave.as_deref())?;
-    let settings = sim::assignments("--set", &args.set)?;
+    let interleaves =
+        args.interleave.clone().unwrap_or_else(|| USUAL_INTERLEAVES.map(|power| 1 << power).collect());
     let plan = match prove_options(args)? {
-        Some(options) => Some(prove::Plan::new(&demand, &settings, options, args.seed)?),
+        Some(options) => Some(prove::Plan::new(&demand, &args.set, options, args.seed)?),
         None => None,
     };
     let writes = demand.writes(simulate::MAX_REQUESTS)?;
     let outputs = Outputs::open(options)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
-    let scratch = scratch_bytes(args, &demand)?;
+    let scratch = scratch_bytes(args, &demand);
     let targets = members::resolve(&args.disks, &args.destroy_data, writes, scratch, &progress)?;
     let all: Vec<&Target> = targets.iter().collect();
     outputs.spare(&all)?;
     if let Some(plan) = &plan {
         plan.check(&targets)?;
     }
-    let measuring = measuring(args, writes)?;
+    let measuring = measuring(args, writes);
     shared::announce_destruction(&all, &progress);
 
     let show = |share: f64, left: Duration, doing: &str| progress.at(share, left, doing);
@@ -82,7 +79,7 @@ pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Endin
     record.warnings.extend(stand_ins(writes, &targets));
     let question = Question {
         load: &demand,
-        settings: &settings,
+        settings: &args.set,
         interleaves: &interleaves,
         disks: &known.disks,
         seed: args.seed,
@@ -119,43 +116,17 @@ fn ending(record: &AdviceRecord) -> Ending {
 
 /// Time of each stripe and whether all are measured; `None` without `--prove`.
 fn prove_options(args: &StripeAdviseArgs) -> Result<Option<(Duration, bool)>, Problem> {
-    let time = match &args.prove_time {
-        None => DEFAULT_PROVE_TIME,
-        Some(text) => units::parse_duration("--prove-time", text)?,
-    };
-    let all = match (args.prove.as_deref(), &args.prove_time) {
-        (None, None) => return Ok(None),
-        (None, Some(_)) => {
-            return Err(Problem::refused(
-                "`--prove-time` is the time of each stripe that `--prove` measures",
-            )
-            .hint("add `--prove`, or leave it out"));
-        }
-        (Some("some"), _) => false,
-        (Some("all"), _) => true,
-        (Some(other), _) => {
-            return Err(Problem::refused(format!("`--prove={other}` is neither `some` nor `all`")).hint(
-                "`--prove` measures the pick, the defaults and the worst; `--prove=all` every interleave",
-            ));
-        }
-    };
-    if time < Duration::from_millis(u64::from(prove::ROUNDS)) {
-        return Err(Problem::refused("`--prove-time` leaves no time for the rounds")
-            .hint("for example `--prove-time 8s`"));
+    match (args.prove, args.prove_time) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(Problem::refused("`--prove-time` has no effect without `--prove`")
+            .hint("add `--prove`, or leave `--prove-time` out")),
+        (Some(which), time) => Ok(Some((time.unwrap_or(DEFAULT_PROVE_TIME), which == Proofs::All))),
     }
-    Ok(Some((time, all)))
 }
 
-fn measuring(args: &StripeAdviseArgs, writes: bool) -> Result<iowhy_stripe::members::Plan, Problem> {
-    let time = match &args.time {
-        Some(text) => units::parse_duration("--time", text)?,
-        None => DEFAULT_TIME,
-    };
-    if time < Duration::from_secs(1) {
-        return Err(Problem::refused("`--time` is too short to measure the disks: at least one second")
-            .hint("for example `--time 30s`"));
-    }
-    Ok(iowhy_stripe::members::Plan { time, time_chosen: args.time.is_some(), writes, seed: args.seed })
+fn measuring(args: &StripeAdviseArgs, writes: bool) -> iowhy_stripe::members::Plan {
+    let time = args.time.unwrap_or(DEFAULT_TIME);
+    iowhy_stripe::members::Plan { time, time_chosen: args.time.is_some(), writes, seed: args.seed }
 }
 
 fn throttled_latency_warning() -> Warning {
@@ -187,7 +158,7 @@ impl Load for Demand {
         first: u64,
         warnings: &mut Vec<Warning>,
     ) -> Result<Outcome, Problem> {
-        Demand::run_first(self, machine, seed, first, warnings, &Watch::new(self, false, None))
+        Demand::run_first(self, machine, seed, first, warnings, &Watch::new(self.trace(), false, None))
     }
 
     fn volume_requests(&self, machine: &Machine, seed: u64, first: u64) -> Result<VolumeRequests, Problem> {
@@ -245,43 +216,15 @@ fn demand(args: &StripeAdviseArgs) -> Result<Demand, Problem> {
     Ok(demand)
 }
 
-/// The interleaves that are simulated, in bytes, rising.
-fn interleaves(text: Option<&str>) -> Result<Vec<u64>, Problem> {
-    let mut all: Vec<u64> = match text {
-        None => USUAL_INTERLEAVES.map(|power| 1 << power).collect(),
-        // A range of sizes, or a list that may name sectors.
-        Some(text) if text.contains("..") => units::parse_sizes("--interleave", text)?,
-        Some(text) => text
-            .split(',')
-            .map(str::trim)
-            .filter(|item| !item.is_empty())
-            .map(|item| parse_interleave("--interleave", item))
-            .collect::<Result<_, Problem>>()?,
-    };
-    for bytes in &all {
-        parse_interleave("--interleave", &bytes.to_string())?;
-    }
-    all.sort_unstable();
-    all.dedup();
-    match all.len() {
-        0 => {
-            Err(Problem::refused("`--interleave` names none").hint("for example `--interleave 4k..1m,126s`"))
-        }
-        1..=MAX_INTERLEAVES => Ok(all),
-        many => Err(Problem::refused(format!("`--interleave` names {many}; {MAX_INTERLEAVES} is the most"))
-            .hint("give fewer, or a range that doubles: `4k..16m`")),
-    }
-}
-
 /// Bytes of scratch files, all together: room for the workload's file.
-fn scratch_bytes(args: &StripeAdviseArgs, demand: &Demand) -> Result<u64, Problem> {
-    if let Some(text) = &args.size {
-        return units::parse_bytes_nonzero("--size", text);
+fn scratch_bytes(args: &StripeAdviseArgs, demand: &Demand) -> u64 {
+    if let Some(bytes) = args.size {
+        return bytes;
     }
-    Ok(match demand.workload().map(|workload| &workload.what) {
+    match demand.workload().map(|workload| &workload.what) {
         Some(What::Region { size, .. }) => (*size).clamp(SCRATCH_BYTES / 4, 4 * SCRATCH_BYTES),
         _ => SCRATCH_BYTES,
-    })
+    }
 }
 
 /// What is said where writes are asked for and were not measured.

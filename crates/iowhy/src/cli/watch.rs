@@ -1,0 +1,172 @@
+//! Options of `iowhy [PATH]`, `iowhy -- CMD` and `attach`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use iowhy_core::problem::Problem;
+use iowhy_core::profile::Tier;
+use iowhy_core::units;
+
+use super::value::{one_of, seed, time_from, value};
+
+/// Options of `iowhy [PATH]`. All are optional here: one that is given before a subcommand, where it has no effect, is
+/// an error.
+#[derive(Debug, Default, PartialEq, Eq, Args)]
+pub struct PathArgs {
+    /// A directory (a scratch file is made in it and removed), a file, a device (both read only), `null`, `memory`,
+    /// `scripted[:MODEL.toml]`, or several that take turns, `stripe:64k:A,B,C` [default: the current directory]
+    #[arg(value_name = "PATH")]
+    pub target: Option<String>,
+
+    /// Time to spend at most, including setup [default: 30s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = value(time_from(Duration::from_secs(2))))]
+    pub time: Option<Duration>,
+
+    /// Size of the scratch file, or of the part of the file that is measured [default: 256m]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = value(units::parse_bytes_nonzero))]
+    pub size: Option<u64>,
+
+    /// Save the fitted model of the stack as TOML
+    #[arg(long, value_name = "FILE")]
+    pub save_model: Option<PathBuf>,
+
+    /// Also print the calibration cells, the fitted costs and the block sizes that the fit did not use
+    #[arg(long, short)]
+    pub verbose: bool,
+
+    /// Seed of every order, pattern and interval [default: 1]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = value(seed))]
+    pub seed: Option<u64>,
+}
+
+impl PathArgs {
+    /// The first option that was given, as it is typed.
+    pub fn first_given(&self) -> Option<&'static str> {
+        [
+            ("--time", self.time.is_some()),
+            ("--size", self.size.is_some()),
+            ("--save-model", self.save_model.is_some()),
+            ("--verbose", self.verbose),
+            ("--seed", self.seed.is_some()),
+            ("PATH", self.target.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(name, given)| given.then_some(name))
+    }
+}
+
+/// Options of `iowhy -- CMD`.
+#[derive(Debug, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Options of `iowhy -- CMD`")]
+pub struct WatchArgs {
+    /// The program to run and profile, with its arguments. It keeps its stdin, stdout and stderr
+    #[arg(last = true, value_name = "CMD", help_heading = "Arguments")]
+    pub program: Vec<OsString>,
+
+    /// Write the report to FILE instead of stderr
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Afterwards replay the recorded I/O unchanged and repaired, to test the advice of each finding
+    #[arg(long)]
+    pub prove: bool,
+
+    /// Run CMD, and create files, as this user with all groups of that user [default: under sudo, the user who called it]
+    #[arg(long, value_name = "NAME|UID", allow_hyphen_values = true)]
+    pub user: Option<String>,
+
+    /// Options shared with `attach`.
+    #[command(flatten)]
+    pub sight: SightArgs,
+}
+
+/// Options of every command that profiles a program.
+#[derive(Debug, Default, PartialEq, Eq, Args)]
+pub struct SightArgs {
+    /// Write all stacks and their times (microseconds) to FILE, one line per stack, for flame graph tools
+    #[arg(long, value_name = "FILE")]
+    pub flamegraph: Option<PathBuf>,
+
+    /// Fitted costs of this machine, as saved by `iowhy --save-model`; they make predicted gains more precise
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+
+    /// Use no more than this tier: none (no rights), stacks (kernel stacks), clock (a clock on every CPU), observer (block
+    /// requests and system calls)
+    #[arg(long, value_name = "TIER", ignore_case = true, hide_possible_values = true, value_parser = one_of(&[Tier::None, Tier::Stacks, Tier::Clock, Tier::Observer], Tier::id))]
+    pub tier: Option<Tier>,
+
+    /// Do not trace system calls: request sizes and files are then unknown
+    #[arg(long)]
+    pub no_bursts: bool,
+}
+
+impl WatchArgs {
+    /// Whether `attach` takes this option of `iowhy -- CMD`, too.
+    pub fn is_for_attach(name: &str) -> bool {
+        ["--flamegraph", "--model", "--tier", "--no-bursts"].contains(&name)
+    }
+
+    /// The first option that was given, as it is typed.
+    pub fn first_given(&self) -> Option<&'static str> {
+        [
+            ("--output", self.output.is_some()),
+            ("--prove", self.prove),
+            ("--user", self.user.is_some()),
+            ("--flamegraph", self.sight.flamegraph.is_some()),
+            ("--model", self.sight.model.is_some()),
+            ("--tier", self.sight.tier.is_some()),
+            ("--no-bursts", self.sight.no_bursts),
+        ]
+        .into_iter()
+        .find_map(|(name, given)| given.then_some(name))
+    }
+}
+
+/// Options of `attach`.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    /// Id of the process to profile, with its threads and the children that it starts from now on
+    #[arg(value_name = "PID", allow_hyphen_values = true, value_parser = value(pid))]
+    pub pid: u32,
+
+    /// How long to profile [default: until the process ends, or Ctrl-C]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = value(time_from(Duration::from_millis(10))))]
+    pub time: Option<Duration>,
+
+    /// Options shared with `iowhy -- CMD`.
+    #[command(flatten)]
+    pub sight: SightArgs,
+}
+
+/// The id of a process. The kernel counts up to 2^22.
+fn pid(option: &str, text: &str) -> Result<u32, Problem> {
+    match text.parse::<u32>() {
+        Ok(pid) if pid > 0 && i32::try_from(pid).is_ok() => Ok(pid),
+        _ => {
+            let hint = if text.chars().any(char::is_alphabetic) && !text.contains(char::is_whitespace) {
+                format!("`pidof {text}` prints the process ids of a program")
+            } else {
+                "`ps -e` lists all processes with their ids".to_owned()
+            };
+            Err(units::refused_value(option, text, "not a process id", hint))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_positive_numbers_are_process_ids() {
+        assert_eq!(pid("PID", "1"), Ok(1));
+        for text in ["0", "-1", "", "x", "1.5", "4294967296", "2147483648", " 1"] {
+            let problem = pid("PID", text).unwrap_err();
+            assert!(problem.exit_code() == 2 && problem.hint.is_some(), "{problem}");
+        }
+        assert!(pid("PID", "postgres").unwrap_err().hint.unwrap().contains("pidof postgres"));
+    }
+}
