@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use iowhy::meaning::Meaning;
+use iowhy::analyzer::Analyzer;
 use iowhy::record::prove::Proof;
 use iowhy_cases::{Case, Skip, Stage, Variant, catalogue};
 use iowhy_core::estimate::Estimate;
@@ -127,7 +127,7 @@ fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
         "gain = time of the slow variant / time of the repaired one; measured: median of {rounds} rounds\n"
     );
     println!("{HEADER}{}", if prove { proof::HEADER } else { "" });
-    let meaning = Meaning::new();
+    let meaning = Analyzer::new();
     let mut counts = Counts::default();
     for case in cases {
         let runs =
@@ -260,7 +260,7 @@ impl Runs {
         serde_json::from_str(&text).map_err(|e| failed(format!("{}: {e}", path.display())))
     }
 
-    fn judge(&self, case: &'static Case, meaning: &Meaning) -> Result<Row, Skip> {
+    fn judge(&self, case: &'static Case, meaning: &Analyzer) -> Result<Row, Skip> {
         let (slow, noise) = without_noise(case, named(&self.slow, meaning));
         let mut row = Row {
             case,
@@ -281,7 +281,7 @@ impl Runs {
 }
 
 /// The findings of a profile.
-fn named(profile: &Profile, meaning: &Meaning) -> Vec<Named> {
+fn named(profile: &Profile, meaning: &Analyzer) -> Vec<Named> {
     let findings = meaning.explain(profile, None).findings;
     let one = |finding: &Finding| Named {
         id: finding.id.id().to_owned(),
@@ -307,7 +307,7 @@ struct Named {
 }
 
 /// Where the time of a run went and what is said of it, for those who work on a rule.
-fn account_of(variant: &str, profile: &Profile, meaning: &Meaning) -> String {
+fn account_of(variant: &str, profile: &Profile, meaning: &Analyzer) -> String {
     let explained = meaning.explain(profile, None);
     let wall = explained.account.wall_ns.max(1.0);
     let mut parts: BTreeMap<String, (f64, u64)> = BTreeMap::new();
@@ -343,7 +343,7 @@ fn account_of(variant: &str, profile: &Profile, meaning: &Meaning) -> String {
 
 /// Watches a variant until a run is quiet, a few times at most, and returns the quietest run.
 fn quietest(stage: &mut Stage, case: &Case, variant: Variant, binaries: &Binaries) -> Outcome<Profile> {
-    let meaning = Meaning::new();
+    let meaning = Analyzer::new();
     let noise = |profile: &Profile| without_noise(case, named(profile, &meaning)).1;
     let mut best = watched(stage, variant, binaries)?;
     let mut least = noise(&best);

@@ -4,11 +4,11 @@
 //! What may not enter: system calls that measure (probe), arithmetic that explains (explain).
 #![forbid(unsafe_code)]
 
+pub mod analyzer;
 pub mod cli;
 pub mod command;
 pub mod fio;
 pub mod folded;
-pub mod meaning;
 pub mod nearest;
 pub mod output;
 pub mod plan;

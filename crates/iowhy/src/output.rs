@@ -215,7 +215,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Opens what the options ask for. `folded` is only held against the others; `subject` is the program, whose runs are
+    /// Opens what the options ask for. `folded` is only compared with the others; `subject` is the program, whose runs are
     /// kept under one name.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ use crate::classify::{Class, Operation, Wait};
 pub struct Entry {
     /// Index into the profile's threads.
     pub thread: u32,
-    /// Meaning. Queued time has the layer [`Layer::CpuQueue`] and the operation it was interrupted in, where known.
+    /// Operation and layer. Queued time has the layer [`Layer::CpuQueue`] and the operation it was interrupted in, where known.
     pub class: Class,
     /// Whether it was spent on a CPU.
     pub busy: bool,

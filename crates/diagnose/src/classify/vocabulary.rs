@@ -314,7 +314,7 @@ impl Wait {
     }
 }
 
-/// Meaning of a stack.
+/// What a stack stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Class {
     /// What was asked for.

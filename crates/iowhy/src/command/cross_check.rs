@@ -17,7 +17,7 @@ use iowhy_probe::target::Target;
 use iowhy_watch::perf;
 use iowhy_watch::session::Observer;
 
-use crate::meaning::Meaning;
+use crate::analyzer::Analyzer;
 use crate::progress::Progress;
 use crate::record::Record;
 
@@ -88,7 +88,7 @@ impl CrossCheckPlan {
 
     /// Profiles the cells. A cell that fails, or whose profile fails, has no cross-check.
     pub(super) fn run(self, cells: &[Cell<'_>], seed: u64, progress: &Progress) -> Watched {
-        let meaning = Arc::new(Meaning::new());
+        let meaning = Arc::new(Analyzer::new());
         let all = self.takes();
         let mut watched = Watched { cells: Vec::new(), lack: self.lack };
         for (done, index) in self.cells.iter().enumerate() {
@@ -124,7 +124,7 @@ fn watchable(cell: &Cell<'_>) -> bool {
 }
 
 /// Profiles a cell.
-fn watch(cell: &Cell<'_>, seed: u64, meaning: &Arc<Meaning>) -> Result<Option<(CellRun, Observed)>, String> {
+fn watch(cell: &Cell<'_>, seed: u64, meaning: &Arc<Analyzer>) -> Result<Option<(CellRun, Observed)>, String> {
     Ok(observe(cell, seed, meaning)?.map(|(run, profile)| {
         let seen = cross_check::observed(&profile, &meaning.account(&profile), &run.workload, measuring());
         (run, seen)
@@ -135,7 +135,7 @@ fn watch(cell: &Cell<'_>, seed: u64, meaning: &Arc<Meaning>) -> Result<Option<(C
 pub(super) fn observe(
     cell: &Cell<'_>,
     seed: u64,
-    meaning: &Arc<Meaning>,
+    meaning: &Arc<Analyzer>,
 ) -> Result<Option<(CellRun, Profile)>, String> {
     let again = Cell {
         key: cell.key.clone(),

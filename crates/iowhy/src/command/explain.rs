@@ -7,9 +7,9 @@ use iowhy_core::finding::FindingId;
 use iowhy_core::problem::Problem;
 use serde_json::json;
 
+use crate::analyzer;
 use crate::cli::{ExplainArgs, OutputArgs};
 use crate::command::Ending;
-use crate::meaning;
 use crate::output::{self, Outputs};
 use crate::record::{Kind, SCHEMA};
 use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, wrap};
@@ -33,7 +33,7 @@ pub fn run(args: &ExplainArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     };
     let findings: Vec<_> = chosen
         .iter()
-        .map(|id| json!({"id": id, "claim": meaning::claim(*id), "manual": meaning::manual(*id), "repairable": id.is_repairable()}))
+        .map(|id| json!({"id": id, "claim": analyzer::claim(*id), "manual": analyzer::manual(*id), "repairable": id.is_repairable()}))
         .collect();
     let record = json!({"schema": SCHEMA, "kind": Kind::List, "iowhy": env!("CARGO_PKG_VERSION"), "findings": findings});
     outputs.finish(&screen, &record)?;
@@ -66,7 +66,7 @@ fn list(ids: &[FindingId], width: usize) -> String {
     let mut text = String::new();
     for id in ids {
         let name = format!("{:column$}  ", id.id());
-        let entry = wrap(meaning::claim(*id), width, &name, &" ".repeat(name.len()));
+        let entry = wrap(analyzer::claim(*id), width, &name, &" ".repeat(name.len()));
         text.push_str(&entry.replacen(id.id(), &format!("{BOLD}{}{BOLD:#}", id.id()), 1));
     }
     text.push_str("`iowhy explain ID` prints the manual page of one\n");
@@ -85,7 +85,7 @@ fn page(id: FindingId, width: usize) -> String {
             paragraph.clear();
         }
     };
-    for line in meaning::manual(id).trim_end().lines() {
+    for line in analyzer::manual(id).trim_end().lines() {
         let heading = line.trim_start_matches('#');
         if line.starts_with("```") {
             flush(&mut paragraph, &mut text);
@@ -132,7 +132,7 @@ mod tests {
     fn every_finding_has_its_line_and_is_found_by_its_name() {
         let text = anstream::adapter::strip_str(&list(FindingId::ALL, 100)).to_string();
         for id in FindingId::ALL {
-            assert!(text.contains(&format!("{} ", id.id())) && !meaning::claim(*id).is_empty());
+            assert!(text.contains(&format!("{} ", id.id())) && !analyzer::claim(*id).is_empty());
             assert_eq!(find(id.id()), Ok(*id));
             for width in [40, 80] {
                 let page = anstream::adapter::strip_str(&page(*id, width)).to_string();
@@ -140,7 +140,7 @@ mod tests {
                 assert!(page.lines().all(|line| line.chars().count() <= width), "{page}");
                 let words =
                     |text: &str| text.replace("**", "").split_whitespace().map(str::len).sum::<usize>();
-                let fences = meaning::manual(*id).replace("```text", "").replace(['`', '#'], "");
+                let fences = analyzer::manual(*id).replace("```text", "").replace(['`', '#'], "");
                 assert_eq!(words(&page.replace(['`', '#'], "")), words(&fences), "no word is lost: {page}");
             }
         }

@@ -10,16 +10,16 @@ use iowhy_probe::environment;
 use iowhy_watch::child::Refusal;
 use iowhy_watch::session::{self, Options, Subject};
 
+use crate::analyzer::Analyzer;
 use crate::cli::SightArgs;
 use crate::folded::folded;
-use crate::meaning::Meaning;
 use crate::output::{Pending, spare_inputs};
 use crate::record::watch::{RanAs, Told, WatchRecord, record};
 use crate::shell;
 
 /// Everything that is decided before watching begins.
 pub(super) struct Observation {
-    meaning: Meaning,
+    meaning: Analyzer,
     model: Option<StackModel>,
     tier: Tier,
     call_bursts: bool,
@@ -46,7 +46,7 @@ impl Observation {
             None => None,
         };
         let tier = args.tier.unwrap_or(Tier::Observer);
-        Ok(Observation { meaning: Meaning::new(), model, tier, call_bursts: !args.no_bursts, folded })
+        Ok(Observation { meaning: Analyzer::new(), model, tier, call_bursts: !args.no_bursts, folded })
     }
 
     /// Watches to the end.

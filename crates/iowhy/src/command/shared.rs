@@ -122,7 +122,7 @@ pub(super) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome,
     }
 }
 
-/// One cell's entry: summary, bytes held against the device's, verdict.
+/// One cell's entry: summary, bytes compared with the device's, verdict.
 pub(super) fn cell_record(
     run: &CellRun,
     target: &Target,

@@ -9,7 +9,7 @@ use iowhy_core::units;
 use crate::record::{CellRecord, Record};
 
 /// Time of a job where the record's own is shorter.
-const LEAST_SECONDS: u64 = 1;
+const MIN_SECONDS: u64 = 1;
 
 /// The job file. Cells that fio has no counterpart for are named in comments.
 pub fn job_of(record: &Record) -> String {
@@ -72,7 +72,7 @@ fn job(cell: &CellRecord, target: Option<&TargetFacts>) -> Result<String, String
     }
     let wall_ns = units::total(cell.samples.iter().map(|sample| sample.wall_ns));
     put("time_based", "1");
-    put("runtime", &wall_ns.div_ceil(1_000_000_000).max(LEAST_SECONDS).to_string());
+    put("runtime", &wall_ns.div_ceil(1_000_000_000).max(MIN_SECONDS).to_string());
     if cell.touch != "none" {
         let _ = writeln!(lines, "; iowhy also looked at the bytes (touch {}); fio does not", cell.touch);
     }

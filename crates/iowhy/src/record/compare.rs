@@ -189,6 +189,6 @@ pub struct ChangedFinding {
     pub after_runs: u64,
     /// `appeared`, `went`, `stays` or `cannot-tell`.
     pub fate: String,
-    /// Probability that counts differ at least this much by chance.
+    /// Probability of a difference of counts at least this large without a change.
     pub chance: f64,
 }

@@ -147,7 +147,7 @@ fn where_the_file_system_is_not_known_nothing_is_made_and_the_reason_is_said() {
     std::fs::write(&nameless, value.to_string()).unwrap();
     let ran = iowhy_alone(&["prove", text(&nameless)]);
     assert_refused(&ran, text(&nameless));
-    assert!(ran.stderr.contains("on which file system the small files lie"), "{ran:?}");
+    assert!(ran.stderr.contains("the file system of the small files is not known"), "{ran:?}");
     assert_eq!(names(&dir.path().join("small")).len(), FILES);
 }
 

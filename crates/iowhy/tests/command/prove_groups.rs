@@ -96,7 +96,7 @@ fn a_program_that_moves_itself_into_a_group_is_replayed_there_and_the_group_is_a
     let found =
         groups.iter().find(|g| g["directory"] == limit.as_str()).unwrap_or_else(|| panic!("{groups:?}"));
     let limits = found["limits"].as_array().unwrap();
-    assert!(limits.iter().any(|l| l["of"] == "memory" && l["set_by"] == limit.as_str()), "{found}");
+    assert!(limits.iter().any(|l| l["resource"] == "memory" && l["set_by"] == limit.as_str()), "{found}");
     assert_eq!(value["profile"]["pressure"]["memory_bytes"].as_u64(), Some(48 * MIB));
     // Where calls were traced, the plan says where it ran.
     let replay = &value["proof"]["baseline"];

@@ -92,7 +92,7 @@ fn the_program_keeps_its_output_and_its_code() {
     ] {
         let ran = iowhy(&["--", "sh", "-c", script]);
         assert_eq!((ran.code(), ran.stdout.as_str()), (code, "out\n"), "{ran:?}");
-        assert!(ran.stderr.contains("tier T"), "the report is on stderr: {ran:?}");
+        assert!(ran.stderr.contains("\ntier "), "the report is on stderr: {ran:?}");
     }
     let dir = directory();
     let report = dir.path().join("report");
@@ -107,7 +107,7 @@ fn a_full_output_is_said_and_the_code_still_comes() {
         let ran = iowhy(&["--json", "/dev/full", "--", "sh", "-c", script]);
         assert_eq!(ran.code(), code, "{ran:?}");
         assert!(
-            ran.stderr.contains("error: cannot write `/dev/full`") && ran.stderr.contains("tier T"),
+            ran.stderr.contains("error: cannot write `/dev/full`") && ran.stderr.contains("\ntier "),
             "{ran:?}"
         );
     }
@@ -119,7 +119,7 @@ fn a_report_that_its_file_does_not_take_is_printed_and_the_code_is_the_programs(
         let script = format!("exit {code}");
         let ran = iowhy(&["--output", "/dev/full", "--", "sh", "-c", &script]);
         assert_eq!(ran.code(), code, "{ran:?}");
-        assert!(ran.stderr.contains("cannot write `/dev/full`") && ran.stderr.contains("tier T"), "{ran:?}");
+        assert!(ran.stderr.contains("cannot write `/dev/full`") && ran.stderr.contains("\ntier "), "{ran:?}");
         assert!(ran.stderr.contains("printed here instead"), "{ran:?}");
     }
     // A full disk, and a record that is lost beside it.
@@ -133,7 +133,7 @@ fn a_report_that_its_file_does_not_take_is_printed_and_the_code_is_the_programs(
     );
     let ran = iowhy(&["--output", text(&report), "--json", text(&json), "--", "sh", "-c", &fill]);
     assert_eq!(ran.code(), 1, "{ran:?}");
-    assert!(ran.stderr.contains("tier T") && ran.stderr.contains("printed here instead"), "{ran:?}");
+    assert!(ran.stderr.contains("\ntier ") && ran.stderr.contains("printed here instead"), "{ran:?}");
     assert!(ran.stderr.contains("run.json"), "{ran:?}");
 }
 
@@ -146,7 +146,7 @@ fn attach_reports_on_stdout() {
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     assert_eq!(ran.code(), 0, "{ran:?}");
-    assert!(ran.stdout.contains("still running") && ran.stdout.contains("tier T"), "{ran:?}");
+    assert!(ran.stdout.contains("still running") && ran.stdout.contains("\ntier "), "{ran:?}");
 }
 
 #[test]
@@ -159,14 +159,14 @@ fn colour_of_the_report_follows_stderr_and_never_enters_a_file() {
     assert_eq!((ran.code(), ran.stderr.as_str()), (0, ""), "{ran:?}");
     assert!(!std::fs::read_to_string(&report).unwrap().contains('\u{1b}'));
     let no_colour = finish(binary().args(["--", "true"]).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1"));
-    assert!(no_colour.stderr.contains("tier T") && !no_colour.stderr.contains('\u{1b}'), "{no_colour:?}");
+    assert!(no_colour.stderr.contains("\ntier ") && !no_colour.stderr.contains('\u{1b}'), "{no_colour:?}");
 }
 
 #[test]
 fn quiet_keeps_the_report_and_the_programs_own_words() {
     let ran = iowhy(&["--quiet", "--", "sh", "-c", "echo out; echo err >&2"]);
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "out\n"), "{ran:?}");
-    assert!(ran.stderr.contains("err\n") && ran.stderr.contains("tier T"), "{ran:?}");
+    assert!(ran.stderr.contains("err\n") && ran.stderr.contains("\ntier "), "{ran:?}");
 }
 
 #[test]

@@ -17,11 +17,11 @@ use iowhy_probe::target::{Needs, Target};
 use iowhy_watch::perf;
 use serde_json::json;
 
+use crate::analyzer::Analyzer;
 use crate::cli::{ClassicArgs, OutputArgs};
 use crate::command::cross_check;
 use crate::command::ending::{self, Ending};
 use crate::command::shared;
-use crate::meaning::Meaning;
 use crate::output::{self, Outputs};
 use crate::plan::sweep::split_targets;
 use crate::progress::Progress;
@@ -162,7 +162,7 @@ impl World for Here<'_> {
     }
 
     fn profile(&self, cell: &Cell<'_>, seed: u64) -> Result<Option<(CellRun, Profile)>, String> {
-        cross_check::observe(cell, seed, &Arc::new(Meaning::new()))
+        cross_check::observe(cell, seed, &Arc::new(Analyzer::new()))
     }
 }
 

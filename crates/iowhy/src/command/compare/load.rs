@@ -6,8 +6,8 @@ use iowhy_core::problem::Problem;
 
 use super::programs::Watched;
 use super::sides::Side;
+use crate::analyzer::Analyzer;
 use crate::command::load;
-use crate::meaning::Meaning;
 use crate::record::watch::WatchRecord;
 use crate::record::{Kind, Record};
 
@@ -26,7 +26,7 @@ pub(super) enum Loaded {
 /// Those of [`load::shown`]; a record that holds nothing that was measured in rounds or watched; records of two kinds; several
 /// of measured cells.
 pub(super) fn side(side: &Side) -> Result<Loaded, Problem> {
-    let meaning = Meaning::new();
+    let meaning = Analyzer::new();
     let (mut cells, mut runs) = (Vec::new(), Vec::new());
     for path in &side.files {
         let (kind, value) = load::shown(

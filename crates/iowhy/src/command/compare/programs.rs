@@ -12,7 +12,7 @@ use iowhy_diagnose::runs::{Changed, Counted, Part, Run, changes};
 
 use super::differences;
 use super::sides::Side;
-use crate::meaning::Meaning;
+use crate::analyzer::Analyzer;
 use crate::record::compare::{ChangedFinding, ChangedPart, Difference, ProgramComparison, RunsOf};
 use crate::record::watch::{Exit, WatchRecord};
 use crate::record::{Kind, SCHEMA};
@@ -36,7 +36,7 @@ pub(super) struct Watched {
 impl Watched {
     /// From a record. Its parts come from the profile, so that all runs are classified by one table; its findings are those
     /// that were told.
-    pub(super) fn new(path: &Path, record: WatchRecord, meaning: &Meaning) -> Watched {
+    pub(super) fn new(path: &Path, record: WatchRecord, meaning: &Analyzer) -> Watched {
         let account = meaning.account(&record.profile);
         let run = Run::new(&account, record.findings.iter().map(|finding| finding.id));
         Watched {

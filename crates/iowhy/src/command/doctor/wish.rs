@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_held_against_what_is_offered() {
+    fn values_are_compared_with_what_is_offered() {
         let scheduler =
             Reading { offered: vec!["none".into(), "bfq".into()], ..Reading::new(Key::Scheduler, "none") };
         assert!(refusal("scheduler=cfq", &scheduler).contains("offers none, bfq"));

@@ -123,7 +123,7 @@ pub(super) fn of(kind: Kind, value: &Value) -> Option<Figure> {
     }
 }
 
-/// The first request that the main job shows; of `bench` the first cell.
+/// The first request of the path report; of `bench` the first cell.
 fn measured(value: &Value) -> Option<Figure> {
     let cells = list_of(value, "cells");
     let request = list_of(value, "requests").first();

@@ -18,9 +18,9 @@ use iowhy_probe::interrupt;
 use iowhy_replay::plan::what_if::Change;
 use iowhy_replay::trial::{self, Request};
 
+use crate::analyzer::Analyzer;
 use crate::cli::{OutputArgs, ProveArgs};
 use crate::command::ending::{self, Ending};
-use crate::meaning::Meaning;
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
 use crate::record::prove::{Proof, ProveRecord};
@@ -112,7 +112,7 @@ pub(crate) fn prove(
             return Proof { seed, reason: Some(message), hint, ..Proof::default() };
         }
     };
-    let account = Meaning::new().account(profile);
+    let account = Analyzer::new().account(profile);
     let request = Request {
         facts: &Facts::new(profile, &account, None),
         findings,

@@ -18,7 +18,7 @@ use super::io::io;
 use super::{
     CallSite, Exit, LayerShare, ObserverRecord, OperationRecord, RanAs, ThreadRecord, WaitRecord, WatchRecord,
 };
-use crate::meaning::{Explained, Meaning};
+use crate::analyzer::{Analyzer, Explained};
 use crate::record::{Kind, SCHEMA};
 
 /// What the command knows beside the profile.
@@ -44,7 +44,7 @@ const MAX_THREADS: usize = 100;
 const SECOND: f64 = 1e9;
 
 /// The record of a run.
-pub fn record(profile: Profile, explained: Explained, meaning: &Meaning, told: Told) -> WatchRecord {
+pub fn record(profile: Profile, explained: Explained, meaning: &Analyzer, told: Told) -> WatchRecord {
     let account = &explained.account;
     let basis = Basis::new(&profile, account.entries.iter(), account.thread_ns);
     let running = units::total(profile.threads.iter().map(|t| t.running_ns));
@@ -172,7 +172,7 @@ fn waits(account: &Account, pick: impl Fn(&Entry) -> bool) -> Vec<WaitRecord> {
 fn operations(
     profile: &Profile,
     account: &Account,
-    meaning: &Meaning,
+    meaning: &Analyzer,
     basis: &Basis,
 ) -> Vec<OperationRecord> {
     let record = |time: OperationTime| {
@@ -204,7 +204,7 @@ fn operations(
 fn calls(
     profile: &Profile,
     account: &Account,
-    meaning: &Meaning,
+    meaning: &Analyzer,
     operation: Operation,
 ) -> Option<(f64, (f64, f64))> {
     let exact = match operation {

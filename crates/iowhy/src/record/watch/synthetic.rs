@@ -6,7 +6,7 @@ use iowhy_core::profile::*;
 use iowhy_diagnose::account::{Account, Entry, account};
 use iowhy_diagnose::classify::{Class, Classifier, Operation, Wait};
 
-use crate::meaning::Explained;
+use crate::analyzer::Explained;
 
 /// Puts a profile and its account together, stack by stack, so that both close.
 pub(crate) struct Builder {

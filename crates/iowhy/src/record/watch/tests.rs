@@ -1,12 +1,12 @@
 //! Known answers: what stands in the record of a profile that is known, and the laws that it keeps.
 
 use super::*;
-use crate::meaning::{Explained, Meaning};
+use crate::analyzer::{Analyzer, Explained};
 use crate::record::watch::io::cache_hit_share;
 
 fn of((profile, explained): (Profile, Explained)) -> WatchRecord {
     let told = Told { command: "iowhy -- x".to_owned(), subject: "x".to_owned(), ..Told::default() };
-    record(profile, explained, &Meaning::new(), told)
+    record(profile, explained, &Analyzer::new(), told)
 }
 
 #[test]

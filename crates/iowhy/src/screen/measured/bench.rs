@@ -141,7 +141,7 @@ fn name(cell: &CellRecord, several: bool) -> String {
 
 /// Noise below this share is not mentioned.
 const NOTABLE_NOISE: f64 = 0.10;
-/// CPU time of kernel threads below this share of ours is not mentioned.
+/// CPU time of kernel threads below this share of the program's is not mentioned.
 const NOTABLE_KERNEL_SHARE: f64 = 0.10;
 
 /// Bytes that the device moved over bytes that requests claim, in per cent.

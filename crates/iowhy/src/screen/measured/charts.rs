@@ -27,13 +27,13 @@ pub(super) fn sizes(record: &Record) -> Section {
     for cell in record.cells.iter().filter(|cell| cell.time_per_request.is_some()) {
         let many = if record.targets.len() > 1 { format!("{} ", cell.target) } else { String::new() };
         // Calibration cells read other targets, which only their key names.
-        let rung = cell.key.split_once('-').map_or("", |(rung, _)| match rung {
-            "memory" | "dev" => rung,
+        let device = cell.key.split_once('-').map_or("", |(device, _)| match device {
+            "memory" | "dev" => device,
             _ => "",
         });
-        let rung = if rung.is_empty() { String::new() } else { format!(" ({rung})") };
+        let device = if device.is_empty() { String::new() } else { format!(" ({device})") };
         let state = if cell.method == cell.state { String::new() } else { format!(" {}", cell.state) };
-        let name = format!("{many}{}{state}, {} {}{rung}", cell.method, cell.pattern, cell.direction);
+        let name = format!("{many}{}{state}, {} {}{device}", cell.method, cell.pattern, cell.direction);
         match groups.iter_mut().find(|(n, _)| *n == name) {
             Some((_, cells)) => cells.push(cell),
             None => groups.push((name, vec![cell])),

@@ -10,7 +10,7 @@ use iowhy_view::svg::bars::{self, Bar, Piece};
 use iowhy_view::svg::flame::{self, Node};
 
 use super::{percent_of, seconds, share};
-use crate::meaning::Meaning;
+use crate::analyzer::Analyzer;
 use crate::record::watch::{LayerShare, WatchRecord};
 use crate::screen::figures::bytes;
 
@@ -84,7 +84,7 @@ pub(super) fn wall_clock(record: &WatchRecord) -> Section {
     if profile.stacks.is_empty() || profile.wall_ns == 0 {
         return Section::default();
     }
-    let meaning = Meaning::new();
+    let meaning = Analyzer::new();
     let mut root = Node::default();
     let mut table: Vec<(String, f64)> = Vec::new();
     for stack in profile.stacks.iter().filter(|stack| stack.wall_ns > 0.0) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::meaning::{Explained, Meaning};
+use crate::analyzer::{Analyzer, Explained};
 use crate::record::watch::{Told, record, synthetic};
 use crate::screen::figures::*;
 use iowhy_core::environment::Environment;
@@ -23,7 +23,7 @@ fn of((profile, explained): (Profile, Explained), subject: &str) -> WatchRecord 
         ..Environment::default()
     };
     let told = Told { subject: subject.to_owned(), environment, ..Told::default() };
-    record(profile, explained, &Meaning::new(), told)
+    record(profile, explained, &Analyzer::new(), told)
 }
 
 fn plain(record: &WatchRecord, width: usize) -> String {

@@ -12,13 +12,13 @@ use iowhy_diagnose::findings::{self, Facts};
 
 /// What gives stacks their meaning.
 #[derive(Debug)]
-pub struct Meaning {
+pub struct Analyzer {
     classifier: Classifier,
 }
 
-impl Default for Meaning {
-    fn default() -> Meaning {
-        Meaning::new()
+impl Default for Analyzer {
+    fn default() -> Analyzer {
+        Analyzer::new()
     }
 }
 
@@ -31,10 +31,10 @@ pub struct Explained {
     pub findings: Vec<Finding>,
 }
 
-impl Meaning {
+impl Analyzer {
     /// Loads the table of kernel functions.
-    pub fn new() -> Meaning {
-        Meaning { classifier: Classifier::new() }
+    pub fn new() -> Analyzer {
+        Analyzer { classifier: Classifier::new() }
     }
 
     /// Whether a thread asleep with these kernel functions (innermost first) waits on the I/O path.
