@@ -1,6 +1,6 @@
 //! Trace files of other tools, read and written as requests.
 //!
-//! [`open`] detects the format of a file and gives a [`Trace`] that streams [`Request`]s in batches; [`mod@write`] turns requests
+//! [`open()`] detects the format of a file and gives a [`Trace`] that streams [`Request`]s in batches; [`mod@write`] turns requests
 //! into files; [`survey`] sums a trace up. Memory is bounded for any file, losses are counted
 //! by reason, and no input makes it panic.
 //!

@@ -145,6 +145,10 @@ fn plain(path: &Path) -> PathBuf {
 /// Why a command line of a page would be refused. A mention (not `whole`) may end before what its options and it are given.
 fn refused(line: &str, whole: bool) -> Option<String> {
     let words = words::of_command(line);
+    // A placeholder of a page stands for a number.
+    let number =
+        |word: &String| if matches!(word.as_str(), "PID" | "N") { "1".to_owned() } else { word.clone() };
+    let words: Vec<String> = words.iter().map(number).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["cargo", "xtask", name, ..] => {
@@ -190,7 +194,7 @@ mod tests {
     #[test]
     fn a_command_must_parse() {
         for good in
-            ["iowhy bench --rw randread .", "sudo iowhy attach 12 --time 10s", "cargo xtask tidy", "ls"]
+            ["iowhy bench --rw randread .", "sudo iowhy attach PID --time 10s", "cargo xtask tidy", "ls"]
         {
             assert_eq!(refused(good, true), None, "{good}");
         }

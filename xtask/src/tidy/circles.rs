@@ -77,7 +77,7 @@ fn read(modules: &mut BTreeMap<Name, Module>, name: Name, text: &str, path: &Pat
             [folder.join(format!("{child}.rs")), folder.join(&child).join("mod.rs")];
         for path in candidates {
             if let Ok(text) = std::fs::read_to_string(&path) {
-                let name = [name.as_slice(), &[child.clone()]].concat();
+                let name = [name.as_slice(), std::slice::from_ref(&child)].concat();
                 read(modules, name, &text, &path, source);
             }
         }

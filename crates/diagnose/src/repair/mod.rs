@@ -92,7 +92,7 @@ pub struct FirstTime {
     pub times_around: f64,
 }
 
-/// The same calls, with memory that begins where a page does: copying is faster so on some CPUs ([`super::buffers`]).
+/// The same calls, with memory that begins where a page does: copying is faster so on some CPUs.
 pub fn with_aligned_buffers(plan: &Plan) -> Option<Repaired> {
     let how = "page-aligned buffers".to_owned();
     buffers::aligned(plan).map(|plan| Repaired { plan, how, kept: 0.0 })

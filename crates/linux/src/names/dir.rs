@@ -314,7 +314,7 @@ impl Dir {
         Ok(found)
     }
 
-    /// Whether it belongs to us ([`owner`]) and nobody else may write to it: names in it are then of our making.
+    /// Whether it belongs to us and nobody else may write to it: names in it are then of our making.
     ///
     /// # Errors
     /// What fstat(2) says.

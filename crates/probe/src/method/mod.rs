@@ -1,4 +1,4 @@
-//! One file per family of system calls; [`open`] picks the family. Each family is an [`Access`].
+//! One file per family of system calls; [`open`] picks the family. Each family is an [`Access`](crate::access::Access).
 //!
 //! Timing belongs to the runner, offsets to core's patterns.
 

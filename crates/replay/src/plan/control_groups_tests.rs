@@ -161,7 +161,7 @@ fn stretches_in_order_are_joined_and_others_stay() {
 #[test]
 fn a_limit_of_cpu_time_and_one_that_was_not_seen_have_no_repair() {
     let cpu = vec![group("/cg/cpu/a", vec![limit(Limited::Cpu, "/cg/cpu/a")])];
-    for (groups, word) in [(cpu, "CPU time"), (Vec::new(), "no control group")] {
+    for (groups, word) in [(cpu, "CPU limit"), (Vec::new(), "no control group")] {
         let plan = passes(groups).facts(baseline).unwrap().plan;
         let why = repaired(FindingId::Throttled, &plan, &beside()).unwrap_err();
         assert!(why.contains(word), "{why}");

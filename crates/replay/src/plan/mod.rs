@@ -1,6 +1,6 @@
 //! Plans of the unchanged run, from a profile. Pure functions: no I/O, no clock.
 //!
-//! [`recorded`] chooses between recorded calls, faults on mapped files and reads on a ring; many small files have a plan of
+//! `recorded` chooses between recorded calls, faults on mapped files and reads on a ring; many small files have a plan of
 //! their own. The other modules bound a plan: free space, file system, length of a run.
 
 mod baseline;

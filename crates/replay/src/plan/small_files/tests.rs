@@ -257,6 +257,6 @@ fn where_too_little_is_known_the_reason_is_said() {
     assert!(
         repaired(FindingId::ManySmallFiles, &was, &Beside::default())
             .unwrap_err()
-            .contains("nothing to pack")
+            .contains("nothing can be packed")
     );
 }
