@@ -8,6 +8,7 @@ use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
 use iowhy_path::costs::Layers;
 use iowhy_path::facts;
+use iowhy_path::reconcile::Verdict as CellVerdict;
 use iowhy_path::reconcile::{self, ReconcileContext};
 use iowhy_probe::campaign::Outcome;
 use iowhy_probe::target::{self, Needs, Target};
@@ -215,7 +216,7 @@ pub(super) fn failed_cells(cells: &[CellRecord]) -> Option<Problem> {
 
 /// The reason where cells were not what they claim, e.g. read from the cache where it says cold.
 fn mislabelled_cells(cells: &[CellRecord]) -> Option<Problem> {
-    let mut mislabelled = cells.iter().filter(|cell| cell.verdict == "mislabelled");
+    let mut mislabelled = cells.iter().filter(|cell| cell.verdict == CellVerdict::Mislabelled.id());
     let first = mislabelled.next()?;
     let n = 1 + mislabelled.count();
     let message = format!(

@@ -274,7 +274,10 @@ fn btrfs_tells_its_profile_its_turns_and_what_each_device_has_of_a_file() {
     let record = lint(&file);
     let volume = &record["volume"];
     assert_eq!((&volume["kind"], &volume["profile"]), (&"btrfs".into(), &"raid0".into()), "{record}");
-    assert_eq!((&volume["interleave_bytes"], &volume["lack"]), (&65_536.into(), &serde_json::Value::Null));
+    assert_eq!(
+        (&volume["interleave_bytes"], &volume["limitation"]),
+        (&65_536.into(), &serde_json::Value::Null)
+    );
     let names: Vec<&str> = btrfs.loops.iter().map(|one| one.device.trim_start_matches("/dev/")).collect();
     let seen: Vec<&str> =
         record["file_parts"].as_array().unwrap().iter().map(|p| p["device"].as_str().unwrap()).collect();

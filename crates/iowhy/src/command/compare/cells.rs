@@ -1,5 +1,6 @@
 //! Two records of measured cells: a verdict for each cell and each of its layers.
 
+use iowhy_path::reconcile::Verdict as CellVerdict;
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
@@ -108,7 +109,7 @@ pub(in crate::command) fn doubt(cell: &CellRecord) -> Option<String> {
         Some(failure.clone())
     } else if cell.planned_per_second.is_some() {
         Some("paced by a plan: its time per request is the plan's".to_owned())
-    } else if cell.verdict == "mislabelled" {
+    } else if cell.verdict == CellVerdict::Mislabelled.id() {
         Some("it is mislabelled".to_owned())
     } else {
         None

@@ -2,6 +2,7 @@
 
 use iowhy_core::cell::StateCheck;
 use iowhy_core::units::{self, Bytes};
+use iowhy_path::reconcile::Verdict as CellVerdict;
 use iowhy_view::document::{Chapter, Detail, Part, Section, Spread, Table};
 
 use super::cell::shown;
@@ -53,7 +54,7 @@ fn requests(record: &Record, named: &Named<'_>, detail: Detail) -> Vec<Part> {
     if named.is_empty() {
         return vec![Part::Text("nothing was measured".to_owned())];
     }
-    let mark = |cell: &CellRecord| if cell.verdict == "not-what-it-claims" { " (!)" } else { "" };
+    let mark = |cell: &CellRecord| if cell.verdict == CellVerdict::Mislabelled.id() { " (!)" } else { "" };
     let marked = named.iter().map(|(label, cell)| (format!("{label}{}", mark(cell)), *cell)).collect();
     let mut parts = vec![
         Part::Table(layers(&marked, detail)),
