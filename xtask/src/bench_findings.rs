@@ -6,6 +6,7 @@
 //! (`--again`) instead of on new ones.
 
 mod counts;
+mod page;
 mod proof;
 
 use std::collections::BTreeMap;
@@ -28,10 +29,11 @@ use serde_json::Value;
 use self::counts::Counts;
 
 const SEED: u64 = 1;
-const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again] [--account] [--prove], N at least 3; \
+const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again] [--account] [--prove] [--page], N at least 3; \
                      FILTER is part of a name; --again judges the runs that are kept by the rules of today; --account shows \
                      where the time of the slow variant went; --prove replays the slow variant with its first finding \
-                     repaired, beside what was foretold and what the really repaired program gains";
+                     repaired, beside what was foretold and what the really repaired program gains; --page writes the figures \
+                     into README.md and docs/accuracy.md";
 
 /// Others on this machine may cost a watched program this part of its time before it is watched again.
 const MUCH_NOISE: f64 = 0.15;
@@ -57,6 +59,12 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     match judge_all(root, options) {
         Ok(counts) => {
             println!("\n{}", counts.sentence());
+            if options.page
+                && let Err(problem) = page::write(root, &counts, &kept_origin(root))
+            {
+                eprintln!("bench-findings: {problem}");
+                return ExitCode::FAILURE;
+            }
             if counts.wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(problem) => {
@@ -74,10 +82,13 @@ struct Options<'a> {
     again: bool,
     account: bool,
     prove: bool,
+    /// Whether the figures are written into the pages.
+    page: bool,
 }
 
 fn options<'a>(arguments: &[&'a str]) -> Option<Options<'a>> {
-    let mut options = Options { filter: "", rounds: 5, again: false, account: false, prove: false };
+    let mut options =
+        Options { filter: "", rounds: 5, again: false, account: false, prove: false, page: false };
     let mut rest = arguments.iter();
     while let Some(&word) = rest.next() {
         match word {
@@ -85,11 +96,19 @@ fn options<'a>(arguments: &[&'a str]) -> Option<Options<'a>> {
             "--again" => options.again = true,
             "--account" => options.account = true,
             "--prove" => options.prove = true,
+            "--page" => options.page = true,
             _ if word.starts_with('-') || !options.filter.is_empty() => return None,
             _ => options.filter = word,
         }
     }
-    Some(options)
+    // The figures of the pages are those of all programs.
+    (!options.page || options.filter.is_empty()).then_some(options)
+}
+
+/// Where the kept runs come from.
+fn kept_origin(root: &Path) -> String {
+    let path = crate::target(root).join("cases/records").join(ORIGIN);
+    std::fs::read_to_string(path).unwrap_or_else(|_| "Origin unknown.".to_owned())
 }
 
 /// The programs under test.
@@ -99,7 +118,7 @@ struct Binaries {
 }
 
 fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
-    let Options { filter, rounds, again, account, prove } = options;
+    let Options { filter, rounds, again, account, prove, .. } = options;
     let target = crate::target(root);
     let binaries =
         Binaries { iowhy: target.join("release/iowhy"), cases: target.join("release/iowhy-cases") };
@@ -463,7 +482,7 @@ impl Row {
             let of_case = |id: &str| id == cause || self.case.also.iter().any(|also| also.id() == id);
             let gains: Vec<_> = self.slow.iter().filter(|n| of_case(&n.id)).filter_map(|n| n.gain).collect();
             let saved = |of: fn(&Gain) -> f64| gains.iter().map(|gain| 1.0 - 1.0 / of(gain)).sum::<f64>();
-            let all = Gain::from_savings(1.0, saved(|g| g.low), saved(|g| g.predicted), saved(|g| g.high));
+            let all = Gain::from_saved_time(1.0, saved(|g| g.low), saved(|g| g.predicted), saved(|g| g.high));
             return (!gains.is_empty()).then_some(all);
         }
         let named = self.slow.iter().find(|named| named.id == cause);
@@ -542,7 +561,7 @@ mod tests {
         Gain { low, predicted: (low + high) / 2.0, high, open_above: false }
     }
 
-    fn row(name: &str, slow: &[&str], repaired: &[&str]) -> Row {
+    pub(super) fn row(name: &str, slow: &[&str], repaired: &[&str]) -> Row {
         let named = |ids: &[&str]| {
             ids.iter()
                 .map(|id| Named { id: (*id).to_owned(), share: 0.5, gain: Some(gain(2.0, 4.0)) })
@@ -565,14 +584,21 @@ mod tests {
     fn options_are_read() {
         assert_eq!(
             options(&[]),
-            Some(Options { filter: "", rounds: 5, again: false, account: false, prove: false })
+            Some(Options { filter: "", rounds: 5, again: false, account: false, prove: false, page: false })
         );
         let all = options(&["sync", "--again", "--rounds", "7", "--prove"]);
         assert_eq!(
             all,
-            Some(Options { filter: "sync", rounds: 7, again: true, account: false, prove: true })
+            Some(Options {
+                filter: "sync",
+                rounds: 7,
+                again: true,
+                account: false,
+                prove: true,
+                page: false
+            })
         );
-        for bad in [&["--rounds", "2"][..], &["--rounds"], &["a", "b"], &["--what"]] {
+        for bad in [&["--rounds", "2"][..], &["--rounds"], &["a", "b"], &["--what"], &["sync", "--page"]] {
             assert_eq!(options(bad), None, "{bad:?}");
         }
     }

@@ -9,6 +9,7 @@ mod docs;
 mod hostile;
 mod lab;
 mod nightly;
+mod observer;
 mod programs;
 mod skips;
 mod speeds;
@@ -33,6 +34,8 @@ usage: cargo xtask <command>
   docs     README and docs/ alone: links, paths, commands; builds the book where mdbook is installed
   capture [--check] [FILTER]
            runs the commands that pages name between markers and writes what they print; `--check` says which are old
+  observer [--check]
+           builds the observer in the kernel from crates/watch/bpf with clang; `--check` compares the committed bytes
   browser  reports in a real browser alone; pictures of them are kept under target/report-pages
   dist [--prefix DIR]
            the static binary, manual pages, shell completions and a Debian package, under target/dist; with --prefix
@@ -60,6 +63,8 @@ fn main() -> ExitCode {
         ["test"] => speeds::test(&root()),
         ["nightly", rest @ ..] => speeds::nightly(&root(), rest),
         ["browser"] => browser::check(&root()).exit_code(),
+        ["observer"] => observer::build(&root()).exit_code(),
+        ["observer", "--check"] => observer::check(&root()).exit_code(),
         ["docs"] => docs::run(&root()),
         ["capture", rest @ ..] => capture::run(&root(), rest),
         ["tidy"] => tidy::report(&root()),

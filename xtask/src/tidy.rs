@@ -1,6 +1,7 @@
 //! Rules of the house that no compiler knows. Each is a function from the tree to complaints.
 
 mod circles;
+mod users;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -17,12 +18,12 @@ const EDGES: [(&str, &[&str]); 13] = [
     ("watch", &["core", "linux"]),
     ("trace", &["core", "linux"]),
     ("sim", &["core"]),
-    ("diagnose", &["core", "linux"]),
-    ("path", &["core", "linux", "diagnose", "probe"]),
-    ("replay", &["core", "linux", "diagnose", "probe", "watch"]),
-    ("stripe", &["core", "linux", "probe", "sim"]),
+    ("diagnose", &["core"]),
+    ("path", &["core", "diagnose", "probe"]),
+    ("replay", &["core", "linux", "diagnose", "probe"]),
+    ("stripe", &["core", "probe", "sim"]),
     ("classic", &["core", "linux", "probe", "sim", "path"]),
-    ("view", &["core", "linux"]),
+    ("view", &["core"]),
     ("iowhy", &["*"]),
 ];
 
@@ -85,8 +86,9 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
         complaints.extend(file_complaints(&name, &text));
         complaints.extend(name_complaints(&name, &text));
     }
-    complaints.extend(unknown_circles(module_circles(root)));
+    complaints.extend(module_circles(root));
     complaints.extend(words::complaints(root, &sources));
+    complaints.extend(users::complaints(root, &sources));
     if sources.len() < 10 {
         complaints.push(format!(
             "only {} source files found under {}: is this the root?",
@@ -158,29 +160,6 @@ fn edges_point_down(root: &Path) -> Vec<String> {
         complaints.extend(dependency_complaints(&name, &manifest));
     }
     complaints
-}
-
-/// Circles that stand today. The list only shrinks: a circle that is gone must leave it.
-const KNOWN_CIRCLES: [&str; 8] = [
-    "crates/iowhy: modules import each other: output, store",
-    "crates/iowhy::render::stripe: modules import each other: advice, proof",
-    "crates/iowhy::screen: modules import each other: heading, measured, surroundings",
-    "crates/probe: modules import each other: environment, hot_loop, method, setting, target",
-    "crates/probe::target: modules import each other: resolve, stripe",
-    "crates/probe::tree: modules import each other: build, files, left",
-    "crates/sim: modules import each other: layout, machine, workload",
-    "crates/view: modules import each other: html, svg",
-];
-
-/// Complaints about circles that are not known, and about known ones that are gone.
-fn unknown_circles(found: Vec<String>) -> Vec<String> {
-    let known =
-        |complaint: &str| KNOWN_CIRCLES.iter().position(|known| complaint.starts_with(&format!("{known} (")));
-    let gone = (0..KNOWN_CIRCLES.len())
-        .filter(|index| !found.iter().any(|complaint| known(complaint) == Some(*index)))
-        .map(|index| format!("`{}` is gone: take it from KNOWN_CIRCLES", KNOWN_CIRCLES[index]));
-    let gone: Vec<String> = gone.collect();
-    found.into_iter().filter(|complaint| known(complaint).is_none()).chain(gone).collect()
 }
 
 /// Modules that import each other, in any crate.
@@ -258,18 +237,6 @@ mod tests {
         assert_eq!(dependency_complaints("unheard-of", "").len(), 1);
         assert!(dependency_complaints("path", &depends("diagnose")).is_empty());
         assert!(dependency_complaints("iowhy", &depends("view")).is_empty());
-    }
-
-    #[test]
-    fn circles_are_known_or_complained_about() {
-        let all = || KNOWN_CIRCLES.map(|known| format!("{known} (a -> b; b -> a)")).to_vec();
-        assert!(unknown_circles(all()).is_empty());
-        assert_eq!(unknown_circles(all()[1..].to_vec()).len(), 1);
-        assert_eq!(
-            unknown_circles([all(), vec!["x: modules import each other: a, b (..)".to_owned()]].concat())
-                .len(),
-            1
-        );
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub struct Lab<'a> {
     /// The same as several targets, where it names several (`A:B`).
     pub specs: &'a [String],
     /// Time for one experiment.
-    pub budget: Duration,
+    pub time: Duration,
     /// Bytes of the scratch file, or of the part of the file that is used.
     pub size: Option<u64>,
     /// Bytes a second of the question about direct I/O.
@@ -100,7 +100,7 @@ impl Lab<'_> {
 
     /// Measures the cells: the time is shared evenly, each slice ends with its share or with its region.
     pub fn measure(&self, cells: &mut [Cell<'_>]) -> Outcome {
-        let wall = self.budget.mul_f64(MEASURING) / (ROUNDS * cells.len().max(1) as u32);
+        let wall = self.time.mul_f64(MEASURING) / (ROUNDS * cells.len().max(1) as u32);
         for cell in cells.iter_mut() {
             cell.bounds.wall = wall.clamp(Duration::from_micros(500), Duration::from_millis(500));
         }
@@ -112,7 +112,7 @@ impl Lab<'_> {
         let effort = Effort {
             min_rounds: MIN_ROUNDS,
             max_rounds: ROUNDS,
-            time: self.budget,
+            time: self.time,
             precision: 0.0,
             seed: self.seed,
         };

@@ -2,6 +2,7 @@
 //! read strictly: what is not understood is refused. What may not enter: figures that the posts do not give.
 
 use iowhy_core::problem::Problem;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One post.
@@ -69,7 +70,7 @@ pub enum Cell {
 }
 
 /// Units of published figures, as the posts use them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FigureUnit {
     /// Bytes.
     #[serde(rename = "bytes")]

@@ -10,7 +10,8 @@ use iowhy_core::summary::{self, Summary};
 use iowhy_core::warning::Warning;
 use iowhy_path::reconcile::{self, ReconcileContext, Verdict};
 use iowhy_probe::target::Target;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error_percent;
@@ -75,8 +76,8 @@ impl MeasuredCell {
     }
 }
 
-/// A group of rows on the screen.
-#[derive(Clone, Debug, PartialEq)]
+/// A group of rows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Section {
     /// The `table` of its rows' keys.
     pub id: String,
@@ -91,7 +92,7 @@ pub struct Section {
 }
 
 /// Figures by two keys, as text.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Grid {
     /// Headings of the columns behind the first.
     pub header: Vec<String>,
@@ -100,7 +101,7 @@ pub struct Grid {
 }
 
 /// One row.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// `table`, and the keys of that table.
     pub key: BTreeMap<String, Value>,
@@ -118,8 +119,7 @@ pub struct Row {
     pub error_percent: Option<f64>,
     /// How the figure changed.
     pub remark: String,
-    /// First column on the screen.
-    #[serde(skip)]
+    /// First column of the table.
     pub label: String,
 }
 

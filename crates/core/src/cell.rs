@@ -1,5 +1,7 @@
 //! Result of measuring one cell: raw samples per round, and the verified cache state.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
@@ -7,7 +9,7 @@ use crate::workload::{CacheState, Workload};
 
 /// Totals of one round of one cell: the raw material of every estimate. Times are sums over the cell's threads
 /// unless said otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// Round it was taken in; samples of one round may be compared as a pair.
     pub round: u32,
@@ -72,7 +74,7 @@ pub struct Sample {
 }
 
 /// Traffic of one member of a stripe, or of one device under a volume, in one round.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemberTotals {
     /// Requests that were sent to it, after splitting; `None` where the kernel splits them.
     pub requests: Option<u64>,
@@ -94,7 +96,7 @@ impl Sample {
 }
 
 /// How a claimed cache state stood up to verification.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "result", rename_all = "kebab-case")]
 pub enum StateCheck {
     /// Verified before and after.
@@ -107,7 +109,7 @@ pub enum StateCheck {
         reason: String,
     },
     /// It could not be seen.
-    CannotTell {
+    Inconclusive {
         /// Why, and the remedy.
         reason: String,
     },
@@ -160,7 +162,7 @@ impl StateCheck {
         let gravity = |check: &StateCheck| match check {
             StateCheck::NotApplicable => 0,
             StateCheck::Verified => 1,
-            StateCheck::CannotTell { .. } => 2,
+            StateCheck::Inconclusive { .. } => 2,
             StateCheck::Violated { .. } => 3,
         };
         let worse = |a: StateCheck, b: StateCheck| if gravity(&b) > gravity(&a) { b } else { a };
@@ -216,7 +218,7 @@ impl StateEvidence {
             ));
         }
         if self.claimed_bytes > 0 && (1.0 - before) < StateCheck::TOLERANCE {
-            return StateCheck::CannotTell {
+            return StateCheck::Inconclusive {
                 reason: format!(
                     "{} of the region was in the cache before, so requests that silently went through it would not \
                      show; evict the region first",
@@ -229,7 +231,9 @@ impl StateEvidence {
 
     fn unseen(&self) -> StateCheck {
         let reason = self.blind_reason.clone();
-        StateCheck::CannotTell { reason: reason.unwrap_or_else(|| "the page cache was not looked at".into()) }
+        StateCheck::Inconclusive {
+            reason: reason.unwrap_or_else(|| "the page cache was not looked at".into()),
+        }
     }
 }
 
@@ -245,7 +249,7 @@ fn per_cent(share: f64) -> String {
 }
 
 /// All that was measured for one cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellRun {
     /// The workload.
     pub workload: Workload,
@@ -285,7 +289,7 @@ mod tests {
     }
 
     fn is_unclear(claim: CacheState, evidence: &StateEvidence) -> bool {
-        matches!(StateCheck::judge(claim, evidence), StateCheck::CannotTell { .. })
+        matches!(StateCheck::judge(claim, evidence), StateCheck::Inconclusive { .. })
     }
 
     #[test]
@@ -337,7 +341,7 @@ mod tests {
         for claim in [CacheState::Cold, CacheState::Warm, CacheState::Direct] {
             assert_eq!(
                 StateCheck::judge(claim, &blind),
-                StateCheck::CannotTell { reason: "not the owner".into() }
+                StateCheck::Inconclusive { reason: "not the owner".into() }
             );
         }
         assert_eq!(StateCheck::judge(CacheState::None, &blind), StateCheck::NotApplicable);
@@ -345,7 +349,7 @@ mod tests {
 
     #[test]
     fn one_bad_round_spoils_the_cell_and_one_unseen_round_leaves_it_open() {
-        let unseen = || StateCheck::CannotTell { reason: "why".into() };
+        let unseen = || StateCheck::Inconclusive { reason: "why".into() };
         let bad = || violated("how".into());
         assert_eq!(StateCheck::worst([]), StateCheck::NotApplicable);
         assert_eq!(StateCheck::worst([StateCheck::Verified, StateCheck::Verified]), StateCheck::Verified);

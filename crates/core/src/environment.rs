@@ -1,10 +1,12 @@
 //! Facts about the machine and the target, as plain data. Probe fills them in; nothing here looks anything up.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// The machine and the path under the target. A fact that could not be read is `None`
 /// (empty or 0 where the type has no `None`), never a guess.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
     /// Kernel release, e.g. `6.18.44`.
     pub kernel: String,
@@ -53,7 +55,7 @@ pub struct Environment {
 }
 
 /// Kind of a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {
     /// A regular file of the user's: read only, never changed.
@@ -75,7 +77,7 @@ pub enum TargetKind {
 }
 
 /// A stripe that iowhy makes of other targets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StripeFacts {
     /// Bytes of one turn.
     pub interleave_bytes: u64,
@@ -86,7 +88,7 @@ pub struct StripeFacts {
 }
 
 /// A member of a stripe.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemberFacts {
     /// How the user named it.
     pub name: String,
@@ -99,7 +101,7 @@ pub struct MemberFacts {
 }
 
 /// Findings on a target before timing. Bytes that are not known are `None`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetFacts {
     /// Its kind.
     pub kind: TargetKind,

@@ -1,9 +1,11 @@
 //! A number that may be printed: value, interval, unit and n.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// The unit of an [`Estimate`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Unit {
     /// Nanoseconds.
     #[serde(rename = "ns")]
@@ -24,7 +26,7 @@ pub enum Unit {
 
 /// A measured or derived value with its 95 % interval. (Of 3 or 4 rounds the interval is their full range, which
 /// holds the true median less often: see [`bootstrap_median`](crate::stats::bootstrap_median).)
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// The point estimate (a median unless said otherwise).
     pub value: f64,

@@ -1,6 +1,8 @@
 //! Findings: why a program is slow, with evidence, advice and predicted gain. The list of all causes is here; the rules are
 //! in `iowhy-diagnose`.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// Calls the macro `$then` with the list of findings: variant, folder in `iowhy-diagnose`, identifier, and whether it can be
@@ -58,7 +60,7 @@ macro_rules! with_findings {
 macro_rules! finding_ids {
     ($($(#[$doc:meta])+ $variant:ident, $folder:ident, $id:literal, $repairable:literal;)+) => {
         /// The fixed vocabulary of causes. Identifiers are part of the output format and never change their meaning.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum FindingId {
             $($(#[$doc])+ #[serde(rename = $id)] $variant,)+
         }
@@ -87,7 +89,7 @@ macro_rules! finding_ids {
 with_findings!(finding_ids);
 
 /// Old wall time over new wall time if the advice is followed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gain {
     /// The most likely value.
     pub predicted: f64,
@@ -107,7 +109,7 @@ impl Gain {
 
     /// The gain from saving part of the wall time: at least 1, at most [`Gain::MAX`], open above where the upper end would
     /// be greater.
-    pub fn from_savings(wall: f64, low: f64, predicted: f64, high: f64) -> Gain {
+    pub fn from_saved_time(wall: f64, low: f64, predicted: f64, high: f64) -> Gain {
         let least = 1.0 / Gain::MAX;
         let left = |saved: f64| (1.0 - saved / wall).clamp(least, 1.0);
         let gain = |saved: f64| 1.0 / left(saved);
@@ -121,7 +123,7 @@ impl Gain {
 }
 
 /// One cause of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// The cause.
     pub id: FindingId,
@@ -165,7 +167,7 @@ mod tests {
 
     #[test]
     fn saving_half_of_the_wall_time_doubles_the_speed() {
-        let gain = Gain::from_savings(10.0, 0.0, 5.0, 8.0);
+        let gain = Gain::from_saved_time(10.0, 0.0, 5.0, 8.0);
         assert_eq!((gain.low, gain.predicted), (1.0, 2.0));
         assert!((gain.high - 5.0).abs() < 1e-9 && !gain.open_above);
         assert!(gain.meets(4.0, 6.0) && !gain.meets(5.5, 6.0) && !gain.meets(0.5, 0.9));
@@ -173,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_interval_is_open_above_where_nearly_all_may_go() {
-        let gain = Gain::from_savings(10.0, 5.0, 9.0, 10.0);
+        let gain = Gain::from_saved_time(10.0, 5.0, 9.0, 10.0);
         assert_eq!((gain.high, gain.open_above), (Gain::MAX, true));
         assert!(gain.meets(300.0, 400.0) && !gain.meets(1.0, 1.9));
     }

@@ -4,8 +4,10 @@
 //! 0.8 %. Non-goal: a settable range or precision. Invariants: `count` equals the sum over the buckets; `count`,
 //! `min`, `max` and `sum` are exact; a histogram without values holds no memory for buckets.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -215,7 +217,7 @@ impl fmt::Debug for Histogram {
 }
 
 /// The form in files: buckets as `[low_ns, count]`, empty ones left out.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Sparse {
     buckets: Vec<(u64, u64)>,
     count: u64,
@@ -234,6 +236,16 @@ impl Serialize for Histogram {
             max_ns: self.max_ns,
         }
         .serialize(serializer)
+    }
+}
+
+impl JsonSchema for Histogram {
+    fn schema_name() -> Cow<'static, str> {
+        "Histogram".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Sparse::json_schema(generator)
     }
 }
 

@@ -3,12 +3,14 @@
 //! Invariant: a [`Ledger`] built with [`Ledger::close`] sums to the whole it was closed with; time that the named
 //! layers do not explain is [`Layer::Unexplained`], and may be negative when they explain too much.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::Estimate;
 
 /// A layer of the path between a program's request and the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
     /// The program's own user-mode code.
@@ -78,7 +80,7 @@ impl Layer {
 }
 
 /// Time of one layer, for one request unless said otherwise, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerTime {
     /// Which layer.
     pub id: Layer,
@@ -97,7 +99,7 @@ impl LayerTime {
 
 /// Time of one layer for one request, with intervals: of each part alone, so that those of the parts do not add up to that
 /// of the sum.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerEstimate {
     /// Which layer.
     pub id: Layer,
@@ -110,7 +112,7 @@ pub struct LayerEstimate {
 }
 
 /// Time split over layers, in the order of [`Layer::ALL`]; layers that no time was added to are absent.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Ledger {
     entries: Vec<LayerTime>,

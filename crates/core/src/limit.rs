@@ -1,9 +1,11 @@
 //! Who the limit is: the fixed vocabulary of verdicts on a path.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// The limit of the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitId {
     /// All CPUs this process may use are busy.
@@ -19,7 +21,7 @@ pub enum LimitId {
     /// A configured or metered limit cuts off the rate.
     Throttle,
     /// The evidence does not decide.
-    CannotTell,
+    Unknown,
 }
 
 impl LimitId {
@@ -32,13 +34,13 @@ impl LimitId {
             LimitId::CopyBandwidth => "copy-bandwidth",
             LimitId::Device => "device",
             LimitId::Throttle => "throttle",
-            LimitId::CannotTell => "cannot-tell",
+            LimitId::Unknown => "unknown",
         }
     }
 }
 
 /// A verdict with its evidence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limit {
     /// Which limit.
     pub id: LimitId,

@@ -7,13 +7,15 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 use crate::layer::{Layer, Ledger};
 use crate::workload::{CacheState, Method};
 
 /// Cost of one layer: linear in requests, pages touched and bytes moved, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Cost {
     /// For each request.
@@ -32,7 +34,7 @@ impl Cost {
 }
 
 /// A cost with the ends of its 95 % interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LayerCost {
     /// The fitted value.
@@ -52,7 +54,7 @@ impl LayerCost {
 }
 
 /// Costs that are part of a layer but are known apart from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// The part of `filesystem` that every descriptor pays, even `/dev/null`: dispatch through the VFS.
@@ -90,7 +92,7 @@ impl Part {
 }
 
 /// Named layers with costs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackModel {
     /// Version of this format.
     pub schema: u32,

@@ -4,13 +4,15 @@
 
 mod tree;
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::tree::{OnFile, PlanTree, Touch};
 use crate::profile::{FileIdentity, GroupLimit};
 
 /// What a replay carries out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Files that actions refer to by index.
     pub files: Vec<PlanFile>,
@@ -29,7 +31,7 @@ pub struct Plan {
 }
 
 /// Control groups in which a plan is carried out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Placed {
     /// Groups to join, at most one of each hierarchy.
     pub inside: Vec<PlacedGroup>,
@@ -47,7 +49,7 @@ pub struct Room {
 }
 
 /// One of the groups of [`Placed::inside`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlacedGroup {
     /// Its directory.
     pub directory: String,
@@ -56,7 +58,7 @@ pub struct PlacedGroup {
 }
 
 /// How a file takes part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// The user's file, opened read-only.
@@ -70,7 +72,7 @@ pub enum Role {
 }
 
 /// Page cache of a file when a replay begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// No page cached.
@@ -80,7 +82,7 @@ pub enum State {
 }
 
 /// Access order announced to the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advice {
     /// No advice.
@@ -93,7 +95,7 @@ pub enum Advice {
 }
 
 /// A file that takes part in a plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanFile {
     /// Path of the user's file, also where a scratch file replaces it.
     pub path: String,
@@ -141,8 +143,9 @@ impl PlanFile {
 }
 
 /// One kind of call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ReplayOp")]
 pub enum Op {
     /// pread.
     Read {
@@ -194,7 +197,7 @@ pub enum Op {
 }
 
 /// Calls of one thread on one file, evenly spaced.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Action {
     /// Kind of call.
     pub op: Op,

@@ -1,10 +1,12 @@
 //! One request of a trace file, of the simulator and of the curves. Plain data, independent of formats.
 //!
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// Operation of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Op {
     /// Bytes are read, or an object is looked up.
@@ -48,7 +50,7 @@ impl Op {
 }
 
 /// Further attributes of a request, one bit each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Marks(pub u8);
 
@@ -85,7 +87,7 @@ pub const NEVER: u64 = u64::MAX;
 
 /// One request. A trace of addresses (a disk, a file) has one object per device or file and offsets in it; a trace of
 /// keys has one object per key, offset 0, and the size of the value in `bytes`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
     /// Issue time, in nanoseconds since the origin that its trace has (its first request, or an epoch).
     pub time_ns: u64,

@@ -1,12 +1,14 @@
 //! The service curve of a disk: how long requests of each size take. Measured by the probe, fitted by explanation, played by
 //! the simulator; plain data here.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// How long a disk takes for a request of n bytes, and how many it serves side by side.
 ///
 /// Alone: access + n * per byte. Together: `units` at a time, no more than the limits allow. A limit of 0 is none.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceCurve {
     /// Time before the first byte of a random request, nanoseconds.
     pub access_ns: f64,
@@ -53,7 +55,7 @@ impl ServiceCurve {
 }
 
 /// A disk by its curves, one for each direction.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskCurves {
     /// Of reads.
     pub read: ServiceCurve,

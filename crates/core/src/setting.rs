@@ -2,10 +2,12 @@
 //!
 //! Plain data: reading and meaning are elsewhere.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// Where a setting belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
     /// Processors and their page tables.
@@ -23,7 +25,7 @@ pub enum Group {
 macro_rules! keys {
     ($( #[doc = $about:literal] $variant:ident = $id:literal in $group:ident; )*) => {
         /// A setting. The identifier is the kernel's own name where there is one.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum Key {
             $( #[doc = $about] #[serde(rename = $id)] $variant, )*
         }
@@ -51,55 +53,55 @@ macro_rules! keys {
 }
 
 keys! {
-    /// How clock rates are chosen.
+    /// How the CPU clock rate is chosen.
     Governor = "governor" in Cpu;
-    /// Workarounds for faults of processors, as `ACTIVE of ALL`.
+    /// Workarounds for CPU vulnerabilities, as `ACTIVE of ALL`.
     Mitigations = "mitigations" in Cpu;
     /// Transparent huge pages for anonymous memory.
     Thp = "thp" in Cpu;
-    /// Share of memory, in per cent, at which a writer must write out itself.
+    /// Share of memory, in per cent, at which a writer must write dirty pages itself.
     DirtyRatio = "dirty_ratio" in Memory;
     /// The same in bytes; one of both is 0.
     DirtyBytes = "dirty_bytes" in Memory;
-    /// Share of memory, in per cent, at which the kernel begins to write out in the background.
+    /// Share of memory, in per cent, at which background writeback begins.
     DirtyBackgroundRatio = "dirty_background_ratio" in Memory;
     /// The same in bytes; one of both is 0.
     DirtyBackgroundBytes = "dirty_background_bytes" in Memory;
-    /// Age at which a dirty page is written out, in hundredths of a second.
+    /// Age at which a dirty page is written, in hundredths of a second.
     DirtyExpire = "dirty_expire_centisecs" in Memory;
-    /// How often the kernel looks for such pages, in hundredths of a second.
+    /// Interval of periodic writeback, in hundredths of a second.
     DirtyWriteback = "dirty_writeback_centisecs" in Memory;
     /// Preference for reclaiming anonymous pages over file pages.
     Swappiness = "swappiness" in Memory;
-    /// Who orders requests.
+    /// I/O scheduler: the order of requests.
     Scheduler = "scheduler" in Queue;
-    /// The greatest read-ahead window, in KiB.
+    /// Maximum read-ahead window, in KiB.
     ReadAhead = "read_ahead_kb" in Queue;
-    /// Requests that the queue admits.
+    /// Maximum number of queued requests.
     Requests = "nr_requests" in Queue;
-    /// Read latency, in microseconds, from which background writes are throttled; 0: never.
+    /// Read latency, in microseconds, above which background writes are throttled; 0: never.
     WritebackThrottle = "wbt_lat_usec" in Queue;
-    /// Whether the device counts its requests.
+    /// Whether the kernel counts requests of the device.
     Iostats = "iostats" in Queue;
-    /// Which neighbouring requests are left apart: 0 none, 1 those that take a search, 2 all.
+    /// Merging of adjacent requests: 0 full, 1 only with the previous request, 2 none.
     Nomerges = "nomerges" in Queue;
-    /// Whether the kernel takes it for a disk that turns.
+    /// Whether the kernel treats it as a rotational disk.
     Rotational = "rotational" in Queue;
-    /// Whether the kernel believes that the device has a volatile cache.
+    /// Whether the kernel assumes a volatile write cache.
     WriteCache = "write_cache" in Queue;
-    /// When a read changes the time of access.
+    /// When a read updates the access time.
     AccessTime = "atime" in FileSystem;
-    /// Whether new times of a file stay in memory until something else about it is written.
+    /// Whether time stamps stay in memory until the inode is written for another reason.
     LazyTime = "lazytime" in FileSystem;
     /// An option of the mount that costs or hides something.
     MountOption = "mount-option" in FileSystem;
-    /// Limits on requests or bytes a second of the device.
+    /// Limits on requests per second or throughput of the device.
     IoLimit = "io-limit" in ControlGroup;
-    /// The greatest memory, page cache included.
+    /// Maximum memory, page cache included.
     MemoryLimit = "memory-limit" in ControlGroup;
-    /// The memory from which on the group is slowed down.
+    /// Memory above which the group is throttled.
     MemoryHigh = "memory-high" in ControlGroup;
-    /// CPUs' worth of time.
+    /// CPU time, in CPUs.
     CpuLimit = "cpu-limit" in ControlGroup;
 }
 
@@ -111,7 +113,7 @@ impl Key {
 }
 
 /// A setting as read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reading {
     /// Which.
     pub key: Key,

@@ -1,9 +1,11 @@
 //! Volumes of several devices and the layout of file systems, as plain data.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// Who joins the devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VolumeKind {
     /// The md driver.
@@ -29,7 +31,7 @@ impl VolumeKind {
 }
 
 /// Devices that take turns.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Volume {
     /// Who joins them.
     pub kind: VolumeKind,
@@ -46,7 +48,7 @@ pub struct Volume {
 }
 
 /// One device of a volume.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VolumeMember {
     /// Its name in the kernel.
     pub name: String,
@@ -55,7 +57,7 @@ pub struct VolumeMember {
 }
 
 /// Where a file system puts things.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Geometry {
     /// ext2, ext3 and ext4.
@@ -67,7 +69,7 @@ pub enum Geometry {
 }
 
 /// Fields of an ext4 superblock that decide the layout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ext4 {
     /// Bytes of a block.
     pub block_bytes: u64,
@@ -142,7 +144,7 @@ impl Ext4 {
 }
 
 /// Geometry of an XFS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Xfs {
     /// Bytes of an allocation group.
     pub group_bytes: u64,

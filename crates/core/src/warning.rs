@@ -2,10 +2,12 @@
 //!
 //! Errors that end a command are in [`crate::problem`], verdicts in [`crate::limit`].
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// One warning. `code` is stable and machine-readable; the rest is for people.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Stable identifier such as `unwritten-extents`.
     pub code: String,

@@ -1,11 +1,13 @@
 //! A workload: direction, method, pattern, sizes, queue depth, arrival, cache state.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 use crate::pattern::Pattern;
 
 /// Whether requests read or write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// Reads only.
@@ -24,7 +26,7 @@ impl Direction {
 }
 
 /// The state of the page cache that a cell claims, and that is verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
     /// No page of the region is in the page cache.
@@ -50,7 +52,7 @@ impl CacheState {
 }
 
 /// Use of the bytes after a read; the same in every arm of a comparison.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Touch {
     /// Nothing. A mapped read still loads one byte of each page: without that it would read nothing.
@@ -76,7 +78,7 @@ impl Touch {
 macro_rules! methods {
     ($( $(#[$doc:meta])* $variant:ident = $id:literal, $about:literal; )*) => {
         /// How bytes are moved. One variant per distinct path through the kernel.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         pub enum Method {
             $( $(#[$doc])* #[doc = $about] #[serde(rename = $id)] $variant, )*
         }
@@ -196,7 +198,7 @@ impl Method {
 }
 
 /// One cell of a plan, without its duration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workload {
     /// Reads, writes or a mix.
     pub direction: Direction,

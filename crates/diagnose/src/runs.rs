@@ -14,6 +14,8 @@ use iowhy_core::stats::{
     self, Verdict, bootstrap_median, chance_of_counts, effect_of_part, ratio_of_medians, verdict_of_ratio,
 };
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
@@ -59,7 +61,7 @@ impl Run {
 }
 
 /// A time before and after, as records hold it too.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Changed {
     /// Median over the runs before.
     pub before_ns: f64,
@@ -104,7 +106,7 @@ pub enum Fate {
     /// Found in every run of both sides.
     Stays,
     /// Too few runs, or counts too much alike.
-    CannotTell,
+    Inconclusive,
 }
 
 impl Fate {
@@ -114,7 +116,7 @@ impl Fate {
             Fate::Appeared => "appeared",
             Fate::Went => "went",
             Fate::Stays => "stays",
-            Fate::CannotTell => "cannot-tell",
+            Fate::Inconclusive => "inconclusive",
         }
     }
 }
@@ -133,7 +135,7 @@ pub struct Changes {
 }
 
 /// Runs on each side without which nothing is decided, as for rounds.
-pub const MIN_RUNS: usize = 5;
+const MIN_RUNS: usize = 5;
 
 /// Counts that chance gives less often than this are no chance.
 const SURE: f64 = 0.05;
@@ -184,7 +186,7 @@ fn changed(
         ratio,
         effect,
         effect_value: 1.0 + (after_ns - before_ns) / stats::median(whole)?,
-        verdict: effect.map_or(Verdict::CannotTell, |effect| verdict_of_ratio(&effect, threshold)),
+        verdict: effect.map_or(Verdict::Inconclusive, |effect| verdict_of_ratio(&effect, threshold)),
     })
 }
 
@@ -212,7 +214,7 @@ fn findings(before: &[Run], after: &[Run]) -> Vec<Counted> {
             } else if (b, a) == (n, m) {
                 Fate::Stays
             } else {
-                Fate::CannotTell
+                Fate::Inconclusive
             };
             Counted { id, before: b, after: a, chance, fate }
         })
@@ -269,15 +271,15 @@ mod tests {
         let after = runs(1, 50.0, &[], &[]);
         let told = changes(&before, &after, 0.05, 1).unwrap();
         assert_eq!(told.doubt.as_deref(), Some("one run each"));
-        assert_eq!(told.wall.verdict, Verdict::CannotTell);
+        assert_eq!(told.wall.verdict, Verdict::Inconclusive);
         assert_eq!((told.wall.before, told.wall.ratio), (None, None));
         assert!((told.wall.effect_value - 0.5).abs() < 1e-9);
         let read = part(&told, READ);
-        assert_eq!((read.after_ns, read.verdict), (0.0, Verdict::CannotTell));
-        assert_eq!(told.findings[0].fate, Fate::CannotTell);
+        assert_eq!((read.after_ns, read.verdict), (0.0, Verdict::Inconclusive));
+        assert_eq!(told.findings[0].fate, Fate::Inconclusive);
         let few = changes(&runs(4, 100.0, &[], &[]), &runs(9, 50.0, &[], &[]), 0.05, 1).unwrap();
         assert_eq!(few.doubt.as_deref(), Some("4 and 9 runs are too few, 5 on each side are needed"));
-        assert_eq!(few.wall.verdict, Verdict::CannotTell);
+        assert_eq!(few.wall.verdict, Verdict::Inconclusive);
         assert!(few.wall.ratio.is_some());
         assert_eq!(changes(&[], &before, 0.05, 1), None);
     }
@@ -296,7 +298,7 @@ mod tests {
                 (SmallRequests, 5, 5, Fate::Stays),
                 (SyncPerWrite, 5, 0, Fate::Went),
                 (CopyBound, 0, 5, Fate::Appeared),
-                (CpuBound, 1, 0, Fate::CannotTell),
+                (CpuBound, 1, 0, Fate::Inconclusive),
             ]
         );
     }

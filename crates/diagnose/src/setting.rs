@@ -4,10 +4,11 @@
 //! Invariant: a setting at its neutral value gets no judgement, and no judgement rests on hearsay.
 
 use iowhy_core::setting::{Group, Key, Reading};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What a setting does to who measures or waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// Something cannot be seen, or is not what it seems.
@@ -36,7 +37,7 @@ impl Effect {
 }
 
 /// A judgement.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Judgement {
     /// The kind.
     pub effect: Effect,
@@ -88,7 +89,7 @@ const BTRFS: &str = "btrfs(5)";
 /// Judges one of the readings; the others are what stands around it.
 pub fn judge(reading: &Reading, all: &[Reading]) -> Option<Judgement> {
     let value = reading.value.as_deref()?;
-    let told = match reading.key.group() {
+    let assessment = match reading.key.group() {
         Group::Cpu => cpu(reading, value),
         Group::Memory => memory(reading),
         Group::Queue => queue(reading, value, all),
@@ -98,24 +99,24 @@ pub fn judge(reading: &Reading, all: &[Reading]) -> Option<Judgement> {
     // What is not offered cannot be tried.
     let offered = |value: &String| reading.offered.is_empty() || reading.offered.contains(value);
     Some(Judgement {
-        effect: told.effect,
-        sentence: told.sentence,
-        cited: told.cited,
-        try_value: told.try_value.filter(offered),
+        effect: assessment.effect,
+        sentence: assessment.sentence,
+        cited: assessment.cited,
+        try_value: assessment.try_value.filter(offered),
         can_try: TRIED.contains(&reading.key),
     })
 }
 
 /// A judgement in the making.
-struct Told {
+struct Assessment {
     effect: Effect,
     sentence: String,
     cited: Option<&'static str>,
     try_value: Option<String>,
 }
 
-fn told(effect: Effect, sentence: impl Into<String>) -> Option<Told> {
-    Some(Told { effect, sentence: sentence.into(), cited: None, try_value: None })
+fn assess(effect: Effect, sentence: impl Into<String>) -> Option<Assessment> {
+    Some(Assessment { effect, sentence: sentence.into(), cited: None, try_value: None })
 }
 
 trait With {
@@ -123,26 +124,26 @@ trait With {
     fn tries(self, value: &str) -> Self;
 }
 
-impl With for Option<Told> {
+impl With for Option<Assessment> {
     fn cited(self, title: &'static str) -> Self {
-        self.map(|told| Told { cited: Some(title), ..told })
+        self.map(|assessment| Assessment { cited: Some(title), ..assessment })
     }
 
     fn tries(self, value: &str) -> Self {
-        self.map(|told| Told { try_value: Some(value.to_owned()), ..told })
+        self.map(|assessment| Assessment { try_value: Some(value.to_owned()), ..assessment })
     }
 }
 
-fn cpu(reading: &Reading, value: &str) -> Option<Told> {
+fn cpu(reading: &Reading, value: &str) -> Option<Assessment> {
     match reading.key {
-        Key::Governor if value != "performance" => told(
+        Key::Governor if value != "performance" => assess(
             Effect::MayCost,
-            "of the governors only performance always asks for \"the highest frequency\": a CPU that waits for a device \
+            "only the governor performance always requests \"the highest frequency\": a CPU that waits for a device \
              most of the time may run slow, and requests that cost CPU time then take longer",
         )
         .cited(CPUFREQ)
         .tries("performance"),
-        Key::Mitigations if !reading.details.is_empty() => told(
+        Key::Mitigations if !reading.details.is_empty() => assess(
             Effect::Costs,
             format!(
                 "active: {}; to switch them off \"improves system performance, but it may also expose users to several \
@@ -151,9 +152,9 @@ fn cpu(reading: &Reading, value: &str) -> Option<Told> {
             ),
         )
         .cited(PARAMETERS),
-        Key::Thp if value == "never" => told(
+        Key::Thp if value == "never" => assess(
             Effect::MayCost,
-            "large buffers stand on small pages, each with an entry of its own in the page tables and the TLB",
+            "large buffers use small pages, each with its own entry in the page tables and the TLB",
         )
         .cited(THP)
         .tries("madvise"),
@@ -161,29 +162,29 @@ fn cpu(reading: &Reading, value: &str) -> Option<Told> {
     }
 }
 
-fn memory(reading: &Reading) -> Option<Told> {
+fn memory(reading: &Reading) -> Option<Assessment> {
     let number = reading.number()?;
     let at = |what: &str| format!("{what} at {}", amount(reading.key, number));
     match (reading.key, number) {
         (Key::DirtyRatio, 20) | (Key::DirtyBackgroundRatio, 10) => None,
-        (Key::DirtyRatio, _) => told(
+        (Key::DirtyRatio, _) => assess(
             Effect::Limits,
             at("\"a process which is generating disk writes will itself start writing out dirty data\""),
         )
         .cited(VM),
         (Key::DirtyBytes, _) => {
-            told(Effect::Limits, at("\"a process generating disk writes will itself start writeback\"")).cited(VM)
+            assess(Effect::Limits, at("\"a process generating disk writes will itself start writeback\"")).cited(VM)
         }
-        (Key::DirtyBackgroundRatio, _) => told(
+        (Key::DirtyBackgroundRatio, _) => assess(
             Effect::MayCost,
             at("\"the background kernel flusher threads will start writing out dirty data\""),
         )
         .cited(VM),
         (Key::DirtyBackgroundBytes, _) => {
-            told(Effect::MayCost, at("\"the background kernel flusher threads will start writeback\"")).cited(VM)
+            assess(Effect::MayCost, at("\"the background kernel flusher threads will start writeback\"")).cited(VM)
         }
         (Key::DirtyExpire, 3000) | (Key::DirtyWriteback, 500) | (Key::Swappiness, 60) => None,
-        (Key::DirtyExpire, _) => told(
+        (Key::DirtyExpire, _) => assess(
             Effect::MayCost,
             format!(
                 "data is \"old enough to be eligible for writeout\" after {} s ({WRITEBACK}: 30 s)",
@@ -191,12 +192,12 @@ fn memory(reading: &Reading) -> Option<Told> {
             ),
         )
         .cited(VM),
-        (Key::DirtyWriteback, 0) => told(
+        (Key::DirtyWriteback, 0) => assess(
             Effect::Unsafe,
             "\"disables periodic writeback altogether\": what is not flushed stays in memory until a limit is reached",
         )
         .cited(VM),
-        (Key::DirtyWriteback, _) => told(
+        (Key::DirtyWriteback, _) => assess(
             Effect::MayCost,
             format!(
                 "\"flusher threads will periodically wake up\" every {} s ({WRITEBACK}: 5 s)",
@@ -204,7 +205,7 @@ fn memory(reading: &Reading) -> Option<Told> {
             ),
         )
         .cited(VM),
-        (Key::Swappiness, _) => told(
+        (Key::Swappiness, _) => assess(
             Effect::MayCost,
             format!(
                 "{number} of 0 to 200 (by default 60): \"the rough relative IO cost of swapping and filesystem paging\"; \
@@ -224,30 +225,30 @@ fn amount(key: Key, number: i64) -> String {
     }
 }
 
-fn queue(reading: &Reading, value: &str, all: &[Reading]) -> Option<Told> {
-    let turns = beside(all, reading, Key::Rotational) == Some("1");
+fn queue(reading: &Reading, value: &str, all: &[Reading]) -> Option<Assessment> {
+    let turns = run_facts(all, reading, Key::Rotational) == Some("1");
     match (reading.key, value) {
-        (Key::Scheduler, "bfq") => told(
+        (Key::Scheduler, "bfq") => assess(
             Effect::Costs,
             "bfq's own work: 1.9 µs a request under one lock on the CPU of its documentation (i7-2760QM), against 0.7 µs \
              of mq-deadline; it may leave a device idle for the sake of latency",
         )
         .cited(BFQ)
         .tries("none"),
-        (Key::Scheduler, "mq-deadline") if !turns => told(
+        (Key::Scheduler, "mq-deadline") if !turns => assess(
             Effect::Costs,
             "mq-deadline's own work: 0.7 µs a request under one lock on the CPU of that documentation (i7-2760QM)",
         )
         .cited(BFQ)
         .tries("none"),
         (Key::Scheduler, "kyber") => {
-            told(Effect::MayCost, "kyber holds requests back to keep to its target latencies").tries("none")
+            assess(Effect::MayCost, "kyber delays requests to keep its target latencies").tries("none")
         }
         (Key::Scheduler, "none") if turns => {
-            told(Effect::MayCost, "nobody orders requests for a disk that turns").tries("mq-deadline")
+            assess(Effect::MayCost, "a rotational disk without request ordering").tries("mq-deadline")
         }
         (Key::ReadAhead, "0") => {
-            told(
+            assess(
                 Effect::Costs,
                 "no read-ahead (\"maximum number of kilobytes to read-ahead\"): a sequential reader waits for each of its \
                  requests",
@@ -255,7 +256,7 @@ fn queue(reading: &Reading, value: &str, all: &[Reading]) -> Option<Told> {
             .cited(ABI)
             .tries("128")
         }
-        (Key::ReadAhead, other) if other != "128" => told(
+        (Key::ReadAhead, other) if other != "128" => assess(
             Effect::MayCost,
             format!(
                 "\"maximum number of kilobytes to read-ahead\": {other} (block/blk-settings.c: 128, or twice the device's \
@@ -264,42 +265,42 @@ fn queue(reading: &Reading, value: &str, all: &[Reading]) -> Option<Told> {
         )
         .cited(ABI)
         .tries("128"),
-        (Key::Requests, few) if few.parse::<u64>().is_ok_and(|n| n < DEEPEST) => told(
+        (Key::Requests, few) if few.parse::<u64>().is_ok_and(|n| n < DEEPEST) => assess(
             Effect::Limits,
-            format!("no more than {few} requests are \"allocated in the block layer\" at a time; the others wait outside"),
+            format!("no more than {few} requests are \"allocated in the block layer\" at a time; the others wait"),
         )
         .cited(ABI)
         .tries("64"),
-        (Key::WritebackThrottle, "0") => told(
+        (Key::WritebackThrottle, "0") => assess(
             Effect::MayCost,
-            "throttling of writes in the background is switched off: they are not held back when reads get slow",
+            "throttling of background writes is off: they are not delayed when reads get slow",
         )
         .cited(ABI)
         .tries(if turns { "75000" } else { "2000" }),
-        (Key::WritebackThrottle, other) if !["2000", "75000"].contains(&other) => told(
+        (Key::WritebackThrottle, other) if !["2000", "75000"].contains(&other) => assess(
             Effect::MayCost,
             format!(
                 "\"writeback throttling will start scaling back writes\" once reads take {other} µs ({WBT}: 2000, or 75000 \
-                 where the disk turns)"
+                 for rotational disks)"
             ),
         )
         .cited(ABI),
-        (Key::Iostats, "0") => told(
+        (Key::Iostats, "0") => assess(
             Effect::Hides,
-            "\"iostats accounting of the disk\" is off: iostat and sar see nothing move, and iowhy cannot hold bytes against \
-             the device",
+            "\"iostats accounting of the disk\" is off: iostat and sar show no activity, and iowhy cannot check the device's \
+             byte counts",
         )
         .cited(ABI)
         .tries("1"),
-        (Key::Nomerges, "1") => told(
+        (Key::Nomerges, "1") => assess(
             Effect::MayCost,
             "\"complex merge checks are disabled, but the simple one-shot merges with the previous I/O request are enabled\"",
         )
         .cited(ABI)
         .tries("0"),
-        (Key::Nomerges, "2") => told(
+        (Key::Nomerges, "2") => assess(
             Effect::MayCost,
-            "\"all merge tries are disabled\": neighbouring requests go to the device one by one",
+            "\"all merge tries are disabled\": adjacent requests go to the device one by one",
         )
         .cited(ABI)
         .tries("0"),
@@ -311,7 +312,7 @@ fn queue(reading: &Reading, value: &str, all: &[Reading]) -> Option<Told> {
 const DEEPEST: u64 = 64;
 
 /// What another setting of the same device is.
-fn beside<'a>(all: &'a [Reading], reading: &Reading, key: Key) -> Option<&'a str> {
+fn run_facts<'a>(all: &'a [Reading], reading: &Reading, key: Key) -> Option<&'a str> {
     let names = |of: &Reading| -> Vec<String> {
         of.subject.as_deref().unwrap_or_default().split(' ').map(str::to_owned).collect()
     };
@@ -331,88 +332,87 @@ fn manual(reading: &Reading) -> &'static str {
     }
 }
 
-fn file_system(reading: &Reading, value: &str) -> Option<Told> {
+fn file_system(reading: &Reading, value: &str) -> Option<Assessment> {
     match (reading.key, value) {
-        (Key::AccessTime, "strictatime") => told(
+        (Key::AccessTime, "strictatime") => assess(
             Effect::Costs,
             "every read of a file also changes its inode, which must be written (\"full atime updates\")",
         )
         .cited(MOUNT)
         .tries("relatime"),
-        (Key::LazyTime, "on") => told(
+        (Key::LazyTime, "on") => assess(
             Effect::Unsafe,
             "times are kept \"on the in-memory version of the file inode\", for up to 24 hours: after a crash they may be old",
         )
         .cited(MOUNT)
         .tries("off"),
         (Key::MountOption, "sync") => {
-            told(Effect::Costs, "\"all I/O to the filesystem should be done synchronously\": every write waits").cited(MOUNT)
+            assess(Effect::Costs, "\"all I/O to the filesystem should be done synchronously\": every write waits").cited(MOUNT)
         }
         (Key::MountOption, "dirsync") => {
-            told(Effect::Costs, "\"all directory updates within the filesystem should be done synchronously\"").cited(MOUNT)
+            assess(Effect::Costs, "\"all directory updates within the filesystem should be done synchronously\"").cited(MOUNT)
         }
-        (Key::MountOption, "data=journal") => told(
+        (Key::MountOption, "data=journal") => assess(
             Effect::Costs,
             "all data is written twice, first into the journal; this mode \"will disable delayed allocation and O_DIRECT support\"",
         )
         .cited(EXT4),
         (Key::MountOption, "data=writeback") => {
-            told(Effect::Unsafe, "\"data ordering is not preserved\": after a crash files may hold old data").cited(EXT4)
+            assess(Effect::Unsafe, "\"data ordering is not preserved\": after a crash files may hold old data").cited(EXT4)
         }
-        (Key::MountOption, "nobarrier" | "barrier=0") => told(
+        (Key::MountOption, "nobarrier" | "barrier=0") => assess(
             Effect::Unsafe,
             "no barriers: fsync is fast because it does not empty the device's volatile cache",
         )
         .cited(manual(reading)),
-        (Key::MountOption, "nodelalloc") => told(
+        (Key::MountOption, "nodelalloc") => assess(
             Effect::MayCost,
             "\"blocks are allocated when the data is copied\" into the page cache, not when it is written out",
         )
         .cited(EXT4),
-        (Key::MountOption, "discard" | "discard=async") => told(
+        (Key::MountOption, "discard" | "discard=async") => assess(
             Effect::MayCost,
-            "the device is told of blocks that are freed: removing files has a cost of its own",
+            "freed blocks are reported to the device, which makes the removal of files slower",
         )
         .cited(manual(reading)),
         (Key::MountOption, "dax" | "dax=always") => {
-            told(Effect::Hides, "no page cache: cold and warm mean nothing here").cited(DAX)
+            assess(Effect::Hides, "no page cache: cold and warm state do not exist here").cited(DAX)
         }
-        (Key::MountOption, "nodatacow") => told(
+        (Key::MountOption, "nodatacow") => assess(
             Effect::Unsafe,
             "data is written over in place, \"at the cost of potential partial writes\" in a crash; it \"implies nodatasum\": \
              no checksums",
         )
         .cited(BTRFS),
-        (Key::MountOption, option) if option.starts_with("compress") => told(
+        (Key::MountOption, option) if option.starts_with("compress") => assess(
             Effect::Hides,
-            "the device moves fewer bytes than programs do, and CPU time is paid for it",
+            "the device moves fewer bytes than the program, and compression costs CPU time",
         )
         .cited(manual(reading)),
         _ => None,
     }
 }
 
-fn control_group(reading: &Reading, value: &str) -> Option<Told> {
+fn control_group(reading: &Reading, value: &str) -> Option<Assessment> {
     if value == "none" {
         return None;
     }
     match reading.key {
-        Key::IoLimit => told(Effect::Limits, reading.details.join("; ")).cited(CGROUP),
-        Key::MemoryLimit => told(
+        Key::IoLimit => assess(Effect::Limits, reading.details.join("; ")).cited(CGROUP),
+        Key::MemoryLimit => assess(
             Effect::Limits,
-            "the page cache of this group counts against it: what does not fit is read again",
+            "the page cache of this group counts towards it: evicted data is read again",
         )
         .cited(CGROUP),
-        Key::MemoryHigh => told(
+        Key::MemoryHigh => assess(
             Effect::Costs,
             "above it \"the processes of the cgroup are throttled and put under heavy reclaim pressure\"",
         )
         .cited(CGROUP),
-        Key::CpuLimit => told(
-            Effect::Limits,
-            "CPUs' worth of time; beyond it everything stands still until the next period",
-        )
-        .cited(CGROUP),
+        Key::CpuLimit => {
+            assess(Effect::Limits, "above this number of CPUs all threads stop until the next period")
+                .cited(CGROUP)
+        }
         _ => None,
     }
 }

@@ -20,6 +20,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::record::Kind;
+
 pub use bench::BenchArgs;
 pub use classic::ClassicArgs;
 pub use doctor::DoctorArgs;
@@ -120,6 +122,9 @@ pub enum Command {
     /// Rights of this user, and settings under PATH that cost performance or hide data
     Doctor(DoctorArgs),
 
+    /// Print the JSON schema of a kind of record; without KIND, a list of all kinds
+    Schema(SchemaArgs),
+
     /// Write one or more records as an HTML or Markdown page
     Report(ReportArgs),
 
@@ -173,6 +178,14 @@ pub struct ExplainArgs {
     /// A finding, such as `sync-per-write`
     #[arg(value_name = "ID")]
     pub id: Option<String>,
+}
+
+/// Options of `schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// A kind of record, as in its key `kind`
+    #[arg(value_name = "KIND", hide_possible_values = true)]
+    pub kind: Option<Kind>,
 }
 
 #[cfg(test)]

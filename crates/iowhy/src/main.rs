@@ -57,6 +57,7 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
         (Some(Command::Export(args)), _) => command::export::run(args, &cli.output),
         (Some(Command::Doctor(args)), _) => command::doctor::run(args, &cli.output),
         (Some(Command::Report(args)), _) => command::report::run(args, &cli.output),
+        (Some(Command::Schema(args)), _) => command::schema::run(args, &cli.output),
         (Some(Command::Classic(args)), _) => command::classic::run(args, &cli.output),
         (Some(Command::Stripe(args)), _) => command::stripe::run(args, &cli.output),
         (None, given) => {
@@ -98,6 +99,7 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Export(_) => ("export", "iowhy export [OPTIONS] RECORD"),
         Command::Doctor(_) => ("doctor", "iowhy doctor [OPTIONS] [PATH]"),
         Command::Report(_) => ("report", "iowhy report RECORD... -o FILE.html"),
+        Command::Schema(_) => ("schema", "iowhy schema [KIND]"),
         Command::Classic(_) => ("classic", "iowhy classic [OPTIONS] [NAME] [PATH]"),
         Command::Stripe(_) => ("stripe", "iowhy stripe lint|advise ..."),
     };

@@ -13,7 +13,7 @@ use iowhy_linux::names::Dir;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::output::Pending;
+use crate::pending::Pending;
 use crate::run_as;
 
 /// One kept record.

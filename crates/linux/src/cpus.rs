@@ -33,7 +33,7 @@ mod tests {
     fn lists_are_read() {
         assert_eq!(parse("0-2,5,7-8\n"), [0, 1, 2, 5, 7, 8]);
         assert_eq!(parse("0\n"), [0]);
-        assert_eq!(parse("x,4-y,4294967295"), []);
+        assert!(parse("x,4-y,4294967295").is_empty());
         assert!(!online().is_empty());
     }
 }

@@ -73,7 +73,7 @@ pub fn change(before: &Side<'_>, after: &Side<'_>, threshold: f64, seed: u64) ->
     };
     let verdict = match (&ratio, &doubt) {
         (Some(ratio), None) => verdict_of_ratio(ratio, threshold),
-        _ => Verdict::CannotTell,
+        _ => Verdict::Inconclusive,
     };
     let changed = matches!(verdict, Verdict::Improved | Verdict::Regressed);
     let layers = layer_changes(before, after, doubt.as_deref(), threshold);
@@ -110,7 +110,7 @@ fn layer_changes(
         let effect = b.zip(a).and_then(|(b, a)| effect_of_estimates(&b, &a, whole));
         let verdict = match (&effect, &doubt) {
             (Some(effect), None) => verdict_of_ratio(effect, threshold),
-            _ => Verdict::CannotTell,
+            _ => Verdict::Inconclusive,
         };
         LayerChange { id, before: b, after: a, effect, verdict, doubt: doubt.clone() }
     };
@@ -143,7 +143,7 @@ pub fn change_in_rounds(
     let doubt = before.or(after).or(too_few(ratios.len()));
     let verdict = match (&ratio, &doubt) {
         (Some(ratio), None) => verdict_of_ratio(ratio, threshold),
-        _ => Verdict::CannotTell,
+        _ => Verdict::Inconclusive,
     };
     Change { ratio, verdict, layer: None, layers: Vec::new(), doubt }
 }
@@ -195,13 +195,13 @@ mod tests {
     fn a_cell_in_doubt_changed_nothing_and_says_why() {
         let doubtful = Side { doubt: Some("half of it was cached".into()), ..side(130.0) };
         let found = change(&side(100.0), &doubtful, 0.05, 1);
-        assert_eq!(found.verdict, Verdict::CannotTell);
+        assert_eq!(found.verdict, Verdict::Inconclusive);
         assert_eq!(found.doubt.as_deref(), Some("after: half of it was cached"));
         let few = Side { ns_per_request: vec![1.0; 4], ..Side::default() };
         let found = change(&few, &side(100.0), 0.05, 1);
         assert_eq!(
             (found.verdict, found.doubt.as_deref()),
-            (Verdict::CannotTell, Some("4 rounds are too few, 5 are needed"))
+            (Verdict::Inconclusive, Some("4 rounds are too few, 5 are needed"))
         );
     }
 
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(of(1.01).verdict, Verdict::WithinNoise);
         let doubts = [None, Some("half of it was cached".to_owned())];
         let doubtful = change_in_rounds(&drifting(1.0), &drifting(2.0), doubts, 0.05, 1);
-        assert_eq!(doubtful.verdict, Verdict::CannotTell);
+        assert_eq!(doubtful.verdict, Verdict::Inconclusive);
         assert_eq!(doubtful.doubt.as_deref(), Some("after: half of it was cached"));
         // Rounds that only one side has count for nothing.
         let mut few = drifting(2.0);
@@ -242,7 +242,7 @@ mod tests {
         let found = change_in_rounds(&drifting(1.0), &few, [None, None], 0.05, 1);
         assert_eq!(
             (found.verdict, found.doubt.as_deref()),
-            (Verdict::CannotTell, Some("4 rounds are too few, 5 are needed"))
+            (Verdict::Inconclusive, Some("4 rounds are too few, 5 are needed"))
         );
     }
 
@@ -321,7 +321,7 @@ mod tests {
     fn a_wide_interval_is_inconclusive_and_its_layer_is_not_named() {
         let (before, after) = (split(&[(Layer::Device, 100.0)], 0.4), split(&[(Layer::Device, 120.0)], 0.4));
         let found = change(&with(100.0, &before), &with(120.0, &after), 0.05, 1);
-        assert_eq!((found.verdict, found.layers[0].verdict), (Verdict::Regressed, Verdict::CannotTell));
+        assert_eq!((found.verdict, found.layers[0].verdict), (Verdict::Regressed, Verdict::Inconclusive));
         assert_eq!(found.layer, None);
     }
 
@@ -334,7 +334,7 @@ mod tests {
         let old = Side { estimates: &[], ..with(100.0, &before) };
         let found = change(&old, &with(130.0, &after), 0.05, 1);
         assert_eq!(found.verdict, Verdict::Regressed, "the cell itself can be found");
-        assert!(found.layers.iter().all(|l| l.verdict == Verdict::CannotTell));
+        assert!(found.layers.iter().all(|l| l.verdict == Verdict::Inconclusive));
         assert!(found.layers[0].doubt.as_deref().unwrap().starts_with("before: the record has no intervals"));
         let doubtful = Side { doubt: Some("cached".into()), ..with(130.0, &after) };
         let found = change(&with(100.0, &before), &doubtful, 0.05, 1);

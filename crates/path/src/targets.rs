@@ -23,7 +23,7 @@ pub fn harness_target() -> Result<Target, Problem> {
 pub fn calibration_targets(target: &Target) -> Result<CalibrationTargets, Problem> {
     let harness = harness_target()?;
     if let Some(script) = target.script() {
-        use iowhy_probe::method::scripted::ScriptedTarget;
+        use iowhy_probe::script::ScriptedTarget;
         let cell = |target| Some(Target::scripted(script.on_target(target)));
         return Ok(CalibrationTargets {
             null_device: cell(ScriptedTarget::NullDevice),

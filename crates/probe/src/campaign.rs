@@ -371,7 +371,7 @@ fn repeated_share(workload: &Workload, requests: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::scripted::Script;
+    use crate::script::Script;
     use iowhy_core::pattern::Pattern;
 
     #[test]

@@ -3,8 +3,6 @@
 //! Invariant: works without root; what cannot be read is `None`, never a guess. Texts of the kernel are read by pure
 //! functions with known answers.
 
-mod machine;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,13 +11,12 @@ use iowhy_linux::choice;
 use iowhy_linux::control_group::ControlGroups;
 use iowhy_linux::mounts::{self, Mount};
 
+use crate::machine;
 use crate::setting::Storage;
 use crate::target::devices;
 use crate::target::{Status, Target};
 use iowhy_linux::block::devices::Devices;
 use iowhy_linux::block::sysfs::{self, Sysfs};
-
-pub use machine::CpuCache;
 
 /// Gathers what can be known without root; what cannot is `None`.
 pub fn environment(target: &Target) -> Environment {
@@ -30,7 +27,7 @@ pub fn environment(target: &Target) -> Environment {
     let status = target.status();
     let mount =
         status.filter(|s| s.holds_files()).and_then(|s| mounts::find(&table, s.mount_id, target.path()));
-    gather(under, status, mount, file_system(target))
+    gather(under, status, mount, target.file_system())
 }
 
 /// The same for a path that is only looked at.
@@ -54,47 +51,16 @@ fn gather(
         cpu: machine::cpu(&cpuinfo),
         cpus: machine::cpus(),
         memory_bytes,
-        memory_limit_bytes: memory_limit_bytes(&groups, memory_bytes),
+        memory_limit_bytes: machine::memory_limit_bytes(&groups, memory_bytes),
         file_system,
         mount_options: mount.map(Mount::all_options),
         virtualization: machine::virtualization(&cpuinfo),
         privileged: rustix::process::geteuid().is_root(),
-        throttle: throttle(&groups.throttles(&numbered(Path::new("/"), &under))),
+        throttle: throttle(&groups.throttles(&under.numbered(Path::new("/")))),
         ..Environment::default()
     };
     add_device(&mut environment, under, status);
     environment
-}
-
-/// The data caches of the first CPU, from the nearest on; empty where the kernel does not say.
-pub fn cpu_caches() -> Vec<CpuCache> {
-    machine::cpu_caches(Path::new("/sys/devices/system/cpu/cpu0/cache"))
-}
-
-/// Memory that can be filled without swapping or hitting the control group's limit; `None` without /proc.
-pub fn memory_available_bytes() -> Option<u64> {
-    let available = machine::memory_available_bytes()?;
-    Some(memory_limit_bytes(&ControlGroups::of_process(None), available).unwrap_or(available))
-}
-
-/// Whether a control group that we are in sets a limit of memory below what is available.
-pub fn memory_is_limited() -> bool {
-    machine::memory_available_bytes()
-        .is_some_and(|available| memory_limit_bytes(&ControlGroups::of_process(None), available).is_some())
-}
-
-/// The memory limit of the groups; `None` when it leaves all of `memory_bytes`.
-fn memory_limit_bytes(groups: &ControlGroups, memory_bytes: u64) -> Option<u64> {
-    groups.memory_limit_bytes().filter(|limit| *limit < memory_bytes)
-}
-
-/// The type of the file system that the target's bytes are in; `None` for devices and the false targets.
-pub(crate) fn file_system(target: &Target) -> Option<String> {
-    let status = target.status().filter(|s| s.holds_files())?;
-    let table = mounts::read();
-    let listed = mounts::find(&table, status.mount_id, target.path()).map(|m| m.file_system.clone());
-    // A memfd is on the kernel's own tmpfs, which no mount table lists.
-    listed.or_else(|| status.memory_backed.then(|| "tmpfs".to_owned()))
 }
 
 /// Adds what sysfs tells of the device that the target stands on.
@@ -131,15 +97,6 @@ fn read_ahead_kib(stack: &Queue, display: &str, status: Option<&Status>) -> Opti
 /// Throttles in one line.
 fn throttle(found: &[String]) -> Option<String> {
     (!found.is_empty()).then(|| found.join("; "))
-}
-
-/// The devices whose throttles count, by name and `major:minor`; `root` is where `sys` is.
-pub(crate) fn numbered(root: &Path, under: &Devices) -> Vec<(String, String)> {
-    let mut names: Vec<&String> = under.display.iter().chain(&under.leaves).chain(&under.backing).collect();
-    names.sort();
-    names.dedup();
-    let number = |name: &String| fs::read_to_string(root.join(format!("sys/class/block/{name}/dev"))).ok();
-    names.into_iter().filter_map(|name| Some((name.clone(), number(name)?.trim().to_owned()))).collect()
 }
 
 /// A whole disk's directory in sysfs.

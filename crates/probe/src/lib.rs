@@ -15,7 +15,7 @@ pub mod interrupt;
 pub mod last_act;
 pub mod listed;
 pub mod lookup;
-
+pub mod machine;
 pub mod method;
 pub mod pace;
 pub mod pass;
@@ -23,6 +23,7 @@ pub mod residency;
 pub mod ruler;
 pub mod runner;
 pub mod scratch_fs;
+pub mod script;
 pub mod setting;
 pub mod sigbus;
 pub mod target;

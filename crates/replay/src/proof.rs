@@ -3,12 +3,13 @@
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId, Gain};
 use iowhy_core::replay::Plan;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::verdict::Verdict;
 
 /// A proof.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Proof {
     /// Seed of the order of the arms and of the intervals.
     pub seed: u64,
@@ -30,7 +31,7 @@ pub struct Proof {
 }
 
 /// Replay of the unchanged run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineReplay {
     /// BaselineReplay I/O time over the program's; 1 is the same.
     pub fidelity: Option<Estimate>,
@@ -51,7 +52,7 @@ pub struct BaselineReplay {
 }
 
 /// The proof of one finding.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FindingProof {
     /// The finding.
     pub id: FindingId,
@@ -97,7 +98,7 @@ impl FindingProof {
 }
 
 /// Several findings repaired in one run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Together {
     /// The findings.
     pub ids: Vec<FindingId>,
@@ -114,7 +115,7 @@ pub struct Together {
 }
 
 /// Another repair of a finding, or a change of `--what-if`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Other {
     /// The change, in a few words; empty where it could not be made.
     pub how: String,
@@ -127,7 +128,7 @@ pub struct Other {
 }
 
 /// A change of `--what-if`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhatIf {
     /// Its name on the command line.
     pub id: String,

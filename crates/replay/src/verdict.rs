@@ -7,6 +7,7 @@ use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::Gain;
 use iowhy_core::profile::SampledShare;
 use iowhy_core::stats::{self, verdict_of_ratio};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fidelity::fidelity;
@@ -18,8 +19,9 @@ use iowhy_diagnose::findings::{Facts, Range, around};
 const MIN_GAIN: f64 = 0.05;
 
 /// The verdict of a proof.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ProofVerdict")]
 pub enum Verdict {
     /// Faster by an amount that matters.
     Proven,
@@ -47,7 +49,7 @@ impl Verdict {
             stats::Verdict::Improved => Verdict::Proven,
             stats::Verdict::Regressed => Verdict::Contradicted,
             stats::Verdict::WithinNoise => Verdict::NotConfirmed,
-            stats::Verdict::CannotTell => Verdict::Inconclusive,
+            stats::Verdict::Inconclusive => Verdict::Inconclusive,
         }
     }
 }

@@ -6,8 +6,10 @@
 mod cache;
 pub mod curve;
 pub mod device;
+mod effect;
 mod engine;
 mod event;
+pub mod files;
 pub mod laws;
 pub mod layout;
 pub mod ledger;

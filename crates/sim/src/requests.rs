@@ -6,7 +6,8 @@ use iowhy_core::request::{Marks, Op, Request};
 
 use crate::cache;
 use crate::device;
-use crate::layout::{self, Layout, Shape, Step, StepKind, size_of};
+use crate::files::{Shape, size_of};
+use crate::layout::{self, Layout, Step, StepKind};
 use crate::machine::Machine;
 use crate::volume::SECTOR_BYTES;
 use crate::workload::{Arrival, Load};

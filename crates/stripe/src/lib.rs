@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod curve;
+pub mod described;
 pub mod disks;
 pub mod layout;
 pub mod lint;

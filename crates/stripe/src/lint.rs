@@ -2,6 +2,8 @@
 //! split, and which interleave would be better. Pure arithmetic over a layout that repeats group by group.
 
 use iowhy_core::stripe::Stripe;
+use iowhy_core::volume::VolumeKind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::layout::{Area, Layout};
@@ -19,7 +21,7 @@ const CONCENTRATED: f64 = 1.5;
 const WITHIN: u64 = 2;
 
 /// How evenly something is spread over the disks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
     /// The busiest disk has at most a tenth more than it must have.
@@ -42,7 +44,7 @@ impl Spread {
 }
 
 /// How one kind of area is spread.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AreaLoad {
     /// What is there.
     pub what: String,
@@ -56,8 +58,20 @@ pub struct AreaLoad {
     pub shares: Vec<f64>,
 }
 
+impl AreaLoad {
+    /// How much more the busiest disk has than the best possible spread gives it.
+    fn excess(&self) -> f64 {
+        self.most_over_mean / self.possible
+    }
+
+    /// Whether nearly everything is on one disk.
+    pub fn is_on_one_disk(&self) -> bool {
+        self.most_over_mean > self.shares.len() as f64 * 0.9
+    }
+}
+
 /// The rules applied to one stripe under one file system.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lint {
     /// Bytes of one turn.
     pub interleave_bytes: u64,
@@ -77,8 +91,15 @@ pub struct Lint {
     pub better: Option<Better>,
 }
 
+impl Lint {
+    /// The area with the worst spread.
+    pub fn worst(&self) -> Option<&AreaLoad> {
+        self.areas.iter().max_by(|a, b| a.excess().total_cmp(&b.excess()))
+    }
+}
+
 /// Another interleave.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Better {
     /// Bytes of one turn.
     pub interleave_bytes: u64,
@@ -100,6 +121,16 @@ pub struct Makable {
 impl Makable {
     /// Any number of sectors: ccd, and stripes in user space.
     pub const ANY: Makable = Makable { grain_bytes: SECTOR_BYTES, powers_of_two: false };
+
+    /// What the driver of a volume can make: md takes multiples of a page for raid0, LVM powers of two from a page on, btrfs
+    /// has one interleave and so no other can be advised.
+    pub fn from_volume(kind: VolumeKind) -> Makable {
+        match kind {
+            VolumeKind::Md | VolumeKind::DeviceMapper => Makable { grain_bytes: 4096, powers_of_two: false },
+            VolumeKind::Lvm => Makable { grain_bytes: 4096, powers_of_two: true },
+            VolumeKind::Btrfs => Makable { grain_bytes: u64::MAX, powers_of_two: true },
+        }
+    }
 
     fn allows(self, bytes: u64) -> bool {
         bytes > 0
@@ -162,8 +193,7 @@ fn loads(stripe: &Stripe, layout: &Layout) -> Vec<AreaLoad> {
         let shares: Vec<f64> = bytes.iter().map(|bytes| *bytes as f64 / total.max(1) as f64).collect();
         let most_over_mean = shares.iter().copied().fold(0.0, f64::max) * disks;
         let possible = possible(stripe, groups, area.bytes);
-        let ratio = most_over_mean / possible;
-        let spread = match ratio {
+        let spread = match most_over_mean / possible {
             r if r >= CONCENTRATED => Spread::Concentrated,
             r if r > EVEN => Spread::Uneven,
             _ => Spread::Even,

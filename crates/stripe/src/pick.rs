@@ -1,5 +1,7 @@
 //! Which of the simulated interleaves is recommended, and how sure that is.
 
+use serde::{Deserialize, Serialize};
+
 use crate::simulate::Simulated;
 
 /// Interleaves within this factor of the fastest count as equal for the load; the single stream decides between them.
@@ -7,9 +9,12 @@ const AS_GOOD: f64 = 1.03;
 /// Greatest loss against another interleave when the curve is off, for a firm and a fair pick.
 const FIRM: f64 = 1.05;
 const FAIR: f64 = 1.15;
+/// A disk is left out where that is faster by more than this factor.
+pub const WORTH_LEAVING_OUT: f64 = 1.03;
 
 /// How sure a pick is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// It stays within 5 % of the best when the curve is off by a quarter.
     Firm,

@@ -16,10 +16,11 @@ use iowhy_probe::campaign::{self, Cell, Effort};
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Target, stripe};
 use iowhy_sim::workload::{self as simulated_workload, What};
+use serde::{Deserialize, Serialize};
 
 use crate::listed::{self, all_direct, state_of};
 use crate::load::{Load, Question};
-use crate::pick::Pick;
+use crate::pick::{Pick, WORTH_LEAVING_OUT};
 use crate::simulate::{Point, Simulated};
 
 /// What LVM and btrfs take without being told, and what mdadm takes.
@@ -30,6 +31,80 @@ pub const ROUNDS: u32 = 5;
 const PATIENCE: u32 = 4;
 /// Layers that a simulated machine may have and a stripe of the proof does not.
 const NOT_HERE: [&str; 4] = ["cache.", "pool.", "readahead.", "mapping."];
+
+/// Why a stripe is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// The recommended interleave.
+    Pick,
+    /// The fastest simulated one.
+    Fastest,
+    /// What a volume manager takes without being told.
+    Default,
+    /// The slowest simulated one.
+    Worst,
+    /// Any other of `--prove=all`.
+    Other,
+    /// The fastest without the slowest disk.
+    Without,
+}
+
+impl Purpose {
+    /// The stable identifier.
+    pub fn id(self) -> &'static str {
+        match self {
+            Purpose::Pick => "pick",
+            Purpose::Fastest => "fastest",
+            Purpose::Default => "default",
+            Purpose::Worst => "worst",
+            Purpose::Other => "other",
+            Purpose::Without => "without",
+        }
+    }
+}
+
+/// The answer of a proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The whole interval is above the bound.
+    Proven,
+    /// The whole interval is below the bound.
+    Contradicted,
+    /// The interval includes the bound.
+    Inconclusive,
+}
+
+impl Verdict {
+    /// The stable identifier.
+    pub fn id(self) -> &'static str {
+        match self {
+            Verdict::Proven => "proven",
+            Verdict::Contradicted => "contradicted",
+            Verdict::Inconclusive => "inconclusive",
+        }
+    }
+
+    /// Whether the recommended stripe is about as fast as the fastest measured one; `speed` is relative to that.
+    pub fn of_pick(speed: &Estimate) -> Verdict {
+        /// A tenth less is not worth another interleave.
+        const CLOSE: f64 = 0.9;
+        match (speed.low >= CLOSE, speed.high < CLOSE) {
+            (true, _) => Verdict::Proven,
+            (_, true) => Verdict::Contradicted,
+            _ => Verdict::Inconclusive,
+        }
+    }
+
+    /// Whether a stripe without the slowest disk is faster.
+    pub fn of_leaving_out(speed: &Estimate) -> Verdict {
+        match (speed.low > WORTH_LEAVING_OUT, speed.high < 1.0) {
+            (true, _) => Verdict::Proven,
+            (_, true) => Verdict::Contradicted,
+            _ => Verdict::Inconclusive,
+        }
+    }
+}
 
 /// What is measured.
 pub struct Plan {
@@ -121,7 +196,7 @@ fn cannot<T>(why: &str) -> Result<T, Problem> {
 /// A stripe of the proof.
 struct Arm<'s> {
     point: &'s Point,
-    role: &'static str,
+    role: Purpose,
     target: Arc<Target>,
 }
 
@@ -138,8 +213,8 @@ pub struct Proof {
     pub members: Vec<usize>,
     /// Bytes of one turn.
     pub interleave_bytes: u64,
-    /// `pick`, `fastest` (simulated), `default`, `worst` (simulated), `without` the slowest disk, or `other`.
-    pub role: &'static str,
+    /// Why it was measured.
+    pub role: Purpose,
     /// The simulated rate; of listed requests with directories, inodes and whole blocks.
     pub predicted_bytes_per_second: f64,
     /// What was measured.
@@ -250,25 +325,25 @@ fn by_pattern<'a>(
 }
 
 /// Which points are measured, and why; the pick first.
-fn chosen<'s>(plan: &Plan, simulated: &'s Simulated, pick: &Pick) -> Vec<(&'s Point, &'static str)> {
+fn chosen<'s>(plan: &Plan, simulated: &'s Simulated, pick: &Pick) -> Vec<(&'s Point, Purpose)> {
     let points = &simulated.points;
-    let mut chosen = vec![(pick.index, "pick")];
-    let mut add = |index: Option<usize>, role: &'static str| {
+    let mut chosen = vec![(pick.index, Purpose::Pick)];
+    let mut add = |index: Option<usize>, role: Purpose| {
         if let Some(index) = index.filter(|index| chosen.iter().all(|(other, _)| other != index)) {
             chosen.push((index, role));
         }
     };
     let fastest = (0..points.len()).min_by(|a, b| points[*a].cost_s.total_cmp(&points[*b].cost_s));
-    add(fastest, "fastest");
+    add(fastest, Purpose::Fastest);
     for bytes in DEFAULTS {
-        add(points.iter().position(|point| point.interleave_bytes == bytes), "default");
+        add(points.iter().position(|point| point.interleave_bytes == bytes), Purpose::Default);
     }
     let slowest = (0..points.len()).max_by(|a, b| points[*a].cost_s.total_cmp(&points[*b].cost_s));
-    add(slowest, "worst");
+    add(slowest, Purpose::Worst);
     if plan.all {
-        (0..points.len()).for_each(|index| add(Some(index), "other"));
+        (0..points.len()).for_each(|index| add(Some(index), Purpose::Other));
     }
-    let without = simulated.without_slowest().map(|point| (point, "without"));
+    let without = simulated.without_slowest().map(|point| (point, Purpose::Without));
     chosen.into_iter().map(|(index, role)| (&points[index], role)).chain(without).collect()
 }
 

@@ -75,25 +75,25 @@ pub struct Inputs {
 }
 
 /// Chen and Patterson's slope, fitted for 16 disks.
-pub const CHEN_PATTERSON_SLOPE: f64 = 0.25;
+const CHEN_PATTERSON_SLOPE: f64 = 0.25;
 /// Their factor where the concurrency is not known.
-pub const CHEN_PATTERSON_UNKNOWN: f64 = 2.0 / 3.0;
+const CHEN_PATTERSON_UNKNOWN: f64 = 2.0 / 3.0;
 
 /// P. Chen, D. Patterson: Maximizing Performance in a Striped Disk Array (ISCA 1990; UCB/CSD-90-559):
 /// unit = S * P * X * (L - 1) + 0.5 KB, S about 1/4, fitted for 16 disks; bytes. `None` when an input is not positive.
-pub fn chen_patterson(inputs: &Inputs) -> Option<f64> {
+pub(crate) fn chen_patterson(inputs: &Inputs) -> Option<f64> {
     let product = product(inputs)?;
     Some(CHEN_PATTERSON_SLOPE * product * (inputs.outstanding - 1.0).max(0.0) + 512.0)
 }
 
 /// Chen and Patterson 1990 with unknown concurrency: Z * P * X, Z about 2/3; bytes.
-pub fn chen_patterson_unknown(inputs: &Inputs) -> Option<f64> {
+pub(crate) fn chen_patterson_unknown(inputs: &Inputs) -> Option<f64> {
     Some(CHEN_PATTERSON_UNKNOWN * product(inputs)?)
 }
 
 /// E. Lee, R. Katz: An Analytic Performance Model of Disk Arrays and its Applications (UCB/CSD-91-660; SIGMETRICS 1993):
 /// unit = sqrt(P * X * (L - 1) * request / N); bytes. `None` also for one request at a time, where the rule gives nothing.
-pub fn lee_katz(inputs: &Inputs) -> Option<f64> {
+pub(crate) fn lee_katz(inputs: &Inputs) -> Option<f64> {
     let product = product(inputs)?;
     let unit = (product * (inputs.outstanding - 1.0) * inputs.request_bytes / inputs.disks).sqrt();
     (unit.is_finite() && unit > 0.0).then_some(unit)

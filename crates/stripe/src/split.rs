@@ -1,10 +1,11 @@
 //! How many requests a stripe splits, exactly: counted over all offsets of a request.
 
 use iowhy_core::stripe::Stripe;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Requests of one size.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Split {
     /// Bytes of the request.
     pub bytes: u64,

@@ -4,8 +4,10 @@
 
 use iowhy_core::estimate::Estimate;
 use iowhy_core::histogram::Histogram;
-use iowhy_core::layer::{Layer, Ledger};
+use iowhy_core::layer::Layer;
 use iowhy_core::units;
+
+use crate::piece::Piece;
 
 /// How much of a record a document shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,17 +106,19 @@ pub enum Part {
     Spread(Spread),
     /// A chart with its figures.
     Chart(Chart),
+    /// Curves: a picture of letters on a screen, their chart on a page.
+    Plot(Plot),
     /// Small multiples: charts of one kind side by side.
     Charts(Vec<Chart>),
 }
 
-/// A whole split over layers.
+/// A split whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Split {
     /// What is split, with its size.
     pub label: String,
-    /// The layers.
-    pub ledger: Ledger,
+    /// Its pieces.
+    pub pieces: Vec<Piece>,
     /// The legend: a layer, its name there, its share; without a layer a word.
     pub legend: Vec<(Option<Layer>, String, String)>,
 }
@@ -137,19 +141,29 @@ pub enum Cell {
     Good(String),
     /// A verdict to act on.
     Bad(String),
-    /// A bar over layers.
-    Bar(Ledger),
+    /// A bar.
+    Bar(Vec<Piece>),
     /// Words, most important first; on a narrow screen the last give way.
     Items(Vec<String>),
+    /// A text whose end gives way on a narrow screen.
+    Long(String),
 }
 
 impl Cell {
     /// The cell as one line; empty for a bar.
     pub fn text(&self) -> String {
         match self {
-            Cell::Text(text) | Cell::Good(text) | Cell::Bad(text) => text.clone(),
+            Cell::Text(text) | Cell::Good(text) | Cell::Bad(text) | Cell::Long(text) => text.clone(),
             Cell::Bar(_) => String::new(),
             Cell::Items(items) => items.join(", "),
+        }
+    }
+
+    /// The pieces of a bar.
+    pub fn pieces(&self) -> Option<&[Piece]> {
+        match self {
+            Cell::Bar(pieces) => Some(pieces),
+            _ => None,
         }
     }
 }
@@ -171,7 +185,7 @@ impl From<&str> for Cell {
 pub struct Shape {
     /// Width of bars.
     pub bar: usize,
-    /// Words of [`Cell::Items`].
+    /// Words of [`Cell::Items`], characters of [`Cell::Long`].
     pub items: usize,
     /// Columns left out.
     pub without: Vec<&'static str>,
@@ -197,8 +211,13 @@ pub struct Table {
     pub shapes: Vec<Shape>,
     /// The last resort on a narrow screen.
     pub cut: Option<Cut>,
+    /// Whether the last column is prose, which a screen breaks into lines.
+    pub prose: bool,
     /// Spaces before each line on a screen.
     pub indent: usize,
+    /// First columns that name a row. On a narrow screen they are repeated, with the other columns below each other;
+    /// 0: the table stays whole.
+    pub keys: usize,
 }
 
 impl Table {
@@ -217,39 +236,37 @@ impl Table {
     }
 
     /// The table without columns that no row fills.
-    pub fn without_empty_columns(mut self) -> Table {
+    pub fn without_empty_columns(&self) -> Table {
         let filled = |column: usize| {
             self.rows.iter().any(|row| row.get(column).is_some_and(|cell| *cell != Cell::from("")))
         };
-        let keep: Vec<bool> = (0..self.columns.len()).map(filled).collect();
-        let kept = |column: usize| keep[column];
-        let mut columns = (0..).map(kept);
-        self.columns.retain(|_| columns.next() == Some(true));
-        for row in &mut self.rows {
-            let mut columns = (0..).map(kept);
-            row.retain(|_| columns.next() == Some(true));
-        }
-        self
+        let kept: Vec<usize> = (0..self.columns.len()).filter(|column| filled(*column)).collect();
+        let Table { columns, rows, .. } = self.select(&kept);
+        Table { columns, rows, ..self.clone() }
     }
 
-    /// Its bars: first cell, second cell, bar.
-    pub fn bars(&self) -> impl Iterator<Item = (String, String, &Ledger)> {
+    /// The first bar of each row: first cell, second cell, bar.
+    pub fn bars(&self) -> impl Iterator<Item = (String, String, &[Piece])> {
         self.rows.iter().filter_map(|row| {
-            let ledger = row.iter().find_map(|cell| match cell {
-                Cell::Bar(ledger) => Some(ledger),
-                _ => None,
-            })?;
-            Some((row.first()?.text(), row.get(1)?.text(), ledger))
+            let pieces = row.iter().find_map(Cell::pieces)?;
+            Some((row.first()?.text(), row.get(1)?.text(), pieces))
         })
     }
 
     /// The table without its bars, which Markdown and CSV cannot show.
     pub fn without_bars(&self) -> Table {
-        let bar = |column: &usize| self.rows.iter().any(|row| matches!(row.get(*column), Some(Cell::Bar(_))));
+        let bar = |column: &usize| {
+            self.rows.iter().any(|row| row.get(*column).is_some_and(|c| c.pieces().is_some()))
+        };
         let kept: Vec<usize> = (0..self.columns.len()).filter(|column| !bar(column)).collect();
-        let row = |row: &Vec<Cell>| kept.iter().filter_map(|column| row.get(*column).cloned()).collect();
+        self.select(&kept)
+    }
+
+    /// Some of its columns.
+    pub fn select(&self, columns: &[usize]) -> Table {
+        let row = |row: &Vec<Cell>| columns.iter().filter_map(|column| row.get(*column).cloned()).collect();
         Table {
-            columns: kept.iter().map(|column| self.columns[*column].clone()).collect(),
+            columns: columns.iter().map(|column| self.columns[*column].clone()).collect(),
             rows: self.rows.iter().map(row).collect(),
             ..Table::default()
         }
@@ -272,6 +289,28 @@ pub struct Chart {
     pub svg: String,
     /// The same figures.
     pub table: Table,
+}
+
+/// Curves over a size.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plot {
+    /// The curves.
+    pub curves: Vec<Curve>,
+    /// The least and the largest size, for people.
+    pub ends: (String, String),
+    /// The same for a page.
+    pub chart: Chart,
+}
+
+/// A curve.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Curve {
+    /// Its name.
+    pub name: String,
+    /// Its letter on a screen.
+    pub letter: char,
+    /// Size and value.
+    pub dots: Vec<(f64, f64)>,
 }
 
 impl Section {

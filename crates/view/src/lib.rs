@@ -4,7 +4,9 @@
 
 pub mod csv;
 pub mod document;
+pub mod escape;
 pub mod html;
 pub mod markdown;
+pub mod piece;
 pub mod svg;
 pub mod terminal;

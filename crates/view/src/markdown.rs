@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use iowhy_core::text::{acts, visible};
 
-use crate::document::{Document, Part, Table};
+use crate::document::{Document, Part, Plot, Table};
 use crate::svg::bars;
 
 /// Rows that a table shows at most; issues are read by people.
@@ -64,7 +64,7 @@ fn push(text: &mut String, part: &Part) {
             text.push('\n');
         }
         Part::Table(table) => push_table(text, &table.without_bars()),
-        Part::Chart(chart) => {
+        Part::Chart(chart) | Part::Plot(Plot { chart, .. }) => {
             let _ = writeln!(text, "{}: {}\n", plain(&chart.title), plain(&chart.alt));
             push_table(text, &chart.table);
         }

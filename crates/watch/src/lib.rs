@@ -7,6 +7,7 @@ pub mod block;
 pub mod calls;
 pub mod child;
 pub mod event;
+mod in_kernel;
 pub mod perf;
 pub mod session;
 pub mod symbols;

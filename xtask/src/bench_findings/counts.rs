@@ -7,21 +7,21 @@ use super::{MUCH_NOISE, Row, proof};
 pub(super) struct Counts {
     pub(super) guilty: usize,
     pub(super) first_right: usize,
-    predicted: usize,
+    pub(super) predicted: usize,
     pub(super) inside: usize,
     /// Predictions without an upper end.
-    open_above: usize,
-    still_named: usize,
+    pub(super) open_above: usize,
+    pub(super) still_named: usize,
     pub(super) missed: usize,
     /// Cases whose first finding was tried by a replay.
     proofs: Vec<proof::Compared>,
     /// Measured gain over predicted gain, of each case that has both.
     over_predicted: Vec<f64>,
-    innocent: usize,
+    pub(super) innocent: usize,
     pub(super) innocent_right: usize,
     pub(super) wrong: usize,
     /// Of the wrong ones, those whose runs others disturbed.
-    wrong_disturbed: usize,
+    pub(super) wrong_disturbed: usize,
     pub(super) skipped: usize,
     pub(super) failed: usize,
 }
@@ -53,17 +53,27 @@ impl Counts {
         self.wrong_disturbed += usize::from(wrong && row.noise >= MUCH_NOISE);
     }
 
-    pub(super) fn sentence(&self) -> String {
+    /// Quartiles of measured gain over predicted gain.
+    pub(super) fn over_predicted(&self) -> Option<[f64; 3]> {
         let mut ratios = self.over_predicted.clone();
         ratios.sort_by(f64::total_cmp);
         let at = |p: f64| ratios.get(((ratios.len().max(1) - 1) as f64 * p).round() as usize).copied();
-        let spread = match (at(0.25), at(0.5), at(0.75)) {
-            (Some(low), Some(middle), Some(high)) => {
+        Some([at(0.25)?, at(0.5)?, at(0.75)?])
+    }
+
+    /// How the proofs ended, if any was tried.
+    pub(super) fn proofs(&self) -> Option<proof::Totals> {
+        proof::totals(&self.proofs)
+    }
+
+    pub(super) fn sentence(&self) -> String {
+        let spread = match self.over_predicted() {
+            Some([low, middle, high]) => {
                 format!(
                     "measured over predicted gain: median {middle:.2}, the middle half {low:.2} to {high:.2}\n"
                 )
             }
-            _ => String::new(),
+            None => String::new(),
         };
         format!(
             "causes named first: {} of {}; second causes missed: {}; repaired still blamed: {}\n\

@@ -131,28 +131,55 @@ pub(super) struct Compared {
     meets: bool,
 }
 
-/// How many were proven, and how near to what the repair really gains.
-pub(super) fn sentence(proofs: &[Compared]) -> String {
-    if proofs.is_empty() {
-        return String::new();
-    }
+/// How all proofs ended.
+pub(super) struct Totals {
+    pub(super) tried: usize,
+    pub(super) proven: usize,
+    pub(super) not_confirmed: usize,
+    pub(super) contradicted: usize,
+    pub(super) inconclusive: usize,
+    /// Of the proven gains, those near the real one.
+    pub(super) near: usize,
+    /// Those that are not near, but whose interval meets that of the real one.
+    pub(super) overlap: usize,
+    /// Median of real gain over proven gain.
+    pub(super) median: f64,
+}
+
+/// `None` without proofs.
+pub(super) fn totals(proofs: &[Compared]) -> Option<Totals> {
     let count = |word| proofs.iter().filter(|p| p.word == word).count();
     let proven = || proofs.iter().filter(|p| p.word == Verdict::Proven);
     let near = |p: &&Compared| p.over_proven.is_some_and(|r| (1.0 / (1.0 + NEAR)..=1.0 + NEAR).contains(&r));
     let mut ratios: Vec<f64> = proven().filter_map(|p| p.over_proven).collect();
     ratios.sort_by(f64::total_cmp);
-    let median = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
+    (!proofs.is_empty()).then(|| Totals {
+        tried: proofs.len(),
+        proven: count(Verdict::Proven),
+        not_confirmed: count(Verdict::NotConfirmed),
+        contradicted: count(Verdict::Contradicted),
+        inconclusive: count(Verdict::Inconclusive),
+        near: proven().filter(near).count(),
+        overlap: proven().filter(|p| p.meets && !near(p)).count(),
+        median: ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN),
+    })
+}
+
+/// How many were proven, and how near to what the repair really gains.
+pub(super) fn sentence(proofs: &[Compared]) -> String {
+    let Some(t) = totals(proofs) else { return String::new() };
     format!(
         "first finding proven: {} of {}, {} of them within {:.0} % of the real gain, and of {} more the intervals meet; real \
-         over proven gain: median {median:.2}\nnot confirmed: {}, contradicted: {}, inconclusive: {}\n",
-        count(Verdict::Proven),
-        proofs.len(),
-        proven().filter(near).count(),
+         over proven gain: median {:.2}\nnot confirmed: {}, contradicted: {}, inconclusive: {}\n",
+        t.proven,
+        t.tried,
+        t.near,
         100.0 * NEAR,
-        proven().filter(|p| p.meets && !near(p)).count(),
-        count(Verdict::NotConfirmed),
-        count(Verdict::Contradicted),
-        count(Verdict::Inconclusive)
+        t.overlap,
+        t.median,
+        t.not_confirmed,
+        t.contradicted,
+        t.inconclusive
     )
 }
 

@@ -2,6 +2,7 @@
 //! The book is built where mdbook is installed; nothing is installed, and the sources can be read without it.
 
 mod page;
+pub(crate) mod samples;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +49,14 @@ pub(crate) fn check(root: &Path) -> Ending {
         if PAST.iter().any(|past| path.starts_with(past)) {
             continue;
         }
+        let text = std::fs::read_to_string(root.join(path)).unwrap_or_default();
+        let uncaptured = samples::uncaptured(&text).into_iter();
+        complaints.extend(uncaptured.map(|line| {
+            format!(
+                "{}:{line}: output that `cargo xtask capture` does not write, without a reason",
+                path.display()
+            )
+        }));
         let wrong = |line: &String, whole| refused(line, whole).map(|why| format!("`{line}`: {why}"));
         let typed = page.commands.iter().filter_map(|line| wrong(line, true));
         let mentioned = page.mentions.iter().filter_map(|line| wrong(line, false));

@@ -220,11 +220,11 @@ fn declared(text: &str) -> Vec<String> {
     tokens.windows(3).filter_map(of).collect()
 }
 
-fn is_name(token: &str) -> bool {
+pub(super) fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-fn tokens(text: &str) -> Vec<&str> {
+pub(super) fn tokens(text: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -245,7 +245,7 @@ fn tokens(text: &str) -> Vec<&str> {
 }
 
 /// The text without comments and without what stands between quotes.
-fn code(text: &str) -> String {
+pub(super) fn code(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -288,7 +288,7 @@ fn raw_string(text: &str) -> Option<usize> {
 }
 
 /// The text without the items behind `#[cfg(test)]`.
-fn without_tests(text: &str) -> String {
+pub(super) fn without_tests(text: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
     let mut out = String::new();
     let mut rest = text;

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use iowhy_core::profile::{Profile, SampledShare, StackTime, State, Thread};
 
 /// Samples in user mode.
-pub const USER: &str = "user";
+const USER: &str = "user";
 
 /// A function's part of the samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
-    /// Its name; [`USER`] for the program's own code.
+    /// Its name; `USER` for the program's own code.
     pub name: String,
     /// Samples that hit it.
     pub own: SampledShare,

@@ -15,7 +15,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
 use iowhy_core::workload::{CacheState, Method};
 use iowhy_probe::campaign::Cell;
-use iowhy_probe::environment::{self, CpuCache};
+use iowhy_probe::machine::{self, CpuCache};
 use iowhy_probe::target::Target;
 use iowhy_sim::machine::{Machine, Value};
 use iowhy_sim::workload::Workload as Simulated;
@@ -49,10 +49,10 @@ impl Parts {
         let second =
             caches.iter().find(|cache| cache.level == 2).map_or(SMALL_BYTES, |cache| cache.bytes / 2);
         let last = caches.last().map_or(0, |cache| cache.bytes);
-        let memory = environment::memory_available_bytes().unwrap_or(LARGE_BOUNDS.1);
+        let memory = machine::memory_available_bytes().unwrap_or(LARGE_BOUNDS.1);
         let most = LARGE_BOUNDS.1.min(memory / 4).max(LARGE_BOUNDS.0);
-        let large = match lab.budget {
-            budget if budget < TIME_FOR_LARGE => LARGE_BOUNDS.0,
+        let large = match lab.time {
+            time if time < TIME_FOR_LARGE => LARGE_BOUNDS.0,
             _ => last.saturating_mul(2).next_multiple_of(1 << 20).clamp(LARGE_BOUNDS.0, most),
         };
         let small = second.clamp(SMALL_BOUNDS.0, SMALL_BOUNDS.1).next_multiple_of(BLOCKS[7]);
@@ -80,7 +80,7 @@ fn against_caches(bytes: u64, caches: &[CpuCache]) -> String {
 /// # Errors
 /// What resolving the target says.
 pub(super) fn run(lab: &Lab<'_>, experiment: &Experiment) -> Result<Report, Problem> {
-    let caches = environment::cpu_caches();
+    let caches = machine::cpu_caches();
     let wanted = Parts::wanted(lab, &caches);
     let target = lab.target(wanted.large)?;
     let parts = Parts { large: target.facts.size_bytes.min(wanted.large), ..wanted };
@@ -148,7 +148,7 @@ fn fill_runs(record: &mut Report, experiment: &Experiment, large: u64) {
             "random" => random_reuse,
             _ => Some(pool::sequential_reuse(block as f64, buffer)),
         };
-        let costs = Costs::of(experiment, &format!("4k-{order}"));
+        let costs = Costs::from_experiment(experiment, &format!("4k-{order}"));
         let model = costs.zip(reuse).map(|(costs, reuse)| costs.predict(block as f64, reuse));
         let label = format!("{} {order}", Bytes(block));
         let row = Row::new("runs", label, "time to read 400 MiB from the cache", Unit::Nanoseconds)

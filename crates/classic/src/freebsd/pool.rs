@@ -69,7 +69,7 @@ pub struct Costs {
 
 impl Costs {
     /// From the profile of a run. `None` when it is not there.
-    pub fn of(experiment: &Experiment, run: &str) -> Option<Costs> {
+    pub fn from_experiment(experiment: &Experiment, run: &str) -> Option<Costs> {
         let split = split(experiment, run)?;
         let table = experiment.table(&format!("profile-{run}"))?;
         let calls = |name: &str| table.figure(table.row_of("function", name)?, "calls");
@@ -126,7 +126,7 @@ mod tests {
     fn the_costs_of_4k_reads_predict_the_16k_runs_that_they_have_not_seen() {
         let bsd = load("freebsd-2006").unwrap();
         for (order, reuse, worst) in [("random", 0.13, 0.05), ("sequential", 0.0, 0.15)] {
-            let costs = Costs::of(&bsd, &format!("4k-{order}")).unwrap();
+            let costs = Costs::from_experiment(&bsd, &format!("4k-{order}")).unwrap();
             let measured = split(&bsd, &format!("16k-{order}")).unwrap().net();
             let predicted = costs.predict(16_384.0, reuse);
             assert!((predicted / measured - 1.0).abs() < worst, "{order}: {predicted} {measured}");

@@ -50,7 +50,7 @@ fn measure(lab: &Lab<'_>, target: &Target, region: u64) -> Result<(Times, u64), 
         .map(|block| {
             let read = reads(Method::Pread, CacheState::Cold, *block, region);
             let mut cell = cell(format!("queue-{block}"), read, target);
-            cell.bounds.wall = lab.budget.mul_f64(0.5) / (2 * ROUNDS * BLOCKS.len()) as u32;
+            cell.bounds.wall = lab.time.mul_f64(0.5) / (2 * ROUNDS * BLOCKS.len()) as u32;
             cell
         })
         .collect();
@@ -62,10 +62,10 @@ fn measure(lab: &Lab<'_>, target: &Target, region: u64) -> Result<(Times, u64), 
             if interrupt::requested() {
                 break;
             }
-            lab.world.at(round as f64 / ROUNDS as f64, lab.budget / 2, "read-ahead of the queue off and on");
+            lab.world.at(round as f64 / ROUNDS as f64, lab.time / 2, "read-ahead of the queue off and on");
             held.set(&kib.to_string())?;
             let seed = lab.seed.wrapping_add(round as u64);
-            let effort = Effort { min_rounds: 1, max_rounds: 1, time: lab.budget, precision: 0.0, seed };
+            let effort = Effort { min_rounds: 1, max_rounds: 1, time: lab.time, precision: 0.0, seed };
             let outcome = campaign::run(&cells, effort, &mut |_| {});
             for (block, runs) in outcome.cells.iter().enumerate() {
                 let Some(run) = runs.first() else { continue };

@@ -39,7 +39,7 @@ const GROWING_FROM: f64 = 0.75;
 
 /// How speed grows with size: the exponent of the line through the logarithms, from the first to the last point.
 /// `None` with fewer than two sizes, or figures that are not above zero.
-pub fn exponent(speeds: &[(f64, f64)]) -> Option<f64> {
+fn exponent(speeds: &[(f64, f64)]) -> Option<f64> {
     let (first, last) = (speeds.first()?, speeds.last()?);
     let exponent = (last.1 / first.1).ln() / (last.0 / first.0).ln();
     exponent.is_finite().then_some(exponent)

@@ -182,14 +182,14 @@ impl Arm {
 
 /// Passes of both, in seeded order within a round.
 fn rounds(lab: &Lab<'_>, pair: &mut [Arm; 2], stand: &mut MountPoint, number: u64) -> Result<u32, Problem> {
-    let (begun, budget) = (Instant::now(), lab.budget / 4);
+    let (begun, time) = (Instant::now(), lab.time / 4);
     let mut round = 0;
-    while round < ROUNDS.1 && (round < ROUNDS.0 || begun.elapsed() < budget) {
+    while round < ROUNDS.1 && (round < ROUNDS.0 || begun.elapsed() < time) {
         for &index in &schedule::interleave(pair.len(), round, lab.seed ^ number) {
             if interrupt::requested() {
                 return Ok(round);
             }
-            let left = budget.saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
+            let left = time.saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
             lab.world.at(f64::from(round) / f64::from(ROUNDS.1), left, "30 readers, mounted anew");
             pair[index].pass(stand)?;
         }

@@ -65,7 +65,7 @@ fn large(lab: &Lab<'_>) -> Result<Report, Problem> {
     if target.facts.direct_supported == Some(true) && target.writable() {
         cells.push(cell("large-write".to_owned(), direct_write(&target), &target));
     }
-    let outcome = Lab { budget: lab.budget / 4, ..*lab }.measure(&mut cells);
+    let outcome = Lab { time: lab.time / 4, ..*lab }.measure(&mut cells);
     let mut record = lab.report(&[&target], &cells, &outcome);
     record.section(
         "here-large",
@@ -178,7 +178,7 @@ type Passes = (Vec<Pass>, Vec<Option<f64>>);
 fn passes(lab: &Lab<'_>, tree: &Tree, files: &mut Files, lists: &[Vec<u32>]) -> Result<Passes, Problem> {
     let begun = Instant::now();
     let (mut passes, mut resident) = (Vec::new(), Vec::new());
-    while passes.len() < PASSES.1 && (passes.len() < PASSES.0 || begun.elapsed() < lab.budget / 2) {
+    while passes.len() < PASSES.1 && (passes.len() < PASSES.0 || begun.elapsed() < lab.time / 2) {
         let share = passes.len() as f64 / PASSES.1 as f64;
         let left = begun.elapsed().mul_f64((1.0 - share) / share.max(0.1));
         lab.world.at(share, left, "30 readers");

@@ -104,7 +104,7 @@ pub(super) fn measure(
             cells.push(Cell { key: key(*interleave, word), arms, bounds, listed: None });
         }
     }
-    let lab = &Lab { budget: lab.budget / SHARE, ..*lab };
+    let lab = &Lab { time: lab.time / SHARE, ..*lab };
     let outcome = if members.throttled {
         cells.iter_mut().for_each(|cell| cell.bounds.wall = THROTTLED_SLICE);
         lab.run(&cells)

@@ -189,7 +189,7 @@ pub(super) fn fill(lab: &Lab<'_>, table: &Table, record: &mut Report) -> Result<
     let whole: Vec<_> = points.iter().map(|point| (newfs, *point, WHOLE)).collect();
     let times = simulate(lab, &whole, None)?;
     fill_published(record, table, &points, &times);
-    let until = Instant::now() + (lab.budget * TIME_OF_HYPOTHESES).min(MAX_TIME_OF_HYPOTHESES);
+    let until = Instant::now() + (lab.time * TIME_OF_HYPOTHESES).min(MAX_TIME_OF_HYPOTHESES);
     let short: Vec<_> =
         HYPOTHESES.iter().flat_map(|h| points.iter().map(move |point| (h, *point, SHORT))).collect();
     let all = simulate(lab, &short, Some(until))?;

@@ -71,7 +71,7 @@ pub(super) fn measure(
     let title = "The same requests for real, on stripes in user space: time over that at interleave 2048";
     record.section("stripe", title, "interleave");
     let smallest = stripes.iter().map(|(_, target)| target.facts.size_bytes).min().unwrap_or(0);
-    let tree = Scaled::of(experiment, members.count(), smallest)?;
+    let tree = Scaled::from_experiment(experiment, members.count(), smallest)?;
     if tree.volume_bytes < MIN_GROUPS * GROUP_BYTES {
         record.say(format!(
             "now: not measured: the stripes hold {}, and {MIN_GROUPS} groups of {} are the least that is worth it.",
@@ -92,7 +92,7 @@ pub(super) fn measure(
         .iter()
         .map(|(point, target)| Arm::new(*point, target, if point.1 { &small } else { &plain }, &workload))
         .collect();
-    let files = match trial(&arms, &workload, lab.budget / 2)? {
+    let files = match trial(&arms, &workload, lab.time / 2)? {
         Ok(files) => files,
         Err(why) => {
             record.say(format!("now: not measured: {why}."));
@@ -148,7 +148,7 @@ struct Scaled {
 }
 
 impl Scaled {
-    fn of(experiment: &Experiment, members: usize, smallest: u64) -> Result<Scaled, Problem> {
+    fn from_experiment(experiment: &Experiment, members: usize, smallest: u64) -> Result<Scaled, Problem> {
         let fact = |id: &str| experiment.fact(id).map_or(0, |value| value as u64);
         let machine = shipped()?;
         let disk = device::new(&machine.device, 1)?.sectors() * 512;
@@ -233,7 +233,7 @@ impl<'a> Arm<'a> {
 }
 
 /// How many files a reader can read in a pass of a fitting length; `Err` within says why there is none.
-fn trial(arms: &[Arm<'_>], workload: &Workload, budget: Duration) -> Result<Result<usize, String>, Problem> {
+fn trial(arms: &[Arm<'_>], workload: &Workload, time: Duration) -> Result<Result<usize, String>, Problem> {
     let Some(arm) = arms.iter().find(|arm| arm.point.0 == REFERENCE).or(arms.first()) else {
         return Ok(Err("there is no stripe to measure".to_owned()));
     };
@@ -256,7 +256,7 @@ fn trial(arms: &[Arm<'_>], workload: &Workload, budget: Duration) -> Result<Resu
         }
         took_ns = told.sample.wall_ns;
     }
-    let pass_ns = budget.as_nanos() as f64 / f64::from(ROUNDS.1 * arms.len().max(1) as u32);
+    let pass_ns = time.as_nanos() as f64 / f64::from(ROUNDS.1 * arms.len().max(1) as u32);
     let fitting = pass_ns / (took_ns.max(1) as f64 / files as f64);
     Ok(Ok((fitting as usize).clamp(MIN_FILES, most)))
 }
@@ -272,13 +272,13 @@ fn rounds(lab: &Lab<'_>, arms: &mut [Arm<'_>], workload: &Workload, files: usize
     }
     let begun = Instant::now();
     let mut round = 0;
-    while round < ROUNDS.1 && (round < ROUNDS.0 || begun.elapsed() < lab.budget / 2) {
+    while round < ROUNDS.1 && (round < ROUNDS.0 || begun.elapsed() < lab.time / 2) {
         for &index in &schedule::interleave(arms.len(), round, lab.seed) {
             if interrupt::requested() {
                 return round;
             }
             let share = f64::from(round) / f64::from(ROUNDS.1);
-            let left = (lab.budget / 2).saturating_sub(begun.elapsed());
+            let left = (lab.time / 2).saturating_sub(begun.elapsed());
             lab.world.at(share, left, "30 readers on a stripe");
             arms[index].pass(workload, &lists[index], round, begun.elapsed().as_nanos() as u64);
         }

@@ -6,7 +6,7 @@ use iowhy_core::estimate::Unit;
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
 use iowhy_probe::interrupt;
-use iowhy_sim::layout::Shape;
+use iowhy_sim::files::Shape;
 use iowhy_sim::machine::{Machine, Value};
 use iowhy_sim::requests;
 use iowhy_sim::workload::Load;

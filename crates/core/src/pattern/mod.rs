@@ -10,6 +10,8 @@ mod zipf;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::offsets::Offsets;
@@ -17,7 +19,7 @@ use crate::problem::Problem;
 
 /// The order in which blocks of a region are requested. In text, and in files: `sequential`, `random`, `permuted`,
 /// `zipf:1.1`, `stride:4`, `reverse`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
 pub enum Pattern {
     /// Ascending, wrapping at the end.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// What bursts of system-call tracing saw. Counts are those in the bursts, not scaled.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallSample {
     /// Bursts.
     pub bursts: u32,
@@ -82,7 +84,7 @@ fn student_95(degrees: usize) -> f64 {
 }
 
 /// One system call.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallCount {
     /// Its name, as in the manual: `pread64`, `fdatasync`.
     pub name: String,
@@ -111,7 +113,7 @@ impl CallCount {
 }
 
 /// A share that was sampled: `hits` of `n`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledShare {
     /// How many had the property.
     pub hits: u64,
@@ -148,7 +150,7 @@ pub fn size_class(bytes: u64) -> usize {
 }
 
 /// Reads, or writes, of one file as far as bursts (or other means) saw them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Access {
     /// Calls that succeeded. Those that moved no byte (end of file) are in none of the shares of place.
     pub calls: u64,
@@ -180,7 +182,7 @@ fn is_zero(n: &u64) -> bool {
 }
 
 /// One file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileUse {
     /// Its path, or what `/proc/PID/fd` calls it (`pipe:[123]`); `?` for all files whose path could not be learnt in
     /// time, `others` for all files beyond the bound.

@@ -1,9 +1,11 @@
 //! Control groups that limited the program.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// A control group that the program's processes were in, where a limit applies.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitedGroup {
     /// Its directory, where processes can be moved to.
     pub directory: String,
@@ -12,7 +14,7 @@ pub struct LimitedGroup {
 }
 
 /// What a limit is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limited {
     /// Transfers to and from a block device.
@@ -24,7 +26,7 @@ pub enum Limited {
 }
 
 /// One limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupLimit {
     /// What it is about.
     #[serde(rename = "resource")]

@@ -15,10 +15,12 @@ pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretc
 pub use sight::{Limitation, Observer, Sight, Tier};
 pub use storage::{BlockSample, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure, RingUse};
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// Everything that was seen.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Profile {
     /// Time from the first instruction of the program (or from the start of watching) to its end (or to the end of
     /// watching).
@@ -68,7 +70,7 @@ pub struct Profile {
 }
 
 /// How the program ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     /// It was still running when watching ended.
@@ -83,7 +85,7 @@ pub enum End {
 }
 
 /// One process.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
     /// Its number.
     pub pid: u32,
@@ -98,7 +100,7 @@ pub struct Process {
 }
 
 /// One thread, or a pool of threads of one name.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Thread {
     /// Its process; of a pool, one of them.
     pub pid: u32,
@@ -125,7 +127,7 @@ pub struct Thread {
 }
 
 /// What a thread did with a piece of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// On a CPU.
@@ -140,7 +142,7 @@ pub enum State {
 pub type SymbolId = u32;
 
 /// Time of one thread in one state with one stack.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackTime {
     /// Index into [`Profile::threads`].
     pub thread: u32,
@@ -162,7 +164,7 @@ pub struct StackTime {
 }
 
 /// A function.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Symbol {
     /// Its name without suffixes such as `.isra.0`; an address where there is no name.
     pub name: String,

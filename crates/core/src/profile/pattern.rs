@@ -4,10 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// What was seen, in order.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallPattern {
     /// Files that the steps refer to by index; one entry for each way in which a file was open. Files that were mapped and
     /// are in no step follow.
@@ -17,7 +19,7 @@ pub struct CallPattern {
 }
 
 /// A file with its flags when it was open and its identity at the end of the watch, which a replay checks.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PatternFile {
     /// Its path, or what `/proc/PID/fd` calls it; `?` where it could not be learnt in time.
     pub path: String,
@@ -32,7 +34,7 @@ pub struct PatternFile {
 }
 
 /// What tells a file from another, and from itself after a change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileIdentity {
     /// Number of the device it is on.
     pub device: u64,
@@ -45,7 +47,7 @@ pub struct FileIdentity {
 }
 
 /// What one burst saw.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stretch {
     /// Its length.
     pub length_ns: u64,
@@ -61,7 +63,7 @@ impl Stretch {
 }
 
 /// What a call does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepKind {
     /// Bytes from a file.
@@ -90,7 +92,7 @@ pub enum StepKind {
 }
 
 /// One call, or a run of equal ones at evenly spaced offsets.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// Number of the thread within the run, from 0.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -201,7 +203,7 @@ impl CallPattern {
     /// Steps of one stretch at the most.
     pub const MAX_STRETCH_STEPS: usize = 4096;
     /// Steps in all.
-    pub const MAX_STEPS: usize = 8192;
+    const MAX_STEPS: usize = 8192;
 
     /// Adds a stretch. Where that is too many steps, those with the fewest calls go.
     pub fn add(&mut self, stretch: Stretch) {

@@ -1,9 +1,13 @@
 //! What the watcher was allowed to see, what it missed, and what it cost.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// How much the kernel lets us see. Each tier includes those before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tier {
     /// No rights: `/proc` counters, the function each thread sleeps in, switches where they may be recorded.
@@ -30,7 +34,7 @@ impl Tier {
 }
 
 /// What could be seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sight {
     /// The tier that was used.
     pub tier: Tier,
@@ -39,7 +43,7 @@ pub struct Sight {
 }
 
 /// One thing that could not be seen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limitation {
     /// Stable identifier such as `kernel-stacks`.
     pub id: String,
@@ -56,7 +60,7 @@ impl Limitation {
 }
 
 /// What watching cost.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observer {
     /// CPU time of the watcher itself.
     pub own_cpu_ns: u64,

@@ -1,10 +1,12 @@
 //! Counters of processes and devices, and what the block layer showed.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// Exact counters of the program, from the kernel's own accounting (`/proc/PID/io`, rusage), children included.
 /// A counter that could not be read is `None`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IoCounters {
     /// Calls of the read family (read, pread, readv, sendfile, ...; not mapped or ring reads on all kernels).
     pub read_calls: Option<u64>,
@@ -32,7 +34,7 @@ pub struct IoCounters {
 }
 
 /// One block device over the time of watching, all users together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceUse {
     /// Kernel name such as `nvme0n1`.
     pub name: String,
@@ -68,7 +70,7 @@ pub struct DeviceUse {
 
 /// Requests seen by tracepoints between the block layer and the devices. Means are over matched pairs of the program's
 /// own requests; where it has none (it left writing to the kernel), of those of kernel threads.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockSample {
     /// Requests issued on behalf of the program's own threads.
     pub own_requests: u64,
@@ -100,7 +102,7 @@ pub struct BlockSample {
 
 /// Requests on rings of io_uring, by looks at `/proc/PID/fdinfo`: also those that a limit holds back before they reach a
 /// device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RingUse {
     /// Rounds of looks at which a ring had requests in flight.
     pub looks: u64,
@@ -109,7 +111,7 @@ pub struct RingUse {
 }
 
 /// Another program that used the same devices.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherUser {
     /// Its name.
     pub name: String,
@@ -122,7 +124,7 @@ pub struct OtherUser {
 }
 
 /// Other threads of one name that ran on the CPUs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherOnCpu {
     /// Their name.
     pub name: String,
@@ -137,7 +139,7 @@ pub struct OtherOnCpu {
 }
 
 /// Pressure from outside the program.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pressure {
     /// Part of the CPU time of the machine that was used by others (not the program, not the watcher), 0 to 1.
     pub others_cpu_share: Option<f64>,

@@ -2,12 +2,14 @@
 //!
 //! The program's files are not named: no path is seen of files that are open for a moment only.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 use super::State;
 
 /// A scratch tree and the calls on its files. Files have numbers from 0.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanTree {
     /// The directory of the tree.
     pub parent: String,
@@ -29,7 +31,7 @@ pub struct PlanTree {
 }
 
 /// A call on each file.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Touch {
     /// Kind of call.
     pub what: OnFile,
@@ -41,7 +43,7 @@ pub struct Touch {
 }
 
 /// Kind of call on a file of a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFile {
     /// Directory listing: open, getdents64 to the end, close.

@@ -1,14 +1,17 @@
 //! Whether a change helped, in four words. A verdict of change needs both: an interval that excludes "no change", and
 //! a size that matters.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 use super::ratio_of_medians;
 use crate::estimate::Estimate;
 
 /// Verdict on a cost (such as a time) after a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ChangeVerdict")]
 pub enum Verdict {
     /// Surely smaller, by at least the threshold.
     Improved,
@@ -17,17 +20,25 @@ pub enum Verdict {
     /// If anything changed, then by less than the threshold.
     WithinNoise,
     /// The interval allows both no change and one beyond the threshold: more rounds would tell.
-    CannotTell,
+    Inconclusive,
 }
 
 impl Verdict {
+    /// `1 regressed, 3 within noise`; empty without verdicts.
+    pub fn counted(all: impl Iterator<Item = Verdict> + Clone) -> String {
+        let counts = [Verdict::Regressed, Verdict::Improved, Verdict::WithinNoise, Verdict::Inconclusive]
+            .map(|verdict| (all.clone().filter(|other| *other == verdict).count(), verdict));
+        let counts = counts.into_iter().filter(|(n, _)| *n > 0);
+        counts.map(|(n, v)| format!("{n} {}", v.id().replace('-', " "))).collect::<Vec<_>>().join(", ")
+    }
+
     /// The stable identifier, as in the JSON output.
     pub fn id(self) -> &'static str {
         match self {
             Verdict::Improved => "improved",
             Verdict::Regressed => "regressed",
             Verdict::WithinNoise => "within-noise",
-            Verdict::CannotTell => "cannot-tell",
+            Verdict::Inconclusive => "inconclusive",
         }
     }
 }
@@ -36,7 +47,8 @@ impl Verdict {
 /// difference matters, e.g. 0.02. With common rounds, use [`paired_ratio`](super::paired_ratio) and
 /// [`verdict_of_ratio`].
 pub fn verdict(old: &[f64], new: &[f64], threshold: f64, seed: u64) -> Verdict {
-    ratio_of_medians(new, old, seed).map_or(Verdict::CannotTell, |ratio| verdict_of_ratio(&ratio, threshold))
+    ratio_of_medians(new, old, seed)
+        .map_or(Verdict::Inconclusive, |ratio| verdict_of_ratio(&ratio, threshold))
 }
 
 /// The verdict on a ratio new / old of a cost. An estimate of fewer than 5 rounds does not decide, because its
@@ -47,13 +59,13 @@ pub fn verdict_of_ratio(ratio: &Estimate, threshold: f64) -> Verdict {
     let sure = ratio.high < 1.0 || ratio.low > 1.0;
     let surely_small = ratio.low > least && ratio.high < greatest;
     if ratio.n < 5 || !ratio.value.is_finite() {
-        Verdict::CannotTell
+        Verdict::Inconclusive
     } else if sure && matters {
         if ratio.value < 1.0 { Verdict::Improved } else { Verdict::Regressed }
     } else if sure || surely_small {
         Verdict::WithinNoise
     } else {
-        Verdict::CannotTell
+        Verdict::Inconclusive
     }
 }
 
@@ -71,9 +83,9 @@ mod tests {
         assert_eq!(of(1.10, 1.05, 1.15, 9), Verdict::Regressed);
         assert_eq!(of(0.99, 0.985, 0.995, 9), Verdict::WithinNoise, "sure, but too small to matter");
         assert_eq!(of(1.00, 0.99, 1.01, 9), Verdict::WithinNoise);
-        assert_eq!(of(0.90, 0.70, 1.05, 9), Verdict::CannotTell, "large, but not sure");
-        assert_eq!(of(1.00, 0.90, 1.10, 9), Verdict::CannotTell);
-        assert_eq!(of(0.90, 0.85, 0.95, 4), Verdict::CannotTell, "too few rounds");
+        assert_eq!(of(0.90, 0.70, 1.05, 9), Verdict::Inconclusive, "large, but not sure");
+        assert_eq!(of(1.00, 0.90, 1.10, 9), Verdict::Inconclusive);
+        assert_eq!(of(0.90, 0.85, 0.95, 4), Verdict::Inconclusive, "too few rounds");
     }
 
     #[test]
@@ -83,7 +95,7 @@ mod tests {
         assert_eq!(verdict(&old, &scaled(0.5), 0.02, 1), Verdict::Improved);
         assert_eq!(verdict(&old, &scaled(2.0), 0.02, 1), Verdict::Regressed);
         assert_eq!(verdict(&old, &old, 0.10, 1), Verdict::WithinNoise);
-        assert_eq!(verdict(&old, &old[..2], 0.02, 1), Verdict::CannotTell);
+        assert_eq!(verdict(&old, &old[..2], 0.02, 1), Verdict::Inconclusive);
         assert_eq!(serde_json::to_string(&Verdict::WithinNoise).unwrap(), "\"within-noise\"");
     }
 }

@@ -9,6 +9,8 @@ mod percent;
 
 use std::fmt;
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::format::{
@@ -26,7 +28,7 @@ const BYTE_UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
 /// A size for people: `512 B`, `4 KiB`, `1.5 GiB`. Exact where four digits and two decimals suffice in some unit,
 /// otherwise rounded to three digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 

@@ -101,7 +101,6 @@ proptest! {
         prop_assert!(near(all.time_ns, a.thread_ns));
         prop_assert!((all.wall_ns + a.idle_wall_ns - a.wall_ns).abs() <= 1.0);
         prop_assert_eq!(all.events, p.stacks.len() as u64);
-        prop_assert!(near(a.wall_layers().total_ns(), all.wall_ns));
         let operations: f64 = a.operations().iter().map(|o| o.layers.total_ns()).sum();
         prop_assert!(near(operations, a.thread_ns));
         for t in a.threads() {

@@ -53,16 +53,6 @@ impl Account {
         grouped.into_iter().map(|(wait, sum, _)| (wait, sum)).collect()
     }
 
-    /// Wall time by layer. Sums to the wall time less the idle time.
-    pub fn wall_layers(&self) -> Ledger {
-        let mut ledger = Ledger::default();
-        for e in &self.entries {
-            let (busy, wait) = if e.busy { (e.wall_ns, 0.0) } else { (0.0, e.wall_ns) };
-            ledger.add(e.class.layer, busy, wait);
-        }
-        ledger
-    }
-
     fn grouped<K: Ord>(&self, key: impl Fn(&Entry) -> Option<K>) -> Vec<(K, Sum, Ledger)> {
         let mut groups: BTreeMap<K, (Sum, Ledger)> = BTreeMap::new();
         for e in &self.entries {

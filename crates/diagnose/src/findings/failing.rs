@@ -175,7 +175,7 @@ mod tests {
         assert!(!found[0].advice.contains("Nothing in the I/O path"), "{found:?}");
         assert!(found[0].sentence.contains("ll 2,092 opens in the sample fail: ENOENT"), "{found:?}");
         assert!(found[0].sentence.contains("60 %"), "{found:?}");
-        // Beside others on the CPUs.
+        // RunFacts others on the CPUs.
         let run = sampled_beside(2092, 0.5).with(|p| p.pressure.others_cpu_share = Some(0.7));
         let found = run.findings();
         let of = |id| found.iter().find(|f| f.id == id).unwrap();

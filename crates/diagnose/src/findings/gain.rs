@@ -27,25 +27,25 @@ const LOWEST_GAIN: f64 = 1.01;
 
 /// Wall time that a repair saves, in nanoseconds: what even a poor repair saves, the likely value, and the most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Savings(pub Range);
+pub struct SavedTime(pub Range);
 
-impl Savings {
+impl SavedTime {
     /// The part of it that a repair reaches. Scaling the lower bound is safe: the bound is concave in the part that is
     /// taken away, and not negative where nothing is.
-    pub fn part(self, fraction: Range) -> Savings {
-        Savings(self.0.times(fraction))
+    pub fn part(self, fraction: Range) -> SavedTime {
+        SavedTime(self.0.times(fraction))
     }
 
     /// Two repairs of different costs.
-    pub fn and(self, other: Savings) -> Savings {
+    pub fn and(self, other: SavedTime) -> SavedTime {
         let (a, b) = (self.0, other.0);
-        Savings(Range::new(a.low + b.low, a.likely + b.likely, a.high + b.high))
+        SavedTime(Range::new(a.low + b.low, a.likely + b.likely, a.high + b.high))
     }
 
     /// Old wall time over new wall time. At least 1, finite, and monotone in what is saved.
     pub fn gain(self, wall_ns: f64) -> Gain {
         if wall_ns > 0.0 {
-            Gain::from_savings(wall_ns, self.0.low, self.0.likely, self.0.high)
+            Gain::from_saved_time(wall_ns, self.0.low, self.0.likely, self.0.high)
         } else {
             Gain { predicted: 1.0, low: 1.0, high: 1.0, open_above: false }
         }
@@ -62,17 +62,17 @@ impl Facts<'_> {
     /// What would be saved if the weighted part (0 to 1) of every entry took no time, with the queueing for a CPU that
     /// goes with it (see `queueing`). Queueing itself is not weighed. The bounds are those in the module's
     /// header.
-    pub fn saved_without(&self, weight: impl Fn(&Entry) -> f64) -> Savings {
+    pub fn saved_without(&self, weight: impl Fn(&Entry) -> f64) -> SavedTime {
         let entries = queueing::shared_out(self.profile, self.account);
         self.saved(&entries, |e| if e.class.layer == Layer::CpuQueue { 0.0 } else { weight(e) })
     }
 
     /// The same where the cause lies outside the program, so that its queueing stays, or is what is weighed.
-    pub(super) fn saved_without_others(&self, weight: impl Fn(&Entry) -> f64) -> Savings {
+    pub(super) fn saved_without_others(&self, weight: impl Fn(&Entry) -> f64) -> SavedTime {
         self.saved(&self.account.entries, weight)
     }
 
-    fn saved(&self, entries: &[Entry], weight: impl Fn(&Entry) -> f64) -> Savings {
+    fn saved(&self, entries: &[Entry], weight: impl Fn(&Entry) -> f64) -> SavedTime {
         let account = self.account;
         let threads = entries.iter().map(|e| e.thread as usize + 1).max().unwrap_or(0);
         let mut active = vec![0.0_f64; threads];
@@ -99,7 +99,7 @@ impl Facts<'_> {
             }
         }
         if wall <= 0.0 {
-            return Savings::default();
+            return SavedTime::default();
         }
         let longest = |times: &[f64]| times.iter().copied().fold(0.0, f64::max);
         let span = (account.wall_ns - account.idle_wall_ns).max(0.0);
@@ -107,7 +107,7 @@ impl Facts<'_> {
         let high = wall.max(longest(&active) - longest(&left)).min(account.wall_ns);
         let (less, more) = sampling_error(samples, all_samples);
         let sampled = busy_wall / wall;
-        Savings(
+        SavedTime(
             Range::new(low * (1.0 - sampled * less), wall, high * (1.0 + sampled * more))
                 .at_most(account.wall_ns),
         )
@@ -146,7 +146,7 @@ mod tests {
         );
         let saved = run.facts(|f| f.saved_without(reads)).0;
         assert_eq!((saved.low, saved.likely, saved.high), (5e9, 5e9, 5e9));
-        assert_eq!(Savings(saved).gain(10e9).predicted, 2.0);
+        assert_eq!(SavedTime(saved).gain(10e9).predicted, 2.0);
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
             .second_thread(|t| t.wait(Operation::Read, Wait::DeviceRead, 1.0));
         let saved = run.facts(|f| f.saved_without(reads)).0;
         assert_eq!((saved.low, saved.likely), (0.0, 5e9));
-        assert!(saved.high >= 5e9 && !Savings(saved).is_worth(10e9));
+        assert!(saved.high >= 5e9 && !SavedTime(saved).is_worth(10e9));
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         fn gains_are_bounded_ordered_and_monotone(
             a in 0.0..2.0f64, b in 0.0..2.0f64, c in 0.0..2.0f64, more in 0.0..1.0f64, wall in 0.0..1e12f64,
         ) {
-            let saved = |x: f64| Savings(Range::new(a * wall, b * wall, c * wall)).and(Savings(Range::exact(x * wall)));
+            let saved = |x: f64| SavedTime(Range::new(a * wall, b * wall, c * wall)).and(SavedTime(Range::exact(x * wall)));
             let (gain, greater) = (saved(0.0).gain(wall), saved(more).gain(wall));
             prop_assert!(1.0 <= gain.low && gain.low <= gain.predicted && gain.predicted <= gain.high);
             prop_assert!(gain.high.is_finite() && gain.high <= 1001.0);

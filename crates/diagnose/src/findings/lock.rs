@@ -6,7 +6,7 @@ use iowhy_core::layer::Layer;
 
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Savings, loops, say};
+use super::{Facts, SavedTime, loops, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
@@ -47,12 +47,12 @@ pub(super) fn judge(facts: &Facts<'_>, lock: &Lock) -> Option<Finding> {
     let cpus = facts.profile.pressure.cpus.max(1) as f64;
     let work_ns = facts.account.sum(|e| e.busy && !spinning(e)).time_ns;
     let cost_ns = waits.wall_ns + spins.wall_ns;
-    let beside = |e: &Entry| e.busy && !spinning(e) && lock.spins_in.contains(&e.class.operation);
-    let beside_ns = facts.account.sum(beside).time_ns;
+    let run_facts = |e: &Entry| e.busy && !spinning(e) && lock.spins_in.contains(&e.class.operation);
+    let beside_ns = facts.account.sum(run_facts).time_ns;
     let removed = facts
         .saved_without(|e| f64::from(cost(e)))
         .part(Range::new(0.3, 0.85, 1.0))
-        .and(facts.saved_without(|e| f64::from(beside(e))).part(lock.along))
+        .and(facts.saved_without(|e| f64::from(run_facts(e))).part(lock.along))
         .and(loops::around(
             facts,
             facts.all_calls().map_or(0.0, |c| c.likely),
@@ -61,7 +61,7 @@ pub(super) fn judge(facts: &Facts<'_>, lock: &Lock) -> Option<Finding> {
         ))
         .0;
     let most = |along: f64| (facts.account.wall_ns - (work_ns - along * beside_ns) / cpus).max(0.0);
-    let savings = Savings(Range::new(
+    let saved_time = SavedTime(Range::new(
         removed.low.min(most(lock.along.low)),
         removed.likely.min(most(lock.along.likely)),
         removed.high.min(most(lock.along.high)),
@@ -81,7 +81,7 @@ pub(super) fn judge(facts: &Facts<'_>, lock: &Lock) -> Option<Finding> {
     Draft {
         id: lock.id,
         cost_ns,
-        savings: Some(savings),
+        saved_time: Some(saved_time),
         sentence: format!(
             "Threads wait for {} {} of wall time",
             lock.name,

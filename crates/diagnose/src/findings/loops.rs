@@ -7,7 +7,7 @@
 use iowhy_core::layer::Layer;
 
 use super::range::Range;
-use super::{Facts, Savings};
+use super::{Facts, SavedTime};
 use crate::account::Entry;
 use crate::classify::Operation;
 
@@ -33,12 +33,12 @@ pub fn own_ns(facts: &Facts<'_>) -> f64 {
     facts.account.sum(|e| e.busy && e.class.operation == Operation::User).time_ns
 }
 
-/// Savings outside of the calls if `removed_share` of `calls` goes; `removed_ns` is the time of these calls. Nothing if either is
+/// Time saved outside of the calls if `removed_share` of `calls` goes; `removed_ns` is the time of these calls. Nothing if either is
 /// unknown.
-pub fn around(facts: &Facts<'_>, calls: f64, removed_ns: f64, removed_share: Range) -> Savings {
+pub fn around(facts: &Facts<'_>, calls: f64, removed_ns: f64, removed_share: Range) -> SavedTime {
     let own_ns = own_ns(facts);
     if calls < 1.0 || own_ns <= 0.0 || removed_ns <= 0.0 {
-        return Savings::default();
+        return SavedTime::default();
     }
     let turn = if interpreted(facts) { INTERPRETED } else { 1.0 };
     let in_loop = 1.0 - (start_ns(facts) / own_ns).min(MAX_START_SHARE);

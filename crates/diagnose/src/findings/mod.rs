@@ -49,7 +49,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::Profile;
 
-pub use self::gain::Savings;
+pub use self::gain::SavedTime;
 pub use self::loops::{around, interpreted, own_ns, start_ns};
 pub use self::range::Range;
 pub use self::repairs::{Repairs, first_time, others, repaired, together};
@@ -100,7 +100,7 @@ pub const WORTH_SAVING: f64 = 0.05;
 macro_rules! rules {
     ($($(#[$doc:meta])+ $variant:ident, $folder:ident, $id:literal, $repairable:literal;)+) => {
         /// All rules, in the order of [`FindingId::ALL`].
-        pub const RULES: &[Rule] = &[$($folder::RULE),+];
+        const RULES: &[Rule] = &[$($folder::RULE),+];
     };
 }
 
@@ -116,7 +116,7 @@ const ENOUGH_EVIDENCE: u64 = 20;
 /// so.
 pub fn judge(facts: &Facts<'_>) -> Vec<Finding> {
     let wall_ns = facts.account.wall_ns;
-    if wall_ns > 0.0 && wall_ns < SHORT_NS && facts.evidence() < ENOUGH_EVIDENCE {
+    if wall_ns < SHORT_NS && facts.evidence() < ENOUGH_EVIDENCE {
         return vec![healthy::too_short(facts)];
     }
     let facts = &precedence::with_claims(facts, |id, facts| (rule(id).judge)(facts).is_some());

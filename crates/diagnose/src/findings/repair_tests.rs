@@ -5,13 +5,13 @@ use iowhy_core::replay::{Action, Op, Plan, Role};
 use proptest::prelude::*;
 
 use crate::findings::{repaired, together};
-use crate::repair::Beside;
+use crate::repair::RunFacts;
 use crate::repair::synthetic::{READ, SYNC, action, count, file, moved, plan};
 
 #[test]
 fn each_finding_has_a_repair_or_a_reason() {
     for id in FindingId::ALL {
-        if let Err(why) = repaired(*id, &plan(Role::User, vec![]), &Beside::default()) {
+        if let Err(why) = repaired(*id, &plan(Role::User, vec![]), &RunFacts::default()) {
             assert!(why.len() > 10 && !why.ends_with('.'), "{}: {why}", id.id());
         }
     }
@@ -31,10 +31,10 @@ fn all_repairs_go_into_one_plan() {
         ..plan(Role::User, (0..100).flat_map(each).collect())
     };
     let ids = [FindingId::SyncPerWrite, FindingId::SmallRequests, FindingId::Throttled];
-    let (done, all) = together(&ids, &was, &Beside::default()).unwrap();
+    let (done, all) = together(&ids, &was, &RunFacts::default()).unwrap();
     assert_eq!(done, ids[..2]);
     assert_eq!((count(&all.plan, Op::Write), count(&all.plan, READ), count(&all.plan, SYNC)), (1, 1, 1));
-    assert!(together(&ids[1..], &was, &Beside::default()).is_none(), "one alone is not together");
+    assert!(together(&ids[1..], &was, &RunFacts::default()).is_none(), "one alone is not together");
 }
 
 proptest! {
@@ -51,7 +51,7 @@ proptest! {
         }).collect();
         let was = plan(Role::User, actions);
         for id in [FindingId::SmallRequests, FindingId::ReadaheadWaste, FindingId::QueueDepthOne] {
-            if let Ok(now) = repaired(id, &was, &Beside::default()) {
+            if let Ok(now) = repaired(id, &was, &RunFacts::default()) {
                 prop_assert_eq!(moved(&now.plan, READ), moved(&was, READ));
                 prop_assert!((now.plan.think_ns() - was.think_ns()).abs() < 1e-3);
             }

@@ -1,9 +1,9 @@
-//! How a rule says what it found: one place decides whether it is worth saying, and turns savings into share and gain.
+//! How a rule says what it found: one place decides whether it is worth saying, and turns saved time into share and gain.
 //! What may not enter: causes.
 
 use iowhy_core::finding::{Finding, FindingId};
 
-use super::gain::Savings;
+use super::gain::SavedTime;
 use super::{Facts, WORTH_SAVING, say};
 
 /// A cause before it is decided whether it is worth naming.
@@ -12,23 +12,23 @@ pub(super) struct Draft {
     /// Wall time that the cause costs.
     pub(super) cost_ns: f64,
     /// What the repair saves; `None` where nothing can be predicted.
-    pub(super) savings: Option<Savings>,
+    pub(super) saved_time: Option<SavedTime>,
     pub(super) sentence: String,
     pub(super) evidence: Vec<String>,
     pub(super) advice: String,
 }
 
 impl Draft {
-    /// The finding, if it is worth naming: by its savings, else by its cost.
+    /// The finding, if it is worth naming: by the time saved, else by its cost.
     pub(super) fn finding(self, facts: &Facts<'_>) -> Option<Finding> {
         let wall = facts.account.wall_ns;
-        let worth = match self.savings {
-            Some(savings) => savings.is_worth(wall),
+        let worth = match self.saved_time {
+            Some(saved_time) => saved_time.is_worth(wall),
             None => wall > 0.0 && self.cost_ns >= WORTH_SAVING * wall,
         };
         let mut evidence = self.evidence;
         let queued = facts.wall_share(facts.queueing_ns());
-        if self.savings.is_some()
+        if self.saved_time.is_some()
             && !matches!(self.id, FindingId::NoisyNeighbour | FindingId::Throttled)
             && queued >= WORTH_SAVING
         {
@@ -43,7 +43,7 @@ impl Draft {
             sentence: self.sentence,
             evidence,
             advice: self.advice,
-            gain: self.savings.map(|s| s.gain(wall)),
+            gain: self.saved_time.map(|s| s.gain(wall)),
             undecided: false,
         })
     }

@@ -59,8 +59,13 @@ impl Run {
 
     /// A wait, as a share of the wall time, with 1000 sleeps.
     pub fn wait(self, operation: Operation, wait: Wait, share: f64) -> Run {
+        self.sleeps(operation, wait, share, 1000)
+    }
+
+    /// The same with this number of sleeps.
+    pub fn sleeps(self, operation: Operation, wait: Wait, share: f64, sleeps: u64) -> Run {
         let layer = wait.layer().unwrap_or(Layer::Elsewhere);
-        self.entry(Class { operation, layer, wait: Some(wait) }, false, share, 1000)
+        self.entry(Class { operation, layer, wait: Some(wait) }, false, share, sleeps)
     }
 
     /// Runnable without a CPU, in its own code.

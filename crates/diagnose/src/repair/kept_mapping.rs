@@ -3,9 +3,9 @@
 
 use iowhy_core::replay::{Advice, Op, Plan};
 
-use super::{Beside, Repaired, buffers, done};
+use super::{Repaired, RunFacts, buffers, done};
 
-pub(crate) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(crate) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     let mut repaired = plan.clone();
     if plan.any(|a| matches!(a.op, Op::MmapAnon { .. })) {
         // Each thread takes it once.
@@ -32,7 +32,7 @@ pub(crate) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     done(repaired, "MADV_SEQUENTIAL")
 }
 
-pub(crate) fn others(plan: &Plan, _: &Beside) -> Vec<Repaired> {
+pub(crate) fn others(plan: &Plan, _: &RunFacts) -> Vec<Repaired> {
     read_instead(plan).into_iter().collect()
 }
 
@@ -51,6 +51,6 @@ fn read_instead(plan: &Plan) -> Option<Repaired> {
     Some(Repaired {
         plan: repaired,
         how: "read into one buffer instead of mapped windows".to_owned(),
-        kept: 0.0,
+        unaffected_share: 0.0,
     })
 }

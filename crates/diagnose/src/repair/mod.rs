@@ -18,8 +18,8 @@ use iowhy_core::replay::{Action, Advice, Op, Plan, Role};
 
 /// Default of `Sizes::batch`.
 const BATCH: u64 = 100;
-/// Default of `Sizes::one_in`.
-const ONE_IN: u32 = 2;
+/// Default of `Sizes::subsample`.
+const SUBSAMPLE: u32 = 2;
 
 /// A plan in which one cause is repaired.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,12 +29,12 @@ pub struct Repaired {
     /// The change, in a few words.
     pub how: String,
     /// Part of the run that the repair leaves unchanged, 0 to 1.
-    pub kept: f64,
+    pub unaffected_share: f64,
 }
 
 /// Facts of the run that the plan does not hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Beside {
+pub struct RunFacts {
     /// Bytes that devices read for the program.
     pub fetched_bytes: f64,
     /// Bytes of the files that it read.
@@ -45,12 +45,12 @@ pub struct Beside {
     pub sizes: Sizes,
 }
 
-impl Beside {
+impl RunFacts {
     /// From the profile of the plan's run.
-    pub fn of(profile: &Profile, plan: &Plan, sizes: Sizes) -> Beside {
+    pub fn from_profile(profile: &Profile, plan: &Plan, sizes: Sizes) -> RunFacts {
         let read = |path: &str| plan.files.iter().any(|f| f.path == path);
         let bytes = profile.files.iter().filter(|f| read(&f.path)).filter_map(|f| f.size_bytes);
-        Beside {
+        RunFacts {
             fetched_bytes: profile.io.device_read_bytes.unwrap_or(0) as f64,
             distinct_bytes: bytes.sum::<u64>() as f64,
             can_stay_dirty: can_stay_dirty(profile),
@@ -69,7 +69,7 @@ pub struct Sizes {
     /// Requests in flight; absent: 32 on a ring, 16 threads.
     pub depth: Option<u32>,
     /// For device-saturated: replay 1/N of the bytes.
-    pub one_in: u32,
+    pub subsample: u32,
 }
 
 impl Sizes {
@@ -79,7 +79,7 @@ impl Sizes {
 
 impl Default for Sizes {
     fn default() -> Sizes {
-        Sizes { batch: BATCH, request_bytes: coalesce::BYTES, depth: None, one_in: ONE_IN }
+        Sizes { batch: BATCH, request_bytes: coalesce::BYTES, depth: None, subsample: SUBSAMPLE }
     }
 }
 
@@ -95,14 +95,14 @@ pub struct FirstTime {
 /// The same calls, with memory that begins where a page does: copying is faster so on some CPUs.
 pub fn with_aligned_buffers(plan: &Plan) -> Option<Repaired> {
     let how = "page-aligned buffers".to_owned();
-    buffers::aligned(plan).map(|plan| Repaired { plan, how, kept: 0.0 })
+    buffers::aligned(plan).map(|plan| Repaired { plan, how, unaffected_share: 0.0 })
 }
 
 /// The hint that the order is random, and nothing else.
 pub fn hinted_random(plan: &Plan) -> Repaired {
     let mut plan = plan.clone();
     plan.files.iter_mut().filter(|f| f.role == Role::User).for_each(|f| f.advice = Advice::Random);
-    Repaired { plan, how: "hint: random access".to_owned(), kept: 0.0 }
+    Repaired { plan, how: "hint: random access".to_owned(), unaffected_share: 0.0 }
 }
 
 /// Each call of a plan's thread by itself.
@@ -122,7 +122,7 @@ pub(crate) fn moves(what: Op) -> bool {
 }
 
 pub(crate) fn done(plan: Plan, how: impl Into<String>) -> Result<Repaired, String> {
-    Ok(Repaired { plan, how: how.into(), kept: 0.0 })
+    Ok(Repaired { plan, how: how.into(), unaffected_share: 0.0 })
 }
 
 /// Bytes up to this part of memory can stay dirty where the limits are raised.

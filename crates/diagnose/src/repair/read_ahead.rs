@@ -4,9 +4,9 @@
 use iowhy_core::replay::{Advice, Op, Plan, Role, State};
 
 use super::order::{self, Order};
-use super::{Beside, Repaired, done, each, with_threads};
+use super::{Repaired, RunFacts, done, each, with_threads};
 
-pub(crate) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(crate) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     let mut repaired = plan.clone();
     let mut how = Vec::new();
     for file in &mut repaired.files {
@@ -42,8 +42,8 @@ pub(crate) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
 }
 
 /// Reads in order past the cache, and reads from the end to the front, want read-ahead as much as anything else.
-pub(crate) fn instead(plan: &Plan, beside: &Beside) -> Option<Repaired> {
-    in_order(plan).then(|| repaired(plan, beside).ok())?
+pub(crate) fn instead(plan: &Plan, run_facts: &RunFacts) -> Option<Repaired> {
+    in_order(plan).then(|| repaired(plan, run_facts).ok())?
 }
 
 /// Whether read-ahead could serve a file that it does not serve now: one that is gone through backwards, or in order past

@@ -3,7 +3,7 @@
 use iowhy_core::finding::FindingId;
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role};
 
-use super::Beside;
+use super::RunFacts;
 use crate::findings::repaired;
 
 pub(crate) const READ: Op = Op::Read { fresh: false };
@@ -22,7 +22,7 @@ pub(crate) fn plan(role: Role, actions: Vec<Action>) -> Plan {
 }
 
 pub(crate) fn repair(id: FindingId, plan: &Plan) -> Plan {
-    repaired(id, plan, &Beside::default()).unwrap().plan
+    repaired(id, plan, &RunFacts::default()).unwrap().plan
 }
 
 pub(crate) fn count(plan: &Plan, what: Op) -> u64 {

@@ -16,8 +16,8 @@ pub struct MrcArgs {
     #[command(flatten)]
     pub input: TraceInputArgs,
 
-    /// Policies, as a list of fifo, lru, clock, sieve, s3fifo, arc, 2q, slru, lfu, belady (the bound); or `all`
-    #[arg(long, value_name = "POLICIES", default_value = "fifo,lru,clock,sieve,s3fifo,arc", value_parser = value(policies))]
+    /// Policies, as a list, or `all`
+    #[arg(long, help = policies_help(), value_name = "POLICIES", default_value = "fifo,lru,clock,sieve,s3fifo,arc", value_parser = value(policies))]
     pub policy: List<PolicyId>,
 
     /// Cache sizes, as a list: `20000` blocks (or objects), `1%` of all that the trace touches, `64MiB`
@@ -105,6 +105,11 @@ fn cache_size(option: &str, item: &str) -> Result<CacheSize, Problem> {
 }
 
 /// A list of policies, or `all`.
+fn policies_help() -> String {
+    let ids: Vec<&str> = PolicyId::online().map(PolicyId::id).collect();
+    format!("Policies, as a list of {}, belady (the bound); or `all`", ids.join(", "))
+}
+
 fn policies(option: &str, text: &str) -> Result<List<PolicyId>, Problem> {
     if text.trim().eq_ignore_ascii_case("all") {
         return Ok(PolicyId::ALL.to_vec());

@@ -30,7 +30,7 @@ pub enum StripeAction {
     /// which interleave nearby is better
     Lint(StripeLintArgs),
 
-    /// Measure these disks (reads only), simulate a workload on each stripe of them, and recommend an interleave
+    /// Measure these disks, simulate a workload on stripes of them, and recommend an interleave; reads only by default
     Advise(StripeAdviseArgs),
 }
 
@@ -79,7 +79,7 @@ pub struct StripeAdviseArgs {
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = value(units::parse_bytes_nonzero))]
     pub size: Option<u64>,
 
-    /// Allow writes to this disk, which destroys its data, to measure writes, too. Give it once per disk, as it was typed
+    /// Allow writes to DISK, which destroys its data; writes are then measured, too. Repeat it for each disk, named as above
     #[arg(long, value_name = "DISK")]
     pub destroy_data: Vec<String>,
 

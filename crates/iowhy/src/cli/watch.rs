@@ -101,12 +101,17 @@ pub struct SightArgs {
     /// Do not trace system calls: request sizes and files are then unknown
     #[arg(long)]
     pub no_bursts: bool,
+
+    /// Count every system call in the kernel instead of estimating from bursts: exact counts, also of children that live for a
+    /// moment, but each call takes longer; needs root and a kernel with BTF
+    #[arg(long)]
+    pub count_calls: bool,
 }
 
 impl WatchArgs {
     /// Whether `attach` takes this option of `iowhy -- CMD`, too.
     pub fn is_for_attach(name: &str) -> bool {
-        ["--flamegraph", "--model", "--tier", "--no-bursts"].contains(&name)
+        ["--flamegraph", "--model", "--tier", "--no-bursts", "--count-calls"].contains(&name)
     }
 
     /// The first option that was given, as it is typed.
@@ -119,6 +124,7 @@ impl WatchArgs {
             ("--model", self.sight.model.is_some()),
             ("--tier", self.sight.tier.is_some()),
             ("--no-bursts", self.sight.no_bursts),
+            ("--count-calls", self.sight.count_calls),
         ]
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))

@@ -11,13 +11,17 @@ use iowhy_core::rng::Rng;
 use serde_json::{Value, json};
 
 use super::{compare, export, history, load, report as report_command};
-use crate::cli::{CompareArgs, ExportFormat, HistoryArgs};
-use crate::record::Record;
+use crate::cli::{CompareArgs, ExportFormat};
+use crate::record::history::HistoryRecord;
 use crate::record::prove::ProveRecord;
+use crate::record::stripe_advice::AdviceRecord;
+use crate::record::tree::TreeRecord;
 use crate::record::watch::WatchRecord;
+use crate::record::{Kind, Record, SCHEMA};
 use crate::report;
+use crate::screen::history::chapter as screen_of_history;
 use crate::screen::measured::{bench, path};
-use crate::screen::{prove, text, watch};
+use crate::screen::{prove, stripe, text, tree, watch};
 use iowhy_view::document::Detail;
 use iowhy_view::{html, markdown};
 
@@ -77,10 +81,19 @@ fn outputs(path: &Path, original: &Path, comparing: bool) -> Vec<String> {
         let compared = compare::sides(&args).and_then(|(one, two)| compare::compared(&args, &one, &two));
         shown.extend(compared.iter().flat_map(|all| [all.screen(100), serde_json::to_string(all).unwrap()]));
     }
-    let args = HistoryArgs { paths: vec![path.to_owned()], all: true, remove: vec![] };
-    let entries = history::in_files(&args.paths, &Environment::default()).unwrap();
-    shown.push(history::screen(&entries, 0, &args, 100));
-    shown.extend(entries.iter().map(|entry| entry.json().to_string()));
+    let records = history::in_files(&[path.to_owned()], &Environment::default()).unwrap();
+    let history = HistoryRecord {
+        schema: SCHEMA,
+        kind: Kind::History,
+        iowhy: "0",
+        command: "history",
+        folder: None,
+        paths: Vec::new(),
+        of_other_machines: 0,
+        records,
+    };
+    shown.push(text(&screen_of_history(&history), 100));
+    shown.push(serde_json::to_string(&history).unwrap());
     shown.extend(load::shown(path, "").map(|(_, value)| screens(value)).unwrap_or_default());
     shown
 }
@@ -92,6 +105,12 @@ fn screens(value: Value) -> Vec<String> {
     }
     if let Ok(record) = serde_json::from_value::<ProveRecord>(value.clone()) {
         return vec![text(&prove::chapter(&record, Detail::Screen), 80)];
+    }
+    if let Ok(record) = serde_json::from_value::<AdviceRecord>(value.clone()) {
+        return vec![text(&stripe::advice(&record, Detail::Screen), 80)];
+    }
+    if let Ok(record) = serde_json::from_value::<TreeRecord>(value.clone()) {
+        return vec![text(&tree::chapter(&record, Detail::Screen), 80)];
     }
     let Ok(record) = serde_json::from_value::<Record>(value) else { return Vec::new() };
     let chapters = [path::chapter(&record, Detail::Verbose), bench::chapter(&record, true, Detail::Screen)];

@@ -33,11 +33,11 @@ pub fn run(args: &AttachArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     };
     let name = profile.processes.first().map(|process| process.name.as_str()).unwrap_or_default();
     let named = format!("process {pid} {name}").trim_end().to_owned();
-    let (record, folded) = observation.finish(profile, named, None);
+    let (record, flamegraph) = observation.finish(profile, named, None);
     outputs.warn(&record.warnings);
     let printed = outputs
         .finish(&screen::text(&screen::watch::chapter(&record, Detail::Screen), output::width()), &record);
-    match (folded, printed) {
+    match (flamegraph, printed) {
         (Ok(()), Ok(())) => Ok(Ending::done()),
         (Err(problem), Ok(())) | (Ok(()), Err(problem)) => Err(problem),
         (Err(first), Err(second)) => {

@@ -40,7 +40,7 @@ pub(super) struct CrossCheckPlan {
     /// Indexes of cells.
     cells: Vec<usize>,
     /// Why nothing is profiled, where it was possible in principle.
-    lack: Option<String>,
+    limitation: Option<String>,
 }
 
 impl CrossCheckPlan {
@@ -62,12 +62,12 @@ impl CrossCheckPlan {
             let why = rights
                 .limitations
                 .iter()
-                .find(|lack| lack.id == "kernel-stacks")
+                .find(|limitation| limitation.id == "kernel-stacks")
                 .or(rights.limitations.first());
-            let why = why.map_or("no kernel stacks", |lack| lack.sentence.as_str()).to_owned();
-            return CrossCheckPlan { cells: Vec::new(), lack: Some(why) };
+            let why = why.map_or("no kernel stacks", |limitation| limitation.sentence.as_str()).to_owned();
+            return CrossCheckPlan { cells: Vec::new(), limitation: Some(why) };
         }
-        let plan = CrossCheckPlan { cells, lack: None };
+        let plan = CrossCheckPlan { cells, limitation: None };
         let takes = plan.takes();
         if takes > left.mul_f64(MAX_SHARE) {
             let needed = takes.as_secs_f64() / MAX_SHARE;
@@ -77,7 +77,7 @@ impl CrossCheckPlan {
                 left.as_secs_f64().floor(),
                 needed.ceil()
             );
-            return CrossCheckPlan { cells: Vec::new(), lack: Some(why) };
+            return CrossCheckPlan { cells: Vec::new(), limitation: Some(why) };
         }
         plan
     }
@@ -90,7 +90,7 @@ impl CrossCheckPlan {
     pub(super) fn run(self, cells: &[Cell<'_>], seed: u64, progress: &Progress) -> Watched {
         let meaning = Arc::new(Analyzer::new());
         let all = self.takes();
-        let mut watched = Watched { cells: Vec::new(), lack: self.lack };
+        let mut watched = Watched { cells: Vec::new(), limitation: self.limitation };
         for (done, index) in self.cells.iter().enumerate() {
             if interrupt::requested() {
                 break;
@@ -101,7 +101,7 @@ impl CrossCheckPlan {
             match watch(cell, seed, &meaning) {
                 Ok(Some(seen)) => watched.cells.push(seen),
                 Ok(None) => {}
-                Err(why) => watched.lack = Some(why),
+                Err(why) => watched.limitation = Some(why),
             }
         }
         watched
@@ -167,7 +167,7 @@ fn this_thread() -> u32 {
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     cells: Vec<(CellRun, Observed)>,
-    lack: Option<String>,
+    limitation: Option<String>,
 }
 
 impl Watched {
@@ -179,7 +179,7 @@ impl Watched {
         harness: Option<Estimate>,
         measured: &[(&CellRun, &Target)],
     ) {
-        record.cross_check_limitation = self.lack;
+        record.cross_check_limitation = self.limitation;
         let Some(model) = model else { return };
         for (run, seen) in self.cells {
             let Some((unwatched, target)) = measured.iter().find(|(m, _)| m.key == run.key) else { continue };

@@ -4,14 +4,16 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::finding::FindingId;
+use iowhy_core::layer::Layer;
+use iowhy_core::limit::LimitId;
 use iowhy_core::problem::Problem;
-use serde_json::json;
 
 use crate::analyzer;
 use crate::cli::{ExplainArgs, OutputArgs};
 use crate::command::Ending;
 use crate::output::{self, Outputs};
-use crate::record::{Kind, SCHEMA};
+use crate::record::Kind;
+use crate::record::lists::{FindingEntry, Listed, Offer};
 use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
@@ -33,11 +35,31 @@ pub fn run(args: &ExplainArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     };
     let findings: Vec<_> = chosen
         .iter()
-        .map(|id| json!({"id": id, "claim": analyzer::claim(*id), "manual": analyzer::manual(*id), "repairable": id.is_repairable()}))
+        .map(|id| FindingEntry {
+            id: *id,
+            claim: analyzer::claim(*id),
+            manual: analyzer::manual(*id),
+            repairable: id.is_repairable(),
+        })
         .collect();
-    let record = json!({"schema": SCHEMA, "kind": Kind::List, "iowhy": env!("CARGO_PKG_VERSION"), "findings": findings});
+    let record = Listed::new(Kind::List, "explain", Offer::Findings { findings });
     outputs.finish(&screen, &record)?;
     Ok(Ending::done())
+}
+
+/// Layers and limits are on the screens too; `explain` has no pages for them.
+fn word_of_a_screen(wanted: &str) -> Option<(&'static str, &'static str)> {
+    if Layer::ALL.iter().any(|layer| layer.id() == wanted) {
+        return Some((
+            "a layer of the I/O path",
+            "a report shows its share of the time; `iowhy explain` lists the findings",
+        ));
+    }
+    let limit: Result<LimitId, _> = serde_json::from_value(wanted.into());
+    limit.is_ok().then_some((
+        "a limit of the path report",
+        "the lines below it on the screen are its evidence; `iowhy explain` lists the findings",
+    ))
 }
 
 /// The finding of this name.
@@ -45,6 +67,9 @@ fn find(text: &str) -> Result<FindingId, Problem> {
     let wanted = text.to_lowercase().replace(['_', ' '], "-");
     if let Some(id) = FindingId::ALL.iter().find(|id| id.id() == wanted) {
         return Ok(*id);
+    }
+    if let Some((what, hint)) = word_of_a_screen(&wanted) {
+        return Err(Problem::refused(format!("`explain {text}`: this is {what}, not a finding")).hint(hint));
     }
     let words: Vec<&str> = wanted.split('-').filter(|word| word.len() >= 3).collect();
     let near: Vec<String> = FindingId::ALL

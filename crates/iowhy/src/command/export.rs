@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::cli::{ExportArgs, ExportFormat, OutputArgs};
 use crate::command::{Ending, load};
-use crate::output::{self, Pending, spare_inputs};
+use crate::output::{self, spare_inputs};
+use crate::pending::Pending;
 use crate::record::{Kind, Record};
 use crate::{fio, store};
 use iowhy_view::csv;

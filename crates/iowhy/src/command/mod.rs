@@ -19,6 +19,7 @@ mod observation;
 pub mod path;
 pub mod prove;
 pub mod report;
+pub mod schema;
 mod shared;
 pub mod sim;
 pub mod stripe;

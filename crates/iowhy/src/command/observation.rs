@@ -12,9 +12,10 @@ use iowhy_watch::session::{self, Options, Subject};
 
 use crate::analyzer::Analyzer;
 use crate::cli::SightArgs;
-use crate::folded::folded;
-use crate::output::{Pending, spare_inputs};
-use crate::record::watch::{RanAs, Told, WatchRecord, record};
+use crate::flamegraph;
+use crate::output::spare_inputs;
+use crate::pending::Pending;
+use crate::record::watch::{Invocation, RanAs, WatchRecord, record};
 use crate::shell;
 
 /// Everything that is decided before watching begins.
@@ -23,7 +24,8 @@ pub(super) struct Observation {
     model: Option<StackModel>,
     tier: Tier,
     call_bursts: bool,
-    folded: Option<Pending>,
+    count_calls: bool,
+    flamegraph: Option<Pending>,
 }
 
 impl Observation {
@@ -33,7 +35,7 @@ impl Observation {
     /// Refusals that name the option.
     pub(super) fn prepare(args: &SightArgs) -> Result<Observation, Problem> {
         let model = args.model.as_deref().map(machine).transpose()?;
-        let folded = match &args.flamegraph {
+        let flamegraph = match &args.flamegraph {
             Some(path) if path.as_os_str() == "-" => {
                 return Err(Problem::refused("`--flamegraph -`: stdout is not free for it")
                     .hint("name a file: `--flamegraph out.folded`"));
@@ -46,7 +48,14 @@ impl Observation {
             None => None,
         };
         let tier = args.tier.unwrap_or(Tier::Observer);
-        Ok(Observation { meaning: Analyzer::new(), model, tier, call_bursts: !args.no_bursts, folded })
+        Ok(Observation {
+            meaning: Analyzer::new(),
+            model,
+            tier,
+            call_bursts: !args.no_bursts,
+            count_calls: args.count_calls,
+            flamegraph,
+        })
     }
 
     /// Watches to the end.
@@ -55,7 +64,12 @@ impl Observation {
     /// Those of [`session::watch`].
     pub(super) fn watch(&self, subject: &Subject) -> Result<Profile, Refusal> {
         let on_path = |kernel: &[&str]| self.meaning.on_path(kernel);
-        let options = Options { on_path: &on_path, tier: self.tier, call_bursts: self.call_bursts };
+        let options = Options {
+            on_path: &on_path,
+            tier: self.tier,
+            call_bursts: self.call_bursts,
+            count_calls: self.count_calls,
+        };
         session::watch(subject, &options)
     }
 
@@ -67,23 +81,23 @@ impl Observation {
         ran_as: Option<RanAs>,
     ) -> (WatchRecord, Result<(), Problem>) {
         let explained = self.meaning.explain(&profile, self.model.as_ref());
-        let written = match self.folded {
+        let written = match self.flamegraph {
             Some(pending) => {
                 let waits_for = |stack: &StackTime| {
                     let wait = self.meaning.of_stack(&profile, stack).and_then(|class| class.wait);
                     wait.map_or("unknown", Wait::words)
                 };
-                pending.write(folded(&profile, &waits_for).as_bytes())
+                pending.write(flamegraph::lines(&profile, &waits_for).as_bytes())
             }
             None => Ok(()),
         };
-        (record(profile, explained, &self.meaning, told(subject, ran_as)), written)
+        (record(profile, explained, &self.meaning, invocation(subject, ran_as)), written)
     }
 }
 
 /// What is known beside a profile.
-pub(super) fn told(subject: String, ran_as: Option<RanAs>) -> Told {
-    Told {
+pub(super) fn invocation(subject: String, ran_as: Option<RanAs>) -> Invocation {
+    Invocation {
         command: shell::line(std::env::args_os()),
         subject,
         ran_as,

@@ -22,7 +22,8 @@ use iowhy_probe::{environment, interrupt};
 use crate::cli::{OutputArgs, PathArgs};
 use crate::command::cross_check::CrossCheckPlan;
 use crate::command::{Ending, shared};
-use crate::output::{self, Outputs, Pending};
+use crate::output::{self, Outputs};
+use crate::pending::Pending;
 use crate::plan::sweep;
 use crate::progress::Progress;
 use crate::record::{

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::cli::{OutputArgs, ReportArgs};
 use crate::command::{Ending, load};
-use crate::output::{self, Pending, spare_inputs};
+use crate::output::{self, spare_inputs};
+use crate::pending::Pending;
 use crate::record::Kind;
 use crate::report::{self, Known};
 use crate::store;
@@ -65,6 +66,7 @@ pub fn run(args: &ReportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 pub(super) fn known(path: &Path) -> Result<Vec<Known>, Problem> {
     let (kind, value) = load::shown(path, HINT)?;
     let damaged = |error| load::damaged(path, &error);
+    let classic = |value| Ok(Known::Classic(Box::new(serde_json::from_value(value).map_err(damaged)?)));
     match kind {
         Kind::WatchedProgram => {
             Ok(vec![Known::Watched(Box::new(serde_json::from_value(value).map_err(damaged)?))])
@@ -83,19 +85,25 @@ pub(super) fn known(path: &Path) -> Result<Vec<Known>, Problem> {
         }
         Kind::Classics => {
             let several = value.get("experiments").and_then(Value::as_array).cloned().unwrap_or_default();
-            Ok(several.into_iter().map(|one| Known::Other(Kind::Classic, one)).collect())
+            several.into_iter().map(classic).collect()
         }
+        Kind::Classic => Ok(vec![classic(value)?]),
         Kind::Comparison => {
             Ok(vec![Known::Compared(Box::new(serde_json::from_value(value).map_err(damaged)?))])
         }
         Kind::ComparisonOfPrograms => {
             Ok(vec![Known::ComparedPrograms(Box::new(serde_json::from_value(value).map_err(damaged)?))])
         }
-        Kind::Simulation
-        | Kind::MissRatios
-        | Kind::StripeAdvice
-        | Kind::Classic
-        | Kind::SmallFiles => Ok(vec![Known::Other(kind, value)]),
+        Kind::Simulation => {
+            Ok(vec![Known::Simulated(Box::new(serde_json::from_value(value).map_err(damaged)?))])
+        }
+        Kind::MissRatios => {
+            Ok(vec![Known::MissRatios(Box::new(serde_json::from_value(value).map_err(damaged)?))])
+        }
+        Kind::StripeAdvice => {
+            Ok(vec![Known::Advised(Box::new(serde_json::from_value(value).map_err(damaged)?))])
+        }
+        Kind::SmallFiles => Ok(vec![Known::Tree(Box::new(serde_json::from_value(value).map_err(damaged)?))]),
         _ => Err(Problem::refused(format!("`{}` holds nothing that a report shows", path.display())).hint(
             "a report shows records of `iowhy`, `iowhy -- CMD`, `attach`, `prove`, `bench`, `sim`, `mrc`, `classic`, `compare`, \
              `tree` and `stripe advise`",

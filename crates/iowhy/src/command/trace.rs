@@ -7,22 +7,29 @@ use iowhy_core::problem::Problem;
 use iowhy_core::request::{Op, Request};
 use iowhy_core::warning::Warning;
 use iowhy_trace::survey::Survey;
-use iowhy_trace::survey::distinct::Amount;
 use iowhy_trace::write::{self, Written};
-use iowhy_trace::{BlockAction, Format, Losses, Options, Trace};
-use serde_json::{Value, json};
+use iowhy_trace::{Format, Options, Trace};
 
 use crate::cli::{OutputArgs, TraceAction, TraceArgs, TraceConvertArgs, TraceHeadArgs, TraceInputArgs};
 use crate::command::Ending;
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
-use crate::record::{Kind, SCHEMA};
-
-use crate::render::trace as render;
+use crate::record::Kind;
+use crate::record::lists::{FormatEntry, Listed, Offer};
+use crate::record::trace::{
+    ConvertRecord, Count, Latencies, OperationCount, SizeCount, Sizes, StatRecord, TraceFound, TraceRecord,
+    TraceRequest, losses,
+};
 use crate::run_as;
+use crate::screen::{self, trace as show};
+use iowhy_view::document::Chapter;
 
 /// Columns of a screen at most.
 const MAX_COLUMNS: usize = 100;
+
+fn text(chapter: &Chapter) -> String {
+    screen::text(chapter, output::width().min(MAX_COLUMNS))
+}
 
 /// Runs the command.
 ///
@@ -84,10 +91,9 @@ fn run_stat(args: &TraceInputArgs, options: &OutputArgs) -> Result<Ending, Probl
     drop(meter);
     let warnings = warnings(&trace);
     outputs.warn(&warnings);
-    let width = output::width().min(MAX_COLUMNS);
-    let mut record = about(&trace, Kind::Trace, "trace stat", &warnings);
-    extend(&mut record, stat_record(&trace, &survey));
-    outputs.finish(&render::stat(&trace, &survey, width), &record)?;
+    let found = TraceFound::Stat(Box::new(stat_record(&trace, &survey)));
+    let record = TraceRecord::new(&trace, Kind::Trace, "trace stat", &warnings, found);
+    outputs.finish(&text(&show::stat(&trace, &survey)), &record)?;
     Ok(Ending::done())
 }
 
@@ -105,11 +111,11 @@ fn run_head(args: &TraceHeadArgs, options: &OutputArgs) -> Result<Ending, Proble
     requests.truncate(wanted);
     let warnings = warnings(&trace);
     outputs.warn(&warnings);
-    let width = output::width().min(MAX_COLUMNS);
-    let list: Vec<Value> = requests.iter().map(|request| request_record(request, &trace)).collect();
-    let mut record = about(&trace, Kind::Trace, "trace head", &warnings);
-    extend(&mut record, json!({"requests": list}));
-    outputs.finish(&render::head(&trace, &requests, width), &record)?;
+    let found = TraceFound::Head {
+        requests: requests.iter().map(|request| request_record(request, &trace)).collect(),
+    };
+    let record = TraceRecord::new(&trace, Kind::Trace, "trace head", &warnings, found);
+    outputs.finish(&text(&show::head(&trace, &requests)), &record)?;
     Ok(Ending::done())
 }
 
@@ -146,9 +152,9 @@ fn run_convert(args: &TraceConvertArgs, options: &OutputArgs) -> Result<Ending, 
     if abandoned {
         return Ok(Ending::done());
     }
-    let screen = render::converted(&trace, &written, format, &args.output, output::width().min(MAX_COLUMNS));
-    let mut record = about(&trace, Kind::Trace, "trace convert", &[]);
-    extend(&mut record, convert_record(&written, format, &args.output));
+    let screen = text(&show::converted(&trace, &written, format, &args.output));
+    let found = TraceFound::Convert(convert_record(&written, format, &args.output));
+    let record = TraceRecord::new(&trace, Kind::Trace, "trace convert", &[], found);
     if to_stdout {
         if !outputs.quiet() {
             anstream::eprint!("{screen}");
@@ -173,14 +179,18 @@ fn output_format(args: &TraceConvertArgs) -> Result<Format, Problem> {
 
 fn run_formats(options: &OutputArgs) -> Result<Ending, Problem> {
     let outputs = Outputs::open(options)?;
-    let list: Vec<Value> = Format::all()
-        .map(|format| {
-            json!({"id": format.id(), "about": format.about(), "kind": format.kind().id(), "readable": true,
-                   "writable": format.writable(), "extension": format.extension()})
+    let formats = Format::all()
+        .map(|format| FormatEntry {
+            id: format.id(),
+            about: format.about(),
+            kind: format.kind().id(),
+            readable: true,
+            writable: format.writable(),
+            extension: format.extension(),
         })
         .collect();
-    let record = json!({"schema": SCHEMA, "kind": Kind::List, "iowhy": env!("CARGO_PKG_VERSION"), "command": "trace formats", "formats": list});
-    outputs.finish(&render::formats(output::width().min(MAX_COLUMNS)), &record)?;
+    let record = Listed::new(Kind::List, "trace formats", Offer::Formats { formats });
+    outputs.finish(&text(&show::formats()), &record)?;
     Ok(Ending::done())
 }
 
@@ -212,112 +222,73 @@ pub(super) fn warnings(trace: &Trace) -> Vec<Warning> {
     list
 }
 
-/// What every record of a trace says.
-pub(super) fn about(trace: &Trace, kind: Kind, command: &str, warnings: &[Warning]) -> Value {
-    json!({
-        "schema": SCHEMA,
-        "kind": kind,
-        "iowhy": env!("CARGO_PKG_VERSION"),
-        "command": command,
-        "warnings": warnings,
-        "file": trace.name(),
-        "format": trace.format().id(),
-        "compression": trace.compression().id(),
-        "content": trace.kind().id(),
-        "below_page_cache": trace.below_page_cache(),
-        "action": trace.action().map(|action| match action {
-            BlockAction::Queue => "queue",
-            BlockAction::Issue => "issue",
-        }),
-        "read_requests": trace.requests(),
-        "losses": losses(trace.losses()),
-    })
-}
-
-fn losses(losses: &Losses) -> Vec<Value> {
-    let place = |loss: &iowhy_trace::Loss| loss.first.map(|place| place.to_string());
-    losses
-        .list()
-        .iter()
-        .map(|loss| json!({"reason": loss.reason, "count": loss.count, "first": place(loss)}))
-        .collect()
-}
-
-pub(super) fn extend(record: &mut Value, more: Value) {
-    if let (Value::Object(record), Value::Object(more)) = (record, more) {
-        record.extend(more);
-    }
-}
-
-fn stat_record(trace: &Trace, survey: &Survey) -> Value {
-    // Where a request was too large to count, the truth may be any larger.
+fn stat_record(trace: &Trace, survey: &Survey) -> StatRecord {
+    // If a request was too large to count, only a lower limit is known.
     let footprint = match survey.footprint_from_below() {
-        0 => {
-            |a: Amount| json!({"value": a.value, "low": a.value - a.error, "high": a.value + a.error, "exact": a.error == 0.0})
-        }
-        _ => |a: Amount| json!({"value": null, "low": a.value - a.error, "high": null, "exact": false}),
+        0 => Count::new,
+        _ => Count::at_least,
     };
-    let amount = |a: Amount| json!({"value": a.value, "low": a.value - a.error, "high": a.value + a.error, "exact": a.error == 0.0});
-    let operations: Vec<Value> = Op::ALL
+    let operations = Op::ALL
         .into_iter()
         .map(|op| (op, survey.for_op(op)))
         .filter(|(_, flow)| flow.requests > 0)
-        .map(|(op, flow)| json!({"id": op.id(), "requests": flow.requests, "bytes": flow.bytes}))
+        .map(|(op, flow)| OperationCount { id: op.id(), requests: flow.requests, bytes: flow.bytes })
         .collect();
     let sizes = |p| trace.has_sizes().then(|| survey.size_quantile(p));
-    let common: Vec<Value> = match trace.has_sizes() {
-        true => survey
-            .common_sizes(8)
-            .iter()
-            .map(|s| json!({"size_bytes": s.bytes, "requests": s.requests}))
-            .collect(),
+    let common = match trace.has_sizes() {
+        true => survey.common_sizes(8),
         false => Vec::new(),
     };
-    let marks: serde_json::Map<String, Value> =
-        render::MARKS.iter().map(|(mark, name)| ((*name).to_owned(), json!(survey.marked(*mark)))).collect();
-    let latency = survey.latency().map(|h| {
-        json!({"n": h.count(), "min": h.min_ns(), "p50": h.quantile(0.5), "p90": h.quantile(0.9), "p99": h.quantile(0.99),
-               "p999": h.quantile(0.999), "max": h.max_ns(), "mean": h.mean_ns()})
+    let common = common.iter().map(|s| SizeCount { size_bytes: s.bytes, requests: s.requests }).collect();
+    let latency = survey.latency().map(|h| Latencies {
+        n: h.count(),
+        min: h.min_ns(),
+        p50: h.quantile(0.5),
+        p90: h.quantile(0.9),
+        p99: h.quantile(0.99),
+        p999: h.quantile(0.999),
+        max: h.max_ns(),
+        mean: h.mean_ns(),
     });
-    json!({
-        "requests": survey.requests,
-        "operations": operations,
-        "objects": amount(survey.objects()),
-        "footprint_bytes": trace.has_sizes().then(|| footprint(survey.footprint_bytes())),
-        "size_bytes": {"p50": sizes(0.5), "p99": sizes(0.99), "max": sizes(1.0), "common": common},
-        "sequential_share": survey.sequential_share(),
-        "span_ns": trace.has_times().then(|| survey.span_ns()),
-        "requests_per_second": survey.rate().filter(|_| trace.has_times()),
-        "streams": survey.streams(),
-        "latency_ns": latency,
-        "marks": marks,
-    })
+    StatRecord {
+        requests: survey.requests,
+        operations,
+        objects: Count::new(survey.objects()),
+        footprint_bytes: trace.has_sizes().then(|| footprint(survey.footprint_bytes())),
+        size_bytes: Sizes { p50: sizes(0.5), p99: sizes(0.99), max: sizes(1.0), common },
+        sequential_share: survey.sequential_share(),
+        span_ns: trace.has_times().then(|| survey.span_ns()),
+        requests_per_second: survey.rate().filter(|_| trace.has_times()),
+        streams: survey.streams(),
+        latency_ns: latency,
+        marks: show::MARKS.iter().map(|(mark, name)| (*name, survey.marked(*mark))).collect(),
+    }
 }
 
-fn request_record(request: &Request, trace: &Trace) -> Value {
-    let marks: Vec<&str> =
-        render::MARKS.iter().filter(|(mark, _)| request.marks.has(*mark)).map(|(_, name)| *name).collect();
-    json!({
-        "time_ns": trace.has_times().then_some(request.time_ns),
-        "op": request.op,
-        "object": request.object,
-        "name": trace.names().get(request.object),
-        "offset_bytes": (trace.kind() != iowhy_trace::Kind::Keys).then_some(request.offset),
-        "size_bytes": trace.has_sizes().then_some(request.bytes),
-        "latency_ns": (request.latency_ns > 0).then_some(request.latency_ns),
-        "stream": (request.stream > 0).then_some(request.stream),
-        "marks": marks,
-    })
+fn request_record(request: &Request, trace: &Trace) -> TraceRequest {
+    let marks =
+        show::MARKS.iter().filter(|(mark, _)| request.marks.has(*mark)).map(|(_, name)| *name).collect();
+    TraceRequest {
+        time_ns: trace.has_times().then_some(request.time_ns),
+        op: request.op,
+        object: request.object,
+        name: trace.names().get(request.object).map(str::to_owned),
+        offset_bytes: (trace.kind() != iowhy_trace::Kind::Keys).then_some(request.offset),
+        size_bytes: trace.has_sizes().then_some(request.bytes),
+        latency_ns: (request.latency_ns > 0).then_some(request.latency_ns),
+        stream: (request.stream > 0).then_some(request.stream),
+        marks,
+    }
 }
 
-fn convert_record(written: &Written, format: Format, path: &Path) -> Value {
-    json!({
-        "output": path.display().to_string(),
-        "output_format": format.id(),
-        "written_requests": written.requests,
-        "written_bytes": written.bytes,
-        "write_losses": losses(&written.losses),
-    })
+fn convert_record(written: &Written, format: Format, path: &Path) -> ConvertRecord {
+    ConvertRecord {
+        output: path.display().to_string(),
+        output_format: format.id(),
+        written_requests: written.requests,
+        written_bytes: written.bytes,
+        write_losses: losses(&written.losses),
+    }
 }
 
 #[cfg(test)]
@@ -328,7 +299,7 @@ mod tests {
 
     #[test]
     fn every_mark_has_a_name() {
-        let all = render::MARKS.iter().fold(Marks::default(), |all, (mark, _)| all.with(*mark));
-        assert_eq!(all.0.count_ones() as usize, render::MARKS.len());
+        let all = show::MARKS.iter().fold(Marks::default(), |all, (mark, _)| all.with(*mark));
+        assert_eq!(all.0.count_ones() as usize, show::MARKS.len());
     }
 }

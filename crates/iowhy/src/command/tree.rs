@@ -1,8 +1,6 @@
-//! `iowhy tree`: many small files made, looked at, listed, read, renamed and removed by threads side by side, over a tree of
-//! our own or over one that is there (read-only).
-//!
-//! A tree of our own lives once a round where phases change it; a kept one is made once and read in every round. What may
-//! not enter: the walk and the timing (the probe's), text layout (render's).
+//! `iowhy tree`: many small files created, read and removed by parallel threads, in a scratch tree or an existing one
+//! (read-only). A scratch tree is made anew in each round where phases change it; a kept one is made once and read in every
+//! round. The walk and the timing are in `iowhy_probe::tree`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,6 +11,7 @@ use iowhy_core::warning::Warning;
 use iowhy_probe::target::{Needs, Target};
 use iowhy_probe::tree::{self, Files, Order, Pass, Phase, Shape, State, Tree};
 use iowhy_probe::{environment, interrupt};
+use iowhy_view::document::Detail;
 
 use crate::cli::tree::MAX_FILES;
 use crate::cli::{OutputArgs, TreeArgs};
@@ -20,10 +19,11 @@ use crate::command::ending::{self, Ending};
 use crate::command::shared;
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
+use crate::record::lists::{Listed, RemovalFound};
 use crate::record::tree::{PhaseRecord, Seen, SettledRecord, TreeFacts, TreeRecord};
 use crate::record::{Kind, SCHEMA};
-use crate::render::tree as render;
 use crate::run_as;
+use crate::screen;
 use crate::shell;
 
 /// Rounds at least and at most: fewer have no interval.
@@ -39,7 +39,7 @@ pub fn run(args: &TreeArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     if let Some(root) = &args.remove {
         return remove(root, options);
     }
-    let plan = Plan::of(args)?;
+    let plan = Plan::from_args(args)?;
     let outputs = Outputs::open(options)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
@@ -64,7 +64,8 @@ pub fn run(args: &TreeArgs, options: &OutputArgs) -> Result<Ending, Problem> {
             .hint("other processes may read these files or fill the memory; run it again when they are idle")
     });
     let ending = Ending::from_reasons(interrupted.into_iter().chain(unmet));
-    outputs.finish(&render::screen(&record, output::width()), &record)?;
+    outputs
+        .finish(&screen::text(&screen::tree::chapter(&record, Detail::Screen), output::width()), &record)?;
     Ok(ending)
 }
 
@@ -76,14 +77,8 @@ fn remove(root: &Path, options: &OutputArgs) -> Result<Ending, Problem> {
     let gone =
         tree::remove(root, &mut |gone| progress.at(0.5, Duration::ZERO, &format!("{gone} files removed")))?;
     drop(progress);
-    let record = serde_json::json!({
-        "schema": SCHEMA,
-        "kind": Kind::Removal,
-        "iowhy": env!("CARGO_PKG_VERSION"),
-        "command": typed(),
-        "removed_files": gone,
-        "path": root.display().to_string(),
-    });
+    let found = RemovalFound { removed_files: gone, path: root.display().to_string() };
+    let record = Listed::new(Kind::Removal, typed(), found);
     outputs.finish(&format!("removed {gone} files and `{}`\n", root.display()), &record)?;
     Ok(Ending::done())
 }
@@ -118,7 +113,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(args: &TreeArgs) -> Result<Plan, Problem> {
+    fn from_args(args: &TreeArgs) -> Result<Plan, Problem> {
         let origin = match (&args.from, &args.keep) {
             (Some(from), _) => Origin::Found(from.clone()),
             (None, Some(keep)) => Origin::Kept(keep.clone()),

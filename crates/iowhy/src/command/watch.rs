@@ -11,7 +11,7 @@ use iowhy_watch::child;
 use iowhy_watch::session::Subject;
 
 use crate::cli::{OutputArgs, PathArgs, WatchArgs};
-use crate::command::observation::{Observation, told};
+use crate::command::observation::{Observation, invocation};
 use crate::command::{Ending, prove};
 use crate::output::{self, Report, complain};
 use crate::record::run_time::RunTimeRecord;
@@ -68,14 +68,17 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
         Err(refusal) => return Ok(Ending::not_started(refusal.problem, refusal.code)),
     };
     let ending = Ending::program(profile.end);
-    if let Some(mut record) = RunTimeRecord::new(&profile, told(named.clone(), run_as::ran_as())) {
+    if let Some(mut record) = RunTimeRecord::new(&profile, invocation(named.clone(), run_as::ran_as())) {
         let root =
             if rustix::process::geteuid().is_root() { "iowhy --as-root" } else { "sudo iowhy --as-root" };
-        record.limitations.iter_mut().for_each(|lack| lack.fix = Some(format!("{root} -- {named}")));
+        record
+            .limitations
+            .iter_mut()
+            .for_each(|limitation| limitation.fix = Some(format!("{root} -- {named}")));
         let screen = screen::text(&screen::run_time::chapter(&record), report.width());
         return Ok(completed(ending, [report.finish(&screen, &record)]));
     }
-    let (mut record, folded) = observation.finish(profile, named, run_as::ran_as());
+    let (mut record, flamegraph) = observation.finish(profile, named, run_as::ran_as());
     report.warn(&record.warnings);
     let mut shown = screen::text(&screen::watch::chapter(&record, Detail::Screen), report.width());
     if args.prove {
@@ -89,7 +92,7 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
         ));
         record.proof = Some(proof);
     }
-    Ok(completed(ending, [folded, report.finish(&shown, &record)]))
+    Ok(completed(ending, [flamegraph, report.finish(&shown, &record)]))
 }
 
 /// The program's ending, unless it is success and an output failed.

@@ -1,16 +1,17 @@
 //! The record of `classic`: one row a published figure, with what this machine says and what the model says, in the same
-//! unit. What may not enter: text layout, which is `render`'s.
+//! unit. What may not enter: text layout, which is `screen`'s.
 
 use crate::record::Kind;
 pub use iowhy_classic::report::{Row as RowRecord, Section};
 use iowhy_core::environment::{Environment, TargetFacts};
 use iowhy_core::warning::Warning;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::record::CellRecord;
 
 /// One experiment, then, now and as modelled.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClassicRecord {
     /// Version of this format.
     pub schema: u32,
@@ -50,7 +51,6 @@ pub struct ClassicRecord {
     pub not_done: Vec<String>,
     /// The raw measurements behind `measured`.
     pub cells: Vec<CellRecord>,
-    /// How the rows are grouped on the screen.
-    #[serde(skip)]
+    /// How the rows are grouped.
     pub sections: Vec<Section>,
 }

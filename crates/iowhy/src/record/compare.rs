@@ -8,10 +8,11 @@ use iowhy_core::layer::Layer;
 use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
 use iowhy_diagnose::runs::Changed;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One comparison.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Version of the record format.
     pub schema: u32,
@@ -42,7 +43,7 @@ pub struct Comparison {
 }
 
 /// Where a record came from.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Source {
     /// The file name as given.
     pub file: String,
@@ -53,7 +54,7 @@ pub struct Source {
 }
 
 /// A fact that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// Its name, for people.
     pub fact: String,
@@ -66,7 +67,7 @@ pub struct Difference {
 }
 
 /// One cell.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedCell {
     /// Its key.
     pub key: String,
@@ -81,7 +82,7 @@ pub struct ChangedCell {
     pub after: Option<Estimate>,
     /// After over before.
     pub ratio: Option<Estimate>,
-    /// `improved`, `regressed`, `within-noise` or `cannot-tell`.
+    /// `improved`, `regressed`, `within-noise` or `inconclusive`.
     pub verdict: Verdict,
     /// The layer that half or more of the change sits in.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +96,7 @@ pub struct ChangedCell {
 }
 
 /// One layer of a cell.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedLayer {
     /// Key of its cell.
     pub key: String,
@@ -117,7 +118,7 @@ pub struct ChangedLayer {
 }
 
 /// Runs of profiled programs, compared.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramComparison {
     /// Version of the record format.
     pub schema: u32,
@@ -154,7 +155,7 @@ pub struct ProgramComparison {
 }
 
 /// The runs of one side.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunsOf {
     /// As the side was named.
     pub named: String,
@@ -167,7 +168,7 @@ pub struct RunsOf {
 }
 
 /// A part of the wall time.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedPart {
     /// What the program asked for; `idle` where nothing of it was active.
     pub operation: String,
@@ -179,7 +180,7 @@ pub struct ChangedPart {
 }
 
 /// A finding.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedFinding {
     /// Which.
     pub id: FindingId,
@@ -187,7 +188,7 @@ pub struct ChangedFinding {
     pub before_runs: u64,
     /// Runs after.
     pub after_runs: u64,
-    /// `appeared`, `went`, `stays` or `cannot-tell`.
+    /// `appeared`, `went`, `stays` or `inconclusive`.
     pub fate: String,
     /// Probability of a difference of counts at least this large without a change.
     pub chance: f64,

@@ -6,13 +6,14 @@ use iowhy_core::profile::{Limitation, Tier};
 use iowhy_core::setting::{Group, Reading};
 use iowhy_core::warning::Warning;
 use iowhy_diagnose::setting::Judgement;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::record::CellRecord;
 use crate::record::compare::ChangedCell;
 
 /// One visit.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DoctorRecord {
     /// Version of the record format.
     pub schema: u32,
@@ -38,7 +39,7 @@ pub struct DoctorRecord {
 }
 
 /// What the kernel lets us see.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RightsRecord {
     /// The highest tier that works.
     pub tier: Tier,
@@ -52,7 +53,7 @@ pub struct RightsRecord {
 }
 
 /// The next tier.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NextTier {
     /// Which.
     pub tier: Tier,
@@ -67,7 +68,7 @@ pub struct NextTier {
 }
 
 /// One setting.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SettingRecord {
     /// Where it belongs.
     pub group: Group,
@@ -83,7 +84,7 @@ pub struct SettingRecord {
 }
 
 /// One setting, tried.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TrialRecord {
     /// Version of the record format.
     pub schema: u32,
@@ -129,7 +130,7 @@ pub struct TrialRecord {
 }
 
 /// A request of a trial.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TriedRequest {
     /// Its name for people.
     pub label: String,

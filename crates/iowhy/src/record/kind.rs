@@ -1,10 +1,13 @@
 //! Which record a file holds. Every record says it in its key `kind`; nothing is guessed from other keys.
 
+use clap::ValueEnum;
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Kinds of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Cells measured in rounds: the path report and `bench`.
@@ -53,9 +56,14 @@ impl Kind {
         serde_json::from_value(record.get("kind")?.clone()).ok()
     }
 
+    /// `watched-program`
+    pub fn id(self) -> String {
+        let id = serde_json::to_value(self).unwrap_or_default();
+        id.as_str().unwrap_or_default().to_owned()
+    }
+
     /// `watched program`
     pub fn words(self) -> String {
-        let id = serde_json::to_value(self).unwrap_or_default();
-        id.as_str().unwrap_or_default().replace('-', " ")
+        self.id().replace('-', " ")
     }
 }

@@ -2,10 +2,11 @@
 
 use iowhy_core::cell::{CellRun, MemberTotals, Sample};
 use iowhy_core::units;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One member's part of a cell, over all rounds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemberRecord {
     /// How the member was named, or the kernel's name of the device.
     pub name: String,

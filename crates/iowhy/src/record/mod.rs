@@ -7,14 +7,18 @@
 pub mod classic;
 pub mod compare;
 pub mod doctor;
+pub mod history;
 mod kind;
+pub mod lists;
 pub mod member;
 mod path;
 pub mod prove;
 pub mod run_time;
+pub mod schema;
 pub mod sim;
 pub mod stripe;
 pub mod stripe_advice;
+pub mod trace;
 pub mod tree;
 pub mod watch;
 

@@ -14,12 +14,13 @@ use iowhy_core::stats;
 use iowhy_core::summary::Summary;
 use iowhy_core::warning::Warning;
 use iowhy_path::cross_check::CrossCheck;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::member::MemberRecord;
 
 /// One command's result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Version of this format.
     pub schema: u32,
@@ -81,7 +82,7 @@ pub struct Record {
 }
 
 /// A cell that the path report shows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestRecord {
     /// Key of the cell.
     pub key: String,
@@ -90,7 +91,7 @@ pub struct RequestRecord {
 }
 
 /// Clock and overhead of iowhy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RulerRecord {
     /// Where time comes from.
     pub clock_source: String,
@@ -111,7 +112,7 @@ pub struct RulerRecord {
 }
 
 /// One measured cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellRecord {
     /// Short stable key.
     pub key: String,
@@ -181,7 +182,7 @@ pub struct CellRecord {
     pub device_bytes: Option<u64>,
     /// What the two say about each other, in words.
     pub bytes_verdict: String,
-    /// `ok`, `mislabelled`, `cannot-tell` or `failed`.
+    /// `ok`, `mislabelled`, `inconclusive` or `failed`.
     pub verdict: String,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -209,7 +210,7 @@ pub struct CellRecord {
 }
 
 /// Latency percentiles and the histogram they come from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyRecord {
     /// Requests.
     pub n: u64,
@@ -226,7 +227,7 @@ pub struct LatencyRecord {
 }
 
 /// The limit of one question.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionLimit {
     /// `cached`, `sequential`, `random`.
     pub question: String,
@@ -236,7 +237,7 @@ pub struct QuestionLimit {
 }
 
 /// A block size that the model had not seen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldOutRecord {
     /// The calibration cell.
     pub calibration_cell: String,
@@ -253,7 +254,7 @@ pub struct HeldOutRecord {
 }
 
 /// One access method relative to `pread` of the same state and size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MethodRecord {
     /// `warm` or `cold`.
     pub state: String,

@@ -2,12 +2,13 @@
 
 use crate::record::Kind;
 use iowhy_core::warning::Warning;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use iowhy_replay::proof::{BaselineReplay, FindingProof, Other, Proof, Together, WhatIf};
 
 /// A proof with its run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProveRecord {
     /// Version of this format.
     pub schema: u32,

@@ -3,13 +3,14 @@
 use iowhy_core::environment::Environment;
 use iowhy_core::profile::{Limitation, Profile};
 use iowhy_core::warning::Warning;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::watch::{Exit, Told};
+use super::watch::{Exit, Invocation};
 use super::{Kind, SCHEMA};
 
 /// Run time and end of a program.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunTimeRecord {
     /// Version of this format.
     pub schema: u32,
@@ -37,7 +38,7 @@ pub struct RunTimeRecord {
 
 impl RunTimeRecord {
     /// `None`: more is known of the program.
-    pub fn new(profile: &Profile, told: Told) -> Option<RunTimeRecord> {
+    pub fn new(profile: &Profile, invocation: Invocation) -> Option<RunTimeRecord> {
         let why =
             profile.sight.limitations.iter().find(|limitation| limitation.id == Limitation::ONLY_RUN_TIME)?;
         let cpu_ns = profile.io.user_ns.zip(profile.io.system_ns).map(|(user, system)| user + system);
@@ -45,10 +46,10 @@ impl RunTimeRecord {
             schema: SCHEMA,
             kind: Kind::RunTime,
             iowhy: env!("CARGO_PKG_VERSION").to_owned(),
-            command: told.command,
-            subject: told.subject,
-            environment: told.environment,
-            warnings: told.warnings,
+            command: invocation.command,
+            subject: invocation.subject,
+            environment: invocation.environment,
+            warnings: invocation.warnings,
             wall_s: profile.wall_ns as f64 / 1e9,
             cpu_s: cpu_ns.map(|ns| ns as f64 / 1e9),
             exit: Exit::from_end(profile.end),

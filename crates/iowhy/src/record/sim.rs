@@ -4,7 +4,8 @@ use iowhy_core::warning::Warning;
 use iowhy_sim::machine::Value;
 use iowhy_sim::outcome::Outcome;
 use iowhy_sim::sweep::{Mark, Settings};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{Kind, SCHEMA};
 
@@ -12,16 +13,16 @@ use super::{Kind, SCHEMA};
 pub const PLANNED_TIMES: &str = "planned-times";
 
 /// The whole result.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimRecord {
     /// Version of the format.
     pub schema: u32,
     /// Which record it is.
     pub kind: Kind,
     /// Version of iowhy.
-    pub iowhy: &'static str,
+    pub iowhy: String,
     /// `sim`.
-    pub command: &'static str,
+    pub command: String,
     /// The machine that was simulated.
     pub machine: MachineRecord,
     /// The workload or trace, as given.
@@ -37,7 +38,7 @@ pub struct SimRecord {
 }
 
 /// The machine before a sweep changes it.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineRecord {
     /// Its name.
     pub name: String,
@@ -50,7 +51,8 @@ pub struct MachineRecord {
 }
 
 /// One run.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SimulatedPoint")]
 pub struct PointRecord {
     /// What the sweep set.
     pub set: serde_json::Map<String, serde_json::Value>,
@@ -79,13 +81,13 @@ pub struct PointRecord {
     /// The account of the slowest request.
     pub slowest: Vec<PartRecord>,
     /// `best`, `knee`, `cliff`.
-    pub marks: Vec<&'static str>,
+    pub marks: Vec<String>,
     /// What had to be bent.
     pub remarks: Vec<String>,
 }
 
 /// Percentiles over all requests.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyNs {
     /// Mean.
     pub mean: f64,
@@ -102,16 +104,16 @@ pub struct LatencyNs {
 }
 
 /// Time of one part.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PartRecord {
     /// Which part.
-    pub id: &'static str,
+    pub id: String,
     /// How long, in all.
     pub seconds: f64,
 }
 
 /// One device.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceRecord {
     /// Commands that it served.
     pub commands: u64,
@@ -131,7 +133,9 @@ impl PointRecord {
         let latency = &outcome.latency;
         let passed = |figure: f64, ns: u64| (ns > 0).then_some(figure);
         let parts = |entries: &mut dyn Iterator<Item = (iowhy_sim::ledger::Part, u64)>| {
-            entries.map(|(part, ns)| PartRecord { id: part.id(), seconds: seconds(ns) }).collect::<Vec<_>>()
+            entries
+                .map(|(part, ns)| PartRecord { id: part.id().to_owned(), seconds: seconds(ns) })
+                .collect::<Vec<_>>()
         };
         PointRecord {
             set: settings(set),
@@ -175,7 +179,7 @@ impl PointRecord {
     /// Takes over what a sweep found remarkable.
     pub fn mark(&mut self, mark: Mark) {
         let named = [("best", mark.best), ("knee", mark.knee), ("cliff", mark.cliff)];
-        self.marks = named.into_iter().filter_map(|(name, holds)| holds.then_some(name)).collect();
+        self.marks = named.into_iter().filter(|(_, holds)| *holds).map(|(name, _)| name.to_owned()).collect();
     }
 }
 
@@ -185,8 +189,8 @@ impl SimRecord {
         SimRecord {
             schema: SCHEMA,
             kind: Kind::Simulation,
-            iowhy: env!("CARGO_PKG_VERSION"),
-            command: "sim",
+            iowhy: env!("CARGO_PKG_VERSION").to_owned(),
+            command: "sim".to_owned(),
             machine,
             load,
             load_in_full,

@@ -4,12 +4,13 @@ use iowhy_core::volume::Volume;
 use iowhy_core::warning::Warning;
 use iowhy_stripe::layout::Layout;
 use iowhy_stripe::lint::Lint;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Kind, SCHEMA};
 
 /// The result of `stripe lint`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct LintRecord {
     /// Version of the format.
     pub schema: u32,
@@ -35,7 +36,7 @@ pub struct LintRecord {
 }
 
 /// What a device has of the file that was looked at.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct FilePartRecord {
     /// The device, by kernel name.
     pub device: String,
@@ -44,7 +45,7 @@ pub struct FilePartRecord {
 }
 
 /// Where a file system puts things.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PlacesRecord {
     /// `ffs`, `ext4`, `xfs`, `btrfs` or `none`.
     pub file_system: &'static str,

@@ -6,28 +6,40 @@ use iowhy_core::service::{DiskCurves, ServiceCurve};
 use iowhy_core::warning::Warning;
 use iowhy_probe::target::Target;
 use iowhy_stripe::members::Measured;
-use iowhy_stripe::pick::Pick;
+use iowhy_stripe::pick::{Confidence, Pick};
+use iowhy_stripe::prove::Purpose;
 use iowhy_stripe::simulate::{Point, Simulated};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::member::MemberRecord;
 use super::{Kind, SCHEMA};
 
+/// What stripes are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum JudgedBy {
+    /// Time of the load.
+    Time,
+    /// Mean latency, where its requests come at their own times.
+    Latency,
+}
+
 /// The result.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AdviceRecord {
     /// Version of the format.
     pub schema: u32,
     /// Which record it is.
     pub kind: Kind,
     /// Version of iowhy.
-    pub iowhy: &'static str,
+    pub iowhy: String,
     /// `stripe advise`.
-    pub command: &'static str,
+    pub command: String,
     /// The workload or trace, as given.
     pub load: String,
-    /// What stripes are compared by: `time` of the load, or mean `latency` where its requests come at their own times.
-    pub judged_by: &'static str,
+    /// What stripes are compared by.
+    pub judged_by: JudgedBy,
     /// Seed of everything that chance decides.
     pub seed: u64,
     /// Whether Ctrl-C ended it early.
@@ -45,14 +57,14 @@ pub struct AdviceRecord {
     /// What is recommended.
     pub pick: Option<PickRecord>,
     /// Stripes that were measured.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proof: Vec<ProofRecord>,
     /// What a reader must know.
     pub warnings: Vec<Warning>,
 }
 
 /// One disk.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DiskRecord {
     /// How the user named it.
     pub name: String,
@@ -72,7 +84,7 @@ pub struct DiskRecord {
 }
 
 /// A measured size.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DiskPointRecord {
     /// Bytes of a request.
     pub block_bytes: u64,
@@ -87,12 +99,13 @@ pub struct DiskPointRecord {
 }
 
 /// One simulated stripe.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "AdvicePoint")]
 pub struct PointRecord {
     /// Disks.
     pub disks: usize,
     /// Those that are left out.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
     /// Bytes of one turn; says nothing for one disk.
     pub interleave_bytes: u64,
@@ -147,18 +160,18 @@ pub(crate) fn left_out(members: &[usize], names: &[String]) -> Vec<String> {
 }
 
 /// A rule of thumb.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RuleRecord {
     /// Its stable identifier.
-    pub id: &'static str,
+    pub id: String,
     /// Who said it, and how it goes.
-    pub name: &'static str,
+    pub name: String,
     /// What it gives here, in whole sectors; null where its inputs are not known.
     pub interleave_bytes: Option<f64>,
 }
 
 /// The recommendation.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PickRecord {
     /// Bytes of one turn.
     pub interleave_bytes: u64,
@@ -166,8 +179,8 @@ pub struct PickRecord {
     pub over_fastest: f64,
     /// What is as good for the workload, within 3 %.
     pub as_good_bytes: Vec<u64>,
-    /// `firm`, `fair` or `weak`.
-    pub confidence: &'static str,
+    /// How sure it is.
+    pub confidence: Confidence,
     /// The greatest loss against the best, when the curve is off by a quarter.
     pub regret: f64,
     /// A single stream here over the best stream of any interleave.
@@ -178,7 +191,7 @@ pub struct PickRecord {
 }
 
 /// The slowest disk and what it does to the recommended stripe.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StragglerRecord {
     /// Its name.
     pub name: String,
@@ -193,14 +206,14 @@ pub struct StragglerRecord {
 }
 
 /// A stripe in user space that was measured.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProofRecord {
     /// Bytes of one turn.
     pub interleave_bytes: u64,
-    /// `pick`, `fastest` (simulated), `default`, `worst` (simulated), `without` the slowest disk, or `other`.
-    pub role: &'static str,
+    /// Why it was measured.
+    pub role: Purpose,
     /// Disks that are left out.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
     /// What the simulation said; of loads that are carried out request by request with directories, inodes and whole blocks.
     pub predicted_bytes_per_second: f64,
@@ -256,10 +269,10 @@ impl AdviceRecord {
         AdviceRecord {
             schema: SCHEMA,
             kind: Kind::StripeAdvice,
-            iowhy: env!("CARGO_PKG_VERSION"),
-            command: "stripe advise",
+            iowhy: env!("CARGO_PKG_VERSION").to_owned(),
+            command: "stripe advise".to_owned(),
             load,
-            judged_by: if open { "latency" } else { "time" },
+            judged_by: if open { JudgedBy::Latency } else { JudgedBy::Time },
             seed,
             interrupted: false,
             members: disks.iter().zip(members).map(disk).collect(),
@@ -288,7 +301,7 @@ impl AdviceRecord {
                 interleave_bytes: chosen.interleave_bytes,
                 over_fastest: if fastest > 0.0 { chosen.cost_s / fastest } else { 1.0 },
                 as_good_bytes: pick.as_good.iter().map(|at| points[*at].interleave_bytes).collect(),
-                confidence: pick.confidence.id(),
+                confidence: pick.confidence,
                 regret: simulated.regret.get(pick.index).copied().unwrap_or(1.0),
                 stream_share: if stream > 0.0 { chosen.stream_bytes_per_second / stream } else { 1.0 },
                 straggler: straggler(&simulated, chosen, &names),

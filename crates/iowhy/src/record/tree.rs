@@ -1,5 +1,4 @@
-//! The record of `tree`: a phase with its rates, its times and every call's latency, each with the rounds behind it. What may
-//! not enter: text layout, which is `render`'s.
+//! The record of `tree`: a phase with its rates, its times and every call's latency, each with the rounds behind it.
 
 use crate::record::Kind;
 use iowhy_core::environment::Environment;
@@ -8,10 +7,11 @@ use iowhy_core::histogram::Histogram;
 use iowhy_core::stats;
 use iowhy_core::warning::Warning;
 use iowhy_probe::tree::{Operation, Pass, Phase};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// One run of `iowhy tree`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TreeRecord {
     /// Version of this format.
     pub schema: u32,
@@ -47,7 +47,7 @@ pub struct TreeRecord {
 }
 
 /// Making files, and the sync after it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SettledRecord {
     /// Files a second until all are on the device.
     pub files_per_second: Estimate,
@@ -56,7 +56,7 @@ pub struct SettledRecord {
 }
 
 /// What the files are.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TreeFacts {
     /// Where.
     pub path: String,
@@ -83,7 +83,7 @@ pub struct TreeFacts {
 }
 
 /// One phase over all rounds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseRecord {
     /// `create`, `sync`, `stat`, `list`, `read`, `rename` or `delete`.
     pub phase: String,
@@ -112,7 +112,8 @@ pub struct PhaseRecord {
 }
 
 /// One kind of call over all rounds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TreeOperation")]
 pub struct OperationRecord {
     /// Its name.
     pub id: String,
@@ -135,7 +136,7 @@ pub struct OperationRecord {
 }
 
 /// One round of a phase.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseSample {
     /// Files done.
     pub files: u64,

@@ -3,16 +3,15 @@
 //!
 //! What may not enter: options, files, figures that are not in a record.
 
-mod look;
-mod simulated;
-mod told;
-
-use serde_json::Value;
-
+use crate::record::Record;
+use crate::record::classic::ClassicRecord;
 use crate::record::compare::{Comparison, ProgramComparison};
 use crate::record::prove::ProveRecord;
+use crate::record::sim::SimRecord;
+use crate::record::stripe_advice::AdviceRecord;
+use crate::record::trace::MrcRecord;
+use crate::record::tree::TreeRecord;
 use crate::record::watch::WatchRecord;
-use crate::record::{Kind, Record};
 use crate::screen;
 use iowhy_view::document::{Chapter, Detail, Document};
 
@@ -29,8 +28,16 @@ pub enum Known {
     Compared(Box<Comparison>),
     /// Of `compare`: runs of a program.
     ComparedPrograms(Box<ProgramComparison>),
-    /// Of another command, read as it is.
-    Other(Kind, Value),
+    /// Of `sim`.
+    Simulated(Box<SimRecord>),
+    /// Of `classic`: one experiment.
+    Classic(Box<ClassicRecord>),
+    /// Of `mrc`.
+    MissRatios(Box<MrcRecord>),
+    /// Of `stripe advise`.
+    Advised(Box<AdviceRecord>),
+    /// Of `tree`.
+    Tree(Box<TreeRecord>),
 }
 
 /// The report of some records.
@@ -48,12 +55,12 @@ fn chapter(record: &Known) -> Chapter {
         Known::Measured(record) => screen::measured::chapter(record, Detail::Page),
         Known::Watched(record) => screen::watch::chapter(record, Detail::Page),
         Known::Proved(record) => screen::prove::chapter(record, Detail::Page),
-        Known::Other(Kind::Simulation, value) => simulated::sim(value),
-        Known::Other(Kind::MissRatios, value) => simulated::curves(value),
-        Known::Other(Kind::Classic, value) => told::classic(value),
+        Known::Simulated(record) => screen::sim::chapter(record, Detail::Page),
+        Known::MissRatios(record) => screen::mrc::chapter(record, Detail::Page),
+        Known::Classic(record) => screen::classic::chapter(record, Detail::Page),
         Known::Compared(record) => screen::compare::cells::chapter(record, Detail::Page),
         Known::ComparedPrograms(record) => screen::compare::runs::chapter(record, Detail::Page),
-        Known::Other(Kind::SmallFiles, value) => told::tree(value),
-        Known::Other(_, value) => told::stripe(value),
+        Known::Advised(record) => screen::stripe::advice(record, Detail::Page),
+        Known::Tree(record) => screen::tree::chapter(record, Detail::Page),
     }
 }

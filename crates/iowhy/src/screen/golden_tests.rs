@@ -10,8 +10,10 @@ use serde_json::Value;
 use super::measured::{bench, path};
 use crate::record::Record;
 use crate::record::prove::ProveRecord;
+use crate::record::stripe_advice::AdviceRecord;
+use crate::record::tree::TreeRecord;
 use crate::record::watch::WatchRecord;
-use crate::screen::{prove, watch};
+use crate::screen::{prove, stripe, tree, watch};
 use iowhy_view::document::Detail;
 use iowhy_view::terminal::screen;
 use iowhy_view::terminal::sparkline::Marks;
@@ -58,6 +60,16 @@ fn screens(name: &str, value: Value) -> Vec<String> {
                 .map(|width| screen(&prove::chapter(&record, Detail::Screen), width, Marks::Blocks))
                 .to_vec()
         }
+        "advice" => {
+            let record: AdviceRecord = serde_json::from_value(value).unwrap();
+            WIDTHS
+                .map(|width| screen(&stripe::advice(&record, Detail::Screen), width, Marks::Blocks))
+                .to_vec()
+        }
+        "tree" => {
+            let record: TreeRecord = serde_json::from_value(value).unwrap();
+            WIDTHS.map(|width| screen(&tree::chapter(&record, Detail::Screen), width, Marks::Blocks)).to_vec()
+        }
         _ => {
             let record: Record = serde_json::from_value(value).unwrap();
             let both = |width| {
@@ -71,21 +83,9 @@ fn screens(name: &str, value: Value) -> Vec<String> {
 
 #[test]
 fn no_screen_shows_a_figure_that_is_no_number() {
-    for name in ["watched", "proof", "path", "measured", "measured-layers"] {
+    for name in ["watched", "proof", "path", "measured", "measured-layers", "advice", "tree"] {
         for value in [golden(name), of_nothing(golden(name))] {
-            for (i, screen) in screens(name, value).into_iter().enumerate() {
-                if let Ok(d) = std::env::var("SNAPV") {
-                    use std::io::Write;
-                    writeln!(
-                        std::fs::OpenOptions::new()
-                            .append(true)
-                            .create(true)
-                            .open(format!("{d}/{name}-{}", WIDTHS[i]))
-                            .unwrap(),
-                        "{screen}\n====="
-                    )
-                    .unwrap();
-                }
+            for screen in screens(name, value) {
                 let screen = anstream::adapter::strip_str(&screen).to_string();
                 assert!(screen.lines().count() > 3, "{name}: {screen}");
                 for line in screen.lines() {
@@ -95,6 +95,16 @@ fn no_screen_shows_a_figure_that_is_no_number() {
                     assert!(!zeros.iter().any(|zero| line.contains(zero)), "{name}: {line}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn tables_of_stripes_and_small_files_fit_the_width() {
+    for name in ["advice", "tree"] {
+        for (width, screen) in WIDTHS.into_iter().zip(screens(name, golden(name))).skip(2) {
+            let screen = anstream::adapter::strip_str(&screen).to_string();
+            assert!(screen.lines().all(|line| line.chars().count() <= width), "{width}: {screen}");
         }
     }
 }

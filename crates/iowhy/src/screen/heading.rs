@@ -1,10 +1,8 @@
 //! The target of a measurement, and the machine.
 
-use iowhy_core::environment::{Environment, TargetFacts, TargetKind};
+use iowhy_core::environment::{Environment, StripeFacts, TargetFacts, TargetKind};
 use iowhy_core::text::visible;
-use iowhy_core::units::Bytes;
-
-use super::measured::members;
+use iowhy_core::units::{Bytes, counted};
 
 /// A target in words.
 #[derive(Debug)]
@@ -41,13 +39,19 @@ pub(crate) fn target(facts: &TargetFacts, environment: &Environment) -> Target {
         TargetKind::CharDevice | TargetKind::Null => String::new(),
         _ => format!(", {}", Bytes(facts.size_bytes)),
     };
-    let mut lines: Vec<String> = facts.stripe.iter().map(members::in_words).collect();
+    let mut lines: Vec<String> = facts.stripe.iter().map(stripe).collect();
     lines.extend(machine(environment));
     if facts.kind == TargetKind::Scripted {
         // A scripted machine does not run on this one.
         lines.pop();
     }
     Target { name: visible(&facts.name).into_owned(), about: format!("{what}{size}"), facts: lines }
+}
+
+/// `3 members, interleave 64 KiB`
+fn stripe(facts: &StripeFacts) -> String {
+    let members = counted(facts.members.len() as u64, "member", "members");
+    format!("{members}, interleave {}", Bytes(facts.interleave_bytes))
 }
 
 /// The path below the target, where there is one, and the machine, a line each.

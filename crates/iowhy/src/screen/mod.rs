@@ -1,16 +1,26 @@
 //! From records to documents: one file or folder per kind of record. Terminal, HTML and Markdown are made from the same
 //! document in `iowhy_view`. Nothing is measured, decided or explained here.
 
+pub mod classic;
 pub mod compare;
+pub mod doctor;
 pub(crate) mod figures;
 #[cfg(test)]
 mod golden_tests;
 pub(crate) mod heading;
+pub mod history;
 pub mod measured;
+pub(crate) mod members;
+pub mod mrc;
 pub mod prove;
 pub(crate) mod remedies;
 pub mod run_time;
+pub mod sim;
+pub mod stripe;
 pub(crate) mod surroundings;
+pub mod trace;
+pub mod tree;
+pub mod trial;
 pub mod watch;
 
 use iowhy_view::document::Chapter;

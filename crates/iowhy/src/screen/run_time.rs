@@ -34,7 +34,7 @@ mod tests {
     use iowhy_core::profile::{End, IoCounters, Limitation, Profile, Sight};
 
     use super::*;
-    use crate::record::watch::Told;
+    use crate::record::watch::Invocation;
 
     #[test]
     fn run_time_end_reason_and_next_command_are_said_and_nothing_else() {
@@ -54,8 +54,8 @@ mod tests {
             io: IoCounters { user_ns: Some(1_000_000), system_ns: Some(500_000), ..IoCounters::default() },
             ..Profile::default()
         };
-        let told = || Told { subject: "./ssleep 2".to_owned(), ..Told::default() };
-        let record = RunTimeRecord::new(&profile, told()).unwrap();
+        let invocation = || Invocation { subject: "./ssleep 2".to_owned(), ..Invocation::default() };
+        let record = RunTimeRecord::new(&profile, invocation()).unwrap();
         let screen = anstream::adapter::strip_str(&crate::screen::text(&chapter(&record), 100)).to_string();
         assert_eq!(
             screen,
@@ -68,6 +68,6 @@ mod tests {
             assert!(json.get(key).is_none(), "{key} would be a guess");
         }
         profile.sight.limitations.pop();
-        assert_eq!(RunTimeRecord::new(&profile, told()), None);
+        assert_eq!(RunTimeRecord::new(&profile, invocation()), None);
     }
 }

@@ -10,10 +10,6 @@ use iowhy_view::document::{Part, Section};
 pub(crate) fn section(environment: &Environment, warnings: &[Warning]) -> Section {
     let mut parts = Vec::new();
     if !warnings.is_empty() {
-        let words = |warning: &Warning| match &warning.next {
-            Some(next) => format!("{}; next: {next}", warning.message),
-            None => warning.message.clone(),
-        };
         parts.push(Part::List(warnings.iter().map(words).collect()));
     }
     let mut lines = machine(environment);
@@ -28,6 +24,13 @@ pub(crate) fn section(environment: &Environment, warnings: &[Warning]) -> Sectio
 
 /// Warnings alone.
 pub(super) fn warnings(warnings: &[Warning]) -> Option<Section> {
-    let messages: Vec<String> = warnings.iter().map(|warning| warning.message.clone()).collect();
+    let messages: Vec<String> = warnings.iter().map(words).collect();
     (!messages.is_empty()).then(|| Section::new("Warnings", vec![Part::List(messages)]))
+}
+
+fn words(warning: &Warning) -> String {
+    match &warning.next {
+        Some(next) => format!("{}; next: {next}", warning.message),
+        None => warning.message.clone(),
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use iowhy_core::model::StackModel;
-use iowhy_probe::method::scripted::Script;
+use iowhy_probe::script::Script;
 use serde_json::Value;
 
 use crate::common::{directory, iowhy, text};

@@ -113,9 +113,9 @@ fn one_run_each_shows_what_differs_and_says_how_to_know() {
     let folder = directory();
     let (before, after) = (run(folder.path(), "b", 0, 1.0, |_| {}), run(folder.path(), "a", 0, 3.0, |_| {}));
     let told = compared(&[text(&before), text(&after)]);
-    assert_eq!((words(&told["doubt"]), words(&told["wall"]["verdict"])), ("one run each", "cannot-tell"));
+    assert_eq!((words(&told["doubt"]), words(&told["wall"]["verdict"])), ("one run each", "inconclusive"));
     assert!(told["wall"]["before"].is_null() && number(&told["wall"]["before_ns"]) > 0.0);
-    assert!(told["parts"].as_array().unwrap().iter().all(|p| p["verdict"] == "cannot-tell"));
+    assert!(told["parts"].as_array().unwrap().iter().all(|p| p["verdict"] == "inconclusive"));
     assert_eq!(
         (&told["parts"][0]["operation"], &told["parts"][0]["layer"]),
         (&"write".into(), &"writeback".into())
@@ -133,7 +133,7 @@ fn one_run_each_shows_what_differs_and_says_how_to_know() {
     let few =
         compared(&[&runs(folder.path(), "f", 4, 1.0, |_| {}), &runs(folder.path(), "g", 5, 3.0, |_| {})]);
     assert!(words(&few["doubt"]).starts_with("4 and 5 runs are too few"), "{few}");
-    assert_eq!(few["wall"]["verdict"], "cannot-tell");
+    assert_eq!(few["wall"]["verdict"], "inconclusive");
     assert!(number(&few["wall"]["ratio"]["low"]) > 1.0);
 }
 
@@ -161,7 +161,7 @@ fn what_makes_runs_unlike_is_refused_or_said() {
     let told = compared(&[&before, &blind]);
     assert_eq!(told["wall"]["verdict"], "regressed");
     assert!(words(&told["parts_doubt"]).contains("none and observer"), "{told}");
-    assert!(told["parts"].as_array().unwrap().iter().all(|p| p["verdict"] == "cannot-tell"));
+    assert!(told["parts"].as_array().unwrap().iter().all(|p| p["verdict"] == "inconclusive"));
     // A run that failed is named.
     let failed = runs(at, "failed", 5, 1.0, |r| r["exit"] = serde_json::json!({"code": 3}));
     let ran = iowhy(&["compare", &before, &failed]).done();

@@ -141,7 +141,7 @@ fn the_path_report_keeps_the_contract() {
     let record = record_of(&[text(dir.path()), "--time", "2s", "--size", "16m"]);
     assert_common(&record);
     assert_keys("limit", &record["limit"], &[("id", Words), ("sentence", Words), ("evidence", List)]);
-    let known = ["cpu", "one-thread", "depth", "copy-bandwidth", "device", "throttle", "cannot-tell"];
+    let known = ["cpu", "one-thread", "depth", "copy-bandwidth", "device", "throttle", "unknown"];
     assert!(known.contains(&words(&record["limit"]["id"])), "{}", record["limit"]);
     let model = record["model"].as_object().expect("model{}");
     assert!(["call", "filesystem", "cache", "copy"].iter().all(|layer| model.contains_key(*layer)));

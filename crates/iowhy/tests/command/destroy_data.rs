@@ -88,7 +88,7 @@ fn the_disks_of_a_stripe_that_is_advised_are_named_before_they_are_written() {
     };
     assert_eq!((said(one), said(two)), (1, 1), "{ran:?}");
     if ran.code() == 0 {
-        assert_eq!(ran.stdout.matches("written over by this run, its data is lost").count(), 2, "{ran:?}");
+        assert_eq!(ran.stdout.matches("written over by this run: its data is lost").count(), 2, "{ran:?}");
     }
     let reads = load.replace(",write=50", "");
     let disks = ["stripe", "advise", one, two, "--time", "2s", "--interleave", "64k", "--workload", &reads];

@@ -44,7 +44,7 @@ fn what_is_said_is_what_the_files_hold() {
 fn the_screen_has_every_group_and_leaves_nothing_behind() {
     let dir = directory();
     let ran = iowhy(&["doctor", text(dir.path())]).done();
-    for title in ["rights", "CPU", "memory", "device queue", "file system", "control group"] {
+    for title in ["profiling rights", "CPU", "memory", "device queue", "file system", "control group"] {
         assert!(ran.stdout.lines().any(|line| line.starts_with(title)), "{title}: {ran:?}");
     }
     assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none());

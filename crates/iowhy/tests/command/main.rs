@@ -30,6 +30,7 @@ mod record;
 mod report;
 mod run_as;
 mod run_as_files;
+mod schema;
 mod scripted;
 mod signals;
 mod sim;

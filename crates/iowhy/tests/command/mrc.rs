@@ -39,7 +39,8 @@ fn a_loop_is_a_cliff_in_table_words_and_record() {
     let args = ["mrc", text(&path), "--objects", "--size", "99,100", "--policy", "lru,fifo,belady"];
     let screen = iowhy(&args).done();
     let row = |size: &str| {
-        screen.stdout.lines().find(|line| line.trim_start().starts_with(size)).unwrap().to_owned()
+        let is_row = |line: &&str| line.trim_start().starts_with(size) && line.contains(" %  ");
+        screen.stdout.lines().find(is_row).unwrap().to_owned()
     };
     assert!(
         row("99 objects").contains("1.0000") && row("100 objects").contains("0.2000"),

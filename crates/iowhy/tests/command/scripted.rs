@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use iowhy_core::model::{Cost, StackModel};
 use iowhy_core::workload::{CacheState, Method};
-use iowhy_probe::method::scripted::Script;
+use iowhy_probe::script::Script;
 use serde_json::Value;
 
 use crate::common::{directory, iowhy, record_of, rows, text};

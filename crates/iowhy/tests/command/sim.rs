@@ -223,7 +223,8 @@ fn where_no_time_passes_there_is_no_rate() {
     let screen = iowhy(&[&["sim"], &load[..]].concat()).done().stdout;
     assert!(screen.contains("no time passed") && !screen.contains("/s,"), "{screen}");
     assert!(screen.contains("after the last answer"), "{screen}");
-    assert!(screen.contains("its 64 units at work"), "{screen}");
+    assert!(screen.contains("device  busy  units  commands  work"), "{screen}");
+    assert!(screen.contains("%     64  "), "{screen}");
     let nothing = ["--machine", "nvme", "--set", "device.kind=null", "--workload", "readers=1,requests=10"];
     let record = json(&nothing);
     assert!(record["points"][0]["devices"][0]["utilisation"].is_null(), "{record}");

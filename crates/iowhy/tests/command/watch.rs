@@ -43,6 +43,15 @@ fn options_beside_the_wrong_question_are_refused_by_name() {
 }
 
 #[test]
+fn words_of_a_screen_are_not_taken_for_findings() {
+    for (word, what) in [("one-thread", "a limit"), ("depth", "a limit"), ("cpu-queue", "a layer")] {
+        let ran = iowhy(&["explain", word]);
+        assert_refused(&ran, word);
+        assert!(ran.stderr.contains(what) && !ran.stderr.contains("did you mean"), "{ran:?}");
+    }
+}
+
+#[test]
 fn a_forgotten_double_dash_is_seen() {
     let ran = iowhy(&["cat"]);
     assert_refused(&ran, "cat");

@@ -191,6 +191,16 @@ impl Devices {
         Devices { reason: Some(reason.into()), ..Devices::default() }
     }
 
+    /// Every device of the path by name and `major:minor`; `root` is where `sys` is.
+    pub fn numbered(&self, root: &Path) -> Vec<(String, String)> {
+        let mut names: Vec<&String> = self.display.iter().chain(&self.leaves).chain(&self.backing).collect();
+        names.sort();
+        names.dedup();
+        let number =
+            |name: &String| std::fs::read_to_string(root.join(format!("sys/class/block/{name}/dev"))).ok();
+        names.into_iter().filter_map(|name| Some((name.clone(), number(name)?.trim().to_owned()))).collect()
+    }
+
     /// Adds the devices of another file; the name and the reason of the first stay.
     pub fn join(&mut self, other: Devices) {
         self.display = self.display.take().or(other.display);

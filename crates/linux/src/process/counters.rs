@@ -40,7 +40,7 @@ impl HeldIo {
 }
 
 /// Reads the text of `/proc/PID/io` (proc_pid_io(5)); `None` when no known counter is in it.
-pub fn parse_io(text: &str) -> Option<IoCounters> {
+fn parse_io(text: &str) -> Option<IoCounters> {
     let mut counters = IoCounters::default();
     for line in text.lines() {
         let Some((key, value)) = line.split_once(':') else { continue };
@@ -60,7 +60,8 @@ pub fn parse_io(text: &str) -> Option<IoCounters> {
 
 /// The counters in a resource usage; the I/O counters stay `None`. That of wait4(2) holds the child and all that it has
 /// waited for; its peak is that of the greatest single process.
-pub fn from_usage(usage: &libc::rusage) -> IoCounters {
+#[cfg(test)]
+pub(crate) fn from_usage(usage: &libc::rusage) -> IoCounters {
     IoCounters {
         minor_faults: u64::try_from(usage.ru_minflt).ok(),
         major_faults: u64::try_from(usage.ru_majflt).ok(),
@@ -121,13 +122,14 @@ fn peak_of(status: &[u8]) -> Option<u64> {
 }
 
 #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+#[cfg(test)]
 fn timeval_ns(time: libc::timeval) -> Option<u64> {
     let seconds = u64::try_from(time.tv_sec).ok()?;
     let micros = u64::try_from(time.tv_usec).ok()?;
     seconds.checked_mul(1_000_000_000)?.checked_add(micros.checked_mul(1000)?)
 }
 
-/// Takes each counter from `first`, or from `second` where the first has none: joins [`io`] and [`from_usage`].
+/// Takes each counter from `first`, or from `second` where the first has none: joins [`io`] and [`usage`].
 pub fn merged(first: &IoCounters, second: &IoCounters) -> IoCounters {
     combined(first, second, |a, b| a.or(b), |a, b| a.or(b))
 }

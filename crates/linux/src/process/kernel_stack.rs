@@ -65,7 +65,7 @@ impl StackReader {
 
     /// As [`StackReader::look`], into a value whose memory is used again. False when the thread is gone; the value then
     /// says nothing.
-    pub fn look_into(&mut self, pid: u32, tid: u32, look: &mut Look) -> bool {
+    fn look_into(&mut self, pid: u32, tid: u32, look: &mut Look) -> bool {
         // A number that was reused belongs to another thread: the held files then read nothing, new ones do.
         (0..2).any(|_| self.try_look(pid, tid, look).is_some())
     }

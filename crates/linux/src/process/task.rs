@@ -38,7 +38,7 @@ pub struct Stat {
     pub start_ticks: u64,
     /// The CPU it ran on last.
     pub processor: Option<u32>,
-    /// Time that it waited for block devices, in ticks. Counts only while [`delay_accounting`] is on, and only sleeps
+    /// Time that it waited for block devices, in ticks. Counts only while `kernel.task_delayacct` is 1, and only sleeps
     /// that the kernel calls I/O: waits for a journal commit or a lock are not among them.
     pub block_wait_ticks: Option<u64>,
 }
@@ -147,13 +147,6 @@ impl HeldThread {
 /// Length of a tick of `stat` files in nanoseconds: 10 ms nearly everywhere.
 pub fn tick_ns() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
-}
-
-/// Whether the kernel counts [`Stat::block_wait_ticks`] for tasks started from now on; `None` where it does not say
-/// (before Linux 5.14, where it did unless told not to at boot).
-pub fn delay_accounting() -> Option<bool> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/task_delayacct").ok()?;
-    Some(text.trim() != "0")
 }
 
 #[cfg(test)]

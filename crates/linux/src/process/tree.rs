@@ -28,7 +28,7 @@ pub fn children(reader: &mut Reader, pid: u32) -> Vec<u32> {
 
 /// All processes below a process, each after its parent, without the process itself. Where the kernel does not list
 /// children (CONFIG_PROC_CHILDREN) all processes are read: 0.7 ms where there were about a hundred.
-pub fn descendants(reader: &mut Reader, pid: u32) -> Vec<u32> {
+fn descendants(reader: &mut Reader, pid: u32) -> Vec<u32> {
     if lists_children(reader) {
         return below(pid, |parent| listed_children(reader, parent).unwrap_or_default());
     }
@@ -82,6 +82,13 @@ fn parents(reader: &mut Reader) -> Vec<(u32, u32)> {
 fn numbers(directory: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// A process and all below it, without ourselves: a shell that is attached to from its own prompt has us as a child.
+pub fn family(reader: &mut Reader, root: u32) -> Vec<u32> {
+    let ourselves = std::process::id();
+    let below = descendants(reader, root).into_iter().filter(|pid| *pid != ourselves);
+    std::iter::once(root).chain(below).collect()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::model::{Cost, LayerCost, StackModel};
 use iowhy_core::profile::{Profile, SampledShare, Thread, Tier};
 use iowhy_core::workload::Workload;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::{LedgerContext, ledger};
@@ -27,7 +28,7 @@ use iowhy_diagnose::classify::Operation;
 use self::part::{Part, belongs, parts};
 
 /// A difference below this part of the request is of no consequence.
-pub const NOTABLE_SHARE: f64 = 0.10;
+const NOTABLE_SHARE: f64 = 0.10;
 /// A part without samples that is fitted below this part of the request is left out.
 const NOTHING_SHARE: f64 = 1e-3;
 /// With fewer samples the check is inconclusive.
@@ -106,7 +107,7 @@ pub struct Context<'a> {
 }
 
 /// Fit and samples of one request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CrossCheck {
     /// The tier that was used.
     pub tier: Tier,
@@ -126,7 +127,7 @@ pub struct CrossCheck {
 }
 
 /// Fit and samples of one part of a request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PartCheck {
     /// The layers, joined by `+`; `-wait` behind time off the CPU.
     pub id: String,
@@ -145,7 +146,7 @@ pub struct PartCheck {
 }
 
 /// A fitted time and the ends of its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fitted {
     /// Nanoseconds for one request.
     pub value_ns: f64,
@@ -156,7 +157,7 @@ pub struct Fitted {
 }
 
 /// Fit against samples, for one part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
     /// Their intervals overlap, or they differ by less than a tenth of the request (without its wait for a CPU).
@@ -171,8 +172,9 @@ pub enum Agreement {
 }
 
 /// Fit against samples, for a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Agreement")]
 pub enum Verdict {
     /// No part disagrees, and each could have.
     Confirmed,

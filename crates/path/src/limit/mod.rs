@@ -95,7 +95,7 @@ pub fn limits(evidence: &Evidence<'_>) -> Limits {
     ];
     questions.sort_by(|a, b| a.0.total_cmp(&b.0));
     let throttled = questions.iter().find(|q| q.1.id == LimitId::Throttle);
-    let decided = || questions.iter().find(|q| q.1.id != LimitId::CannotTell);
+    let decided = || questions.iter().find(|q| q.1.id != LimitId::Unknown);
     // Of questions that are all open the slowest speaks for itself: what others leave open is no evidence for it.
     let headline = throttled.or_else(decided).unwrap_or(&questions[0]).1.clone();
     Limits { headline, cached, sequential, random }
@@ -189,7 +189,7 @@ fn random(e: &Evidence<'_>) -> Verdict {
 fn device_shared(question: &str, cells: &[Option<&CellRun>], e: &Evidence<'_>) -> Option<Verdict> {
     let evidence = rules::device_shared(cells, &e.bytes);
     (!evidence.is_empty()).then(|| Verdict {
-        id: LimitId::CannotTell,
+        id: LimitId::Unknown,
         sentence: format!(
             "{question}: limit unknown: another program uses the device; repeat it when the device is idle."
         ),
@@ -210,7 +210,7 @@ impl From<Verdict> for Limit {
     }
 }
 
-/// The first rule that holds; else `cannot-tell` with what came near and what was not measured. `shared` says that
+/// The first rule that holds; else `unknown` with what came near and what was not measured. `shared` says that
 /// other processes used the CPUs: then more rounds would not help.
 fn decide(question: &str, shared: Option<Fact>, rulings: Vec<(LimitId, Ruling)>) -> Verdict {
     let mut near = Vec::new();
@@ -247,7 +247,7 @@ fn decide(question: &str, shared: Option<Fact>, rulings: Vec<(LimitId, Ruling)>)
         ids => fact.preceded_by(&format!("neither {}: ", ids.join(" nor "))),
     });
     let evidence = near.into_iter().chain(shared).chain(missing).chain(failed).collect();
-    Verdict { id: LimitId::CannotTell, sentence: format!("{question}: limit unknown: {why}."), evidence }
+    Verdict { id: LimitId::Unknown, sentence: format!("{question}: limit unknown: {why}."), evidence }
 }
 
 fn sentence(question: &str, id: LimitId) -> String {
@@ -258,7 +258,7 @@ fn sentence(question: &str, id: LimitId) -> String {
         LimitId::CopyBandwidth => "copy bandwidth (bytes move from kernel to user memory)",
         LimitId::Device => "the device (a deeper queue adds nothing)",
         LimitId::Throttle => "a throttle (a configured or metered rate)",
-        LimitId::CannotTell => return format!("{question}: limit unknown."),
+        LimitId::Unknown => return format!("{question}: limit unknown."),
     };
     format!("{question}: limited by {what}.")
 }

@@ -226,23 +226,23 @@ mod tests {
         let found = ask((1000.0, 1900.0), 0.75, (1500.0, 3000.0));
         assert_eq!(found.id, LimitId::OneThread, "{found:?}");
         let alone = ask((1000.0, 1020.0), 0.75, (1500.0, 3000.0));
-        assert_eq!(alone.id, LimitId::CannotTell, "a second thread adds nothing: {alone:?}");
+        assert_eq!(alone.id, LimitId::Unknown, "a second thread adds nothing: {alone:?}");
     }
 
     #[test]
     fn a_device_that_still_gives_more_to_more_in_flight_is_not_called_saturated() {
         let found = ask((1900.0, 1900.0), 0.3, (1000.0, 2000.0));
-        assert_eq!(found.id, LimitId::CannotTell, "{found:?}");
+        assert_eq!(found.id, LimitId::Unknown, "{found:?}");
         assert!(found.evidence.iter().any(|e| e.contains("still more in flight")), "{found:?}");
     }
 
     #[test]
     fn on_a_threshold_and_between_them_the_value_is_said() {
         let near = ask((900.0, 900.0), 0.3, (1000.0, 1000.0));
-        assert_eq!(near.id, LimitId::CannotTell, "{near:?}");
+        assert_eq!(near.id, LimitId::Unknown, "{near:?}");
         assert!(near.evidence[0].contains("near") && near.evidence[0].contains("threshold 90 %"), "{near:?}");
         let between = ask((780.0, 780.0), 0.3, (1000.0, 1000.0));
-        assert_eq!(between.id, LimitId::CannotTell, "{between:?}");
+        assert_eq!(between.id, LimitId::Unknown, "{between:?}");
         let said =
             between.evidence.iter().filter(|e| e.contains("78.00 % [78.00, 78.00]")).collect::<Vec<_>>();
         assert!(said.len() == 1 && said[0].starts_with("neither depth nor device"), "{between:?}");

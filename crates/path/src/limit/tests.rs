@@ -37,7 +37,7 @@ fn cpu() {
     assert_eq!(found.id, LimitId::Cpu, "{found:?}");
     assert_numbers(&found);
     let found = limits(&Evidence { cpus: 2, cached_small: Some(&one), ..Evidence::default() }).cached;
-    assert_eq!(found.id, LimitId::CannotTell, "one of two CPUs: {found:?}");
+    assert_eq!(found.id, LimitId::Unknown, "one of two CPUs: {found:?}");
 }
 
 #[test]
@@ -68,9 +68,9 @@ fn one_thread_needs_the_second_thread_to_add() {
     let found = ask(Some(&doubles));
     assert_eq!(found.id, LimitId::OneThread);
     assert_numbers(&found);
-    assert_eq!(ask(Some(&contends)).id, LimitId::CannotTell);
+    assert_eq!(ask(Some(&contends)).id, LimitId::Unknown);
     let near = ask(Some(&nearly));
-    assert!(near.id == LimitId::CannotTell && near.evidence[0].starts_with("near one-thread: "), "{near:?}");
+    assert!(near.id == LimitId::Unknown && near.evidence[0].starts_with("near one-thread: "), "{near:?}");
     assert!(near.evidence[0].contains(", threshold 1.20 ±2 %"), "{near:?}");
     assert_numbers(&near);
     let missing = ask(None);
@@ -89,9 +89,9 @@ fn copy_bandwidth_needs_the_share_and_the_rate() {
     let found = ask(Some(&model), memcpy(rate * 1.1));
     assert_eq!(found.id, LimitId::CopyBandwidth, "{found:?}");
     assert_numbers(&found);
-    assert_eq!(ask(Some(&model), memcpy(rate * 2.0)).id, LimitId::CannotTell);
-    assert_eq!(ask(Some(&model), memcpy(rate / 0.75)).id, LimitId::CannotTell, "at the threshold");
-    assert_eq!(ask(None, memcpy(rate)).id, LimitId::CannotTell);
+    assert_eq!(ask(Some(&model), memcpy(rate * 2.0)).id, LimitId::Unknown);
+    assert_eq!(ask(Some(&model), memcpy(rate / 0.75)).id, LimitId::Unknown, "at the threshold");
+    assert_eq!(ask(None, memcpy(rate)).id, LimitId::Unknown);
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn device_when_depth_adds_nothing_and_inconclusive_between() {
     let found = ask(&direct(3000.0, 89_000.0));
     assert_eq!(found.id, LimitId::Device, "{found:?}");
     assert_numbers(&found);
-    assert_eq!(ask(&direct(3000.0, 69_000.0)).id, LimitId::CannotTell, "a gain of 1.29 is neither");
-    assert_eq!(ask(&direct(3000.0, 59_000.0)).id, LimitId::CannotTell, "a gain of 1.5 is on the threshold");
-    assert_eq!(ask(&direct(3000.0, 81_500.0)).id, LimitId::CannotTell, "a gain of 1.10 is on the threshold");
+    assert_eq!(ask(&direct(3000.0, 69_000.0)).id, LimitId::Unknown, "a gain of 1.29 is neither");
+    assert_eq!(ask(&direct(3000.0, 59_000.0)).id, LimitId::Unknown, "a gain of 1.5 is on the threshold");
+    assert_eq!(ask(&direct(3000.0, 81_500.0)).id, LimitId::Unknown, "a gain of 1.10 is on the threshold");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn the_headline_is_the_slowest_decided_question_and_a_throttle_comes_first() {
     let throttled = throttle::tests::bucket(3000.0, 6);
     assert_eq!(limit(&Evidence { direct_sequential: Some(&throttled), ..e }).id, LimitId::Throttle);
     let nothing = limit(&Evidence::default());
-    assert_eq!(nothing.id, LimitId::CannotTell);
+    assert_eq!(nothing.id, LimitId::Unknown);
     assert!(nothing.evidence.iter().any(|e| e.contains("measure")), "{nothing:?}");
 }
 
@@ -178,7 +178,7 @@ fn an_open_headline_is_one_question_alone_and_says_each_fact_once() {
         ..Evidence::default()
     });
     assert_eq!(all.headline, all.random);
-    assert_eq!(all.headline.id, LimitId::CannotTell);
+    assert_eq!(all.headline.id, LimitId::Unknown);
     let gains: Vec<_> = all.headline.evidence.iter().filter(|e| e.contains("gives 1.2")).collect();
     assert!(gains.len() == 1 && gains[0].starts_with("neither depth nor device"), "{gains:?}");
 }
@@ -214,7 +214,7 @@ fn more_rounds_are_not_advised_where_the_cpus_are_shared() {
         limits(&Evidence { cached_small_threads: Some(&two), ..e }).cached
     };
     let idle = ask(10.0);
-    assert!(idle.id == LimitId::CannotTell && idle.sentence.contains("more rounds"), "{idle:?}");
+    assert!(idle.id == LimitId::Unknown && idle.sentence.contains("more rounds"), "{idle:?}");
     let shared = ask(100.0);
     assert!(shared.sentence.contains("another program uses the CPUs"), "{shared:?}");
     assert!(!shared.sentence.contains("more rounds"), "{shared:?}");
@@ -237,7 +237,7 @@ fn a_device_that_works_for_another_program_is_not_our_limit() {
     // A log line is no other load.
     assert_eq!(ask(1.2).random.id, LimitId::Depth);
     let shared = ask(4.0);
-    assert_eq!(shared.random.id, LimitId::CannotTell);
+    assert_eq!(shared.random.id, LimitId::Unknown);
     assert!(shared.random.sentence.contains("another program uses the device"), "{shared:?}");
     assert_eq!(shared.random.evidence.len(), 2, "both cells: {shared:?}");
     assert!(

@@ -17,9 +17,9 @@ use crate::ledger::waits_for_storage;
 use iowhy_core::units::percent;
 
 /// Claimed and device bytes that differ by no more than this share agree: metadata, partial pages at the ends.
-pub const AGREEMENT_SHARE: f64 = 0.03;
+const AGREEMENT_SHARE: f64 = 0.03;
 /// Absolute slack beside [`AGREEMENT_SHARE`]: a log line of another process is not a mismatch.
-pub const AGREEMENT_BYTES: u64 = 256 * 1024;
+const AGREEMENT_BYTES: u64 = 256 * 1024;
 /// Rounds up to this share are few: a median over the rounds does not see them.
 const FEW_ROUNDS_SHARE: f64 = 0.25;
 /// Windows that a sequential reader may leave beyond its last byte: the marker that asks for the next window stands on
@@ -414,7 +414,7 @@ pub fn verdict(run: &CellRun, context: &ReconcileContext<'_>) -> Verdict {
         Account::AnotherProgram { .. } if w.state == CacheState::Warm => Verdict::Inconclusive,
         Account::AnotherProgram { .. } | Account::Unaccounted { .. } => Verdict::Inconclusive,
         Account::NoCounters if claims_device && !is_false(context.facts) => Verdict::Inconclusive,
-        _ if matches!(run.state_check, StateCheck::CannotTell { .. }) => Verdict::Inconclusive,
+        _ if matches!(run.state_check, StateCheck::Inconclusive { .. }) => Verdict::Inconclusive,
         _ => Verdict::Ok,
     }
 }

@@ -222,7 +222,7 @@ fn one_round_with_late_read_ahead_does_not_make_a_verified_warm_cell_a_liar() {
     assert_eq!(verdict(&in_rounds(warm(), &rounds), &context), Verdict::Ok);
     // Not verified: nobody saw that the bytes were in the cache.
     let mut unseen = run;
-    unseen.state_check = StateCheck::CannotTell { reason: "no cachestat".into() };
+    unseen.state_check = StateCheck::Inconclusive { reason: "no cachestat".into() };
     assert_eq!(verdict(&unseen, &context), Verdict::Mislabelled);
     // In every third round or more it is the cell's own reading.
     let mut often = [(17_580_311, 0); 11];
@@ -258,7 +258,7 @@ fn a_scripted_target_claims_no_device() {
 #[test]
 fn failure_and_a_violated_state_come_before_the_bytes() {
     let mut run = totals(reads(Method::Pread, CacheState::Warm, 4096), 100 * MIB, Some(0));
-    run.state_check = StateCheck::CannotTell { reason: "no cachestat".into() };
+    run.state_check = StateCheck::Inconclusive { reason: "no cachestat".into() };
     let context = ReconcileContext::default();
     assert_eq!(verdict(&run, &context).id(), "inconclusive");
     run.state_check = StateCheck::Violated { reason: "cold".into() };

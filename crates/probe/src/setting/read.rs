@@ -13,7 +13,6 @@ use iowhy_linux::control_group::ControlGroups;
 use iowhy_linux::mounts::Mount;
 
 use super::mount_time;
-use crate::environment::numbered;
 use crate::target::devices;
 use iowhy_linux::block::devices::Devices;
 use iowhy_linux::block::sysfs::whole_disk;
@@ -300,7 +299,7 @@ fn control_groups(root: &Path, devices: &Devices) -> Vec<Reading> {
         let why = "no control group of this process can be seen: not mounted, or hidden";
         return keys.map(|key| Reading::unreadable(key, why)).to_vec();
     }
-    let throttles = groups.throttles(&numbered(root, devices));
+    let throttles = groups.throttles(&devices.numbered(root));
     let number = |n: Option<u64>| n.map_or_else(|| "none".to_owned(), |n| n.to_string());
     let io = match throttles.len() {
         0 => "none".to_owned(),

@@ -7,7 +7,7 @@ use iowhy_core::environment::TargetKind;
 
 use super::{Place, Target, devices, inspect};
 use crate::counters::{self, DeviceCounters};
-use crate::method::scripted::Script;
+use crate::script::Script;
 
 impl Target {
     /// A target on a scripted machine.

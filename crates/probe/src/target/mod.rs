@@ -23,6 +23,7 @@ use std::sync::{Arc, OnceLock};
 
 use iowhy_core::environment::{TargetFacts, TargetKind};
 use iowhy_core::problem::Problem;
+use iowhy_linux::mounts;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -37,7 +38,7 @@ pub(crate) fn cannot_open(path: &Path, errno: Errno) -> Problem {
     refusal::cannot_open(path, "", errno)
 }
 
-use crate::method::scripted::{Script, ScriptedTarget};
+use crate::script::{Script, ScriptedTarget};
 use stripe::Striped;
 use write_guard::Permit;
 
@@ -186,6 +187,15 @@ impl Target {
         self.status.as_ref()
     }
 
+    /// The type of the file system that its bytes are in; `None` for devices and the false targets.
+    pub(crate) fn file_system(&self) -> Option<String> {
+        let status = self.status().filter(|s| s.holds_files())?;
+        let table = mounts::read();
+        let listed = mounts::find(&table, status.mount_id, self.path()).map(|m| m.file_system.clone());
+        // A memfd is on the kernel's own tmpfs, which no mount table lists.
+        listed.or_else(|| status.memory_backed.then(|| "tmpfs".to_owned()))
+    }
+
     fn is_char_device(&self) -> bool {
         self.status.as_ref().is_some_and(|s| s.char_device)
     }
@@ -194,7 +204,7 @@ impl Target {
         let name = &self.facts.name;
         match refused {
             Refused::Named(Errno::INVAL) | Refused::Nameless(Errno::INVAL) if how.direct => {
-                refusal::no_direct(name, crate::environment::file_system(self).as_deref())
+                refusal::no_direct(name, self.file_system().as_deref())
             }
             Refused::Named(errno) => refusal::cannot_open(Path::new(name), "", errno),
             Refused::Nameless(Errno::NOENT) if !Path::new("/proc/self/fd").exists() => Problem::refused(format!(

@@ -14,7 +14,7 @@ use rustix::fs::{FileType, OFlags, SeekFrom, major, minor};
 
 use super::write_guard::Permit;
 use super::{Place, Status, Target, inspect, open_quietly, refusal, scratch, stripe};
-use crate::method::scripted::Script;
+use crate::script::Script;
 
 /// Requirements of the measurement on its target.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ pub fn resolve(
             "memory" => return memory(needs, progress),
             _ if word.split([':', '?']).next() == Some("scripted") => return scripted(word),
             _ if word.split(':').next() == Some(stripe::WORD) && word != stripe::WORD => {
-                return stripe::open(word, needs, progress);
+                return open_stripe(word, needs, progress);
             }
             _ => {}
         }
@@ -102,6 +102,60 @@ fn nameless(file: OwnedFd, kind: TargetKind, directory: Option<&Path>) -> Result
     let facts = inspect::facts(kind, name, file.as_fd(), &status, status.size_bytes);
     let place = Place::Descriptor { file, directory: directory.map(Path::to_owned) };
     Ok(Target { facts, place, status: Some(status), under: OnceLock::new() })
+}
+
+/// Finds or makes the members and joins them.
+///
+/// # Errors
+/// What a member refuses; members that share bytes, are too small, are false, or whose sector is larger than a turn.
+fn open_stripe(spec: &str, needs: &Needs, progress: &mut dyn FnMut(u64, u64)) -> Result<Target, Problem> {
+    let (interleave, names) = stripe::parse(spec)?;
+    check_permission(spec, &names, needs)?;
+    let count = names.len() as u64;
+    let each = needs.scratch_bytes.div_ceil(count).checked_next_multiple_of(interleave).unwrap_or(u64::MAX);
+    let mut members: Vec<Target> = Vec::with_capacity(names.len());
+    for (index, name) in names.iter().enumerate() {
+        let index = index as u64;
+        let own = Needs {
+            scratch_bytes: each,
+            write: needs.write,
+            destroy_data: needs.destroy_data.as_ref().map(|_| (*name).to_owned()),
+        };
+        // Only members that are made report; the others take no time.
+        let mut progress_of_all = |done: u64, total: u64| {
+            progress(index.saturating_mul(total).saturating_add(done), total.saturating_mul(count));
+        };
+        let member = resolve(*name, &own, &mut progress_of_all)?;
+        stripe::check_member(spec, &member, &members, interleave)?;
+        members.push(member);
+    }
+    stripe::join(spec, interleave, members.into_iter().map(Arc::new).collect())
+}
+
+/// Writing needs the name of the whole stripe twice, as it needs that of any other target.
+fn check_permission(spec: &str, names: &[&str], needs: &Needs) -> Result<(), Problem> {
+    let given = needs.destroy_data.as_deref();
+    if given.is_some_and(|given| given != spec) {
+        return Err(Problem::refused(format!(
+            "`--destroy-data {}` does not name the target `{spec}` exactly as typed",
+            given.unwrap_or_default()
+        ))
+        .hint(format!(
+            "to destroy all data on its members give the same name twice: `--destroy-data {spec} {spec}`"
+        )));
+    }
+    // Scratch files in directories are made by iowhy; a missing name is refused when it is resolved.
+    let of_the_users = |name: &&&str| Path::new(name).exists() && !Path::new(name).is_dir();
+    match names.iter().find(of_the_users) {
+        Some(name) if needs.write && given.is_none() => Err(Problem::refused(format!(
+            "the member `{name}` is a file or device of yours and is never written to unasked"
+        ))
+        .hint(format!(
+            "name directories, and scratch files in them are written instead; to destroy all data on the members: \
+             `--destroy-data {spec} {spec}`"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// A regular file or block device of the user's.

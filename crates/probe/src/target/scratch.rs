@@ -114,7 +114,7 @@ fn check_space(place: &str, dir: BorrowedFd<'_>, bytes: u64) -> Result<(), Probl
 }
 
 fn check_memory(cause: &str, bytes: u64) -> Result<(), Problem> {
-    let Some(available) = crate::environment::memory_available_bytes() else { return Ok(()) };
+    let Some(available) = crate::machine::memory_available_bytes() else { return Ok(()) };
     let usable = available / 5 * 4;
     if bytes <= usable {
         return Ok(());

@@ -6,7 +6,6 @@
 //!
 //! Invariants: no two members share their bytes; every member is used to the same length, a whole number of turns.
 
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use iowhy_core::environment::{MemberFacts, StripeFacts, TargetFacts, TargetKind};
@@ -14,7 +13,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::stripe::Stripe;
 use iowhy_core::units::{self, Bytes};
 
-use super::{Needs, Place, Target, resolve};
+use super::{Place, Target};
 
 /// The word that such a target begins with.
 pub const WORD: &str = "stripe";
@@ -103,34 +102,6 @@ pub fn parse_interleave(option: &str, text: &str) -> Result<u64, Problem> {
     Ok(bytes)
 }
 
-/// Finds or makes the members and joins them.
-///
-/// # Errors
-/// What a member refuses; members that share bytes, are too small, are false, or whose sector is larger than a turn.
-pub(super) fn open(spec: &str, needs: &Needs, progress: &mut dyn FnMut(u64, u64)) -> Result<Target, Problem> {
-    let (interleave, names) = parse(spec)?;
-    check_permission(spec, &names, needs)?;
-    let count = names.len() as u64;
-    let each = needs.scratch_bytes.div_ceil(count).checked_next_multiple_of(interleave).unwrap_or(u64::MAX);
-    let mut members: Vec<Target> = Vec::with_capacity(names.len());
-    for (index, name) in names.iter().enumerate() {
-        let index = index as u64;
-        let own = Needs {
-            scratch_bytes: each,
-            write: needs.write,
-            destroy_data: needs.destroy_data.as_ref().map(|_| (*name).to_owned()),
-        };
-        // Only members that are made report; the others take no time.
-        let mut told = |done: u64, total: u64| {
-            progress(index.saturating_mul(total).saturating_add(done), total.saturating_mul(count));
-        };
-        let member = resolve(*name, &own, &mut told)?;
-        check_member(spec, &member, &members, interleave)?;
-        members.push(member);
-    }
-    join(spec, interleave, members.into_iter().map(Arc::new).collect())
-}
-
 /// Joins targets that were found or made before, each of which [`check_member`] has let pass.
 ///
 /// # Errors
@@ -167,32 +138,6 @@ pub fn join(spec: &str, interleave: u64, members: Vec<Arc<Target>>) -> Result<Ta
         status: None,
         under: OnceLock::new(),
     })
-}
-
-/// Writing needs the name of the whole stripe twice, as it needs that of any other target.
-fn check_permission(spec: &str, names: &[&str], needs: &Needs) -> Result<(), Problem> {
-    let given = needs.destroy_data.as_deref();
-    if given.is_some_and(|given| given != spec) {
-        return Err(Problem::refused(format!(
-            "`--destroy-data {}` does not name the target `{spec}` exactly as typed",
-            given.unwrap_or_default()
-        ))
-        .hint(format!(
-            "to destroy all data on its members give the same name twice: `--destroy-data {spec} {spec}`"
-        )));
-    }
-    // Scratch files in directories are made by iowhy; a missing name is refused when it is resolved.
-    let of_the_users = |name: &&&str| Path::new(name).exists() && !Path::new(name).is_dir();
-    match names.iter().find(of_the_users) {
-        Some(name) if needs.write && given.is_none() => Err(Problem::refused(format!(
-            "the member `{name}` is a file or device of yours and is never written to unasked"
-        ))
-        .hint(format!(
-            "name directories, and scratch files in them are written instead; to destroy all data on the members: \
-             `--destroy-data {spec} {spec}`"
-        ))),
-        _ => Ok(()),
-    }
 }
 
 /// Whether a target can be a member beside those before it; `spec` is what the user typed.

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use iowhy_linux::names::{Dir, owner};
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, Uid};
 
-use super::build::{MARK, NOT_KEPT};
-use super::left::remove_left;
+use super::mark::{MARK, NOT_KEPT};
+use super::removal::remove_left;
 use super::{Phase, Shape, Tree, run};
 
 const NOBODY: u32 = 65534;
@@ -47,7 +47,7 @@ impl Arena {
         for number in 0..FILES {
             fs::write(victim.join(number.to_string()), format!("precious {number}")).unwrap();
         }
-        fs::write(victim.join(format!("0{}", super::files::MOVED)), "precious").unwrap();
+        fs::write(victim.join(format!("0{}", super::mark::MOVED)), "precious").unwrap();
         Some(Arena { _top: top, hostile, victim })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariants: every name is made and removed below a directory that is held open, never through a link; only names that we
 //! made are written or removed; a tree that is not kept is removed when it is dropped, also after an interrupt; a directory
-//! with other things in it is refused. Every tree has a mark, locked as long as its run lives; see `left` for those that
+//! with other things in it is refused. Every tree has a mark, locked as long as its run lives; see `removal` for those that
 //! killed runs left behind.
 
 use std::ffi::{CStr, CString};
@@ -16,13 +16,13 @@ use std::sync::Arc;
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
 use iowhy_core::units::Bytes;
-use iowhy_linux::file_size;
 use iowhy_linux::names::{Dir, allow_descriptors, owner};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 
-use super::files::{Files, MOVED};
-use super::left;
+use super::files::Files;
+use super::mark::{MARK, MARK_NAME, NOT_KEPT, cannot, mark_of};
+use super::removal::{empty, remove_left};
 use crate::interrupt;
 
 /// What a tree is like.
@@ -74,12 +74,6 @@ pub struct Tree {
     pub(super) lock: Option<File>,
 }
 
-/// Marks a directory as a scratch tree.
-pub(super) const MARK: &str = ".iowhy-tree";
-/// The same for system calls.
-pub(super) const MARK_NAME: &CStr = c".iowhy-tree";
-/// What stands in the mark of a tree that goes with its run.
-pub(super) const NOT_KEPT: &str = "removed when the run ends\n";
 /// How often an interrupt is looked for.
 const LOOK_EVERY: u64 = 64;
 /// Trees that one process has in one directory.
@@ -113,7 +107,7 @@ impl Tree {
 
     /// A tree that goes with this run.
     pub(super) fn lay_out_in(parent: Dir, shape: Shape) -> Result<Tree, Problem> {
-        left::remove_left(&parent);
+        remove_left(&parent);
         check_room(&parent, &shape)?;
         let (dir, name) = new_root(&parent)?;
         let mut tree = Tree {
@@ -151,7 +145,7 @@ impl Tree {
         }
         let mut tree =
             Tree { place: None, dir, folders: Arc::default(), shape, taken_up: false, made: 0, lock: None };
-        match left::mark_of(&tree.dir) {
+        match mark_of(&tree.dir) {
             Some(mark) if mark == tree.mark_text("") => tree.taken_up = true,
             Some(mark) => {
                 let path = path.display();
@@ -381,81 +375,6 @@ impl Content {
     }
 }
 
-/// Removes a tree that iowhy made, also one that is not complete; other files stay, and so does the directory then.
-/// `progress` is told how many files are gone. How many were removed.
-///
-/// # Errors
-/// A directory without our mark, or in which others may write, is refused; what the system refuses.
-pub fn remove(root: &Path, progress: &mut dyn FnMut(u64)) -> Result<u64, Problem> {
-    let shown = root.display();
-    let hint = "name the directory that was given to `--keep`";
-    let dir = Dir::open(root).map_err(|error| cannot("open", root, &error).hint(hint))?;
-    let ours = dir.is_private().map_err(|error| cannot("look at", root, &error))?;
-    if !ours || dir.open_ours(MARK_NAME, OFlags::RDONLY).is_none() {
-        return Err(Problem::refused(format!(
-            "`{shown}` is no tree of iowhy's that belongs to this user: `{MARK}` in it is missing, or others may write there"
-        ))
-        .hint(hint));
-    }
-    let gone = empty(&dir, &mut |gone| {
-        if gone % LOOK_EVERY == 0 {
-            progress(gone);
-            if interrupt::requested() {
-                // The mark stays, so that the next call goes on.
-                return Err(Problem::failed(format!("interrupted; {gone} files are gone"))
-                    .hint("the same command again removes the rest"));
-            }
-        }
-        Ok(())
-    })?;
-    let others = dir.entries().map_err(|errno| cannot("list", root, &errno.into()))?;
-    if let Some(other) = others.iter().find(|entry| entry.name.as_c_str() != MARK_NAME) {
-        return Err(Problem::failed(format!(
-            "{gone} files of the tree are removed; `{shown}` stays, because `{}` in it is not of the tree",
-            other.name.to_string_lossy()
-        )));
-    }
-    let removed = root.canonicalize().and_then(|path| Dir::holding(&path)).and_then(|(parent, name)| {
-        dir.remove_file(MARK_NAME)?;
-        Ok(parent.remove_dir(&name, &dir)?)
-    });
-    removed.map_err(|error| cannot("remove", root, &error))?;
-    Ok(gone)
-}
-
-/// Removes the files and directories of a tree, but for its mark. `gone` is told after each file how many are.
-pub(super) fn empty(tree: &Dir, gone: &mut dyn FnMut(u64) -> Result<(), Problem>) -> Result<u64, Problem> {
-    let number = |name: &[u8]| std::str::from_utf8(name).is_ok_and(|name| name.parse::<u64>().is_ok());
-    let listed = |dir: &Dir| dir.entries().map_err(|errno| cannot("list", dir.path(), &errno.into()));
-    let mut files = 0;
-    for folder in listed(tree)? {
-        if !folder.name.to_bytes().strip_prefix(b"d").is_some_and(number) {
-            continue;
-        }
-        // A link, or what belongs to another user, is not of the tree.
-        let Ok(dir) = tree.dir(&folder.name) else { continue };
-        if !dir.is_private().unwrap_or(false) {
-            continue;
-        }
-        for file in listed(&dir)? {
-            let name = file.name.to_bytes();
-            // A run that was killed may have left files under their second name.
-            let first = name.strip_suffix(MOVED.as_bytes()).unwrap_or(name);
-            let regular =
-                || dir.stat(&file.name).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
-            if number(first) && regular() {
-                dir.remove_file(&file.name)
-                    .map_err(|errno| cannot("remove", &dir.path_of(&file.name), &errno.into()))?;
-                files += 1;
-                gone(files)?;
-            }
-        }
-        // Stays where something else is in it.
-        let _ = tree.remove_dir(&folder.name, &dir);
-    }
-    Ok(files)
-}
-
 /// Makes a directory for a tree that is not kept.
 fn new_root(parent: &Dir) -> Result<(Dir, CString), Problem> {
     let first = format!("{MARK}-{}", std::process::id());
@@ -519,10 +438,6 @@ fn check_room(place: &Dir, shape: &Shape) -> Result<(), Problem> {
         .hint(FIX));
     }
     Ok(())
-}
-
-pub(super) fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Problem {
-    file_size::explained(Problem::failed(format!("cannot {what} `{}`: {error}", path.display())), error)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::super::left::remove_left;
+use super::super::removal::remove;
 use super::*;
 
 fn shape() -> Shape {

@@ -14,7 +14,7 @@ use iowhy_linux::names::Dir;
 use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
-use super::build::MARK;
+use super::mark::{MARK, MOVED};
 use crate::interrupt;
 
 /// In which order a thread takes its files.
@@ -89,8 +89,6 @@ struct Entry {
     inode: u64,
 }
 
-/// Behind the name of a file that was renamed.
-pub(super) const MOVED: &str = ".moved";
 /// How often an interrupt is looked for.
 const LOOK_EVERY: usize = 256;
 
@@ -215,7 +213,7 @@ impl Files {
     }
 
     /// Forgets directories without a file of their own, such as the one above those of a scratch tree.
-    pub fn forget_empty_directories(&mut self) {
+    fn forget_empty_directories(&mut self) {
         let mut used = vec![false; self.directories.len()];
         for entry in &self.entries {
             if let Some(used) = used.get_mut(entry.directory as usize) {

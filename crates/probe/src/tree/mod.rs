@@ -6,13 +6,14 @@
 
 mod build;
 mod files;
-mod left;
+mod mark;
 mod pass;
+mod removal;
 
-pub use build::{Shape, Tree, remove};
-pub use files::Spot;
-pub use files::{Files, Order, PassedOver};
+pub use build::{Shape, Tree};
+pub use files::{Files, Order, PassedOver, Spot};
 pub use pass::{MAX_READERS, Operation, Pass, Phase, State, run, set_state};
+pub use removal::remove;
 
 #[cfg(test)]
 mod attack_tests;

@@ -9,7 +9,7 @@ use iowhy_core::replay::{Action, Op, Plan, Role, State};
 use iowhy_core::units;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use iowhy_probe::environment::{memory_available_bytes, memory_is_limited};
+use iowhy_probe::machine::{memory_available_bytes, memory_is_limited};
 
 /// Bound of the memory that is faulted in,
 const MAX_BYTES: u64 = 320 << 20;

@@ -360,7 +360,7 @@ impl<'a> Builder<'a> {
         let used = &self.facts.profile.files;
         let of = |path: &str| used.iter().find(|used| used.path == path)?.device_number;
         let folder = |path: &str| Some(path.rsplit_once('/')?.0.to_owned());
-        let beside = || {
+        let run_facts = || {
             let here = folder(&file.path)?;
             let in_it = |path: &str| folder(path).is_some_and(|folder| folder == here);
             let known =
@@ -368,7 +368,7 @@ impl<'a> Builder<'a> {
             let seen = used.iter().filter(|other| in_it(&other.path)).filter_map(|other| other.device_number);
             known.map(|identity| identity.device).chain(seen).next()
         };
-        file.identity.map(|identity| identity.device).or_else(|| of(&file.path)).or_else(beside)
+        file.identity.map(|identity| identity.device).or_else(|| of(&file.path)).or_else(run_facts)
     }
 
     fn planned(&self, file: &PatternFile) -> Option<PlanFile> {

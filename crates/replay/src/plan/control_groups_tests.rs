@@ -12,7 +12,7 @@ use super::*;
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::synthetic::Run;
 use iowhy_diagnose::findings::{first_time, others, repaired};
-use iowhy_diagnose::repair::Beside;
+use iowhy_diagnose::repair::RunFacts;
 
 const MIB: u64 = 1 << 20;
 const READ: Op = Op::Read { fresh: false };
@@ -57,8 +57,8 @@ fn passes(groups: Vec<LimitedGroup>) -> Run {
         })
 }
 
-fn beside() -> Beside {
-    Beside { fetched_bytes: 8e6, distinct_bytes: 1e6, ..Beside::default() }
+fn run_facts() -> RunFacts {
+    RunFacts { fetched_bytes: 8e6, distinct_bytes: 1e6, ..RunFacts::default() }
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn what_memory_did_not_hold_is_as_warm_as_memory_allows_inside_and_repaired_outs
     assert_eq!(found.plan.placed, Some(Placed { inside: vec![inside], outside: Vec::new() }));
     assert_eq!(found.plan.files[0].state, State::Warm);
     assert!(found.notes.iter().any(|n| n == "replayed inside `/cg/memory/top/job`: Memory is limited"));
-    let now = repaired(FindingId::CacheThrash, &found.plan, &beside()).unwrap();
+    let now = repaired(FindingId::CacheThrash, &found.plan, &run_facts()).unwrap();
     let outside = Placed { inside: Vec::new(), outside: vec!["/cg/memory/top".to_owned()] };
-    assert_eq!((now.plan.placed.as_ref(), now.kept), (Some(&outside), 0.125));
+    assert_eq!((now.plan.placed.as_ref(), now.unaffected_share), (Some(&outside), 0.125));
     assert_eq!((now.plan.files[0].state, &now.plan.threads), (State::Warm, &found.plan.threads));
     assert!(now.how.starts_with("without the limit of `/cg/memory/top`: nothing was changed"), "{}", now.how);
     let first = first_time(FindingId::CacheThrash, &found.plan).unwrap();
@@ -93,7 +93,7 @@ fn what_memory_did_not_hold_is_as_warm_as_memory_allows_inside_and_repaired_outs
     around.threads[0][0].op = Op::MapReadUnmap { populate: false };
     assert_eq!(times(&around), 4.0, "windows fetch, too");
     assert_eq!(
-        repaired(FindingId::CacheThrash, &around, &beside()).unwrap().kept,
+        repaired(FindingId::CacheThrash, &around, &run_facts()).unwrap().unaffected_share,
         0.125,
         "of all times around"
     );
@@ -109,16 +109,16 @@ fn a_limit_of_a_disk_is_left_and_the_others_stay() {
     ];
     let plan = passes(groups).facts(baseline).unwrap().plan;
     assert_eq!(plan.files[0].state, State::Cold, "no limit of memory");
-    let now = repaired(FindingId::Throttled, &plan, &beside()).unwrap();
+    let now = repaired(FindingId::Throttled, &plan, &run_facts()).unwrap();
     let placed = now.plan.placed.unwrap();
     assert_eq!((placed.inside.len(), placed.inside[0].directory.as_str()), (1, "/cg/cpu/a"));
     assert_eq!(placed.outside, ["/cg/blkio/a"]);
-    assert_eq!((now.plan.threads, now.kept), (plan.threads.clone(), 0.0));
+    assert_eq!((now.plan.threads, now.unaffected_share), (plan.threads.clone(), 0.0));
     assert_eq!(first_time(FindingId::CacheThrash, &plan), None);
     // Version 2: one group for all; its other limits go with it, and that is said.
     let both = vec![limit(Limited::Disk, "/cg/a"), limit(Limited::Memory, "/cg")];
     let plan = passes(vec![group("/cg/a", both)]).facts(baseline).unwrap().plan;
-    let now = repaired(FindingId::Throttled, &plan, &beside()).unwrap();
+    let now = repaired(FindingId::Throttled, &plan, &run_facts()).unwrap();
     assert_eq!(now.plan.placed.unwrap().outside, ["/cg/a"]);
     assert!(now.how.starts_with("without the limits of `/cg/a`"), "{}", now.how);
 }
@@ -163,7 +163,7 @@ fn a_limit_of_cpu_time_and_one_that_was_not_seen_have_no_repair() {
     let cpu = vec![group("/cg/cpu/a", vec![limit(Limited::Cpu, "/cg/cpu/a")])];
     for (groups, word) in [(cpu, "CPU limit"), (Vec::new(), "no control group")] {
         let plan = passes(groups).facts(baseline).unwrap().plan;
-        let why = repaired(FindingId::Throttled, &plan, &beside()).unwrap_err();
+        let why = repaired(FindingId::Throttled, &plan, &run_facts()).unwrap_err();
         assert!(why.contains(word), "{why}");
     }
 }
@@ -181,7 +181,7 @@ fn write_back_begins_for_all_that_is_written_in_order_and_in_pieces() {
     };
     let plan =
         Plan { threads: vec![vec![write(0, 9), write(64 * MIB, 1)]], passes: 2, depth: 1, ..Plan::default() };
-    let now = repaired(FindingId::DirtyThrottle, &plan, &beside()).unwrap().plan;
+    let now = repaired(FindingId::DirtyThrottle, &plan, &run_facts()).unwrap().plan;
     let begun: Vec<(u64, u64)> =
         now.actions().filter(|a| a.op == Op::SyncFileRange).map(|a| (a.offset, a.bytes)).collect();
     assert_eq!(begun, [(0, MIB), (MIB, MIB), (2 * MIB, MIB / 4), (64 * MIB, MIB / 4)]);
@@ -192,7 +192,7 @@ fn write_back_begins_for_all_that_is_written_in_order_and_in_pieces() {
     assert!((now.think_ns() - plan.think_ns()).abs() < 1e-9);
     // Where memory could hold all of it, what is dirty is thrown away beside it, unless somebody waits for it.
     let raised = |plan: &Plan, can_stay_dirty| {
-        others(FindingId::DirtyThrottle, plan, &Beside { can_stay_dirty, ..beside() })
+        others(FindingId::DirtyThrottle, plan, &RunFacts { can_stay_dirty, ..run_facts() })
     };
     assert!(raised(&plan, true).is_empty(), "the plan has no scratch file");
     let file = PlanFile::new("/out", Role::ScratchEmpty);
@@ -205,5 +205,5 @@ fn write_back_begins_for_all_that_is_written_in_order_and_in_pieces() {
     synced.threads[0].push(Action::one(Op::Fsync { metadata: false }, 0, 0, 0, 0.0));
     assert!(raised(&synced, true).is_empty());
     let reads = Plan { threads: vec![vec![Action { op: READ, ..write(0, 1) }]], ..Plan::default() };
-    assert!(repaired(FindingId::DirtyThrottle, &reads, &beside()).is_err());
+    assert!(repaired(FindingId::DirtyThrottle, &reads, &run_facts()).is_err());
 }

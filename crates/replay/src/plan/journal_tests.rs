@@ -9,7 +9,7 @@ use super::super::recorded::baseline;
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::repaired;
 use iowhy_diagnose::findings::synthetic::Run;
-use iowhy_diagnose::repair::{Beside, Sizes};
+use iowhy_diagnose::repair::{RunFacts, Sizes};
 
 const SYNC: Op = Op::Fsync { metadata: false };
 const O_RDWR: u32 = 0o2;
@@ -102,8 +102,8 @@ fn a_batch_of_transactions_has_one_journal() {
     let journal = pattern_file("?", "unknown", O_RDWR | O_CREAT, None);
     let was = data_base(journal).facts(baseline).unwrap().plan;
     let of = |batch| {
-        let beside = Beside { sizes: Sizes { batch, ..Sizes::default() }, ..Beside::default() };
-        repaired(FindingId::SyncPerWrite, &was, &beside).unwrap().plan
+        let run_facts = RunFacts { sizes: Sizes { batch, ..Sizes::default() }, ..RunFacts::default() };
+        repaired(FindingId::SyncPerWrite, &was, &run_facts).unwrap().plan
     };
     // 30 syncs are 10 transactions: five of them together.
     let five = of(15);
@@ -128,15 +128,15 @@ fn a_device_is_asked_for_one_request_in_so_many() {
     let file = PlanFile { size_bytes: 1 << 30, direct: true, ..PlanFile::new("/data", Role::User) };
     let was =
         Plan { files: vec![file], threads: vec![vec![read]; 2], passes: 3, depth: 1, ..Plan::default() };
-    let of = |one_in| {
-        let beside = Beside { sizes: Sizes { one_in, ..Sizes::default() }, ..Beside::default() };
-        repaired(FindingId::DeviceSaturated, &was, &beside)
+    let of = |subsample| {
+        let run_facts = RunFacts { sizes: Sizes { subsample, ..Sizes::default() }, ..RunFacts::default() };
+        repaired(FindingId::DeviceSaturated, &was, &run_facts)
     };
     let now = of(16).unwrap();
     assert_eq!((now.plan.calls(), now.plan.passes), (80, 3));
     assert!(now.plan.threads.iter().all(|t| t.iter().all(|a| a.stride == 1 << 20 && a.offset == 0)));
     assert!(now.how.contains("1/16 of the bytes"), "{}", now.how);
-    assert_eq!(of(Sizes::default().one_in).unwrap().plan.calls(), 640, "half of them");
+    assert_eq!(of(Sizes::default().subsample).unwrap().plan.calls(), 640, "half of them");
     assert!(of(1000).unwrap_err().contains("too few calls"));
 }
 

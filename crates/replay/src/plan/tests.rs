@@ -16,7 +16,7 @@ use crate::verdict::{Measurement, Verdict, gain};
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::synthetic::Run;
 use iowhy_diagnose::findings::{Facts, repaired};
-use iowhy_diagnose::repair::Beside;
+use iowhy_diagnose::repair::RunFacts;
 
 /// The gain by the times of a baseline and a repair.
 fn measured(
@@ -45,7 +45,7 @@ fn plan(role: Role, actions: Vec<Action>) -> Plan {
 }
 
 fn repair(id: FindingId, plan: &Plan) -> Plan {
-    repaired(id, plan, &Beside::default()).unwrap().plan
+    repaired(id, plan, &RunFacts::default()).unwrap().plan
 }
 
 fn count(plan: &Plan, what: Op) -> u64 {

@@ -5,7 +5,7 @@ use iowhy_core::replay::{Action, Op, Plan, Role};
 
 use iowhy_core::finding::FindingId;
 use iowhy_diagnose::findings::repaired;
-use iowhy_diagnose::repair::{Beside, Repaired, Sizes, hinted_random, with_aligned_buffers};
+use iowhy_diagnose::repair::{Repaired, RunFacts, Sizes, hinted_random, with_aligned_buffers};
 
 /// Offsets and sizes of direct requests are multiples of this on nearly every device.
 const ALIGNMENT: u64 = 4096;
@@ -68,7 +68,7 @@ pub(crate) fn changed(change: Change, plan: &Plan, sizes: &Sizes) -> Result<Repa
     if plan.tree.is_some() {
         return Err("the replay uses substitute files".to_owned());
     }
-    let of = |id| repaired(id, plan, &Beside { sizes: *sizes, ..Beside::default() });
+    let of = |id| repaired(id, plan, &RunFacts { sizes: *sizes, ..RunFacts::default() });
     match change {
         Change::Direct => direct(plan),
         Change::Deeper => of(FindingId::QueueDepthOne),
@@ -107,7 +107,7 @@ fn direct(plan: &Plan) -> Result<Repaired, String> {
         file.buffer_offset = 0;
         file.shift_bytes = file.shift_bytes.next_multiple_of(ALIGNMENT);
     }
-    Ok(Repaired { plan: changed, how: "the same reads with O_DIRECT".to_owned(), kept: 0.0 })
+    Ok(Repaired { plan: changed, how: "the same reads with O_DIRECT".to_owned(), unaffected_share: 0.0 })
 }
 
 fn windows(plan: &Plan) -> Result<Repaired, String> {
@@ -122,7 +122,7 @@ fn windows(plan: &Plan) -> Result<Repaired, String> {
     if !found {
         return Err("the program made no buffered read".to_owned());
     }
-    Ok(Repaired { plan: changed, how: "mmap and munmap for each read".to_owned(), kept: 0.0 })
+    Ok(Repaired { plan: changed, how: "mmap and munmap for each read".to_owned(), unaffected_share: 0.0 })
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(both.ids, [FindingId::StdioSeek, FindingId::ManySmallFiles]);
         assert_eq!(both.verdict, Verdict::Proven);
         assert!(both.reason.is_some_and(|why| why.contains("added")));
-        // No two savings take more than the run.
+        // Together they never exceed the run.
         let much = proved(FindingId::StdioSeek, 3.0, Verdict::Proven, false);
         let most = with_files(None, &[files.clone(), much], &calls).unwrap().measured.unwrap();
         assert_eq!((most.value, most.high), (Gain::MAX, Gain::MAX));

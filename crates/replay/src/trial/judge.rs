@@ -45,7 +45,7 @@ impl Repairs {
         for (at, (repaired, arm)) in self.repairs.iter().enumerate() {
             let (mut plan, mut measured) = (repaired.clone(), times[*arm].clone());
             if let (0, Some((first, around))) = (at, self.first_time) {
-                let share = (std::mem::take(&mut plan.kept) * around).min(1.0);
+                let share = (std::mem::take(&mut plan.unaffected_share) * around).min(1.0);
                 measured = measured.mixed_with(times[first].clone(), share);
             }
             all.push((&repaired.how, against.judge(saves_calls, &plan, &measured)));
@@ -132,7 +132,7 @@ impl Against<'_> {
             baseline_ns: &unchanged.io_ns,
             repaired_ns: &times.io_ns,
             removed_share: if saves_calls { (1.0 - left).max(0.0) } else { 0.0 },
-            unaffected_share: repaired.kept,
+            unaffected_share: repaired.unaffected_share,
             seed,
         };
         let Some(gain) = verdict::gain(facts, &measurement) else {

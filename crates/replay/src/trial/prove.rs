@@ -2,7 +2,7 @@
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_diagnose::findings::{self, Facts};
-use iowhy_diagnose::repair::{Beside, Repaired, Sizes};
+use iowhy_diagnose::repair::{Repaired, RunFacts, Sizes};
 use iowhy_probe::interrupt;
 
 use super::arms::{self, AllTimes, ArmId, Arms, Progress};
@@ -97,7 +97,8 @@ impl<'a> Trial<'a> {
             with_arms.push((finding, repairs));
         }
         let plan = &main.baseline.plan;
-        let combined = findings::together(&repairable, plan, &Beside::of(facts.profile, plan, sizes));
+        let combined =
+            findings::together(&repairable, plan, &RunFacts::from_profile(facts.profile, plan, sizes));
         let combined = combined.map(|(ids, repaired)| {
             let arm = arms.add_change("all repairs", repaired.plan.clone(), main.arm);
             (ids, repaired, arm)
@@ -211,10 +212,10 @@ impl<'a> Trial<'a> {
 /// The repairs of a finding, the advised one first.
 fn repairs(facts: &Facts<'_>, id: FindingId, plans: &Plans, sizes: Sizes) -> Result<Vec<Repaired>, String> {
     let plan = &plans.for_finding(id).map_err(Clone::clone)?.plan;
-    let beside = Beside::of(facts.profile, plan, sizes);
+    let run_facts = RunFacts::from_profile(facts.profile, plan, sizes);
     let first =
-        findings::repaired(id, plan, &beside).map_err(|why| format!("no mechanical repair: {why}"))?;
-    Ok(std::iter::once(first).chain(findings::others(id, plan, &beside)).collect())
+        findings::repaired(id, plan, &run_facts).map_err(|why| format!("no mechanical repair: {why}"))?;
+    Ok(std::iter::once(first).chain(findings::others(id, plan, &run_facts)).collect())
 }
 
 fn judge_combined(

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use iowhy_core::problem::Problem;
 
-use crate::machine::{CacheConfig, Policy, UNLIMITED};
+use crate::machine::{CacheConfig, UNLIMITED};
 use crate::policy::{self, BlockCache, PolicyId};
 use rustc_hash::FxHashMap;
 
@@ -26,11 +26,10 @@ const MIN_AGES: usize = 1024;
 ///
 /// # Errors
 /// When the policy cannot work block by block, or the cache is larger than can be simulated.
-pub(crate) fn blocks(policy: Policy, capacity: u64) -> Result<Box<dyn BlockCache>, Problem> {
+pub(crate) fn blocks(policy: PolicyId, capacity: u64) -> Result<Box<dyn BlockCache>, Problem> {
     if capacity == UNLIMITED {
         return Ok(Box::new(unbounded::Unbounded::default()));
     }
-    let policy = PolicyId::parse(policy.id())?;
     Ok(policy::new(policy, usize::try_from(capacity).unwrap_or(usize::MAX))?)
 }
 

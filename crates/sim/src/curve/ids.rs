@@ -47,7 +47,8 @@ impl IdTable {
     }
 
     /// The most distinct keys whose table, at its worst moment (growing), fits into so many bytes.
-    pub fn max_for_memory(bytes: u64) -> u32 {
+    #[cfg(test)]
+    pub(crate) fn max_for_memory(bytes: u64) -> u32 {
         // The old table, 70 % full, beside the new one of twice its size.
         let each = 3.0 * size_of::<Entry>() as f64 / 0.7;
         (bytes as f64 / each).min(f64::from(MAX_DISTINCT)) as u32

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use iowhy_core::problem::Problem;
 use iowhy_core::request::Request;
 
-use super::{Layout, Shape, Step, StepKind, size_of, too_small};
+use super::{Layout, Step, StepKind, too_small};
+use crate::files::{Shape, size_of};
 use crate::machine::Machine;
 
 /// A piece of a file whose size is not known.

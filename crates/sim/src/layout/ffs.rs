@@ -9,7 +9,8 @@
 use iowhy_core::problem::Problem;
 use iowhy_core::request::Request;
 
-use super::{Layout, Shape, Step, StepKind, size_of, too_small};
+use super::{Layout, Step, StepKind, too_small};
+use crate::files::{Shape, size_of};
 use crate::machine::LayoutConfig;
 
 /// Bytes of an inode on disk.

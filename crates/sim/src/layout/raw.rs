@@ -5,7 +5,8 @@ use iowhy_core::problem::Problem;
 use iowhy_core::request::Request;
 use iowhy_core::units::counted;
 
-use super::{Layout, Shape, Step, StepKind, too_small};
+use super::{Layout, Step, StepKind, too_small};
+use crate::files::Shape;
 use crate::machine::Machine;
 use crate::volume::SECTOR_BYTES;
 use rustc_hash::FxHashMap;

@@ -1,5 +1,7 @@
 //! Settings that are one of a few words.
 
+use crate::policy::PolicyId;
+
 /// Stands for no choice; not a valid input.
 const UNNAMED: &str = "missing";
 
@@ -43,27 +45,14 @@ macro_rules! choice {
     };
 }
 
-choice! {
-    /// Which block leaves a full cache.
-    Policy {
-        /// First in, first out.
-        Fifo = "fifo",
-        /// Least recently used.
-        Lru = "lru",
-        /// Second chance.
-        Clock = "clock",
-        /// SIEVE.
-        Sieve = "sieve",
-        /// S3-FIFO.
-        S3Fifo = "s3fifo",
-        /// ARC.
-        Arc = "arc",
-        /// 2Q.
-        TwoQ = "2q",
-        /// Least frequently used.
-        Lfu = "lfu",
-        /// Segmented LRU.
-        Slru = "slru",
+/// Every policy that needs no future.
+impl Choice for PolicyId {
+    fn choose(&mut self, id: &str) -> bool {
+        PolicyId::online().find(|policy| policy.id() == id).map(|policy| *self = policy).is_some()
+    }
+
+    fn ids(&self) -> Vec<&'static str> {
+        PolicyId::online().map(PolicyId::id).collect()
     }
 }
 

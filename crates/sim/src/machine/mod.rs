@@ -4,14 +4,14 @@
 
 mod bounds;
 mod choice;
-mod effect;
 mod keys;
 mod members;
 mod model;
 mod read;
 mod shipped;
 
-pub use choice::{Choice, DeviceKind, JoinKind, LayoutKind, Order, Policy, ReadAheadKind, Spread, WriteMode};
+use crate::policy::PolicyId;
+pub use choice::{Choice, DeviceKind, JoinKind, LayoutKind, Order, ReadAheadKind, Spread, WriteMode};
 use iowhy_core::model::Cost;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
@@ -79,7 +79,7 @@ pub struct CacheConfig {
     /// Bytes of a block.
     pub block_bytes: u64,
     /// Which block leaves.
-    pub policy: Policy,
+    pub policy: PolicyId,
     /// Largest read from the volume.
     pub io_bytes: u64,
     /// When written blocks go out.
@@ -96,7 +96,7 @@ pub struct PoolConfig {
     /// Buffers; 0: no pool.
     pub buffers: u64,
     /// Which buffer leaves.
-    pub policy: Policy,
+    pub policy: PolicyId,
 }
 
 /// Read-ahead.
@@ -290,13 +290,13 @@ impl Default for Machine {
             cache: CacheConfig {
                 bytes: 0,
                 block_bytes: 4096,
-                policy: Policy::Lru,
+                policy: PolicyId::Lru,
                 io_bytes: 128 << 10,
                 write: WriteMode::Back,
                 background_bytes: 0,
                 dirty_bytes: UNLIMITED,
             },
-            pool: PoolConfig { buffers: 0, policy: Policy::Lru },
+            pool: PoolConfig { buffers: 0, policy: PolicyId::Lru },
             fault_bytes: 16 << 10,
             read_ahead: ReadAheadConfig { kind: ReadAheadKind::None, bytes: 128 << 10 },
             layout: LayoutConfig {

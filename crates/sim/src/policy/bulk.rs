@@ -8,8 +8,7 @@ use iowhy_core::problem::Problem;
 
 use super::engine::{IdOf, Policy};
 use super::index::{Dense, Hashed};
-use super::{PolicyId, arc, check_capacity, clock, lfu, needs_the_future, queue, s3_fifo, sieve, slru};
-use super::{two_q, with_policy};
+use super::{PolicyId, cache_of, check_capacity, needs_the_future, with_policies, with_policy};
 
 /// A cache under a stream of references to blocks with numbers of type `Id`.
 pub trait Bulk<Id>: Debug + Send {

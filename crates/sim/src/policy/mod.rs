@@ -1,4 +1,5 @@
-//! Which block leaves a full cache. One policy a file, all behind [`BlockCache`].
+//! Which block leaves a full cache. One file and one row of `with_policies!` per policy, all behind
+//! [`BlockCache`].
 //!
 //! Miss ratios equal those of libCacheSim (commit aa0fc409) with object sizes ignored. Time, costs
 //! and dirty state are outside.
@@ -21,6 +22,7 @@ mod two_q;
 use std::fmt;
 
 use iowhy_core::problem::Problem;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::bulk::{Bulk, bulk, bulk_of_any};
@@ -53,62 +55,72 @@ pub trait BlockCache {
     fn capacity(&self) -> usize;
 }
 
-/// A policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PolicyId {
-    /// First in, first out.
-    Fifo,
-    /// Least recently used.
-    Lru,
-    /// CLOCK with one bit; the same as FIFO with a second chance.
-    Clock,
-    /// SIEVE.
-    Sieve,
-    /// S3-FIFO: small queue 0.1, ghosts 0.9, to the main queue after two uses.
-    S3Fifo,
-    /// ARC.
-    Arc,
-    /// 2Q: first queue 0.25, ghosts 0.5.
-    #[serde(rename = "2q")]
-    TwoQ,
-    /// Segmented LRU of four equal segments.
-    Slru,
-    /// Least frequently used while in the cache.
-    Lfu,
-    /// Belady's MIN: the lower bound, which needs the future.
-    Belady,
+/// Calls the macro `$then` with the list of policies that decide at run time: variant, identifier, letter in a plot, type.
+macro_rules! with_policies {
+    ($then:ident $(, $policy:expr, $index:ident, $capacity:expr, $wrap:expr)?) => {
+        $then! { $($policy, $index, $capacity, $wrap,)?
+            /// First in, first out.
+            Fifo, "fifo", 'F', queue::Fifo;
+            /// Least recently used.
+            Lru, "lru", 'L', queue::Lru;
+            /// CLOCK with one bit; the same as FIFO with a second chance.
+            Clock, "clock", 'C', clock::Clock;
+            /// SIEVE.
+            Sieve, "sieve", 'S', sieve::Sieve;
+            /// S3-FIFO: small queue 0.1, ghosts 0.9, to the main queue after two uses.
+            S3Fifo, "s3fifo", '3', s3_fifo::S3Fifo;
+            /// ARC.
+            Arc, "arc", 'A', arc::Arc;
+            /// 2Q: first queue 0.25, ghosts 0.5.
+            TwoQ, "2q", '2', two_q::TwoQ;
+            /// Segmented LRU of four equal segments.
+            Slru, "slru", 'G', slru::Slru;
+            /// Least frequently used while in the cache.
+            Lfu, "lfu", 'U', lfu::Lfu;
+        }
+    };
 }
 
-impl PolicyId {
-    /// Every policy, from the plainest to the bound.
-    pub const ALL: [PolicyId; 10] = [
-        PolicyId::Fifo,
-        PolicyId::Lru,
-        PolicyId::Clock,
-        PolicyId::Sieve,
-        PolicyId::S3Fifo,
-        PolicyId::Arc,
-        PolicyId::TwoQ,
-        PolicyId::Slru,
-        PolicyId::Lfu,
-        PolicyId::Belady,
-    ];
-
-    /// The stable identifier, as on the command line and in JSON.
-    pub fn id(self) -> &'static str {
-        match self {
-            PolicyId::Fifo => "fifo",
-            PolicyId::Lru => "lru",
-            PolicyId::Clock => "clock",
-            PolicyId::Sieve => "sieve",
-            PolicyId::S3Fifo => "s3fifo",
-            PolicyId::Arc => "arc",
-            PolicyId::TwoQ => "2q",
-            PolicyId::Slru => "slru",
-            PolicyId::Lfu => "lfu",
-            PolicyId::Belady => "belady",
+macro_rules! policy_ids {
+    ($($(#[$doc:meta])+ $variant:ident, $id:literal, $letter:literal, $module:ident::$type:ident;)+) => {
+        /// A policy.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        pub enum PolicyId {
+            $($(#[$doc])+ #[serde(rename = $id)] $variant,)+
+            /// Belady's MIN: the lower bound, which needs the future.
+            #[serde(rename = "belady")]
+            Belady,
         }
+
+        impl PolicyId {
+            /// Every policy, from the plainest to the bound.
+            pub const ALL: &[PolicyId] = &[$(PolicyId::$variant,)+ PolicyId::Belady];
+
+            /// The stable identifier, as on the command line and in JSON.
+            pub fn id(self) -> &'static str {
+                match self {
+                    $(PolicyId::$variant => $id,)+
+                    PolicyId::Belady => "belady",
+                }
+            }
+
+            /// Letter in a plot.
+            pub fn letter(self) -> char {
+                match self {
+                    $(PolicyId::$variant => $letter,)+
+                    PolicyId::Belady => 'B',
+                }
+            }
+        }
+    };
+}
+
+with_policies!(policy_ids);
+
+impl PolicyId {
+    /// The policies that decide at run time: all but the bound.
+    pub fn online() -> impl Iterator<Item = PolicyId> {
+        PolicyId::ALL.iter().copied().filter(|policy| *policy != PolicyId::Belady)
     }
 
     /// The policy with this identifier; case, hyphens and underscores do not matter.
@@ -124,7 +136,7 @@ impl PolicyId {
             "secondchance" | "fiforeinsertion" => "clock",
             name => name,
         };
-        PolicyId::ALL.into_iter().find(|policy| policy.id() == other_name).ok_or_else(|| {
+        PolicyId::ALL.iter().copied().find(|policy| policy.id() == other_name).ok_or_else(|| {
             let all: Vec<&str> = PolicyId::ALL.iter().map(|policy| policy.id()).collect();
             Problem::refused(format!("`{text}` is no cache policy"))
                 .hint(format!("one of {}", all.join(", ")))
@@ -156,24 +168,23 @@ fn check_capacity(policy: PolicyId, capacity: usize) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Makes a cache from the type of its policy, for any index.
-macro_rules! with_policy {
-    ($policy:expr, $index:ty, $capacity:expr, $wrap:expr) => {
+macro_rules! cache_of {
+    ($policy:expr, $index:ident, $capacity:expr, $wrap:expr,
+     $($(#[$doc:meta])+ $variant:ident, $id:literal, $letter:literal, $module:ident::$type:ident;)+) => {
         match $policy {
-            PolicyId::Fifo => Some($wrap(queue::Fifo::<$index>::new($capacity))),
-            PolicyId::Lru => Some($wrap(queue::Lru::<$index>::new($capacity))),
-            PolicyId::Clock => Some($wrap(clock::Clock::<$index>::new($capacity))),
-            PolicyId::Sieve => Some($wrap(sieve::Sieve::<$index>::new($capacity))),
-            PolicyId::S3Fifo => Some($wrap(s3_fifo::S3Fifo::<$index>::new($capacity))),
-            PolicyId::Arc => Some($wrap(arc::Arc::<$index>::new($capacity))),
-            PolicyId::TwoQ => Some($wrap(two_q::TwoQ::<$index>::new($capacity))),
-            PolicyId::Slru => Some($wrap(slru::Slru::<$index>::new($capacity))),
-            PolicyId::Lfu => Some($wrap(lfu::Lfu::<$index>::new($capacity))),
+            $(PolicyId::$variant => Some($wrap($crate::policy::$module::$type::<$index>::new($capacity))),)+
             PolicyId::Belady => None,
         }
     };
 }
-use with_policy;
+
+/// Makes a cache from the type of its policy, for any index.
+macro_rules! with_policy {
+    ($policy:expr, $index:ident, $capacity:expr, $wrap:expr) => {
+        with_policies!(cache_of, $policy, $index, $capacity, $wrap)
+    };
+}
+use {cache_of, with_policies, with_policy};
 
 /// An empty cache with room for `capacity` blocks. Memory grows with the blocks that are held, not with the capacity.
 ///

@@ -7,18 +7,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ONLINE: [PolicyId; 9] = [
-    PolicyId::Fifo,
-    PolicyId::Lru,
-    PolicyId::Clock,
-    PolicyId::Sieve,
-    PolicyId::S3Fifo,
-    PolicyId::Arc,
-    PolicyId::TwoQ,
-    PolicyId::Slru,
-    PolicyId::Lfu,
-];
-
 /// A block in a plain queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Item {
@@ -264,7 +252,7 @@ fn skewed() -> impl Strategy<Value = Vec<u32>> {
 proptest! {
     #[test]
     fn fast_and_slow_agree_on_every_reference(ids in skewed(), room in 1usize..40) {
-        for policy in ONLINE {
+        for policy in PolicyId::online() {
             let mut slow = Slow::default();
             let mut dense = bulk(policy, room).unwrap();
             let mut any = bulk_of_any(policy, room).unwrap();
@@ -280,7 +268,7 @@ proptest! {
     fn a_cache_never_holds_more_than_its_room_and_what_it_says(
         steps in prop::collection::vec((0u8..4, 0u64..60), 0..500), room in 1usize..20,
     ) {
-        for policy in ONLINE {
+        for policy in PolicyId::online() {
             let mut cache = new(policy, room).unwrap();
             let mut held = std::collections::HashSet::new();
             for &(step, block) in &steps {
@@ -310,7 +298,7 @@ proptest! {
     fn nobody_beats_the_bound(ids in skewed(), room in 1usize..40) {
         let next = belady::next_uses(ids.clone(), 90).unwrap();
         let bound = belady::misses(&next, room as u64);
-        for policy in ONLINE {
+        for policy in PolicyId::online() {
             prop_assert!(bulk(policy, room).unwrap().references(&ids) >= bound, "{}", policy);
         }
     }
@@ -320,7 +308,7 @@ proptest! {
 fn references_at_once_and_one_by_one_count_alike() {
     let mut rng = Rng::new(3);
     let ids: Vec<u32> = (0..5000).map(|_| (rng.below(40) * rng.below(40)) as u32).collect();
-    for policy in ONLINE {
+    for policy in PolicyId::online() {
         let mut one = bulk(policy, 100).unwrap();
         let singly = ids.iter().filter(|id| !one.reference(**id)).count() as u64;
         assert_eq!(bulk(policy, 100).unwrap().references(&ids), singly, "{policy}");
@@ -358,7 +346,7 @@ fn what_cannot_be_is_refused_by_name() {
 
 #[test]
 fn policies_are_found_by_their_names() {
-    for policy in PolicyId::ALL {
+    for policy in PolicyId::ALL.iter().copied() {
         assert_eq!(PolicyId::parse(policy.id()), Ok(policy));
         assert_eq!(serde_json::to_string(&policy).unwrap(), format!("\"{}\"", policy.id()));
     }

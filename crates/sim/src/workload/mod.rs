@@ -10,7 +10,7 @@ use iowhy_core::request::Request;
 
 pub use source::{Replay, Source};
 
-use crate::layout::Shape;
+use crate::files::Shape;
 
 /// Access method of the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use iowhy_core::rng::Rng;
 use iowhy_core::units::counted;
 
 use super::{What, Workload};
-use crate::layout::size_of;
+use crate::files::size_of;
 
 /// Requests for clients; open arrivals all belong to client 0.
 pub trait Source {

@@ -2,13 +2,13 @@
 //!
 //! A thing is in the sample if its hash is below a threshold; when the table is full the threshold is halved and everything
 //! above it is thrown out. So the sample is as good at the end as if its size had been known before (Waldspurger
-//! et al., FAST 2015, for cache curves). Invariant: memory is [`MAX_KEPT`] entries a table, about 40 MiB.
+//! et al., FAST 2015, for cache curves). Invariant: memory is `MAX_KEPT` entries a table, about 40 MiB.
 
 use crate::hash;
 use rustc_hash::FxHashMap;
 
 /// Size of the sample; up to it the result is exact.
-pub const MAX_KEPT: usize = 1 << 20;
+const MAX_KEPT: usize = 1 << 20;
 
 /// Bytes of the blocks in which addresses are counted.
 pub const BLOCK_BYTES: u64 = 4096;

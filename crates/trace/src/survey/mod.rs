@@ -199,11 +199,6 @@ impl Survey {
         all
     }
 
-    /// How many sizes there are; `None` where they were too many to count.
-    pub fn different_sizes(&self) -> Option<usize> {
-        (self.other_sizes == 0).then_some(self.sizes.len())
-    }
-
     /// The size that a share `p` (0 to 1) of transfers does not exceed; exact, or the upper end of a power of two
     /// where sizes were too many to count.
     pub fn size_quantile(&self, p: f64) -> u64 {
@@ -344,7 +339,6 @@ mod tests {
         let requests: Vec<Request> =
             (0..200_000).map(|bytes| Request { bytes, ..Request::default() }).collect();
         survey.add(&requests);
-        assert_eq!(survey.different_sizes(), None);
         assert_eq!(survey.size_quantile(0.5), (1 << 17) - 1);
         assert_eq!((survey.size_quantile(0.0), survey.size_quantile(1.0)), (1, 199_999));
     }

@@ -3,31 +3,12 @@
 
 use std::fmt::Write as _;
 
-use iowhy_core::text::{acts, visible};
-
-use crate::document::{Chart, Document, Part, Section, Table};
+use crate::document::{Chart, Document, Part, Plot, Section, Table};
+use crate::escape::escape;
 use crate::svg::bars;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
-
-/// A text as the content of an element or the value of an attribute. Characters that no page may hold, and those that
-/// reorder a line, are shown as escapes.
-pub fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c if acts(c) && c != '\n' && c != '\t' => safe.push_str(&visible(c.encode_utf8(&mut [0; 4]))),
-            c => safe.push(c),
-        }
-    }
-    safe
-}
 
 /// The page.
 pub fn page(document: &Document) -> String {
@@ -114,7 +95,7 @@ fn push_section(text: &mut String, section: &Section) {
                 push_chart(text, &bars::from_table(&section.title, table));
             }
             Part::Table(table) => push_table(text, table),
-            Part::Chart(chart) => push_chart(text, chart),
+            Part::Chart(chart) | Part::Plot(Plot { chart, .. }) => push_chart(text, chart),
             Part::Charts(charts) => {
                 text.push_str("<div class=\"multiples\">\n");
                 charts.iter().for_each(|chart| push_chart(text, chart));

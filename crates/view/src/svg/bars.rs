@@ -1,11 +1,11 @@
 //! A stacked bar a row, all of one length: how a whole is split. The length is the whole, because what is compared is the
 //! split; the whole itself stands beside it in figures.
 
-use iowhy_core::layer::Ledger;
-use iowhy_core::units;
+use iowhy_core::layer::Layer;
 
 use super::{WIDE, element, fit, label, tip};
 use crate::document::{self, Table};
+use crate::piece::Piece;
 
 /// One bar.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,19 +16,6 @@ pub struct Bar {
     pub whole: String,
     /// Its pieces, left to right.
     pub pieces: Vec<Piece>,
-}
-
-/// One piece.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Piece {
-    /// Its class in the style sheet: a layer's identifier, or `other`.
-    pub class: String,
-    /// Its name.
-    pub name: String,
-    /// Its size in any unit; what is not above 0 takes no room.
-    pub size: f64,
-    /// What its mark says.
-    pub tip: String,
 }
 
 const ROW: f64 = 30.0;
@@ -54,10 +41,10 @@ pub fn chart(bars: &[Bar], width: f64, alt: &str) -> String {
             text.push_str(&format!(
                 "<g class=\"m\">{}<rect class=\"{}\" x=\"{x:.2}\" y=\"{top:.1}\" width=\"{wide:.2}\" height=\"{HIGH}\"/></g>",
                 tip(&piece.tip),
-                piece.class
+                piece.layer.id()
             ));
             if wide > 6.6 * piece.name.chars().count() as f64 + 6.0 {
-                let dark = matches!(piece.class.as_str(), "elsewhere" | "unexplained" | "other");
+                let dark = matches!(piece.layer, Layer::Elsewhere | Layer::Unexplained);
                 let class = if dark { "lab dark" } else { "lab" };
                 text.push_str(&label(x + wide / 2.0, top + 14.0, "middle", class, &piece.name));
             }
@@ -67,7 +54,7 @@ pub fn chart(bars: &[Bar], width: f64, alt: &str) -> String {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for piece in bars.iter().flat_map(|bar| &bar.pieces).filter(|piece| piece.size > 0.0) {
         if !seen.iter().any(|(_, name)| *name == piece.name) {
-            seen.push((&piece.class, &piece.name));
+            seen.push((piece.layer.id(), &piece.name));
         }
     }
     let (key, below) = legend(&seen, bars.len() as f64 * ROW + 8.0, width);
@@ -75,47 +62,53 @@ pub fn chart(bars: &[Bar], width: f64, alt: &str) -> String {
     element(width, below, "bars", alt, &text)
 }
 
-/// A ledger as pieces of a bar.
-pub fn pieces(ledger: &Ledger) -> Vec<Piece> {
-    let whole = ledger.total_ns();
-    let piece = |entry: &iowhy_core::layer::LayerTime| Piece {
-        class: entry.id.id().to_owned(),
-        name: entry.id.id().to_owned(),
-        size: entry.total_ns(),
-        tip: format!(
-            "{}\n{}, {:.1} %\nbusy {}, waiting {}",
-            entry.id.id(),
-            units::time(entry.total_ns()),
-            entry.total_ns() / whole * 100.0,
-            units::time(entry.busy_ns),
-            units::time(entry.wait_ns)
-        ),
-    };
-    ledger.entries().iter().map(piece).collect()
-}
-
 /// A table whose rows have bars, as a chart with the other columns as its figures.
 pub fn from_table(title: &str, table: &Table) -> document::Chart {
-    let most = |(label, _, ledger): (String, String, &Ledger)| {
-        let most = ledger.entries().iter().max_by(|a, b| a.total_ns().total_cmp(&b.total_ns()))?;
-        let whole: f64 = ledger.entries().iter().map(|e| e.total_ns().max(0.0)).sum();
-        let share = most.total_ns() / whole * 100.0;
-        Some(format!("{label}: most in `{}` ({share:.0} %)", most.id.id()))
+    let most = |(label, _, pieces): (String, String, &[Piece])| {
+        let most = pieces.iter().max_by(|a, b| a.size.total_cmp(&b.size))?;
+        Some((label, most.name.clone(), share(most, pieces)))
     };
-    let alt = table.bars().filter_map(most).collect::<Vec<_>>().join("; ");
-    let bars: Vec<Bar> =
-        table.bars().map(|(label, whole, ledger)| Bar { label, whole, pieces: pieces(ledger) }).collect();
+    let mosts: Vec<(String, String, f64)> = table.bars().filter_map(most).collect();
+    let alt = match mosts.as_slice() {
+        [(_, name, _), .., _]
+            if mosts.len() > MAX_NAMED && mosts.iter().all(|(_, other, _)| other == name) =>
+        {
+            let least = mosts.iter().map(|most| most.2).fold(f64::INFINITY, f64::min);
+            let greatest = mosts.iter().map(|most| most.2).fold(0.0, f64::max);
+            format!("most in `{name}` in every row ({least:.0} to {greatest:.0} %)")
+        }
+        _ => {
+            let each = |(label, name, share): &(String, String, f64)| {
+                format!("{label}: most in `{name}` ({share:.0} %)")
+            };
+            mosts.iter().map(each).collect::<Vec<_>>().join("; ")
+        }
+    };
+    let bar =
+        |(label, whole, pieces): (String, String, &[Piece])| Bar { label, whole, pieces: pieces.to_vec() };
+    let bars: Vec<Bar> = table.bars().map(bar).collect();
     let svg = chart(&bars, WIDE, &alt);
     document::Chart { title: title.to_owned(), alt, svg, table: table.without_bars() }
+}
+
+/// Rows up to this number are named one by one below a chart.
+const MAX_NAMED: usize = 8;
+
+/// A piece's share of its bar in per cent.
+fn share(piece: &Piece, pieces: &[Piece]) -> f64 {
+    piece.size / pieces.iter().map(|piece| piece.size.max(0.0)).sum::<f64>() * 100.0
 }
 
 /// One bar with its legend as figures.
 pub fn from_split(split: &document::Split) -> document::Chart {
     let mut table = Table::new(["layer", "#share"]);
     split.legend.iter().for_each(|(_, name, share)| table.row([name.as_str(), share.as_str()]));
-    let alt = split.legend.iter().map(|(_, name, share)| format!("{name} {share}"));
-    let alt = alt.collect::<Vec<_>>().join(", ");
-    let bar = Bar { label: split.label.clone(), whole: String::new(), pieces: pieces(&split.ledger) };
+    let legend = split.legend.iter().map(|(_, name, share)| format!("{name} {share}"));
+    // Without a legend, a table beside the bar has the figures.
+    let pieces = split.pieces.iter().filter(|_| split.legend.is_empty());
+    let pieces = pieces.map(|piece| format!("{} {:.1} %", piece.name, share(piece, &split.pieces)));
+    let alt = legend.chain(pieces).collect::<Vec<_>>().join(", ");
+    let bar = Bar { label: split.label.clone(), whole: String::new(), pieces: split.pieces.clone() };
     let svg = chart(&[bar], WIDE, &alt);
     document::Chart { title: split.label.clone(), alt, svg, table }
 }
@@ -144,12 +137,11 @@ mod tests {
 
     #[test]
     fn pieces_fill_the_bar_in_proportion() {
-        let piece =
-            |class: &str, size| Piece { class: class.into(), name: class.into(), size, tip: class.into() };
+        let piece = |layer, size| Piece::for_layer(layer, size, "tip".to_owned());
         let bar = Bar {
             label: "4 KiB".into(),
             whole: "3 µs".into(),
-            pieces: vec![piece("call", 1.0), piece("copy", 3.0), piece("unexplained", -1.0)],
+            pieces: vec![piece(Layer::Call, 1.0), piece(Layer::Copy, 3.0), piece(Layer::Unexplained, -1.0)],
         };
         let text = chart(&[bar, Bar::default()], 720.0, "split");
         assert_eq!(text.matches("class=\"m\"").count(), 2, "what is below 0 takes no room");

@@ -13,7 +13,7 @@ mod scale;
 
 pub use scale::{Axis, Scale};
 
-use crate::html::escape;
+use crate::escape::escape;
 
 /// Width of a chart that takes the whole page, in its own units.
 pub const WIDE: f64 = 960.0;

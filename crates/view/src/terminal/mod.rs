@@ -1,6 +1,7 @@
 //! Text for a terminal: wrapped paragraphs, aligned tables, bars of letters, small pictures in a line.
 
-pub mod bar;
+mod bar;
+mod plot;
 mod screen;
 pub mod sparkline;
 pub mod table;

@@ -15,7 +15,7 @@ const BOLD: Style = Style::new().bold();
 const GREEN: Style = AnsiColor::Green.on_default();
 const RED: Style = AnsiColor::Red.on_default();
 const DIM: Style = Style::new().dimmed();
-/// Columns of the labels of [`Part::Facts`].
+/// Columns of the labels of [`Part::Facts`], at least.
 const LABEL: usize = 11;
 /// A status up to this length stays beside its title.
 const MAX_STATUS: usize = 34;
@@ -23,6 +23,8 @@ const MAX_STATUS: usize = 34;
 const MIN_BESIDE: usize = 24;
 /// The first column of a table is cut to no less than this.
 const MIN_FIRST: usize = 8;
+/// A table as it is.
+static WHOLE: Shape = Shape { bar: 22, items: usize::MAX, without: Vec::new() };
 
 /// The screen for a terminal of `width` columns.
 pub fn screen(chapter: &Chapter, width: usize, marks: Marks) -> String {
@@ -82,7 +84,7 @@ fn part(part: &Part, width: usize, narrow: usize, marks: Marks) -> String {
             let whole = if room >= visible_width(text).min(MIN_BESIDE) {
                 wrap(text, narrow, &format!("{lead}  "), "  ")
             } else {
-                format!("{lead}\n{}", wrap(text, narrow, "  ", "  "))
+                format!("{}{}", wrap(&lead, narrow, "", "  "), wrap(text, narrow, "  ", "  "))
             };
             whole.replacen(lead.as_ref(), &format!("{BOLD}{lead}{BOLD:#}"), 1)
         }
@@ -93,22 +95,27 @@ fn part(part: &Part, width: usize, narrow: usize, marks: Marks) -> String {
         Part::Advice(text) => wrap(text, narrow, "  > ", "    "),
         Part::Command(command) => wrap(command, usize::MAX, "  > ", ""),
         Part::Facts(facts) => {
+            let longest = facts.iter().map(|(label, _)| label.chars().count() + 1).max();
+            let column = longest.unwrap_or(0).max(LABEL);
             let line = |(label, fact): &(String, String)| {
-                wrap(fact, narrow, &format!("{label:<LABEL$}"), &" ".repeat(LABEL))
+                wrap(fact, narrow, &format!("{label:<column$}"), &" ".repeat(column))
             };
             facts.iter().map(line).collect()
         }
         Part::Table(table) if table.bars().next().is_some() => {
-            let ledgers: Vec<_> = table.bars().map(|(.., ledger)| ledger).collect();
-            format!("{}{}\n", self::table(table, narrow), bar::legend(ledgers.into_iter()))
+            let pieces = table.rows.iter().flatten().filter_map(Cell::pieces).flatten();
+            self::table(table, narrow) + &bar::legend(pieces, narrow)
         }
+        Part::Table(table) if table.keys > 0 => folded(table, narrow),
         Part::Table(table) if table.shapes.is_empty() && table.cut.is_none() => self::table(table, width),
         Part::Table(table) => self::table(table, narrow),
         Part::Split(split) => self::split(split, narrow),
         Part::Layers(cells) => cells
             .iter()
             .map(|(name, layers)| {
-                let key = |(layer, time): &(Layer, String)| format!("{} {time}", bar::key(*layer));
+                let key = |(layer, time): &(Layer, String)| {
+                    format!("{} {time}", bar::layer_key(*layer, layer.id()))
+                };
                 let keys: Vec<String> = layers.iter().map(key).collect();
                 format!("  {}\n{}", visible(name), flow(&keys, narrow, "    "))
             })
@@ -123,24 +130,49 @@ fn part(part: &Part, width: usize, narrow: usize, marks: Marks) -> String {
             sparkline::table(&rows, spread.percentiles, width, marks)
         }
         Part::Chart(chart) => self::table(&chart.table, width),
+        Part::Plot(plot) => super::plot::plot(plot, narrow),
         Part::Charts(charts) => charts.iter().map(|chart| self::table(&chart.table, width)).collect(),
     }
 }
 
 fn split(split: &Split, width: usize) -> String {
-    let bar = bar::bar(&split.ledger, width.saturating_sub(split.label.chars().count() + 2));
+    let bar = bar::bar(&split.pieces, width.saturating_sub(split.label.chars().count() + 2));
     let key = |(layer, name, share): &(Option<Layer>, String, String)| match layer {
-        Some(layer) => format!("{} {share}", bar::key_as(*layer, name)),
+        Some(layer) => format!("{} {share}", bar::layer_key(*layer, name)),
         None => format!("{name} {share}"),
     };
     let keys: Vec<String> = split.legend.iter().map(key).collect();
     format!("{}  {bar}\n{}", split.label, flow(&keys, width, "  "))
 }
 
+/// As many columns beside each other as fit, behind those that name the rows; the others below.
+fn folded(table: &Table, width: usize) -> String {
+    let whole = shaped(table, &WHOLE, usize::MAX);
+    if widest(&whole) <= width {
+        return whole;
+    }
+    let keys: Vec<usize> = (0..table.keys).collect();
+    let mut text = String::new();
+    let mut from = table.keys;
+    while from < table.columns.len() {
+        let upto = |to: usize| {
+            let columns: Vec<usize> = keys.iter().copied().chain(from..to).collect();
+            shaped(&table.select(&columns), &WHOLE, usize::MAX)
+        };
+        let fits = |to: &usize| widest(&upto(*to)) <= width;
+        let to = (from + 2..=table.columns.len()).take_while(fits).last().unwrap_or(from + 1);
+        text.push_str(&upto(to));
+        from = to;
+    }
+    text
+}
+
 /// The first shape that fits; else the last, with a first column that gives way.
 fn table(table: &Table, width: usize) -> String {
-    let whole = Shape { bar: 22, items: usize::MAX, without: Vec::new() };
-    let shapes = if table.shapes.is_empty() { std::slice::from_ref(&whole) } else { &table.shapes };
+    if table.prose {
+        return prose(table, width);
+    }
+    let shapes = if table.shapes.is_empty() { std::slice::from_ref(&WHOLE) } else { &table.shapes };
     let mut text = String::new();
     for shape in shapes {
         text = shaped(table, shape, usize::MAX);
@@ -151,7 +183,7 @@ fn table(table: &Table, width: usize) -> String {
     if table.cut.is_none() {
         return text;
     }
-    let shape = shapes.last().unwrap_or(&whole);
+    let shape = shapes.last().unwrap_or(&WHOLE);
     let mut room = width;
     loop {
         let text = shaped(table, shape, room);
@@ -165,6 +197,33 @@ fn table(table: &Table, width: usize) -> String {
         // The column may be narrower than its room: start from what it can take at most.
         room = room.min(width).saturating_sub(over.min(room - MIN_FIRST).max(1)).max(MIN_FIRST);
     }
+}
+
+/// The last column in lines beside the others; below them where little room is left.
+fn prose(table: &Table, width: usize) -> String {
+    let Some(last) = table.columns.len().checked_sub(1) else { return String::new() };
+    let columns: Vec<usize> = (0..last).collect();
+    let mut others = Table { indent: table.indent, shapes: table.shapes.clone(), ..table.select(&columns) };
+    let mut lines = self::table(&others, width.saturating_sub(MIN_BESIDE + 2));
+    let beside = width >= widest(&lines) + 2 + MIN_BESIDE;
+    if !beside {
+        others.cut = table.cut;
+        lines = self::table(&others, width);
+    }
+    let margin = widest(&lines) + 2;
+    let texts = std::iter::once(table.columns[last].0.clone())
+        .chain(table.rows.iter().map(|row| row.get(last).map(Cell::text).unwrap_or_default()));
+    let line = |(line, text): (&str, String)| {
+        if text.is_empty() || (!beside && text == table.columns[last].0) {
+            return format!("{line}\n");
+        }
+        if !beside {
+            return format!("{line}\n{}", wrap(&text, width, "    ", "    "));
+        }
+        let gap = " ".repeat(margin - visible_width(line));
+        wrap(&text, width, &format!("{line}{gap}"), &" ".repeat(margin))
+    };
+    lines.lines().zip(texts).map(line).collect()
 }
 
 fn widest(text: &str) -> usize {
@@ -181,10 +240,11 @@ fn shaped(table: &Table, shape: &Shape, first_room: usize) -> String {
     let cell = |row: &[Cell], column: usize| {
         let text = match row.get(column) {
             None => String::new(),
-            Some(Cell::Bar(ledger)) => bar::bar(ledger, shape.bar),
+            Some(Cell::Bar(pieces)) => bar::bar(pieces, shape.bar),
             Some(Cell::Items(items)) => {
                 items.iter().take(shape.items).cloned().collect::<Vec<_>>().join(", ")
             }
+            Some(Cell::Long(text)) => cut(text, shape.items),
             Some(Cell::Text(text)) => text.clone(),
             Some(Cell::Good(text)) => format!("{GREEN}{text}{GREEN:#}"),
             Some(Cell::Bad(text)) => format!("{RED}{text}{RED:#}"),
@@ -240,6 +300,27 @@ mod tests {
     }
 
     #[test]
+    fn prose_is_broken_beside_its_row_or_below_it() {
+        let mut table = Table::new(["setting", "value", "meaning"]);
+        table.row([
+            Cell::from("nomerges"),
+            Cell::Bad("2".into()),
+            "no request is merged with another".into(),
+        ]);
+        table.row(["iostats", "1", ""]);
+        table.prose = true;
+        assert_eq!(
+            plain(&super::table(&table, 42)),
+            "setting   value  meaning\nnomerges  2      no request is merged with\n                 another\n\
+             iostats   1\n"
+        );
+        assert_eq!(
+            plain(&super::table(&table, 40)),
+            "setting   value\nnomerges  2\n    no request is merged with another\niostats   1\n"
+        );
+    }
+
+    #[test]
     fn a_table_takes_the_first_shape_that_fits_and_cuts_its_first_column_last() {
         let mut table = Table::new(["file", "#size", "where"]);
         let items = Cell::Items(vec!["device 80 %".into(), "copy 10 %".into()]);
@@ -256,5 +337,19 @@ mod tests {
         assert!(super::table(&table, 70).contains("device 80 %, copy 10 %"));
         assert!(!super::table(&table, 55).contains("copy") && super::table(&table, 55).contains("4 MiB"));
         assert!(super::table(&table, 30).contains("data.bin") && !super::table(&table, 30).contains("/a/"));
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_stand_below_behind_their_keys() {
+        let mut table = Table::new(["#size", "#fifo", "#lru", "#arc"]);
+        table.row(["8 KiB", "0.7483", "0.7323", "0.6683"]);
+        table.keys = 1;
+        assert_eq!(folded(&table, 80).lines().count(), 2);
+        let text = folded(&table, 22);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [" size    fifo     lru", "8 KiB  0.7483  0.7323", " size     arc", "8 KiB  0.6683"]
+        );
     }
 }

@@ -91,7 +91,7 @@ pub fn spread(histogram: &Histogram, columns: usize, marks: Marks) -> Option<Spr
 
 /// Values in their order in at most `columns` columns, each the median of its share of them; the lowest is the least mark.
 /// Empty where all are the same.
-pub fn course(values: &[f64], columns: usize, marks: Marks) -> String {
+fn course(values: &[f64], columns: usize, marks: Marks) -> String {
     let size = values.len().div_ceil(columns.max(1)).max(1);
     let medians: Vec<f64> = values.chunks(size).filter_map(stats::median).collect();
     let low = medians.iter().copied().fold(f64::INFINITY, f64::min);

@@ -1,7 +1,7 @@
 //! Names of error numbers, as errno(3) has them: the numbers differ between architectures.
 
 /// The name of an error number; one that programs seldom meet reads `errno 133`.
-pub(super) fn errno_name(errno: i64) -> String {
+pub(crate) fn errno_name(errno: i64) -> String {
     let name = match i32::try_from(errno).unwrap_or(0) {
         libc::EPERM => "EPERM",
         libc::ENOENT => "ENOENT",

@@ -13,7 +13,9 @@ mod tracer;
 mod uses;
 
 pub use descriptors::OpenFile;
+pub(crate) use errno::errno_name;
 pub use planner::{Costs, Plan, Planner};
+pub(crate) use shape::{Direction, End, Place, Shape};
 pub use tracer::{CallTracer, Tally};
 pub use uses::{OTHERS, UNKNOWN};
 

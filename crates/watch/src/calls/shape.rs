@@ -3,14 +3,14 @@
 
 /// Which way bytes go, seen from the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     Read,
     Write,
 }
 
 /// Where a transfer begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// At the descriptor's position, which moves on.
     Position,
     /// At the offset in this argument.
@@ -23,14 +23,14 @@ pub(super) enum Place {
 
 /// One end of a transfer: the argument with the descriptor, and where it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct End {
-    pub(super) descriptor: usize,
-    pub(super) place: Place,
+pub(crate) struct End {
+    pub(crate) descriptor: usize,
+    pub(crate) place: Place,
 }
 
 /// The shape of a system call. Numbers are argument indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// Moves bytes between memory and a descriptor (argument 0); it returns how many.
     Move { direction: Direction, place: Place, asked: Option<usize> },
     /// Moves bytes from one descriptor to another without the program touching them; it returns how many.
@@ -79,7 +79,7 @@ pub(super) enum Shape {
 
 /// Where the flags of a fork are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ForkFlags {
+pub(crate) enum ForkFlags {
     /// None: the child gets copies of everything.
     #[cfg_attr(
         not(target_arch = "x86_64"),
@@ -94,7 +94,7 @@ pub(super) enum ForkFlags {
 
 impl Shape {
     /// The shape of the call with this number on this architecture.
-    pub(super) fn from_number(number: i64) -> Shape {
+    pub(crate) fn from_number(number: i64) -> Shape {
         use Direction::{Read, Write};
         use Place::{Argument, ArgumentOrPosition, Pointer, Position};
         let moves = |direction, place, asked| Shape::Move { direction, place, asked };
@@ -156,12 +156,12 @@ impl Shape {
     }
 
     /// Whether a transfer names the memory itself: its size then stands beside it.
-    pub(super) fn has_buffer(self) -> bool {
+    pub(crate) fn has_buffer(self) -> bool {
         matches!(self, Shape::Move { asked: Some(_), .. })
     }
 
     /// Whether what the call returns is a number of bytes.
-    pub(super) fn returns_bytes(self) -> bool {
+    pub(crate) fn returns_bytes(self) -> bool {
         matches!(self, Shape::Move { .. } | Shape::Relay { .. })
     }
 }

@@ -213,7 +213,7 @@ mod tests {
         let mut seen = Vec::new();
         let mut tape = [Tape { records: vec![(0, record(5, 1)), (0, record(15, 2))], now: 0 }];
         merger.drain(&mut tape, 10, false, |t, _| seen.push(t));
-        assert_eq!(seen, []);
+        assert!(seen.is_empty(), "{seen:?}");
         merger.drain(&mut tape, 20, false, |t, _| seen.push(t));
         assert_eq!(seen, [5]);
         merger.drain(&mut tape, 30, false, |t, _| seen.push(t));

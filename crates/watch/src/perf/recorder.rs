@@ -182,7 +182,8 @@ impl Recorder {
 
     /// Switches only the stacks on or off; times of switches stay exact. Returns as [`Recorder::switches`] does. While
     /// switches are off, it says what happens when they come back.
-    pub fn leaving_stacks(&mut self, on: bool) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn leaving_stacks(&mut self, on: bool) -> u64 {
         let before = monotonic_ns();
         self.leaving_on = on;
         if self.switches_on || !on {
@@ -236,14 +237,10 @@ impl Recorder {
         self.counts
     }
 
-    /// Nanoseconds of CPU time between two ticks; `None` where there is no clock.
-    pub fn clock_period_ns(&self) -> Option<u64> {
-        self.clock_period_ns
-    }
-
     /// Whether switches of every task are recorded, because the subject has too many threads. The consumer then picks
     /// its own.
-    pub fn is_system_wide(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_system_wide(&self) -> bool {
         self.system_wide
     }
 
@@ -253,7 +250,8 @@ impl Recorder {
     }
 
     /// Bytes of all rings together.
-    pub fn ring_bytes(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn ring_bytes(&self) -> usize {
         self.rings.iter().map(Ring::size).sum()
     }
 
@@ -399,7 +397,7 @@ impl Recorder {
             Ok(tracefs) => tracefs,
             Err(error) => return self.limitation("tracepoints", format!("no tracepoints: tracefs: {error}")),
         };
-        for point in Point::STANDING {
+        for point in Point::CONTINUOUS {
             let opened = Reader::new(&tracefs, point).and_then(|reader| {
                 let role = Role::Trace { point, id: reader.id };
                 self.ids.add_reader(reader);

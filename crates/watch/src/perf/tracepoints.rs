@@ -18,8 +18,8 @@ pub(crate) enum Point {
 }
 
 impl Point {
-    /// Those that are recorded all the time (tier 3).
-    pub(crate) const STANDING: [Point; 4] =
+    /// Those that are recorded during the whole run (observer tier).
+    pub(crate) const CONTINUOUS: [Point; 4] =
         [Point::BlockInsert, Point::BlockIssue, Point::BlockComplete, Point::DirtyPause];
     /// Those of a burst.
     pub(crate) const CALLS: [Point; 2] = [Point::Enter, Point::Return];

@@ -12,6 +12,7 @@ use iowhy_core::units;
 
 use super::bursts::Finished;
 use super::counted::reap;
+use super::counting;
 use super::event_loop::EventLoop;
 use super::state::State;
 use crate::child::{Adoption, Child};
@@ -31,6 +32,7 @@ struct Last {
     end_ns: u64,
     io: IoCounters,
     finished: Finished,
+    counted: Option<counting::Counts>,
     counts: Option<Counts>,
     own_cpu_ns: u64,
     /// Devices, and pressure from outside.
@@ -74,6 +76,7 @@ impl EventLoop<'_> {
             Some(bursts) => bursts.finish(&self.state.threads, &mut self.limitations),
             None => Finished::default(),
         };
+        let counted = self.counting.take().and_then(|counting| counting.finish(&mut self.limitations));
         let end_ns = self.state.end_ns(now);
         let file = child.as_ref().map(|child| child.file().to_owned());
         self.count_processes(child, adoption);
@@ -82,7 +85,7 @@ impl EventLoop<'_> {
         if self.command {
             self.measure_costs();
         }
-        self.profile(Last { end, end_ns, io, finished, counts, own_cpu_ns, machine, limited, file })
+        self.profile(Last { end, end_ns, io, finished, counted, counts, own_cpu_ns, machine, limited, file })
     }
 
     /// Closes the recording; what it counted stays. To close a tracepoint takes the kernel tens of milliseconds: that is
@@ -187,7 +190,8 @@ impl EventLoop<'_> {
     }
 
     fn profile(mut self, last: Last) -> Profile {
-        let Last { end, end_ns, io, finished, counts, own_cpu_ns, machine, limited, file } = last;
+        let Last { end, end_ns, io, mut finished, counted, counts, own_cpu_ns, machine, limited, file } =
+            last;
         let recorded = counts.is_some();
         let counts = counts.unwrap_or_default();
         let lost = counts.lost + finished.lost;
@@ -209,7 +213,14 @@ impl EventLoop<'_> {
         let switch_cost = self.self_test.switch_cost_ns;
         let in_program_ns = self.state.own_switches as f64 * switch_cost.unwrap_or(0.0)
             + self.state.own_ticks as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
-            + finished.cost_ns;
+            + finished.cost_ns
+            + counted.as_ref().map_or(0.0, |counted| counted.cost_ns);
+        if let Some(counting::Counts { calls, files, complete, .. }) = counted {
+            // Bursts then serve the order of calls alone.
+            let wall_ns = end_ns.saturating_sub(self.state.start_ns);
+            finished.sample = Some(counting::Counts::sample(calls, complete, wall_ns));
+            finished.files = files;
+        }
         let cpu_ns = self.cpu_of_the_program_ns(end, end_ns, program_cpu);
         let parts = self.state.finish_line(end_ns, cpu_ns, self.before_exec_ns);
         let others = others_on_cpu(&parts.ticks, &mut self.state.reader);

@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::before::Before;
 use super::bursts::Bursts;
 use super::counted::reap;
+use super::counting::Counting;
 use super::duty::Duty;
 use super::options::Options;
 use super::state::{State, What};
@@ -21,7 +22,6 @@ use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
 use iowhy_linux::process::counters::{HeldIo, of_thread};
 use iowhy_linux::process::kernel_stack::StackReader;
 use iowhy_linux::process::{task, tree};
-use iowhy_linux::reader::Reader;
 use iowhy_linux::signals::{Arrival, Signals};
 
 /// Work is due at least so often at the beginning, when much may happen in little time, and later. A ring that is half
@@ -70,6 +70,9 @@ pub(super) struct EventLoop<'a> {
     pub(super) self_test: SelfTest,
     pub(super) duty: Option<Duty>,
     pub(super) bursts: Option<Bursts>,
+    /// Counts every call, where the kernel allows it.
+    pub(super) counting: Option<Counting>,
+    wants_counts: bool,
     pub(super) state: State<'a>,
     pub(super) before: Option<Before>,
     pub(super) limitations: Vec<Limitation>,
@@ -108,6 +111,8 @@ impl<'a> EventLoop<'a> {
             recorder: None,
             duty: None,
             bursts: wants_bursts.then(|| Bursts::new(now)),
+            counting: None,
+            wants_counts: options.count_calls,
             state: State::new(options.on_path, now),
             before: None,
             self_test: SelfTest::default(),
@@ -142,7 +147,7 @@ impl<'a> EventLoop<'a> {
         let threads: Vec<(u32, u32)> = match roots {
             Roots::Command(pid) => vec![(*pid, *pid)],
             Roots::Process(pid) => {
-                let processes = family(&mut self.state.reader, *pid);
+                let processes = tree::family(&mut self.state.reader, *pid);
                 processes.iter().flat_map(|p| tree::threads(*p).into_iter().map(|t| (*p, t))).collect()
             }
             Roots::Own(tids) => tids.iter().map(|t| (std::process::id(), *t)).collect(),
@@ -183,6 +188,7 @@ impl<'a> EventLoop<'a> {
         if self.recorder.is_none() {
             self.rights.switches = false;
         }
+        self.count_calls(roots);
         if self.recorder.is_some() && self.rights.tier >= Tier::Observer {
             self.state.trace_blocks();
         }
@@ -190,6 +196,18 @@ impl<'a> EventLoop<'a> {
         // parent was recorded already.
         if let Roots::Process(pid) = roots {
             self.meet_late_threads(*pid);
+        }
+    }
+
+    fn count_calls(&mut self, roots: &Roots<'_>) {
+        if self.wants_counts && !self.own {
+            self.counting = Counting::open(self.rights.tier, &mut self.limitations);
+        }
+        let (Some(counting), limitations) = (&mut self.counting, &mut self.limitations) else { return };
+        match roots {
+            Roots::Command(pid) => counting.command(*pid, limitations),
+            Roots::Process(pid) => counting.process(*pid, &mut self.state.reader, limitations),
+            Roots::Own(_) => {}
         }
     }
 
@@ -202,7 +220,7 @@ impl<'a> EventLoop<'a> {
 
     fn meet_late_threads(&mut self, root: u32) {
         let State { reader, threads, .. } = &mut self.state;
-        let processes = family(reader, root);
+        let processes = tree::family(reader, root);
         let mut new = Vec::new();
         for pid in processes {
             for tid in tree::threads(pid) {
@@ -484,7 +502,7 @@ impl<'a> EventLoop<'a> {
             return;
         }
         let mut alive = HashSet::new();
-        for pid in family(&mut self.state.reader, self.root) {
+        for pid in tree::family(&mut self.state.reader, self.root) {
             for tid in tree::threads(pid) {
                 alive.insert(tid);
                 if !self.state.threads.add(pid, tid) {
@@ -542,13 +560,6 @@ impl<'a> EventLoop<'a> {
             groups.round(now, &processes, reader);
         }
     }
-}
-
-/// A process and all below it, without ourselves: a shell that is attached to from its own prompt has us as a child.
-pub(super) fn family(reader: &mut Reader, root: u32) -> Vec<u32> {
-    let ourselves = std::process::id();
-    let below = tree::descendants(reader, root).into_iter().filter(|pid| *pid != ourselves);
-    std::iter::once(root).chain(below).collect()
 }
 
 /// The state letter of a thread, for the time line.

@@ -6,6 +6,7 @@ mod before;
 mod bursts;
 mod close;
 mod counted;
+mod counting;
 mod duty;
 mod event_loop;
 mod files;

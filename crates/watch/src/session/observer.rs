@@ -14,7 +14,7 @@ use crate::child::Adoption;
 use crate::perf;
 
 /// Name of the watching thread.
-pub(super) const PUMP_NAME: &str = "iowhy-watch";
+pub(super) const EVENT_LOOP_NAME: &str = "iowhy-watch";
 
 /// A running watch of threads of this process and of the threads that those start. System calls are not traced.
 #[derive(Debug)]
@@ -44,9 +44,9 @@ impl Observer {
         let (ready, is_ready) = mpsc::channel();
         let tids = tids.to_vec();
         let event_loop = std::thread::Builder::new()
-            .name(PUMP_NAME.to_owned())
+            .name(EVENT_LOOP_NAME.to_owned())
             .spawn(move || {
-                let options = Options { on_path: &on_path, tier, call_bursts: false };
+                let options = Options { on_path: &on_path, tier, call_bursts: false, count_calls: false };
                 let mut event_loop = EventLoop::new(&options, perf::rights().at_most(tier));
                 event_loop.open(&Roots::Own(&tids));
                 event_loop.begin();

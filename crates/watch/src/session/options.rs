@@ -9,6 +9,8 @@ pub struct Options<'a> {
     pub on_path: &'a dyn Fn(&[&str]) -> bool,
     /// Use no tier above this one.
     pub tier: Tier,
-    /// Whether short bursts of system-call tracing are wanted (tier 3 only).
+    /// Whether short bursts of system-call tracing are wanted (tier observer only).
     pub call_bursts: bool,
+    /// Whether every system call is to be counted in the kernel (tier observer only): exact, but each call takes longer.
+    pub count_calls: bool,
 }

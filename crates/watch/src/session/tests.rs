@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use iowhy_core::profile::{End, Profile, State, Tier};
 
-use super::observer::PUMP_NAME;
+use super::observer::EVENT_LOOP_NAME;
 use super::*;
 
 /// One watch at a time: orphans and signals belong to the whole process, and the machine is small.
@@ -24,7 +24,7 @@ fn on_path(names: &[&str]) -> bool {
 }
 
 fn options(tier: Tier) -> Options<'static> {
-    Options { on_path: &on_path, tier, call_bursts: true }
+    Options { on_path: &on_path, tier, call_bursts: true, count_calls: true }
 }
 
 fn command(words: &[&str]) -> Subject {
@@ -67,6 +67,62 @@ fn a_command_that_is_not_there_is_refused() {
     let refusal = watch(&command(&["no-such-command-at-all"]), &options(Tier::Observer)).unwrap_err();
     assert_eq!(refusal.code, 127);
     assert!(refusal.problem.message.contains("no-such-command-at-all"));
+}
+
+#[test]
+fn counts_that_the_tier_does_not_allow_are_a_limitation() {
+    let _alone = alone();
+    let p = profile(&["true"], Tier::None);
+    assert!(p.sight.limitations.iter().any(|limitation| limitation.id == "call-counts"), "{:?}", p.sight);
+}
+
+/// Whether calls were counted in the kernel; where not, says why.
+fn counted(profile: &Profile) -> bool {
+    let refused = profile.sight.limitations.iter().find(|limitation| limitation.id == "call-counts");
+    if let Some(refused) = refused {
+        eprintln!("skipped: system calls cannot be counted here: {}", refused.sentence);
+    } else if profile.sight.tier < Tier::Observer {
+        eprintln!(
+            "skipped: tier observer is not allowed here, {} was used: no counts",
+            profile.sight.tier.id()
+        );
+    }
+    refused.is_none() && profile.sight.tier == Tier::Observer
+}
+
+#[test]
+fn calls_of_a_command_are_those_that_it_made() {
+    let _alone = alone();
+    if !have("dd") {
+        return;
+    }
+    let dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=7", "count=20000", "status=none"];
+    let p = profile(&dd, Tier::Observer);
+    if !counted(&p) {
+        return;
+    }
+    let file = |path: &str| p.files.iter().find(|file| file.path == path).unwrap();
+    let (zero, null) = (file("/dev/zero"), file("/dev/null"));
+    assert_eq!((zero.reads.calls, zero.reads.bytes, zero.opens), (20_000, 140_000, 1));
+    assert_eq!((null.writes.calls, null.writes.bytes), (20_000, 140_000));
+    let calls = p.calls.as_ref().unwrap();
+    assert!(calls.complete, "{calls:?}");
+    assert!(calls.calls.iter().all(|call| call.name != "execve"), "its own exec is ours: {calls:?}");
+}
+
+#[test]
+fn children_that_live_for_a_moment_are_counted_to_the_last_call() {
+    let _alone = alone();
+    let script = "n=0; while [ $n -lt 200 ]; do /bin/true; n=$((n + 1)); done";
+    let p = profile(&["sh", "-c", script], Tier::Observer);
+    if !counted(&p) {
+        return;
+    }
+    let calls = &p.calls.as_ref().unwrap().calls;
+    let called = |names: &[&str]| -> u64 {
+        calls.iter().filter(|call| names.contains(&call.name.as_str())).map(|call| call.calls).sum()
+    };
+    assert_eq!((called(&["execve"]), called(&["fork", "vfork", "clone", "clone3"])), (200, 200), "{calls:?}");
 }
 
 #[test]
@@ -279,7 +335,7 @@ fn threads_of_our_own_are_watched_by_a_thread_that_is_not() {
         let p = observer.stop().unwrap();
         p.check(1e-6).unwrap_or_else(|law| panic!("{tier:?}: {law}\n{p:#?}"));
         assert!(p.threads.iter().any(|t| t.tid == tid), "{:#?}", p.threads);
-        assert!(!p.threads.iter().any(|t| t.name == PUMP_NAME), "{:#?}", p.threads);
+        assert!(!p.threads.iter().any(|t| t.name == EVENT_LOOP_NAME), "{:#?}", p.threads);
         // The one that was named and, where births are recorded, the one that it started.
         let threads: u64 = p.threads.iter().map(|t| t.count).sum();
         assert!(threads <= 2, "{tier:?} {:#?}", p.threads);
@@ -319,7 +375,7 @@ fn attaching_to_a_process_above_us_leaves_ourselves_out() {
     let ours = std::process::id();
     let mut reader = iowhy_linux::reader::Reader::new();
     let above = iowhy_linux::process::task::process_stat(&mut reader, ours).unwrap().parent;
-    let family = event_loop::family(&mut reader, above);
+    let family = iowhy_linux::process::tree::family(&mut reader, above);
     assert!(family.contains(&above) && !family.contains(&ours), "{family:?}");
 }
 

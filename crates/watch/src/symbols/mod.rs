@@ -86,7 +86,8 @@ impl Symbols {
     }
 
     /// Names of a kernel that the caller has read.
-    pub fn with_kernel(kernel: Kernel) -> Symbols {
+    #[cfg(test)]
+    pub(crate) fn with_kernel(kernel: Kernel) -> Symbols {
         Symbols { kernel: Some(kernel), ..Symbols::of_this_machine() }
     }
 

@@ -68,11 +68,6 @@ impl Tracefs {
         }
     }
 
-    /// Whether it was found in the mount table; false: a detached mount is used.
-    pub fn is_mounted(&self) -> bool {
-        matches!(self.place, Place::Path(_))
-    }
-
     /// Reads the number and the format of one tracepoint.
     ///
     /// # Errors

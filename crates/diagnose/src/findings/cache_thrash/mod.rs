@@ -49,7 +49,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             && matches!(e.class.operation, Operation::Read | Operation::Fault)
     };
     let sum = facts.account.sum(waiting);
-    let savings = facts.saved_without(|e| f64::from(waiting(e))).part(again).part(Range::new(0.5, 0.85, 1.0));
+    let saved_time =
+        facts.saved_without(|e| f64::from(waiting(e))).part(again).part(Range::new(0.5, 0.85, 1.0));
     let memory = facts.profile.pressure.memory_bytes.map(|b| b as f64);
     let direct = facts.direct_share(Side::Read) >= MOSTLY;
     let mut evidence = vec![match distinct {
@@ -89,7 +90,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::CacheThrash,
         cost_ns: sum.wall_ns * again.likely,
-        savings: Some(savings),
+        saved_time: Some(saved_time),
         sentence: format!(
             "The device reads the same bytes repeatedly: {} of its reads are repeats",
             say::percent(again.likely)

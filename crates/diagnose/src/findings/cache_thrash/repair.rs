@@ -6,28 +6,36 @@ use iowhy_core::profile::Limited;
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role, State};
 
 use crate::repair::placed;
-use crate::repair::{Beside, FirstTime, Repaired, moves, with_threads};
+use crate::repair::{FirstTime, Repaired, RunFacts, moves, with_threads};
 
 fn cached(file: &PlanFile) -> bool {
     file.role == Role::User && !file.direct
 }
 
-pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
     let outside = placed::without(plan, Limited::Memory);
     if let Some((repaired, how)) = outside.filter(|_| plan.files.iter().any(cached)) {
-        return Ok(Repaired { plan: with_state(&repaired, State::Warm), how, kept: kept(beside)? });
+        return Ok(Repaired {
+            plan: with_state(&repaired, State::Warm),
+            how,
+            unaffected_share: unaffected_share(run_facts)?,
+        });
     }
     let cold =
         |f: &&iowhy_core::replay::PlanFile| f.role == Role::User && f.state == State::Cold && !f.direct;
     if plan.files.iter().filter(cold).count() == 0 {
         return Err("no file is read from the device through the page cache".to_owned());
     }
-    let kept = kept(beside)?;
+    let unaffected_share = unaffected_share(run_facts)?;
     let mut repaired = with_threads(plan, |actions| {
         actions.iter().copied().filter(|a| a.op != Op::FadviseDontNeed).collect()
     });
     repaired.files.iter_mut().filter(|f| f.role == Role::User).for_each(|f| f.state = State::Warm);
-    Ok(Repaired { plan: repaired, how: "data stays in the page cache after its first read".to_owned(), kept })
+    Ok(Repaired {
+        plan: repaired,
+        how: "data stays in the page cache after its first read".to_owned(),
+        unaffected_share,
+    })
 }
 
 /// The first time each byte comes, outside of the group: from the device, but nothing has to be pushed out for it.
@@ -55,9 +63,9 @@ fn with_state(plan: &Plan, state: State) -> Plan {
     plan
 }
 
-fn kept(beside: &Beside) -> Result<f64, String> {
-    if beside.fetched_bytes <= 0.0 || beside.distinct_bytes <= 0.0 {
+fn unaffected_share(run_facts: &RunFacts) -> Result<f64, String> {
+    if run_facts.fetched_bytes <= 0.0 || run_facts.distinct_bytes <= 0.0 {
         return Err("the number of reads per byte is unknown".to_owned());
     }
-    Ok((beside.distinct_bytes / beside.fetched_bytes).clamp(0.0, 1.0))
+    Ok((run_facts.distinct_bytes / run_facts.fetched_bytes).clamp(0.0, 1.0))
 }

@@ -50,15 +50,15 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }
     let mean = bytes / calls;
     // A program that looks at few of the bytes needs hardly any of it, nor of the calls around it.
-    let beside = |e: &Entry| {
+    let run_facts = |e: &Entry| {
         e.busy
             && e.class.layer != Layer::Copy
             && matches!(e.class.operation, Operation::Read | Operation::Write)
     };
-    let savings = facts
+    let saved_time = facts
         .saved_without(|e| f64::from(copying(e)))
         .part(saved_part(facts, sum.time_ns / bytes.max(1.0)))
-        .and(facts.saved_without(|e| f64::from(beside(e))).part(Range::new(0.0, 0.0, 0.999)));
+        .and(facts.saved_without(|e| f64::from(run_facts(e))).part(Range::new(0.0, 0.0, 0.999)));
     let mut evidence = vec![
         format!(
             "copying {} takes {} of wall time, at {} in each thread that copies",
@@ -106,7 +106,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::CopyBound,
         cost_ns: sum.wall_ns,
-        savings: Some(savings),
+        saved_time: Some(saved_time),
         sentence: format!(
             "Copying bytes between kernel and program takes {} of wall time",
             say::percent(facts.wall_share(sum.wall_ns))

@@ -3,13 +3,13 @@
 
 use iowhy_core::replay::{Op, Plan, Role, State};
 
-use crate::repair::{Beside, Repaired, done, with_aligned_buffers};
+use crate::repair::{Repaired, RunFacts, done, with_aligned_buffers};
 
 const PAGE: f64 = 4096.0;
 /// Loading a byte of each of the 64 lines of a page from the second-level cache takes no less on the CPUs of today.
 const MIN_WHOLE_NS: f64 = 25.0;
 
-pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     let reads = |what: Op| matches!(what, Op::Read { .. });
     let mappable = |index: u32| {
         plan.files
@@ -42,6 +42,6 @@ pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
     done(repaired, how)
 }
 
-pub(super) fn others(plan: &Plan, _: &Beside) -> Vec<Repaired> {
+pub(super) fn others(plan: &Plan, _: &RunFacts) -> Vec<Repaired> {
     with_aligned_buffers(plan).into_iter().collect()
 }

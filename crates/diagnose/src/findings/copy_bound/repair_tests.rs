@@ -4,7 +4,7 @@ use iowhy_core::finding::FindingId;
 use iowhy_core::replay::{Action, Op, Role, State};
 
 use crate::findings::repaired;
-use crate::repair::Beside;
+use crate::repair::RunFacts;
 use crate::repair::synthetic::{READ, action, count, plan, repair};
 
 #[test]
@@ -15,5 +15,5 @@ fn a_copy_is_spared_by_a_mapping_as_far_as_the_program_can_have_looked() {
     assert_eq!(count(&repair(FindingId::CopyBound, &was(256.0 * 500.0)), Op::TouchLines), 16);
     let mut cold = was(1.0);
     cold.files[0].state = State::Cold;
-    assert!(repaired(FindingId::CopyBound, &cold, &Beside::default()).is_err());
+    assert!(repaired(FindingId::CopyBound, &cold, &RunFacts::default()).is_err());
 }

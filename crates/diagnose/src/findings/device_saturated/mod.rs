@@ -73,7 +73,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::DeviceSaturated,
         cost_ns: sum.wall_ns,
-        savings: None,
+        saved_time: None,
         sentence: format!(
             "The device is saturated: {} is busy {} of wall time, and the program waits for it {} of wall time",
             device.name,

@@ -6,14 +6,14 @@
 use iowhy_core::replay::{Action, Op, Plan};
 
 use crate::repair::order::{self, Order};
-use crate::repair::{Beside, Repaired, done, moves};
+use crate::repair::{Repaired, RunFacts, done, moves};
 
 /// Direct requests stay at whole blocks.
 const PAGE: u64 = 4096;
 
-pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
-    let sizes = &beside.sizes;
-    let n = sizes.one_in.max(1);
+pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
+    let sizes = &run_facts.sizes;
+    let n = sizes.subsample.max(1);
     let calls = |thread: &Vec<Action>| -> u64 {
         thread.iter().filter(|a| moves(a.op)).map(|a| u64::from(a.count)).sum()
     };
@@ -79,9 +79,12 @@ mod tests {
         let file =
             PlanFile { size_bytes: 1 << 30, shift_bytes: 1 << 20, ..PlanFile::new("/data", Role::User) };
         let plan = Plan { files: vec![file], threads: vec![thread], passes: 9, ..Plan::default() };
-        repaired(&plan, &Beside { sizes: Sizes { one_in: n, ..Sizes::default() }, ..Beside::default() })
-            .unwrap()
-            .plan
+        repaired(
+            &plan,
+            &RunFacts { sizes: Sizes { subsample: n, ..Sizes::default() }, ..RunFacts::default() },
+        )
+        .unwrap()
+        .plan
     }
 
     #[test]

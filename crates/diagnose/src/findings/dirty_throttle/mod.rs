@@ -7,7 +7,7 @@ mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 
-use super::gain::Savings;
+use super::gain::SavedTime;
 use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
@@ -36,7 +36,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let copying = facts
         .saved_without(|e| f64::from(e.busy && e.class.operation == Operation::Write))
         .part(Range::new(0.0, 0.0, 0.25));
-    let savings: Option<Savings> = fits.then(|| removed.part(Range::new(0.4, 0.85, 1.0)).and(copying));
+    let saved_time: Option<SavedTime> = fits.then(|| removed.part(Range::new(0.4, 0.85, 1.0)).and(copying));
     let share = say::percent(facts.wall_share(pauses.wall_ns));
     let mut evidence =
         vec![format!("{}: {share} of wall time", facts.waits_in_words(pauses, "pause", "pauses"))];
@@ -77,7 +77,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::DirtyThrottle,
         cost_ns: pauses.wall_ns,
-        savings,
+        saved_time,
         sentence: format!(
             "The kernel pauses the writer for {share} of wall time until dirty pages are written back"
         ),

@@ -4,14 +4,14 @@
 
 use iowhy_core::replay::{Action, Op, Plan, Role};
 
-use crate::repair::{Beside, Repaired, done, each, with_threads};
+use crate::repair::{Repaired, RunFacts, done, each, with_threads};
 
 /// Write-back begins for so many bytes at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 /// So little may be dirty under any limit that is in use.
 const UNCOUNTED_BYTES: u64 = 2 << 20;
 
-pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     if !plan.any(|a| a.op == Op::Write) {
         return Err("no write is in the traced part of the run".to_owned());
     }
@@ -78,9 +78,9 @@ fn unlimited(plan: &Plan) -> Option<Repaired> {
     });
     let how =
         "as if the dirty limits were raised: dirty data is discarded, untimed, before it counts".to_owned();
-    Some(Repaired { plan: unlimited, how, kept: 0.0 })
+    Some(Repaired { plan: unlimited, how, unaffected_share: 0.0 })
 }
 
-pub(super) fn others(plan: &Plan, beside: &Beside) -> Vec<Repaired> {
-    if beside.can_stay_dirty { unlimited(plan).into_iter().collect() } else { Vec::new() }
+pub(super) fn others(plan: &Plan, run_facts: &RunFacts) -> Vec<Repaired> {
+    if run_facts.can_stay_dirty { unlimited(plan).into_iter().collect() } else { Vec::new() }
 }

@@ -75,7 +75,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     if within.wall_ns < INSIDE * sum.wall_ns && !(by_bytes && by_calls) {
         return None;
     }
-    let savings = facts.saved_without(|e| f64::from(cost(e))).part(Range::new(0.5, 0.85, 1.0));
+    let saved_time = facts.saved_without(|e| f64::from(cost(e))).part(Range::new(0.5, 0.85, 1.0));
     let mut evidence = vec![format!(
         "{} of wall time: {} faults inside reads and writes, {} mapping, unmapping and other faults",
         say::percent(facts.wall_share(sum.wall_ns)),
@@ -94,7 +94,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::FreshBuffers,
         cost_ns: sum.wall_ns,
-        savings: Some(savings),
+        saved_time: Some(saved_time),
         sentence: format!(
             "Allocating, zeroing and freeing memory around the reads and writes takes {} of wall time",
             say::percent(facts.wall_share(sum.wall_ns))

@@ -3,11 +3,11 @@
 
 use iowhy_core::replay::{Op, Plan};
 
-use crate::repair::{Beside, Repaired, buffers, done, kept_mapping};
+use crate::repair::{Repaired, RunFacts, buffers, done, kept_mapping};
 
-pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
     if plan.any(|a| matches!(a.op, Op::MmapAnon { .. })) {
-        return kept_mapping::repaired(plan, beside);
+        return kept_mapping::repaired(plan, run_facts);
     }
     let mut repaired = plan.clone();
     let mut found = false;

@@ -3,9 +3,9 @@
 
 use iowhy_core::replay::{Op, Plan, Role};
 
-use crate::repair::{Beside, Repaired, done};
+use crate::repair::{Repaired, RunFacts, done};
 
-pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     let writes = |thread: &[iowhy_core::replay::Action], file: u32| {
         thread.iter().any(|a| a.file == file && a.op == Op::Write)
     };

@@ -77,7 +77,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         e.wall_ns > 0.0 && matches!(e.class.operation, Operation::Read | Operation::Write | Operation::Sync)
     });
     let enough = if small { 0.2 } else { MUCH };
-    // Beside another cause that moves many bytes, names may weigh less and still be worth a change.
+    // RunFacts another cause that moves many bytes, names may weigh less and still be worth a change.
     let much_of_all = known && facts.wall_share(of_names.wall_ns) >= BESIDE_OTHERS;
     if of_names.wall_ns < enough * (of_names.wall_ns + transfer.wall_ns) && !much_of_all {
         return None;
@@ -93,7 +93,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             && each.is_some_and(|b| b <= PAGE_BYTES)
     };
     let calls = facts.all_calls().map_or(0.0, |c| c.likely);
-    let mut savings = facts
+    let mut saved_time = facts
         .saved_without(|e| f64::from(work(e)))
         .part(Range::new(0.3, 0.97, PACKED))
         .and(facts.saved_without(|e| f64::from(waits(e))).part(Range::new(0.3, 0.9, PACKED)))
@@ -103,7 +103,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
                 .part(Range::new(0.0, 0.8, PACKED)),
         );
     if known {
-        savings = savings.and(loops::around(facts, calls, working.time_ns, Range::new(0.3, 0.97, PACKED)));
+        saved_time =
+            saved_time.and(loops::around(facts, calls, working.time_ns, Range::new(0.3, 0.97, PACKED)));
     }
 
     let cost_ns = of_names.wall_ns + of_bytes.wall_ns;
@@ -124,7 +125,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::ManySmallFiles,
         cost_ns,
-        savings: Some(savings),
+        saved_time: Some(saved_time),
         sentence: format!(
             "{what} take {} of wall time: the number of files is the cost, not their bytes",
             share(cost_ns)

@@ -4,9 +4,9 @@
 use iowhy_core::replay::{Action, OnFile, Op, Plan, PlanFile, PlanTree, Role};
 use iowhy_core::units::count;
 
-use crate::repair::{Beside, Repaired, coalesce, done};
+use crate::repair::{Repaired, RunFacts, coalesce, done};
 
-pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     let Some(tree) = &plan.tree else {
         return Err("the briefly open files are not part of the replay".to_owned());
     };

@@ -74,16 +74,19 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         Some(maps) => Range::new(0.4, 1.0 - 1.0 / maps.likely.max(2.0), 1.0),
         None => Range::new(0.2, 0.5, 0.9),
     };
-    let savings = facts
+    let saved_time = facts
         .saved_without(|e| f64::from(waiting(e)))
         .part(less_waiting)
         .and(facts.saved_without(|e| f64::from((!churn && faulting(e)) || mapping(e))).part(fewer_faults));
     // A mapping that is kept spares the loop's calls, and what is touched stays in the tables of the CPU.
-    let savings = match maps {
-        Some(maps) => {
-            savings.and(loops::around(facts, 2.0 * maps.likely, busy.time_ns + remaps.time_ns, fewer_faults))
-        }
-        None => savings,
+    let saved_time = match maps {
+        Some(maps) => saved_time.and(loops::around(
+            facts,
+            2.0 * maps.likely,
+            busy.time_ns + remaps.time_ns,
+            fewer_faults,
+        )),
+        None => saved_time,
     };
 
     let evidence = evidence(facts, waits.wall_ns, busy.wall_ns, remaps.wall_ns, maps);
@@ -91,7 +94,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::MmapFaults,
         cost_ns,
-        savings: Some(savings),
+        saved_time: Some(saved_time),
         sentence: format!(
             "Page faults on mapped files take {} of wall time",
             say::percent(facts.wall_share(cost_ns))
@@ -111,7 +114,7 @@ fn advice(remapped: bool, in_order: bool, fits: bool) -> String {
          MiB ahead; or read() into a buffer of 128 KiB or more."
     } else if fits {
         "Populate the whole file before random access: madvise(MADV_POPULATE_READ) (or MAP_POPULATE, or \
-         MADV_WILLNEED). Do not use MADV_RANDOM here: the file fits in memory, and what a fault fetches beside its page \
+         MADV_WILLNEED). Do not use MADV_RANDOM here: the file fits in memory, and what a fault fetches run_facts its page \
          is used later."
     } else {
         "Touch the file from several threads, or read it with io_uring or pread in several threads: a fault waits for \

@@ -75,7 +75,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // The window in force, where it is open: it is what a hint keeps closed.
     let windowed = facts.saved_by_larger(mean, (window.unwrap_or(0) as f64).clamp(mean, LARGEST_REQUEST));
     let in_order = Range::new(sequential.low, sequential.likely, 1.0);
-    let savings = facts
+    let saved_time = facts
         .saved_without(|e| f64::from(transfers(e)))
         .part(Range::new(larger.low, larger.likely.max(windowed.likely), 0.999))
         .and(facts.saved_without(|e| f64::from(inserting(e))).part(Range::new(0.0, 0.5, 0.9)))
@@ -99,7 +99,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::NoReadahead,
         cost_ns: sum.wall_ns,
-        savings: Some(savings),
+        saved_time: Some(saved_time),
         sentence: format!(
             "{} reads without read-ahead: {} per device request, {} of wall time is waiting",
             if backward.is_some() { "Backward" } else { "Sequential" },

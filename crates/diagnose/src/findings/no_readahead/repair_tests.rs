@@ -4,13 +4,13 @@ use iowhy_core::finding::FindingId;
 use iowhy_core::replay::{Advice, Role, State};
 
 use crate::findings::repaired;
-use crate::repair::Beside;
+use crate::repair::RunFacts;
 use crate::repair::synthetic::{READ, action, moved, plan, repair};
 
 #[test]
 fn against_no_read_ahead_the_hint_goes_and_the_order_is_turned() {
     let mut was = plan(Role::User, vec![action(READ, 0, 4096, 100, 4096)]);
-    assert!(repaired(FindingId::NoReadahead, &was, &Beside::default()).is_err(), "nothing hinders it");
+    assert!(repaired(FindingId::NoReadahead, &was, &RunFacts::default()).is_err(), "nothing hinders it");
     was.files[0].advice = Advice::Random;
     assert_eq!(repair(FindingId::NoReadahead, &was).files[0].advice, Advice::Normal);
     let back = plan(Role::User, vec![action(READ, 99 * 4096, 4096, 100, -4096)]);

@@ -7,7 +7,7 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::{BlockSample, DeviceUse, OtherUser};
 
-use super::gain::Savings;
+use super::gain::SavedTime;
 use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, WORTH_SAVING, repairs, say};
@@ -31,8 +31,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // Each must matter by itself; what matters most is said first.
     let enough = WORTH_SAVING * facts.account.wall_ns;
     let mut parts: Vec<&Part> =
-        [&at_device, &at_cpu].into_iter().flatten().filter(|p| p.savings.0.likely >= enough).collect();
-    parts.sort_by(|a, b| b.savings.0.likely.total_cmp(&a.savings.0.likely));
+        [&at_device, &at_cpu].into_iter().flatten().filter(|p| p.saved_time.0.likely >= enough).collect();
+    parts.sort_by(|a, b| b.saved_time.0.likely.total_cmp(&a.saved_time.0.likely));
     let worst = parts.first()?;
     let parts = parts.iter().copied();
     // Both parts count the queueing for a CPU that others' requests bring. Together they save no more than all that the
@@ -41,11 +41,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let queueing = facts.queueing();
     let weight = |e: &Entry| queueing.weight(e).max(f64::from(waits_for_device(e, traced)));
     let most = facts.saved_without_others(weight).0.high;
-    let savings = parts.clone().map(|p| p.savings).fold(Savings::default(), Savings::and).0.at_most(most);
+    let saved_time =
+        parts.clone().map(|p| p.saved_time).fold(SavedTime::default(), SavedTime::and).0.at_most(most);
     Draft {
         id: FindingId::NoisyNeighbour,
-        cost_ns: parts.clone().map(|p| p.savings.0.likely).sum::<f64>().min(most),
-        savings: Some(Savings(savings)),
+        cost_ns: parts.clone().map(|p| p.saved_time.0.likely).sum::<f64>().min(most),
+        saved_time: Some(SavedTime(saved_time)),
         sentence: worst.sentence.clone(),
         evidence: parts.clone().flat_map(|p| p.evidence.iter().cloned()).collect(),
         advice: parts.map(|p| p.advice).collect::<Vec<_>>().join(" "),
@@ -65,7 +66,7 @@ fn waits_for_device(e: &Entry, traced: bool) -> bool {
 
 /// What others do at one place.
 struct Part {
-    savings: Savings,
+    saved_time: SavedTime,
     sentence: String,
     evidence: Vec<String>,
     advice: &'static str,
@@ -85,7 +86,7 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
     }
     // Who keeps the device busy keeps CPUs busy with it.
     let queueing = facts.queueing();
-    let savings = facts
+    let saved_time = facts
         .saved_without_others(|e| f64::from(waiting(e)))
         .part(part)
         .part(Range::new(0.4, 0.95, 1.0))
@@ -93,7 +94,7 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
     let waits =
         format!("waiting for the device takes {} of wall time", say::percent(facts.wall_share(sum.wall_ns)));
     Some(Part {
-        savings,
+        saved_time,
         sentence,
         evidence: vec![shares, waits],
         advice: "Run the other process at another time, on another device, or with less I/O: ionice -c 3 (scheduler \
@@ -161,7 +162,7 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
         evidence.push(format!("busy CPU time by samples: {}", list.join(", ")));
     }
     Some(Part {
-        savings: facts.saved_without_others(|e| queueing.weight(e)).part(alone),
+        saved_time: facts.saved_without_others(|e| queueing.weight(e)).part(alone),
         sentence: format!(
             "CPU contention: other processes take {} of CPU time{who}, and the program's threads wait for a CPU {} \
              of wall time",

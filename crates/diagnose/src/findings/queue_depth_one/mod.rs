@@ -13,7 +13,7 @@ use iowhy_core::layer::Layer;
 use super::facts::{Side, share_of};
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Repairs, Rule, Savings, say};
+use super::{Facts, Repairs, Rule, SavedTime, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
@@ -61,7 +61,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         Some(p) => Range::new((0.6 * p).max(1.2), p, 1.3 * p),
         None => Range::new(2.0, 8.0, 32.0),
     };
-    let savings = savings(facts, waiting, depth, lanes);
+    let saved_time = saved_time(facts, waiting, depth, lanes);
     let mut evidence = vec![format!(
         "{}: {} of wall time; {} at a time",
         facts.waits_in_words(sum, "wait for the device", "waits for the device"),
@@ -83,7 +83,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::QueueDepthOne,
         cost_ns: sum.wall_ns,
-        savings: Some(savings),
+        saved_time: Some(saved_time),
         sentence: format!(
             "Queue depth 1: {} of wall time waits for one request at a time; the device could serve several",
             say::percent(facts.wall_share(sum.wall_ns))
@@ -125,7 +125,7 @@ fn advice(direct: bool, order_known: bool) -> String {
 }
 
 /// The waits become shorter by the number of lanes; batches of requests need less CPU time.
-fn savings(facts: &Facts<'_>, waiting: impl Fn(&Entry) -> bool, depth: f64, lanes: Range) -> Savings {
+fn saved_time(facts: &Facts<'_>, waiting: impl Fn(&Entry) -> bool, depth: f64, lanes: Range) -> SavedTime {
     let waits_ns = facts.account.sum(&waiting).wall_ns;
     let saved = |lanes: f64| 1.0 - depth / lanes.max(depth);
     // Several requests at a time are handed to the driver together and their completions come together.
@@ -149,5 +149,5 @@ fn savings(facts: &Facts<'_>, waiting: impl Fn(&Entry) -> bool, depth: f64, lane
     let handed = facts.account.sum(handing_over);
     let device_ns = waits_ns * (1.0 - saved(lanes.high));
     let overlapped = facts.account.wall_ns - device_ns.max((busy.wall_ns - 0.9 * handed.wall_ns) / cpus);
-    Savings(Range::new(removed.low, removed.likely, removed.high.max(overlapped)))
+    SavedTime(Range::new(removed.low, removed.likely, removed.high.max(overlapped)))
 }

@@ -3,7 +3,7 @@
 
 use iowhy_core::replay::{Action, Op, Plan, Role, State};
 
-use crate::repair::{Beside, Repaired, Sizes, done, each, read_ahead, with_threads};
+use crate::repair::{Repaired, RunFacts, Sizes, done, each, read_ahead, with_threads};
 
 /// Direct reads in flight on a ring where nobody says otherwise.
 pub(super) const DEPTH: u32 = 32;
@@ -16,8 +16,8 @@ const MAX_AHEAD: u32 = 1024;
 /// More threads are not started.
 const MAX_LANES: usize = 64;
 
-pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
-    let sizes = &beside.sizes;
+pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
+    let sizes = &run_facts.sizes;
     let reads = |a: &Action| matches!(a.op, Op::Read { .. } | Op::TouchPages);
     if !plan.any(reads) {
         return Err("only reads are replayed with several requests in flight".to_owned());
@@ -82,14 +82,14 @@ fn syncs(what: Op) -> bool {
     matches!(what, Op::Fsync { .. } | Op::FsyncAfter { .. })
 }
 
-pub(super) fn others(plan: &Plan, beside: &Beside) -> Vec<Repaired> {
+pub(super) fn others(plan: &Plan, run_facts: &RunFacts) -> Vec<Repaired> {
     let mut others = Vec::new();
-    if beside.sizes != Sizes::default() {
+    if run_facts.sizes != Sizes::default() {
         return others;
     }
     if !plan.any(|a| a.op == Op::Write) {
-        others.extend(announced(plan, &beside.sizes));
+        others.extend(announced(plan, &run_facts.sizes));
     }
-    others.extend(read_ahead::instead(plan, beside));
+    others.extend(read_ahead::instead(plan, run_facts));
     others
 }

@@ -4,7 +4,7 @@ use iowhy_core::finding::FindingId;
 use iowhy_core::replay::{Action, Op, Plan, Role, State};
 
 use crate::findings::repaired;
-use crate::repair::Beside;
+use crate::repair::RunFacts;
 use crate::repair::synthetic::{READ, action, file, moved, plan, repair};
 
 #[test]
@@ -17,7 +17,7 @@ fn more_in_flight_reads_the_same_from_a_ring_or_from_threads() {
     let ring = repair(FindingId::QueueDepthOne, &was);
     assert_eq!((ring.threads.len(), ring.depth), (1, 32));
     let writes = plan(Role::ScratchFull, vec![action(Op::Write, 0, 4096, 9, 4096)]);
-    assert!(repaired(FindingId::QueueDepthOne, &writes, &Beside::default()).is_err());
+    assert!(repaired(FindingId::QueueDepthOne, &writes, &RunFacts::default()).is_err());
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn what_goes_nowhere_does_not_forbid_several_reads_in_flight() {
     was.files[0].direct = true;
     assert_eq!(repair(FindingId::QueueDepthOne, &was).depth, 32);
     was.files[1].role = Role::ScratchEmpty;
-    assert!(repaired(FindingId::QueueDepthOne, &was, &Beside::default()).is_err(), "their order matters");
+    assert!(repaired(FindingId::QueueDepthOne, &was, &RunFacts::default()).is_err(), "their order matters");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn reads_between_writes_are_announced_and_none_is_made_earlier() {
         files: vec![file(Role::User), file(Role::ScratchEmpty)],
         ..plan(Role::User, (0..100).flat_map(each).collect())
     };
-    assert!(repaired(FindingId::QueueDepthOne, &was, &Beside::default()).is_err(), "nothing is cold");
+    assert!(repaired(FindingId::QueueDepthOne, &was, &RunFacts::default()).is_err(), "nothing is cold");
     was.files[0].state = State::Cold;
     let now = repair(FindingId::QueueDepthOne, &was);
     assert_eq!(moved(&now, Op::FadviseWillNeed), moved(&was, READ));

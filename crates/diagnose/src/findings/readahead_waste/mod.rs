@@ -9,7 +9,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
 use super::facts::{PAGE_BYTES, Side};
-use super::gain::Savings;
+use super::gain::SavedTime;
 use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
@@ -86,7 +86,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let at_most = |r: Range| {
         Range::new(r.low.min(wasted), r.likely.min((wasted + most_wasted) / 2.0), r.high.min(most_wasted))
     };
-    let savings: Savings = facts.saved_without(|e| f64::from(waiting(e))).part(at_most(smaller)).and(
+    let saved_time: SavedTime = facts.saved_without(|e| f64::from(waiting(e))).part(at_most(smaller)).and(
         facts.saved_without(|e| f64::from(inserting(e))).part(Range::new(0.5, 0.9, 1.0)).part(Range::new(
             wasted,
             (wasted + most_wasted) / 2.0,
@@ -111,7 +111,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::ReadaheadWaste,
         cost_ns: cost.wall_ns * wasted,
-        savings: Some(savings),
+        saved_time: Some(saved_time),
         sentence: format!("The device reads {factor:.1} times the bytes needed: read-ahead on random access"),
         evidence,
         advice: advice(need.operation).into(),

@@ -3,9 +3,9 @@
 
 use iowhy_core::replay::{Advice, Op, Plan, Role};
 
-use crate::repair::{Beside, Repaired, coalesce, done, with_threads};
+use crate::repair::{Repaired, RunFacts, coalesce, done, with_threads};
 
-pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     let mapped = plan.any(|a| a.op == Op::TouchPages);
     let mut repaired = with_threads(plan, |actions| coalesce::merge(actions, coalesce::BYTES));
     if mapped {

@@ -12,7 +12,7 @@ use iowhy_core::layer::Layer;
 use iowhy_core::model::Part;
 
 use super::facts::{PAGE_BYTES, Side, Tally, share_of};
-use super::gain::Savings;
+use super::gain::SavedTime;
 use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, WORTH_SAVING, loops, say};
@@ -40,7 +40,7 @@ const TINY_BYTES: f64 = 1024.0;
 /// One side of the traffic.
 struct Finds {
     cost_ns: f64,
-    savings: Savings,
+    saved_time: SavedTime,
     evidence: Vec<String>,
     calls: f64,
     mean: f64,
@@ -55,7 +55,7 @@ struct Finds {
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let sides = Side::BOTH.into_iter().filter(|side| !facts.is_claimed(*side));
     let sides: Vec<Finds> = sides.filter_map(|side| one_side(facts, side)).collect();
-    let worst = sides.iter().max_by(|a, b| a.savings.0.likely.total_cmp(&b.savings.0.likely))?;
+    let worst = sides.iter().max_by(|a, b| a.saved_time.0.likely.total_cmp(&b.saved_time.0.likely))?;
     let sentence = format!(
         "{} {} of {} each: the calls are the cost, not the bytes",
         say::count(worst.calls),
@@ -92,11 +92,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // The parts rest on the same samples: their upper ends cannot all be true. The bytes stay, in fewer calls.
     let left = sides.iter().map(|s| s.mean).fold(f64::INFINITY, f64::min) / REPAIRED_BYTES;
     let most = facts.account.wall_ns * (1.0 - left).max(0.0);
-    let sum = |part: fn(&Finds) -> Savings| sides.iter().map(part).fold(Savings::default(), Savings::and);
+    let sum =
+        |part: fn(&Finds) -> SavedTime| sides.iter().map(part).fold(SavedTime::default(), SavedTime::and);
     Draft {
         id: FindingId::SmallRequests,
         cost_ns: sides.iter().map(|s| s.cost_ns).sum(),
-        savings: Some(Savings(sum(|s| s.savings).and(around).0.at_most(most))),
+        saved_time: Some(SavedTime(sum(|s| s.saved_time).and(around).0.at_most(most))),
         sentence,
         evidence,
         advice: advice.to_owned(),
@@ -105,7 +106,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 }
 
 /// What goes with the calls though it is outside of them. Each call that is merged spares its turn.
-fn around_the_calls(facts: &Facts<'_>, sides: &[Finds]) -> Savings {
+fn around_the_calls(facts: &Facts<'_>, sides: &[Finds]) -> SavedTime {
     let calls: f64 = sides.iter().map(|s| s.calls).sum();
     let merged =
         |of: fn(&Range) -> f64| sides.iter().map(|s| s.calls * of(&s.removed_share)).sum::<f64>() / calls;
@@ -180,7 +181,7 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
     }
     Some(Finds {
         cost_ns: busy.wall_ns + waits.wall_ns,
-        savings: saved_cpu.and(saved_waits),
+        saved_time: saved_cpu.and(saved_waits),
         evidence,
         calls,
         mean,

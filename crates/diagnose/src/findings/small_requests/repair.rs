@@ -5,7 +5,7 @@ use iowhy_core::replay::{Plan, Role};
 use iowhy_core::units::Bytes;
 
 use crate::repair::coalesce::merge;
-use crate::repair::{Beside, Repaired, Sizes, buffers, done, read_ahead, with_threads};
+use crate::repair::{Repaired, RunFacts, Sizes, buffers, done, read_ahead, with_threads};
 
 /// A request whose time per byte no device reduces much further.
 const LONG_BYTES: u64 = 1 << 20;
@@ -13,8 +13,8 @@ const PAGE: u64 = 4096;
 /// A pass of so many buffers may leave a part of one out.
 const MANY: u64 = 4;
 
-pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
-    merged(plan, &beside.sizes)
+pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
+    merged(plan, &run_facts.sizes)
 }
 
 fn merged(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
@@ -33,14 +33,14 @@ fn merged(plan: &Plan, sizes: &Sizes) -> Result<Repaired, String> {
     done(merged, format!("calls that follow each other merged to {}", Bytes(most)))
 }
 
-pub(super) fn others(plan: &Plan, beside: &Beside) -> Vec<Repaired> {
+pub(super) fn others(plan: &Plan, run_facts: &RunFacts) -> Vec<Repaired> {
     let mut others = Vec::new();
-    if beside.sizes != Sizes::default() {
+    if run_facts.sizes != Sizes::default() {
         return others;
     }
     if plan.files.iter().any(|f| f.direct && f.role == Role::User) {
-        others.extend(merged(plan, &Sizes { request_bytes: LONG_BYTES, ..beside.sizes }));
+        others.extend(merged(plan, &Sizes { request_bytes: LONG_BYTES, ..run_facts.sizes }));
     }
-    others.extend(read_ahead::instead(plan, beside));
+    others.extend(read_ahead::instead(plan, run_facts));
     others
 }

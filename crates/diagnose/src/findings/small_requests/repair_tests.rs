@@ -5,7 +5,7 @@ use iowhy_core::replay::{Action, Op, Plan, Role};
 
 use crate::findings::{others, repaired};
 use crate::repair::synthetic::{READ, action, count, file, moved, plan, repair};
-use crate::repair::{Beside, Sizes};
+use crate::repair::{RunFacts, Sizes};
 
 #[test]
 fn small_reads_in_order_become_large_ones_of_the_same_bytes() {
@@ -26,19 +26,19 @@ fn small_reads_in_order_become_large_ones_of_the_same_bytes() {
 #[test]
 fn calls_that_do_not_follow_each_other_have_nothing_to_merge() {
     let was = plan(Role::User, vec![action(READ, 0, 128, 1000, 4096)]);
-    let why = repaired(FindingId::SmallRequests, &was, &Beside::default()).unwrap_err();
+    let why = repaired(FindingId::SmallRequests, &was, &RunFacts::default()).unwrap_err();
     assert!(why.contains("do not follow"), "{why}");
 }
 
 #[test]
 fn reads_past_the_cache_are_also_tried_through_it_and_longer() {
     let mut was = plan(Role::User, vec![action(READ, 0, 8192, 1000, 8192)]);
-    assert!(others(FindingId::SmallRequests, &was, &Beside::default()).is_empty());
+    assert!(others(FindingId::SmallRequests, &was, &RunFacts::default()).is_empty());
     was.files[0].direct = true;
     let hows: Vec<String> =
-        others(FindingId::SmallRequests, &was, &Beside::default()).into_iter().map(|r| r.how).collect();
+        others(FindingId::SmallRequests, &was, &RunFacts::default()).into_iter().map(|r| r.how).collect();
     assert_eq!(hows, ["calls that follow each other merged to 1 MiB", "through the page cache"]);
     // Who says how large the requests are is not offered others.
-    let asked = Beside { sizes: Sizes { depth: Some(4), ..Sizes::default() }, ..Beside::default() };
+    let asked = RunFacts { sizes: Sizes { depth: Some(4), ..Sizes::default() }, ..RunFacts::default() };
     assert!(others(FindingId::SmallRequests, &was, &asked).is_empty());
 }

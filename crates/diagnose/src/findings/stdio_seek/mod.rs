@@ -55,7 +55,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let (reads, seeks) = (facts.account.sum(reading), facts.account.sum(seeking));
     // A seek within the buffer needs no call. Reads whose bytes were there already are spared; of the others a read of
     // the record alone spares most of the copy.
-    let savings = facts
+    let saved_time = facts
         .saved_without(|e| f64::from(reading(e)))
         .part(Range::new(0.5 * repeated.low, by_bytes.max(repeated.likely), 0.999))
         .part(after_seek)
@@ -63,8 +63,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         .and(facts.saved_without(|e| f64::from(seeking(e))).part(Range::new(0.5, 0.95, 1.0)));
     let calls = facts.all_calls().map_or(0.0, |c| c.likely);
     let removed_share = Range::new(0.5 * repeated.low, by_bytes.max(repeated.likely), 0.999);
-    let savings =
-        savings.and(loops::around(facts, calls, part * reads.time_ns + seeks.time_ns, removed_share));
+    let saved_time =
+        saved_time.and(loops::around(facts, calls, part * reads.time_ns + seeks.time_ns, removed_share));
     let mut evidence = vec![
         format!(
             "{} of the sampled reads (n = {}) follow an lseek directly, {} on average",
@@ -98,7 +98,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::StdioSeek,
         cost_ns: part * reads.wall_ns + seeks.wall_ns,
-        savings: Some(savings),
+        saved_time: Some(saved_time),
         sentence: format!(
             "Each seek discards the library's buffer: {} of the reads fetch the same bytes again, {} at a time",
             say::percent(repeated.likely),

@@ -4,12 +4,12 @@
 
 use iowhy_core::replay::{Action, Op, Plan};
 
-use crate::repair::{Beside, Repaired, done, each, with_threads};
+use crate::repair::{Repaired, RunFacts, done, each, with_threads};
 
 /// Read at a random place: what the program wants of a buffer it throws away is not seen, and is most often less.
 const WANTED: u64 = 512;
 
-pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     if !plan.any(|a| a.op == Op::Seek) {
         return Err("no seek was seen".to_owned());
     }

@@ -11,7 +11,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
 use super::facts::{Side, share_of};
-use super::gain::Savings;
+use super::gain::SavedTime;
 use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, WORTH_SAVING, loops, say};
@@ -90,7 +90,7 @@ fn by_counters(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::SyncPerWrite,
         cost_ns,
-        savings: None,
+        saved_time: None,
         sentence: format!(
             "About one cache flush of {} per write: records seem to be made durable one at a time",
             device.name
@@ -115,7 +115,7 @@ fn by_counters(facts: &Facts<'_>) -> Option<Finding> {
 /// What else goes with each transaction: a journal that is created and taken away around each sync, with the writes and
 /// reads of it. The part of these that a batch spares; `None` where no names are taken away about as often as data is made
 /// durable. A new file for each record is another matter: its name stays.
-fn with_each_transaction(facts: &Facts<'_>, syncs: f64) -> Option<Savings> {
+fn with_each_transaction(facts: &Facts<'_>, syncs: f64) -> Option<SavedTime> {
     const OFTEN: f64 = 0.2;
     const ENOUGH: f64 = 20.0;
     let removed = facts.scaled_calls(&["unlink", "unlinkat", "ftruncate"])?.likely;
@@ -176,12 +176,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let data = |e: &Entry| cost(e) && matches!(e.class.wait, Some(Wait::DataWriteback | Wait::DeviceWrite));
     let bytes_each = facts.bytes(Side::Write).map(|b| b / syncs.likely);
     let data_of_cost = facts.account.sum(data).wall_ns / sum.wall_ns;
-    let savings = batched(facts.saved_without(|e| f64::from(cost(e))), data_of_cost, bytes_each);
+    let saved_time = batched(facts.saved_without(|e| f64::from(cost(e))), data_of_cost, bytes_each);
     let around = if within_writes { None } else { with_each_transaction(facts, syncs.likely) };
-    let savings = around.map_or(savings, |around| savings.and(around));
+    let saved_time = around.map_or(saved_time, |around| saved_time.and(around));
     // The loop asks for durability half of the time; and after each sleep it begins with cold caches.
     let calls = writes + if within_writes { 0.0 } else { syncs.likely };
-    let savings = savings.and(loops::around(facts, calls, sum.time_ns, Range::new(0.0, 0.5, 0.9)));
+    let saved_time = saved_time.and(loops::around(facts, calls, sum.time_ns, Range::new(0.0, 0.5, 0.9)));
 
     let part =
         |pick: &dyn Fn(&Entry) -> bool| facts.account.sum(|e| cost(e) && pick(e)).wall_ns / sum.wall_ns;
@@ -216,7 +216,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::SyncPerWrite,
         cost_ns: sum.wall_ns,
-        savings: Some(savings),
+        saved_time: Some(saved_time),
         sentence: format!(
             "{} made durable separately: {} {call}s take {} of wall time",
             subject(counted_writes, writes_each),
@@ -313,8 +313,8 @@ fn subject(writes: Option<f64>, writes_each: f64) -> String {
     }
 }
 
-/// Savings by larger batches: flushes and commits go with the syncs, of the data write-back a part.
-fn batched(syncs: Savings, data_of_cost: f64, bytes_each: Option<f64>) -> Savings {
+/// Time saved by larger batches: flushes and commits go with the syncs, of the data write-back a part.
+fn batched(syncs: SavedTime, data_of_cost: f64, bytes_each: Option<f64>) -> SavedTime {
     syncs
         .part(Range::new(0.9, 0.99, BATCH).times(Range::exact(1.0 - data_of_cost)))
         .and(syncs.part(data_part(bytes_each).times(Range::exact(data_of_cost))))
@@ -322,13 +322,16 @@ fn batched(syncs: Savings, data_of_cost: f64, bytes_each: Option<f64>) -> Saving
 
 fn writes_in_words(call: &str, syncs: Range, writes: Option<(f64, f64)>) -> String {
     match writes {
-        Some((writes, bytes_each)) => format!(
-            "{} {call}s for {} writes: {} writes per {call}, {}",
-            say::counted(syncs),
-            say::count(writes),
-            say::count(writes / syncs.likely),
-            say::bytes(bytes_each)
-        ),
+        Some((writes, bytes_each)) => {
+            let each = say::count(writes / syncs.likely);
+            format!(
+                "{} {call}s for {} writes: {each} {} per {call}, {}",
+                say::counted(syncs),
+                say::count(writes),
+                if each == "1" { "write" } else { "writes" },
+                say::bytes(bytes_each)
+            )
+        }
         None => format!("{} {call}s; the bytes per {call} are unknown", say::counted(syncs)),
     }
 }

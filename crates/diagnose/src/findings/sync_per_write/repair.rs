@@ -5,10 +5,10 @@
 
 use iowhy_core::replay::{Action, Op, Plan};
 
-use crate::repair::{Beside, Repaired, Sizes, done, each};
+use crate::repair::{Repaired, RunFacts, Sizes, done, each};
 
-pub(super) fn repaired(plan: &Plan, beside: &Beside) -> Result<Repaired, String> {
-    let sizes = &beside.sizes;
+pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
+    let sizes = &run_facts.sizes;
     let durable = |file: u32| plan.files.get(file as usize).is_some_and(|f| f.durable);
     let syncs = |a: &Action| matches!(a.op, Op::Fsync { .. }) || (a.op == Op::Write && durable(a.file));
     if !plan.any(syncs) {

@@ -5,7 +5,7 @@ use iowhy_core::replay::{Op, Role};
 
 use crate::findings::repaired;
 use crate::repair::synthetic::{SYNC, action, count, moved, plan, repair};
-use crate::repair::{Beside, Sizes};
+use crate::repair::{RunFacts, Sizes};
 
 #[test]
 fn a_batch_of_records_is_made_durable_together_and_all_of_them_in_the_end() {
@@ -27,8 +27,8 @@ fn a_batch_longer_than_a_pass_ends_with_every_so_many_passes() {
     let each = |i: u64| [action(Op::Write, i * 4096, 4096, 1, 0), action(SYNC, 0, 0, 1, 0)];
     let was = plan(Role::ScratchEmpty, (0..50).flat_map(each).collect());
     let of = |batch| {
-        let beside = Beside { sizes: Sizes { batch, ..Sizes::default() }, ..Beside::default() };
-        repaired(FindingId::SyncPerWrite, &was, &beside).unwrap()
+        let run_facts = RunFacts { sizes: Sizes { batch, ..Sizes::default() }, ..RunFacts::default() };
+        repaired(FindingId::SyncPerWrite, &was, &run_facts).unwrap()
     };
     let three = of(150);
     assert_eq!((count(&three.plan, Op::FsyncAfter { passes: 3 }), count(&three.plan, SYNC)), (1, 0));

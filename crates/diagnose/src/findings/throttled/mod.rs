@@ -11,7 +11,7 @@ use iowhy_core::profile::DeviceUse;
 
 use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Repairs, Rule, Savings, say};
+use super::{Facts, Repairs, Rule, SavedTime, say};
 use crate::account::Entry;
 use crate::classify::Wait;
 
@@ -30,6 +30,8 @@ const BUSY: f64 = 0.9;
 const IDLE: f64 = 0.4;
 /// A wait of this multiple of the request's time at the device has another cause.
 const LONG: f64 = 4.0;
+/// Fewer waits show no limit: on a busy machine a single page that another process reads may take long.
+const MIN_WAITS: u64 = 8;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let limits = limits(facts);
@@ -42,9 +44,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         |e: &Entry| (!limits.is_empty() && idle_device && page_wait(e)) || (held && request_wait(e));
     let (block, pages) = (facts.account.sum(at_block), facts.account.sum(for_pages));
     let of_block = if limits.is_empty() { Range::new(0.1, 0.4, 0.9) } else { Range::new(0.4, 0.93, 1.0) };
-    let mut savings = facts.saved_without_others(|e| f64::from(at_block(e))).part(of_block);
+    let mut saved_time = facts.saved_without_others(|e| f64::from(at_block(e))).part(of_block);
     let idle_part = facts.device_busy_share().map_or(0.0, |b| 1.0 - b);
-    savings = savings.and(facts.saved_without_others(|e| f64::from(for_pages(e))).part(Range::new(
+    saved_time = saved_time.and(facts.saved_without_others(|e| f64::from(for_pages(e))).part(Range::new(
         0.5 * idle_part,
         0.9 * idle_part,
         1.0,
@@ -71,7 +73,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let queued = |e: &Entry| e.class.layer == Layer::CpuQueue;
     let cpu = cpu_limit(facts, queued);
     if let Some((removed, wall_ns)) = cpu {
-        savings = savings.and(removed);
+        saved_time = saved_time.and(removed);
         cost_ns += wall_ns;
         evidence.push(format!(
             "the control group was stopped for {} by its CPU limit{}",
@@ -100,7 +102,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::Throttled,
         cost_ns,
-        savings: Some(savings),
+        saved_time: Some(saved_time),
         sentence: format!("{what} holds the program back {} of wall time", share(cost_ns)),
         evidence,
         advice: advice.into(),
@@ -124,7 +126,7 @@ fn held_back(facts: &Facts<'_>) -> bool {
     let busy_ns: f64 = devices.iter().map(|d| d.busy_ns as f64).sum();
     let requests: u64 = devices.iter().map(|d| d.reads.saturating_add(d.writes)).sum();
     let took_ns: f64 = devices.iter().map(|d| d.read_ns as f64 + d.write_ns as f64).sum();
-    if waits.events == 0 || requests == 0 {
+    if waits.events < MIN_WAITS || requests == 0 {
         return false;
     }
     let (wait, service) = (waits.time_ns / waits.events as f64, took_ns / requests as f64);
@@ -132,7 +134,7 @@ fn held_back(facts: &Facts<'_>) -> bool {
 }
 
 /// Time that the CPU limit takes: threads of a stopped group are runnable without a CPU, so not more than that.
-fn cpu_limit(facts: &Facts<'_>, queued: impl Fn(&Entry) -> bool) -> Option<(Savings, f64)> {
+fn cpu_limit(facts: &Facts<'_>, queued: impl Fn(&Entry) -> bool) -> Option<(SavedTime, f64)> {
     let stopped = facts.profile.pressure.cpu_throttled_ns.filter(|n| *n > 0)? as f64;
     let sum = facts.account.sum(&queued);
     if sum.time_ns <= 0.0 {

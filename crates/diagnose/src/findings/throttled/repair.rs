@@ -5,9 +5,9 @@ use iowhy_core::profile::Limited;
 use iowhy_core::replay::Plan;
 
 use crate::repair::placed;
-use crate::repair::{Beside, Repaired, done};
+use crate::repair::{Repaired, RunFacts, done};
 
-pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     if let Some((repaired, how)) = placed::without(plan, Limited::Disk) {
         return done(repaired, how);
     }

@@ -45,3 +45,16 @@ fn a_limit_that_was_not_seen_shows_in_an_idle_device() {
     assert!(!run(0.8, 200_000), "the device is at work meanwhile");
     assert!(!run(0.1, 8_000_000), "each request takes as long as the wait");
 }
+
+#[test]
+fn a_single_long_wait_shows_no_limit() {
+    let run = |waits: u64| {
+        Run::new(10.0)
+            .sleeps(Operation::Fault, Wait::DeviceRead, 0.5, waits)
+            .busy(Operation::User, Layer::Program, 0.5)
+            .device(0.1, 1.0, |d| (d.reads, d.read_ns) = (1000, 200_000_000))
+            .ids()
+            .contains(&FindingId::Throttled)
+    };
+    assert!(run(MIN_WAITS) && !run(1));
+}

@@ -48,16 +48,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     };
     // Each read of a block also goes through the file system and the cache, with a page that is locked meanwhile; and the
     // block layer holds write-back off while somebody waits for reads.
-    let beside = |e: &Entry| {
+    let run_facts = |e: &Entry| {
         (e.busy
             && e.class.operation == Operation::Write
             && matches!(e.class.layer, Layer::Filesystem | Layer::Cache))
             || (e.class.operation == Operation::Sync && e.class.wait == Some(Wait::BlockThrottle))
     };
-    let savings = facts
+    let saved_time = facts
         .saved_without(|e| f64::from(reading(e)))
         .part(part)
-        .and(facts.saved_without(|e| f64::from(beside(e))).part(Range::new(0.0, 0.4, 0.8)));
+        .and(facts.saved_without(|e| f64::from(run_facts(e))).part(Range::new(0.0, 0.4, 0.8)));
     let share = say::percent(facts.wall_share(sum.wall_ns));
     let mut evidence = vec![format!(
         "{}: {share} of wall time",
@@ -81,7 +81,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::UnalignedWrite,
         cost_ns: sum.wall_ns,
-        savings: Some(savings),
+        saved_time: Some(saved_time),
         sentence: format!(
             "Partial-block writes wait until the blocks are read: {share} of wall time"
         ),

@@ -3,11 +3,11 @@
 
 use iowhy_core::replay::{Op, Plan};
 
-use crate::repair::{Beside, Repaired, done, each, with_threads};
+use crate::repair::{Repaired, RunFacts, done, each, with_threads};
 
 const BLOCK: u64 = 4096;
 
-pub(super) fn repaired(plan: &Plan, _: &Beside) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     let partial = |a: &iowhy_core::replay::Action| {
         a.op == Op::Write && !(a.offset.is_multiple_of(BLOCK) && a.bytes.is_multiple_of(BLOCK))
     };

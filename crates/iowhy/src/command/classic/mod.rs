@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use iowhy_classic::lab::{Lab, World};
-use iowhy_classic::published::{self, Experiment};
+use iowhy_classic::published::{self, Experiment, Table};
 use iowhy_classic::report::{MeasuredCell, Report};
 use iowhy_core::cell::CellRun;
 use iowhy_core::problem::Problem;
@@ -14,8 +14,8 @@ use iowhy_linux::identity::FilesAs;
 use iowhy_probe::campaign::Cell;
 use iowhy_probe::interrupt;
 use iowhy_probe::target::{Needs, Target};
+use iowhy_view::document::Detail;
 use iowhy_watch::perf;
-use serde_json::json;
 
 use crate::analyzer::Analyzer;
 use crate::cli::{ClassicArgs, OutputArgs};
@@ -26,13 +26,16 @@ use crate::output::{self, Outputs};
 use crate::plan::sweep::split_targets;
 use crate::progress::Progress;
 use crate::record::classic::ClassicRecord;
+use crate::record::lists::{ClassicsFound, ExperimentEntry, ExperimentProblem, Listed, Offer, TableEntry};
 use crate::record::{CellRecord, Kind, SCHEMA, Seen};
-use crate::render::classic as render;
+use crate::screen;
 use crate::{run_as, shell};
 
+/// Columns of a screen at most.
+const MAX_COLUMNS: usize = 100;
 /// Time for an experiment when nobody says how much, and with `--quick`.
-const DEFAULT_BUDGET: Duration = Duration::from_secs(20);
-const QUICK_BUDGET: Duration = Duration::from_secs(6);
+const DEFAULT_TIME: Duration = Duration::from_secs(20);
+const QUICK_TIME: Duration = Duration::from_secs(6);
 /// The rate of the question of 1999: do you need direct I/O for it?
 const DEFAULT_RATE: f64 = 100.0 * 1_048_576.0;
 
@@ -49,7 +52,7 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         "all" => published::names().map(published::load).collect::<Result<_, Problem>>()?,
         one => vec![published::load(one)?],
     };
-    let budget = args.time.unwrap_or(if args.quick { QUICK_BUDGET } else { DEFAULT_BUDGET });
+    let time = args.time.unwrap_or(if args.quick { QUICK_TIME } else { DEFAULT_TIME });
     let rate = args.rate.map_or(DEFAULT_RATE, |bytes| bytes as f64);
     let outputs = Outputs::open(options)?;
     interrupt::install();
@@ -60,7 +63,7 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     let lab = Lab {
         spec,
         specs: &specs,
-        budget,
+        time,
         size: args.size,
         rate,
         queue_read_ahead: args.queue_read_ahead,
@@ -86,8 +89,10 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         }
     }
     drop(progress);
-    let width = output::width();
-    let screens: Vec<String> = records.iter().map(|record| render::screen(record, width)).collect();
+    let width = output::width().min(MAX_COLUMNS);
+    let text =
+        |record: &ClassicRecord| screen::text(&screen::classic::chapter(record, Detail::Screen), width);
+    let screens: Vec<String> = records.iter().map(text).collect();
     for record in &records {
         outputs.warn(&record.warnings);
     }
@@ -114,16 +119,14 @@ fn finish(
     if let ([only], true) = (records, name != "all") {
         return outputs.finish(screen, only);
     }
-    let problem = |(name, problem): &(&str, Problem)| json!({"name": name, "message": problem.message, "hint": problem.hint});
-    let record = json!({
-        "schema": SCHEMA,
-        "kind": Kind::Classics,
-        "iowhy": env!("CARGO_PKG_VERSION"),
-        "command": shell::line(std::env::args_os()),
-        "experiments": records,
-        "problems": problems.iter().map(problem).collect::<Vec<_>>(),
-    });
-    outputs.finish(screen, &record)
+    let problem = |(name, problem): &(&str, Problem)| ExperimentProblem {
+        name: (*name).to_owned(),
+        message: problem.message.clone(),
+        hint: problem.hint.clone(),
+    };
+    let found =
+        ClassicsFound { experiments: records.to_vec(), problems: problems.iter().map(problem).collect() };
+    outputs.finish(screen, &Listed::new(Kind::Classics, shell::line(std::env::args_os()), found))
 }
 
 /// What the experiments need of this command.
@@ -155,9 +158,9 @@ impl World for Here<'_> {
             let why = rights
                 .limitations
                 .iter()
-                .find(|lack| lack.id == "kernel-stacks")
+                .find(|limitation| limitation.id == "kernel-stacks")
                 .or(rights.limitations.first());
-            why.map_or("no kernel stacks", |lack| lack.sentence.as_str()).to_owned()
+            why.map_or("no kernel stacks", |limitation| limitation.sentence.as_str()).to_owned()
         })
     }
 
@@ -230,23 +233,18 @@ fn list(options: &OutputArgs) -> Result<Ending, Problem> {
     let experiments: Vec<Experiment> =
         published::names().map(published::load).collect::<Result<_, Problem>>()?;
     let outputs = Outputs::open(options)?;
-    let entries: Vec<_> = experiments
-        .iter()
-        .map(|e| {
-            json!({
-                "name": e.name, "title": e.title, "source": e.source, "date": e.date, "machine": e.machine,
-                "tables": e.tables.iter().map(|t| json!({"id": t.id, "title": t.title, "rows": t.rows.len()}))
-                    .collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    let record = json!({
-        "schema": SCHEMA,
-        "kind": Kind::List,
-        "iowhy": env!("CARGO_PKG_VERSION"),
-        "command": shell::line(std::env::args_os()),
-        "experiments": entries,
-    });
-    outputs.finish(&render::list(&experiments, output::width()), &record)?;
+    let table = |t: &Table| TableEntry { id: t.id.clone(), title: t.title.clone(), rows: t.rows.len() };
+    let entry = |e: &Experiment| ExperimentEntry {
+        name: e.name.clone(),
+        title: e.title.clone(),
+        source: e.source.clone(),
+        date: e.date.clone(),
+        machine: e.machine.clone(),
+        tables: e.tables.iter().map(table).collect(),
+    };
+    let list = Offer::Experiments { experiments: experiments.iter().map(entry).collect() };
+    let record = Listed::new(Kind::List, shell::line(std::env::args_os()), list);
+    let text = screen::text(&screen::classic::list(&experiments), output::width().min(MAX_COLUMNS));
+    outputs.finish(&text, &record)?;
     Ok(Ending::done())
 }

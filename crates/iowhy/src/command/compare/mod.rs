@@ -106,7 +106,7 @@ fn ending<'a>(fail_on: Option<FailOn>, wholes: impl Iterator<Item = (&'a str, Ve
     let (option, bad): (&str, &[Verdict]) = match fail_on {
         None => return Ending::done(),
         Some(FailOn::Regressed) => ("regressed", &[Verdict::Regressed]),
-        Some(FailOn::Inconclusive) => ("inconclusive", &[Verdict::Regressed, Verdict::CannotTell]),
+        Some(FailOn::Inconclusive) => ("inconclusive", &[Verdict::Regressed, Verdict::Inconclusive]),
     };
     let bad: Vec<(&str, Verdict)> = wholes.filter(|(_, verdict)| bad.contains(verdict)).collect();
     let Some((name, verdict)) = bad.first() else { return Ending::done() };

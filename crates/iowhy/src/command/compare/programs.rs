@@ -74,7 +74,7 @@ pub(super) fn compare(
     let told = changes(&runs(before), &runs(after), threshold, SEED).ok_or_else(nothing)?;
     let parts_doubt = parts_doubt(before, after);
     let part = |(part, changed): (Part, Changed)| {
-        let verdict = if parts_doubt.is_some() { Verdict::CannotTell } else { changed.verdict };
+        let verdict = if parts_doubt.is_some() { Verdict::Inconclusive } else { changed.verdict };
         let (operation, layer) = match part {
             Part::Active(operation, layer) => (operation.id(), Some(layer)),
             Part::Idle => ("idle", None),

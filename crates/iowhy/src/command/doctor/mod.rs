@@ -1,5 +1,5 @@
 //! `iowhy doctor [PATH]`: what this machine allows, and which settings of the path cost or hide something. Reads only; with
-//! `--try` one setting is changed, measured and put back (`trial`).
+//! `--try` one setting is changed, measured and restored (`trial`).
 
 mod trial;
 mod wish;
@@ -19,7 +19,7 @@ use crate::command::Ending;
 use crate::output::{self, Outputs};
 use crate::record::doctor::{DoctorRecord, NextTier, RightsRecord, SettingRecord};
 use crate::record::{Kind, SCHEMA};
-use crate::render;
+use crate::screen;
 use crate::shell;
 
 /// Where `proc` and `sys` are.
@@ -50,8 +50,7 @@ pub fn run(args: &DoctorArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         no_device: place.devices.reason,
         settings,
     };
-    let screen = render::doctor::screen(&record, output::width());
-    outputs.finish(&screen, &record)?;
+    outputs.finish(&screen::text(&screen::doctor::chapter(&record), output::width()), &record)?;
     Ok(Ending::done())
 }
 
@@ -115,9 +114,9 @@ fn rights(rights: Rights) -> RightsRecord {
 
 fn shows(tier: Tier) -> &'static str {
     match tier {
-        Tier::None => "counters of /proc and the function that each thread sleeps in",
-        Tier::Stacks => "kernel stacks of the watched program's own threads",
-        Tier::Clock => "a clock on every CPU, which tells the truth about programs that sleep often",
+        Tier::None => "counters of /proc, and the kernel function that each thread sleeps in",
+        Tier::Stacks => "kernel stacks of the program's threads",
+        Tier::Clock => "a sampling clock on every CPU, which is exact for programs that sleep often",
         Tier::Observer => "tracepoints: each block request, and system calls in bursts",
     }
 }

@@ -1,6 +1,7 @@
-//! `iowhy doctor --try KEY=VALUE`: one setting changed and put back in turn, the canonical requests measured with both.
-//! Invariant: the old value is put back whatever happens; see `iowhy_probe::setting`.
+//! `iowhy doctor --try KEY=VALUE`: one setting changed and restored in turn, the canonical requests measured with both.
+//! Invariant: the old value is restored whatever happens; see `iowhy_probe::setting`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use iowhy_path::costs::Layers;
 use iowhy_path::plan::plan;
 use iowhy_path::targets;
 use iowhy_path::trial::{Request, requests};
-use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
+use iowhy_probe::campaign::{self, Cell, Effort};
 use iowhy_probe::setting::{ChangedSetting, Storage};
 use iowhy_probe::target::{Needs, Target};
 use iowhy_probe::{environment, interrupt};
@@ -30,7 +31,7 @@ use crate::progress::Progress;
 use crate::record::compare::ChangedCell;
 use crate::record::doctor::{TrialRecord, TriedRequest};
 use crate::record::{CellRecord, Kind, SCHEMA};
-use crate::render;
+use crate::screen;
 use crate::shell;
 
 /// Time to spend when nobody says how much, and the least that makes sense.
@@ -42,9 +43,22 @@ const ROUNDS: u32 = 15;
 /// Length of a slice: shorter ones measure the change itself, longer ones make too few rounds.
 const SLICE: (Duration, Duration) = (Duration::from_millis(3), Duration::from_millis(250));
 
-/// The old value and the new one, as places in pairs.
-const OLD: usize = 0;
-const NEW: usize = 1;
+/// Which value of the setting holds.
+#[derive(Clone, Copy)]
+enum Side {
+    Old,
+    New,
+}
+
+/// The rounds of one request with both values.
+#[derive(Default)]
+struct Pair {
+    old: Option<CellRun>,
+    new: Option<CellRun>,
+}
+
+/// Pairs by the key of their request.
+type Pairs = BTreeMap<String, Pair>;
 
 /// How a trial is made.
 struct How {
@@ -112,14 +126,14 @@ pub(super) fn run(
     held.restore()?;
     let left = how.budget.saturating_sub(begun.elapsed());
     let cells = fit(&mut requests, left);
-    let (sides, rounds) = in_turn(&cells, &held, &value, left, how.seed, &progress)?;
+    let (pairs, rounds) = in_turn(&cells, &held, &value, left, how.seed, &progress)?;
     held.restore()?;
     drop(progress);
     let was = held.old_state();
     drop(held);
 
     let setting = as_one(&readings, &was);
-    let changes = compared(&requests, &sides, &target, &setting, &value, &how);
+    let changes = compared(&requests, &pairs, &target, &setting, &value, &how);
     let record = TrialRecord {
         schema: SCHEMA,
         kind: Kind::TrialOfASetting,
@@ -144,7 +158,7 @@ pub(super) fn run(
     };
     outputs.warn(&record.warnings);
     let ending = ending_of(&record);
-    outputs.finish(&render::trial::screen(&record, output::width()), &record)?;
+    outputs.finish(&screen::text(&screen::trial::chapter(&record), output::width()), &record)?;
     Ok(ending)
 }
 
@@ -159,7 +173,7 @@ fn ending_of(record: &TrialRecord) -> Ending {
             n => format!(" ({n} more requests have such a reason)"),
         };
         Problem::failed(format!("\"{label}\" cannot be compared: {doubt}{others}"))
-            .hint("the setting is put back; run it again when other processes are idle")
+            .hint("the setting is restored; run it again when other processes are idle")
     });
     Ending::from_reasons(interrupted.into_iter().chain(doubt))
 }
@@ -208,7 +222,7 @@ fn fit<'a>(requests: &mut [Request<'a>], left: Duration) -> Vec<Cell<'a>> {
 }
 
 /// Rounds of both values in turn; the first of the pair changes from round to round, and the seed says with which it
-/// begins. A round that was interrupted counts for nothing. Returns old and new, and the number of rounds.
+/// begins. A round that was interrupted counts for nothing. Returns the pairs, and the number of rounds.
 fn in_turn(
     cells: &[Cell<'_>],
     held: &ChangedSetting,
@@ -216,57 +230,63 @@ fn in_turn(
     left: Duration,
     seed: u64,
     progress: &Progress,
-) -> Result<([Vec<CellRun>; 2], u32), Problem> {
+) -> Result<(Pairs, u32), Problem> {
     let begun = Instant::now();
-    let mut sides: [Vec<CellRun>; 2] = Default::default();
+    let mut pairs = Pairs::new();
     let mut rounds = 0;
     let mut longest = Duration::ZERO;
     while rounds < ROUNDS && (rounds < MIN_ROUNDS || begun.elapsed() + longest < left) {
         let round_begun = Instant::now();
-        let order = if (u64::from(rounds) ^ seed) & 1 == 0 { [OLD, NEW] } else { [NEW, OLD] };
-        let mut outcomes: [Option<Outcome>; 2] = [None, None];
+        let order =
+            if (u64::from(rounds) ^ seed) & 1 == 0 { [Side::Old, Side::New] } else { [Side::New, Side::Old] };
+        let mut outcomes = Vec::new();
         for side in order {
             let share = f64::from(rounds) / f64::from(ROUNDS);
-            let doing = if side == OLD { held.old_state() } else { value.to_owned() };
+            let doing = match side {
+                Side::Old => held.old_state(),
+                Side::New => value.to_owned(),
+            };
             progress.at(share, left.saturating_sub(begun.elapsed()), &format!("measuring with {doing}"));
-            if side == OLD {
-                held.restore()?;
-            } else {
-                held.set(value)?;
+            match side {
+                Side::Old => held.restore()?,
+                Side::New => held.set(value)?,
             }
             let seed = seed.wrapping_add(u64::from(rounds));
             let effort = Effort { min_rounds: 1, max_rounds: 1, time: left, precision: 0.0, seed };
-            outcomes[side] = Some(campaign::run(cells, effort, &mut |_| {}));
+            outcomes.push((side, campaign::run(cells, effort, &mut |_| {})));
         }
         if interrupt::requested() {
             break;
         }
-        for (sum, outcome) in sides.iter_mut().zip(outcomes) {
-            add(sum, outcome, rounds);
+        for (side, outcome) in outcomes {
+            for run in outcome.cells.into_iter().filter_map(|runs| runs.into_iter().next()) {
+                let pair = pairs.entry(run.key.clone()).or_default();
+                let sum = match side {
+                    Side::Old => &mut pair.old,
+                    Side::New => &mut pair.new,
+                };
+                add(sum, run, rounds);
+            }
         }
         rounds += 1;
         longest = longest.max(round_begun.elapsed());
     }
-    Ok((sides, rounds))
+    Ok((pairs, rounds))
 }
 
-/// Adds one round to what is there.
-fn add(sum: &mut Vec<CellRun>, outcome: Option<Outcome>, round: u32) {
-    let runs =
-        outcome.into_iter().flat_map(|outcome| outcome.cells).filter_map(|runs| runs.into_iter().next());
-    for (index, mut run) in runs.enumerate() {
-        run.samples.iter_mut().for_each(|sample| sample.round = round);
-        let Some(there) = sum.get_mut(index) else {
-            sum.push(run);
-            continue;
-        };
-        there.samples.append(&mut run.samples);
-        there.latency.merge(&run.latency);
-        there.state_check = StateCheck::worst([there.state_check.clone(), run.state_check]);
-        there.failure = there.failure.take().or(run.failure);
-        run.dropped.retain(|note| !there.dropped.contains(note));
-        there.dropped.append(&mut run.dropped);
-    }
+/// Adds one round.
+fn add(sum: &mut Option<CellRun>, mut run: CellRun, round: u32) {
+    run.samples.iter_mut().for_each(|sample| sample.round = round);
+    let Some(sum) = sum else {
+        *sum = Some(run);
+        return;
+    };
+    sum.samples.append(&mut run.samples);
+    sum.latency.merge(&run.latency);
+    sum.state_check = StateCheck::worst([sum.state_check.clone(), run.state_check]);
+    sum.failure = sum.failure.take().or(run.failure);
+    run.dropped.retain(|note| !sum.dropped.contains(note));
+    sum.dropped.append(&mut run.dropped);
 }
 
 /// What became of the requests, and the cells that say so.
@@ -278,7 +298,7 @@ struct Compared {
 
 fn compared(
     requests: &[Request<'_>],
-    sides: &[Vec<CellRun>; 2],
+    pairs: &Pairs,
     target: &Target,
     reading: &Reading,
     value: &str,
@@ -291,7 +311,9 @@ fn compared(
         shared::cell_record(run, target, window(value), how.seed, Layers::default())
     };
     let mut all = Compared { requests: Vec::new(), before: Vec::new(), after: Vec::new() };
-    for (request, (old, new)) in requests.iter().zip(sides[OLD].iter().zip(&sides[NEW])) {
+    for request in requests {
+        let pair = pairs.get(&request.cell.key);
+        let Some(Pair { old: Some(old), new: Some(new) }) = pair else { continue };
         let before = record(old, reading.value.as_deref());
         let after = record(new, Some(value));
         let doubts = [compare::doubt(&before), compare::doubt(&after)];
@@ -325,8 +347,8 @@ fn warnings(changes: &Compared, key: Key) -> Vec<Warning> {
         Warning::new(
             "control-changed",
             format!(
-                "`{}` cannot touch \"{}\", and yet that changed: something else came in between, and the other verdicts \
-                 stand on weak ground",
+                "`{}` cannot affect \"{}\", but that changed: other activity disturbed the trial, and the other verdicts are \
+                 unreliable",
                 key.id(),
                 request.label
             ),

@@ -1,101 +1,32 @@
-//! The one figure that tells most of a record, with its interval.
+//! The main result of a record, with its interval.
 
-use iowhy_core::estimate::{Estimate, Unit};
-use iowhy_core::stats::bootstrap_median;
+use iowhy_core::estimate::Estimate;
+use iowhy_core::stats::Verdict;
 use iowhy_core::units;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::record::Kind;
-
-/// The main result of a record.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Figure {
-    /// What it is a figure of.
-    what: String,
-    value: Amount,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Amount {
-    /// A measured figure.
-    Estimate(Estimate),
-    /// A time that was taken once: exact, and without an interval.
-    Once(f64),
-    /// Too few rounds for an interval.
-    Inconclusive,
-    /// What is counted, not measured.
-    Words(String),
-}
-
-/// Seed of the interval over runs.
-const SEED: u64 = 1;
-
-impl Figure {
-    pub(super) fn json(&self) -> Value {
-        let (estimate, once_ns) = match &self.value {
-            Amount::Estimate(estimate) => (Some(estimate), None),
-            Amount::Once(ns) => (None, Some(ns)),
-            Amount::Inconclusive | Amount::Words(_) => (None, None),
-        };
-        json!({ "what": self.what, "estimate": estimate, "once_ns": once_ns, "words": self.words() })
-    }
-
-    /// For people.
-    pub(super) fn words(&self) -> String {
-        let value = match &self.value {
-            Amount::Estimate(e) => format!("{}, n = {}", units::estimate(e), e.n),
-            Amount::Once(ns) => format!("{}, n = 1", units::time(*ns)),
-            Amount::Inconclusive => "inconclusive".to_owned(),
-            Amount::Words(words) => words.clone(),
-        };
-        if self.what.is_empty() { value } else { format!("{}: {value}", self.what) }
-    }
-}
-
-/// The figure of a row: of several runs of one program their median.
-pub(super) fn of_runs(runs: &[Option<&Figure>]) -> String {
-    let once = |figure: &Option<&Figure>| match figure.as_ref()?.value {
-        Amount::Once(ns) => Some(ns),
-        _ => None,
-    };
-    let times: Vec<f64> = runs.iter().filter_map(once).collect();
-    let last = runs.last().copied().flatten();
-    match (times.len(), last) {
-        (2.., Some(last)) if times.len() == runs.len() => {
-            let value = bootstrap_median(&times, SEED, Unit::Nanoseconds).map_or_else(
-                || Amount::Words(format!("inconclusive, n = {}", times.len())),
-                Amount::Estimate,
-            );
-            Figure { what: last.what.clone(), value }.words()
-        }
-        (_, Some(last)) => last.words(),
-        (_, None) => String::new(),
-    }
-}
+use crate::record::history::Figure;
 
 /// The figure of a record of this kind.
-pub(super) fn of(kind: Kind, value: &Value) -> Option<Figure> {
-    let words =
-        |what: &str, words: String| Some(Figure { what: what.to_owned(), value: Amount::Words(words) });
+pub(super) fn main_result(kind: Kind, value: &Value) -> Option<Figure> {
+    let words = |what: &str, words: String| Some(Figure::new(what, &words));
     let counted = |list: &str, one: &str, many: &str| {
         let n = list_of(value, list).len() as u64;
         words("", units::counted(n, one, many))
     };
     match kind {
         Kind::Measurement => measured(value),
-        Kind::WatchedProgram => Some(Figure {
-            what: "wall time".to_owned(),
-            value: Amount::Once(value.get("wall_s")?.as_f64()? * 1e9),
-        }),
+        Kind::WatchedProgram => {
+            let ns = value.get("wall_s")?.as_f64()? * 1e9;
+            let figure = Figure::new("wall time", &format!("{}, n = 1", units::time(ns)));
+            Some(Figure { once_ns: Some(ns), ..figure })
+        }
         Kind::Comparison => words("", verdicts(list_of(value, "cells"))),
         Kind::ComparisonOfPrograms => {
             let wall = value.get("wall")?;
-            let ratio: Option<Estimate> = estimate(wall, "ratio");
-            let told = Amount::Estimate;
-            Some(Figure {
-                what: format!("wall time {}, after / before", text(wall, "verdict").replace('-', " ")),
-                value: ratio.map_or(Amount::Inconclusive, told),
-            })
+            let what = format!("wall time {}, after / before", text(wall, "verdict").replace('-', " "));
+            Some(Figure::estimate(&what, estimate(wall, "ratio")))
         }
         Kind::Proof => {
             let word = |f: &Value| format!("{} {}", text(f, "id"), text(f, "verdict").replace('-', " "));
@@ -105,10 +36,8 @@ pub(super) fn of(kind: Kind, value: &Value) -> Option<Figure> {
         Kind::SmallFiles => {
             let phase =
                 list_of(value, "phases").iter().find(|p| estimate(p, "files_per_second").is_some())?;
-            Some(Figure {
-                what: format!("{}, files", text(phase, "phase")),
-                value: estimate(phase, "files_per_second").map_or(Amount::Inconclusive, Amount::Estimate),
-            })
+            let what = format!("{}, files", text(phase, "phase"));
+            Some(Figure::estimate(&what, estimate(phase, "files_per_second")))
         }
         Kind::Classic => {
             let rows = list_of(value, "rows");
@@ -132,22 +61,14 @@ fn measured(value: &Value) -> Option<Figure> {
         None => cells.first().map(|cell| (text(cell, "key"), text(cell, "key")))?,
     };
     let cell = cells.iter().find(|cell| text(cell, "key") == key)?;
-    Some(Figure {
-        what: label.to_owned(),
-        value: estimate(cell, "time_per_request").map_or(Amount::Inconclusive, Amount::Estimate),
-    })
+    Some(Figure::estimate(label, estimate(cell, "time_per_request")))
 }
 
-/// `1 regressed, 3 within noise`.
+/// `1 regressed, 3 within noise`
 fn verdicts(cells: &[Value]) -> String {
-    let count = |verdict: &str| cells.iter().filter(|cell| text(cell, "verdict") == verdict).count();
-    ["regressed", "improved", "within-noise", "cannot-tell"]
-        .into_iter()
-        .map(|verdict| (count(verdict), verdict.replace('-', " ")))
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, words)| format!("{n} {words}"))
-        .collect::<Vec<_>>()
-        .join(", ")
+    let verdict = |cell: &Value| serde_json::from_value(cell.get("verdict")?.clone()).ok();
+    let all: Vec<Verdict> = cells.iter().filter_map(verdict).collect();
+    Verdict::counted(all.iter().copied())
 }
 
 fn list_of<'a>(value: &'a Value, key: &str) -> &'a [Value] {

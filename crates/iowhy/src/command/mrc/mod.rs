@@ -10,15 +10,18 @@ use iowhy_sim::curve::keys::{Counted, Unit};
 use iowhy_sim::curve::shape::{Cliff, cliffs, saves};
 use iowhy_sim::curve::shards::{MIN_FOLLOWED, Sampling};
 use iowhy_sim::policy::PolicyId;
-use serde_json::{Value, json};
+use iowhy_view::document::Detail;
 
 use self::passes::{First, Lru, Plan};
 use crate::cli::mrc::CacheSize;
 use crate::cli::{MrcArgs, MrcOnly, OutputArgs};
-use crate::command::{Ending, trace};
+use crate::command::Ending;
 use crate::output::{self, Outputs};
 use crate::record::Kind;
-use crate::render::mrc::{self as render, Shown};
+use crate::record::trace::{
+    CliffRecord, CurvePoint, CurveRecord, LeftOutRecord, RatiosFound, ShapeRecord, TraceRecord,
+};
+use crate::screen;
 
 /// References times caches of the dense curves that are worth running whole: some ten seconds of one core.
 const EXACT_STEPS: u64 = 400_000_000;
@@ -71,22 +74,9 @@ pub fn run(args: &MrcArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     warnings.extend(warnings_of(&first));
     outputs.warn(&warnings);
 
-    let shown = Shown {
-        name: first.trace.name(),
-        format: first.trace.format().id(),
-        unit,
-        references: first.lru.references(),
-        requests: first.requests,
-        distinct: first.lru.distinct(),
-        exact: matches!(first.lru, Lru::Exact(_)),
-        left_out: first.left_out,
-        policies: &policies,
-        asked: &rooms.asked,
-        points: &points,
-        words: words(&first, unit),
-    };
-    let screen = render::screen(&shown, output::width().min(MAX_COLUMNS));
-    outputs.finish(&screen, &record(&first, &policies, &rooms, &points, unit, &warnings))?;
+    let record = record(&first, &policies, &rooms, &points, unit, &warnings);
+    let chapter = screen::mrc::chapter(&record, Detail::Screen);
+    outputs.finish(&screen::text(&chapter, output::width().min(MAX_COLUMNS)), &record)?;
     Ok(Ending::done())
 }
 
@@ -236,46 +226,6 @@ fn warnings_of(first: &First) -> Vec<Warning> {
     list
 }
 
-/// What the LRU curve says: knee and cliffs.
-fn words(first: &First, unit: Unit) -> Vec<String> {
-    let Lru::Exact(curve) = &first.lru else { return Vec::new() };
-    let size = |room: u64| render::room(room, unit);
-    let mut list: Vec<String> = cliffs(curve)
-        .iter()
-        .map(|cliff: &Cliff| {
-            let why = match cliff.is_loop() {
-                true => format!(": as a loop over {} would", size(cliff.middle)),
-                false => String::new(),
-            };
-            format!(
-                "between {} and {} the miss ratio of LRU falls from {:.2} to {:.2}{why}",
-                size(cliff.from),
-                size(cliff.to),
-                cliff.before,
-                cliff.behind
-            )
-        })
-        .collect();
-    let first_uses = 100.0 * curve.distinct() as f64 / curve.references() as f64;
-    let rest = format!("the other {first_uses:.1} % of references are first uses, which miss in any cache");
-    match (saves(curve, 0.9), saves(curve, 1.0)) {
-        (Some(most), Some(all)) if most == all => {
-            list.push(format!(
-                "with {} LRU saves all misses that it can save at any size; {rest}",
-                size(all)
-            ));
-        }
-        (Some(most), Some(all)) => list.push(format!(
-            "with {} LRU saves 90 % of the misses that it can save at any size, with {} all of them; {rest}",
-            size(most),
-            size(all),
-        )),
-        _ => list.push("nothing is used twice: no cache of any size would ever hit".to_owned()),
-    }
-    list
-}
-
-/// The record.
 fn record(
     first: &First,
     policies: &[PolicyId],
@@ -283,7 +233,7 @@ fn record(
     points: &[Point],
     unit: Unit,
     warnings: &[Warning],
-) -> Value {
+) -> TraceRecord<RatiosFound> {
     let block = match unit {
         Unit::Blocks(bytes) => Some(bytes),
         Unit::Objects => None,
@@ -293,53 +243,56 @@ fn record(
             Basis::Exact => ("exact", 1.0, Some(0.0)),
             Basis::Sampled { rate, error } => ("sampled", rate, error),
         };
-        json!({
-            "blocks": point.room,
-            "bytes": block.map(|bytes| point.room.saturating_mul(bytes)),
-            "miss_ratio": point.miss_ratio,
-            "byte_miss_ratio": point.byte_miss_ratio,
-            "error": error,
-            "basis": basis,
-            "sample_rate": rate,
-            "asked": rooms.asked.contains(&point.room),
-        })
-    };
-    let curves: Vec<Value> = policies
-        .iter()
-        .map(|policy| {
-            let of: Vec<Value> = points.iter().filter(|point| point.policy == *policy).map(one).collect();
-            json!({"policy": policy.id(), "points": of})
-        })
-        .collect();
-    let left = first.left_out;
-    let mut record = trace::about(&first.trace, Kind::MissRatios, "mrc", warnings);
-    let shape = match &first.lru {
-        Lru::Exact(curve) => {
-            let cliffs: Vec<Value> = cliffs(curve)
-                .iter()
-                .map(|c| {
-                    json!({"from_blocks": c.from, "to_blocks": c.to, "middle_blocks": c.middle, "miss_ratio_before": c.before,
-                           "miss_ratio_behind": c.behind, "like_a_loop": c.is_loop()})
-                })
-                .collect();
-            json!({"cliffs": cliffs, "saves_90_percent_blocks": saves(curve, 0.9), "saves_all_blocks": saves(curve, 1.0)})
+        CurvePoint {
+            blocks: point.room,
+            bytes: block.map(|bytes| point.room.saturating_mul(bytes)),
+            miss_ratio: point.miss_ratio,
+            byte_miss_ratio: point.byte_miss_ratio,
+            error,
+            basis: basis.to_owned(),
+            sample_rate: rate,
+            asked: rooms.asked.contains(&point.room),
         }
-        Lru::Sampled(_) => Value::Null,
     };
-    trace::extend(
-        &mut record,
-        json!({
-            "unit": if block.is_some() { "blocks" } else { "objects" },
-            "block_bytes": block,
-            "counted_requests": first.requests,
-            "references": first.lru.references(),
-            "distinct": first.lru.distinct(),
-            "distinct_exact": matches!(first.lru, Lru::Exact(_)),
-            "cold_miss_ratio": first.lru.distinct() as f64 / first.lru.references().max(1) as f64,
-            "left_out": {"no_access": left.no_access, "empty": left.empty, "too_large": left.too_large, "other_kind": left.other_kind},
-            "curves": curves,
-            "lru_shape": shape,
-        }),
-    );
-    record
+    let curve = |policy: &PolicyId| CurveRecord {
+        policy: policy.id().to_owned(),
+        points: points.iter().filter(|point| point.policy == *policy).map(one).collect(),
+    };
+    let left = first.left_out;
+    let found = RatiosFound {
+        unit: if block.is_some() { "blocks" } else { "objects" }.to_owned(),
+        block_bytes: block,
+        counted_requests: first.requests,
+        references: first.lru.references(),
+        distinct: first.lru.distinct(),
+        distinct_exact: matches!(first.lru, Lru::Exact(_)),
+        cold_miss_ratio: first.lru.distinct() as f64 / first.lru.references().max(1) as f64,
+        left_out: LeftOutRecord {
+            no_access: left.no_access,
+            empty: left.empty,
+            too_large: left.too_large,
+            other_kind: left.other_kind,
+        },
+        curves: policies.iter().map(curve).collect(),
+        lru_shape: match &first.lru {
+            Lru::Exact(curve) => Some(ShapeRecord {
+                cliffs: cliffs(curve).iter().map(cliff_record).collect(),
+                saves_90_percent_blocks: saves(curve, 0.9),
+                saves_all_blocks: saves(curve, 1.0),
+            }),
+            Lru::Sampled(_) => None,
+        },
+    };
+    TraceRecord::new(&first.trace, Kind::MissRatios, "mrc", warnings, found)
+}
+
+fn cliff_record(cliff: &Cliff) -> CliffRecord {
+    CliffRecord {
+        from_blocks: cliff.from,
+        to_blocks: cliff.to,
+        middle_blocks: cliff.middle,
+        miss_ratio_before: cliff.before,
+        miss_ratio_behind: cliff.behind,
+        like_a_loop: cliff.is_loop(),
+    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
-use iowhy_probe::environment::memory_available_bytes;
+use iowhy_probe::machine::memory_available_bytes;
 use iowhy_sim::curve::bank::{Bank, Order, PIECE, Piece, Point};
 use iowhy_sim::curve::ids::{IdTable, MAX_DISTINCT};
 use iowhy_sim::curve::keys::{Counted, Keys, LeftOut, Unit};

@@ -11,7 +11,7 @@ pub(super) fn asked(args: &ProveArgs) -> Sizes {
         batch: args.batch.unwrap_or(default.batch),
         request_bytes: args.request.unwrap_or(default.request_bytes),
         depth: args.depth,
-        one_in: args.subsample.unwrap_or(default.one_in),
+        subsample: args.subsample.unwrap_or(default.subsample),
     }
 }
 
@@ -34,6 +34,6 @@ mod tests {
     fn what_is_asked_for_is_taken_and_the_rest_is_the_default() {
         assert_eq!(sizes(&[]), Sizes::default());
         let sizes = sizes(&["--batch", "300", "--request", "1m", "--depth", "8", "--subsample", "16"]);
-        assert_eq!(sizes, Sizes { batch: 300, request_bytes: 1 << 20, depth: Some(8), one_in: 16 });
+        assert_eq!(sizes, Sizes { batch: 300, request_bytes: 1 << 20, depth: Some(8), subsample: 16 });
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
-use iowhy_probe::environment::memory_available_bytes;
+use iowhy_probe::machine::memory_available_bytes;
 use iowhy_sim::machine::Machine;
 use iowhy_sim::sweep::{self, Settings};
 use iowhy_sim::workload::{Load, Workload};

@@ -2,11 +2,11 @@
 
 use iowhy_sim::machine::{self, Machine};
 use iowhy_sim::workload::spec;
-use serde_json::{Value, json};
 
 use crate::cli::SimArgs;
 use crate::output;
-use crate::record::{Kind, SCHEMA};
+use crate::record::Kind;
+use crate::record::lists::{Listed, NamedEntry, Offer, WorkloadEntry};
 use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 
 /// Columns of a screen at most.
@@ -15,7 +15,7 @@ const MAX_COLUMNS: usize = 100;
 /// A list: for people, and as a record.
 pub(super) struct List {
     pub(super) screen: String,
-    pub(super) record: Value,
+    pub(super) record: Listed<Offer>,
 }
 
 /// A name and what it means.
@@ -45,7 +45,7 @@ fn machines(width: usize) -> List {
             table(&machines, width),
             table(&devices, width)
         ),
-        record: record(json!({"machines": entries(&machines), "devices": entries(&devices)})),
+        record: record(Offer::Machines { machines: entries(&machines), devices: entries(&devices) }),
     }
 }
 
@@ -57,7 +57,7 @@ fn keys(width: usize) -> List {
         (path, key.about.to_owned())
     };
     let rows: Vec<Row> = machine::KEYS.iter().map(named).collect();
-    List { screen: table(&rows, width), record: record(json!({"keys": entries(&rows)})) }
+    List { screen: table(&rows, width), record: record(Offer::Keys { keys: entries(&rows) }) }
 }
 
 fn workloads(width: usize) -> List {
@@ -69,11 +69,15 @@ fn workloads(width: usize) -> List {
         spec::KEYS.iter().map(|(key, about)| ((*key).to_owned(), (*about).to_owned())).collect();
     screen.push_str("\nkeys of a workload, as `key=value,key=value`:\n");
     screen.push_str(&table(&keys, width));
-    let workloads: Vec<Value> = spec::SHIPPED
+    let workloads = spec::SHIPPED
         .iter()
-        .map(|(name, text, about)| json!({"name": name, "about": about, "text": text}))
+        .map(|(name, text, about)| WorkloadEntry {
+            name: (*name).to_owned(),
+            about: (*about).to_owned(),
+            text: (*text).to_owned(),
+        })
         .collect();
-    List { screen, record: record(json!({"workloads": workloads, "keys": entries(&keys)})) }
+    List { screen, record: record(Offer::Workloads { workloads, keys: entries(&keys) }) }
 }
 
 /// Names in a column of their own, and beside each what it is, over as many lines as it takes.
@@ -83,16 +87,10 @@ fn table(rows: &[Row], width: usize) -> String {
     rows.iter().map(|(name, about)| wrap(about, width, &format!("{name:<column$}"), &indent)).collect()
 }
 
-fn entries(rows: &[Row]) -> Vec<Value> {
-    rows.iter().map(|(name, about)| json!({"name": name, "about": about})).collect()
+fn entries(rows: &[Row]) -> Vec<NamedEntry> {
+    rows.iter().map(|(name, about)| NamedEntry { name: name.clone(), about: about.clone() }).collect()
 }
 
-/// The list with what every record has.
-fn record(list: Value) -> Value {
-    let mut record =
-        json!({"schema": SCHEMA, "kind": Kind::List, "iowhy": env!("CARGO_PKG_VERSION"), "command": "sim"});
-    if let (Value::Object(record), Value::Object(list)) = (&mut record, list) {
-        record.extend(list);
-    }
-    record
+fn record(list: Offer) -> Listed<Offer> {
+    Listed::new(Kind::List, "sim", list)
 }

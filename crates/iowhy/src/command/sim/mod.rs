@@ -24,12 +24,15 @@ use crate::command::{Ending, path};
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
 use crate::record::sim::{MachineRecord, PointRecord, SimRecord, settings};
-use crate::render;
+use crate::screen;
+use iowhy_view::document::Detail;
 
 /// Points beyond this are refused before anything is run.
 const MAX_POINTS: u128 = 1_000_000;
 /// Time to measure this machine, for `--machine host`.
 const MEASURING: Duration = Duration::from_secs(8);
+/// Columns of a screen at most.
+const MAX_COLUMNS: usize = 100;
 /// A description larger than this is none.
 const MAX_TEXT_BYTES: u64 = 1 << 20;
 
@@ -70,8 +73,8 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     warnings.extend(base.notes.iter().filter(open).map(|note| Warning::new("machine-note", note.clone())));
     record.warnings = warnings;
     outputs.warn(&record.warnings);
-    let keys: Vec<&str> = axes.iter().map(|axis| axis.path.as_str()).collect();
-    outputs.finish(&render::sim::screen(&record, &keys, output::width()), &record)?;
+    let chapter = screen::sim::chapter(&record, Detail::Screen);
+    outputs.finish(&screen::text(&chapter, output::width().min(MAX_COLUMNS)), &record)?;
     Ok(Ending::done())
 }
 

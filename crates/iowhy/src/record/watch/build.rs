@@ -23,7 +23,7 @@ use crate::record::{Kind, SCHEMA};
 
 /// What the command knows beside the profile.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct Invocation {
     /// The command line.
     pub command: String,
     /// See [`WatchRecord::subject`].
@@ -44,22 +44,27 @@ const MAX_THREADS: usize = 100;
 const SECOND: f64 = 1e9;
 
 /// The record of a run.
-pub fn record(profile: Profile, explained: Explained, meaning: &Analyzer, told: Told) -> WatchRecord {
+pub fn record(
+    profile: Profile,
+    explained: Explained,
+    meaning: &Analyzer,
+    invocation: Invocation,
+) -> WatchRecord {
     let account = &explained.account;
     let basis = Basis::new(&profile, account.entries.iter(), account.thread_ns);
     let running = units::total(profile.threads.iter().map(|t| t.running_ns));
     let unexplained = account.layers.get(Layer::Unexplained).total_ns();
-    let mut environment = told.environment;
+    let mut environment = invocation.environment;
     add_device(&mut environment, &profile);
     WatchRecord {
         schema: SCHEMA,
         kind: Kind::WatchedProgram,
         iowhy: env!("CARGO_PKG_VERSION").to_owned(),
-        command: told.command,
-        subject: told.subject,
-        ran_as: told.ran_as,
+        command: invocation.command,
+        subject: invocation.subject,
+        ran_as: invocation.ran_as,
         environment,
-        warnings: told.warnings,
+        warnings: invocation.warnings,
         wall_s: profile.wall_ns as f64 / SECOND,
         thread_s: profile.thread_ns() as f64 / SECOND,
         cpu_s: running as f64 / SECOND,

@@ -11,7 +11,7 @@ pub(crate) mod synthetic;
 #[cfg(test)]
 mod tests;
 
-pub use build::{Told, record};
+pub use build::{Invocation, record};
 
 use iowhy_core::environment::Environment;
 use iowhy_core::finding::Finding;
@@ -21,10 +21,11 @@ use iowhy_core::warning::Warning;
 
 use crate::record::Kind;
 use crate::record::prove::Proof;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What was found out about a program.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchRecord {
     /// Version of this format.
     pub schema: u32,
@@ -87,7 +88,7 @@ pub struct WatchRecord {
 }
 
 /// The user who ran a program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RanAs {
     /// User.
     pub uid: u32,
@@ -105,7 +106,7 @@ impl RanAs {
 }
 
 /// How a program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exit {
     /// By itself, with this code.
@@ -126,7 +127,7 @@ impl Exit {
 }
 
 /// What watching cost.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObserverRecord {
     /// CPU time of watching, in the watcher and in the program, over the wall time: 0.01 is 1 % of one CPU.
     pub cost_share: f64,
@@ -149,7 +150,7 @@ pub struct ObserverRecord {
 }
 
 /// Bytes and calls of the program, counted by the kernel.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IoRecord {
     /// Calls of the read and write families.
     pub calls: Option<u64>,
@@ -180,7 +181,7 @@ pub struct IoRecord {
 
 /// Time in a layer. Its share is of the whole that is split: the program's thread time, or that of an operation or a
 /// thread.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerShare {
     /// Which.
     pub id: Layer,
@@ -197,7 +198,7 @@ pub struct LayerShare {
 }
 
 /// Time of an operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationRecord {
     /// Which.
     pub id: String,
@@ -224,7 +225,7 @@ pub struct OperationRecord {
 }
 
 /// Time asleep on one thing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WaitRecord {
     /// On what.
     pub id: String,
@@ -243,7 +244,7 @@ pub struct WaitRecord {
 }
 
 /// A thread, or a pool of one name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadRecord {
     /// Its name.
     pub name: String,
@@ -266,7 +267,7 @@ pub struct ThreadRecord {
 }
 
 /// A function of the program that asked the kernel for something, or computed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallSite {
     /// Name of the thread.
     pub thread: String,

@@ -1,20 +1,15 @@
-//! Profiles that were never measured, with accounts and findings that are known: for tests of records and screens.
+//! Profiles that were never measured, with known stacks and counters: for tests of records and screens.
+//! Accounts and findings are those of the rules.
 
-use iowhy_core::finding::{Finding, FindingId, Gain};
-use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::profile::*;
-use iowhy_diagnose::account::{Account, Entry, account};
-use iowhy_diagnose::classify::{Class, Classifier, Operation, Wait};
 
-use crate::analyzer::Explained;
+use crate::analyzer::{Analyzer, Explained};
 
-/// Puts a profile and its account together, stack by stack, so that both close.
+/// Puts a profile together, stack by stack, so that it closes.
 pub(crate) struct Builder {
     /// The profile so far.
     pub(crate) profile: Profile,
-    account: Account,
-    /// Findings to add.
-    pub(crate) findings: Vec<Finding>,
+    analyzer: Analyzer,
 }
 
 const MS: f64 = 1e6;
@@ -31,7 +26,7 @@ impl Builder {
             processes: vec![Process { pid: 100, name: "program".to_owned(), count: 1, ..Process::default() }],
             ..Profile::default()
         };
-        Builder { profile, account: Account::default(), findings: vec![] }
+        Builder { profile, analyzer: Analyzer::new() }
     }
 
     /// Adds a thread; it lives as long as its stacks.
@@ -59,25 +54,21 @@ impl Builder {
         ids
     }
 
-    /// Adds time: `ms` of a thread, with its meaning, on the wall clock unless it waits off the path.
+    /// Adds time: `ms` of a thread in one stack, on the wall clock unless it waits off the path. Without frames, the stack
+    /// was not seen.
     pub(crate) fn time(
         &mut self,
         thread: u32,
-        (operation, layer, wait): (Operation, Layer, Option<Wait>),
+        state: State,
         kernel: &[&str],
         user: &[&str],
         (ms, events): (f64, u64),
     ) {
-        let state = match (layer, wait) {
-            (Layer::CpuQueue, _) => State::Queued,
-            (_, Some(_)) => State::Blocked,
-            (_, None) => State::Running,
-        };
-        let on_wall = wait.is_none_or(Wait::on_path);
+        let on_wall = state != State::Blocked || self.analyzer.on_path(kernel);
         let (time_ns, wall_ns) = (ms * MS, if on_wall { ms * MS } else { 0.0 });
+        let known = !(kernel.is_empty() && user.is_empty());
         let kernel = self.symbols(kernel, None);
         let user = self.symbols(user, Some("/usr/bin/program"));
-        let known = layer != Layer::Unexplained;
         self.profile.stacks.push(StackTime { thread, state, kernel, user, known, time_ns, wall_ns, events });
         let t = &mut self.profile.threads[thread as usize];
         t.lifetime_ns += time_ns as u64;
@@ -87,22 +78,14 @@ impl Builder {
             State::Blocked => t.blocked_ns += time_ns as u64,
         }
         self.profile.idle_wall_ns -= wall_ns;
-        let busy = state == State::Running;
-        self.account.layers.add(layer, if busy { time_ns } else { 0.0 }, if busy { 0.0 } else { time_ns });
-        let class = Class { operation, layer, wait };
-        self.account.entries.push(Entry { thread, class, busy, time_ns, wall_ns, events });
     }
 
-    /// Both, closed.
+    /// The profile, closed, and what the rules say of it.
     pub(crate) fn done(mut self) -> (Profile, Explained) {
         self.profile.stacks.sort_by(|a, b| b.time_ns.total_cmp(&a.time_ns));
         assert_eq!(self.profile.check(1e-6), Ok(()), "a synthetic profile keeps the law");
-        self.account.thread_ns = self.profile.thread_ns() as f64;
-        self.account.wall_ns = self.profile.wall_ns as f64;
-        self.account.idle_wall_ns = self.profile.idle_wall_ns;
-        // Who asked is known from the stacks alone.
-        self.account.sites = account(&self.profile, &Classifier::new()).sites;
-        (self.profile, Explained { account: self.account, findings: self.findings })
+        let explained = self.analyzer.explain(&self.profile, None);
+        (self.profile, explained)
     }
 }
 
@@ -112,44 +95,18 @@ pub(crate) fn sync_loop() -> (Profile, Explained) {
     let t = b.thread("writer");
     let sync = ["fdatasync", "commit", "main"];
     let kernel = |inner: &'static str| ["schedule", inner, "__x64_sys_fdatasync"];
-    let waiting = |wait| (Operation::Sync, Layer::Writeback, Some(wait));
-    b.time(t, waiting(Wait::DataWriteback), &kernel("folio_wait_writeback"), &sync, (505.0, 3804));
-    b.time(t, waiting(Wait::CacheFlush), &kernel("blkdev_issue_flush"), &sync, (470.0, 3803));
-    b.time(t, waiting(Wait::Journal), &kernel("jbd2_log_wait_commit"), &sync, (20.0, 32));
-    let busy = |operation, layer| (operation, layer, None);
-    b.time(
-        t,
-        busy(Operation::Sync, Layer::Device),
-        &["iowrite16", "__x64_sys_fdatasync"],
-        &sync,
-        (300.0, 299),
-    );
-    b.time(
-        t,
-        busy(Operation::Sync, Layer::Block),
-        &["submit_bio", "__x64_sys_fdatasync"],
-        &sync,
-        (120.0, 121),
-    );
-    b.time(
-        t,
-        busy(Operation::Sync, Layer::Filesystem),
-        &["ext4_sync_file", "__x64_sys_fdatasync"],
-        &sync,
-        (80.0, 80),
-    );
+    b.time(t, State::Blocked, &kernel("folio_wait_writeback"), &sync, (505.0, 3804));
+    b.time(t, State::Blocked, &kernel("blkdev_issue_flush"), &sync, (470.0, 3803));
+    b.time(t, State::Blocked, &kernel("jbd2_log_wait_commit"), &sync, (20.0, 32));
+    b.time(t, State::Running, &["iowrite16", "__x64_sys_fdatasync"], &sync, (300.0, 299));
+    b.time(t, State::Running, &["submit_bio", "__x64_sys_fdatasync"], &sync, (120.0, 121));
+    b.time(t, State::Running, &["ext4_sync_file", "__x64_sys_fdatasync"], &sync, (80.0, 80));
     let write = ["write", "append", "main"];
-    b.time(
-        t,
-        busy(Operation::Write, Layer::Filesystem),
-        &["vfs_write", "__x64_sys_write"],
-        &write,
-        (60.0, 58),
-    );
-    b.time(t, busy(Operation::Write, Layer::Copy), &["copy_folio_from_iter_atomic"], &write, (10.0, 11));
-    b.time(t, busy(Operation::User, Layer::Program), &[], &["encode", "main"], (31.0, 30));
-    b.time(t, (Operation::Sync, Layer::CpuQueue, None), &[], &sync, (9.0, 40));
-    b.time(t, busy(Operation::Unknown, Layer::Unexplained), &[], &[], (5.0, 5));
+    b.time(t, State::Running, &["vfs_write", "__x64_sys_write"], &write, (60.0, 58));
+    b.time(t, State::Running, &["copy_folio_from_iter_atomic", "__x64_sys_write"], &write, (10.0, 11));
+    b.time(t, State::Running, &[], &["encode", "main"], (31.0, 30));
+    b.time(t, State::Queued, &["schedule", "__x64_sys_fdatasync"], &sync, (9.0, 40));
+    b.time(t, State::Running, &[], &[], (5.0, 5));
     b.profile.io = IoCounters {
         read_calls: Some(12),
         write_calls: Some(3804),
@@ -203,22 +160,6 @@ pub(crate) fn sync_loop() -> (Profile, Explained) {
         call_burst_ns: 161_000_000,
         ..Observer::default()
     };
-    b.findings = vec![Finding {
-        id: FindingId::SyncPerWrite,
-        share: 0.93,
-        sentence: "Each record is made durable by itself: about one fdatasync for each write, and the syncs take \
-                   93 % of the time"
-            .to_owned(),
-        evidence: vec![
-            "3804 sleeps in data write-back (505 ms) and 3803 in the device's cache flush (470 ms)".to_owned(),
-            "1.0 syncs per write in 10 bursts".to_owned(),
-        ],
-        advice: "Write several records, then call fdatasync once; or let one thread make the records of all durable \
-                 (group commit)"
-            .to_owned(),
-        gain: Some(Gain { predicted: 11.3, low: 5.8, high: 20.1, open_above: false }),
-        undecided: false,
-    }];
     b.done()
 }
 
@@ -228,32 +169,14 @@ pub(crate) fn pipeline() -> (Profile, Explained) {
     let main = b.thread("collect");
     let worker = b.thread("reader-with-a-long-name");
     let third = b.thread("");
-    let read = |layer, wait| (Operation::Read, layer, wait);
     let at = ["read", "next_block", "main"];
-    b.time(
-        worker,
-        read(Layer::Device, Some(Wait::DeviceRead)),
-        &["io_schedule", "filemap_read"],
-        &at,
-        (700.0, 900),
-    );
-    b.time(worker, read(Layer::Copy, None), &["_copy_to_iter", "filemap_read"], &at, (60.0, 59));
-    b.time(
-        worker,
-        (Operation::Futex, Layer::Elsewhere, Some(Wait::Futex)),
-        &["futex_do_wait"],
-        &at,
-        (3240.0, 12),
-    );
-    b.time(main, read(Layer::Elsewhere, Some(Wait::Pipe)), &["pipe_read"], &["main"], (3900.0, 4000));
-    b.time(main, (Operation::User, Layer::Program, None), &[], &["main"], (100.0, 101));
-    b.time(
-        third,
-        (Operation::Poll, Layer::Elsewhere, Some(Wait::Poll)),
-        &["do_epoll_wait"],
-        &[],
-        (4000.0, 1),
-    );
+    let kernel = |inner: &'static str| [inner, "filemap_read", "__x64_sys_read"];
+    b.time(worker, State::Blocked, &kernel("io_schedule"), &at, (700.0, 900));
+    b.time(worker, State::Running, &kernel("_copy_to_iter"), &at, (60.0, 59));
+    b.time(worker, State::Blocked, &["futex_do_wait", "__x64_sys_futex"], &at, (3240.0, 12));
+    b.time(main, State::Blocked, &["pipe_read", "__x64_sys_read"], &["main"], (3900.0, 4000));
+    b.time(main, State::Running, &[], &["main"], (100.0, 101));
+    b.time(third, State::Blocked, &["do_epoll_wait", "__x64_sys_epoll_wait"], &[], (4000.0, 1));
     b.profile.end = End::Signal(15);
     b.profile.sight.tier = Tier::Stacks;
     b.profile.sight.limitations = vec![Limitation {
@@ -267,22 +190,12 @@ pub(crate) fn pipeline() -> (Profile, Explained) {
     b.profile.observer.switch_duty = 0.25;
     b.profile.observer.lost = 7;
     b.profile.observer.events = 9000;
-    b.findings = vec![Finding {
-        id: FindingId::WaitingElsewhere,
-        share: 0.78,
-        sentence: "Most of the time nothing of the program was active: it waited for a pipe".to_owned(),
-        evidence: vec![],
-        advice: "Look at the program at the other end of the pipe".to_owned(),
-        gain: None,
-        undecided: false,
-    }];
     b.done()
 }
 
 /// A program that did nothing at all, of which nothing was seen.
 pub(crate) fn nothing() -> (Profile, Explained) {
-    (
-        Profile { end: End::Gone, ..Profile::default() },
-        Explained { account: Account { layers: Ledger::default(), ..Account::default() }, findings: vec![] },
-    )
+    let profile = Profile { end: End::Gone, ..Profile::default() };
+    let explained = Analyzer::new().explain(&profile, None);
+    (profile, explained)
 }

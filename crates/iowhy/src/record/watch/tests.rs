@@ -5,8 +5,9 @@ use crate::analyzer::{Analyzer, Explained};
 use crate::record::watch::io::cache_hit_share;
 
 fn of((profile, explained): (Profile, Explained)) -> WatchRecord {
-    let told = Told { command: "iowhy -- x".to_owned(), subject: "x".to_owned(), ..Told::default() };
-    record(profile, explained, &Analyzer::new(), told)
+    let invocation =
+        Invocation { command: "iowhy -- x".to_owned(), subject: "x".to_owned(), ..Invocation::default() };
+    record(profile, explained, &Analyzer::new(), invocation)
 }
 
 #[test]

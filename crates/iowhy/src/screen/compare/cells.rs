@@ -42,20 +42,10 @@ pub fn chapter(comparison: &Comparison, detail: Detail) -> Chapter {
 
 /// `6 cells compared: 2 regressed, 1 improved, 3 within noise`
 fn headline(comparison: &Comparison) -> String {
-    let all = [
-        (Verdict::Regressed, "regressed"),
-        (Verdict::Improved, "improved"),
-        (Verdict::WithinNoise, "within noise"),
-        (Verdict::CannotTell, "inconclusive"),
-    ];
-    let count = |verdict| comparison.cells.iter().filter(|cell| cell.verdict == verdict).count();
-    let counted = all.map(|(verdict, words)| (count(verdict), words));
-    let parts: Vec<String> =
-        counted.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}")).collect();
     format!(
         "{} compared: {} (smallest relative change reported: {})",
         units::counted(comparison.cells.len() as u64, "cell", "cells"),
-        parts.join(", "),
+        Verdict::counted(comparison.cells.iter().map(|cell| cell.verdict)),
         percent(comparison.threshold_share)
     )
 }
@@ -139,7 +129,7 @@ fn remarks(comparison: &Comparison) -> Vec<Part> {
             lines.push(format!("only in the {which} record: {}", keys.join(", ")));
         }
     }
-    if comparison.cells.iter().any(|c| c.verdict == Verdict::CannotTell && c.doubt.is_none()) {
+    if comparison.cells.iter().any(|c| c.verdict == Verdict::Inconclusive && c.doubt.is_none()) {
         lines.push(
             "inconclusive: the interval includes no change and a relevant change; more rounds, or an idle machine, would \
              decide (`--precision` and `--time` of `iowhy bench`)"

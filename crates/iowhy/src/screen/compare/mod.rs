@@ -35,17 +35,17 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
         Verdict::Improved => "improved",
         Verdict::Regressed => "REGRESSED",
         Verdict::WithinNoise => "within noise",
-        Verdict::CannotTell => "inconclusive",
+        Verdict::Inconclusive => "inconclusive",
     }
 }
 
 /// A verdict in a table, with what follows it.
-fn cell(verdict: Verdict, rest: &str) -> Cell {
+pub(crate) fn cell(verdict: Verdict, rest: &str) -> Cell {
     let text = format!("{}{rest}", word(verdict));
     match verdict {
         Verdict::Improved => Cell::Good(text),
         Verdict::Regressed => Cell::Bad(text),
-        Verdict::WithinNoise | Verdict::CannotTell => Cell::Text(text),
+        Verdict::WithinNoise | Verdict::Inconclusive => Cell::Text(text),
     }
 }
 
@@ -61,7 +61,7 @@ fn dot(label: &str, ratio: Option<&Estimate>, verdict: Verdict) -> Row {
     let colour = match verdict {
         Verdict::Improved => 2,
         Verdict::Regressed => 1,
-        Verdict::WithinNoise | Verdict::CannotTell => 7,
+        Verdict::WithinNoise | Verdict::Inconclusive => 7,
     };
     let words = word(verdict).to_owned();
     Row {

@@ -155,7 +155,7 @@ fn remarks(comparison: &ProgramComparison) -> Vec<Part> {
             command("before", &comparison.before),
             command("after", &comparison.after)
         ));
-    } else if comparison.wall.verdict == Verdict::CannotTell {
+    } else if comparison.wall.verdict == Verdict::Inconclusive {
         lines.push(
             "inconclusive: the interval includes no change and a relevant change; more runs, or an idle machine, would decide"
                 .to_owned(),

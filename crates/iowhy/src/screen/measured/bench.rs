@@ -72,7 +72,7 @@ fn row(cell: &CellRecord, several: bool, detail: Detail) -> Vec<String> {
         StateCheck::Verified => format!("{} ✓", cell.state),
         StateCheck::NotApplicable => cell.state.clone(),
         StateCheck::Violated { .. } => format!("not {}", cell.state),
-        StateCheck::CannotTell { .. } => format!("{}?", cell.state),
+        StateCheck::Inconclusive { .. } => format!("{}?", cell.state),
     };
     let mut row = vec![
         cell.method.clone(),
@@ -157,7 +157,7 @@ fn from_device(cell: &CellRecord) -> String {
 /// Doubts about one cell; empty where all is as claimed.
 fn remarks(name: &str, cell: &CellRecord, several: bool, virtual_time: bool) -> Vec<String> {
     let mut lines = Vec::new();
-    if let StateCheck::Violated { reason } | StateCheck::CannotTell { reason } = &cell.state_check {
+    if let StateCheck::Violated { reason } | StateCheck::Inconclusive { reason } = &cell.state_check {
         lines.push(format!("{name}: {reason}"));
     }
     if let Some(failure) = &cell.failure {

@@ -4,14 +4,14 @@ pub mod bench;
 pub(crate) mod cell;
 mod charts;
 mod cross_check;
-pub(crate) mod members;
 pub mod path;
 
 use iowhy_core::layer::Layer;
 use iowhy_core::units;
 use iowhy_view::document::{Cell, Chapter, Detail, Section, Shape, Table};
+use iowhy_view::piece::Piece;
 
-use super::{heading, surroundings};
+use super::{heading, members, surroundings};
 use crate::record::{CellRecord, Record};
 
 /// Cells with the names they have on a screen.
@@ -67,7 +67,9 @@ fn layers(named: &Named<'_>, detail: Detail) -> Table {
             cell::time(cell, detail).into(),
             cell::throughput(cell, detail).into(),
             cell::cpu_per_byte(cell, detail).into(),
-            cell.layers.clone().map_or_else(|| Cell::from(""), Cell::Bar),
+            cell.layers
+                .as_ref()
+                .map_or_else(|| Cell::from(""), |ledger| Cell::Bar(Piece::from_ledger(ledger))),
         ];
         row.extend(used.iter().map(|id| match (cell.layer(*id), &cell.layers) {
             (Some(layer), _) => Cell::from(units::estimate(&layer.time)),

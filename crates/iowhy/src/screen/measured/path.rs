@@ -76,7 +76,7 @@ fn remarks(label: &str, cell: &CellRecord) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(failure) = &cell.failure {
         lines.push(format!("{label}: {failure}"));
-    } else if let StateCheck::Violated { reason } | StateCheck::CannotTell { reason } = &cell.state_check {
+    } else if let StateCheck::Violated { reason } | StateCheck::Inconclusive { reason } = &cell.state_check {
         lines.push(format!("{label}: {reason}"));
     } else if cell.verdict != "ok" && cell.latency_ns.n > 0 {
         lines.push(format!("{label}: {}", cell.bytes_verdict));

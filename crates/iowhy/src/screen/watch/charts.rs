@@ -5,8 +5,9 @@ use iowhy_core::profile::{StackTime, State};
 use iowhy_core::units;
 use iowhy_diagnose::classify::Wait;
 use iowhy_view::document::{Chart, Part, Section, Table};
+use iowhy_view::piece::Piece;
 use iowhy_view::svg::WIDE;
-use iowhy_view::svg::bars::{self, Bar, Piece};
+use iowhy_view::svg::bars::{self, Bar};
 use iowhy_view::svg::flame::{self, Node};
 
 use super::{percent_of, seconds, share};
@@ -20,18 +21,14 @@ const MAX_ROWS: usize = 25;
 const BAR_MATTERS: f64 = 0.005;
 
 fn piece(layer: &LayerShare, whole: &str) -> Piece {
-    Piece {
-        class: layer.id.id().to_owned(),
-        name: layer.id.id().to_owned(),
-        size: layer.busy_s + layer.wait_s,
-        tip: format!(
-            "{}\n{} of {whole}\nbusy {}, waiting {}",
-            layer.id.id(),
-            share(layer),
-            seconds(layer.busy_s),
-            seconds(layer.wait_s)
-        ),
-    }
+    let tip = format!(
+        "{}\n{} of {whole}\nbusy {}, waiting {}",
+        layer.id.id(),
+        share(layer),
+        seconds(layer.busy_s),
+        seconds(layer.wait_s)
+    );
+    Piece::for_layer(layer.id, layer.busy_s + layer.wait_s, tip)
 }
 
 pub(super) fn layers(record: &WatchRecord) -> Section {

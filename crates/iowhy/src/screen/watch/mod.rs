@@ -14,6 +14,7 @@ use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::units::{self, Bytes};
 use iowhy_diagnose::classify::Operation;
 use iowhy_view::document::{Chapter, Detail, Part, Section, Split};
+use iowhy_view::piece::Piece;
 
 use super::figures::{percent_of, plural, share, visible};
 use super::{prove, surroundings};
@@ -111,6 +112,7 @@ fn layers(record: &WatchRecord) -> Vec<Part> {
     for layer in unexplained.iter().chain(&shown) {
         ledger.add(layer.id, layer.busy_s * 1e9, layer.wait_s * 1e9);
     }
+    let pieces = Piece::from_ledger(&ledger);
     let mut legend: Vec<(Option<Layer>, String, String)> =
         shown.iter().map(|layer| key(record, layer)).collect();
     let small: f64 = small.iter().map(|layer| layer.share).sum();
@@ -120,7 +122,7 @@ fn layers(record: &WatchRecord) -> Vec<Part> {
     let share = percent_of((record.unexplained_share * 1e3).round() / 1e3);
     legend.push((Some(Layer::Unexplained), Layer::Unexplained.id().to_owned(), share));
     let label = format!("{} thread time", seconds(record.thread_s));
-    vec![Part::Split(Split { label, ledger, legend })]
+    vec![Part::Split(Split { label, pieces, legend })]
 }
 
 /// A layer, its name and its share. Time off the path is neither the program's nor the disk's, and time in interrupts is no

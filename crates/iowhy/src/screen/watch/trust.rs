@@ -42,7 +42,7 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         facts.push(format!("sleep stacks for {} of wall time", percent_of(seen.switch_duty)));
     }
     if record.profile.calls.as_ref().is_some_and(|calls| calls.complete) {
-        facts.push("every system call traced".to_owned());
+        facts.push("every system call counted".to_owned());
     } else if seen.call_bursts > 0 && record.wall_s > 0.0 {
         facts.push(format!(
             "system calls traced for {} of wall time",

@@ -1,7 +1,9 @@
 //! Possible and impossible members, and the stripe of them.
 
+use std::path::Path;
+
 use super::*;
-use crate::target::OpenMode;
+use crate::target::{Needs, OpenMode, resolve};
 
 const TURN: u64 = 64 << 10;
 

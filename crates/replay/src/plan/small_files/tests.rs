@@ -9,7 +9,7 @@ use super::tree::*;
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::repaired;
 use iowhy_diagnose::findings::synthetic::Run;
-use iowhy_diagnose::repair::Beside;
+use iowhy_diagnose::repair::RunFacts;
 
 fn access(calls: u64, bytes: u64, time_ns: u64) -> Access {
     Access { calls, bytes, time_ns, ..Access::default() }
@@ -192,7 +192,7 @@ fn what_each_made_or_copied_file_takes_is_in_the_plan() {
 fn packed_the_same_bytes_are_read_written_or_copied() {
     let bytes = |run: &Run, what: Op| {
         let was = run.facts(baseline).unwrap().plan;
-        let now = repaired(FindingId::ManySmallFiles, &was, &Beside::default()).unwrap();
+        let now = repaired(FindingId::ManySmallFiles, &was, &RunFacts::default()).unwrap();
         assert!(now.plan.calls() < was.calls() / 50 && now.how.contains("one packed file"), "{}", now.how);
         assert!((now.plan.think_ns() - was.think_ns()).abs() < 1.0, "own time is neither lost nor made");
         let roles: Vec<Role> = now.plan.files.iter().map(|f| f.role).collect();
@@ -206,7 +206,7 @@ fn packed_the_same_bytes_are_read_written_or_copied() {
     assert_eq!(bytes(&copier(), Op::Write).1, 4000 * 300);
     // Other causes are none of the tree's.
     let was = reader().facts(baseline).unwrap().plan;
-    assert!(repaired(FindingId::SmallRequests, &was, &Beside::default()).is_err());
+    assert!(repaired(FindingId::SmallRequests, &was, &RunFacts::default()).is_err());
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn where_too_little_is_known_the_reason_is_said() {
     let empty = maker().with(|p| p.files[0].writes = access(0, 0, 0));
     let was = empty.facts(baseline).unwrap().plan;
     assert!(
-        repaired(FindingId::ManySmallFiles, &was, &Beside::default())
+        repaired(FindingId::ManySmallFiles, &was, &RunFacts::default())
             .unwrap_err()
             .contains("nothing can be packed")
     );

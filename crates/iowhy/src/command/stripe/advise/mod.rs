@@ -18,6 +18,7 @@ use iowhy_stripe::load::{Load, Question};
 use iowhy_stripe::members::{Measured, writes_can_be_measured};
 use iowhy_stripe::prove::{self, Proof};
 use iowhy_stripe::{disks, pick, rules, simulate};
+use iowhy_view::document::Detail;
 
 use crate::cli::{OutputArgs, Proofs, StripeAdviseArgs};
 use crate::command::ending::{self, Ending};
@@ -27,7 +28,7 @@ use crate::output::{self, Outputs};
 use crate::progress::Progress;
 use crate::record::member::MemberRecord;
 use crate::record::stripe_advice::{AdviceRecord, ProofRecord, RuleRecord, left_out};
-use crate::render;
+use crate::screen;
 
 /// 8 sectors to 32768, doubling: the range of the test of 1999.
 const USUAL_INTERLEAVES: std::ops::RangeInclusive<u32> = 12..=24;
@@ -101,7 +102,8 @@ pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Endin
     drop(progress);
     outputs.warn(&record.warnings);
     let ending = ending(&record);
-    outputs.finish(&render::stripe::advice_screen(&record, output::width()), &record)?;
+    outputs
+        .finish(&screen::text(&screen::stripe::advice(&record, Detail::Screen), output::width()), &record)?;
     Ok(ending)
 }
 
@@ -168,8 +170,8 @@ impl Load for Demand {
 
 fn rule_records(curve: &iowhy_core::service::ServiceCurve, demand: &Demand, disks: usize) -> Vec<RuleRecord> {
     let record = |rule: rules::Rule| RuleRecord {
-        id: rule.id,
-        name: rule.name,
+        id: rule.id.to_owned(),
+        name: rule.name.to_owned(),
         interleave_bytes: rule.interleave_bytes,
     };
     rules::published(curve, demand.workload(), disks).into_iter().map(record).collect()
@@ -238,14 +240,15 @@ fn stand_ins(writes: bool, disks: &[Target]) -> Option<Warning> {
             "name directories on file systems that allow O_DIRECT".to_owned(),
         ),
         false => (
-            format!("`{name}` is yours and is not written to unasked"),
+            format!("`{name}` is user data, and iowhy does not write to it without permission"),
             format!(
                 "name directories, and scratch files in them are written; to destroy all data on the disks: \
                  `--destroy-data {name}`, once for each"
             ),
         ),
     };
-    let message = format!("the load writes, and writes are taken to cost what reads cost: {why}");
+    let message =
+        format!("the load writes; the simulation assumes that a write costs what a read costs: {why}");
     Some(Warning::new("reads-stand-in-for-writes", message).next(next))
 }
 

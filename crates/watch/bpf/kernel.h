@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0
+ * The kernel's types as far as the observer reads them, and the helpers that it calls. Field offsets are those of the
+ * running kernel: CO-RE relocations are applied when the object is loaded. Helper numbers: enum bpf_func_id of
+ * include/uapi/linux/bpf.h. */
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int s32;
+typedef long long s64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define inline_always inline __attribute__((always_inline))
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct qstr {
+	u32 len;
+	const unsigned char *name;
+};
+
+struct super_block {
+	u32 s_dev;
+};
+
+struct inode {
+	u16 i_mode;
+	unsigned long i_ino;
+	struct super_block *i_sb;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct file {
+	struct inode *f_inode;
+	u32 f_flags;
+	struct path f_path;
+	s64 f_pos;
+};
+
+struct fdtable {
+	u32 max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct thread_info {
+	unsigned long flags;
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	s32 pid;
+	struct files_struct *files;
+};
+
+#pragma clang attribute pop
+
+enum { BPF_ANY, BPF_NOEXIST, BPF_EXIST };
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_HASH = 5, BPF_MAP_TYPE_PERCPU_ARRAY = 6 };
+enum { BPF_F_NO_PREALLOC = 1 };
+
+#define MAP(map_type, key_type, value_type, entries, flags) \
+	struct { \
+		int (*type)[map_type]; \
+		int (*max_entries)[entries]; \
+		int (*map_flags)[flags]; \
+		key_type *key; \
+		value_type *value; \
+	}
+
+static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
+static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*const map_delete)(void *map, const void *key) = (void *)3;
+static u64 (*const ktime_get_ns)(void) = (void *)5;
+static u64 (*const get_current_pid_tgid)(void) = (void *)14;
+static struct task_struct *(*const get_current_task)(void) = (void *)35;
+static long (*const probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*const probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
+
+/* A field of the kernel's, 0 where it cannot be read. */
+#define READ(pointer, field) ({ \
+	typeof((pointer)->field) got__ = 0; \
+	probe_read_kernel(&got__, sizeof(got__), __builtin_preserve_access_index(&(pointer)->field)); \
+	got__; \
+})

@@ -1,0 +1,63 @@
+//! What counting costs the program, measured on a thread of our own after the program has ended.
+
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::InKernel;
+
+/// Calls of a piece, and pieces of each kind: they alternate, and the fastest of each are compared, since disturbance only adds.
+const CALLS: u32 = 500;
+const PIECES: usize = 5;
+
+/// What counting costs, in nanoseconds of the program's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Cost {
+    /// A call that is counted by number only.
+    pub(crate) call_ns: f64,
+    /// A call that moves bytes of a file.
+    pub(crate) transfer_ns: f64,
+}
+
+impl InKernel {
+    /// Measures the cost of a call, and takes the observer out of the kernel to see what calls cost without it. `None`:
+    /// no memory file or thread could be had, or the machine is too busy to tell.
+    pub(crate) fn measure(mut self) -> Option<Cost> {
+        let file = memfd_create("iowhy-cost", MemfdFlags::CLOEXEC).ok()?;
+        rustix::io::write(&file, &[0; 4096]).ok()?;
+        std::thread::scope(|scope| {
+            let measured = std::thread::Builder::new().spawn_scoped(scope, move || {
+                let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+                self.add([tid]).ok()?;
+                let watched = (fastest(&call), fastest(&|| transfer(&file)));
+                drop(self);
+                let bare = (fastest(&call), fastest(&|| transfer(&file)));
+                let cost = Cost { call_ns: watched.0 - bare.0, transfer_ns: watched.1 - bare.1 };
+                (cost.call_ns > 0.0 && cost.transfer_ns > 0.0).then_some(cost)
+            });
+            measured.ok()?.join().ok()?
+        })
+    }
+}
+
+fn fastest(work: &dyn Fn()) -> f64 {
+    let piece = || {
+        let start = Instant::now();
+        (0..CALLS).for_each(|_| work());
+        start.elapsed().as_nanos() as f64 / f64::from(CALLS)
+    };
+    (0..PIECES).map(|_| piece()).fold(f64::INFINITY, f64::min)
+}
+
+/// The cheapest call that the kernel answers itself.
+fn call() {
+    // What is returned is of no interest, and the C library keeps no copy of it.
+    std::hint::black_box(rustix::process::getppid());
+}
+
+fn transfer(file: &impl AsFd) {
+    let mut byte = [0u8];
+    // It cannot fail on a memory file of one page; if it did, it would only be faster.
+    let _ = std::hint::black_box(rustix::io::pread(file, &mut byte, 0));
+}

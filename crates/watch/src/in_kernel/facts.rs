@@ -1,0 +1,225 @@
+//! Reads the maps of the object: sums become counts by call and by file. Layouts are those of `bpf/observer.bpf.c`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use aya::Ebpf;
+use aya::maps::{Array, HashMap as KernelMap, PerCpuArray};
+use iowhy_core::profile::{Access, CallCount, FileUse, SIZE_CLASSES, SampledShare};
+use iowhy_linux::syscalls;
+
+use super::shapes::NUMBERS;
+use super::{chain, map};
+use crate::calls::{OTHERS, UNKNOWN, errno_name};
+
+/// Words (of 8 bytes) of `struct access`, `struct sums`, and of what stands before the sums in `struct description`.
+const ACCESS: usize = 14 + SIZE_CLASSES;
+const SUMS: usize = 2 * ACCESS + 4;
+const BEFORE_SUMS: usize = 7;
+const DESCRIPTION: usize = BEFORE_SUMS + SUMS;
+/// Bytes of `struct path_text`.
+const PATH: usize = 8 + 1024 + 256;
+
+/// Files in the result; all beyond go to one entry.
+const MAX_REPORTED: usize = 200;
+
+/// What was counted.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    /// By system call, most first.
+    pub(crate) calls: Vec<CallCount>,
+    /// By file, most bytes first.
+    pub(crate) files: Vec<FileUse>,
+    /// What did not fit.
+    pub(crate) lost: Lost,
+}
+
+/// What did not fit into the observer's tables, each counted when it was refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// Threads whose calls are not counted.
+    pub(crate) threads: u64,
+    /// Calls on open files that are counted by number only.
+    pub(crate) descriptions: u64,
+    /// Open files whose sums are gone.
+    pub(crate) files: u64,
+    /// Marks: repeated bytes were counted as new.
+    pub(crate) marks: u64,
+}
+
+/// Device, inode and type.
+type Key = [u64; 2];
+
+pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
+    let mut sums: HashMap<Key, [u64; SUMS]> = HashMap::new();
+    let closed: KernelMap<_, Key, [u64; SUMS]> = map(object, "files")?;
+    for entry in closed.iter() {
+        let (key, more) = entry.map_err(|e| chain(&e))?;
+        sums.insert(key, more);
+    }
+    let open: KernelMap<_, u64, [u64; DESCRIPTION]> = map(object, "descriptions")?;
+    for entry in open.iter() {
+        let (_, description) = entry.map_err(|e| chain(&e))?;
+        let key = [description[1], description[2]];
+        let into = sums.entry(key).or_insert([0; SUMS]);
+        add(into, &description[BEFORE_SUMS..]);
+    }
+    let mut paths: HashMap<Key, String> = HashMap::new();
+    let known: KernelMap<_, Key, [u8; PATH]> = map(object, "paths")?;
+    for entry in known.iter() {
+        let (key, bytes) = entry.map_err(|e| chain(&e))?;
+        paths.insert(key, path_text(&bytes));
+    }
+    let lost: Array<_, [u64; 4]> = map(object, "losses")?;
+    let [threads, descriptions, files, marks] = lost.get(&0, 0).map_err(|e| chain(&e))?;
+    Ok(Facts {
+        calls: calls(object)?,
+        files: by_path(sums, &paths),
+        lost: Lost { threads, descriptions, files, marks },
+    })
+}
+
+fn calls(object: &mut Ebpf) -> Result<Vec<CallCount>, String> {
+    let mut errors: HashMap<u32, BTreeMap<String, u64>> = HashMap::new();
+    let failed: KernelMap<_, [u32; 2], u64> = map(object, "errors")?;
+    for entry in failed.iter() {
+        let ([number, errno], times) = entry.map_err(|e| chain(&e))?;
+        errors.entry(number).or_default().insert(errno_name(i64::from(errno)), times);
+    }
+    let counts: PerCpuArray<_, [u64; 4]> = map(object, "counts")?;
+    let mut calls = Vec::new();
+    for number in 0..NUMBERS {
+        let by_cpu = counts.get(&number, 0).map_err(|e| chain(&e))?;
+        let mut sum = [0u64; 4];
+        for cpu in by_cpu.iter() {
+            for (sum, more) in sum.iter_mut().zip(cpu) {
+                *sum = sum.saturating_add(*more);
+            }
+        }
+        let [times, failed, time_ns, bytes] = sum;
+        if times == 0 && time_ns == 0 {
+            continue;
+        }
+        let name = match syscalls::name(i64::from(number)) {
+            _ if number == NUMBERS - 1 => "other".to_owned(),
+            Some(name) => name.to_owned(),
+            None => format!("syscall_{number}"),
+        };
+        calls.push(CallCount {
+            name,
+            calls: times,
+            failed,
+            errors: errors.remove(&number).unwrap_or_default(),
+            time_ns,
+            bytes,
+            per_burst: Vec::new(),
+        });
+    }
+    calls.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.name.cmp(&b.name)));
+    Ok(calls)
+}
+
+/// Joins what has the same path: a file that was replaced keeps its name.
+fn by_path(sums: HashMap<Key, [u64; SUMS]>, paths: &HashMap<Key, String>) -> Vec<FileUse> {
+    let mut joined: HashMap<(String, &'static str), [u64; SUMS]> = HashMap::new();
+    for (key, more) in sums {
+        let kind = kind(key);
+        let path = match kind {
+            "pipe" | "socket" => format!("{kind}:[{}]", key[0]),
+            _ => paths.get(&key).cloned().unwrap_or_else(|| UNKNOWN.to_owned()),
+        };
+        let into = joined.entry((path, kind)).or_insert([0; SUMS]);
+        add(into, &more);
+    }
+    let mut files: Vec<((String, &'static str), [u64; SUMS])> = joined.into_iter().collect();
+    files.sort_by(|a, b| {
+        let rank = |sums: &[u64; SUMS]| {
+            std::cmp::Reverse((sums[1].saturating_add(sums[ACCESS + 1]), sums[2 * ACCESS]))
+        };
+        rank(&a.1).cmp(&rank(&b.1)).then_with(|| a.0.cmp(&b.0))
+    });
+    if files.len() > MAX_REPORTED {
+        let mut rest = [0; SUMS];
+        for (_, more) in files.drain(MAX_REPORTED..) {
+            add(&mut rest, &more);
+        }
+        files.push(((OTHERS.to_owned(), "unknown"), rest));
+    }
+    files.into_iter().map(|((path, kind), sums)| file(path, kind, &sums)).collect()
+}
+
+fn add(sums: &mut [u64; SUMS], more: &[u64]) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum = sum.saturating_add(*more);
+    }
+}
+
+/// What a file is, by the type bits of its mode (inode(7)).
+fn kind(key: Key) -> &'static str {
+    let [_, device_and_type] = key;
+    let [_, file_type] = words(device_and_type);
+    match file_type & libc::S_IFMT {
+        libc::S_IFREG => "regular",
+        libc::S_IFDIR => "directory",
+        libc::S_IFBLK => "block-device",
+        libc::S_IFCHR => "character-device",
+        libc::S_IFIFO => "pipe",
+        libc::S_IFSOCK => "socket",
+        _ => "anonymous",
+    }
+}
+
+/// Two fields of four bytes, in their order in memory.
+fn words(both: u64) -> [u32; 2] {
+    let [a, b, c, d, e, f, g, h] = both.to_ne_bytes();
+    [u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h])]
+}
+
+fn file(path: String, kind: &str, sums: &[u64; SUMS]) -> FileUse {
+    let [opens, syncs, maps, code_maps] = [0, 1, 2, 3].map(|i| sums[2 * ACCESS + i]);
+    FileUse {
+        path,
+        kind: kind.to_owned(),
+        reads: access(&sums[..ACCESS]),
+        writes: access(&sums[ACCESS..2 * ACCESS]),
+        opens,
+        syncs,
+        mapped: maps > 0 && code_maps == 0,
+        ..FileUse::default()
+    }
+}
+
+fn access(words: &[u64]) -> Access {
+    let share = |hits, n| SampledShare { hits, n };
+    let [calls, bytes, time_ns, direct, synchronous, placed] = [0, 1, 2, 3, 4, 5].map(|i| words[i]);
+    let [known, sequential, unaligned, after_seek] = [6, 7, 8, 9].map(|i| words[i]);
+    let [marked, repeated, mark_bytes, fresh_bytes] = [10, 11, 12, 13].map(|i| words[i]);
+    let fresh = if mark_bytes == 0 { 1.0 } else { fresh_bytes as f64 / mark_bytes as f64 };
+    let with_offsets = if placed > 0 { calls } else { 0 };
+    Access {
+        calls,
+        bytes,
+        time_ns,
+        sizes: words[14..].to_vec(),
+        sequential: share(sequential, known),
+        unaligned: share(unaligned, placed),
+        repeated: share(repeated, marked),
+        distinct_bytes: (bytes as f64 * fresh).round() as u64,
+        after_seek: share(after_seek, placed),
+        direct: share(direct, with_offsets),
+        synchronous: share(synchronous, with_offsets),
+    }
+}
+
+/// The components stand in the map from the file up to the root, each with a final 0.
+fn path_text(bytes: &[u8; PATH]) -> String {
+    let [length, whole] = [0, 4].map(|at| u32::from_ne_bytes([0, 1, 2, 3].map(|i| bytes[at + i])));
+    let end = 8 + (length as usize).min(PATH - 8);
+    let mut components: Vec<String> = bytes[8..end]
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect();
+    components.reverse();
+    let start = if whole == 0 { "..." } else { "" };
+    format!("{start}/{}", components.join("/"))
+}

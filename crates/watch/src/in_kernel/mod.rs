@@ -1,0 +1,164 @@
+//! The observer in the kernel: a small BPF object that counts every system call of the program, by number, by file and by
+//! offset, while it happens. Facts only: what a count means is decided by the reader of the profile.
+//! It attaches to raw tracepoints only, which need neither kprobes nor tracefs. What it holds in the kernel is freed when its
+//! descriptors are closed, also when iowhy is killed.
+//! Invariant: a figure that it gives is complete for all threads from [`InKernel::add`] on, or [`Facts::lost`] says by how much not.
+
+mod cost;
+mod facts;
+mod shapes;
+
+use std::path::Path;
+
+use aya::maps::{Array, HashMap};
+use aya::programs::RawTracePoint;
+use aya::{Btf, Ebpf, EbpfLoader};
+
+use crate::calls::Shape;
+use shapes::{MACHINE, NUMBERS, shape_words};
+
+pub(crate) use cost::Cost;
+pub(crate) use facts::Facts;
+#[cfg(test)]
+use facts::Lost;
+
+/// The object, built from `bpf/observer.bpf.c` by `cargo xtask observer`.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observer.bpf.o");
+
+/// Types of the running kernel: offsets of fields come from here.
+const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+
+/// Programs of the object, and the tracepoint of each. Those that follow births and deaths come first, so that no thread
+/// is counted that nobody would take out again.
+const PROGRAMS: [(&str, &str); 5] = [
+    ("on_fork", "sched_process_fork"),
+    ("on_exec", "sched_process_exec"),
+    ("on_end", "sched_process_exit"),
+    ("on_exit", "sys_exit"),
+    ("on_enter", "sys_enter"),
+];
+
+/// The observer, loaded and attached. Dropped, it is gone from the kernel.
+pub(crate) struct InKernel {
+    object: Ebpf,
+}
+
+/// State of one thread (`struct thread`): nothing under way; the second word holds the mode in its upper half.
+const COUNTED: [u64; 2] = [0; 2];
+const HELD: [u64; 2] = [0, 2 << 32];
+
+impl InKernel {
+    /// Loads and attaches the observer. It counts nobody yet.
+    ///
+    /// # Errors
+    /// Why the kernel refuses it, in words; there is no part of it that works alone.
+    pub(crate) fn open() -> Result<InKernel, String> {
+        if !Path::new(KERNEL_TYPES).exists() {
+            return Err(format!("the kernel has no type information ({KERNEL_TYPES})"));
+        }
+        let types = Btf::from_sys_fs().map_err(|e| format!("{KERNEL_TYPES}: {e}"))?;
+        let mut object = EbpfLoader::new().btf(Some(&types)).load(OBJECT).map_err(|e| refusal(&e))?;
+        let mut machine: Array<_, [u32; 2]> = map(&mut object, "machine")?;
+        machine.set(0, MACHINE, 0).map_err(|e| chain(&e))?;
+        let mut shapes: Array<_, [u16; 10]> = map(&mut object, "shapes")?;
+        for number in 0..NUMBERS {
+            let words = shape_words(Shape::from_number(i64::from(number)));
+            if words != [0; 10] {
+                shapes.set(number, words, 0).map_err(|e| chain(&e))?;
+            }
+        }
+        for (name, tracepoint) in PROGRAMS {
+            let program = object.program_mut(name).ok_or_else(|| format!("the object has no {name}"))?;
+            let program: &mut RawTracePoint = program.try_into().map_err(|e| chain(&e))?;
+            program.load().map_err(|e| refusal(&e))?;
+            program.attach(tracepoint).map_err(|e| format!("{tracepoint}: {}", chain(&e)))?;
+        }
+        Ok(InKernel { object })
+    }
+
+    /// Counts these threads from now on, and all that they start. One that is counted already stays so.
+    ///
+    /// # Errors
+    /// The kernel takes no more threads.
+    pub(crate) fn add(&mut self, tids: impl IntoIterator<Item = u32>) -> Result<(), String> {
+        self.insert(tids, COUNTED)
+    }
+
+    /// Counts this thread from the moment that it executes a program.
+    ///
+    /// # Errors
+    /// The kernel takes no more threads.
+    pub(crate) fn add_held(&mut self, tid: u32) -> Result<(), String> {
+        self.insert([tid], HELD)
+    }
+
+    fn insert(&mut self, tids: impl IntoIterator<Item = u32>, state: [u64; 2]) -> Result<(), String> {
+        const NEW_ONLY: u64 = 1;
+        let mut threads: HashMap<_, u32, [u64; 2]> = map(&mut self.object, "threads")?;
+        for tid in tids {
+            match threads.insert(tid, state, NEW_ONLY) {
+                Ok(()) => {}
+                Err(error) if is_known_already(&error) => {}
+                Err(error) => return Err(chain(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What was counted so far.
+    ///
+    /// # Errors
+    /// A map of the observer cannot be read.
+    pub(crate) fn facts(&mut self) -> Result<Facts, String> {
+        facts::read(&mut self.object)
+    }
+}
+
+fn is_known_already(error: &aya::maps::MapError) -> bool {
+    errno(error) == Some(libc::EEXIST)
+}
+
+/// The kernel's answer behind an error.
+fn errno(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            return error.raw_os_error();
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// Why the kernel does not take a part of the object. EPERM: the right is missing; the verifier refuses with other numbers.
+fn refusal(error: &(dyn std::error::Error + 'static)) -> String {
+    match errno(error) {
+        Some(libc::EPERM) => {
+            "bpf(2) is not permitted here: it takes root or CAP_BPF and CAP_PERFMON".to_owned()
+        }
+        _ => chain(error),
+    }
+}
+
+/// A map of the object, as the type that its values have.
+fn map<'a, T>(object: &'a mut Ebpf, name: &str) -> Result<T, String>
+where
+    T: TryFrom<&'a mut aya::maps::Map, Error = aya::maps::MapError>,
+{
+    let map = object.map_mut(name).ok_or_else(|| format!("the object has no map {name}"))?;
+    T::try_from(map).map_err(|e| chain(&e))
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

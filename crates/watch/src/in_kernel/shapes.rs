@@ -1,0 +1,71 @@
+//! What system calls do, and where this architecture keeps their arguments, in the words of the object.
+//! The layout is that of `struct shape` and `struct machine` in `bpf/observer.bpf.c`.
+
+use crate::calls::{Direction, End, Place, Shape};
+
+/// System call numbers that are told apart; the last one stands for all others and for those of 32-bit programs.
+pub(super) const NUMBERS: u32 = 512;
+
+/// No argument says how many bytes were asked for.
+const NO_ARGUMENT: u16 = 0xffff;
+
+/// Offset in `struct pt_regs` of each argument: `arch/x86/include/asm/ptrace.h`.
+#[cfg(target_arch = "x86_64")]
+const ARGUMENTS: [u16; 6] = [112, 104, 96, 56, 72, 64];
+/// O_DIRECT, and the bit of `thread_info.flags` that marks 32-bit programs (TIF_ADDR32).
+#[cfg(target_arch = "x86_64")]
+pub(super) const MACHINE: [u32; 2] = [libc::O_DIRECT as u32, 29];
+
+/// Offset in `struct pt_regs` of each argument: `arch/arm64/include/asm/ptrace.h`; the first one is kept in `orig_x0`.
+#[cfg(target_arch = "aarch64")]
+const ARGUMENTS: [u16; 6] = [272, 8, 16, 24, 32, 40];
+/// O_DIRECT, and the bit of `thread_info.flags` that marks 32-bit programs (TIF_32BIT).
+#[cfg(target_arch = "aarch64")]
+pub(super) const MACHINE: [u32; 2] = [libc::O_DIRECT as u32, 22];
+
+const MOVE: u16 = 1;
+const RELAY: u16 = 2;
+const SEEK: u16 = 3;
+const SYNC: u16 = 4;
+const OPEN: u16 = 5;
+const MAP: u16 = 6;
+
+/// A call as `struct shape`: two ends of three words, the argument with the bytes asked for, protection and flags of a mapping,
+/// the kind.
+pub(super) fn shape_words(shape: Shape) -> [u16; 10] {
+    let nowhere = End { descriptor: 0, place: Place::Position };
+    let build = |kind, ends: [(End, Direction); 2], asked: Option<usize>| {
+        let [[a, b, c], [d, e, f]] = ends.map(|(end, direction)| end_words(end, direction));
+        let asked = asked.map_or(NO_ARGUMENT, |index| ARGUMENTS[index]);
+        [a, b, c, d, e, f, asked, ARGUMENTS[2], ARGUMENTS[3], kind]
+    };
+    let simple = |kind, descriptor| {
+        let end = End { descriptor, place: Place::Position };
+        build(kind, [(end, Direction::Read), (nowhere, Direction::Read)], None)
+    };
+    match shape {
+        Shape::Move { direction, place, asked } => {
+            let end = End { descriptor: 0, place };
+            build(MOVE, [(end, direction), (nowhere, direction)], asked)
+        }
+        Shape::Relay { source, target, asked } => {
+            build(RELAY, [(source, Direction::Read), (target, Direction::Write)], Some(asked))
+        }
+        Shape::Seek => simple(SEEK, 0),
+        Shape::Sync => simple(SYNC, 0),
+        Shape::Open { .. } | Shape::Create => simple(OPEN, 0),
+        Shape::Map => simple(MAP, 4),
+        _ => [0; 10],
+    }
+}
+
+fn end_words(end: End, direction: Direction) -> [u16; 3] {
+    let (place, offset) = match end.place {
+        Place::Position => (0, 0),
+        Place::Argument(index) => (1, index),
+        Place::ArgumentOrPosition(index) => (2, index),
+        Place::Pointer(index) => (3, index),
+    };
+    let low_byte_first = u16::from_ne_bytes([place, direction as u8]);
+    [ARGUMENTS[end.descriptor], ARGUMENTS[offset], low_byte_first]
+}

@@ -1,0 +1,6 @@
+CREATE TABLE t (k INTEGER PRIMARY KEY, name TEXT, size INTEGER);
+CREATE INDEX t_name ON t (name);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+INSERT INTO t SELECT i, 'file-' || (i * 7919 % 20000), i * 37 FROM n;
+UPDATE t SET size = size + 1 WHERE k % 3 = 0;
+VACUUM;
