@@ -59,7 +59,6 @@ struct file {
 };
 
 struct fdtable {
-	u32 max_fds;
 	struct file **fd;
 };
 
@@ -95,9 +94,9 @@ enum { BPF_F_NO_PREALLOC = 1 };
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
 static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*const map_delete)(void *map, const void *key) = (void *)3;
-static u64 (*const ktime_get_ns)(void) = (void *)5;
 static u64 (*const get_current_pid_tgid)(void) = (void *)14;
 static struct task_struct *(*const get_current_task)(void) = (void *)35;
+static struct task_struct *(*const get_current_task_btf)(void) = (void *)158;
 static long (*const probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 

@@ -9,24 +9,27 @@ char declared_license[] SEC("license") = "Dual MIT/GPL";
 
 enum {
 	MAX_THREADS = 65536,
+	/* Threads that are found without a hash, by the last bits of their numbers. A power of two. */
+	NEAR_THREADS = 1024,
 	MAX_NUMBERS = 512,
 	/* Calls of another ABI (32-bit programs), and numbers beyond the table. */
 	OTHER_NUMBER = MAX_NUMBERS - 1,
 	MAX_ERRORS = 4096,
 	MAX_DESCRIPTIONS = 65536,
 	MAX_FILES = 65536,
-	MAX_MARKS = 262144,
 	PATH_BYTES = 1024,
 	NAME_BYTES = 256,
 	MAX_COMPONENTS = 40,
 	PAGE = 4096,
 	MAX_MARKS_OF_A_CALL = 96,
-	EEXIST = 17,
 	SIZE_CLASSES = 32,
+	/* 64 marks each: the last stands for blocks of 4096 bytes from 2^45 on. */
+	MARK_WORDS = 40,
+	REGISTERS = 9,
 };
 
 /* What a call does, beyond its number. Mirrors `Shape` of the loader. */
-enum kind { OTHER, MOVE, RELAY, SEEK, SYNC, OPEN, MAP_FILE };
+enum kind { OTHER, MOVE, RELAY, SEEK, SYNC, OPEN, MAP_FILE, CONTROL };
 enum place { AT_POSITION, AT_ARGUMENT, AT_ARGUMENT_OR_POSITION, AT_POINTER };
 enum direction { READS, WRITES };
 
@@ -56,29 +59,24 @@ struct machine {
 	u32 o_direct;
 	/* Bit in thread_info.flags of 32-bit programs. */
 	u32 compat_bit;
-};
-
-/* COMPAT: runs a 32-bit program. HELD: not yet the program that is observed, but what becomes it by exec. */
-enum { NATIVE, COMPAT, HELD };
-
-struct thread {
-	u64 entered_ns;
+	/* Where struct pt_regs holds the number of the call, and from where on most arguments: they are read at once. */
 	u32 number;
-	u32 mode;
+	u32 registers;
+	/* Number of rt_sigreturn(2): it leaves none in the registers. */
+	u32 sigreturn;
+	u32 padding;
 };
 
 struct count {
 	u64 calls;
 	u64 failed;
-	u64 time_ns;
 	u64 bytes;
 };
 
-/* Sums only: userspace and `fold` add field by field. */
+/* Sums only: userspace and `flush` add field by field. */
 struct access {
 	u64 calls;
 	u64 bytes;
-	u64 time_ns;
 	u64 direct;
 	u64 synchronous;
 	/* Calls that moved bytes at a known offset; the three below are parts of it. */
@@ -93,11 +91,13 @@ struct access {
 	/* Bytes that the marks stand for, by coverings and by marks. */
 	u64 mark_bytes;
 	u64 fresh_mark_bytes;
-	u64 sizes[SIZE_CLASSES];
 };
+
+enum { ACCESS_WORDS = sizeof(struct access) / sizeof(u64) };
 
 struct sums {
 	struct access access[2];
+	u64 sizes[2][SIZE_CLASSES];
 	u64 opens;
 	u64 syncs;
 	u64 maps;
@@ -111,23 +111,56 @@ struct file_key {
 	u32 type;
 };
 
-enum { MOVED = 1, SOUGHT = 2 };
+/* What was done to a file, and which of its marks were covered. */
+struct file_sums {
+	struct sums sums;
+	u64 marks[2][MARK_WORDS];
+};
 
+/* An open file description. */
 struct description {
 	u64 inode_address;
 	struct file_key key;
-	/* Where the last transfer of each direction ended. */
+	/* Where the last transfer of each direction ended, as far as it is known. */
 	u64 end[2];
-	u32 has_end[2];
-	u32 last;
-	u32 padding;
-	struct sums sums;
+	u8 has_end[2];
+	/* Nothing was moved since its position was set. */
+	u8 sought;
+	u8 padding[5];
 };
 
-struct mark_key {
-	struct file_key file;
-	u64 block;
-	u64 direction;
+/* Transfers of one thread through one description, one way. They are added up here, where nobody else writes, and go to the
+ * sums of the file when the thread turns to another description: most programs that call often stay with one. */
+struct run {
+	u64 address;
+	u64 inode_address;
+	struct file_key key;
+	u64 end;
+	u8 has_end;
+	u8 sought;
+	u8 has_offsets;
+	u8 direct;
+	u8 synchronous;
+	u8 appends;
+	u8 padding[2];
+	u32 size;
+	/* A word of the file's marks, as it was. No mark is ever taken back. */
+	u32 mark_word;
+	u64 marks;
+	u64 size_calls;
+	struct access access;
+};
+
+/* COMPAT: runs a 32-bit program. HELD: not yet the program that is observed, but what becomes it by exec. */
+enum { NATIVE, COMPAT, HELD };
+
+struct thread {
+	/* 0: the place is free. */
+	u32 tid;
+	u16 mode;
+	/* The next call that returns was made by the parent. */
+	u16 fresh;
+	struct run runs[2];
 };
 
 struct path_text {
@@ -142,7 +175,6 @@ struct lost {
 	u64 threads;
 	u64 descriptions;
 	u64 files;
-	u64 marks;
 };
 
 struct error_key {
@@ -150,21 +182,33 @@ struct error_key {
 	u32 error;
 };
 
-MAP(BPF_MAP_TYPE_HASH, u32, struct thread, MAX_THREADS, BPF_F_NO_PREALLOC) threads SEC(".maps");
+/* One more than is read: the verifier does not see that offsets are multiples of a word. */
+struct registers {
+	u64 words[REGISTERS + 1];
+};
+
+MAP(BPF_MAP_TYPE_ARRAY, u32, struct thread, NEAR_THREADS, 0) near_threads SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, u32, struct thread, MAX_THREADS, BPF_F_NO_PREALLOC) far_threads SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, u32, struct shape, MAX_NUMBERS, 0) shapes SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct count, MAX_NUMBERS, 0) counts SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, struct error_key, u64, MAX_ERRORS, BPF_F_NO_PREALLOC) errors SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, u64, struct description, MAX_DESCRIPTIONS, BPF_F_NO_PREALLOC) descriptions SEC(".maps");
-MAP(BPF_MAP_TYPE_HASH, struct file_key, struct sums, MAX_FILES, BPF_F_NO_PREALLOC) files SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, struct file_key, struct file_sums, MAX_FILES, BPF_F_NO_PREALLOC) files SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, struct file_key, struct path_text, MAX_FILES, BPF_F_NO_PREALLOC) paths SEC(".maps");
-MAP(BPF_MAP_TYPE_HASH, struct mark_key, u8, MAX_MARKS, BPF_F_NO_PREALLOC) marks SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct path_text, 1, 0) scratch SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct registers, 1, 0) registers SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, u32, struct lost, 1, 0) losses SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, u32, struct machine, 1, 0) machine SEC(".maps");
 
 /* Zeroes to make new entries from; larger than the stack. */
-static const struct description no_description = {};
-static const struct sums no_sums = {};
+static const struct file_sums no_sums = {};
+static const struct thread no_thread = {};
+
+/* Whether there ever was a thread in `far_threads`. */
+u32 has_far_threads = 0;
+
+/* Whether the verifier knows the type of the current task (5.11 and later), so that its fields are plain loads. Set by the loader. */
+const volatile u32 typed_task = 0;
 
 #define add(sum, value) __sync_fetch_and_add(&(sum), (value))
 
@@ -175,48 +219,125 @@ static const struct sums no_sums = {};
 		add(lost__->what, 1); \
 })
 
-static inline_always u64 argument(u64 regs, u32 at)
+/* A call that has returned. */
+struct call {
+	u64 regs;
+	struct registers *registers;
+	struct machine *here;
+};
+
+static inline_always u64 argument(const struct call *call, u32 at)
 {
+	u32 word = (at - call->here->registers) / sizeof(u64);
+	if (word < REGISTERS)
+		return call->registers->words[word];
 	u64 value = 0;
-	probe_read_kernel(&value, sizeof(value), (void *)(regs + at));
+	probe_read_kernel(&value, sizeof(value), (void *)(call->regs + at));
 	return value;
 }
 
-/* The open file description behind a descriptor of the current task, as an address; 0: there is none. */
+static inline_always struct thread *thread_of(u32 tid)
+{
+	u32 place = tid & (NEAR_THREADS - 1);
+	struct thread *thread = map_lookup(&near_threads, &place);
+	if (!thread || thread->tid == tid)
+		return thread;
+	return has_far_threads ? map_lookup(&far_threads, &tid) : 0;
+}
+
+/* A place for a thread that is born. Two births at once do not meet in one place: their numbers would have to be equal in the last
+ * bits, and numbers are given in a row. */
+static inline_always struct thread *enrol(u32 tid)
+{
+	u32 place = tid & (NEAR_THREADS - 1);
+	struct thread *thread = map_lookup(&near_threads, &place);
+	if (thread && thread->tid && thread->tid != tid) {
+		has_far_threads = 1;
+		if (map_update(&far_threads, &tid, &no_thread, BPF_ANY)) {
+			lose(threads);
+			return 0;
+		}
+		thread = map_lookup(&far_threads, &tid);
+	}
+	if (thread) {
+		__builtin_memset(thread, 0, sizeof(*thread));
+		thread->tid = tid;
+	}
+	return thread;
+}
+
+/* The open file description behind a descriptor of the current task, as an address; 0: there is none. Only for descriptors with
+ * which a call succeeded: those lie inside the table. */
 static inline_always u64 description_of(u32 descriptor)
 {
-	struct files_struct *table = READ(get_current_task(), files);
-	struct fdtable *fdt = READ(table, fdt);
-	if (descriptor >= READ(fdt, max_fds))
-		return 0;
-	struct file **slots = READ(fdt, fd);
+	struct file **slots;
+	if (typed_task) {
+		slots = get_current_task_btf()->files->fdt->fd;
+	} else {
+		struct files_struct *table = READ(get_current_task(), files);
+		struct fdtable *fdt = READ(table, fdt);
+		slots = READ(fdt, fd);
+	}
 	u64 file = 0;
 	probe_read_kernel(&file, sizeof(file), &slots[descriptor]);
 	return file;
 }
 
-/* Adds what was done through a description that is gone to its file.
- * This function and those below are neither inlined nor static, so that the verifier follows each once. */
-__attribute__((noinline)) int retire(u64 address)
+static inline_always struct file_sums *sums_of(const struct file_key *key)
 {
-	struct description *old = map_lookup(&descriptions, &address);
-	if (!old)
-		return 0;
-	struct file_key key = old->key;
-	struct sums *sums = map_lookup(&files, &key);
-	if (!sums) {
-		map_update(&files, &key, &no_sums, BPF_NOEXIST);
-		sums = map_lookup(&files, &key);
-	}
-	if (sums) {
-		u64 *to = (u64 *)sums;
-		const u64 *from = (const u64 *)&old->sums;
-		for (u32 i = 0; i < sizeof(struct sums) / sizeof(u64); i++)
-			add(to[i], from[i]);
-	} else {
+	struct file_sums *sums = map_lookup(&files, key);
+	if (sums)
+		return sums;
+	map_update(&files, key, &no_sums, BPF_NOEXIST);
+	sums = map_lookup(&files, key);
+	if (!sums)
 		lose(files);
+	return sums;
+}
+
+/* Adds a run to the sums of its file, and begins it anew. Leaves behind where it ended.
+ * This function and those below are neither inlined nor static, so that the verifier follows each once. */
+__attribute__((noinline)) int flush(u32 tid, u32 direction)
+{
+	struct thread *thread = thread_of(tid);
+	if (!thread)
+		return 0;
+	direction &= 1;
+	struct run *run = &thread->runs[direction];
+	u64 address = run->address;
+	if (!address)
+		return 0;
+	struct file_key key = run->key;
+	struct file_sums *of = sums_of(&key);
+	if (of) {
+		u64 *to = (u64 *)&of->sums.access[direction];
+		const u64 *from = (const u64 *)&run->access;
+		for (u32 i = 0; i < ACCESS_WORDS; i++)
+			if (from[i])
+				add(to[i], from[i]);
+		add(of->sums.sizes[direction][run->size & (SIZE_CLASSES - 1)], run->size_calls);
 	}
-	map_delete(&descriptions, &address);
+	struct description *description = map_lookup(&descriptions, &address);
+	if (description && description->inode_address == run->inode_address) {
+		description->end[direction] = run->end;
+		description->has_end[direction] = run->has_end;
+		description->sought = run->sought;
+	}
+	__builtin_memset(run, 0, sizeof(*run));
+	return 0;
+}
+
+/* A thread is gone. */
+__attribute__((noinline)) int leave(u32 tid)
+{
+	flush(tid, READS);
+	flush(tid, WRITES);
+	u32 place = tid & (NEAR_THREADS - 1);
+	struct thread *thread = map_lookup(&near_threads, &place);
+	if (thread && thread->tid == tid)
+		thread->tid = 0;
+	else
+		map_delete(&far_threads, &tid);
 	return 0;
 }
 
@@ -262,23 +383,20 @@ __attribute__((noinline)) int remember_path(u64 address)
 	return 0;
 }
 
-/* Begins the sums of a description anew: the kernel uses the memory of closed ones again. */
+/* Begins a description anew: the kernel uses the memory of closed ones again. */
 __attribute__((noinline)) int renew(u64 address)
 {
-	retire(address);
-	if (map_update(&descriptions, &address, &no_description, BPF_NOEXIST)) {
+	struct inode *inode = READ((struct file *)address, f_inode);
+	struct super_block *super = READ(inode, i_sb);
+	struct description fresh = {};
+	fresh.inode_address = (u64)inode;
+	fresh.key.inode = READ(inode, i_ino);
+	fresh.key.device = READ(super, s_dev);
+	fresh.key.type = READ(inode, i_mode) & 0170000;
+	if (map_update(&descriptions, &address, &fresh, BPF_ANY)) {
 		lose(descriptions);
 		return 0;
 	}
-	struct description *of = map_lookup(&descriptions, &address);
-	if (!of)
-		return 0;
-	struct inode *inode = READ((struct file *)address, f_inode);
-	struct super_block *super = READ(inode, i_sb);
-	of->key.inode = READ(inode, i_ino);
-	of->key.device = READ(super, s_dev);
-	of->key.type = READ(inode, i_mode) & 0170000;
-	of->inode_address = (u64)inode;
 	remember_path(address);
 	return 0;
 }
@@ -310,58 +428,78 @@ static inline_always u64 mix(u64 value)
 	return value ^ value >> 33;
 }
 
-/* Binary logarithm of the blocks in the group of this block. */
-__attribute__((noinline)) u32 group_shift(u64 block)
-{
-	u32 class = size_class((block >> 6) + 1);
-	return class ? class - 1 : 0;
-}
-
-/* The mark in the group of this block, if the bytes cover it. Returns 1: covered; 3: covered, and not for the first time. */
-__attribute__((noinline)) u32 mark(u64 address, u32 direction, u64 block, u64 offset, u64 end)
-{
-	struct description *of = map_lookup(&descriptions, &address);
-	if (!of)
-		return 0;
-	struct access *sums = &of->sums.access[direction & 1];
-	u32 shift = group_shift(block) & 63;
-	u64 group = block >> shift;
-	u64 hash = mix(group << 6 | shift);
-	u64 marked = (group << shift) + (hash & ((1ULL << shift) - 1));
-	u64 at = marked * PAGE + (hash >> 40) % PAGE;
-	if (at < offset || at >= end)
-		return 0;
-	struct mark_key key = { .file = of->key, .direction = direction, .block = marked };
-	u64 stands_for = (u64)PAGE << shift;
-	u8 one = 1;
-	add(sums->mark_bytes, stands_for);
-	long refused = map_update(&marks, &key, &one, BPF_NOEXIST);
-	if (refused == -EEXIST)
-		return 3;
-	if (refused)
-		lose(marks);
-	add(sums->fresh_mark_bytes, stands_for);
-	return 1;
-}
-
 /* Which bytes were moved before? A file has marks: single bytes, one in each group of blocks of 4096 bytes, drawn by a hash of the
  * group. A group is one block in the first 128 blocks, and 2^k blocks in [64 * 2^k, 128 * 2^k): 64 marks in each octave, each of
  * which stands for a known number of bytes. Whoever covers a mark says whether it was covered before. */
-__attribute__((noinline)) int cover(u64 address, u32 direction, u64 offset, u64 bytes)
+struct group {
+	u32 shift;
+	u64 number;
+};
+
+static inline_always struct group group_of(u64 block)
 {
-	u64 block = offset / PAGE, end = offset + bytes;
-	u32 found = 0;
-	for (u32 i = 0; i < MAX_MARKS_OF_A_CALL && block * PAGE < end; i++) {
-		u32 shift = group_shift(block) & 63;
-		found |= mark(address, direction, block, offset, end);
-		block = ((block >> shift) + 1) << shift;
-	}
-	struct description *of = map_lookup(&descriptions, &address);
+	u32 class = size_class((block >> 6) + 1);
+	struct group group = { .shift = class ? class - 1 : 0 };
+	group.number = block >> (group.shift & 63);
+	return group;
+}
+
+/* The byte of a file that is the mark of this group. */
+static inline_always u64 mark_of(const struct group *group)
+{
+	u32 shift = group->shift & 63;
+	u64 hash = mix(group->number << 6 | shift);
+	u64 block = (group->number << shift) + (hash & ((1ULL << shift) - 1));
+	return block * PAGE + (hash >> 40) % PAGE;
+}
+
+/* A mark was covered by a transfer of this thread. Returns 1: for the first time; 3: not for the first time. */
+static inline_always u32 covered(struct run *run, u32 direction, const struct group *group)
+{
+	/* The numbers of a group lie in [64, 128), but for the first 64. */
+	u32 word = group->number < 64 ? 0 : group->shift + 1;
+	u64 bit = 1ULL << (group->number & 63);
+	u64 stands_for = (u64)PAGE << (group->shift & 63);
+	if (word >= MARK_WORDS)
+		return 0;
+	run->access.mark_bytes += stands_for;
+	if (run->mark_word == word && run->marks & bit)
+		return 3;
+	struct file_key key = run->key;
+	struct file_sums *of = map_lookup(&files, &key);
+	if (!of)
+		of = sums_of(&key);
 	if (!of)
 		return 0;
-	struct access *sums = &of->sums.access[direction & 1];
-	add(sums->marked, found & 1);
-	add(sums->repeated, found >> 1 & 1);
+	/* Two threads that cover two marks of a word at once may lose one of them: it is then called new once more. */
+	u64 *marks = &of->marks[direction & 1][word];
+	u32 before = *marks & bit ? 3 : 1;
+	*marks |= bit;
+	run->mark_word = word;
+	run->marks = *marks;
+	if (before == 1)
+		run->access.fresh_mark_bytes += stands_for;
+	return before;
+}
+
+/* The marks in the bytes of a transfer that reaches into several groups. */
+__attribute__((noinline)) int cover(u32 tid, u32 direction, u64 offset, u64 end)
+{
+	struct thread *thread = thread_of(tid);
+	if (!thread)
+		return 0;
+	struct run *run = &thread->runs[direction & 1];
+	u64 block = offset / PAGE;
+	u32 found = 0;
+	for (u32 i = 0; i < MAX_MARKS_OF_A_CALL && block * PAGE < end; i++) {
+		struct group group = group_of(block);
+		u64 at = mark_of(&group);
+		if (at >= offset && at < end)
+			found |= covered(run, direction, &group);
+		block = (group.number + 1) << (group.shift & 63);
+	}
+	run->access.marked += found & 1;
+	run->access.repeated += found >> 1 & 1;
 	return 0;
 }
 
@@ -370,143 +508,214 @@ static inline_always int has_offsets(u32 type)
 	return type == 0100000 || type == 0060000 || type == 0040000;
 }
 
-struct transfer {
-	u64 regs;
-	u64 address;
-	u64 asked;
-	u64 bytes;
-	u64 time_ns;
-};
-
-static inline_always void moved(struct description *of, struct end *end, struct transfer *transfer)
+/* The run of this thread for this description turns to another one. */
+__attribute__((noinline)) int turn(u32 tid, u32 direction, u64 address, u64 inode_address)
 {
-	struct file *file = (struct file *)transfer->address;
-	u32 direction = end->direction & 1;
-	struct access *sums = &of->sums.access[direction];
-	add(sums->calls, 1);
-	add(sums->bytes, transfer->bytes);
-	add(sums->time_ns, transfer->time_ns);
-	add(sums->sizes[size_class(transfer->asked) & (SIZE_CLASSES - 1)], 1);
+	flush(tid, direction);
+	struct description *of = map_lookup(&descriptions, &address);
+	if (!of || of->inode_address != inode_address) {
+		renew(address);
+		of = map_lookup(&descriptions, &address);
+	}
+	struct thread *thread = thread_of(tid);
 	u32 zero = 0;
 	struct machine *here = map_lookup(&machine, &zero);
-	if (!here || !has_offsets(of->key.type))
-		return;
-	u32 flags = READ(file, f_flags);
-	if (flags & here->o_direct)
-		add(sums->direct, 1);
+	if (!thread || !of || !here)
+		return 0;
+	direction &= 1;
+	struct run *run = &thread->runs[direction];
+	u32 flags = READ((struct file *)address, f_flags);
+	run->address = address;
+	run->inode_address = inode_address;
+	run->key = of->key;
+	run->end = of->end[direction];
+	run->has_end = of->has_end[direction];
+	run->sought = of->sought;
+	run->has_offsets = has_offsets(of->key.type);
+	run->direct = run->has_offsets && flags & here->o_direct;
 	/* O_SYNC contains this bit of O_DSYNC. */
-	if (flags & 010000)
-		add(sums->synchronous, 1);
-	if (!transfer->bytes)
+	run->synchronous = run->has_offsets && flags & 010000;
+	run->appends = direction == WRITES && flags & 02000;
+	return 1;
+}
+
+/* Another size of request than before. */
+__attribute__((noinline)) int resize(u32 tid, u32 direction, u32 class)
+{
+	struct thread *thread = thread_of(tid);
+	if (!thread)
+		return 0;
+	direction &= 1;
+	struct run *run = &thread->runs[direction];
+	if (run->size_calls) {
+		struct file_key key = run->key;
+		struct file_sums *of = sums_of(&key);
+		if (of)
+			add(of->sums.sizes[direction][run->size & (SIZE_CLASSES - 1)], run->size_calls);
+	}
+	run->size = class;
+	run->size_calls = 0;
+	return 0;
+}
+
+/* Bytes were moved through a description. */
+static inline_always void moved(const struct call *call, struct thread *thread, u32 tid, const struct shape *shape,
+	const struct end *end, u64 bytes)
+{
+	u32 direction = end->direction & 1;
+	u64 address = description_of(argument(call, end->descriptor));
+	if (!address)
 		return;
-	u64 given = argument(transfer->regs, end->offset);
+	struct file *file = (struct file *)address;
+	u64 inode_address = (u64)READ(file, f_inode);
+	struct run *run = &thread->runs[direction];
+	if ((run->address != address || run->inode_address != inode_address) &&
+		!turn(tid, direction, address, inode_address))
+		return;
+	u64 asked = shape->asked == NO_ARGUMENT ? bytes : argument(call, shape->asked);
+	u32 class = size_class(asked);
+	if (run->size != class)
+		resize(tid, direction, class);
+	run->size_calls++;
+	run->access.calls++;
+	run->access.bytes += bytes;
+	run->access.direct += run->direct;
+	run->access.synchronous += run->synchronous;
+	if (!bytes || !run->has_offsets)
+		return;
+	u64 given = argument(call, end->offset);
 	int by_position = end->place == AT_POSITION || (end->place == AT_ARGUMENT_OR_POSITION && given == ~0ULL) ||
 		(end->place == AT_POINTER && !given);
-	int append = direction == WRITES && (flags & 02000);
 	if (!by_position && end->place == AT_POINTER)
 		return;
 	/* The position has moved on by what was moved. */
-	u64 offset = by_position || append ? (u64)READ(file, f_pos) - transfer->bytes : given;
-	add(sums->placed, 1);
-	if (append || of->has_end[direction])
-		add(sums->sequential_known, 1);
-	if (append || (of->has_end[direction] && of->end[direction] == offset))
-		add(sums->sequential, 1);
-	if ((offset | transfer->asked) & (PAGE - 1))
-		add(sums->unaligned, 1);
-	if (of->last == SOUGHT)
-		add(sums->after_seek, 1);
-	of->end[direction] = offset + transfer->bytes;
-	of->has_end[direction] = 1;
-	of->last = MOVED;
-	cover(transfer->address, direction, offset, transfer->bytes);
+	u64 offset = by_position || run->appends ? (u64)READ(file, f_pos) - bytes : given;
+	run->access.placed++;
+	run->access.sequential_known += run->has_end | run->appends;
+	run->access.sequential += run->appends || (run->has_end && run->end == offset);
+	run->access.unaligned += ((offset | asked) & (PAGE - 1)) != 0;
+	run->access.after_seek += run->sought;
+	run->end = offset + bytes;
+	run->has_end = 1;
+	run->sought = 0;
+	struct group group = group_of(offset / PAGE);
+	if (group.number == (offset + bytes - 1) / PAGE >> (group.shift & 63)) {
+		u64 at = mark_of(&group);
+		if (at >= offset && at < offset + bytes) {
+			u32 found = covered(run, direction, &group);
+			run->access.marked += found & 1;
+			run->access.repeated += found >> 1 & 1;
+		}
+	} else {
+		cover(tid, direction, offset, offset + bytes);
+	}
 }
 
-/* A call that succeeded, at one of its two ends. */
-__attribute__((noinline)) int succeeded(u64 regs, u32 number, u32 end, u64 value, u64 time_ns)
+/* A call that succeeded, and moved nothing, on an open file. */
+__attribute__((noinline)) int touched(u32 tid, u32 descriptor, u32 kind, u32 code)
 {
-	struct shape *shape = map_lookup(&shapes, &number);
-	if (!shape || end > 1)
-		return 0;
-	u64 descriptor = shape->kind == OPEN ? value : argument(regs, shape->ends[end].descriptor);
 	u64 address = description_of(descriptor);
-	if (!address)
+	struct thread *thread = thread_of(tid);
+	if (!address || !thread)
 		return 0;
+	/* A closed description may have had this address, and control may change its flags. */
+	if (kind == OPEN || kind == CONTROL) {
+		if (thread->runs[READS].address == address)
+			flush(tid, READS);
+		if (thread->runs[WRITES].address == address)
+			flush(tid, WRITES);
+		if (kind == CONTROL)
+			return 0;
+	}
 	struct description *of = map_lookup(&descriptions, &address);
-	if (!of || shape->kind == OPEN || of->inode_address != (u64)READ((struct file *)address, f_inode)) {
+	if (!of || kind == OPEN || of->inode_address != (u64)READ((struct file *)address, f_inode)) {
 		renew(address);
 		of = map_lookup(&descriptions, &address);
 		if (!of)
 			return 0;
 	}
-	if (shape->kind == OPEN) {
-		add(of->sums.opens, 1);
-	} else if (shape->kind == SYNC) {
-		add(of->sums.syncs, 1);
-	} else if (shape->kind == SEEK) {
-		of->last = SOUGHT;
-	} else if (shape->kind == MAP_FILE) {
-		add(of->sums.maps, 1);
-		if (argument(regs, shape->protection) & 4) /* PROT_EXEC */
-			add(of->sums.code_maps, 1);
-	} else {
-		struct transfer transfer = { .regs = regs, .address = address, .bytes = value, .time_ns = time_ns };
-		transfer.asked = shape->asked == NO_ARGUMENT ? value : argument(regs, shape->asked);
-		moved(of, &shape->ends[end], &transfer);
+	if (kind == SEEK) {
+		of->sought = 1;
+		if (thread->runs[READS].address == address)
+			thread->runs[READS].sought = 1;
+		if (thread->runs[WRITES].address == address)
+			thread->runs[WRITES].sought = 1;
+		return 0;
+	}
+	struct file_key key = of->key;
+	struct file_sums *sums = sums_of(&key);
+	if (!sums)
+		return 0;
+	if (kind == OPEN) {
+		add(sums->sums.opens, 1);
+	} else if (kind == SYNC) {
+		add(sums->sums.syncs, 1);
+	} else if (kind == MAP_FILE) {
+		add(sums->sums.maps, 1);
+		add(sums->sums.code_maps, code);
 	}
 	return 0;
 }
 
-SEC("raw_tp/sys_enter")
-int on_enter(u64 *context)
+__attribute__((noinline)) int failed(u32 number, u32 error)
 {
-	u32 tid = get_current_pid_tgid();
-	struct thread *thread = map_lookup(&threads, &tid);
-	if (!thread || thread->mode == HELD)
-		return 0;
-	u64 number = context[1];
-	thread->number = number < OTHER_NUMBER && thread->mode == NATIVE ? number : OTHER_NUMBER;
-	thread->entered_ns = ktime_get_ns();
+	struct error_key key = { .number = number, .error = error };
+	u64 *sum = map_lookup(&errors, &key), one = 1;
+	if (!sum && map_update(&errors, &key, &one, BPF_NOEXIST))
+		sum = map_lookup(&errors, &key);
+	if (sum)
+		add(*sum, 1);
 	return 0;
 }
 
+/* Number and arguments of a call still stand in the registers when it returns: nothing is done at its entry. */
 SEC("raw_tp/sys_exit")
 int on_exit(u64 *context)
 {
-	u32 tid = get_current_pid_tgid();
-	struct thread *thread = map_lookup(&threads, &tid);
-	/* A child returns from a call that its parent made. */
-	if (!thread || !thread->entered_ns)
+	u32 tid = get_current_pid_tgid(), zero = 0;
+	struct thread *thread = thread_of(tid);
+	if (!thread || thread->mode == HELD)
 		return 0;
-	u64 time_ns = ktime_get_ns() - thread->entered_ns;
-	thread->entered_ns = 0;
-	u32 number = thread->number;
+	if (thread->fresh) {
+		thread->fresh = 0;
+		return 0;
+	}
+	struct machine *here = map_lookup(&machine, &zero);
+	struct registers *held = map_lookup(&registers, &zero);
+	if (!here || !held)
+		return 0;
+	struct call call = { .regs = context[0], .registers = held, .here = here };
+	probe_read_kernel(held, REGISTERS * sizeof(u64), (void *)(call.regs + here->registers));
+	u64 wanted = argument(&call, here->number);
+	if (wanted == ~0ULL)
+		wanted = here->sigreturn;
+	u32 number = wanted < OTHER_NUMBER && thread->mode == NATIVE ? wanted : OTHER_NUMBER;
 	struct count *count = map_lookup(&counts, &number);
 	struct shape *shape = map_lookup(&shapes, &number);
 	if (!count || !shape)
 		return 0;
 	s64 value = context[1];
 	count->calls++;
-	count->time_ns += time_ns;
 	if (value < 0 && value >= -4095) {
 		count->failed++;
-		struct error_key key = { .number = number, .error = -value };
-		u64 *sum = map_lookup(&errors, &key), one = 1;
-		if (!sum && map_update(&errors, &key, &one, BPF_NOEXIST))
-			sum = map_lookup(&errors, &key);
-		if (sum)
-			add(*sum, 1);
+		failed(number, -value);
 		return 0;
 	}
-	if (shape->kind == MOVE || shape->kind == RELAY)
+	u32 kind = shape->kind;
+	if (kind == OTHER)
+		return 0;
+	if (kind == MOVE || kind == RELAY) {
 		count->bytes += value;
-	if (shape->kind == OTHER)
+		moved(&call, thread, tid, shape, &shape->ends[0], value);
+		if (kind == RELAY)
+			moved(&call, thread, tid, shape, &shape->ends[1], value);
 		return 0;
-	if (shape->kind == MAP_FILE && argument(context[0], shape->flags) & 0x20) /* MAP_ANONYMOUS */
+	}
+	if (kind == MAP_FILE && argument(&call, shape->flags) & 0x20) /* MAP_ANONYMOUS */
 		return 0;
-	succeeded(context[0], number, 0, value, time_ns);
-	if (shape->kind == RELAY)
-		succeeded(context[0], number, 1, value, time_ns);
+	u32 descriptor = kind == OPEN ? value : argument(&call, shape->ends[0].descriptor);
+	u32 code = kind == MAP_FILE && argument(&call, shape->protection) & 4; /* PROT_EXEC */
+	touched(tid, descriptor, kind, code);
 	return 0;
 }
 
@@ -515,12 +724,15 @@ int on_fork(u64 *context)
 {
 	struct task_struct *parent = (void *)context[0], *child = (void *)context[1];
 	u32 from = READ(parent, pid), to = READ(child, pid);
-	struct thread *known = map_lookup(&threads, &from);
+	struct thread *known = thread_of(from);
 	if (!known)
 		return 0;
-	struct thread fresh = { .mode = known->mode };
-	if (map_update(&threads, &to, &fresh, BPF_ANY))
-		lose(threads);
+	u32 mode = known->mode;
+	struct thread *fresh = enrol(to);
+	if (fresh) {
+		fresh->mode = mode;
+		fresh->fresh = 1;
+	}
 	return 0;
 }
 
@@ -530,15 +742,21 @@ int on_exec(u64 *context)
 {
 	struct task_struct *task = (void *)context[0];
 	u32 before = context[1], now = READ(task, pid), zero = 0;
-	struct thread *known = map_lookup(&threads, &before);
+	struct thread *known = thread_of(before);
 	if (!known)
 		return 0;
-	struct thread thread = *known;
 	struct machine *here = map_lookup(&machine, &zero);
-	thread.mode = here && READ(task, thread_info.flags) >> (here->compat_bit & 63) & 1 ? COMPAT : NATIVE;
-	if (before != now)
-		map_delete(&threads, &before);
-	map_update(&threads, &now, &thread, BPF_ANY);
+	u32 held = known->mode == HELD;
+	u32 mode = here && READ(task, thread_info.flags) >> (here->compat_bit & 63) & 1 ? COMPAT : NATIVE;
+	if (before != now) {
+		leave(before);
+		known = enrol(now);
+		if (!known)
+			return 0;
+	}
+	/* The exec that a held thread returns from is not the program's. */
+	known->fresh = held;
+	known->mode = mode;
 	return 0;
 }
 
@@ -547,14 +765,7 @@ int on_end(u64 *context)
 {
 	struct task_struct *task = (void *)context[0];
 	u32 tid = READ(task, pid);
-	struct thread *thread = map_lookup(&threads, &tid);
-	if (!thread)
-		return 0;
-	u32 number = thread->number;
-	struct count *count = map_lookup(&counts, &number);
-	/* A call that never returns has its time, and is not counted. */
-	if (count && thread->entered_ns)
-		count->time_ns += ktime_get_ns() - thread->entered_ns;
-	map_delete(&threads, &tid);
+	if (thread_of(tid))
+		leave(tid);
 	return 0;
 }

@@ -11,11 +11,17 @@ use super::shapes::NUMBERS;
 use super::{chain, map};
 use crate::calls::{OTHERS, UNKNOWN, errno_name};
 
-/// Words (of 8 bytes) of `struct access`, `struct sums`, and of what stands before the sums in `struct description`.
-const ACCESS: usize = 14 + SIZE_CLASSES;
-const SUMS: usize = 2 * ACCESS + 4;
-const BEFORE_SUMS: usize = 7;
-const DESCRIPTION: usize = BEFORE_SUMS + SUMS;
+/// Words (of 8 bytes) of `struct access`, `struct sums` and `struct file_sums`.
+const ACCESS: usize = 13;
+const SUMS: usize = 2 * ACCESS + 2 * SIZE_CLASSES + 4;
+const OPENS: usize = 2 * ACCESS + 2 * SIZE_CLASSES;
+const FILE_SUMS: usize = SUMS + 2 * 40;
+/// Words of `struct run` up to its sums, of the whole, and of `struct thread`, which holds two of them.
+const BEFORE_ACCESS: usize = 9;
+const RUN: usize = BEFORE_ACCESS + ACCESS;
+pub(super) const THREAD: usize = 1 + 2 * RUN;
+/// Places of `near_threads`.
+pub(super) const NEAR_THREADS: u32 = 1024;
 /// Bytes of `struct path_text`.
 const PATH: usize = 8 + 1024 + 256;
 
@@ -42,8 +48,6 @@ pub(crate) struct Lost {
     pub(crate) descriptions: u64,
     /// Open files whose sums are gone.
     pub(crate) files: u64,
-    /// Marks: repeated bytes were counted as new.
-    pub(crate) marks: u64,
 }
 
 /// Device, inode and type.
@@ -51,17 +55,18 @@ type Key = [u64; 2];
 
 pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
     let mut sums: HashMap<Key, [u64; SUMS]> = HashMap::new();
-    let closed: KernelMap<_, Key, [u64; SUMS]> = map(object, "files")?;
-    for entry in closed.iter() {
+    let files: KernelMap<_, Key, [u64; FILE_SUMS]> = map(object, "files")?;
+    for entry in files.iter() {
         let (key, more) = entry.map_err(|e| chain(&e))?;
-        sums.insert(key, more);
+        add(sums.entry(key).or_insert([0; SUMS]), &more);
     }
-    let open: KernelMap<_, u64, [u64; DESCRIPTION]> = map(object, "descriptions")?;
-    for entry in open.iter() {
-        let (_, description) = entry.map_err(|e| chain(&e))?;
-        let key = [description[1], description[2]];
-        let into = sums.entry(key).or_insert([0; SUMS]);
-        add(into, &description[BEFORE_SUMS..]);
+    let near: Array<_, [u64; THREAD]> = map(object, "near_threads")?;
+    for place in 0..NEAR_THREADS {
+        add_runs(&mut sums, &near.get(&place, 0).map_err(|e| chain(&e))?);
+    }
+    let far: KernelMap<_, u32, [u64; THREAD]> = map(object, "far_threads")?;
+    for entry in far.iter() {
+        add_runs(&mut sums, &entry.map_err(|e| chain(&e))?.1);
     }
     let mut paths: HashMap<Key, String> = HashMap::new();
     let known: KernelMap<_, Key, [u8; PATH]> = map(object, "paths")?;
@@ -69,13 +74,41 @@ pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
         let (key, bytes) = entry.map_err(|e| chain(&e))?;
         paths.insert(key, path_text(&bytes));
     }
-    let lost: Array<_, [u64; 4]> = map(object, "losses")?;
-    let [threads, descriptions, files, marks] = lost.get(&0, 0).map_err(|e| chain(&e))?;
+    let lost: Array<_, [u64; 3]> = map(object, "losses")?;
+    let [threads, descriptions, files] = lost.get(&0, 0).map_err(|e| chain(&e))?;
     Ok(Facts {
         calls: calls(object)?,
         files: by_path(sums, &paths),
-        lost: Lost { threads, descriptions, files, marks },
+        lost: Lost { threads, descriptions, files },
     })
+}
+
+/// Adds what a living thread has not yet added itself (`struct run`).
+fn add_runs(sums: &mut HashMap<Key, [u64; SUMS]>, thread: &[u64; THREAD]) {
+    for (direction, run) in thread[1..].chunks_exact(RUN).enumerate() {
+        let [address, _, inode, device_and_type] = [0, 1, 2, 3].map(|i| run[i]);
+        if address == 0 || tid_of(thread) == 0 {
+            continue;
+        }
+        let into = sums.entry([inode, device_and_type]).or_insert([0; SUMS]);
+        add(&mut into[direction * ACCESS..], &run[BEFORE_ACCESS..]);
+        let [size, _] = words(run[6]);
+        let class = 2 * ACCESS + direction * SIZE_CLASSES + (size as usize).min(SIZE_CLASSES - 1);
+        into[class] = into[class].saturating_add(run[8]);
+    }
+}
+
+/// The thread in a place; 0: none.
+pub(super) fn tid_of(thread: &[u64; THREAD]) -> u32 {
+    words(thread[0])[0]
+}
+
+/// A thread that has done nothing yet.
+pub(super) fn new_thread(tid: u32, mode: u16) -> [u64; THREAD] {
+    let ([a, b, c, d], [e, f]) = (tid.to_ne_bytes(), mode.to_ne_bytes());
+    let mut thread = [0; THREAD];
+    thread[0] = u64::from_ne_bytes([a, b, c, d, e, f, 0, 0]);
+    thread
 }
 
 fn calls(object: &mut Ebpf) -> Result<Vec<CallCount>, String> {
@@ -85,18 +118,18 @@ fn calls(object: &mut Ebpf) -> Result<Vec<CallCount>, String> {
         let ([number, errno], times) = entry.map_err(|e| chain(&e))?;
         errors.entry(number).or_default().insert(errno_name(i64::from(errno)), times);
     }
-    let counts: PerCpuArray<_, [u64; 4]> = map(object, "counts")?;
+    let counts: PerCpuArray<_, [u64; 3]> = map(object, "counts")?;
     let mut calls = Vec::new();
     for number in 0..NUMBERS {
         let by_cpu = counts.get(&number, 0).map_err(|e| chain(&e))?;
-        let mut sum = [0u64; 4];
+        let mut sum = [0u64; 3];
         for cpu in by_cpu.iter() {
             for (sum, more) in sum.iter_mut().zip(cpu) {
                 *sum = sum.saturating_add(*more);
             }
         }
-        let [times, failed, time_ns, bytes] = sum;
-        if times == 0 && time_ns == 0 {
+        let [times, failed, bytes] = sum;
+        if times == 0 {
             continue;
         }
         let name = match syscalls::name(i64::from(number)) {
@@ -109,7 +142,7 @@ fn calls(object: &mut Ebpf) -> Result<Vec<CallCount>, String> {
             calls: times,
             failed,
             errors: errors.remove(&number).unwrap_or_default(),
-            time_ns,
+            time_ns: 0,
             bytes,
             per_burst: Vec::new(),
         });
@@ -132,9 +165,8 @@ fn by_path(sums: HashMap<Key, [u64; SUMS]>, paths: &HashMap<Key, String>) -> Vec
     }
     let mut files: Vec<((String, &'static str), [u64; SUMS])> = joined.into_iter().collect();
     files.sort_by(|a, b| {
-        let rank = |sums: &[u64; SUMS]| {
-            std::cmp::Reverse((sums[1].saturating_add(sums[ACCESS + 1]), sums[2 * ACCESS]))
-        };
+        let rank =
+            |sums: &[u64; SUMS]| std::cmp::Reverse((sums[1].saturating_add(sums[ACCESS + 1]), sums[OPENS]));
         rank(&a.1).cmp(&rank(&b.1)).then_with(|| a.0.cmp(&b.0))
     });
     if files.len() > MAX_REPORTED {
@@ -147,7 +179,7 @@ fn by_path(sums: HashMap<Key, [u64; SUMS]>, paths: &HashMap<Key, String>) -> Vec
     files.into_iter().map(|((path, kind), sums)| file(path, kind, &sums)).collect()
 }
 
-fn add(sums: &mut [u64; SUMS], more: &[u64]) {
+fn add(sums: &mut [u64], more: &[u64]) {
     for (sum, more) in sums.iter_mut().zip(more) {
         *sum = sum.saturating_add(*more);
     }
@@ -175,12 +207,13 @@ fn words(both: u64) -> [u32; 2] {
 }
 
 fn file(path: String, kind: &str, sums: &[u64; SUMS]) -> FileUse {
-    let [opens, syncs, maps, code_maps] = [0, 1, 2, 3].map(|i| sums[2 * ACCESS + i]);
+    let [opens, syncs, maps, code_maps] = [0, 1, 2, 3].map(|i| sums[OPENS + i]);
+    let sizes = |direction| sums[2 * ACCESS + direction * SIZE_CLASSES..][..SIZE_CLASSES].to_vec();
     FileUse {
         path,
         kind: kind.to_owned(),
-        reads: access(&sums[..ACCESS]),
-        writes: access(&sums[ACCESS..2 * ACCESS]),
+        reads: access(&sums[..ACCESS], sizes(0)),
+        writes: access(&sums[ACCESS..2 * ACCESS], sizes(1)),
         opens,
         syncs,
         mapped: maps > 0 && code_maps == 0,
@@ -188,18 +221,18 @@ fn file(path: String, kind: &str, sums: &[u64; SUMS]) -> FileUse {
     }
 }
 
-fn access(words: &[u64]) -> Access {
+fn access(words: &[u64], sizes: Vec<u64>) -> Access {
     let share = |hits, n| SampledShare { hits, n };
-    let [calls, bytes, time_ns, direct, synchronous, placed] = [0, 1, 2, 3, 4, 5].map(|i| words[i]);
-    let [known, sequential, unaligned, after_seek] = [6, 7, 8, 9].map(|i| words[i]);
-    let [marked, repeated, mark_bytes, fresh_bytes] = [10, 11, 12, 13].map(|i| words[i]);
+    let [calls, bytes, direct, synchronous, placed] = [0, 1, 2, 3, 4].map(|i| words[i]);
+    let [known, sequential, unaligned, after_seek] = [5, 6, 7, 8].map(|i| words[i]);
+    let [marked, repeated, mark_bytes, fresh_bytes] = [9, 10, 11, 12].map(|i| words[i]);
     let fresh = if mark_bytes == 0 { 1.0 } else { fresh_bytes as f64 / mark_bytes as f64 };
     let with_offsets = if placed > 0 { calls } else { 0 };
     Access {
         calls,
         bytes,
-        time_ns,
-        sizes: words[14..].to_vec(),
+        time_ns: 0,
+        sizes,
         sequential: share(sequential, known),
         unaligned: share(unaligned, placed),
         repeated: share(repeated, marked),

@@ -30,12 +30,11 @@ const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 /// Programs of the object, and the tracepoint of each. Those that follow births and deaths come first, so that no thread
 /// is counted that nobody would take out again.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 4] = [
     ("on_fork", "sched_process_fork"),
     ("on_exec", "sched_process_exec"),
     ("on_end", "sched_process_exit"),
     ("on_exit", "sys_exit"),
-    ("on_enter", "sys_enter"),
 ];
 
 /// The observer, loaded and attached. Dropped, it is gone from the kernel.
@@ -43,9 +42,9 @@ pub(crate) struct InKernel {
     object: Ebpf,
 }
 
-/// State of one thread (`struct thread`): nothing under way; the second word holds the mode in its upper half.
-const COUNTED: [u64; 2] = [0; 2];
-const HELD: [u64; 2] = [0, 2 << 32];
+/// `mode` of one thread.
+const COUNTED: u16 = 0;
+const HELD: u16 = 2;
 
 impl InKernel {
     /// Loads and attaches the observer. It counts nobody yet.
@@ -57,8 +56,18 @@ impl InKernel {
             return Err(format!("the kernel has no type information ({KERNEL_TYPES})"));
         }
         let types = Btf::from_sys_fs().map_err(|e| format!("{KERNEL_TYPES}: {e}"))?;
-        let mut object = EbpfLoader::new().btf(Some(&types)).load(OBJECT).map_err(|e| refusal(&e))?;
-        let mut machine: Array<_, [u32; 2]> = map(&mut object, "machine")?;
+        // Kernels that cannot tell the type of the current task refuse the program that asks for it.
+        Self::open_as(&types, true).or_else(|_| Self::open_as(&types, false))
+    }
+
+    fn open_as(types: &Btf, typed_task: bool) -> Result<InKernel, String> {
+        let typed_task = u32::from(typed_task);
+        let mut object = EbpfLoader::new()
+            .btf(Some(types))
+            .override_global("typed_task", &typed_task, true)
+            .load(OBJECT)
+            .map_err(|e| refusal(&e))?;
+        let mut machine: Array<_, [u32; 6]> = map(&mut object, "machine")?;
         machine.set(0, MACHINE, 0).map_err(|e| chain(&e))?;
         let mut shapes: Array<_, [u16; 10]> = map(&mut object, "shapes")?;
         for number in 0..NUMBERS {
@@ -92,17 +101,30 @@ impl InKernel {
         self.insert([tid], HELD)
     }
 
-    fn insert(&mut self, tids: impl IntoIterator<Item = u32>, state: [u64; 2]) -> Result<(), String> {
-        const NEW_ONLY: u64 = 1;
-        let mut threads: HashMap<_, u32, [u64; 2]> = map(&mut self.object, "threads")?;
+    fn insert(&mut self, tids: impl IntoIterator<Item = u32>, mode: u16) -> Result<(), String> {
         for tid in tids {
-            match threads.insert(tid, state, NEW_ONLY) {
-                Ok(()) => {}
-                Err(error) if is_known_already(&error) => {}
-                Err(error) => return Err(chain(&error)),
+            let place = tid % facts::NEAR_THREADS;
+            let mut near: Array<_, [u64; facts::THREAD]> = map(&mut self.object, "near_threads")?;
+            let there = facts::tid_of(&near.get(&place, 0).map_err(|e| chain(&e))?);
+            if there == 0 {
+                near.set(place, facts::new_thread(tid, mode), 0).map_err(|e| chain(&e))?;
+            } else if there != tid {
+                self.insert_far(tid, mode)?;
             }
         }
         Ok(())
+    }
+
+    /// For a thread whose place is taken.
+    fn insert_far(&mut self, tid: u32, mode: u16) -> Result<(), String> {
+        const NEW_ONLY: u64 = 1;
+        let mut has_far: Array<_, u32> = map(&mut self.object, ".bss")?;
+        has_far.set(0, 1, 0).map_err(|e| chain(&e))?;
+        let mut far: HashMap<_, u32, [u64; facts::THREAD]> = map(&mut self.object, "far_threads")?;
+        match far.insert(tid, facts::new_thread(tid, mode), NEW_ONLY) {
+            Err(error) if errno(&error) != Some(libc::EEXIST) => Err(chain(&error)),
+            _ => Ok(()),
+        }
     }
 
     /// What was counted so far.
@@ -112,10 +134,6 @@ impl InKernel {
     pub(crate) fn facts(&mut self) -> Result<Facts, String> {
         facts::read(&mut self.object)
     }
-}
-
-fn is_known_already(error: &aya::maps::MapError) -> bool {
-    errno(error) == Some(libc::EEXIST)
 }
 
 /// The kernel's answer behind an error.

@@ -86,7 +86,6 @@ impl Counting {
             (lost.threads, "threads were not counted"),
             (lost.descriptions, "calls were counted without their file"),
             (lost.files, "open files lost their counts"),
-            (lost.marks, "bytes were taken for new without a check"),
         ] {
             if count > 0 {
                 limitations.push(limitation(format!("the observer's tables were full: {count} {what}")));
