@@ -72,7 +72,7 @@ pub struct Changed {
     /// The same with its interval.
     pub after: Option<Estimate>,
     /// After over before, of the medians; `None` below three runs on a side, and where it was 0 before.
-    pub ratio: Option<Estimate>,
+    pub after_over_before: Option<Estimate>,
     /// What the wall time would have become of itself had only this changed; of the whole its ratio.
     pub effect: Option<Estimate>,
     /// The same of the medians alone, for runs too few for an interval.
@@ -183,7 +183,7 @@ fn changed(
         before: of(before),
         after_ns,
         after: of(after),
-        ratio,
+        after_over_before: ratio,
         effect,
         effect_value: 1.0 + (after_ns - before_ns) / stats::median(whole)?,
         verdict: effect.map_or(Verdict::Inconclusive, |effect| verdict_of_ratio(&effect, threshold)),
@@ -257,7 +257,10 @@ mod tests {
         // It doubled, surely; but of 1 % of the time.
         let copy = part(&told, COPY);
         assert_eq!(copy.verdict, Verdict::WithinNoise);
-        assert!((copy.ratio.unwrap().value - 2.0).abs() < 0.02 && copy.ratio.unwrap().low > 1.9);
+        assert!(
+            (copy.after_over_before.unwrap().value - 2.0).abs() < 0.02
+                && copy.after_over_before.unwrap().low > 1.9
+        );
         assert_eq!(part(&told, Part::Idle).verdict, Verdict::WithinNoise);
         let back = changes(&after, &before, 0.05, 1).unwrap();
         assert_eq!((back.wall.verdict, part(&back, READ).verdict), (Verdict::Improved, Verdict::Improved));
@@ -272,7 +275,7 @@ mod tests {
         let told = changes(&before, &after, 0.05, 1).unwrap();
         assert_eq!(told.doubt.as_deref(), Some("one run each"));
         assert_eq!(told.wall.verdict, Verdict::Inconclusive);
-        assert_eq!((told.wall.before, told.wall.ratio), (None, None));
+        assert_eq!((told.wall.before, told.wall.after_over_before), (None, None));
         assert!((told.wall.effect_value - 0.5).abs() < 1e-9);
         let read = part(&told, READ);
         assert_eq!((read.after_ns, read.verdict), (0.0, Verdict::Inconclusive));
@@ -280,7 +283,7 @@ mod tests {
         let few = changes(&runs(4, 100.0, &[], &[]), &runs(9, 50.0, &[], &[]), 0.05, 1).unwrap();
         assert_eq!(few.doubt.as_deref(), Some("4 and 9 runs are too few, 5 on each side are needed"));
         assert_eq!(few.wall.verdict, Verdict::Inconclusive);
-        assert!(few.wall.ratio.is_some());
+        assert!(few.wall.after_over_before.is_some());
         assert_eq!(changes(&[], &before, 0.05, 1), None);
     }
 

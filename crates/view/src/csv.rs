@@ -1,6 +1,6 @@
 //! A list of a record as comma-separated values (RFC 4180): a row an entry, nested figures in columns of their own.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use iowhy_core::text::escaped;
 use serde_json::Value;
@@ -52,14 +52,17 @@ pub fn at<'a>(record: &'a Value, path: &str) -> Option<&'a [Value]> {
 /// other lists are left out, as a figure has one place in a row.
 pub fn text(entries: &[Value]) -> String {
     let rows: Vec<Vec<(String, String)>> = entries.iter().flat_map(rows).collect();
-    let mut seen = BTreeSet::new();
-    let mut columns: Vec<&str> = Vec::new();
-    for (name, _) in rows.iter().flatten() {
-        if seen.insert(name.as_str()) {
-            columns.push(name);
-        }
+    let mut filled: BTreeMap<&str, bool> = BTreeMap::new();
+    for (name, text) in rows.iter().flatten() {
+        *filled.entry(name).or_default() |= !text.is_empty();
     }
-    // What names a row stands first; the rest keeps the order of the record.
+    // `time` without a value in one row is `time.value` of the others.
+    let nested = |name: &str| {
+        filled.keys().any(|other| other.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+    };
+    let mut columns: Vec<&str> =
+        filled.iter().filter(|(name, filled)| **filled || !nested(name)).map(|(name, _)| *name).collect();
+    // Columns that name a row come first, then the others in alphabetical order.
     columns.sort_by_key(|name| NAMES.iter().position(|first| first == name).unwrap_or(NAMES.len()));
     let line = |cells: &mut dyn Iterator<Item = String>| cells.collect::<Vec<_>>().join(",") + "\r\n";
     let mut text = line(&mut columns.iter().map(|name| quoted(name)));
@@ -141,7 +144,7 @@ mod tests {
             json!({"key": "=1+1", "time": null, "more": true}),
         ];
         let text = text(&entries);
-        assert_eq!(text, "key,time.n,time.value,more,time\r\n\"a,b\",3,1.5,,\r\n'=1+1,,,true,\r\n");
+        assert_eq!(text, "key,more,time.n,time.value\r\n\"a,b\",,3,1.5\r\n'=1+1,true,,\r\n");
     }
 
     #[test]

@@ -200,7 +200,7 @@ pub enum Cut {
     Start,
 }
 
-/// Rows under headings. A column has the same name on a screen, on a page and in CSV.
+/// Rows under headings. A heading is the words of the JSON key, without its unit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// The headings, and whether the column holds numbers.

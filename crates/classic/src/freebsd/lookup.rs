@@ -48,7 +48,7 @@ pub(super) fn fill(lab: &Lab<'_>, record: &mut Report, experiment: &Experiment) 
         }
     }
     record.say(
-        "then: buf_splay and vm_page_splay of the 4K profiles, a call. now: small structures of our own, every node in a cache \
+        "published: buf_splay and vm_page_splay of the 4K profiles, a call. measured: small structures of our own, every node in a cache \
          line of its own at a random address. The post on hashing alone: 40 ns for a string of 16 bytes; on gbincore at its \
          best: 501 ns.",
     );

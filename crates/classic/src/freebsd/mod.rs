@@ -162,7 +162,7 @@ fn fill_runs(record: &mut Report, experiment: &Experiment, large: u64) {
     }
     record.say(format!(
         "model: copy, look-up, mapping and the rest of a 4 KiB read in the same order, with the reuse of the pool; the \
-         16 KiB runs are predicted. now: the first {} of the target.",
+         16 KiB runs are predicted. measured: the first {} of the target.",
         Bytes(large)
     ));
 }
@@ -264,7 +264,7 @@ fn fill_reuse(record: &mut Report, experiment: &Experiment, seed: u64) {
     record.say(
         "model: 102400 simulated reads of 4 KiB through a pool of 3328 buffers of 16 KiB, `a few thousand`. Sequential \
          reuse follows from the sizes alone (1 - 4/16); the random one is the pool's share of the file, so the size of the \
-         pool was chosen by it. now: Linux maps its whole page cache and has no such pool.",
+         pool was chosen by it. measured: Linux maps its whole page cache and has no such pool.",
     );
     record.not_done.extend(missing);
 }

@@ -242,7 +242,7 @@ fn fill_calibration(record: &mut Report, experiment: &Experiment, stand: &Stand,
         record.row(row);
     }
     let (Ok(words) | Err(words)) = &stand.here;
-    record.say(format!("now: {words}."));
+    record.say(format!("measured: {words}."));
     if stand.fitted {
         record.say("model: fitted on this table, so its errors are residuals.");
     } else {
@@ -295,7 +295,9 @@ fn span(speeds: &[(f64, f64)]) -> String {
 fn fill_turns(lab: &Lab<'_>, record: &mut Report, experiment: &Experiment) -> Result<(), Problem> {
     record.section("turns", "The file on a simulated disk that turns (time to read 2 MiB)", "block");
     let mut grid = Grid {
-        header: ["then", "model", "error", "read-ahead, then", "model", "error"].map(str::to_owned).to_vec(),
+        header: ["published", "model", "error", "read-ahead, published", "model", "error"]
+            .map(str::to_owned)
+            .to_vec(),
         lines: Vec::new(),
     };
     for block in BLOCKS {
@@ -350,13 +352,13 @@ fn fill_read_ahead(record: &mut Report, experiment: &Experiment, costs: Option<&
             (Ok(on), Ok(off)) => {
                 format!("now {} without: {:.1} x", units::time(off.value), off.value / on.value)
             }
-            (_, Err(why)) | (Err(why), _) => format!("now: {why}"),
+            (_, Err(why)) | (Err(why), _) => why.clone(),
         };
         row.measured = on.ok();
         record.row(row.remark(said));
     }
     record.say(
-        "now: as the kernel does it by itself, against POSIX_FADV_RANDOM (`without`). model: a request of the disk for \
+        "measured: as the kernel does it by itself, against POSIX_FADV_RANDOM (`without`). model: a request of the disk for \
          each 4 KiB; the cost of a message to the driver cannot be separated by the three tables and is left out.",
     );
     let larger: Vec<String> = BLOCKS

@@ -100,7 +100,7 @@ fn rows(lab: &Lab<'_>, record: &mut Report, times: &Times, was_kib: u64) {
         });
     }
     record.say(format!(
-        "now: with the queue's own {}, against 0, in turn, {ROUNDS} rounds; it is put back.",
+        "measured: with the queue's own {}, against 0, in turn, {ROUNDS} rounds; it is put back.",
         Bytes(was_kib * 1024)
     ));
 }

@@ -190,7 +190,7 @@ fn fill_times(record: &mut Report, experiment: &Experiment, a: &Target, b: &Targ
         false => format!("`{}` and `{}`", a.facts.name, b.facts.name),
     };
     record.say(format!(
-        "now: {} of each of {places} in a round, cold, told for 900 MiB. model: two simulated Deskstar 14GXP, read \
+        "measured: {} of each of {places} in a round, cold, told for 900 MiB. model: two simulated Deskstar 14GXP, read \
          by two threads; with mlock serialised within the process, with a plain mapping not: what the lock costs is lost \
          overlap.",
         Bytes(a.facts.size_bytes.min(REGION_BYTES))
@@ -272,7 +272,7 @@ fn fill_cpu(record: &mut Report, experiment: &Experiment) {
             Err(why) => row.remark(why),
         });
     }
-    record.say("now: CPU time of the reading thread alone; the kernel's own threads are not in it.");
+    record.say("measured: CPU time of the reading thread alone; the kernel's own threads are not in it.");
 }
 
 fn conclude(record: &mut Report, experiment: &Experiment, gains: &Gains) {

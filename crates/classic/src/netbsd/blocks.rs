@@ -60,7 +60,7 @@ pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment, record: &mut Repor
     let mut stand = match MountPoint::new() {
         Ok(stand) => stand,
         Err(problem) => {
-            record.say(format!("now: inconclusive: {problem}."));
+            record.say(format!("measured: inconclusive: {problem}."));
             return;
         }
     };
@@ -96,7 +96,7 @@ pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment, record: &mut Repor
         record.row(row);
     }
     record.say(format!(
-        "now: {} files in {DIRECTORIES} directories, as many in each as in the post's, on file systems made for this in nameless \
+        "measured: {} files in {DIRECTORIES} directories, as many in each as in the post's, on file systems made for this in nameless \
          files in `{}`; {readers} readers with fixed lists; mounted anew before each pass, so that names, inodes and data are \
          cold; device: bytes that the loop device read, a file.",
         shape.files, lab.spec

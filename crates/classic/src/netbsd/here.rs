@@ -40,7 +40,7 @@ pub(super) fn measure(lab: &Lab<'_>, experiment: &Experiment) -> Result<Report, 
         let nothing = Outcome { cells: Vec::new(), rounds: 0, interrupted: false };
         let mut record = lab.report(&[], &[], &nothing);
         record.section("here", "Here", "figure");
-        record.say(format!("now: not measured: `{}` is no directory, and the tree needs one.", lab.spec));
+        record.say(format!("not measured: `{}` is no directory, and the tree needs one.", lab.spec));
         return Ok(record);
     }
     let shape = shape(lab, experiment)?;

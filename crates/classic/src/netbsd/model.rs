@@ -241,7 +241,7 @@ fn fill_published(record: &mut Report, table: &Table, points: &[Point], times: &
     record.section("interleave", "Time to complete, by interleave in blocks of 512 bytes", "interleave");
     let model = shares(points, times);
     let mut grid = Grid {
-        header: ["then", "over 2048", "model", "over 2048", "error"].map(str::to_owned).to_vec(),
+        header: ["published", "over 2048", "model", "over 2048", "error"].map(str::to_owned).to_vec(),
         lines: Vec::new(),
     };
     let mut notes = Vec::new();

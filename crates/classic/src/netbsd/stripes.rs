@@ -74,7 +74,7 @@ pub(super) fn measure(
     let tree = Scaled::from_experiment(experiment, members.count(), smallest)?;
     if tree.volume_bytes < MIN_GROUPS * GROUP_BYTES {
         record.say(format!(
-            "now: not measured: the stripes hold {}, and {MIN_GROUPS} groups of {} are the least that is worth it.",
+            "not measured: the stripes hold {}, and {MIN_GROUPS} groups of {} are the least that is worth it.",
             Bytes(smallest),
             Bytes(GROUP_BYTES)
         ));
@@ -95,7 +95,7 @@ pub(super) fn measure(
     let files = match trial(&arms, &workload, lab.time / 2)? {
         Ok(files) => files,
         Err(why) => {
-            record.say(format!("now: not measured: {why}."));
+            record.say(format!("not measured: {why}."));
             return Ok(());
         }
     };
@@ -115,7 +115,7 @@ pub(super) fn measure(
         _ => "cold, through the page cache: these members allow no direct requests of 1 KiB",
     };
     record.say(format!(
-        "now: {} readers of {files} files each from fixed lists, {asked} requests a pass, {past}, over {}: the addresses that \
+        "measured: {} readers of {files} files each from fixed lists, {asked} requests a pass, {past}, over {}: the addresses that \
          the layout of 1999 gives {} files in {} directories on {}, the post's tree cut to the room that there is, with its \
          groups, its directories of 3077 files and its share of cache.",
         tree.readers,

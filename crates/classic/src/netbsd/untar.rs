@@ -65,7 +65,7 @@ pub(super) fn fill(lab: &Lab<'_>, experiment: &Experiment, record: &mut Report) 
         }
     }
     record.say(format!(
-        "then: C. Sampson, quoted in the post, of his own disks and archive, neither of which is described. model: {FILES} files in \
+        "published: C. Sampson, quoted in the post, of his own disks and archive, neither of which is described. model: {FILES} files in \
          {DIRECTORIES} directories made by one writer, each waiting for the block of its inode and then for that of its name; \
          its data goes out in the background once so much is held back. Simulated times repeat to the digit; the archive is a guess."
     ));

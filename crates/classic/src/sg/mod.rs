@@ -38,13 +38,13 @@ fn ways(target: &Target) -> Ways {
                 ("to-user", Method::Sg, CacheState::None),
                 ("to-kernel", Method::SgNoCopy, CacheState::None),
             ],
-            said: "now: READ BUFFER, as in the post.",
+            said: "measured: READ BUFFER, as in the post.",
         };
     }
     if target.facts.memory_backed || target.facts.direct_supported == Some(false) {
         return Ways {
             arms: vec![("copy", Method::Pread, CacheState::Warm)],
-            said: "now: no device and no O_DIRECT here: only the copy is measured, by cached reads.",
+            said: "measured: no device and no O_DIRECT here: only the copy is measured, by cached reads.",
         };
     }
     Ways {
@@ -53,7 +53,7 @@ fn ways(target: &Target) -> Ways {
             ("to-kernel", Method::Direct, CacheState::Direct),
             ("copy", Method::Pread, CacheState::Warm),
         ],
-        said: "now: there is no /dev/sg device in this run. `to user` is a cold buffered read, which the kernel reads ahead \
+        said: "measured: there is no /dev/sg device in this run. `to user` is a cold buffered read, which the kernel reads ahead \
                of; `to kernel` a direct read, which has no copy; `copy` a cached read, which is nothing but call and copy.",
     }
 }
@@ -230,7 +230,7 @@ fn fill_fits(record: &mut Report, experiment: &Experiment, then: &Fits, now: &Fi
         };
         record.row(row.remark(interval(model.as_ref())));
     }
-    record.say("then: the post's own round figures; model: fitted on its table, with the interval of resampled rows; now: the same fit here, the copy by \
+    record.say("published: the post's own round figures; model: fitted on its table, with the interval of resampled rows; measured: the same fit here, the copy by \
          its CPU time.");
 }
 

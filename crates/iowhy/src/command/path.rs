@@ -261,8 +261,8 @@ fn methods(table: MethodTable) -> impl Iterator<Item = MethodRecord> {
         key: row.key,
         delivers: !matches!(row.method, Method::Splice | Method::Sendfile),
         time_per_request: row.time_per_request,
-        time_ratio: row.ratio,
-        cpu_ratio: row.cpu_ratio,
+        time_over_pread: row.ratio,
+        cpu_over_pread: row.cpu_ratio,
     })
 }
 

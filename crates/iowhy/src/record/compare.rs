@@ -80,8 +80,8 @@ pub struct ChangedCell {
     pub before: Option<Estimate>,
     /// Time per request, second record.
     pub after: Option<Estimate>,
-    /// After over before.
-    pub ratio: Option<Estimate>,
+    /// Time per request after, over that before.
+    pub after_over_before: Option<Estimate>,
     /// `improved`, `regressed`, `within-noise` or `inconclusive`.
     pub verdict: Verdict,
     /// The layer that half or more of the change sits in.
@@ -189,7 +189,7 @@ pub struct ChangedFinding {
     /// Runs after.
     pub after_runs: u64,
     /// `appeared`, `went`, `stays` or `inconclusive`.
-    pub fate: String,
+    pub change: String,
     /// Probability of a difference of counts at least this large without a change.
     pub chance: f64,
 }

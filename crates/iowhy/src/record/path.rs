@@ -267,9 +267,9 @@ pub struct MethodRecord {
     /// Thread time of one request, every cache line of the data loaded once.
     pub time_per_request: Estimate,
     /// Time per byte over that of `pread`, paired within rounds.
-    pub time_ratio: Option<Estimate>,
+    pub time_over_pread: Option<Estimate>,
     /// CPU per byte over that of `pread`.
-    pub cpu_ratio: Option<Estimate>,
+    pub cpu_over_pread: Option<Estimate>,
 }
 
 impl CellRecord {

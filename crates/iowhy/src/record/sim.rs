@@ -65,7 +65,7 @@ pub struct PointRecord {
     /// Requests a second; null where no time passed.
     pub requests_per_second: Option<f64>,
     /// Bytes a second; null where no time passed.
-    pub bytes_per_second: Option<f64>,
+    pub throughput_bytes_per_second: Option<f64>,
     /// Latencies.
     pub latency_ns: LatencyNs,
     /// Where the time of requests (and pauses of clients) went, summed over them; sums to `ledger_total_s`.
@@ -109,7 +109,7 @@ pub struct PartRecord {
     /// Which part.
     pub id: String,
     /// How long, in all.
-    pub seconds: f64,
+    pub time_s: f64,
 }
 
 /// One device.
@@ -122,7 +122,7 @@ pub struct DeviceRecord {
     /// Requests that it serves side by side.
     pub units: u64,
     /// Share of `settled_s` that one of them is at work, the mean of all; null where no time passed.
-    pub utilisation: Option<f64>,
+    pub busy_share: Option<f64>,
     /// What its working time went on.
     pub work: Vec<PartRecord>,
 }
@@ -134,7 +134,7 @@ impl PointRecord {
         let passed = |figure: f64, ns: u64| (ns > 0).then_some(figure);
         let parts = |entries: &mut dyn Iterator<Item = (iowhy_sim::ledger::Part, u64)>| {
             entries
-                .map(|(part, ns)| PartRecord { id: part.id().to_owned(), seconds: seconds(ns) })
+                .map(|(part, ns)| PartRecord { id: part.id().to_owned(), time_s: seconds(ns) })
                 .collect::<Vec<_>>()
         };
         PointRecord {
@@ -143,7 +143,7 @@ impl PointRecord {
             settled_s: seconds(outcome.settled_ns),
             requests: outcome.requests,
             requests_per_second: passed(outcome.requests_per_second(), outcome.time_ns),
-            bytes_per_second: passed(outcome.bytes_per_second(), outcome.time_ns),
+            throughput_bytes_per_second: passed(outcome.bytes_per_second(), outcome.time_ns),
             latency_ns: LatencyNs {
                 mean: latency.mean_ns(),
                 p50: latency.quantile(0.5),
@@ -163,7 +163,7 @@ impl PointRecord {
                     commands: device.done,
                     bytes: device.bytes,
                     units: device.units,
-                    utilisation: passed(device.utilisation(outcome.settled_ns), outcome.settled_ns),
+                    busy_share: passed(device.utilisation(outcome.settled_ns), outcome.settled_ns),
                     work: parts(&mut device.work.entries()),
                 })
                 .collect(),

@@ -114,13 +114,13 @@ pub struct PointRecord {
     /// What it is compared by: `time_s`, or the mean latency.
     pub judged_s: f64,
     /// Bytes a second.
-    pub bytes_per_second: f64,
+    pub throughput_bytes_per_second: f64,
     /// Requests a second.
     pub requests_per_second: f64,
     /// Bytes of the busiest disk over the mean of all.
     pub most_over_mean: f64,
     /// Share of the time that disks are at work or at their limits, their mean.
-    pub utilisation: Option<f64>,
+    pub busy_share: Option<f64>,
     /// The same for each disk, in their order, without those that are left out.
     pub loads: Vec<f64>,
     /// Share of the requests that are split; null for a trace.
@@ -141,10 +141,10 @@ impl PointRecord {
             interleave_bytes: point.interleave_bytes,
             time_s: point.time_s,
             judged_s: point.cost_s,
-            bytes_per_second: point.bytes_per_second,
+            throughput_bytes_per_second: point.bytes_per_second,
             requests_per_second: point.requests_per_second,
             most_over_mean: point.most_over_mean,
-            utilisation: Some(point.loads.iter().sum::<f64>() / used),
+            busy_share: Some(point.loads.iter().sum::<f64>() / used),
             loads: point.loads.clone(),
             split_share: point.split_share,
             stream_bytes_per_second: point.stream_bytes_per_second,

@@ -311,13 +311,13 @@ pub struct CurvePoint {
     /// Size in blocks or objects.
     pub blocks: u64,
     /// Size in bytes; null for objects.
-    pub bytes: Option<u64>,
+    pub size_bytes: Option<u64>,
     /// Share of references that miss.
     pub miss_ratio: f64,
     /// Share of bytes that miss; null if all references have one size.
     pub byte_miss_ratio: Option<f64>,
     /// Half the width of the interval of `miss_ratio`; null if unknown.
-    pub error: Option<f64>,
+    pub sampling_error: Option<f64>,
     /// `exact` or `sampled`.
     pub basis: String,
     /// Share of blocks that were followed.

@@ -11,11 +11,11 @@ use crate::record::classic::{ClassicRecord, RowRecord, Section};
 
 /// The chapter.
 pub fn chapter(record: &ClassicRecord, detail: Detail) -> Chapter {
-    let mut facts = vec![format!("published: {}", record.source), format!("then: {}", record.machine)];
+    let mut facts = vec![format!("published: {}", record.source), format!("published: {}", record.machine)];
     for (index, target) in record.targets.iter().enumerate() {
         let target = heading::target(target, &record.environment);
         if index == 0 {
-            facts.push(format!("now: {}, {}", target.name, target.about));
+            facts.push(format!("measured: {}, {}", target.name, target.about));
             facts.extend(target.facts);
         } else {
             facts.push(format!("and {}", target.name));
@@ -32,7 +32,7 @@ pub fn chapter(record: &ClassicRecord, detail: Detail) -> Chapter {
     if record.rounds > 0 {
         let arm =
             if detail.is_page() { "" } else { "; ± the longer arm of the 95 % interval of the median" };
-        end.push(Part::Note(format!("now: n = {} rounds{arm}", record.rounds)));
+        end.push(Part::Note(format!("measured: n = {} rounds{arm}", record.rounds)));
     }
     if record.interrupted {
         end.push(Part::Text("interrupted: partial result".to_owned()));
@@ -62,7 +62,8 @@ fn block(section: &Section, record: &ClassicRecord, detail: Detail) -> Block {
 }
 
 fn rows(section: &Section, record: &ClassicRecord, detail: Detail) -> Table {
-    let mut table = Table::new([section.label.as_str(), "#then", "#now", "#model", "#error", "remark"]);
+    let mut table =
+        Table::new([section.label.as_str(), "#published", "#measured", "#model", "#error", "remark"]);
     let of_section =
         |row: &&RowRecord| row.key.get("table").and_then(|v| v.as_str()) == Some(section.id.as_str());
     for row in record.rows.iter().filter(of_section) {

@@ -133,7 +133,7 @@ fn ratios(record: &RatiosFound, blocks: u64, value: impl Fn(&CurvePoint) -> Opti
     // An unknown error excludes nothing.
     let found = |curve: &CurveRecord| {
         let point = curve.points.iter().find(|point| point.blocks == blocks)?;
-        Some((value(point)?, point.error.unwrap_or(f64::INFINITY)))
+        Some((value(point)?, point.sampling_error.unwrap_or(f64::INFINITY)))
     };
     // The bound is no policy that could be chosen.
     let is_bound = |curve: &CurveRecord| curve.policy == PolicyId::Belady.id();
@@ -183,14 +183,14 @@ fn plot(record: &RatiosFound) -> Plot {
         let mut dots = Vec::new();
         for point in &curve.points {
             let (room, miss) = (size(record, point.blocks), point.miss_ratio);
-            let error = match point.error {
+            let error = match point.sampling_error {
                 Some(0.0) => "exact".to_owned(),
                 Some(error) => format!("±{error:.4}"),
                 None => "unknown".to_owned(),
             };
             let tip = format!("{policy}, {room}\nmiss ratio {miss:.4}");
             table.row([policy.clone(), room, format!("{miss:.4}"), error]);
-            let ends = point.error.filter(|e| *e > 0.0).map(|e| (miss - e, miss + e));
+            let ends = point.sampling_error.filter(|e| *e > 0.0).map(|e| (miss - e, miss + e));
             dots.push(Dot { x: point.blocks as f64, y: miss, ends, tip });
         }
         let places = dots.iter().map(|dot| (dot.x, dot.y)).collect();
@@ -230,10 +230,10 @@ mod tests {
     fn point(blocks: u64, miss_ratio: f64, byte_miss_ratio: Option<f64>, error: f64) -> CurvePoint {
         CurvePoint {
             blocks,
-            bytes: Some(blocks * 4096),
+            size_bytes: Some(blocks * 4096),
             miss_ratio,
             byte_miss_ratio,
-            error: Some(error),
+            sampling_error: Some(error),
             basis: if error > 0.0 { "sampled" } else { "exact" }.to_owned(),
             sample_rate: 0.01,
             asked: true,

@@ -98,7 +98,7 @@ fn fidelity(what: &str, replay: &BaselineReplay) -> Vec<Part> {
 }
 
 fn table(proof: &Proof, detail: Detail) -> Table {
-    let mut table = Table::new(["finding", "predicted gain", "measured gain", "verdict"]);
+    let mut table = Table::new(["finding", "predicted", "measured", "verdict"]);
     let mut row = |name: String, predicted: Option<Gain>, gain: &Option<Estimate>, verdict: Verdict| {
         table.row([
             name.into(),

@@ -80,7 +80,7 @@ fn seconds(s: f64) -> String {
 /// One run.
 fn single(point: &PointRecord, detail: Detail) -> Vec<Section> {
     let requests = units::counted(point.requests, "request", "requests");
-    let verdict = match (point.requests_per_second, point.bytes_per_second) {
+    let verdict = match (point.requests_per_second, point.throughput_bytes_per_second) {
         (Some(rate), Some(bytes)) => format!(
             "{} for {requests}: {}, {}",
             seconds(point.time_s),
@@ -111,7 +111,7 @@ fn single(point: &PointRecord, detail: Detail) -> Vec<Section> {
 
 /// The parts of a request; their shares sum to 100 %.
 fn ledger(point: &PointRecord, detail: Detail) -> Section {
-    let whole: f64 = point.ledger.iter().map(|part| part.seconds).sum();
+    let whole: f64 = point.ledger.iter().map(|part| part.time_s).sum();
     if whole <= 0.0 {
         return Section::default();
     }
@@ -122,15 +122,15 @@ fn ledger(point: &PointRecord, detail: Detail) -> Section {
             Detail::Page => part.id.clone(),
             _ => format!("{} {}", key(&part.id).0, part.id),
         };
-        table.row([name, each(part.seconds), format!("{}.{} %", tenths / 10, tenths % 10)]);
+        table.row([name, each(part.time_s), format!("{}.{} %", tenths / 10, tenths % 10)]);
     }
     let split = Split { label: each(whole), pieces: pieces(&point.ledger), legend: Vec::new() };
     let mut parts = vec![Part::Split(split), Part::Table(table)];
     if !point.slowest.is_empty() {
-        let all: f64 = point.slowest.iter().map(|part| part.seconds).sum();
+        let all: f64 = point.slowest.iter().map(|part| part.time_s).sum();
         let mut largest: Vec<&PartRecord> = point.slowest.iter().collect();
-        largest.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        let words = largest.iter().take(4).map(|part| format!("{} {}", part.id, seconds(part.seconds)));
+        largest.sort_by(|a, b| b.time_s.total_cmp(&a.time_s));
+        let words = largest.iter().take(4).map(|part| format!("{} {}", part.id, seconds(part.time_s)));
         let words: Vec<String> = words.collect();
         parts.push(Part::Note(format!("slowest request, {}: {}", seconds(all), words.join(", "))));
     }
@@ -139,7 +139,7 @@ fn ledger(point: &PointRecord, detail: Detail) -> Section {
 
 /// Shares in tenths of a per cent that sum to 1000 exactly: by largest remainder.
 fn tenths(parts: &[PartRecord], whole: f64) -> Vec<u32> {
-    let exact: Vec<f64> = parts.iter().map(|part| part.seconds / whole * 1000.0).collect();
+    let exact: Vec<f64> = parts.iter().map(|part| part.time_s / whole * 1000.0).collect();
     let mut given: Vec<u32> = exact.iter().map(|e| e.floor() as u32).collect();
     let mut order: Vec<usize> = (0..exact.len()).collect();
     order.sort_by(|&a, &b| exact[b].fract().total_cmp(&exact[a].fract()));
@@ -158,8 +158,8 @@ fn key(id: &str) -> (char, Layer) {
 fn pieces<'a>(parts: impl IntoIterator<Item = &'a PartRecord>) -> Vec<Piece> {
     let piece = |part: &PartRecord| {
         let (letter, layer) = key(&part.id);
-        let tip = format!("{}\n{}", part.id, seconds(part.seconds));
-        Piece { layer, letter, name: part.id.clone(), size: part.seconds, tip }
+        let tip = format!("{}\n{}", part.id, seconds(part.time_s));
+        Piece { layer, letter, name: part.id.clone(), size: part.time_s, tip }
     };
     parts.into_iter().map(piece).collect()
 }
@@ -172,7 +172,7 @@ fn devices(point: &PointRecord, detail: Detail) -> Section {
         table.row([
             Cell::from(index.to_string()),
             device
-                .utilisation
+                .busy_share
                 .map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0))
                 .into(),
             if device.units > 1 { device.units.to_string() } else { String::new() }.into(),
@@ -204,11 +204,11 @@ fn devices(point: &PointRecord, detail: Detail) -> Section {
 
 /// What a device did, most first.
 fn work(device: &DeviceRecord) -> Vec<String> {
-    let busy: f64 = device.work.iter().map(|part| part.seconds).sum();
+    let busy: f64 = device.work.iter().map(|part| part.time_s).sum();
     let mut parts: Vec<&PartRecord> =
-        device.work.iter().filter(|part| part.seconds > WORK_MATTERS * busy).collect();
-    parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    parts.iter().map(|part| format!("{} {:.0} %", part.id, part.seconds / busy * 100.0)).collect()
+        device.work.iter().filter(|part| part.time_s > WORK_MATTERS * busy).collect();
+    parts.sort_by(|a, b| b.time_s.total_cmp(&a.time_s));
+    parts.iter().map(|part| format!("{} {:.0} %", part.id, part.time_s / busy * 100.0)).collect()
 }
 
 /// The verdict of a sweep, and its table.
@@ -216,7 +216,7 @@ fn sweep(points: &[PointRecord], keys: &[&str], record: &SimRecord, detail: Deta
     let planned = record.warnings.iter().any(|warning| warning.code == PLANNED_TIMES);
     let mut parts = vec![Part::Table(table(points, keys, detail))];
     let mut notes =
-        vec!["device busy: share of the time until the last flush, of the least and of the most used device"];
+        vec!["busy: share of the time until the last flush, of the least and of the most used device"];
     let marked = |mark: &str| points.iter().any(|point| point.marks.iter().any(|known| known == mark));
     if marked("best") {
         notes.push("best: shortest time");
@@ -243,11 +243,11 @@ fn table(points: &[PointRecord], keys: &[&str], detail: Detail) -> Table {
         true => vec!["setting".to_owned()],
         false => keys.iter().map(|key| format!("#{}", short(key))).collect(),
     };
-    headings.extend(["#time", "#rate", "#p99", "#misses", "#pool reuse", "#device busy"].map(str::to_owned));
+    headings.extend(["#time", "#requests", "#p99", "#miss ratio", "#pool reuse", "#busy"].map(str::to_owned));
     if bars {
         headings.extend(["request time", "device work"].map(str::to_owned));
     }
-    headings.push("mark".to_owned());
+    headings.push(String::new());
     let mut table = Table::new(headings);
     for point in points {
         let mut row: Vec<Cell> = match one_column {
@@ -276,9 +276,9 @@ fn table(points: &[PointRecord], keys: &[&str], detail: Detail) -> Table {
         shape(8, &[]),
         shape(12, &["device work"]),
         shape(8, &["device work"]),
-        shape(8, &["device work", "device busy"]),
-        shape(8, &["device work", "device busy", "misses", "pool reuse"]),
-        shape(8, &["device work", "device busy", "misses", "pool reuse", "rate", "p99"]),
+        shape(8, &["device work", "busy"]),
+        shape(8, &["device work", "busy", "miss ratio", "pool reuse"]),
+        shape(8, &["device work", "busy", "miss ratio", "pool reuse", "requests", "p99"]),
     ];
     table
 }
@@ -290,7 +290,7 @@ fn short(key: &str) -> &str {
 
 /// The shares of the time that the least and the most used device are busy: how even the load is.
 fn busy(point: &PointRecord) -> String {
-    let used = || point.devices.iter().filter_map(|device| device.utilisation).map(|share| share * 100.0);
+    let used = || point.devices.iter().filter_map(|device| device.busy_share).map(|share| share * 100.0);
     if used().next().is_none() {
         return "-".to_owned();
     }
@@ -303,7 +303,7 @@ fn work_together(point: &PointRecord) -> Vec<PartRecord> {
     let mut sum: Vec<PartRecord> = Vec::new();
     for part in point.devices.iter().flat_map(|device| &device.work) {
         match sum.iter_mut().find(|known| known.id == part.id) {
-            Some(known) => known.seconds += part.seconds,
+            Some(known) => known.time_s += part.time_s,
             None => sum.push(part.clone()),
         }
     }
@@ -404,7 +404,7 @@ mod tests {
     #[test]
     fn shares_sum_to_a_hundred_whatever_they_are() {
         for seconds in [&[1.0, 1.0, 1.0][..], &[1.0, 2.0, 4.0], &[0.001, 999.0], &[1.0, 1.0, 1.0, 4.0]] {
-            let part = |&seconds| PartRecord { id: "queue".to_owned(), seconds };
+            let part = |&seconds| PartRecord { id: "queue".to_owned(), time_s: seconds };
             let parts: Vec<PartRecord> = seconds.iter().map(part).collect();
             assert_eq!(tenths(&parts, seconds.iter().sum()).iter().sum::<u32>(), 1000);
         }

@@ -96,8 +96,8 @@ fn table(record: &TrialRecord) -> Table {
             Cell::from(format!("{}{control}", request.label)),
             time(change.before.as_ref()).into(),
             time(change.after.as_ref()).into(),
-            change.ratio.as_ref().map_or_else(|| "-".to_owned(), units::factor).into(),
-            change.ratio.as_ref().map_or(0, |ratio| ratio.n).to_string().into(),
+            change.after_over_before.as_ref().map_or_else(|| "-".to_owned(), units::factor).into(),
+            change.after_over_before.as_ref().map_or(0, |ratio| ratio.n).to_string().into(),
             compare::cell(change.verdict, ""),
         ]);
     }
@@ -149,7 +149,7 @@ mod tests {
             target: "/data".into(),
             before: of(1000.0, Unit::Nanoseconds),
             after: of(1000.0 * ratio, Unit::Nanoseconds),
-            ratio: of(ratio, Unit::Ratio),
+            after_over_before: of(ratio, Unit::Ratio),
             verdict,
             layer: None,
             layer_share: None,

@@ -57,7 +57,7 @@ fn a_slower_device_regresses_what_uses_it_and_nothing_else() {
     for cell in comparison["cells"].as_array().unwrap() {
         if cell["verdict"] == "regressed" {
             assert_eq!(cell["layer"], "device", "{cell}");
-            assert!(number(&cell["ratio"]["low"]) > 1.0);
+            assert!(number(&cell["after_over_before"]["low"]) > 1.0);
         }
     }
     // Layer by layer: the device of the direct cells alone, and each other layer is within noise.
@@ -83,11 +83,14 @@ fn a_slower_device_regresses_what_uses_it_and_nothing_else() {
     let lenient = verdicts(&compared(&[before, after, "--threshold", "100%"]));
     assert!(lenient.iter().all(|(_, verdict)| verdict != "regressed"), "{lenient:?}");
     let screen = iowhy(&["compare", before, after]).done().stdout;
-    let rounds = comparison["cells"][0]["ratio"]["n"].as_u64().unwrap();
+    let rounds = comparison["cells"][0]["after_over_before"]["n"].as_u64().unwrap();
     assert!(screen.contains(&format!("medians of {rounds} ")), "{rounds}: {screen}");
     assert!(screen.starts_with("4 cells compared: 2 regressed, 2 within noise"), "{screen}");
     assert!(screen.contains("REGRESSED, mostly device") || screen.contains("REGRESSED, device"), "{screen}");
-    assert!(screen.contains("of the cell's time") && screen.contains("within noise: call,"), "{screen}");
+    assert!(
+        screen.contains("effect: of this layer's change alone") && screen.contains("within noise: call,"),
+        "{screen}"
+    );
 }
 
 #[test]
@@ -220,7 +223,7 @@ fn cells_that_differ_in_one_setting_are_compared_and_the_setting_is_named() {
     assert_eq!(facts(&comparison), ["--iodepth 1 8"], "{comparison}");
     let cell = &comparison["cells"][0];
     assert_ne!(cell["key"], cell["before_key"], "{comparison}");
-    assert!(number(&cell["ratio"]["value"]) > 0.0, "{comparison}");
+    assert!(number(&cell["after_over_before"]["value"]) > 0.0, "{comparison}");
     let screen = iowhy(&["compare", &one, &eight]).done().stdout;
     assert!(screen.contains("--iodepth: 1 -> 8"), "{screen}");
     // Cells of one setting have one key, and the other way round it is the same pair.

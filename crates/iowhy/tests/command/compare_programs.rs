@@ -67,9 +67,9 @@ fn a_wait_that_grows_regresses_with_the_wall_time_and_the_other_parts_are_within
     assert_eq!(told["wall"]["verdict"], "regressed", "{told}");
     let grown = part(&told, "write", "writeback");
     assert_eq!(grown["verdict"], "regressed");
-    assert!((number(&grown["ratio"]["value"]) - 3.0).abs() < 0.05, "{grown}");
+    assert!((number(&grown["after_over_before"]["value"]) - 3.0).abs() < 0.05, "{grown}");
     // It alone changed, so that its effect is that of the whole.
-    let gap = number(&grown["effect"]["value"]) - number(&told["wall"]["ratio"]["value"]);
+    let gap = number(&grown["effect"]["value"]) - number(&told["wall"]["after_over_before"]["value"]);
     assert!(gap.abs() < 0.01, "{gap}");
     for other in told["parts"].as_array().unwrap().iter().filter(|p| p["layer"] != "writeback") {
         assert_eq!(other["verdict"], "within-noise", "{other}");
@@ -77,7 +77,7 @@ fn a_wait_that_grows_regresses_with_the_wall_time_and_the_other_parts_are_within
     assert_eq!(told["wall"]["effect"]["n"], 6, "the fewer of both sides");
     // What was found in every run before and in none after went; the sums hold.
     let findings = told["findings"].as_array().unwrap();
-    assert!(!findings.is_empty() && findings.iter().all(|f| f["fate"] == "went"), "{findings:?}");
+    assert!(!findings.is_empty() && findings.iter().all(|f| f["change"] == "went"), "{findings:?}");
     let sum: f64 = sample()["operations"].as_array().unwrap().iter().map(|o| number(&o["wall_s"])).sum();
     assert!((number(&told["wall"]["before_ns"]) / (sum * 1e9) - 1.0).abs() < 0.02);
     // Back again it improved; a pipeline fails by the wall time.
@@ -86,7 +86,7 @@ fn a_wait_that_grows_regresses_with_the_wall_time_and_the_other_parts_are_within
         (&back["wall"]["verdict"], &part(&back, "write", "writeback")["verdict"]),
         (&"improved".into(), &"improved".into())
     );
-    assert!(back["findings"].as_array().unwrap().iter().all(|f| f["fate"] == "appeared"));
+    assert!(back["findings"].as_array().unwrap().iter().all(|f| f["change"] == "appeared"));
     let code = |args: &[&str]| iowhy(&[&["compare"], args].concat()).code();
     assert_eq!(code(&[&before, &after, "--fail-on", "regressed"]), 1);
     assert_eq!(code(&[&after, &before, "--fail-on", "regressed"]), 0);
@@ -94,7 +94,7 @@ fn a_wait_that_grows_regresses_with_the_wall_time_and_the_other_parts_are_within
     assert_eq!(lenient["wall"]["verdict"], "within-noise", "sure, and less than what matters");
     let same = compared(&[&before, &before]);
     assert!(same["parts"].as_array().unwrap().iter().all(|p| p["verdict"] == "within-noise"));
-    assert!(same["findings"].as_array().unwrap().iter().all(|f| f["fate"] == "stays"));
+    assert!(same["findings"].as_array().unwrap().iter().all(|f| f["change"] == "stays"));
     let screen = iowhy(&["compare", &before, &after]).done().stdout;
     let flowing = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flowing.starts_with("Wall time REGRESSED; ") && flowing.contains("n = 6 and 7"), "{screen}");
@@ -134,7 +134,7 @@ fn one_run_each_shows_what_differs_and_says_how_to_know() {
         compared(&[&runs(folder.path(), "f", 4, 1.0, |_| {}), &runs(folder.path(), "g", 5, 3.0, |_| {})]);
     assert!(words(&few["doubt"]).starts_with("4 and 5 runs are too few"), "{few}");
     assert_eq!(few["wall"]["verdict"], "inconclusive");
-    assert!(number(&few["wall"]["ratio"]["low"]) > 1.0);
+    assert!(number(&few["wall"]["after_over_before"]["low"]) > 1.0);
 }
 
 #[test]

@@ -112,8 +112,11 @@ fn a_setting_is_tried_told_and_put_back() {
     let of = |control: bool| requests.iter().filter(|r| r["control"] == control).count();
     assert!(of(false) >= 1 && of(true) == 1, "{record}");
     for (index, request) in requests.iter().enumerate() {
-        assert!(request["ratio"]["n"].as_u64().unwrap() <= rounds, "{request}");
-        assert!(request["ratio"]["low"].as_f64() <= request["ratio"]["high"].as_f64(), "{request}");
+        assert!(request["after_over_before"]["n"].as_u64().unwrap() <= rounds, "{request}");
+        assert!(
+            request["after_over_before"]["low"].as_f64() <= request["after_over_before"]["high"].as_f64(),
+            "{request}"
+        );
         for side in ["cells_before", "cells_after"] {
             let samples = record[side][index]["samples"].as_array().unwrap();
             assert_eq!(samples.len() as u64, rounds, "every round is kept, of both values");

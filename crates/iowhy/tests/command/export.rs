@@ -1,5 +1,6 @@
 //! Records for other programs: CSV, fio's JSON, fio's job files out and in.
 
+use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -145,4 +146,85 @@ fn any_table_becomes_csv() {
     assert!(layers.starts_with("id,") || layers.contains("busy_s"), "{layers}");
     let wrong = iowhy(&["export", text(&watch), "--format", "fio-json"]);
     assert!(wrong.code() == 2 && wrong.stderr.contains("no measured cells"), "{wrong:?}");
+}
+
+/// Keys of a row with those below them, as CSV joins them; lists included, which CSV leaves out.
+fn paths(row: &Value, prefix: &str, found: &mut BTreeSet<String>) {
+    for (key, value) in row.as_object().into_iter().flatten() {
+        let path = format!("{prefix}{key}");
+        match value {
+            Value::Array(entries) => {
+                entries.iter().for_each(|entry| paths(entry, &format!("{path}."), found))
+            }
+            Value::Object(_) => paths(value, &format!("{path}."), found),
+            _ => {}
+        }
+        found.insert(path);
+    }
+}
+
+/// The words of a heading or of a key.
+fn parts(name: &str) -> Vec<String> {
+    let name = name.replace(" / ", " over ").replace("/s", " per second").to_lowercase();
+    name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// Whether the heading is words of the key, in its order.
+fn is_headed(key: &str, heading: &str) -> bool {
+    let mut key = parts(key).into_iter();
+    parts(heading).iter().all(|word| key.any(|other| other == *word))
+}
+
+/// Tables of reports by their first heading, which names a row, and the lists of the record that they show.
+const TABLES: [(&str, &str, &str); 15] = [
+    ("measured", "cells", "method"),
+    ("path", "methods", "method"),
+    ("watched", "operations", "operation"),
+    ("watched", "devices", "device"),
+    ("compared", "cells", "cell"),
+    ("compared-layers", "layers", "cell"),
+    ("compared-programs", "parts", "part"),
+    ("compared-programs", "findings", "finding"),
+    ("proof", "findings", "finding"),
+    ("swept", "points", "bytes"),
+    ("ratios", "curves", "policy"),
+    ("classic", "rows", "block"),
+    ("tree", "phases", "phase"),
+    ("advice", "points", "interleave"),
+    ("advice", "rules", "rule"),
+];
+
+#[test]
+fn headings_are_the_words_of_keys_and_columns_are_keys() {
+    let folder = directory();
+    let swept = folder.path().join("swept.json");
+    let load = ["--machine", "nvme", "--workload", "readers=2,requests=50"];
+    let sweep = ["--sweep", "cache.bytes=1m,4m", "--json", text(&swept)];
+    iowhy(&[&["sim"][..], &load, &sweep].concat()).done();
+    for (name, list, first) in TABLES {
+        let record = if name == "swept" { text(&swept).to_owned() } else { crate::old_records::record(name) };
+        let json: Value = serde_json::from_str(&std::fs::read_to_string(&record).unwrap()).unwrap();
+        let rows = json[list].as_array().unwrap();
+        let mut keys = BTreeSet::new();
+        rows.iter().for_each(|row| paths(row, "", &mut keys));
+
+        let report = iowhy(&["report", &record, "--markdown"]).done().stdout;
+        let headings = |line: &str| -> Vec<String> {
+            line.trim_matches('|').split('|').map(|heading| heading.trim().to_owned()).collect()
+        };
+        let is_table = |headings: &Vec<String>| {
+            headings[0] == first && headings[1..].iter().all(|h| keys.iter().any(|key| is_headed(key, h)))
+        };
+        let tables: Vec<_> = report.lines().filter(|line| line.starts_with('|')).map(headings).collect();
+        assert!(tables.iter().any(is_table), "{name}, {list}: {keys:?}\n{report}");
+
+        let csv = iowhy(&["export", &record, "--table", list]).done().stdout;
+        let columns: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+        assert!(
+            columns.len() > 1 && columns.iter().all(|column| keys.contains(*column)),
+            "{name}: {columns:?}"
+        );
+        let nested = |column: &str| columns.iter().any(|other| other.starts_with(&format!("{column}.")));
+        assert!(!columns.iter().any(|column| nested(column)), "{name}: {columns:?}");
+    }
 }

@@ -112,7 +112,7 @@ fn a_sample_says_how_far_off_it_may_be() {
         let (exact, sampled) = (at(&exact), at(&sampled));
         assert_eq!((exact["basis"].as_str(), sampled["basis"].as_str()), (Some("exact"), Some("sampled")));
         let off = (exact["miss_ratio"].as_f64().unwrap() - sampled["miss_ratio"].as_f64().unwrap()).abs();
-        let error = sampled["error"].as_f64().unwrap();
+        let error = sampled["sampling_error"].as_f64().unwrap();
         assert!(off < 0.1 && error > 0.0 && error < 0.5, "{policy}: off {off}, said {error}");
     }
     let screen = iowhy(&["mrc", text(&path), "--objects", "--sample", "10%"]).done().stdout;
@@ -149,7 +149,7 @@ fn a_sample_that_tells_nothing_says_so() {
     assert_refused(&run("1e-9"), "sample is empty");
     // Ten of a hundred objects: a ratio, but nobody can tell how far off it is.
     let record = run("10%").done().json();
-    assert!(record["curves"][0]["points"][0]["error"].is_null(), "{record}");
+    assert!(record["curves"][0]["points"][0]["sampling_error"].is_null(), "{record}");
     assert_eq!(record["warnings"][0]["code"], "small-sample");
     let whole = run("100%").done().json();
     assert_eq!(whole["curves"][0]["points"][0]["basis"], "exact");

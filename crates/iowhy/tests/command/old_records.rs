@@ -13,7 +13,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/records/1")
 }
 
-fn record(name: &str) -> String {
+pub(crate) fn record(name: &str) -> String {
     text(&folder().join(format!("{name}.json"))).to_owned()
 }
 

@@ -29,7 +29,7 @@ fn one_run_as_json() {
     assert_eq!(point["set"], serde_json::json!({}));
     let (time, rate) = (number(&point["time_s"]), number(&point["requests_per_second"]));
     assert!((time * rate - 200.0).abs() < 1e-6);
-    let ledger: f64 = point["ledger"].as_array().unwrap().iter().map(|part| number(&part["seconds"])).sum();
+    let ledger: f64 = point["ledger"].as_array().unwrap().iter().map(|part| number(&part["time_s"])).sum();
     assert!((ledger - number(&point["ledger_total_s"])).abs() < 1e-6, "the ledger closes");
     assert!((0.0..=1.0).contains(&number(&point["miss_ratio"])));
     let latency = &point["latency_ns"];
@@ -217,7 +217,10 @@ fn where_no_time_passes_there_is_no_rate() {
     let record = json(&load);
     let point = &record["points"][0];
     assert_eq!(number(&point["time_s"]), 0.0);
-    assert!(point["requests_per_second"].is_null() && point["bytes_per_second"].is_null(), "{point}");
+    assert!(
+        point["requests_per_second"].is_null() && point["throughput_bytes_per_second"].is_null(),
+        "{point}"
+    );
     assert!(number(&point["settled_s"]) > 0.0);
     assert_eq!(point["devices"][0]["units"], 64);
     let screen = iowhy(&[&["sim"], &load[..]].concat()).done().stdout;
@@ -227,7 +230,7 @@ fn where_no_time_passes_there_is_no_rate() {
     assert!(screen.contains("%     64  "), "{screen}");
     let nothing = ["--machine", "nvme", "--set", "device.kind=null", "--workload", "readers=1,requests=10"];
     let record = json(&nothing);
-    assert!(record["points"][0]["devices"][0]["utilisation"].is_null(), "{record}");
+    assert!(record["points"][0]["devices"][0]["busy_share"].is_null(), "{record}");
     assert!(iowhy(&[&["sim"], &nothing[..]].concat()).done().stdout.contains("no time passed"));
 }
 

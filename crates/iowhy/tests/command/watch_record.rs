@@ -84,7 +84,7 @@ fn keys(record: &Value) {
         has(layer, &["id", "busy_s", "wait_s", "share"]);
     }
     for operation in list(&record["operations"]) {
-        has(operation, &["id", "calls", "seconds", "layers"]);
+        has(operation, &["id", "calls", "time_s", "layers"]);
     }
     assert!(!list(&record["findings"]).is_empty(), "something is always said");
     for finding in list(&record["findings"]) {
@@ -98,14 +98,14 @@ fn sums(tier: &str, record: &Value) {
     let layers = |of: &Value| sum(of, "busy_s") + sum(of, "wait_s");
     assert_near(tier, "layers", layers(&record["layers"]), thread_s);
     assert_near(tier, "shares of layers", sum(&record["layers"], "share"), 1.0);
-    assert_near(tier, "operations", sum(&record["operations"], "seconds"), thread_s);
+    assert_near(tier, "operations", sum(&record["operations"], "time_s"), thread_s);
     assert_near(tier, "shares of operations", sum(&record["operations"], "share"), 1.0);
     let wall = sum(&record["operations"], "wall_s") + number(&record["idle_s"]);
     assert_near(tier, "wall time of operations, and idle", wall, wall_s);
     for operation in list(&record["operations"]) {
-        let seconds = number(&operation["seconds"]);
+        let seconds = number(&operation["time_s"]);
         assert_near(tier, "layers of an operation", layers(&operation["layers"]), seconds);
-        assert!(sum(&operation["waits"], "seconds") <= seconds * (1.0 + ROUNDING), "{tier}: {operation}");
+        assert!(sum(&operation["waits"], "time_s") <= seconds * (1.0 + ROUNDING), "{tier}: {operation}");
     }
     assert_near(tier, "threads", sum(&record["threads"], "lifetime_s"), thread_s);
     for thread in list(&record["threads"]) {

@@ -115,8 +115,9 @@ fn judge(answers: &Answers, checks: &mut Checks) {
         ended_well(checks, label, run(label));
     }
     let rate = |label: &str| run(label).cell("16384").throughput();
-    let simulated =
-        |label: &str, index: usize| run(label).number(&format!("/record/points/{index}/bytes_per_second"));
+    let simulated = |label: &str, index: usize| {
+        run(label).number(&format!("/record/points/{index}/throughput_bytes_per_second"))
+    };
     let mut gains = Vec::new();
     for (index, interleave) in INTERLEAVES.into_iter().enumerate() {
         let label = measured(interleave);

@@ -73,7 +73,7 @@ fn changed(before: &CellRecord, after: &CellRecord, told: Change) -> ChangedCell
         target: after.target.clone(),
         before: before.time_per_request,
         after: after.time_per_request,
-        ratio,
+        after_over_before: ratio,
         verdict,
         layer: layer.map(|(layer, _)| layer),
         layer_share: layer.map(|(_, share)| share),

@@ -126,7 +126,7 @@ fn finding(counted: &Counted) -> ChangedFinding {
         id: counted.id,
         before_runs: counted.before,
         after_runs: counted.after,
-        fate: counted.fate.id().to_owned(),
+        change: counted.fate.id().to_owned(),
         chance: counted.chance,
     }
 }

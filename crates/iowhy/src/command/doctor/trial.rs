@@ -325,7 +325,7 @@ fn compared(
             target: target.facts.name.clone(),
             before: before.time_per_request,
             after: after.time_per_request,
-            ratio,
+            after_over_before: ratio,
             verdict,
             layer: None,
             layer_share: None,

@@ -26,7 +26,7 @@ pub(super) fn main_result(kind: Kind, value: &Value) -> Option<Figure> {
         Kind::ComparisonOfPrograms => {
             let wall = value.get("wall")?;
             let what = format!("wall time {}, after / before", text(wall, "verdict").replace('-', " "));
-            Some(Figure::estimate(&what, estimate(wall, "ratio")))
+            Some(Figure::estimate(&what, estimate(wall, "after_over_before")))
         }
         Kind::Proof => {
             let word = |f: &Value| format!("{} {}", text(f, "id"), text(f, "verdict").replace('-', " "));

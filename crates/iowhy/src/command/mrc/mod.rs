@@ -245,10 +245,10 @@ fn record(
         };
         CurvePoint {
             blocks: point.room,
-            bytes: block.map(|bytes| point.room.saturating_mul(bytes)),
+            size_bytes: block.map(|bytes| point.room.saturating_mul(bytes)),
             miss_ratio: point.miss_ratio,
             byte_miss_ratio: point.byte_miss_ratio,
-            error,
+            sampling_error: error,
             basis: basis.to_owned(),
             sample_rate: rate,
             asked: rooms.asked.contains(&point.room),

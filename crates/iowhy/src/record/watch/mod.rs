@@ -207,7 +207,7 @@ pub struct OperationRecord {
     /// Interval of `calls`; equal ends: counted exactly.
     pub calls_interval: Option<(f64, f64)>,
     /// Thread time.
-    pub seconds: f64,
+    pub time_s: f64,
     /// Its part of the wall clock.
     pub wall_s: f64,
     /// Part of the program's thread time.
@@ -234,7 +234,7 @@ pub struct WaitRecord {
     /// Whether it is on the path between the program and the disk.
     pub on_path: bool,
     /// Thread time.
-    pub seconds: f64,
+    pub time_s: f64,
     /// Its part of the wall clock.
     pub wall_s: f64,
     /// Part of the program's thread time.
@@ -278,7 +278,7 @@ pub struct CallSite {
     /// What it asked for.
     pub operation: String,
     /// Thread time.
-    pub seconds: f64,
+    pub time_s: f64,
     /// Part of the program's thread time.
     pub share: f64,
     /// Lower end of the interval of `share`.

@@ -16,9 +16,9 @@ fn layers_sum_to_the_thread_time_and_operations_to_their_own() {
         let r = of(run);
         let sum = |layers: &[LayerShare]| layers.iter().map(|l| l.busy_s + l.wait_s).sum::<f64>();
         assert!((sum(&r.layers) - r.thread_s).abs() < 1e-9);
-        assert!((r.operations.iter().map(|o| o.seconds).sum::<f64>() - r.thread_s).abs() < 1e-9);
+        assert!((r.operations.iter().map(|o| o.time_s).sum::<f64>() - r.thread_s).abs() < 1e-9);
         for operation in &r.operations {
-            assert!((sum(&operation.layers) - operation.seconds).abs() < 1e-9);
+            assert!((sum(&operation.layers) - operation.time_s).abs() < 1e-9);
         }
         for thread in &r.threads {
             assert!((sum(&thread.layers) - thread.lifetime_s).abs() < 1e-9);
@@ -27,7 +27,7 @@ fn layers_sum_to_the_thread_time_and_operations_to_their_own() {
             assert!(layer.share_low <= layer.share && layer.share <= layer.share_high, "{layer:?}");
             assert!(layer.share_low >= 0.0);
         }
-        assert!(r.operations.windows(2).all(|w| w[0].seconds >= w[1].seconds));
+        assert!(r.operations.windows(2).all(|w| w[0].time_s >= w[1].time_s));
     }
 }
 

@@ -18,7 +18,7 @@ pub fn chapter(comparison: &Comparison, detail: Detail) -> Chapter {
     let table = cells(comparison, detail);
     let cells = if detail.is_page() {
         let row = |cell: &ChangedCell| {
-            dot(&name(comparison, &cell.target, &cell.key), cell.ratio.as_ref(), cell.verdict)
+            dot(&name(comparison, &cell.target, &cell.key), cell.after_over_before.as_ref(), cell.verdict)
         };
         let rows: Vec<_> = comparison.cells.iter().map(row).collect();
         let title = "Time after over time before, with 95 % intervals; left of the line is faster";
@@ -76,7 +76,7 @@ fn cells(comparison: &Comparison, detail: Detail) -> Table {
             name(comparison, &changed.target, &changed.key).into(),
             time(changed.before.as_ref()).into(),
             time(changed.after.as_ref()).into(),
-            Cell::from(changed.ratio.as_ref().map_or_else(|| "-".to_owned(), units::factor)),
+            Cell::from(changed.after_over_before.as_ref().map_or_else(|| "-".to_owned(), units::factor)),
             cell(changed.verdict, &layer),
         ]);
     }
@@ -88,8 +88,7 @@ fn cells(comparison: &Comparison, detail: Detail) -> Table {
 fn layers(comparison: &Comparison, detail: Detail) -> Vec<Part> {
     let quiet = |layer: &ChangedLayer| layer.doubt.is_none() && layer.verdict == Verdict::WithinNoise;
     let shown = |layer: &&ChangedLayer| detail.is_page() || (layer.doubt.is_none() && !quiet(layer));
-    let mut table =
-        Table::new(["cell", "layer", "#before", "#after", "#share of the cell's time", "verdict"]);
+    let mut table = Table::new(["cell", "layer", "#before", "#after", "#effect", "verdict"]);
     let time = |e: Option<&_>| e.map_or_else(|| "-".to_owned(), small_time);
     for layer in comparison.layers.iter().filter(shown) {
         table.row([
@@ -139,7 +138,7 @@ fn remarks(comparison: &Comparison) -> Vec<Part> {
     let layers = if comparison.layers.is_empty() {
         ""
     } else {
-        "; share of the cell's time: effect of this layer's change alone; `mostly`: the layer with half or more of the change"
+        "; effect: of this layer's change alone, on the cell's time; `mostly`: the layer with half or more of the change"
     };
     let rounds = rounds(&comparison.cells);
     let note = Part::Note(format!("time per request: medians{rounds}, 95 % intervals{layers}"));
@@ -148,7 +147,7 @@ fn remarks(comparison: &Comparison) -> Vec<Part> {
 
 /// ` of 8 to 11 rounds`: the fewer of both sides, of each cell.
 fn rounds(cells: &[ChangedCell]) -> String {
-    let all = || cells.iter().filter_map(|cell| Some(cell.ratio.as_ref()?.n));
+    let all = || cells.iter().filter_map(|cell| Some(cell.after_over_before.as_ref()?.n));
     match (all().min(), all().max()) {
         (Some(least), Some(most)) if least == most => format!(" of {least} rounds"),
         (Some(least), Some(most)) => format!(" of {least} to {most} rounds"),

@@ -39,7 +39,7 @@ pub fn chapter(comparison: &ProgramComparison, detail: Detail) -> Chapter {
 fn headline(comparison: &ProgramComparison) -> String {
     let wall = &comparison.wall;
     let because = comparison.doubt.as_ref().map_or_else(String::new, |doubt| format!(": {doubt}"));
-    let ratio = wall.ratio.as_ref().map(units::factor);
+    let ratio = wall.after_over_before.as_ref().map(units::factor);
     let ratio = ratio.map_or_else(String::new, |ratio| format!(", after / before {ratio}"));
     format!(
         "Wall time {}{because}; {} -> {}{ratio}, n = {} and {}",
@@ -67,21 +67,14 @@ fn parts(comparison: &ProgramComparison, verdict: &str, detail: Detail) -> Vec<P
     let large = |part: &ChangedPart| part.time.before_ns.max(part.time.after_ns) >= VISIBLE * whole;
     let shown = comparison.parts.iter().filter(|part| detail.is_page() || large(part) || changed(part));
     let shown: Vec<&ChangedPart> = shown.take(detail.rows(MAX_PARTS, usize::MAX)).collect();
-    let mut table = Table::new([
-        "part of the wall time",
-        "#before",
-        "#after",
-        "#after / before",
-        "#share of the whole",
-        "verdict",
-    ]);
+    let mut table = Table::new(["part", "#before", "#after", "#after / before", "#effect", "verdict"]);
     for part in &shown {
         let t = &part.time;
         table.row([
             Cell::from(name(part)),
             time(t.before_ns, t.before.as_ref()).into(),
             time(t.after_ns, t.after.as_ref()).into(),
-            t.ratio.as_ref().map_or_else(String::new, units::factor).into(),
+            t.after_over_before.as_ref().map_or_else(String::new, units::factor).into(),
             share(t).into(),
             cell(t.verdict, ""),
         ]);
@@ -123,14 +116,14 @@ fn share(time: &Changed) -> String {
 fn findings(comparison: &ProgramComparison) -> Vec<Part> {
     let (n, m) = (comparison.before.files.len() as u64, comparison.after.files.len() as u64);
     let (stay, rest): (Vec<&ChangedFinding>, Vec<&ChangedFinding>) =
-        comparison.findings.iter().partition(|finding| finding.fate == "stays");
+        comparison.findings.iter().partition(|finding| finding.change == "stays");
     let mut table = Table::new(["finding", "before", "after", "change"]);
     for finding in rest {
         table.row([
             finding.id.id().to_owned(),
             format!("in {} of {}", finding.before_runs, units::counted(n, "run", "runs")),
             format!("in {} of {}", finding.after_runs, units::counted(m, "run", "runs")),
-            format!("{} (p = {})", finding.fate.replace('-', " "), chance(finding.chance)),
+            format!("{} (p = {})", finding.change.replace('-', " "), chance(finding.chance)),
         ]);
     }
     let names: Vec<&str> = stay.iter().map(|finding| finding.id.id()).collect();
@@ -163,7 +156,7 @@ fn remarks(comparison: &ProgramComparison) -> Vec<Part> {
     }
     let note = format!(
         "medians over runs, 95 % intervals; parts are of the wall clock, shared among the threads that are active at each \
-         instant; share of the whole: effect of the part's change alone (smallest reported: {}); p: Fisher's exact test",
+         instant; effect: of the part's change alone, on the whole (smallest reported: {}); p: Fisher's exact test",
         percent(comparison.threshold_share)
     );
     vec![Part::Remarks(lines), Part::Note(note)]

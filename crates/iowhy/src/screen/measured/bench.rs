@@ -49,7 +49,7 @@ pub fn chapter(record: &Record, layers: bool, detail: Detail) -> Chapter {
 
 fn cells(record: &Record, several: bool, detail: Detail) -> Vec<Part> {
     let mut headings = vec!["target"; usize::from(several)];
-    headings.extend(["method", "pattern", "state", "#bs", "#thr", "#depth", "#time", "#throughput"]);
+    headings.extend(["method", "pattern", "state", "#block", "#threads", "#depth", "#time", "#throughput"]);
     headings.extend(["#requests", "#CPU", "#p50", "#p99", "#p99.9", "#device"]);
     let mut table = Table::new(headings);
     record.cells.iter().for_each(|cell| table.row(row(cell, several, detail)));

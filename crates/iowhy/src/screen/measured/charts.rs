@@ -176,15 +176,15 @@ fn fitted(record: &Record) -> Option<[StackModel; 3]> {
 pub(super) fn methods(methods: &[&MethodRecord], table: Table) -> Chart {
     let row = |method: &&MethodRecord| Row {
         label: format!("{}{}", method.method, if method.delivers { "" } else { " (delivers nothing)" }),
-        value: method.time_ratio.map(|ratio| (ratio.value, ratio.low, ratio.high)),
-        words: method.time_ratio.map_or_else(|| "the baseline".to_owned(), |r| written(&r)),
+        value: method.time_over_pread.map(|ratio| (ratio.value, ratio.low, ratio.high)),
+        words: method.time_over_pread.map_or_else(|| "the baseline".to_owned(), |r| written(&r)),
         colour: usize::from(method.state != "warm"),
         tip: format!("{} {}: {}", method.state, method.method, written(&method.time_per_request)),
     };
     let rows: Vec<Row> = methods.iter().map(row).collect();
     let delivering = methods.iter().filter(|method| method.delivers);
     let best = delivering
-        .filter_map(|method| Some((method, method.time_ratio?)))
+        .filter_map(|method| Some((method, method.time_over_pread?)))
         .min_by(|a, b| a.1.value.total_cmp(&b.1.value));
     let alt = best.map_or_else(String::new, |(method, ratio)| {
         format!("fastest: {} at {} of the time of `pread`", method.method, written(&ratio))

@@ -137,8 +137,8 @@ fn methods(record: &Record, detail: Detail) -> Vec<Section> {
             table.row([
                 format!("{}{mark}", method.method),
                 detail.estimate(&method.time_per_request),
-                shown(method.time_ratio.as_ref(), detail),
-                shown(method.cpu_ratio.as_ref(), detail),
+                shown(method.time_over_pread.as_ref(), detail),
+                shown(method.cpu_over_pread.as_ref(), detail),
             ]);
         }
         if methods.is_empty() {

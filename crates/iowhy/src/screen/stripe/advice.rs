@@ -152,8 +152,8 @@ fn points(record: &AdviceRecord, detail: Detail) -> Vec<Part> {
         JudgedBy::Time => "time: of the load",
     };
     let note = Part::Note(format!(
-        "simulated, exact for this model and seed; {by}, relative to the best; busiest: bytes of the busiest disk over the mean; \
-         busy: each disk; one stream: sequential reads of 1 MiB, one at a time"
+        "simulated, exact for this model and seed; {by}, relative to the best; most / mean: bytes of the busiest disk over the mean; \
+         busy: each disk; stream: sequential reads of 1 MiB, one at a time"
     ));
     let part = if detail.is_page() { Part::Chart(chart(record, table)) } else { Part::Table(table) };
     vec![part, note]
@@ -167,7 +167,7 @@ fn point_table(record: &AdviceRecord) -> Table {
         JudgedBy::Time => "#time",
     };
     let headings =
-        ["#interleave", by, "#throughput", "#requests", "#split", "#busiest", "#busy", "#one stream", ""];
+        ["#interleave", by, "#throughput", "#requests", "#split", "#most / mean", "#busy", "#stream", ""];
     let mut table = Table::new(headings);
     for point in &record.points {
         let marks = [
@@ -177,7 +177,7 @@ fn point_table(record: &AdviceRecord) -> Table {
         table.row([
             Bytes(point.interleave_bytes).to_string(),
             relative(point.judged_s, least),
-            rate_bytes(point.bytes_per_second),
+            rate_bytes(point.throughput_bytes_per_second),
             count_rate(point.requests_per_second),
             point.split_share.map_or_else(|| "-".to_owned(), percent),
             format!("{:.2}", point.most_over_mean),
@@ -190,8 +190,8 @@ fn point_table(record: &AdviceRecord) -> Table {
     table.shapes = vec![
         shape(&[]),
         shape(&["requests"]),
-        shape(&["requests", "busiest"]),
-        shape(&["requests", "busiest", "busy"]),
+        shape(&["requests", "most / mean"]),
+        shape(&["requests", "most / mean", "busy"]),
     ];
     table
 }
@@ -237,7 +237,7 @@ fn relative(judged_s: f64, least: f64) -> String {
 fn judged(record: &AdviceRecord, point: &PointRecord) -> String {
     match record.judged_by {
         JudgedBy::Latency => format!("mean latency {}", time(point.judged_s * 1e9)),
-        JudgedBy::Time => rate_bytes(point.bytes_per_second),
+        JudgedBy::Time => rate_bytes(point.throughput_bytes_per_second),
     }
 }
 
@@ -274,7 +274,7 @@ fn by_disks(record: &AdviceRecord) -> Option<Part> {
 }
 
 fn rules(record: &AdviceRecord) -> Table {
-    let mut table = Table::new(["rule of thumb", "#interleave"]);
+    let mut table = Table::new(["rule", "#interleave"]);
     for rule in &record.rules {
         let bytes = rule.interleave_bytes.map(|bytes| Bytes(bytes as u64).to_string());
         table.row([rule.name.clone(), bytes.unwrap_or_else(|| "unknown".to_owned())]);

@@ -40,7 +40,7 @@ pub(super) fn layers(record: &WatchRecord) -> Section {
         whole: seconds(record.thread_s),
         pieces: record.layers.iter().map(|l| piece(l, "the thread time")).collect(),
     }];
-    let mut table = Table::new(["operation", "layer", "#busy", "#waiting", "#share"]);
+    let mut table = Table::new(["operation", "layer", "#busy", "#wait", "#share"]);
     let mut rows = |of: &str, layers: &[LayerShare]| {
         for layer in layers {
             table.row([
@@ -56,7 +56,7 @@ pub(super) fn layers(record: &WatchRecord) -> Section {
     for operation in record.operations.iter().filter(|o| o.share >= BAR_MATTERS) {
         bars.push(Bar {
             label: operation.id.clone(),
-            whole: format!("{} ({})", seconds(operation.seconds), percent_of(operation.share)),
+            whole: format!("{} ({})", seconds(operation.time_s), percent_of(operation.share)),
             pieces: operation.layers.iter().map(|l| piece(l, "this operation")).collect(),
         });
         rows(&operation.id, &operation.layers);
@@ -143,16 +143,8 @@ fn frames(record: &WatchRecord, stack: &StackTime) -> Vec<String> {
 }
 
 pub(super) fn devices(record: &WatchRecord) -> Section {
-    let mut table = Table::new([
-        "device",
-        "#busy",
-        "#read",
-        "#read requests",
-        "#written",
-        "#write requests",
-        "#flushes",
-        "limit",
-    ]);
+    let mut table =
+        Table::new(["device", "#busy", "#read", "#reads", "#written", "#writes", "#flushes", "throttle"]);
     for d in &record.devices {
         let busy = d.busy_ns as f64 / 1e9 / record.wall_s.max(1e-9);
         table.row([

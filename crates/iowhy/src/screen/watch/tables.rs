@@ -31,13 +31,13 @@ const SYNCS_MATTER: f64 = 0.05;
 pub(super) fn operations(record: &WatchRecord, detail: Detail) -> Vec<Part> {
     let shown = record.operations.iter().filter(|o| detail.is_page() || visible(o.share));
     let shown: Vec<&OperationRecord> = shown.take(detail.rows(MAX_OPERATIONS, usize::MAX)).collect();
-    let mut table = Table::new(["operation", "#time", "#share", "#calls", "where", "waited for"]);
+    let mut table = Table::new(["operation", "#time", "#share", "#calls", "layers", "waits"]);
     for o in shown {
-        let waits = o.waits.iter().filter(|w| detail.is_page() && w.seconds > 0.0).take(3);
-        let waits: Vec<String> = waits.map(|w| format!("{} {}", w.words, seconds(w.seconds))).collect();
+        let waits = o.waits.iter().filter(|w| detail.is_page() && w.time_s > 0.0).take(3);
+        let waits: Vec<String> = waits.map(|w| format!("{} {}", w.words, seconds(w.time_s))).collect();
         table.row([
             Cell::from(label(o)),
-            seconds(o.seconds).into(),
+            seconds(o.time_s).into(),
             share(o).into(),
             calls(o).into(),
             Cell::Items(places(o)),
@@ -87,17 +87,17 @@ pub(super) fn syncs(record: &WatchRecord) -> Vec<Part> {
     let Some(sync) = record.operations.iter().find(|o| o.id == "sync" && o.share >= SYNCS_MATTER) else {
         return Vec::new();
     };
-    let part = |seconds: f64| percent_of(if sync.seconds > 0.0 { seconds / sync.seconds } else { 0.0 });
+    let part = |seconds: f64| percent_of(if sync.time_s > 0.0 { seconds / sync.time_s } else { 0.0 });
     let busy: f64 = sync.layers.iter().map(|l| l.busy_s).sum();
     let mut parts: Vec<String> = sync
         .waits
         .iter()
-        .filter(|wait| visible(wait.seconds / sync.seconds))
-        .map(|wait| format!("{} {}", wait.words, part(wait.seconds)))
+        .filter(|wait| visible(wait.time_s / sync.time_s))
+        .map(|wait| format!("{} {}", wait.words, part(wait.time_s)))
         .collect();
     let queued: f64 = sync.layers.iter().filter(|l| l.id == Layer::CpuQueue).map(|l| l.wait_s).sum();
     for (words, seconds) in [("CPU time", busy), ("no CPU free", queued)] {
-        if visible(seconds / sync.seconds) {
+        if visible(seconds / sync.time_s) {
             parts.push(format!("{words} {}", part(seconds)));
         }
     }
@@ -119,7 +119,7 @@ pub(super) fn call_sites(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         let object = s.object.as_deref().map(|o| o.rsplit('/').next().unwrap_or(o)).unwrap_or_default();
         let name = if object.is_empty() { s.function.clone() } else { format!("{} ({object})", s.function) };
         let thread = if threads { cut(&s.thread, 16) } else { String::new() };
-        table.row([name, thread, s.operation.clone(), seconds(s.seconds), share(s)]);
+        table.row([name, thread, s.operation.clone(), seconds(s.time_s), share(s)]);
     }
     table.cut = Some(Cut::End);
     table.without_empty_columns().part().into_iter().collect()

@@ -80,7 +80,7 @@ pub(super) fn parts(record: &WatchRecord) -> Vec<Part> {
         .iter()
         .filter(|wait| !wait.on_path && wait.share >= WAIT_MATTERS)
         .take(MAX_WAITS)
-        .map(|wait| format!("{} {} ({})", wait.words, seconds(wait.seconds), percent_of(wait.share)))
+        .map(|wait| format!("{} {} ({})", wait.words, seconds(wait.time_s), percent_of(wait.share)))
         .collect();
     line("waited for", elsewhere.join(", "));
     if record.idle_s > 0.0 && record.wall_s > 0.0 && record.idle_s / record.wall_s >= IDLE_MATTERS {
