@@ -1,6 +1,7 @@
 //! Rules of the house that no compiler knows. Each is a function from the tree to complaints.
 
 mod circles;
+mod commands;
 mod users;
 mod words;
 
@@ -87,6 +88,7 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
         complaints.extend(name_complaints(&name, &text));
     }
     complaints.extend(module_circles(root));
+    complaints.extend(commands::complaints(&root.join("crates/iowhy/src")));
     complaints.extend(words::complaints(root, &sources));
     complaints.extend(users::complaints(root, &sources));
     if sources.len() < 10 {

@@ -7,17 +7,18 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs, usage};
-use iowhy::command::{self, Ending};
+use iowhy::command;
+use iowhy::ending::Ending;
 use iowhy::nearest::nearest;
 use iowhy::output::{complain, complain_hint, complain_usage, print};
-use iowhy::run_as;
+use iowhy::{proof, run_as};
 use iowhy_core::problem::Problem;
 use iowhy_core::text::{acts, visible};
 
 fn main() -> ExitCode {
     iowhy_linux::signals::keep_file_size_signal_from_ending_us();
     // First: the helper of a replay in a control group must bring nothing else into that group.
-    if let Some(served) = command::prove::serve() {
+    if let Some(served) = proof::serve() {
         return Ending::leave(served.map(|()| Ending::done()));
     }
     let cli = match Cli::try_parse() {

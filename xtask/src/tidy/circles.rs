@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A module by the names from the root of its crate: `["fit", "solve"]`; the root has none.
-type Name = Vec<String>;
+pub(super) type Name = Vec<String>;
 
 /// One module of a crate.
 #[derive(Default)]
@@ -20,13 +20,7 @@ struct Module {
 
 /// Complaints about the crate whose sources are below this folder; `name` is said in them.
 pub(super) fn complaints(name: &str, source: &Path) -> Vec<String> {
-    let mut modules = BTreeMap::new();
-    for root in ["lib.rs", "main.rs"] {
-        let path = source.join(root);
-        if let Ok(text) = std::fs::read_to_string(&path) {
-            read(&mut modules, Vec::new(), &text, &path, source);
-        }
-    }
+    let modules = modules(source);
     let edges = edges(&modules);
     let mut parents: BTreeSet<&[String]> = BTreeSet::new();
     for module in modules.keys() {
@@ -63,6 +57,22 @@ pub(super) fn complaints(name: &str, source: &Path) -> Vec<String> {
         }
     }
     complaints
+}
+
+/// The imports of the crate whose sources are below this folder, from module to module.
+pub(super) fn imports(source: &Path) -> BTreeSet<(Name, Name)> {
+    edges(&modules(source))
+}
+
+fn modules(source: &Path) -> BTreeMap<Name, Module> {
+    let mut modules = BTreeMap::new();
+    for root in ["lib.rs", "main.rs"] {
+        let path = source.join(root);
+        if let Ok(text) = std::fs::read_to_string(&path) {
+            read(&mut modules, Vec::new(), &text, &path, source);
+        }
+    }
+    modules
 }
 
 /// Reads a module and, by its `mod` lines, those inside it; tests are left out.

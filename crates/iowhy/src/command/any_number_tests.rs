@@ -10,7 +10,7 @@ use iowhy_core::environment::Environment;
 use iowhy_core::rng::Rng;
 use serde_json::{Value, json};
 
-use super::{compare, export, history, load, report as report_command};
+use super::{compare, export, history, report as report_command};
 use crate::cli::{CompareArgs, ExportFormat};
 use crate::record::history::HistoryRecord;
 use crate::record::prove::ProveRecord;
@@ -18,6 +18,7 @@ use crate::record::stripe_advice::AdviceRecord;
 use crate::record::tree::TreeRecord;
 use crate::record::watch::WatchRecord;
 use crate::record::{Kind, Record, SCHEMA};
+use crate::record_file;
 use crate::report;
 use crate::screen::history::chapter as screen_of_history;
 use crate::screen::measured::{bench, path};
@@ -94,7 +95,7 @@ fn outputs(path: &Path, original: &Path, comparing: bool) -> Vec<String> {
     };
     shown.push(text(&screen_of_history(&history), 100));
     shown.push(serde_json::to_string(&history).unwrap());
-    shown.extend(load::shown(path, "").map(|(_, value)| screens(value)).unwrap_or_default());
+    shown.extend(record_file::shown(path, "").map(|(_, value)| screens(value)).unwrap_or_default());
     shown
 }
 

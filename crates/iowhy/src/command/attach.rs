@@ -6,8 +6,8 @@ use iowhy_core::problem::Problem;
 use iowhy_watch::session::Subject;
 
 use crate::cli::{AttachArgs, OutputArgs};
-use crate::command::Ending;
-use crate::command::observation::Observation;
+use crate::ending::Ending;
+use crate::observation::Observation;
 use crate::output::{self, Outputs};
 use crate::progress::Countdown;
 use crate::screen;

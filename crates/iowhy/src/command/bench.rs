@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use iowhy_core::cell::CellRun;
+use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{Bytes, typed_size};
 use iowhy_core::warning::Warning;
@@ -11,7 +12,7 @@ use iowhy_core::workload::{CacheState, Method, Workload};
 use iowhy_path::analysis;
 use iowhy_path::costs::Costs;
 use iowhy_path::plan::{self, PathPlan};
-use iowhy_path::targets;
+use iowhy_path::targets::{calibration_targets, harness_target};
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::{Needs, Target};
@@ -19,15 +20,17 @@ use iowhy_probe::{environment, interrupt};
 
 use crate::cli::bench::Methods;
 use crate::cli::{BenchArgs, OutputArgs};
-use crate::command::cross_check::{CrossCheckPlan, Watched};
-use crate::command::{Ending, harness, shared};
+use crate::cross_check::{CrossCheckPlan, Watched};
+use crate::ending::Ending;
 use crate::fio::{self, Imported};
+use crate::measurement;
 use crate::output::{self, Outputs};
 use crate::pending::Pending;
 use crate::plan::sweep::{DEFAULT_REGION_BYTES, Sweep, split_targets};
 use crate::progress::Progress;
 use crate::record::Record;
 use crate::screen;
+use crate::{ruler, targets};
 use iowhy_view::document::Detail;
 
 /// Time per cell when nobody says how long or how precisely.
@@ -73,12 +76,12 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
 
     let mut warnings = Vec::new();
     let workloads = workloads(&sweep, &targets, &mut warnings)?;
-    shared::announce_destruction(&targets, &progress);
-    let ruler = shared::measure_ruler(&targets, sweep.seed)?;
+    targets::announce_destruction(&targets, &progress);
+    let ruler = ruler::measure(&targets, sweep.seed)?;
     let measured = measure(workloads, &targets, &sweep, args.layers, &progress)?;
     drop(progress);
 
-    let mut record = shared::record(&targets, ruler, &measured.outcome, sweep.seed);
+    let mut record = measurement::record(&targets, ruler, &measured.outcome, sweep.seed);
     record.warnings.extend(warnings);
     let notes = imported.iter().flat_map(|imported| &imported.notes);
     record.warnings.extend(notes.map(|note| Warning::new("fio", note.clone())));
@@ -88,9 +91,9 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     let alone: Vec<(&CellRun, &Target)> =
         outcome.cells.iter().filter_map(|runs| Some((runs.first()?, *targets.first()?))).collect();
     watched.fill(&mut record, model.as_ref(), harness, &alone);
-    record.warnings.extend(shared::busy_machine(&record.cells));
+    record.warnings.extend(measurement::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
-    let ending = shared::ending(&record);
+    let ending = Ending::for_cells(&record);
     let shown = screen::measured::bench::chapter(&record, args.layers, Detail::Screen);
     let screen = screen::text(&shown, output::width());
     outputs.finish(&screen, &record)?;
@@ -143,7 +146,7 @@ fn targets(args: &BenchArgs, sweep: &Sweep, progress: &Progress) -> Result<Vec<T
     }
     let targets = specs
         .iter()
-        .map(|spec| shared::resolve(spec, &needs, progress))
+        .map(|spec| targets::resolve(spec, &needs, progress))
         .collect::<Result<Vec<Target>, Problem>>()?;
     match &args.destroy_data {
         Some(name) if targets.iter().all(|target| target.facts.name != *name) => Err(Problem::refused(
@@ -194,8 +197,8 @@ fn measure(
     layers: bool,
     progress: &Progress,
 ) -> Result<Measured, Problem> {
-    let null = targets::harness_target()?;
-    let below = if layers { Some(targets::calibration_targets(targets[0])?) } else { None };
+    let null = harness_target()?;
+    let below = if layers { Some(calibration_targets(targets[0])?) } else { None };
     let mut calibration = match &below {
         Some(below) => plan::calibration(targets[0], below, scratch_bytes(sweep), sweep.seed),
         None => PathPlan::default(),
@@ -204,7 +207,7 @@ fn measure(
     let swept = cells.len();
     // Our own cost is real time: it has no place beside virtual time, where every run is the same.
     if targets.iter().all(|target| target.script().is_none()) {
-        cells.push(harness::cell(&null, sweep.pattern));
+        cells.push(overhead_cell(&null, sweep.pattern));
     }
     let measured = cells.len();
     let effort = effort(sweep, measured as u32);
@@ -231,6 +234,18 @@ fn measure(
     Ok(Measured { costs, outcome, watched })
 }
 
+/// The cell that measures the overhead of iowhy itself on the target `null`, which answers at once, with the pattern of the others: drawing an offset is part of it.
+fn overhead_cell(target: &Target, pattern: Pattern) -> Cell<'_> {
+    let mut workload = Workload::reads(Method::Null, CacheState::None, 4096, 1 << 30);
+    workload.pattern = pattern;
+    Cell {
+        key: "null".to_owned(),
+        arms: vec![(workload, target)],
+        bounds: Bounds { wall: Duration::from_millis(2), requests_per_thread: u64::MAX },
+        listed: None,
+    }
+}
+
 /// Puts the cells into the record. The ladder's model is that of the first target alone.
 fn fill(record: &mut Record, measured: &Measured, targets: &[&Target]) {
     let costs = &measured.costs;
@@ -245,7 +260,7 @@ fn fill(record: &mut Record, measured: &Measured, targets: &[&Target]) {
             if own_model {
                 layers.notes.extend(larger_than_the_ladder(run, target));
             }
-            record.cells.push(shared::cell_record(run, target, read_ahead_bytes, record.seed, layers));
+            record.cells.push(measurement::cell_record(run, target, read_ahead_bytes, record.seed, layers));
         }
     }
 }

@@ -10,7 +10,7 @@ use iowhy_core::problem::Problem;
 
 use crate::analyzer;
 use crate::cli::{ExplainArgs, OutputArgs};
-use crate::command::Ending;
+use crate::ending::Ending;
 use crate::output::{self, Outputs};
 use crate::record::Kind;
 use crate::record::lists::{FindingEntry, Listed, Offer};

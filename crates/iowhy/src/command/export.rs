@@ -7,10 +7,11 @@ use iowhy_core::text;
 use serde_json::Value;
 
 use crate::cli::{ExportArgs, ExportFormat, OutputArgs};
-use crate::command::{Ending, load};
+use crate::ending::Ending;
 use crate::output::{self, spare_inputs};
 use crate::pending::Pending;
 use crate::record::{Kind, Record};
+use crate::record_file;
 use crate::{fio, store};
 use iowhy_view::csv;
 
@@ -49,7 +50,7 @@ pub fn run(args: &ExportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 /// # Errors
 /// A file that is no record, or does not hold what the format needs.
 pub(super) fn exported(record: &Path, format: ExportFormat, list: Option<&str>) -> Result<String, Problem> {
-    let (kind, value) = load::any(record, "name a record that was made with `--json FILE`")?;
+    let (kind, value) = record_file::any(record, "name a record that was made with `--json FILE`")?;
     Ok(match format {
         ExportFormat::Csv => table(record, &value, list)?,
         ExportFormat::FioJson => {
@@ -84,5 +85,5 @@ fn measured(path: &Path, kind: Kind, value: Value) -> Result<Record, Problem> {
         return Err(Problem::refused(format!("`{}` holds no measured cells", path.display()))
             .hint("fio's formats are for records of `iowhy --json FILE` and `iowhy bench --json FILE`"));
     }
-    serde_json::from_value(value).map_err(|error| load::damaged(path, &error))
+    serde_json::from_value(value).map_err(|error| record_file::damaged(path, &error))
 }

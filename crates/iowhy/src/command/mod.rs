@@ -6,21 +6,15 @@ pub mod attach;
 pub mod bench;
 pub mod classic;
 pub mod compare;
-mod cross_check;
 pub mod doctor;
-mod ending;
 pub mod explain;
 pub mod export;
-mod harness;
 pub mod history;
-mod load;
 pub mod mrc;
-mod observation;
 pub mod path;
 pub mod prove;
 pub mod report;
 pub mod schema;
-mod shared;
 pub mod sim;
 pub mod stripe;
 pub mod trace;
@@ -30,8 +24,6 @@ pub mod watch;
 use iowhy_core::warning::Warning;
 
 use crate::cli::OutputArgs;
-
-pub use self::ending::Ending;
 
 /// Restores settings that a killed run of iowhy left changed, and reports them on stderr.
 pub fn put_back_left(options: &OutputArgs) {

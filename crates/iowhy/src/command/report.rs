@@ -7,10 +7,11 @@ use iowhy_core::problem::Problem;
 use serde_json::Value;
 
 use crate::cli::{OutputArgs, ReportArgs};
-use crate::command::{Ending, load};
+use crate::ending::Ending;
 use crate::output::{self, spare_inputs};
 use crate::pending::Pending;
 use crate::record::Kind;
+use crate::record_file;
 use crate::report::{self, Known};
 use crate::store;
 use iowhy_view::{html, markdown};
@@ -64,8 +65,8 @@ pub fn run(args: &ReportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 
 /// The record in a file; several of `classic all`.
 pub(super) fn known(path: &Path) -> Result<Vec<Known>, Problem> {
-    let (kind, value) = load::shown(path, HINT)?;
-    let damaged = |error| load::damaged(path, &error);
+    let (kind, value) = record_file::shown(path, HINT)?;
+    let damaged = |error| record_file::damaged(path, &error);
     let classic = |value| Ok(Known::Classic(Box::new(serde_json::from_value(value).map_err(damaged)?)));
     match kind {
         Kind::WatchedProgram => {

@@ -5,7 +5,7 @@ use iowhy_core::problem::Problem;
 use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, wrap};
 
 use crate::cli::{OutputArgs, SchemaArgs};
-use crate::command::Ending;
+use crate::ending::Ending;
 use crate::output::{self, Outputs};
 use crate::record::lists::{Listed, NamedEntry, Offer};
 use crate::record::{Kind, schema};

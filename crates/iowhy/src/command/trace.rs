@@ -1,19 +1,16 @@
 //! `iowhy trace stat|head|convert|formats`: what a trace file is, its first requests, and the same in another format.
 
 use std::path::Path;
-use std::time::Instant;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::request::{Op, Request};
-use iowhy_core::warning::Warning;
 use iowhy_trace::survey::Survey;
 use iowhy_trace::write::{self, Written};
-use iowhy_trace::{Format, Options, Trace};
+use iowhy_trace::{Format, Trace};
 
 use crate::cli::{OutputArgs, TraceAction, TraceArgs, TraceConvertArgs, TraceHeadArgs, TraceInputArgs};
-use crate::command::Ending;
+use crate::ending::Ending;
 use crate::output::{self, Outputs};
-use crate::progress::Progress;
 use crate::record::Kind;
 use crate::record::lists::{FormatEntry, Listed, Offer};
 use crate::record::trace::{
@@ -22,6 +19,7 @@ use crate::record::trace::{
 };
 use crate::run_as;
 use crate::screen::{self, trace as show};
+use crate::trace_file::{self, Meter};
 use iowhy_view::document::Chapter;
 
 /// Columns of a screen at most.
@@ -44,39 +42,8 @@ pub fn run(args: &TraceArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     }
 }
 
-/// Opens the trace of the options.
-///
-/// # Errors
-/// An unknown format or step; see [`iowhy_trace::open`].
-pub fn open(args: &TraceInputArgs) -> Result<Trace, Problem> {
-    iowhy_trace::open(&args.file, &reading(args))
-}
-
-/// The options of a trace as its reader takes them.
-fn reading(args: &TraceInputArgs) -> Options {
-    Options { format: args.format, columns: args.columns.clone(), action: args.action }
-}
-
-/// Shows how far a file was read, if anybody can see it.
-pub(super) struct Meter {
-    line: Progress,
-    begun: Instant,
-}
-
-impl Meter {
-    pub(super) fn new(quiet: bool) -> Meter {
-        Meter { line: Progress::new(quiet), begun: Instant::now() }
-    }
-
-    pub(super) fn at(&self, trace: &Trace) {
-        if let Some(share) = trace.share_read().filter(|share| *share > 0.0) {
-            self.line.at(share, self.begun.elapsed().mul_f64((1.0 - share) / share), trace.name());
-        }
-    }
-}
-
 fn run_stat(args: &TraceInputArgs, options: &OutputArgs) -> Result<Ending, Problem> {
-    let mut trace = open(args)?;
+    let mut trace = trace_file::open(args)?;
     let outputs = Outputs::open_apart(options, &[&args.file])?;
     let meter = Meter::new(outputs.quiet());
     let mut batch = Vec::new();
@@ -89,7 +56,7 @@ fn run_stat(args: &TraceInputArgs, options: &OutputArgs) -> Result<Ending, Probl
         more = trace.next_batch(&mut batch)?;
     }
     drop(meter);
-    let warnings = warnings(&trace);
+    let warnings = trace_file::warnings(&trace);
     outputs.warn(&warnings);
     let found = TraceFound::Stat(Box::new(stat_record(&trace, &survey)));
     let record = TraceRecord::new(&trace, Kind::Trace, "trace stat", &warnings, found);
@@ -98,7 +65,7 @@ fn run_stat(args: &TraceInputArgs, options: &OutputArgs) -> Result<Ending, Probl
 }
 
 fn run_head(args: &TraceHeadArgs, options: &OutputArgs) -> Result<Ending, Problem> {
-    let mut trace = open(&args.input)?;
+    let mut trace = trace_file::open(&args.input)?;
     let outputs = Outputs::open_apart(options, &[&args.input.file])?;
     let mut requests = Vec::new();
     let wanted = args.number;
@@ -109,7 +76,7 @@ fn run_head(args: &TraceHeadArgs, options: &OutputArgs) -> Result<Ending, Proble
         }
     }
     requests.truncate(wanted);
-    let warnings = warnings(&trace);
+    let warnings = trace_file::warnings(&trace);
     outputs.warn(&warnings);
     let found = TraceFound::Head {
         requests: requests.iter().map(|request| request_record(request, &trace)).collect(),
@@ -133,7 +100,7 @@ fn run_convert(args: &TraceConvertArgs, options: &OutputArgs) -> Result<Ending, 
             output::all_different(&[("OUT", Some(&args.output)), ("--json", Some(json))])?;
         }
     }
-    let mut trace = open(&args.input)?;
+    let mut trace = trace_file::open(&args.input)?;
     let mut batch = Vec::new();
     let mut more = trace.next_batch(&mut batch)?;
     // The trace is made, and where it is given up removed, as the user of this run.
@@ -192,34 +159,6 @@ fn run_formats(options: &OutputArgs) -> Result<Ending, Problem> {
     let record = Listed::new(Kind::List, "trace formats", Offer::Formats { formats });
     outputs.finish(&text(&show::formats()), &record)?;
     Ok(Ending::done())
-}
-
-/// What a reader must know before using the trace.
-pub(super) fn warnings(trace: &Trace) -> Vec<Warning> {
-    let mut list = Vec::new();
-    if trace.losses().count(iowhy_trace::CUT_OFF) > 0 {
-        list.push(
-            Warning::new("cut-off", format!("`{}` is cut off: only its beginning was read", trace.name()))
-                .next("copy or download it again; `gzip -t` and `zstd -t` check a file"),
-        );
-    }
-    let refused: u64 = trace
-        .losses()
-        .list()
-        .iter()
-        .filter(|loss| loss.reason.contains("left out"))
-        .map(|loss| loss.count)
-        .sum();
-    if refused > trace.requests() {
-        list.push(
-            Warning::new(
-                "more-lost-than-read",
-                "more was left out than was read: perhaps the format is another one",
-            )
-            .next("`iowhy trace head` shows what was read; `--format` names another format"),
-        );
-    }
-    list
 }
 
 fn stat_record(trace: &Trace, survey: &Survey) -> StatRecord {

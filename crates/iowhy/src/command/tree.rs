@@ -15,8 +15,7 @@ use iowhy_view::document::Detail;
 
 use crate::cli::tree::MAX_FILES;
 use crate::cli::{OutputArgs, TreeArgs};
-use crate::command::ending::{self, Ending};
-use crate::command::shared;
+use crate::ending::{self, Ending};
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
 use crate::record::lists::{Listed, RemovalFound};
@@ -25,6 +24,7 @@ use crate::record::{Kind, SCHEMA};
 use crate::run_as;
 use crate::screen;
 use crate::shell;
+use crate::targets;
 
 /// Rounds at least and at most: fewer have no interval.
 const ROUNDS: (usize, usize) = (3, 12);
@@ -194,7 +194,7 @@ impl Bench {
                     progress.at(0.0, Duration::ZERO, &format!("listing: {found} files"));
                 })?;
                 let device = match files.largest() {
-                    Some(file) => shared::resolve(
+                    Some(file) => targets::resolve(
                         &file.to_string_lossy(),
                         &Needs { scratch_bytes: 0, ..scratch },
                         progress,
@@ -220,13 +220,13 @@ impl Bench {
                         "making the tree, which stays: Ctrl-C, and it goes on next time",
                     );
                 })?;
-                let device = shared::resolve(&root.to_string_lossy(), &scratch, progress)?;
+                let device = targets::resolve(&root.to_string_lossy(), &scratch, progress)?;
                 let mut bench = Bench { files: tree.files(), tree: Some(tree), device };
                 bench.found(plan)?;
                 Ok(bench)
             }
             Origin::Made(parent) => {
-                let device = shared::resolve(&parent.to_string_lossy(), &scratch, progress)?;
+                let device = targets::resolve(&parent.to_string_lossy(), &scratch, progress)?;
                 if !parent.is_dir() {
                     return Err(Problem::refused(format!("`{}` is no directory", parent.display()))
                         .hint("name a directory to make the tree in, or `--from DIR` to read one"));

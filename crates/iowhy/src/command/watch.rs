@@ -11,9 +11,10 @@ use iowhy_watch::child;
 use iowhy_watch::session::Subject;
 
 use crate::cli::{OutputArgs, PathArgs, WatchArgs};
-use crate::command::observation::{Observation, invocation};
-use crate::command::{Ending, prove};
+use crate::ending::Ending;
+use crate::observation::{Observation, invocation};
 use crate::output::{self, Report, complain};
+use crate::proof::{Wanted, prove};
 use crate::record::run_time::RunTimeRecord;
 use crate::run_as;
 use crate::screen;
@@ -83,8 +84,8 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
     let mut shown = screen::text(&screen::watch::chapter(&record, Detail::Screen), report.width());
     if args.prove {
         interrupt::check_terminal();
-        let wanted = prove::Wanted::default();
-        let proof = prove::prove(&record.profile, &record.findings, &wanted, PROOF_SEED, report.quiet());
+        let wanted = Wanted::default();
+        let proof = prove(&record.profile, &record.findings, &wanted, PROOF_SEED, report.quiet());
         shown.push('\n');
         shown.push_str(&screen::text(
             &screen::prove::appendix(&record.subject, &proof, Detail::Screen),

@@ -66,6 +66,13 @@ pub struct Difference {
     pub other_machine: bool,
 }
 
+impl Difference {
+    /// The difference of two values of a fact, if there is one.
+    pub fn between(fact: &str, before: String, after: String, other_machine: bool) -> Option<Difference> {
+        (before != after).then(|| Difference { fact: fact.to_owned(), before, after, other_machine })
+    }
+}
+
 /// One cell.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedCell {

@@ -14,6 +14,7 @@ use iowhy_core::stats;
 use iowhy_core::summary::Summary;
 use iowhy_core::warning::Warning;
 use iowhy_path::cross_check::CrossCheck;
+use iowhy_path::reconcile::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -283,6 +284,19 @@ impl CellRecord {
     pub fn provisional_ns(&self) -> Option<(f64, usize)> {
         let times: Vec<f64> = self.samples.iter().map(Sample::ns_per_request).collect();
         stats::median(&times).map(|ns| (ns, times.len()))
+    }
+
+    /// Why the cell proves nothing, in words; `None` when it does.
+    pub fn doubt(&self) -> Option<String> {
+        if let Some(failure) = &self.failure {
+            Some(failure.clone())
+        } else if self.planned_per_second.is_some() {
+            Some("paced by a plan: its time per request is the plan's".to_owned())
+        } else if self.verdict == Verdict::Mislabelled.id() {
+            Some("it is mislabelled".to_owned())
+        } else {
+            None
+        }
     }
 
     /// Joins a run with what was made of it.

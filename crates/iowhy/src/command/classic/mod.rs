@@ -19,9 +19,9 @@ use iowhy_watch::perf;
 
 use crate::analyzer::Analyzer;
 use crate::cli::{ClassicArgs, OutputArgs};
-use crate::command::cross_check;
-use crate::command::ending::{self, Ending};
-use crate::command::shared;
+use crate::cross_check;
+use crate::ending::{self, Ending};
+use crate::measurement;
 use crate::output::{self, Outputs};
 use crate::plan::sweep::split_targets;
 use crate::progress::Progress;
@@ -29,7 +29,7 @@ use crate::record::classic::ClassicRecord;
 use crate::record::lists::{ClassicsFound, ExperimentEntry, ExperimentProblem, Listed, Offer, TableEntry};
 use crate::record::{CellRecord, Kind, SCHEMA, Seen};
 use crate::screen;
-use crate::{run_as, shell};
+use crate::{run_as, shell, targets};
 
 /// Columns of a screen at most.
 const MAX_COLUMNS: usize = 100;
@@ -137,7 +137,7 @@ struct Here<'a> {
 
 impl World for Here<'_> {
     fn resolve(&self, spec: &str, needs: &Needs) -> Result<Target, Problem> {
-        shared::resolve(spec, needs, self.progress)
+        targets::resolve(spec, needs, self.progress)
     }
 
     fn spare(&self, targets: &[&Target]) -> Result<(), Problem> {
@@ -173,7 +173,7 @@ impl World for Here<'_> {
 fn record(experiment: &Experiment, report: Report, seed: u64) -> ClassicRecord {
     let cells: Vec<CellRecord> = report.cells.into_iter().map(cell_record).collect();
     let mut warnings = report.warnings;
-    warnings.extend(shared::busy_machine(&cells));
+    warnings.extend(measurement::busy_machine(&cells));
     ClassicRecord {
         schema: SCHEMA,
         kind: Kind::Classic,
@@ -225,7 +225,7 @@ fn reasons(records: &[ClassicRecord], problems: &[(&str, Problem)]) -> Vec<Probl
             format!("{} of {all} experiments could not be run here: {}", names.len(), names.join(", "));
         reasons.push(Problem::failed(message).hint(format!("`iowhy classic {}` shows one alone", names[0])));
     }
-    reasons.extend(records.iter().flat_map(|record| shared::failed_cells(&record.cells)));
+    reasons.extend(records.iter().flat_map(|record| ending::failed_cells(&record.cells)));
     reasons
 }
 

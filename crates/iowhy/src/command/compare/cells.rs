@@ -1,6 +1,5 @@
 //! Two records of measured cells: a verdict for each cell and each of its layers.
 
-use iowhy_path::reconcile::Verdict as CellVerdict;
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
@@ -99,20 +98,7 @@ fn side(cell: &CellRecord) -> Side<'_> {
         ns_per_request: cell.samples.iter().map(|sample| sample.ns_per_request()).collect(),
         layers: cell.layers.as_ref(),
         estimates: &cell.layer_estimates,
-        doubt: doubt(cell),
-    }
-}
-
-/// Why a cell proves nothing, in words; `None` when it does.
-pub(in crate::command) fn doubt(cell: &CellRecord) -> Option<String> {
-    if let Some(failure) = &cell.failure {
-        Some(failure.clone())
-    } else if cell.planned_per_second.is_some() {
-        Some("paced by a plan: its time per request is the plan's".to_owned())
-    } else if cell.verdict == CellVerdict::Mislabelled.id() {
-        Some("it is mislabelled".to_owned())
-    } else {
-        None
+        doubt: cell.doubt(),
     }
 }
 

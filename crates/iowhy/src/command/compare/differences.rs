@@ -6,11 +6,9 @@ use iowhy_core::environment::{Environment, TargetFacts};
 use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
 
+use crate::machine;
 use crate::record::Record;
 use crate::record::compare::Difference;
-
-/// Memory may differ by this share on one machine: the kernel takes its part before it counts.
-const SAME_MEMORY: f64 = 0.02;
 
 /// All facts that differ, those that make another machine first.
 pub(super) fn between(before: &Record, after: &Record) -> Vec<Difference> {
@@ -24,7 +22,7 @@ pub(super) fn between(before: &Record, after: &Record) -> Vec<Difference> {
 
 /// What differs between two environments, what makes another machine first.
 pub(super) fn around(before: &Environment, after: &Environment) -> Vec<Difference> {
-    let mut all = machine(before, after);
+    let mut all = machine::differences(before, after);
     all.extend(settings(before, after));
     all
 }
@@ -52,52 +50,43 @@ pub(super) fn same_machine(
     }
 }
 
-fn differ(fact: &str, before: String, after: String, other_machine: bool) -> Option<Difference> {
-    (before != after).then(|| Difference { fact: fact.to_owned(), before, after, other_machine })
-}
-
-/// What tells two machines apart.
-pub(in crate::command) fn machine(before: &Environment, after: &Environment) -> Vec<Difference> {
-    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
-    let (one, two) = (before.memory_bytes as f64, after.memory_bytes as f64);
-    let memory = ((one - two).abs() > SAME_MEMORY * one.max(two))
-        .then(|| {
-            differ(
-                "memory",
-                Bytes(before.memory_bytes).to_string(),
-                Bytes(after.memory_bytes).to_string(),
-                true,
-            )
-        })
-        .flatten();
-    [
-        differ("CPU", before.cpu.clone(), after.cpu.clone(), true),
-        differ("CPUs", before.cpus.to_string(), after.cpus.to_string(), true),
-        memory,
-        differ("virtual machine", text(&before.virtualization), text(&after.virtualization), true),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
 fn settings(before: &Environment, after: &Environment) -> Vec<Difference> {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
     let bytes = |value: Option<u64>| value.map_or("none".to_owned(), |bytes| Bytes(bytes).to_string());
     let number = |value: Option<u64>| value.map_or("not known".to_owned(), |number| number.to_string());
     [
-        differ("kernel", before.kernel.clone(), after.kernel.clone(), false),
-        differ("memory limit", bytes(before.memory_limit_bytes), bytes(after.memory_limit_bytes), false),
-        differ("file system", text(&before.file_system), text(&after.file_system), false),
-        differ("mount options", text(&before.mount_options), text(&after.mount_options), false),
-        differ("device", text(&before.device), text(&after.device), false),
-        differ("device model", text(&before.device_model), text(&after.device_model), false),
-        differ("members", before.devices.join(" "), after.devices.join(" "), false),
-        differ("scheduler", text(&before.scheduler), text(&after.scheduler), false),
-        differ("read-ahead", bytes(before.read_ahead_bytes), bytes(after.read_ahead_bytes), false),
-        differ("queue requests", number(before.queue_requests), number(after.queue_requests), false),
-        differ("throttle", text(&before.throttle), text(&after.throttle), false),
-        differ("run as root", before.privileged.to_string(), after.privileged.to_string(), false),
+        Difference::between("kernel", before.kernel.clone(), after.kernel.clone(), false),
+        Difference::between(
+            "memory limit",
+            bytes(before.memory_limit_bytes),
+            bytes(after.memory_limit_bytes),
+            false,
+        ),
+        Difference::between("file system", text(&before.file_system), text(&after.file_system), false),
+        Difference::between("mount options", text(&before.mount_options), text(&after.mount_options), false),
+        Difference::between("device", text(&before.device), text(&after.device), false),
+        Difference::between("device model", text(&before.device_model), text(&after.device_model), false),
+        Difference::between("members", before.devices.join(" "), after.devices.join(" "), false),
+        Difference::between("scheduler", text(&before.scheduler), text(&after.scheduler), false),
+        Difference::between(
+            "read-ahead",
+            bytes(before.read_ahead_bytes),
+            bytes(after.read_ahead_bytes),
+            false,
+        ),
+        Difference::between(
+            "queue requests",
+            number(before.queue_requests),
+            number(after.queue_requests),
+            false,
+        ),
+        Difference::between("throttle", text(&before.throttle), text(&after.throttle), false),
+        Difference::between(
+            "run as root",
+            before.privileged.to_string(),
+            after.privileged.to_string(),
+            false,
+        ),
     ]
     .into_iter()
     .flatten()
@@ -107,14 +96,14 @@ fn settings(before: &Environment, after: &Environment) -> Vec<Difference> {
 fn target(name: &str, before: &TargetFacts, after: &TargetFacts) -> Vec<Difference> {
     let kind = |facts: &TargetFacts| format!("{:?}", facts.kind);
     [
-        differ(&format!("{name}kind"), kind(before), kind(after), false),
-        differ(
+        Difference::between(&format!("{name}kind"), kind(before), kind(after), false),
+        Difference::between(
             &format!("{name}size"),
             Bytes(before.size_bytes).to_string(),
             Bytes(after.size_bytes).to_string(),
             false,
         ),
-        differ(
+        Difference::between(
             &format!("{name}in memory only"),
             before.memory_backed.to_string(),
             after.memory_backed.to_string(),
@@ -134,15 +123,15 @@ mod tests {
     fn another_cpu_is_another_machine_and_another_scheduler_is_not() {
         let before = Environment { cpu: "A".into(), memory_bytes: 1 << 34, ..Environment::default() };
         let setting = Environment { scheduler: Some("none".into()), ..before.clone() };
-        assert!(machine(&before, &setting).is_empty());
+        assert!(machine::differences(&before, &setting).is_empty());
         assert_eq!(settings(&before, &setting).len(), 1);
         let other = Environment { cpu: "B".into(), memory_bytes: (1 << 34) + 4096, ..before.clone() };
-        let told = machine(&before, &other);
+        let told = machine::differences(&before, &other);
         assert_eq!((told.len(), told[0].fact.as_str(), told[0].other_machine), (1, "CPU", true));
         assert!(between_nothing(&before));
     }
 
     fn between_nothing(same: &Environment) -> bool {
-        machine(same, same).is_empty() && settings(same, same).is_empty()
+        machine::differences(same, same).is_empty() && settings(same, same).is_empty()
     }
 }

@@ -7,9 +7,9 @@ use iowhy_core::problem::Problem;
 use super::programs::Watched;
 use super::sides::Side;
 use crate::analyzer::Analyzer;
-use crate::command::load;
 use crate::record::watch::WatchRecord;
 use crate::record::{Kind, Record};
+use crate::record_file;
 
 /// What a side holds.
 #[derive(Debug)]
@@ -23,23 +23,23 @@ pub(super) enum Loaded {
 /// Reads the records of a side.
 ///
 /// # Errors
-/// Those of [`load::shown`]; a record that holds nothing that was measured in rounds or watched; records of two kinds; several
+/// Those of [`record_file::shown`]; a record that holds nothing that was measured in rounds or watched; records of two kinds; several
 /// of measured cells.
 pub(super) fn side(side: &Side) -> Result<Loaded, Problem> {
     let meaning = Analyzer::new();
     let (mut cells, mut runs) = (Vec::new(), Vec::new());
     for path in &side.files {
-        let (kind, value) = load::shown(
+        let (kind, value) = record_file::shown(
             path,
             "make a record with `iowhy --json FILE`, `iowhy bench --json FILE` or `iowhy --json FILE -- CMD`",
         )?;
         if kind == Kind::WatchedProgram {
             let record: WatchRecord =
-                serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
+                serde_json::from_value(value).map_err(|error| record_file::damaged(path, &error))?;
             runs.push(Watched::new(path, record, &meaning));
         } else if kind == Kind::Measurement {
             let record: Record =
-                serde_json::from_value(value).map_err(|error| load::damaged(path, &error))?;
+                serde_json::from_value(value).map_err(|error| record_file::damaged(path, &error))?;
             cells.push(record);
         } else {
             return Err(other_record(path, kind));

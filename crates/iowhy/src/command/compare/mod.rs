@@ -8,9 +8,6 @@ mod programs;
 mod settings;
 mod sides;
 
-pub(super) use self::cells::doubt;
-pub(super) use self::differences::machine as other_machine;
-
 use iowhy_core::problem::Problem;
 use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
@@ -19,7 +16,7 @@ use serde::Serialize;
 use self::load::Loaded;
 pub(super) use self::sides::{Side, sides};
 use crate::cli::{CompareArgs, FailOn, OutputArgs};
-use crate::command::Ending;
+use crate::ending::Ending;
 use crate::output::{self, Outputs};
 use crate::record::compare::{Comparison, ProgramComparison};
 use crate::screen;

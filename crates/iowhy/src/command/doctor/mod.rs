@@ -15,7 +15,7 @@ use iowhy_probe::setting::{self, Storage};
 use iowhy_watch::perf::{self, Rights};
 
 use crate::cli::{DoctorArgs, OutputArgs};
-use crate::command::Ending;
+use crate::ending::Ending;
 use crate::output::{self, Outputs};
 use crate::record::doctor::{DoctorRecord, NextTier, RightsRecord, SettingRecord};
 use crate::record::{Kind, SCHEMA};

@@ -13,7 +13,7 @@ use iowhy_core::warning::Warning;
 use iowhy_path::change::{Change, change_in_rounds};
 use iowhy_path::costs::Layers;
 use iowhy_path::plan::plan;
-use iowhy_path::targets;
+use iowhy_path::targets::calibration_targets;
 use iowhy_path::trial::{Request, requests};
 use iowhy_probe::campaign::{self, Cell, Effort};
 use iowhy_probe::setting::{ChangedSetting, Storage};
@@ -22,9 +22,8 @@ use iowhy_probe::{environment, interrupt};
 
 use super::wish::Wish;
 use crate::cli::{DoctorArgs, OutputArgs};
-use crate::command::compare;
-use crate::command::ending::{self, Ending};
-use crate::command::shared;
+use crate::ending::{self, Ending};
+use crate::measurement;
 use crate::output::{self, Outputs};
 use crate::plan::sweep;
 use crate::progress::Progress;
@@ -33,6 +32,7 @@ use crate::record::doctor::{TrialRecord, TriedRequest};
 use crate::record::{CellRecord, Kind, SCHEMA};
 use crate::screen;
 use crate::shell;
+use crate::targets;
 
 /// Time to spend when nobody says how much, and the least that makes sense.
 const DEFAULT_TIME: Duration = Duration::from_secs(20);
@@ -110,9 +110,9 @@ pub(super) fn run(
     let progress = Progress::new(outputs.quiet());
     let held = ChangedSetting::new(&readings, place)?;
     let needs = Needs { scratch_bytes: how.size, write: false, destroy_data: None };
-    let target = shared::resolve(&name, &needs, &progress)?;
+    let target = targets::resolve(&name, &needs, &progress)?;
     outputs.spare(&[&target])?;
-    let below = targets::calibration_targets(&target)?;
+    let below = calibration_targets(&target)?;
     let mut requests = requests(wish.key, &target, plan(&target, &below, how.size, how.seed));
     if requests.is_empty() {
         return Err(Problem::refused(format!(
@@ -308,7 +308,7 @@ fn compared(
         value.filter(|_| reading.key == Key::ReadAhead)?.parse::<u64>().ok().map(|kib| kib * 1024)
     };
     let record = |run: &CellRun, value: Option<&str>| {
-        shared::cell_record(run, target, window(value), how.seed, Layers::default())
+        measurement::cell_record(run, target, window(value), how.seed, Layers::default())
     };
     let mut all = Compared { requests: Vec::new(), before: Vec::new(), after: Vec::new() };
     for request in requests {
@@ -316,7 +316,7 @@ fn compared(
         let Some(Pair { old: Some(old), new: Some(new) }) = pair else { continue };
         let before = record(old, reading.value.as_deref());
         let after = record(new, Some(value));
-        let doubts = [compare::doubt(&before), compare::doubt(&after)];
+        let doubts = [before.doubt(), after.doubt()];
         let Change { ratio, verdict, doubt, .. } =
             change_in_rounds(old, new, doubts, how.threshold, how.seed);
         let change = ChangedCell {
@@ -355,7 +355,7 @@ fn warnings(changes: &Compared, key: Key) -> Vec<Warning> {
         )
         .next("repeat it when the machine is idle, with a longer `--time`")
     });
-    control.into_iter().chain(shared::busy_machine(&changes.before)).collect()
+    control.into_iter().chain(measurement::busy_machine(&changes.before)).collect()
 }
 
 #[cfg(test)]

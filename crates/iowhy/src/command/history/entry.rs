@@ -5,10 +5,11 @@ use serde_json::Value;
 
 use super::figure;
 use super::found::Found;
-use crate::command::{compare, load};
+use crate::machine;
 use crate::record::history::EntryRecord;
 use crate::record::watch::WatchRecord;
 use crate::record::{Kind, Record};
+use crate::record_file;
 use crate::store::Kept;
 
 /// A record that was saved by name.
@@ -19,13 +20,13 @@ pub(super) fn kept(kept: Kept, here: &Environment) -> EntryRecord {
 
 /// A record in a file.
 pub(super) fn found(found: Found, here: &Environment) -> EntryRecord {
-    let (kind, value, mut remark) = match load::shown(&found.path, "") {
+    let (kind, value, mut remark) = match record_file::shown(&found.path, "") {
         Ok((kind, value)) => (Some(kind), value, String::new()),
         Err(problem) => (None, Value::Null, problem.message),
     };
     let environment: Option<Environment> =
         value.get("environment").and_then(|environment| serde_json::from_value(environment.clone()).ok());
-    let differences = environment.as_ref().map(|then| compare::other_machine(here, then));
+    let differences = environment.as_ref().map(|then| machine::differences(here, then));
     if let Some(other) = differences.as_ref().and_then(|all| all.first()) {
         remark = format!("another machine: {}", other.after);
     } else if let Some(then) = environment.as_ref().filter(|then| then.kernel != here.kernel) {

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use iowhy_core::environment::Environment;
 use iowhy_core::problem::Problem;
-use iowhy_probe::environment;
 
 use crate::cli::{HistoryArgs, OutputArgs};
-use crate::command::Ending;
+use crate::ending::Ending;
+use crate::machine;
 use crate::output::{self, Outputs};
 use crate::record::history::{EntryRecord, HistoryRecord};
 use crate::record::{Kind, SCHEMA};
@@ -37,9 +37,7 @@ pub fn run(args: &HistoryArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     for name in &args.remove {
         store::remove(name)?;
     }
-    let here = iowhy_path::targets::harness_target()
-        .map(|target| environment::environment(&target))
-        .unwrap_or_default();
+    let here = machine::here();
     let mut records = match args.paths.as_slice() {
         [] => store::all()?.into_iter().map(|saved| entry::kept(saved, &here)).collect(),
         paths => in_files(paths, &here)?,

@@ -15,7 +15,7 @@ use iowhy_view::document::Detail;
 use self::passes::{First, Lru, Plan};
 use crate::cli::mrc::CacheSize;
 use crate::cli::{MrcArgs, MrcOnly, OutputArgs};
-use crate::command::Ending;
+use crate::ending::Ending;
 use crate::output::{self, Outputs};
 use crate::record::Kind;
 use crate::record::trace::{

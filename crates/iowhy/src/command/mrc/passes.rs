@@ -16,7 +16,7 @@ use iowhy_sim::policy::PolicyId;
 use iowhy_trace::Trace;
 
 use crate::cli::TraceInputArgs;
-use crate::command::trace::{self, Meter};
+use crate::trace_file::{self, Meter};
 
 /// References that are kept between the passes (64 MiB), so that a short trace need not be read twice.
 const KEPT: usize = 16 << 20;
@@ -136,7 +136,7 @@ fn stream(
 /// # Errors
 /// A trace that cannot be read, or touches more distinct blocks than memory can tell apart.
 pub(super) fn first(plan: Plan<'_>) -> Result<First, Problem> {
-    let mut trace = trace::open(plan.input)?;
+    let mut trace = trace_file::open(plan.input)?;
     let mut keys = Keys::new(plan.unit, plan.counted);
     let meter = Meter::new(plan.quiet);
     let (memory, most) = limits();
@@ -183,7 +183,7 @@ pub(super) fn first(plan: Plan<'_>) -> Result<First, Problem> {
         }
     };
     drop(meter);
-    let warnings = trace::warnings(&trace);
+    let warnings = trace_file::warnings(&trace);
     Ok(First { lru, requests: keys.requests(), left_out: keys.left_out(), warnings, sized, kept, trace })
 }
 
@@ -347,7 +347,7 @@ fn one_group(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<Vec<Poin
         )
         .hint("save the trace as a file and name that, or `--policy lru`"));
     }
-    let mut trace = trace::open(plan.input)?;
+    let mut trace = trace_file::open(plan.input)?;
     let mut keys = Keys::new(plan.unit, plan.counted);
     let meter = Meter::new(plan.quiet);
     let numbering = plan.sampling.is_none();

@@ -3,37 +3,21 @@
 //! Arguments, progress and the record; `iowhy_replay::trial` plans, measures and judges. User files are opened read-only;
 //! writes go to unnamed scratch files, or to a scratch tree where names cause the cost.
 
-mod cgroup_helper;
 mod load;
 mod sizes;
 
-use std::time::Duration;
-
-use iowhy_core::finding::Finding;
 use iowhy_core::problem::Problem;
-use iowhy_core::profile::Profile;
-use iowhy_diagnose::findings::Facts;
-use iowhy_diagnose::repair::Sizes;
 use iowhy_probe::interrupt;
-use iowhy_replay::plan::what_if::Change;
-use iowhy_replay::trial::{self, Request};
 
-use crate::analyzer::Analyzer;
 use crate::cli::{OutputArgs, ProveArgs};
-use crate::command::ending::{self, Ending};
+use crate::ending::{self, Ending};
 use crate::output::{self, Outputs};
-use crate::progress::Progress;
+use crate::proof::{Wanted, prove};
 use crate::record::prove::{Proof, ProveRecord};
 use crate::record::{Kind, SCHEMA};
-use crate::run_as;
 use crate::screen;
 use crate::shell;
 use iowhy_view::document::Detail;
-
-pub use cgroup_helper::serve;
-
-/// Default of `--rounds`.
-const ROUNDS: usize = 9;
 
 /// Runs the command.
 ///
@@ -83,45 +67,4 @@ fn ending_of(proof: &Proof) -> Ending {
         Problem::failed(format!("the replay for `{}` failed: {why}", finding.id.id()))
     });
     Ending::from_reasons(interrupted.into_iter().chain(failed))
-}
-
-/// What the options ask for.
-pub(crate) struct Wanted {
-    rounds: usize,
-    sizes: Sizes,
-    changes: Vec<Change>,
-}
-
-impl Default for Wanted {
-    fn default() -> Wanted {
-        Wanted { rounds: ROUNDS, sizes: Sizes::default(), changes: Vec::new() }
-    }
-}
-
-/// Proves the printed findings of a profile. Files are opened and made as the user of this run.
-pub(crate) fn prove(
-    profile: &Profile,
-    findings: &[Finding],
-    wanted: &Wanted,
-    seed: u64,
-    quiet: bool,
-) -> Proof {
-    let _files = match run_as::files() {
-        Ok(files) => files,
-        Err(Problem { message, hint, .. }) => {
-            return Proof { seed, reason: Some(message), hint, ..Proof::default() };
-        }
-    };
-    let account = Analyzer::new().account(profile);
-    let request = Request {
-        facts: &Facts::new(profile, &account, None),
-        findings,
-        sizes: wanted.sizes,
-        changes: &wanted.changes,
-        rounds: wanted.rounds,
-        seed,
-    };
-    let line = Progress::new(quiet);
-    let mut progress = |share: f64, left: Duration, arm: &str| line.at(share, left, arm);
-    trial::prove(&request, &cgroup_helper::command, &mut progress)
 }

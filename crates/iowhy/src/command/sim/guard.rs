@@ -12,8 +12,7 @@ use iowhy_sim::sweep::{self, Settings};
 use iowhy_sim::workload::{Load, Workload};
 use iowhy_trace::Options;
 
-use super::demand::{Demand, Feed};
-use super::running::{MEMORY_SHARE_AT_MOST, Watch};
+use crate::simulation::{Demand, Feed, MEMORY_SHARE_AT_MOST, Watch};
 
 /// A sweep that takes longer is only run with `--force`.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,9 +1,7 @@
 //! `iowhy sim`: a workload or a trace on a machine that is described, in virtual time; or a sweep over what it could be.
 
-mod demand;
 mod guard;
 mod lists;
-mod running;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,15 +14,15 @@ use iowhy_sim::machine::{self, DeviceKind, JoinKind, Machine, ReadAheadKind, UNL
 use iowhy_sim::sweep::{self, Axis, Settings};
 use rayon::prelude::*;
 
-pub(in crate::command) use self::demand::Demand;
 use self::guard::{PATIENCE, fits, named, quick, spoken};
-pub(in crate::command) use self::running::Watch;
+use crate::calibration;
 use crate::cli::{OutputArgs, SimArgs};
-use crate::command::{Ending, path};
+use crate::ending::Ending;
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
 use crate::record::sim::{MachineRecord, PointRecord, SimRecord, settings};
 use crate::screen;
+use crate::simulation::{Demand, Watch, read_text};
 use iowhy_view::document::Detail;
 
 /// Points beyond this are refused before anything is run.
@@ -33,8 +31,6 @@ const MAX_POINTS: u128 = 1_000_000;
 const MEASURING: Duration = Duration::from_secs(8);
 /// Columns of a screen at most.
 const MAX_COLUMNS: usize = 100;
-/// A description larger than this is none.
-const MAX_TEXT_BYTES: u64 = 1 << 20;
 
 /// Runs the command.
 ///
@@ -185,7 +181,7 @@ fn base_machine(
 ) -> Result<Machine, Problem> {
     let name = args.machine.as_str();
     if name.eq_ignore_ascii_case("host") {
-        let model = path::model_here(MEASURING, args.seed, progress, warnings)?;
+        let model = calibration::measure_host(MEASURING, args.seed, progress, warnings)?;
         return Ok(Machine { name: "host".to_owned(), ..Machine::from(&model) });
     }
     if let Some(machine) = Machine::shipped(name) {
@@ -200,18 +196,6 @@ fn base_machine(
         .hint(format!("these ship: {}; `--machine list` says what they are", names.join(", "))));
     }
     Machine::from_toml(&read_text("--machine", path)?, name)
-}
-
-/// A small file of text.
-fn read_text(option: &str, path: &Path) -> Result<String, Problem> {
-    let refuse = |why: String| {
-        Problem::refused(format!("cannot read `{option} {}`: {why}", path.display())).hint("name a TOML file")
-    };
-    let size = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
-    if !size.is_file() || size.len() > MAX_TEXT_BYTES {
-        return Err(refuse("not a file of text, or larger than 1 MiB".to_owned()));
-    }
-    std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))
 }
 
 /// Each key is swept once.

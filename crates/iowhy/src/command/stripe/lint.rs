@@ -13,7 +13,7 @@ use iowhy_stripe::layout::Layout;
 use iowhy_stripe::lint::{self, Makable};
 
 use crate::cli::{LayoutOf, OutputArgs, StripeLintArgs};
-use crate::command::Ending;
+use crate::ending::Ending;
 use crate::output::{self, Outputs};
 use crate::record::stripe::{FilePartRecord, LintRecord, PlacesRecord};
 use crate::screen;

@@ -6,7 +6,7 @@ mod lint;
 use iowhy_core::problem::Problem;
 
 use crate::cli::{OutputArgs, StripeAction, StripeArgs};
-use crate::command::Ending;
+use crate::ending::Ending;
 
 /// Runs the command.
 ///

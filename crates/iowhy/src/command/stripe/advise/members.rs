@@ -5,8 +5,8 @@ use std::path::Path;
 use iowhy_core::problem::Problem;
 use iowhy_probe::target::{Needs, Target, stripe};
 
-use crate::command::shared;
 use crate::progress::Progress;
+use crate::targets;
 
 const MAX_DISKS: usize = 64;
 
@@ -44,7 +44,7 @@ pub(super) fn resolve(
             write: permitted && writes,
             destroy_data: permitted.then(|| name.clone()),
         };
-        let member = shared::resolve(name, &needs, progress)?;
+        let member = targets::resolve(name, &needs, progress)?;
         stripe::check_member("stripe advise", &member, &members, stripe::SECTOR_BYTES)?;
         members.push(member);
     }

@@ -21,14 +21,14 @@ use iowhy_stripe::{disks, pick, rules, simulate};
 use iowhy_view::document::Detail;
 
 use crate::cli::{OutputArgs, Proofs, StripeAdviseArgs};
-use crate::command::ending::{self, Ending};
-use crate::command::shared;
-use crate::command::sim::{Demand, Watch};
+use crate::ending::{self, Ending};
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
 use crate::record::member::MemberRecord;
 use crate::record::stripe_advice::{AdviceRecord, ProofRecord, RuleRecord, left_out};
 use crate::screen;
+use crate::simulation::{Demand, Watch};
+use crate::targets::announce_destruction;
 
 /// 8 sectors to 32768, doubling: the range of the test of 1999.
 const USUAL_INTERLEAVES: std::ops::RangeInclusive<u32> = 12..=24;
@@ -64,7 +64,7 @@ pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Endin
         plan.check(&targets)?;
     }
     let measuring = measuring(args, writes);
-    shared::announce_destruction(&all, &progress);
+    announce_destruction(&all, &progress);
 
     let show = |share: f64, left: Duration, doing: &str| progress.at(share, left, doing);
     let measured = iowhy_stripe::members::measure(&targets, measuring, &show);

@@ -11,30 +11,26 @@ use iowhy_probe::machine::memory_available_bytes;
 use crate::progress::Progress;
 
 /// Share of the available memory that may be filled with `--force`.
-pub(super) const MEMORY_SHARE_AT_MOST: f64 = 0.8;
+pub(crate) const MEMORY_SHARE_AT_MOST: f64 = 0.8;
 
 /// Memory that replaying a trace may take beyond the size of its file unless the user says yes. A request of 1 GiB on a stripe of
 /// the smallest interleave may add 200 MiB before it is noticed.
 const TRACE_MEMORY_BYTES: u64 = 256 << 20;
 
 /// Looks at a simulation while it runs: ends it where it takes too much memory, and shows how far it is.
-pub(in crate::command) struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     /// What was taken when it began.
     begun_bytes: u64,
     limit_bytes: u64,
     begun: Instant,
     progress: Option<&'a Progress>,
     /// Whether the user allows what takes long.
-    pub(super) yes: bool,
+    pub(crate) yes: bool,
 }
 
 impl<'a> Watch<'a> {
     /// For a run of this trace, or of a workload; with a progress line, for a run that is the only one.
-    pub(in crate::command) fn new(
-        trace: Option<&Path>,
-        yes: bool,
-        progress: Option<&'a Progress>,
-    ) -> Watch<'a> {
+    pub(crate) fn new(trace: Option<&Path>, yes: bool, progress: Option<&'a Progress>) -> Watch<'a> {
         let most = memory_available_bytes()
             .map_or(u64::MAX, |available| (available as f64 * MEMORY_SHARE_AT_MOST) as u64);
         let limit_bytes = match trace {
@@ -57,7 +53,7 @@ impl<'a> Watch<'a> {
     ///
     /// # Errors
     /// As [`Watch::memory`].
-    pub(super) fn at(&self, share: f64) -> Result<(), Problem> {
+    pub(crate) fn at(&self, share: f64) -> Result<(), Problem> {
         if let Some(progress) = self.progress
             && share > 0.0
         {
@@ -71,7 +67,7 @@ impl<'a> Watch<'a> {
     ///
     /// # Errors
     /// The refusal, with what would make it smaller.
-    pub(super) fn memory(&self) -> Result<(), Problem> {
+    pub(crate) fn memory(&self) -> Result<(), Problem> {
         let taken = peak_memory_bytes().unwrap_or(0).saturating_sub(self.begun_bytes);
         if taken <= self.limit_bytes {
             return Ok(());

@@ -1,12 +1,16 @@
 //! How a command ends. The fields are private, so a non-zero exit code exists only together with the problem that is printed
 //! for it; the one exception is the code of a program that ran for the user, and its report states that code.
 
+mod cells;
+
 use std::process::ExitCode;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::End;
 
 use crate::output::complain;
+
+pub(crate) use self::cells::failed_cells;
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +86,7 @@ impl Ending {
 }
 
 /// The reason of a run that a signal ended early.
-pub(super) fn interrupted() -> Problem {
+pub(crate) fn interrupted() -> Problem {
     Problem::failed("interrupted: the result covers only what was measured until then")
         .hint("run it again and let it end")
 }

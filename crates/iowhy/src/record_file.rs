@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 1 << 30;
 ///
 /// # Errors
 /// The file cannot be read, is cut off, is no record, or is one of a later format.
-pub(super) fn any(path: &Path, hint: &str) -> Result<(Kind, Value), Problem> {
+pub(crate) fn any(path: &Path, hint: &str) -> Result<(Kind, Value), Problem> {
     let path = &store::resolve(path)?;
     let name = path.display();
     let text = text(path, hint)?;
@@ -77,7 +77,7 @@ fn beyond_sense(value: &Value) -> Option<String> {
 ///
 /// # Errors
 /// Those of [`any`].
-pub(super) fn shown(path: &Path, hint: &str) -> Result<(Kind, Value), Problem> {
+pub(crate) fn shown(path: &Path, hint: &str) -> Result<(Kind, Value), Problem> {
     let (kind, mut value) = any(path, hint)?;
     make_visible(&mut value);
     Ok((kind, value))
@@ -102,7 +102,7 @@ fn make_visible(value: &mut Value) {
 }
 
 /// The error for a record that lacks keys of its kind, or has them with other types.
-pub(super) fn damaged(path: &Path, error: &serde_json::Error) -> Problem {
+pub(crate) fn damaged(path: &Path, error: &serde_json::Error) -> Problem {
     Problem::refused(format!("`{}` is a damaged record: {error}", path.display())).hint("make it again")
 }
 

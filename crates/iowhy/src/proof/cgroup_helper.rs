@@ -7,7 +7,7 @@ use iowhy_replay::carry_out;
 
 const WORD: &str = "--serve-replay";
 
-pub(super) fn command() -> Command {
+pub(crate) fn command() -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg(WORD);
     command

@@ -6,20 +6,20 @@ use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::{Profile, StackTime, Tier};
 use iowhy_diagnose::classify::Wait;
-use iowhy_probe::environment;
 use iowhy_watch::child::Refusal;
 use iowhy_watch::session::{self, Options, Subject};
 
 use crate::analyzer::Analyzer;
 use crate::cli::SightArgs;
 use crate::flamegraph;
+use crate::machine;
 use crate::output::spare_inputs;
 use crate::pending::Pending;
 use crate::record::watch::{Invocation, RanAs, WatchRecord, record};
 use crate::shell;
 
 /// Everything that is decided before watching begins.
-pub(super) struct Observation {
+pub(crate) struct Observation {
     meaning: Analyzer,
     model: Option<StackModel>,
     tier: Tier,
@@ -33,7 +33,7 @@ impl Observation {
     ///
     /// # Errors
     /// Refusals that name the option.
-    pub(super) fn prepare(args: &SightArgs) -> Result<Observation, Problem> {
+    pub(crate) fn prepare(args: &SightArgs) -> Result<Observation, Problem> {
         let model = args.model.as_deref().map(machine).transpose()?;
         let flamegraph = match &args.flamegraph {
             Some(path) if path.as_os_str() == "-" => {
@@ -62,7 +62,7 @@ impl Observation {
     ///
     /// # Errors
     /// Those of [`session::watch`].
-    pub(super) fn watch(&self, subject: &Subject) -> Result<Profile, Refusal> {
+    pub(crate) fn watch(&self, subject: &Subject) -> Result<Profile, Refusal> {
         let on_path = |kernel: &[&str]| self.meaning.on_path(kernel);
         let options = Options {
             on_path: &on_path,
@@ -74,7 +74,7 @@ impl Observation {
     }
 
     /// Makes the record, and writes the folded stacks. A failure to write them does not cost the record.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         self,
         profile: Profile,
         subject: String,
@@ -96,15 +96,12 @@ impl Observation {
 }
 
 /// What is known beside a profile.
-pub(super) fn invocation(subject: String, ran_as: Option<RanAs>) -> Invocation {
+pub(crate) fn invocation(subject: String, ran_as: Option<RanAs>) -> Invocation {
     Invocation {
         command: shell::line(std::env::args_os()),
         subject,
         ran_as,
-        // The false target stands on no device: what comes is the machine.
-        environment: iowhy_path::targets::harness_target()
-            .map(|t| environment::environment(&t))
-            .unwrap_or_default(),
+        environment: machine::here(),
         warnings: Vec::new(),
     }
 }

@@ -36,7 +36,7 @@ const MAX_CELLS: usize = 12;
 
 /// The cells to be profiled.
 #[derive(Debug, Default)]
-pub(super) struct CrossCheckPlan {
+pub(crate) struct CrossCheckPlan {
     /// Indexes of cells.
     cells: Vec<usize>,
     /// Why nothing is profiled, where it was possible in principle.
@@ -45,12 +45,12 @@ pub(super) struct CrossCheckPlan {
 
 impl CrossCheckPlan {
     /// Nothing is profiled, without a reason to report.
-    pub(super) fn none() -> CrossCheckPlan {
+    pub(crate) fn none() -> CrossCheckPlan {
         CrossCheckPlan::default()
     }
 
     /// Those of the cells that can be profiled, if the kernel shows their stacks and `left` is enough time.
-    pub(super) fn make(cells: &[Cell<'_>], wanted: impl Fn(usize) -> bool, left: Duration) -> CrossCheckPlan {
+    pub(crate) fn make(cells: &[Cell<'_>], wanted: impl Fn(usize) -> bool, left: Duration) -> CrossCheckPlan {
         let mut cells: Vec<usize> =
             (0..cells.len()).filter(|i| wanted(*i) && watchable(&cells[*i])).collect();
         if cells.is_empty() {
@@ -82,12 +82,12 @@ impl CrossCheckPlan {
         plan
     }
 
-    pub(super) fn takes(&self) -> Duration {
+    pub(crate) fn takes(&self) -> Duration {
         (PER_CELL + AROUND) * self.cells.len() as u32
     }
 
     /// Profiles the cells. A cell that fails, or whose profile fails, has no cross-check.
-    pub(super) fn run(self, cells: &[Cell<'_>], seed: u64, progress: &Progress) -> Watched {
+    pub(crate) fn run(self, cells: &[Cell<'_>], seed: u64, progress: &Progress) -> Watched {
         let meaning = Arc::new(Analyzer::new());
         let all = self.takes();
         let mut watched = Watched { cells: Vec::new(), limitation: self.limitation };
@@ -132,7 +132,7 @@ fn watch(cell: &Cell<'_>, seed: u64, meaning: &Arc<Analyzer>) -> Result<Option<(
 }
 
 /// Profiles slices of a cell. `None` when one failed.
-pub(super) fn observe(
+pub(crate) fn observe(
     cell: &Cell<'_>,
     seed: u64,
     meaning: &Arc<Analyzer>,
@@ -154,7 +154,7 @@ pub(super) fn observe(
 }
 
 /// Picks the measuring threads: the calling one prepares and waits, those that it starts measure.
-pub(super) fn measuring() -> impl Fn(&Thread) -> bool {
+pub(crate) fn measuring() -> impl Fn(&Thread) -> bool {
     let this = this_thread();
     move |thread: &Thread| thread.tid != this
 }
@@ -165,14 +165,14 @@ fn this_thread() -> u32 {
 
 /// The profiles of cells.
 #[derive(Debug, Default)]
-pub(super) struct Watched {
+pub(crate) struct Watched {
     cells: Vec<(CellRun, Observed)>,
     limitation: Option<String>,
 }
 
 impl Watched {
     /// Compares profiles and fit, and puts the result into the record beside the cells.
-    pub(super) fn fill(
+    pub(crate) fn fill(
         self,
         record: &mut Record,
         model: Option<&StackModel>,

@@ -32,7 +32,7 @@ const MAX_COUNTED_BYTES: u64 = 1 << 30;
 const COUNTING: Duration = Duration::from_millis(300);
 
 /// What is asked of the machine.
-pub(in crate::command) enum Demand {
+pub(crate) enum Demand {
     Workload(Box<Workload>, String),
     Trace { path: PathBuf, options: Options, clients: Option<u32>, most: u64 },
 }
@@ -42,7 +42,7 @@ impl Demand {
     ///
     /// # Errors
     /// Nothing that is asked for, a workload or a format that cannot be, options that do not go together.
-    pub(super) fn of(args: &SimArgs) -> Result<Demand, Problem> {
+    pub(crate) fn of(args: &SimArgs) -> Result<Demand, Problem> {
         if args.workload.is_some()
             && let Some(option) = of_trace(args)
         {
@@ -70,17 +70,17 @@ impl Demand {
     ///
     /// # Errors
     /// What the text says wrong.
-    pub(in crate::command) fn of_workload(text: &str) -> Result<Demand, Problem> {
+    pub(crate) fn of_workload(text: &str) -> Result<Demand, Problem> {
         Ok(Demand::Workload(Box::new(workload(text)?), text.to_owned()))
     }
 
     /// A trace in a file, at its own times or by clients.
-    pub(in crate::command) fn of_trace(path: PathBuf, clients: Option<u32>) -> Demand {
+    pub(crate) fn of_trace(path: PathBuf, clients: Option<u32>) -> Demand {
         Demand::Trace { path, options: Options::default(), clients, most: u64::MAX }
     }
 
     /// The workload, when it is one.
-    pub(in crate::command) fn workload(&self) -> Option<&Workload> {
+    pub(crate) fn workload(&self) -> Option<&Workload> {
         match self {
             Demand::Workload(workload, _) => Some(workload),
             Demand::Trace { .. } => None,
@@ -88,7 +88,7 @@ impl Demand {
     }
 
     /// Whether requests come at their own times, whatever is still under way.
-    pub(in crate::command) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         match self {
             Demand::Workload(workload, _) => workload.rate > 0.0,
             Demand::Trace { clients, .. } => clients.is_none(),
@@ -96,7 +96,7 @@ impl Demand {
     }
 
     /// The warning of a sweep whose requests come at times that no machine changes.
-    pub(super) fn planned_times(&self) -> Option<Warning> {
+    pub(crate) fn planned_times(&self) -> Option<Warning> {
         let (whose, next) = match self {
             _ if !self.is_open() => return None,
             Demand::Workload(..) => {
@@ -115,7 +115,7 @@ impl Demand {
     ///
     /// # Errors
     /// As opening and reading a trace.
-    pub(in crate::command) fn writes(&self, first: u64) -> Result<bool, Problem> {
+    pub(crate) fn writes(&self, first: u64) -> Result<bool, Problem> {
         match self {
             Demand::Workload(workload, _) => {
                 Ok(matches!(workload.what, What::Region { write_percent: 1.., .. }))
@@ -127,7 +127,7 @@ impl Demand {
     }
 
     /// Clients of a closed load, each with one request at a time; `None` where requests come at their own times.
-    pub(in crate::command) fn clients(&self) -> Option<u32> {
+    pub(crate) fn clients(&self) -> Option<u32> {
         match self {
             _ if self.is_open() => None,
             Demand::Workload(workload, _) => Some(workload.clients),
@@ -139,7 +139,7 @@ impl Demand {
     ///
     /// # Errors
     /// What the machine or the trace refuse.
-    pub(in crate::command) fn volume_requests(
+    pub(crate) fn volume_requests(
         &self,
         machine: &Machine,
         seed: u64,
@@ -157,7 +157,7 @@ impl Demand {
     }
 
     /// In a line, as it was given.
-    pub(in crate::command) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         match self {
             Demand::Workload(_, text) => text.clone(),
             Demand::Trace { path, clients, .. } => {
@@ -171,7 +171,7 @@ impl Demand {
     }
 
     /// How its requests are made.
-    pub(super) fn method(&self) -> Method {
+    pub(crate) fn method(&self) -> Method {
         match self {
             Demand::Workload(workload, _) => workload.method,
             Demand::Trace { .. } => Method::Read,
@@ -179,7 +179,7 @@ impl Demand {
     }
 
     /// The whole workload with what was left to its defaults; `None` for a trace.
-    pub(super) fn in_full(&self) -> Option<String> {
+    pub(crate) fn in_full(&self) -> Option<String> {
         match self {
             Demand::Workload(workload, _) => Some(workload.to_string()),
             Demand::Trace { .. } => None,
@@ -187,7 +187,7 @@ impl Demand {
     }
 
     /// Whether it can be run more than once.
-    pub(super) fn repeats(&self) -> bool {
+    pub(crate) fn repeats(&self) -> bool {
         !matches!(self, Demand::Trace { path, .. } if path.as_os_str() == "-")
     }
 
@@ -195,7 +195,7 @@ impl Demand {
     ///
     /// # Errors
     /// As opening and reading a trace.
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    pub(crate) fn check(&self) -> Result<(), Problem> {
         match self {
             Demand::Trace { path, options, .. } if self.repeats() => Feed::open(path, options, 0).map(drop),
             _ => Ok(()),
@@ -206,7 +206,7 @@ impl Demand {
     ///
     /// # Errors
     /// What the machine or the trace refuse.
-    pub(super) fn run(
+    pub(crate) fn run(
         &self,
         machine: &Machine,
         seed: u64,
@@ -217,7 +217,7 @@ impl Demand {
     }
 
     /// The trace that is replayed; `None` for a workload.
-    pub(in crate::command) fn trace(&self) -> Option<&Path> {
+    pub(crate) fn trace(&self) -> Option<&Path> {
         match self {
             Demand::Trace { path, .. } => Some(path),
             Demand::Workload(..) => None,
@@ -228,7 +228,7 @@ impl Demand {
     ///
     /// # Errors
     /// What the machine or the trace refuse.
-    pub(in crate::command) fn run_first(
+    pub(crate) fn run_first(
         &self,
         machine: &Machine,
         seed: u64,
@@ -280,13 +280,13 @@ fn of_trace(args: &SimArgs) -> Option<&'static str> {
 }
 
 /// Requests of a trace, one by one; what went wrong is kept.
-pub(super) struct Feed {
+pub(crate) struct Feed {
     trace: Trace,
     batch: Vec<Request>,
     at: usize,
     left: u64,
     /// Share of the file that was read.
-    pub(super) share: Rc<Cell<f64>>,
+    pub(crate) share: Rc<Cell<f64>>,
     /// Bytes of a block of the cache, and blocks that were asked for; `None`: as many as there are.
     block_bytes: Option<u64>,
     blocks: u64,
@@ -299,7 +299,7 @@ impl Feed {
     ///
     /// # Errors
     /// As opening and reading a trace.
-    pub(super) fn open(path: &Path, options: &Options, most: u64) -> Result<Feed, Problem> {
+    pub(crate) fn open(path: &Path, options: &Options, most: u64) -> Result<Feed, Problem> {
         let trace = iowhy_trace::open(path, options)?;
         let mut feed = Feed {
             trace,
@@ -321,7 +321,7 @@ impl Feed {
     }
 
     /// From now on requests that are far too large end it, unless the user said yes.
-    pub(super) fn refuse_wide(&mut self, machine: &Machine, watch: &Watch<'_>) {
+    pub(crate) fn refuse_wide(&mut self, machine: &Machine, watch: &Watch<'_>) {
         self.block_bytes = (!watch.yes).then_some(machine.cache.block_bytes.max(1));
     }
 
@@ -364,13 +364,13 @@ impl Feed {
     }
 
     /// How many requests have been handed out, if it was opened for `most`.
-    pub(super) fn handed_out(&self, most: u64) -> u64 {
+    pub(crate) fn handed_out(&self, most: u64) -> u64 {
         most - self.left
     }
 
     /// Requests of the whole trace: read on for a moment, and estimated from the share of the file that was read by then,
     /// unless that is all of it. `None` where the size of the file is not known.
-    pub(super) fn requests_in_all(&mut self) -> Option<u64> {
+    pub(crate) fn requests_in_all(&mut self) -> Option<u64> {
         let begun = Instant::now();
         while begun.elapsed() < COUNTING && self.error.is_none() && !self.batch.is_empty() {
             self.refill();
@@ -387,7 +387,7 @@ impl Feed {
     ///
     /// # Errors
     /// A trace that broke off.
-    pub(super) fn close(self, warnings: &mut Vec<Warning>) -> Result<(), Problem> {
+    pub(crate) fn close(self, warnings: &mut Vec<Warning>) -> Result<(), Problem> {
         for loss in self.trace.losses().list() {
             let message = format!("{} of the trace: {}", loss.count, loss.reason);
             warnings.push(Warning::new("trace-loss", message));
