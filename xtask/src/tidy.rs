@@ -2,6 +2,7 @@
 
 mod circles;
 mod commands;
+mod functions;
 mod users;
 mod words;
 
@@ -86,6 +87,7 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
         let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
         complaints.extend(file_complaints(&name, &text));
         complaints.extend(name_complaints(&name, &text));
+        complaints.extend(functions::complaints(&name, &text));
     }
     complaints.extend(module_circles(root));
     complaints.extend(commands::complaints(&root.join("crates/iowhy/src")));

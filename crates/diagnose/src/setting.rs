@@ -226,65 +226,17 @@ fn amount(key: Key, number: i64) -> String {
 }
 
 fn queue(reading: &Reading, value: &str, all: &[Reading]) -> Option<Assessment> {
-    let turns = run_facts(all, reading, Key::Rotational) == Some("1");
+    let rotates = run_facts(all, reading, Key::Rotational) == Some("1");
     match (reading.key, value) {
-        (Key::Scheduler, "bfq") => assess(
-            Effect::Costs,
-            "bfq's own work: 1.9 µs a request under one lock on the CPU of its documentation (i7-2760QM), against 0.7 µs \
-             of mq-deadline; it may leave a device idle for the sake of latency",
-        )
-        .cited(BFQ)
-        .tries("none"),
-        (Key::Scheduler, "mq-deadline") if !turns => assess(
-            Effect::Costs,
-            "mq-deadline's own work: 0.7 µs a request under one lock on the CPU of that documentation (i7-2760QM)",
-        )
-        .cited(BFQ)
-        .tries("none"),
-        (Key::Scheduler, "kyber") => {
-            assess(Effect::MayCost, "kyber delays requests to keep its target latencies").tries("none")
-        }
-        (Key::Scheduler, "none") if turns => {
-            assess(Effect::MayCost, "a rotational disk without request ordering").tries("mq-deadline")
-        }
-        (Key::ReadAhead, "0") => {
-            assess(
-                Effect::Costs,
-                "no read-ahead (\"maximum number of kilobytes to read-ahead\"): a sequential reader waits for each of its \
-                 requests",
-            )
-            .cited(ABI)
-            .tries("128")
-        }
-        (Key::ReadAhead, other) if other != "128" => assess(
-            Effect::MayCost,
-            format!(
-                "\"maximum number of kilobytes to read-ahead\": {other} (block/blk-settings.c: 128, or twice the device's \
-                 optimal_io_size)"
-            ),
-        )
-        .cited(ABI)
-        .tries("128"),
+        (Key::Scheduler, order) => scheduler(order, rotates),
+        (Key::ReadAhead, kib) => read_ahead(kib),
+        (Key::WritebackThrottle, us) => writeback_throttle(us, rotates),
         (Key::Requests, few) if few.parse::<u64>().is_ok_and(|n| n < DEEPEST) => assess(
             Effect::Limits,
             format!("no more than {few} requests are \"allocated in the block layer\" at a time; the others wait"),
         )
         .cited(ABI)
         .tries("64"),
-        (Key::WritebackThrottle, "0") => assess(
-            Effect::MayCost,
-            "throttling of background writes is off: they are not delayed when reads get slow",
-        )
-        .cited(ABI)
-        .tries(if turns { "75000" } else { "2000" }),
-        (Key::WritebackThrottle, other) if !["2000", "75000"].contains(&other) => assess(
-            Effect::MayCost,
-            format!(
-                "\"writeback throttling will start scaling back writes\" once reads take {other} µs ({WBT}: 2000, or 75000 \
-                 for rotational disks)"
-            ),
-        )
-        .cited(ABI),
         (Key::Iostats, "0") => assess(
             Effect::Hides,
             "\"iostats accounting of the disk\" is off: iostat and sar show no activity, and iowhy cannot check the device's \
@@ -304,6 +256,75 @@ fn queue(reading: &Reading, value: &str, all: &[Reading]) -> Option<Assessment> 
         )
         .cited(ABI)
         .tries("0"),
+        _ => None,
+    }
+}
+
+fn scheduler(order: &str, rotates: bool) -> Option<Assessment> {
+    match order {
+        "bfq" => assess(
+            Effect::Costs,
+            "bfq's own work: 1.9 µs a request under one lock on the CPU of its documentation (i7-2760QM), against 0.7 µs \
+             of mq-deadline; it may leave a device idle for the sake of latency",
+        )
+        .cited(BFQ)
+        .tries("none"),
+        "mq-deadline" if !rotates => assess(
+            Effect::Costs,
+            "mq-deadline's own work: 0.7 µs a request under one lock on the CPU of that documentation (i7-2760QM)",
+        )
+        .cited(BFQ)
+        .tries("none"),
+        "kyber" => {
+            assess(Effect::MayCost, "kyber delays requests to keep its target latencies").tries("none")
+        }
+        "none" if rotates => {
+            assess(Effect::MayCost, "a rotational disk without request ordering").tries("mq-deadline")
+        }
+        _ => None,
+    }
+}
+
+fn read_ahead(kib: &str) -> Option<Assessment> {
+    match kib {
+        "0" => {
+            assess(
+                Effect::Costs,
+                "no read-ahead (\"maximum number of kilobytes to read-ahead\"): a sequential reader waits for each of its \
+                 requests",
+            )
+            .cited(ABI)
+            .tries("128")
+        }
+        other if other != "128" => assess(
+            Effect::MayCost,
+            format!(
+                "\"maximum number of kilobytes to read-ahead\": {other} (block/blk-settings.c: 128, or twice the device's \
+                 optimal_io_size)"
+            ),
+        )
+        .cited(ABI)
+        .tries("128"),
+        _ => None,
+    }
+}
+
+fn writeback_throttle(us: &str, rotates: bool) -> Option<Assessment> {
+    match us {
+        "0" => assess(
+            Effect::MayCost,
+            "throttling of background writes is off: they are not delayed when reads get slow",
+        )
+        .cited(ABI)
+        .tries(if rotates { "75000" } else { "2000" }),
+        other if !["2000", "75000"].contains(&other) => assess(
+            Effect::MayCost,
+            format!(
+                "\"writeback throttling will start scaling back writes\" once reads take {other} µs ({WBT}: 2000, or 75000 \
+                 for rotational disks)"
+            ),
+        )
+        .cited(ABI),
         _ => None,
     }
 }

@@ -254,7 +254,7 @@ pub(super) fn tokens(text: &str) -> Vec<&str> {
     tokens
 }
 
-/// The text without comments and without what stands between quotes.
+/// The text without comments and without what stands between quotes; line ends stay.
 pub(super) fn code(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -284,6 +284,7 @@ pub(super) fn code(text: &str) -> String {
             rest = &rest[first.len_utf8()..];
         } else {
             out.push(' ');
+            out.extend(rest[..skipped].matches('\n'));
             rest = &rest[skipped..];
         }
     }

@@ -71,23 +71,9 @@ impl<'a> SmallFileOps<'a> {
     fn call(&mut self, what: OnFile, bytes: usize, number: u64, buffer: &mut Buffer) -> Result<usize, Errno> {
         let none = Errno::NOENT;
         match what {
-            OnFile::List => {
-                let there =
-                    if self.names.read.folders.is_empty() { &self.names.made } else { &*self.names.read };
-                let folders = &there.folders;
-                let per_folder = (self.tree.files / (folders.len().max(1) as u64)).max(1);
-                let at = (number / per_folder) as usize % folders.len().max(1);
-                list(there, folders.get(at).ok_or(none)?, &mut self.listing)
-            }
+            OnFile::List => self.list_folder(number),
             OnFile::Examine => self.stat(&self.names.read, name(&self.names.read.files, number).ok_or(none)?),
-            OnFile::Miss => {
-                let names = if self.tree.is_made() { &self.names.made } else { &*self.names.read };
-                match self.stat(names, name(&names.missing, number).ok_or(none)?) {
-                    Err(Errno::NOENT) => Ok(0),
-                    Ok(_) => Err(Errno::EXIST),
-                    Err(errno) => Err(errno),
-                }
-            }
+            OnFile::Miss => self.miss(number),
             OnFile::Open => {
                 let names = &self.names.read;
                 let spot = name(&names.files, number).ok_or(none)?;
@@ -147,6 +133,23 @@ impl<'a> SmallFileOps<'a> {
                 let spot = name(&names.files, number).ok_or(none)?;
                 spot.dir(&names.anchors)?.remove_file(spot.path()).map(|()| 0)
             }
+        }
+    }
+
+    fn list_folder(&mut self, number: u64) -> Result<usize, Errno> {
+        let there = if self.names.read.folders.is_empty() { &self.names.made } else { &*self.names.read };
+        let folders = &there.folders;
+        let per_folder = (self.tree.files / (folders.len().max(1) as u64)).max(1);
+        let at = (number / per_folder) as usize % folders.len().max(1);
+        list(there, folders.get(at).ok_or(Errno::NOENT)?, &mut self.listing)
+    }
+
+    fn miss(&self, number: u64) -> Result<usize, Errno> {
+        let names = if self.tree.is_made() { &self.names.made } else { &*self.names.read };
+        match self.stat(names, name(&names.missing, number).ok_or(Errno::NOENT)?) {
+            Err(Errno::NOENT) => Ok(0),
+            Ok(_) => Err(Errno::EXIST),
+            Err(errno) => Err(errno),
         }
     }
 

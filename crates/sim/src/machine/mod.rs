@@ -272,6 +272,49 @@ pub struct CloudConfig {
 
 const NOTHING: Cost = Cost { per_call_ns: 0.0, per_page_ns: 0.0, per_byte_ns: 0.0 };
 
+/// No device yet.
+const NO_DEVICE: DeviceConfig = DeviceConfig {
+    model: String::new(),
+    count: 1,
+    kind: DeviceKind::Missing,
+    bytes: 0,
+    rotating: RotatingConfig {
+        rpm: 7200.0,
+        heads: 1,
+        zones: Vec::new(),
+        seek_a_ms: 0.0,
+        seek_b_ms: 0.0,
+        seek_c_ms: 0.0,
+        seek_track_ms: 0.0,
+        head_switch_ms: 0.0,
+        sector_interleave: 1,
+        command_ms: 0.0,
+        hit_command_ms: 0.0,
+        buffer_segments: 0,
+        buffer_sectors: 0,
+        buffer_read_ahead: false,
+    },
+    ssd: SsdConfig {
+        read_ns: 0,
+        write_ns: 0,
+        spread: Spread::Fixed,
+        unit_bytes_per_second: 0,
+        units: 1,
+        iops: 0.0,
+        bytes_per_second: 0,
+    },
+    cloud: CloudConfig {
+        base_ns: 0,
+        iops: 0.0,
+        iops_burst: 0.0,
+        bytes_per_second: 0.0,
+        bytes_burst: 0.0,
+        request_bytes: 0,
+        units: 1,
+    },
+    write: None,
+};
+
 impl Default for Machine {
     /// No cost anywhere, no cache, no device yet.
     fn default() -> Self {
@@ -311,47 +354,7 @@ impl Default for Machine {
             volume: VolumeConfig { kind: JoinKind::Single, interleave: 128, merge: false },
             scheduler: SchedulerConfig { order: Order::Fcfs, depth: 1 },
             bus: BusConfig { bytes_per_second: 0, command_ns: 0 },
-            device: DeviceConfig {
-                model: String::new(),
-                count: 1,
-                kind: DeviceKind::Missing,
-                bytes: 0,
-                rotating: RotatingConfig {
-                    rpm: 7200.0,
-                    heads: 1,
-                    zones: Vec::new(),
-                    seek_a_ms: 0.0,
-                    seek_b_ms: 0.0,
-                    seek_c_ms: 0.0,
-                    seek_track_ms: 0.0,
-                    head_switch_ms: 0.0,
-                    sector_interleave: 1,
-                    command_ms: 0.0,
-                    hit_command_ms: 0.0,
-                    buffer_segments: 0,
-                    buffer_sectors: 0,
-                    buffer_read_ahead: false,
-                },
-                ssd: SsdConfig {
-                    read_ns: 0,
-                    write_ns: 0,
-                    spread: Spread::Fixed,
-                    unit_bytes_per_second: 0,
-                    units: 1,
-                    iops: 0.0,
-                    bytes_per_second: 0,
-                },
-                cloud: CloudConfig {
-                    base_ns: 0,
-                    iops: 0.0,
-                    iops_burst: 0.0,
-                    bytes_per_second: 0.0,
-                    bytes_burst: 0.0,
-                    request_bytes: 0,
-                    units: 1,
-                },
-                write: None,
-            },
+            device: NO_DEVICE,
             members: Vec::new(),
             notes: Vec::new(),
         }

@@ -189,32 +189,37 @@ impl EventLoop<'_> {
         });
     }
 
+    fn told_of_lost_records(&mut self, lost: u64, all: u64) {
+        if lost > 0 {
+            self.limitations.push(Limitation {
+                id: "lost-records".to_owned(),
+                sentence: format!("the kernel could not store {lost} of {all} records"),
+                fix: None,
+            });
+        }
+    }
+
+    /// CPU time that the watch took within the program: switches and ticks at the cost of the self-test, bursts, counting.
+    fn cost_in_program_ns(&self, bursts_ns: f64, counted: Option<&counting::Counts>) -> f64 {
+        self.state.own_switches as f64 * self.self_test.switch_cost_ns.unwrap_or(0.0)
+            + self.state.own_ticks as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
+            + bursts_ns
+            + counted.map_or(0.0, |counted| counted.cost_ns)
+    }
+
     fn profile(mut self, last: Last) -> Profile {
         let Last { end, end_ns, io, mut finished, counted, counts, own_cpu_ns, machine, limited, file } =
             last;
         let recorded = counts.is_some();
         let counts = counts.unwrap_or_default();
         let lost = counts.lost + finished.lost;
-        if lost > 0 {
-            self.limitations.push(Limitation {
-                id: "lost-records".to_owned(),
-                sentence: format!(
-                    "the kernel could not store {lost} of {} records",
-                    counts.records + finished.records + lost
-                ),
-                fix: None,
-            });
-        }
+        self.told_of_lost_records(lost, counts.records + finished.records + lost);
         let duty = match &self.duty {
             Some(duty) if recorded => duty.share(end_ns),
             _ => 0.0,
         };
         let program_cpu = io.user_ns.zip(io.system_ns).map(|(u, s)| u + s);
-        let switch_cost = self.self_test.switch_cost_ns;
-        let in_program_ns = self.state.own_switches as f64 * switch_cost.unwrap_or(0.0)
-            + self.state.own_ticks as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
-            + finished.cost_ns
-            + counted.as_ref().map_or(0.0, |counted| counted.cost_ns);
+        let in_program_ns = self.cost_in_program_ns(finished.cost_ns, counted.as_ref());
         if let Some(counting::Counts { calls, files, complete, .. }) = counted {
             // Bursts then serve the order of calls alone.
             let wall_ns = end_ns.saturating_sub(self.state.start_ns);
@@ -258,7 +263,7 @@ impl EventLoop<'_> {
                 call_bursts: finished.count,
                 call_burst_ns: finished.traced_ns,
                 peak_memory_bytes: peak_memory(),
-                switch_cost_ns: switch_cost,
+                switch_cost_ns: self.self_test.switch_cost_ns,
             },
             directory: self.directory,
             processes: parts.processes,

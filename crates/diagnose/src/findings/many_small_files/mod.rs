@@ -9,10 +9,11 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
 use super::facts::{NAME_CALLS, OPEN_CALLS, PAGE_BYTES, Side};
+use super::gain::SavedTime;
 use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, loops, say};
-use crate::account::Entry;
+use crate::account::{Entry, Sum};
 use crate::classify::Operation;
 
 pub(super) const RULE: Rule = Rule {
@@ -52,88 +53,153 @@ const OPEN_OR_NAME: [&str; 16] = {
 };
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
-    if is_something_else(facts) {
+    let files = Files::seen(facts)?;
+    let cost = Cost::new(facts, &files);
+    if !cost.weighs_enough(facts, &files) {
         return None;
     }
-    let opens = facts.scaled_calls(&OPEN_CALLS);
-    // The start of a process opens as many; a sample or two in opening show no habit.
-    let known = opens.is_some_and(|o| o.likely >= 2.0 * OPENS_OF_A_START)
-        || facts.scaled_calls(&NAME_CALLS).is_some_and(|n| n.likely >= 10.0 * OPENS_OF_A_START);
-    if !known && facts.account.sum(names).events < ENOUGH_SEEN {
-        return None;
-    }
-    let moved: f64 = Side::BOTH.iter().filter_map(|s| facts.bytes(*s)).sum();
-    let each = opens.filter(|o| o.likely >= 1.0).map(|o| moved / o.likely);
-    let small = each.is_some_and(|b| b <= SMALL_BYTES);
-    // Bytes of small files are found and fetched file by file as well; their copying is not part of it.
-    let bytes = |e: &Entry| {
-        small
-            && e.wall_ns > 0.0
-            && matches!(e.class.operation, Operation::Read | Operation::Write)
-            && e.class.layer != Layer::Copy
-    };
-    let (of_names, of_bytes) = (facts.account.sum(names), facts.account.sum(bytes));
-    let transfer = facts.account.sum(|e| {
-        e.wall_ns > 0.0 && matches!(e.class.operation, Operation::Read | Operation::Write | Operation::Sync)
-    });
-    let enough = if small { 0.2 } else { MUCH };
-    // RunFacts another cause that moves many bytes, names may weigh less and still be worth a change.
-    let much_of_all = known && facts.wall_share(of_names.wall_ns) >= BESIDE_OTHERS;
-    if of_names.wall_ns < enough * (of_names.wall_ns + transfer.wall_ns) && !much_of_all {
-        return None;
-    }
-    let waits = |e: &Entry| !e.busy && (names(e) || bytes(e));
-    let work = |e: &Entry| e.busy && (names(e) || bytes(e));
-    let (waiting, working) = (facts.account.sum(waits), facts.account.sum(work));
-    // Copying a piece of less than a page costs about the same whatever its size.
-    let copying = |e: &Entry| {
-        e.busy
-            && e.class.layer == Layer::Copy
-            && matches!(e.class.operation, Operation::Read | Operation::Write)
-            && each.is_some_and(|b| b <= PAGE_BYTES)
-    };
-    let calls = facts.all_calls().map_or(0.0, |c| c.likely);
-    let mut saved_time = facts
-        .saved_without(|e| f64::from(work(e)))
-        .part(Range::new(0.3, 0.97, PACKED))
-        .and(facts.saved_without(|e| f64::from(waits(e))).part(Range::new(0.3, 0.9, PACKED)))
-        .and(
-            facts
-                .saved_without(|e| f64::from(copying(e) || loops::entering(e)))
-                .part(Range::new(0.0, 0.8, PACKED)),
-        );
-    if known {
-        saved_time =
-            saved_time.and(loops::around(facts, calls, working.time_ns, Range::new(0.3, 0.97, PACKED)));
-    }
-
-    let cost_ns = of_names.wall_ns + of_bytes.wall_ns;
-    let share = |ns: f64| say::percent(facts.wall_share(ns));
-    let mut evidence = vec![format!(
-        "open {}, close {}, stat {}, changing and listing names {} of wall time; read and write {}",
-        share(facts.account.sum(|e| names(e) && e.class.operation == Operation::Open).wall_ns),
-        share(facts.account.sum(|e| names(e) && e.class.operation == Operation::Close).wall_ns),
-        share(facts.account.sum(|e| names(e) && e.class.operation == Operation::Stat).wall_ns),
-        share(facts.account.sum(|e| names(e) && e.class.operation == Operation::Names).wall_ns),
-        share(transfer.wall_ns)
-    )];
-    if let (Some(opens), Some(each)) = (opens, each) {
-        evidence.push(format!("{} opens; {} moved for each", say::counted(opens), say::bytes(each)));
-    }
-    evidence.push(format!("{} is CPU time, {} waiting", share(working.wall_ns), share(waiting.wall_ns)));
-    let what = subject(opens);
+    let cost_ns = cost.names.wall_ns + cost.bytes.wall_ns;
     Draft {
         id: FindingId::ManySmallFiles,
         cost_ns,
-        saved_time: Some(saved_time),
+        saved_time: Some(saved_time(facts, &files, &cost)),
         sentence: format!(
-            "{what} take {} of wall time: the number of files is the cost, not their bytes",
-            share(cost_ns)
+            "{} take {} of wall time: the number of files is the cost, not their bytes",
+            subject(files.opens),
+            say::percent(facts.wall_share(cost_ns))
         ),
-        evidence,
-        advice: advice(waiting.wall_ns > working.wall_ns),
+        evidence: evidence(facts, &files, &cost),
+        advice: advice(cost.waiting.wall_ns > cost.working.wall_ns),
     }
     .finding(facts)
+}
+
+/// The files that the program opens and names.
+struct Files {
+    opens: Option<Range>,
+    /// Bytes moved for each open.
+    bytes_each: Option<f64>,
+    /// Whether their calls were counted, and are more than those of a start.
+    known: bool,
+}
+
+impl Files {
+    /// `None` where the calls are those of something else, or too few.
+    fn seen(facts: &Facts<'_>) -> Option<Files> {
+        if is_something_else(facts) {
+            return None;
+        }
+        let opens = facts.scaled_calls(&OPEN_CALLS);
+        // The start of a process opens as many; a sample or two in opening show no habit.
+        let known = opens.is_some_and(|o| o.likely >= 2.0 * OPENS_OF_A_START)
+            || facts.scaled_calls(&NAME_CALLS).is_some_and(|n| n.likely >= 10.0 * OPENS_OF_A_START);
+        if !known && facts.account.sum(names).events < ENOUGH_SEEN {
+            return None;
+        }
+        let moved: f64 = Side::BOTH.iter().filter_map(|s| facts.bytes(*s)).sum();
+        let bytes_each = opens.filter(|o| o.likely >= 1.0).map(|o| moved / o.likely);
+        Some(Files { opens, bytes_each, known })
+    }
+
+    fn are_small(&self) -> bool {
+        self.bytes_each.is_some_and(|b| b <= SMALL_BYTES)
+    }
+
+    /// Bytes of small files are found and fetched file by file as well; their copying is not part of it.
+    fn bytes(&self, e: &Entry) -> bool {
+        self.are_small()
+            && e.wall_ns > 0.0
+            && matches!(e.class.operation, Operation::Read | Operation::Write)
+            && e.class.layer != Layer::Copy
+    }
+
+    fn waits(&self, e: &Entry) -> bool {
+        !e.busy && (names(e) || self.bytes(e))
+    }
+
+    fn work(&self, e: &Entry) -> bool {
+        e.busy && (names(e) || self.bytes(e))
+    }
+
+    /// Copying a piece of less than a page costs about the same whatever its size.
+    fn copying(&self, e: &Entry) -> bool {
+        e.busy
+            && e.class.layer == Layer::Copy
+            && matches!(e.class.operation, Operation::Read | Operation::Write)
+            && self.bytes_each.is_some_and(|b| b <= PAGE_BYTES)
+    }
+}
+
+/// What they cost.
+struct Cost {
+    names: Sum,
+    bytes: Sum,
+    /// All transfers, whatever the size of their files.
+    transfer: Sum,
+    waiting: Sum,
+    working: Sum,
+}
+
+impl Cost {
+    fn new(facts: &Facts<'_>, files: &Files) -> Cost {
+        let transfers = |e: &Entry| {
+            e.wall_ns > 0.0
+                && matches!(e.class.operation, Operation::Read | Operation::Write | Operation::Sync)
+        };
+        Cost {
+            names: facts.account.sum(names),
+            bytes: facts.account.sum(|e| files.bytes(e)),
+            transfer: facts.account.sum(transfers),
+            waiting: facts.account.sum(|e| files.waits(e)),
+            working: facts.account.sum(|e| files.work(e)),
+        }
+    }
+
+    fn weighs_enough(&self, facts: &Facts<'_>, files: &Files) -> bool {
+        let enough = if files.are_small() { 0.2 } else { MUCH };
+        // Beside another cause that moves many bytes, names may weigh less and still be worth a change.
+        let much_of_all = files.known && facts.wall_share(self.names.wall_ns) >= BESIDE_OTHERS;
+        self.names.wall_ns >= enough * (self.names.wall_ns + self.transfer.wall_ns) || much_of_all
+    }
+}
+
+fn saved_time(facts: &Facts<'_>, files: &Files, cost: &Cost) -> SavedTime {
+    let saved = facts
+        .saved_without(|e| f64::from(files.work(e)))
+        .part(Range::new(0.3, 0.97, PACKED))
+        .and(facts.saved_without(|e| f64::from(files.waits(e))).part(Range::new(0.3, 0.9, PACKED)))
+        .and(
+            facts
+                .saved_without(|e| f64::from(files.copying(e) || loops::entering(e)))
+                .part(Range::new(0.0, 0.8, PACKED)),
+        );
+    if !files.known {
+        return saved;
+    }
+    let calls = facts.all_calls().map_or(0.0, |c| c.likely);
+    saved.and(loops::around(facts, calls, cost.working.time_ns, Range::new(0.3, 0.97, PACKED)))
+}
+
+fn evidence(facts: &Facts<'_>, files: &Files, cost: &Cost) -> Vec<String> {
+    let share = |ns: f64| say::percent(facts.wall_share(ns));
+    let of = |operation| share(facts.account.sum(|e| names(e) && e.class.operation == operation).wall_ns);
+    let mut evidence = vec![format!(
+        "open {}, close {}, stat {}, changing and listing names {} of wall time; read and write {}",
+        of(Operation::Open),
+        of(Operation::Close),
+        of(Operation::Stat),
+        of(Operation::Names),
+        share(cost.transfer.wall_ns)
+    )];
+    if let (Some(opens), Some(each)) = (files.opens, files.bytes_each) {
+        evidence.push(format!("{} opens; {} moved for each", say::counted(opens), say::bytes(each)));
+    }
+    evidence.push(format!(
+        "{} is CPU time, {} waiting",
+        share(cost.working.wall_ns),
+        share(cost.waiting.wall_ns)
+    ));
+    evidence
 }
 
 /// One file that is opened repeatedly, a search along a path, or the start of processes.

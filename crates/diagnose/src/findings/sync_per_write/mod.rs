@@ -15,7 +15,7 @@ use super::gain::SavedTime;
 use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, WORTH_SAVING, loops, say};
-use crate::account::Entry;
+use crate::account::{Entry, Sum};
 use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule = Rule {
@@ -138,70 +138,126 @@ fn with_each_transaction(facts: &Facts<'_>, syncs: f64) -> Option<SavedTime> {
 }
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
-    let opened = share_of(facts.tally(Side::Write).synchronous).map(|s| s.likely);
-    let synchronous = opened.unwrap_or_else(|| f64::from(flushes_within_writes(facts)));
-    let within_writes = synchronous >= MOSTLY;
-    // A synchronous write is that as a whole: its sleeps, its turns in the queues and the CPU time of its way down. Only
-    // the copy into the cache stays when it is made durable later.
-    let cost = |e: &Entry| match e.class.operation {
-        Operation::Sync => e.wall_ns > 0.0,
-        Operation::Write => within_writes && e.wall_ns > 0.0 && e.class.layer != Layer::Copy,
-        _ => false,
-    };
-    let sum = facts.account.sum(cost);
-    let counted = facts.syncs();
-    let number_unknown = counted.is_none() && !within_writes;
-    if (number_unknown || sum.wall_ns < WORTH_SAVING * facts.account.wall_ns)
+    let habit = Habit::seen(facts);
+    let number_unknown = habit.counted.is_none() && !habit.within_writes;
+    if (number_unknown || habit.time.wall_ns < WORTH_SAVING * facts.account.wall_ns)
         && let Some(found) = by_counters(facts)
     {
         return Some(found);
     }
-    let counted_writes = facts.calls(Side::Write).map(|w| w.likely);
-    let writes = counted_writes.unwrap_or(0.0);
-    let syncs = match counted {
-        Some(syncs) if !within_writes => syncs,
-        other => Range::exact(other.map_or(0.0, |s| s.likely) + synchronous * writes),
-    };
-    if sum.wall_ns <= 0.0 || syncs.likely < 2.0 {
+    if !habit.is_one(facts) {
         return None;
     }
-    let writes_each = writes / syncs.likely;
-    // A few syncs are no habit, unless they are what the run does.
-    let habit = syncs.low >= HABIT || sum.wall_ns >= MOSTLY * facts.account.wall_ns;
-    let large = facts.bytes(Side::Write).is_some_and(|bytes| bytes / syncs.likely >= BATCHED_BYTES);
-    if !habit || writes_each > BATCHED || large {
-        return None;
+    let split = Split::new(facts, &habit);
+    let around = if habit.within_writes { None } else { with_each_transaction(facts, habit.syncs.likely) };
+    Draft {
+        id: FindingId::SyncPerWrite,
+        cost_ns: habit.time.wall_ns,
+        saved_time: Some(saved_time(facts, &habit, &split, around)),
+        sentence: format!(
+            "{} made durable separately: {} {}s take {} of wall time",
+            subject(habit.counted_writes, habit.writes() / habit.syncs.likely),
+            if is_rough(habit.syncs) { say::counted(habit.syncs) } else { say::count(habit.syncs.likely) },
+            habit.call(),
+            say::percent(facts.wall_share(habit.time.wall_ns))
+        ),
+        evidence: evidence(facts, &habit, &split, around),
+        advice: advice(facts, habit.within_writes, &split, habit.syncs.likely),
+    }
+    .finding(facts)
+}
+
+/// How the program makes its data durable.
+struct Habit {
+    /// Share of the writes that are synchronous by the open flags of their file.
+    opened: Option<f64>,
+    /// Whether the writes themselves wait for durability.
+    within_writes: bool,
+    counted: Option<Range>,
+    counted_writes: Option<f64>,
+    /// Syncs and synchronous writes.
+    syncs: Range,
+    bytes_each: Option<f64>,
+    /// The time of the calls that wait for durability.
+    time: Sum,
+}
+
+impl Habit {
+    fn seen(facts: &Facts<'_>) -> Habit {
+        let opened = share_of(facts.tally(Side::Write).synchronous).map(|s| s.likely);
+        let synchronous = opened.unwrap_or_else(|| f64::from(flushes_within_writes(facts)));
+        let within_writes = synchronous >= MOSTLY;
+        let counted = facts.syncs();
+        let counted_writes = facts.calls(Side::Write).map(|w| w.likely);
+        let syncs = match counted {
+            Some(syncs) if !within_writes => syncs,
+            other => {
+                let writes = counted_writes.unwrap_or(0.0);
+                Range::exact(other.map_or(0.0, |s| s.likely) + synchronous * writes)
+            }
+        };
+        Habit {
+            opened,
+            within_writes,
+            counted,
+            counted_writes,
+            syncs,
+            bytes_each: facts.bytes(Side::Write).map(|bytes| bytes / syncs.likely),
+            time: facts.account.sum(|e| makes_durable(e, within_writes)),
+        }
     }
 
-    let data = |e: &Entry| cost(e) && matches!(e.class.wait, Some(Wait::DataWriteback | Wait::DeviceWrite));
-    let bytes_each = facts.bytes(Side::Write).map(|b| b / syncs.likely);
-    let data_of_cost = facts.account.sum(data).wall_ns / sum.wall_ns;
-    let saved_time = batched(facts.saved_without(|e| f64::from(cost(e))), data_of_cost, bytes_each);
-    let around = if within_writes { None } else { with_each_transaction(facts, syncs.likely) };
-    let saved_time = around.map_or(saved_time, |around| saved_time.and(around));
+    /// A few syncs are no habit, unless they are what the run does; and large batches are none.
+    fn is_one(&self, facts: &Facts<'_>) -> bool {
+        if self.time.wall_ns <= 0.0 || self.syncs.likely < 2.0 {
+            return false;
+        }
+        let often = self.syncs.low >= HABIT || self.time.wall_ns >= MOSTLY * facts.account.wall_ns;
+        let large = self.bytes_each.is_some_and(|bytes| bytes >= BATCHED_BYTES);
+        often && self.writes() / self.syncs.likely <= BATCHED && !large
+    }
+
+    fn writes(&self) -> f64 {
+        self.counted_writes.unwrap_or(0.0)
+    }
+
+    /// The call that waits, in words.
+    fn call(&self) -> &'static str {
+        if self.within_writes { "synchronous write" } else { "sync" }
+    }
+}
+
+/// A synchronous write is that as a whole: its sleeps, its turns in the queues and the CPU time of its way down. Only
+/// the copy into the cache stays when it is made durable later.
+fn makes_durable(e: &Entry, within_writes: bool) -> bool {
+    match e.class.operation {
+        Operation::Sync => e.wall_ns > 0.0,
+        Operation::Write => within_writes && e.wall_ns > 0.0 && e.class.layer != Layer::Copy,
+        _ => false,
+    }
+}
+
+fn saved_time(facts: &Facts<'_>, habit: &Habit, split: &Split, around: Option<SavedTime>) -> SavedTime {
+    let syncs = facts.saved_without(|e| f64::from(makes_durable(e, habit.within_writes)));
+    let saved = batched(syncs, split.data, habit.bytes_each);
+    let saved = around.map_or(saved, |around| saved.and(around));
     // The loop asks for durability half of the time; and after each sleep it begins with cold caches.
-    let calls = writes + if within_writes { 0.0 } else { syncs.likely };
-    let saved_time = saved_time.and(loops::around(facts, calls, sum.time_ns, Range::new(0.0, 0.5, 0.9)));
+    let calls = habit.writes() + if habit.within_writes { 0.0 } else { habit.syncs.likely };
+    saved.and(loops::around(facts, calls, habit.time.time_ns, Range::new(0.0, 0.5, 0.9)))
+}
 
-    let part =
-        |pick: &dyn Fn(&Entry) -> bool| facts.account.sum(|e| cost(e) && pick(e)).wall_ns / sum.wall_ns;
-    let split = Split {
-        data: data_of_cost,
-        flush: part(&|e| e.class.wait == Some(Wait::CacheFlush)),
-        journal: part(&|e| matches!(e.class.wait, Some(Wait::Journal | Wait::JournalSpace))),
-        queued: part(&|e| e.class.layer == Layer::CpuQueue),
-    };
-    let call = if within_writes { "synchronous write" } else { "sync" };
+fn evidence(facts: &Facts<'_>, habit: &Habit, split: &Split, around: Option<SavedTime>) -> Vec<String> {
+    let (call, syncs) = (habit.call(), habit.syncs);
     let mut evidence = vec![
-        writes_in_words(call, syncs, counted_writes.zip(bytes_each)),
+        writes_in_words(call, syncs, habit.counted_writes.zip(habit.bytes_each)),
         format!(
             "a {call} takes {}{}: {}",
             if is_rough(syncs) { "about " } else { "" },
-            say::time(sum.time_ns / syncs.likely),
+            say::time(habit.time.time_ns / syncs.likely),
             split.words()
         ),
     ];
-    if within_writes && opened.is_none() {
+    if habit.within_writes && habit.opened.is_none() {
         evidence.push(
             "the open flags are unknown; only a file opened with O_SYNC or O_DSYNC waits for a flush in a write"
                 .to_owned(),
@@ -213,20 +269,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(facts.wall_share(around.0.likely))
         ));
     }
-    Draft {
-        id: FindingId::SyncPerWrite,
-        cost_ns: sum.wall_ns,
-        saved_time: Some(saved_time),
-        sentence: format!(
-            "{} made durable separately: {} {call}s take {} of wall time",
-            subject(counted_writes, writes_each),
-            if is_rough(syncs) { say::counted(syncs) } else { say::count(syncs.likely) },
-            say::percent(facts.wall_share(sum.wall_ns))
-        ),
-        evidence,
-        advice: advice(facts, within_writes, &split, syncs.likely),
-    }
-    .finding(facts)
+    evidence
 }
 
 /// Whether fsync was seen; not seen calls may well be fsync.
@@ -251,6 +294,19 @@ struct Split {
 }
 
 impl Split {
+    fn new(facts: &Facts<'_>, habit: &Habit) -> Split {
+        let part = |pick: &dyn Fn(&Entry) -> bool| {
+            let sum = facts.account.sum(|e| makes_durable(e, habit.within_writes) && pick(e));
+            sum.wall_ns / habit.time.wall_ns
+        };
+        Split {
+            data: part(&|e| matches!(e.class.wait, Some(Wait::DataWriteback | Wait::DeviceWrite))),
+            flush: part(&|e| e.class.wait == Some(Wait::CacheFlush)),
+            journal: part(&|e| matches!(e.class.wait, Some(Wait::Journal | Wait::JournalSpace))),
+            queued: part(&|e| e.class.layer == Layer::CpuQueue),
+        }
+    }
+
     fn words(&self) -> String {
         let rest = (1.0 - self.data - self.flush - self.journal).max(0.0);
         format!(

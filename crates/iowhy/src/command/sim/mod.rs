@@ -142,19 +142,24 @@ fn run_points(
     };
     done.extend(others.par_iter().map(run_one).collect::<Result<Vec<_>, Problem>>()?);
     let (times, mut records): (Vec<u64>, Vec<PointRecord>) = done.into_iter().unzip();
+    mark(&mut records, &times, axes);
+    Ok((records, warnings))
+}
+
+/// Marks the points that a reader looks for.
+fn mark(records: &mut [PointRecord], times: &[u64], axes: &[Axis]) {
     if let [axis] = axes
         && axis.rises()
     {
-        for (record, mark) in records.iter_mut().zip(sweep::marks(&times)) {
+        for (record, mark) in records.iter_mut().zip(sweep::marks(times)) {
             record.mark(mark);
         }
     } else {
         // Over several keys or over words only the best means anything: neighbours are not in a row.
-        for (record, best) in records.iter_mut().zip(sweep::bests(&times)) {
+        for (record, best) in records.iter_mut().zip(sweep::bests(times)) {
             record.mark(sweep::Mark { best, ..sweep::Mark::default() });
         }
     }
-    Ok((records, warnings))
 }
 
 /// Keys that were given and have an effect at no point.

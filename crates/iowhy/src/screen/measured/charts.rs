@@ -69,19 +69,9 @@ fn of_sizes(name: &str, cells: &[&CellRecord], model: Option<&[StackModel; 3]>) 
     let mut kinds: Vec<(usize, usize)> = cells.iter().map(|c| (c.threads, c.depth)).collect();
     kinds.sort_unstable();
     kinds.dedup();
+    let model = model.filter(|_| !name.contains('('));
     let mut table = Table::new(["request", "#block", "#threads", "#depth", "#time", "#throughput", "#model"]);
     let mut series = Vec::new();
-    let predicted = |which: usize, cell: &CellRecord| -> Option<f64> {
-        let method = Method::ALL.iter().copied().find(|m| m.id() == cell.method)?;
-        let state = [CacheState::Cold, CacheState::Warm, CacheState::Direct, CacheState::None]
-            .into_iter()
-            .find(|s| s.id() == cell.state)?;
-        let plain = cell.threads == 1 && cell.depth == 1 && cell.direction == "read";
-        model
-            .filter(|_| plain && !name.contains('('))
-            .and_then(|m| m[which].predict(method, state, cell.block_bytes))
-            .map(|ledger| ledger.total_ns())
-    };
     for (threads, depth) in &kinds {
         let mut of: Vec<&&CellRecord> =
             cells.iter().filter(|c| (c.threads, c.depth) == (*threads, *depth)).collect();
@@ -91,7 +81,8 @@ fn of_sizes(name: &str, cells: &[&CellRecord], model: Option<&[StackModel; 3]>) 
         let mut dots = Vec::new();
         for cell in of {
             let Some(time) = cell.time_per_request else { continue };
-            let says = predicted(0, cell);
+            let ends = model.map(|model| model.each_ref().map(|model| predicted(model, cell)));
+            let [says, low, high] = ends.unwrap_or_default();
             table.row([
                 cell.key.clone(),
                 Bytes(cell.block_bytes).to_string(),
@@ -101,45 +92,19 @@ fn of_sizes(name: &str, cells: &[&CellRecord], model: Option<&[StackModel; 3]>) 
                 cell::throughput(cell, Detail::Page),
                 says.map_or_else(|| "-".to_owned(), units::time),
             ]);
-            dots.push(Dot {
-                x: cell.block_bytes as f64,
-                y: time.value,
-                ends: Some((time.low, time.high)),
-                tip: format!("{}\n{}\n{}", cell.key, written(&time), cell::throughput(cell, Detail::Page)),
-            });
-            if let Some(ns) = says {
-                modelled.dots.push(Dot {
-                    x: cell.block_bytes as f64,
-                    y: ns,
-                    ends: predicted(1, cell).zip(predicted(2, cell)),
-                    tip: String::new(),
-                });
+            let x = cell.block_bytes as f64;
+            let tip = format!("{}\n{}\n{}", cell.key, written(&time), cell::throughput(cell, Detail::Page));
+            dots.push(Dot { x, y: time.value, ends: Some((time.low, time.high)), tip });
+            if let Some(y) = says {
+                modelled.dots.push(Dot { x, y, ends: low.zip(high), tip: String::new() });
             }
         }
-        let name = match (threads, depth) {
-            (1, 1) => "measured".to_owned(),
-            (1, depth) => format!("depth {depth}"),
-            (threads, 1) => format!("{threads} threads"),
-            (threads, depth) => format!("{threads} threads, depth {depth}"),
-        };
-        series.push(Series { name, dots, joined: true, modelled: false });
+        series.push(Series { name: named(*threads, *depth), dots, joined: true, modelled: false });
         if modelled.dots.len() > 1 {
             series.push(modelled);
         }
     }
-    let dots = || series.iter().filter(|s| !s.modelled).flat_map(|s| &s.dots);
-    let ends = dots().map(|d| d.x).fold((f64::MAX, 0.0_f64), |(l, h), x| (l.min(x), h.max(x)));
-    let grows = |x: f64| dots().find(|d| d.x == x).map(|d| d.y);
-    let alt = match (grows(ends.0), grows(ends.1)) {
-        (Some(small), Some(large)) => format!(
-            "{name}: {} for {}, {} for {}",
-            units::time(small),
-            Bytes(ends.0 as u64),
-            units::time(large),
-            Bytes(ends.1 as u64)
-        ),
-        _ => name.to_owned(),
-    };
+    let alt = in_words(name, &series);
     let frame = Frame {
         x: ("block size", Scale::Log2, &|v| Bytes(v as u64).to_string()),
         y: ("time of a request", Scale::Log10, &units::time),
@@ -148,6 +113,44 @@ fn of_sizes(name: &str, cells: &[&CellRecord], model: Option<&[StackModel; 3]>) 
         alt: &alt,
     };
     Chart { title: name.to_owned(), svg: lines::chart(&series, &frame), alt, table }
+}
+
+/// The time of a cell by the model, which knows single reads.
+fn predicted(model: &StackModel, cell: &CellRecord) -> Option<f64> {
+    let method = Method::ALL.iter().copied().find(|m| m.id() == cell.method)?;
+    let state = [CacheState::Cold, CacheState::Warm, CacheState::Direct, CacheState::None]
+        .into_iter()
+        .find(|s| s.id() == cell.state)?;
+    if cell.threads != 1 || cell.depth != 1 || cell.direction != "read" {
+        return None;
+    }
+    model.predict(method, state, cell.block_bytes).map(|ledger| ledger.total_ns())
+}
+
+fn named(threads: usize, depth: usize) -> String {
+    match (threads, depth) {
+        (1, 1) => "measured".to_owned(),
+        (1, depth) => format!("depth {depth}"),
+        (threads, 1) => format!("{threads} threads"),
+        (threads, depth) => format!("{threads} threads, depth {depth}"),
+    }
+}
+
+/// The measured times of the smallest and the largest blocks, for readers who do not see the chart.
+fn in_words(name: &str, series: &[Series]) -> String {
+    let dots = || series.iter().filter(|s| !s.modelled).flat_map(|s| &s.dots);
+    let ends = dots().map(|d| d.x).fold((f64::MAX, 0.0_f64), |(l, h), x| (l.min(x), h.max(x)));
+    let grows = |x: f64| dots().find(|d| d.x == x).map(|d| d.y);
+    match (grows(ends.0), grows(ends.1)) {
+        (Some(small), Some(large)) => format!(
+            "{name}: {} for {}, {} for {}",
+            units::time(small),
+            Bytes(ends.0 as u64),
+            units::time(large),
+            Bytes(ends.1 as u64)
+        ),
+        _ => name.to_owned(),
+    }
 }
 
 /// The fitted model with the values, the lower and the upper ends of its costs.

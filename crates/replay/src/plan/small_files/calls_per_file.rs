@@ -130,123 +130,38 @@ fn near_whole(mean: f64) -> f64 {
 
 impl Life {
     pub(super) fn from_facts(facts: &Facts<'_>) -> Result<Life, String> {
-        let profile = facts.profile;
-        let sample = profile.calls.as_ref().ok_or(
+        let sample = facts.profile.calls.as_ref().ok_or(
             "the record has no recorded calls (they need root, and a run of more than about 20 ms)"
                 .to_owned(),
         )?;
-        let counts = Counts(sample);
-        let (mut ours, mut all) = ([Sum::default(); 2], [Sum::default(); 2]);
-        let mut opens = 0.0;
-        for file in &profile.files {
-            for (side, access) in [&file.reads, &file.writes].into_iter().enumerate() {
-                all[side].add(access);
-                if is_of_tree(file) {
-                    ours[side].add(access);
-                }
-            }
-            opens += if is_of_tree(file) { file.opens as f64 } else { 0.0 };
-        }
-        let named_folders: f64 =
-            profile.files.iter().filter(|f| f.kind == "directory").map(|f| f.opens as f64).sum();
-        // A listing ends with a call that finds no more.
-        let listings = counts.done(&["getdents64", "getdents"]) / 2.0;
-        opens -= (listings - named_folders).max(0.0);
-        if opens < ENOUGH_OPENS {
-            return Err("too few opens were recorded to know the calls on each file".to_owned());
-        }
-        let folders_made = counts.done(&["mkdir", "mkdirat"]);
-        let copies = counts.done(&["copy_file_range"]);
-        let [reads, writes] = ours.map(|sum| near_whole((sum.calls - copies).max(0.0) / opens));
-        let copied = near_whole(copies / opens) > 0.0;
-        let (reading, making) = (reads > 0.0 || copied, writes > 0.0 || copied);
-        if making && !copied {
-            made_anew(facts)?;
-        }
-        let opens_each = if reading && making { 2.0 } else { 1.0 };
-        let files = opens / opens_each;
-        let each = |calls: f64| near_whole(calls / files);
-        // Bytes of a call times calls of a file: bursts cut lives, but no call.
-        let moved = if reading { ours[0] } else { ours[1] };
-        let moved = moved.bytes / moved.calls.max(1.0) * near_whole(moved.calls / files);
-        let mut life = Life {
-            bytes: moved.round() as u64,
-            folders_each: if reading || !making { listings.max(named_folders) } else { folders_made } / files,
-            statx: counts.done(&["statx"]) > counts.done(&["newfstatat", "fstat", "stat", "lstat"]),
-            part_of_reads: part(ours[0].time_ns, all[0].time_ns),
-            part_of_writes: part(ours[1].time_ns, all[1].time_ns),
-            part_of_transfers: [part(ours[0].calls, all[0].calls), part(ours[1].calls, all[1].calls)],
-            part_of_bytes_read: part(ours[0].bytes, all[0].bytes),
-            opens_each,
-            ..Life::default()
-        };
-        if life.bytes > SMALL_BYTES {
+        let seen = Seen::new(facts, sample)?;
+        let bytes = seen.bytes();
+        if bytes > SMALL_BYTES {
             return Err("the files that are opened for a moment are not small".to_owned());
         }
-        let by_name = each(counts.done(&EXAMINE_NAME));
-        let examined = each(counts.done(&EXAMINE) + counts.done(&EXAMINE_OPEN));
-        let by_descriptor = examined.min(opens_each);
-        let missed = each(counts.failed(&OPEN) + counts.failed(&EXAMINE) + counts.failed(&EXAMINE_NAME));
-        let asked = each(counts.failed(&["ioctl"]));
-        let advised = each(counts.done(&["fadvise64"]));
-        let (sought, part_of_seeks) = seeks(facts);
-        let sought = near_whole(sought * opens_each);
-        let removed = if making { near_whole(counts.done(&REMOVE) / files).min(1.0) } else { 0.0 };
-        // Who only makes files lists no folder of theirs: that was the start of the program.
-        let listed = if reading || !making { listings / files } else { 0.0 };
-        let bytes = life.bytes.max(1);
-        // The last read of a file finds no more.
-        let [reads, writes] = ours.map(|sum| near_whole((sum.calls - copies).max(0.0) / files));
-        let piece = |calls: f64| (bytes as f64 / calls.max(1.0)).ceil() as u64;
-        life.transfers_each = reads + writes;
-        let on_source = if making { 0.5 } else { 1.0 };
-        let on_target = 1.0 - if reading { on_source } else { 0.0 };
-        use OnFile::*;
-        let mut touches =
-            vec![(List, 0, listed), (Examine, 0, examined - by_descriptor + by_name), (Miss, 0, missed)];
-        if reading || !making {
-            touches.extend([
-                (Open, 0, 1.0),
-                (ExamineOpen, 0, by_descriptor * on_source),
-                (Ask, 0, if making { 0.0 } else { asked }),
-                (Seek, 0, sought * on_source),
-                (Advise, 0, if making { 0.0 } else { advised }),
-                (Read, piece(reads - 1.0), reads),
-            ]);
-        }
-        if making {
-            touches.extend([
-                (Make, 0, 1.0),
-                (ExamineOpen, 0, by_descriptor * on_target),
-                (Ask, 0, asked),
-                (Seek, 0, sought * on_target),
-                (Advise, 0, advised),
-                (Write, piece(writes), writes),
-                (Copy, bytes, near_whole(copies / files)),
-            ]);
-        }
-        touches.extend([(Close, 0, opens_each), (Remove, 0, removed)]);
-        let touch = |(what, bytes, each)| Touch { what, bytes, each };
-        life.touches = touches.into_iter().filter(|(_, _, each)| *each > 0.0).map(touch).collect();
-
-        let of_names = (if listed > 0.0 { counts.time_ns(&["getdents64", "getdents"]) } else { 0.0 })
-            + (if removed > 0.0 { counts.time_ns(&REMOVE) } else { 0.0 });
-        let names = counts.time_ns(&["getdents64", "getdents"])
-            + counts.time_ns(&REMOVE)
-            + counts.time_ns(&OTHER_NAMES);
-        life.part_of_names = part(of_names, names);
-        let of_descriptor = counts.time_ns(&["lseek"]) * part_of_seeks
-            + (if asked > 0.0 { counts.time_ns(&["ioctl"]) } else { 0.0 })
-            + (if advised > 0.0 { counts.time_ns(&["fadvise64"]) } else { 0.0 });
-        life.part_of_descriptor = part(of_descriptor, counts.time_ns(&DESCRIPTOR));
-        let calls: f64 = life.touches.iter().map(|t| t.each * t.what.calls() as f64).sum();
+        let each = Each::new(facts, &seen);
+        let touches = touches(&seen, &each, bytes.max(1));
+        let (counts, [reads, writes]) = (&seen.counts, [0, 1].map(|side| (seen.ours[side], seen.all[side])));
+        let calls: f64 = touches.iter().map(|t| t.each * t.what.calls() as f64).sum();
         let all_calls: f64 = sample.calls.iter().map(|c| c.calls as f64).sum();
-        life.part_of_calls = part(calls * files, all_calls);
-        if counts.done(&OTHER_NAMES) > SELDOM * files {
-            life.left_out =
-                Some("renames, new directories and other changes of names are not replayed".to_owned());
-        }
-        Ok(life)
+        let changes_names = counts.done(&OTHER_NAMES) > SELDOM * seen.files;
+        Ok(Life {
+            touches,
+            bytes,
+            folders_each: seen.folders / seen.files,
+            statx: counts.done(&["statx"]) > counts.done(&["newfstatat", "fstat", "stat", "lstat"]),
+            part_of_reads: part(reads.0.time_ns, reads.1.time_ns),
+            part_of_writes: part(writes.0.time_ns, writes.1.time_ns),
+            part_of_names: each.part_of_names(counts),
+            part_of_descriptor: each.part_of_descriptor(counts),
+            part_of_calls: part(calls * seen.files, all_calls),
+            left_out: changes_names
+                .then(|| "renames, new directories and other changes of names are not replayed".to_owned()),
+            opens_each: seen.opens_each,
+            transfers_each: each.reads + each.writes,
+            part_of_transfers: [reads, writes].map(|(ours, all)| part(ours.calls, all.calls)),
+            part_of_bytes_read: part(reads.0.bytes, reads.1.bytes),
+        })
     }
 
     pub(super) fn does(&self, what: OnFile) -> bool {
@@ -273,6 +188,162 @@ impl Life {
         let opens = facts.scaled_calls(&OPEN).map(|range| range.likely / self.opens_each);
         opens.ok_or_else(|| "how many files the program opened is not known".to_owned())
     }
+}
+
+/// What was recorded of the files that were open for a moment.
+struct Seen<'a> {
+    counts: Counts<'a>,
+    /// Reads and writes of these files.
+    ours: [Sum; 2],
+    /// Reads and writes of all files.
+    all: [Sum; 2],
+    listings: f64,
+    copies: f64,
+    /// Folders that were opened, or made.
+    folders: f64,
+    /// Whether files are read, and whether files are made.
+    reading: bool,
+    making: bool,
+    opens_each: f64,
+    files: f64,
+}
+
+impl Seen<'_> {
+    fn new<'a>(facts: &Facts<'_>, sample: &'a CallSample) -> Result<Seen<'a>, String> {
+        let counts = Counts(sample);
+        let (mut ours, mut all) = ([Sum::default(); 2], [Sum::default(); 2]);
+        let mut opens = 0.0;
+        for file in &facts.profile.files {
+            for (side, access) in [&file.reads, &file.writes].into_iter().enumerate() {
+                all[side].add(access);
+                if is_of_tree(file) {
+                    ours[side].add(access);
+                }
+            }
+            opens += if is_of_tree(file) { file.opens as f64 } else { 0.0 };
+        }
+        let directories = facts.profile.files.iter().filter(|f| f.kind == "directory");
+        let named_folders: f64 = directories.map(|f| f.opens as f64).sum();
+        // A listing ends with a call that finds no more.
+        let listings = counts.done(&["getdents64", "getdents"]) / 2.0;
+        opens -= (listings - named_folders).max(0.0);
+        if opens < ENOUGH_OPENS {
+            return Err("too few opens were recorded to know the calls on each file".to_owned());
+        }
+        let copies = counts.done(&["copy_file_range"]);
+        let [reads, writes] = ours.map(|sum| near_whole((sum.calls - copies).max(0.0) / opens));
+        let copied = near_whole(copies / opens) > 0.0;
+        let (reading, making) = (reads > 0.0 || copied, writes > 0.0 || copied);
+        if making && !copied {
+            made_anew(facts)?;
+        }
+        let folders =
+            if reading || !making { listings.max(named_folders) } else { counts.done(&["mkdir", "mkdirat"]) };
+        let opens_each = if reading && making { 2.0 } else { 1.0 };
+        let files = opens / opens_each;
+        Ok(Seen { counts, ours, all, listings, copies, folders, reading, making, opens_each, files })
+    }
+
+    /// Bytes of a file: those of a call times the calls of a file, because bursts cut lives, but no call.
+    fn bytes(&self) -> u64 {
+        let moved = if self.reading { self.ours[0] } else { self.ours[1] };
+        let bytes = moved.bytes / moved.calls.max(1.0) * near_whole(moved.calls / self.files);
+        bytes.round() as u64
+    }
+}
+
+/// Calls on each file.
+struct Each {
+    listed: f64,
+    examined_by_name: f64,
+    examined_open: f64,
+    missed: f64,
+    asked: f64,
+    advised: f64,
+    sought: f64,
+    reads: f64,
+    writes: f64,
+    copied: f64,
+    removed: f64,
+    /// Part of all seeks that are on these files.
+    part_of_seeks: f64,
+}
+
+impl Each {
+    fn new(facts: &Facts<'_>, seen: &Seen<'_>) -> Each {
+        let counts = &seen.counts;
+        let each = |calls: f64| near_whole(calls / seen.files);
+        let by_name = each(counts.done(&EXAMINE_NAME));
+        let examined = each(counts.done(&EXAMINE) + counts.done(&EXAMINE_OPEN));
+        let examined_open = examined.min(seen.opens_each);
+        let (seeks_each, part_of_seeks) = seeks(facts);
+        let [reads, writes] = seen.ours.map(|sum| each((sum.calls - seen.copies).max(0.0)));
+        Each {
+            // Who only makes files lists no folder of theirs: that was the start of the program.
+            listed: if seen.reading || !seen.making { seen.listings / seen.files } else { 0.0 },
+            examined_by_name: examined - examined_open + by_name,
+            examined_open,
+            missed: each(counts.failed(&OPEN) + counts.failed(&EXAMINE) + counts.failed(&EXAMINE_NAME)),
+            asked: each(counts.failed(&["ioctl"])),
+            advised: each(counts.done(&["fadvise64"])),
+            sought: near_whole(seeks_each * seen.opens_each),
+            reads,
+            writes,
+            copied: each(seen.copies),
+            removed: if seen.making { each(counts.done(&REMOVE)).min(1.0) } else { 0.0 },
+            part_of_seeks,
+        }
+    }
+
+    fn part_of_names(&self, counts: &Counts<'_>) -> f64 {
+        let (listing, removing) = (counts.time_ns(&["getdents64", "getdents"]), counts.time_ns(&REMOVE));
+        let ours = (if self.listed > 0.0 { listing } else { 0.0 })
+            + (if self.removed > 0.0 { removing } else { 0.0 });
+        part(ours, listing + removing + counts.time_ns(&OTHER_NAMES))
+    }
+
+    fn part_of_descriptor(&self, counts: &Counts<'_>) -> f64 {
+        let ours = counts.time_ns(&["lseek"]) * self.part_of_seeks
+            + (if self.asked > 0.0 { counts.time_ns(&["ioctl"]) } else { 0.0 })
+            + (if self.advised > 0.0 { counts.time_ns(&["fadvise64"]) } else { 0.0 });
+        part(ours, counts.time_ns(&DESCRIPTOR))
+    }
+}
+
+/// The calls on a file of these bytes, in their order.
+fn touches(seen: &Seen<'_>, each: &Each, bytes: u64) -> Vec<Touch> {
+    use OnFile::*;
+    let &Seen { reading, making, opens_each, .. } = seen;
+    let piece = |calls: f64| (bytes as f64 / calls.max(1.0)).ceil() as u64;
+    let on_source = if making { 0.5 } else { 1.0 };
+    let on_target = 1.0 - if reading { on_source } else { 0.0 };
+    let mut touches =
+        vec![(List, 0, each.listed), (Examine, 0, each.examined_by_name), (Miss, 0, each.missed)];
+    if reading || !making {
+        touches.extend([
+            (Open, 0, 1.0),
+            (ExamineOpen, 0, each.examined_open * on_source),
+            (Ask, 0, if making { 0.0 } else { each.asked }),
+            (Seek, 0, each.sought * on_source),
+            (Advise, 0, if making { 0.0 } else { each.advised }),
+            // The last read of a file finds no more.
+            (Read, piece(each.reads - 1.0), each.reads),
+        ]);
+    }
+    if making {
+        touches.extend([
+            (Make, 0, 1.0),
+            (ExamineOpen, 0, each.examined_open * on_target),
+            (Ask, 0, each.asked),
+            (Seek, 0, each.sought * on_target),
+            (Advise, 0, each.advised),
+            (Write, piece(each.writes), each.writes),
+            (Copy, bytes, each.copied),
+        ]);
+    }
+    touches.extend([(Close, 0, opens_each), (Remove, 0, each.removed)]);
+    let touch = |(what, bytes, each)| Touch { what, bytes, each };
+    touches.into_iter().filter(|(_, _, each)| *each > 0.0).map(touch).collect()
 }
 
 /// Of files that are written by calls: that they are made, as far as their flags were seen.
