@@ -37,13 +37,15 @@ pub enum Layer {
     CpuQueue,
     /// Asleep on something off the path.
     Elsewhere,
+    /// What counting and recording cost, inside the program's time.
+    Observer,
     /// The honest remainder.
     Unexplained,
 }
 
 impl Layer {
     /// All layers, top to bottom.
-    pub const ALL: [Layer; 13] = [
+    pub const ALL: [Layer; 14] = [
         Layer::Program,
         Layer::Call,
         Layer::Filesystem,
@@ -56,6 +58,7 @@ impl Layer {
         Layer::Lock,
         Layer::CpuQueue,
         Layer::Elsewhere,
+        Layer::Observer,
         Layer::Unexplained,
     ];
 
@@ -74,6 +77,7 @@ impl Layer {
             Layer::Lock => "lock",
             Layer::CpuQueue => "cpu-queue",
             Layer::Elsewhere => "elsewhere",
+            Layer::Observer => "observer",
             Layer::Unexplained => "unexplained",
         }
     }

@@ -23,7 +23,6 @@ pub(crate) struct Observation {
     meaning: Analyzer,
     model: Option<StackModel>,
     tier: Tier,
-    call_bursts: bool,
     count_calls: bool,
     flamegraph: Option<Pending>,
 }
@@ -52,8 +51,7 @@ impl Observation {
             meaning: Analyzer::new(),
             model,
             tier,
-            call_bursts: !args.no_bursts,
-            count_calls: args.count_calls,
+            count_calls: !args.no_counts,
             flamegraph,
         })
     }
@@ -67,7 +65,6 @@ impl Observation {
         let options = Options {
             on_path: &on_path,
             tier: self.tier,
-            call_bursts: self.call_bursts,
             count_calls: self.count_calls,
         };
         session::watch(subject, &options)

@@ -59,6 +59,7 @@ pub fn letter(layer: Layer) -> char {
         Layer::Lock => 'L',
         Layer::CpuQueue => 'q',
         Layer::Elsewhere => 'e',
+        Layer::Observer => 'o',
         Layer::Unexplained => '?',
     }
 }

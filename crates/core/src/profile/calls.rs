@@ -96,7 +96,8 @@ pub struct CallCount {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
     /// Sum of their durations, tracing included; of calls that cross the edge of a burst the part inside, also of those
-    /// that were not seen to return.
+    /// that were not seen to return. Where all calls were counted: their number times the mean duration of those that
+    /// bursts traced, 0 where none was.
     pub time_ns: u64,
     /// Sum of bytes returned, where the call moves bytes.
     pub bytes: u64,

@@ -35,6 +35,7 @@ impl Classifier {
     ///   scene: a clock that became due while interrupts were off ticks where they are allowed again, which is at the
     ///   start of the soft interrupt; where a driver was interrupted at its device, that time is the driver's. And a
     ///   thread that comes back from the scheduler on its way out of an interrupt is in the call that was interrupted.
+    /// - Running at a tracepoint that somebody listens to: [`Layer::Observer`], and the operation of the same name.
     /// - Queued: [`Layer::CpuQueue`] with the operation that was interrupted. A thread that lost its CPU on the way out
     ///   of a system call had nothing left to do in the kernel: [`Operation::User`].
     /// - Blocked: the wait decides the layer. A sleep that the table does not know has [`Wait::Unknown`] and the layer
@@ -112,6 +113,9 @@ impl Classifier {
         }
         if let Some(first) = frames.iter().position(|f| self.is_interrupt(f)) {
             return self.below_interrupt(&frames[..first], frames);
+        }
+        if frames.iter().any(|f| self.role(f) == Some(Role::Observer)) {
+            return Class { operation: Operation::Observer, layer: Layer::Observer, wait: None };
         }
         let layer = self.layer(frames).unwrap_or(Layer::Unexplained);
         Class { operation: self.operation(frames), layer, wait: None }
@@ -207,7 +211,7 @@ impl Classifier {
         let mut shared = None;
         for frame in frames {
             let role = self.role(frame);
-            if matches!(role, Some(Role::Transparent | Role::Sleep)) {
+            if matches!(role, Some(Role::Transparent | Role::Sleep | Role::Observer)) {
                 continue;
             }
             let Some(place) = self.table.places.get(frame) else { continue };
@@ -237,7 +241,7 @@ impl Classifier {
                 }
                 fallback.get_or_insert(wait);
             }
-            direct &= matches!(self.role(frame), Some(Role::Sleep | Role::Transparent));
+            direct &= matches!(self.role(frame), Some(Role::Sleep | Role::Transparent | Role::Observer));
         }
         fallback.unwrap_or(Wait::Unknown)
     }

@@ -29,6 +29,8 @@ pub(crate) enum Role {
     Fault,
     /// Entry of an interrupt: what is further in is not the thread's own work.
     Interrupt,
+    /// Counting and recording at a tracepoint: what is further in is a tracer's or profiler's work.
+    Observer,
     /// Where an interrupt allows others for the first time: what was held back meanwhile arrives here.
     Unmasked,
 }

@@ -48,6 +48,8 @@ pub enum Operation {
     Other,
     /// Interrupts that arrived while the thread ran: other's work.
     Interrupt,
+    /// What tracers and profilers, iowhy among them, add to a call.
+    Observer,
     /// A kernel stack whose outermost frames say nothing (kernel threads, truncated stacks).
     Unknown,
 }
@@ -75,6 +77,7 @@ impl Operation {
         Operation::Sleep,
         Operation::Other,
         Operation::Interrupt,
+        Operation::Observer,
         Operation::Unknown,
     ];
 
@@ -101,6 +104,7 @@ impl Operation {
             Operation::Sleep => "sleep",
             Operation::Other => "other",
             Operation::Interrupt => "interrupt",
+            Operation::Observer => "observer",
             Operation::Unknown => "unknown",
         }
     }
@@ -128,6 +132,7 @@ impl Operation {
             Operation::Sleep => "sleeping",
             Operation::Other => "other system calls",
             Operation::Interrupt => "interrupts",
+            Operation::Observer => "being observed",
             Operation::Unknown => "operation not seen",
         }
     }
@@ -337,7 +342,7 @@ mod tests {
         for w in Wait::ALL {
             assert_eq!(Wait::from_id(w.id()), Some(*w));
         }
-        assert_eq!((Operation::ALL.len(), Wait::ALL.len()), (21, 22));
+        assert_eq!((Operation::ALL.len(), Wait::ALL.len()), (22, 22));
     }
 
     #[test]

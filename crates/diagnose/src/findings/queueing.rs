@@ -41,7 +41,8 @@ pub(super) fn shared_out(profile: &Profile, account: &Account) -> Vec<Entry> {
         let of_thread = members.get(&e.thread).map_or(&[][..], Vec::as_slice);
         let inside: Vec<usize> =
             of_thread.iter().copied().filter(|i| raw[*i].class.operation == e.class.operation).collect();
-        let known = !matches!(e.class.operation, Operation::Unknown | Operation::Interrupt);
+        let foreign = [Operation::Unknown, Operation::Interrupt, Operation::Observer];
+        let known = !foreign.contains(&e.class.operation);
         let after_sleep = after_sleep(profile, e.thread);
         let mut parts = if known { parts(&raw, &inside, after_sleep) } else { Vec::new() };
         if parts.is_empty() {

@@ -2,6 +2,7 @@
 //! What may not enter: causes.
 
 use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::layer::Layer;
 
 use super::gain::SavedTime;
 use super::{Facts, WORTH_SAVING, say};
@@ -21,7 +22,8 @@ pub(super) struct Draft {
 impl Draft {
     /// The finding, if it is worth naming: by the time saved, else by its cost.
     pub(super) fn finding(self, facts: &Facts<'_>) -> Option<Finding> {
-        let wall = facts.account.wall_ns;
+        // What a repair gains is told of the program alone: being observed is neither kept nor saved.
+        let wall = facts.account.wall_ns - facts.account.layer(Layer::Observer).wall_ns;
         let worth = match self.saved_time {
             Some(saved_time) => saved_time.is_worth(wall),
             None => wall > 0.0 && self.cost_ns >= WORTH_SAVING * wall,

@@ -14,7 +14,7 @@ fn options_beside_the_wrong_question_are_refused_by_name() {
         (&["--save-model", "x", "--", "true"], "--save-model"),
         (&["/tmp", "--", "true"], "PATH"),
         (&["--tier", "stacks", "."], "--tier"),
-        (&["--no-bursts"], "--no-bursts"),
+        (&["--no-counts"], "--no-counts"),
         (&["--flamegraph", "x"], "--flamegraph"),
         (&["--output", "x"], "--output"),
         (&["--model", "x"], "--model"),

@@ -21,7 +21,7 @@ fn colour(layer: Layer) -> Style {
         Layer::Device => AnsiColor::Red,
         Layer::Writeback => AnsiColor::BrightRed,
         Layer::Lock | Layer::CpuQueue => AnsiColor::BrightYellow,
-        Layer::Unexplained => AnsiColor::BrightBlack,
+        Layer::Observer | Layer::Unexplained => AnsiColor::BrightBlack,
     };
     Style::new().fg_color(Some(colour.into()))
 }

@@ -56,7 +56,7 @@ impl InKernel {
             return Err(format!("the kernel has no type information ({KERNEL_TYPES})"));
         }
         let types = Btf::from_sys_fs().map_err(|e| format!("{KERNEL_TYPES}: {e}"))?;
-        // Kernels that cannot tell the type of the current task refuse the program that asks for it.
+        // Kernels before 5.11 refuse a program that asks for the type of the current task.
         Self::open_as(&types, true).or_else(|_| Self::open_as(&types, false))
     }
 

@@ -220,11 +220,11 @@ impl EventLoop<'_> {
         };
         let program_cpu = io.user_ns.zip(io.system_ns).map(|(u, s)| u + s);
         let in_program_ns = self.cost_in_program_ns(finished.cost_ns, counted.as_ref());
-        if let Some(counting::Counts { calls, files, complete, .. }) = counted {
-            // Bursts then serve the order of calls alone.
+        if let Some(counted) = counted {
             let wall_ns = end_ns.saturating_sub(self.state.start_ns);
-            finished.sample = Some(counting::Counts::sample(calls, complete, wall_ns));
-            finished.files = files;
+            let traced = finished.sample.take().unwrap_or_default();
+            let (sample, files) = counted.with_durations(&traced, &finished.files, wall_ns);
+            (finished.sample, finished.files) = (Some(sample), files);
         }
         let cpu_ns = self.cpu_of_the_program_ns(end, end_ns, program_cpu);
         let parts = self.state.finish_line(end_ns, cpu_ns, self.before_exec_ns);

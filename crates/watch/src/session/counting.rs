@@ -16,10 +16,33 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// As the calls of a run of this length.
-    pub(super) fn sample(calls: Vec<CallCount>, complete: bool, wall_ns: u64) -> CallSample {
-        CallSample { bursts: 0, observed_ns: wall_ns, complete, calls, burst_lengths_ns: Vec::new() }
+    /// As the calls and files of a run of this length. The observer reads no clock: times are the counts times the mean
+    /// duration of those calls that bursts traced, and 0 where none was.
+    pub(super) fn with_durations(
+        self,
+        traced: &CallSample,
+        traced_files: &[FileUse],
+        wall_ns: u64,
+    ) -> (CallSample, Vec<FileUse>) {
+        let Counts { mut calls, mut files, complete, .. } = self;
+        for call in &mut calls {
+            if let Some(seen) = traced.calls.iter().find(|seen| seen.name == call.name) {
+                call.time_ns = estimated_ns(call.calls, seen.calls, seen.time_ns);
+            }
+        }
+        for file in &mut files {
+            let Some(seen) = traced_files.iter().find(|seen| seen.path == file.path) else { continue };
+            for (access, seen) in [(&mut file.reads, &seen.reads), (&mut file.writes, &seen.writes)] {
+                access.time_ns = estimated_ns(access.calls, seen.calls, seen.time_ns);
+            }
+        }
+        (CallSample { bursts: 0, observed_ns: wall_ns, complete, calls, burst_lengths_ns: Vec::new() }, files)
     }
+}
+
+/// The time of so many calls, of which some were traced and took so long.
+fn estimated_ns(calls: u64, traced: u64, traced_ns: u64) -> u64 {
+    if traced == 0 { 0 } else { (calls as f64 * traced_ns as f64 / traced as f64) as u64 }
 }
 
 /// The observer of one watch.

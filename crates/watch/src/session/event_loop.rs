@@ -104,7 +104,7 @@ impl<'a> EventLoop<'a> {
     /// Opens nothing yet.
     pub(super) fn new(options: &Options<'a>, rights: Rights) -> EventLoop<'a> {
         let tier = rights.tier;
-        let wants_bursts = options.call_bursts && tier >= Tier::Observer && rights.tracepoints;
+        let wants_bursts = options.count_calls && tier >= Tier::Observer && rights.tracepoints;
         let now = monotonic_ns();
         EventLoop {
             limitations: rights.limitations.clone(),

@@ -9,8 +9,7 @@ pub struct Options<'a> {
     pub on_path: &'a dyn Fn(&[&str]) -> bool,
     /// Use no tier above this one.
     pub tier: Tier,
-    /// Whether short bursts of system-call tracing are wanted (tier observer only).
-    pub call_bursts: bool,
-    /// Whether every system call is to be counted in the kernel (tier observer only): exact, but each call takes longer.
+    /// Whether every system call is to be counted in the kernel, and short bursts of them recorded for their order and
+    /// durations (tier observer only).
     pub count_calls: bool,
 }

@@ -215,7 +215,7 @@ fn calls(
     let exact = match operation {
         Operation::Read => profile.io.read_calls,
         Operation::Write => profile.io.write_calls,
-        Operation::User | Operation::Interrupt | Operation::Unknown => return None,
+        Operation::User | Operation::Interrupt | Operation::Observer | Operation::Unknown => return None,
         _ => None,
     };
     if let Some(calls) = exact {
