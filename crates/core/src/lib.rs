@@ -12,6 +12,7 @@ pub mod histogram;
 pub mod layer;
 pub mod limit;
 pub mod model;
+pub mod nearest;
 pub mod pattern;
 pub mod problem;
 pub mod profile;

@@ -23,12 +23,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::record::Kind;
 
 pub use bench::BenchArgs;
-pub use classic::ClassicArgs;
-pub use doctor::DoctorArgs;
+pub use classic::{ClassicArgs, Experiments};
+pub use doctor::{DoctorArgs, Wish};
 pub use mrc::{MrcArgs, MrcOnly};
 pub use prove::ProveArgs;
 pub use records::{CompareArgs, ExportArgs, ExportFormat, FailOn, HistoryArgs, ReportArgs};
-pub use sim::SimArgs;
+pub use sim::{MachineArg, MachineOrList, SimArgs, WorkloadArg, WorkloadOrList};
 pub use stripe::{LayoutOf, Proofs, StripeAction, StripeAdviseArgs, StripeArgs, StripeLintArgs};
 pub use trace::{TraceAction, TraceArgs, TraceConvertArgs, TraceHeadArgs, TraceInputArgs};
 pub use tree::TreeArgs;

@@ -9,9 +9,9 @@ use clap::{CommandFactory, Parser};
 use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs, usage};
 use iowhy::command;
 use iowhy::ending::Ending;
-use iowhy::nearest::nearest;
 use iowhy::output::{complain, complain_hint, complain_usage, print};
 use iowhy::{proof, run_as};
+use iowhy_core::nearest::nearest;
 use iowhy_core::problem::Problem;
 use iowhy_core::text::{acts, visible};
 

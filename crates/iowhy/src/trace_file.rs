@@ -13,7 +13,7 @@ use crate::progress::Progress;
 ///
 /// # Errors
 /// An unknown format or step; see [`iowhy_trace::open`].
-pub fn open(args: &TraceInputArgs) -> Result<Trace, Problem> {
+pub(crate) fn open(args: &TraceInputArgs) -> Result<Trace, Problem> {
     iowhy_trace::open(&args.file, &reading(args))
 }
 

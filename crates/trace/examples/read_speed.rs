@@ -4,12 +4,13 @@
 use std::path::Path;
 use std::time::Instant;
 
-use iowhy_trace::Options;
+use iowhy_trace::{ColumnSpec, Options};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().ok_or("usage: read_speed FILE [COLUMNS]")?;
-    let options = Options { columns: arguments.next(), ..Options::default() };
+    let columns = arguments.next().map(|text| ColumnSpec::parse("COLUMNS", &text)).transpose()?;
+    let options = Options { columns, ..Options::default() };
     let begun = Instant::now();
     let mut trace = iowhy_trace::open(Path::new(&file), &options)?;
     let mut batch = Vec::new();

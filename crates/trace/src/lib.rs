@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod binary;
+mod columns;
 mod detect;
 mod error;
 mod fit;
@@ -25,6 +26,7 @@ pub mod survey;
 mod text;
 pub mod write;
 
+pub use columns::ColumnSpec;
 pub use error::{Position, TraceError};
 pub use format::{Format, Kind};
 pub use input::Compression;

@@ -2,6 +2,7 @@
 
 use iowhy_core::request::Request;
 
+use crate::columns::ColumnSpec;
 use crate::error::{Position, TraceError};
 use crate::format::{Format, Kind};
 use crate::losses::Losses;
@@ -22,8 +23,8 @@ pub enum BlockAction {
 pub struct Options {
     /// The format; found out where it is not given.
     pub format: Option<Format>,
-    /// The columns of a CSV file: `time=1,id=2,size=3` by number from 1, or by the names of the header.
-    pub columns: Option<String>,
+    /// The columns of a CSV file.
+    pub columns: Option<ColumnSpec>,
     /// Which step is the request (blktrace and blkparse); the default where it is not given. Refused for other formats.
     pub action: Option<BlockAction>,
 }

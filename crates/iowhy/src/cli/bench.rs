@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use iowhy_core::nearest::did_you_mean;
 use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, refused_value};
 use iowhy_core::workload::{CacheState, Direction, Method, Touch};
-
-use crate::nearest::nearest;
 
 use super::value::{List, count, list, one_of, seed, value, word};
 
@@ -204,8 +203,7 @@ pub fn method(option: &str, text: &str) -> Result<Method, Problem> {
         other => other,
     };
     Method::from_id(id).ok_or_else(|| {
-        let near = nearest(text, Method::ALL.iter().map(|method| method.id()));
-        let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        let near = did_you_mean(text, Method::ALL.iter().map(|method| method.id()));
         refused_value(
             option,
             text,

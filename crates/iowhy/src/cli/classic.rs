@@ -4,17 +4,30 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use iowhy_classic::published;
+use iowhy_core::problem::Problem;
 use iowhy_core::units;
 
-use super::value::{count, seed, time_from, value};
+use super::value::{count, seed, time_from, unknown_word, value};
+
+/// NAME of `classic`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Experiments {
+    /// A list of them; nothing is run.
+    List,
+    /// All, one after the other.
+    All,
+    /// The experiment of this name.
+    One(&'static str),
+}
 
 /// Options of `classic`.
 #[derive(Debug, Args)]
 pub struct ClassicArgs {
     /// An experiment: minix-1989, netbsd-1999, linux-sg-1999, freebsd-2006, linux-mmap-1999; `all`; or `list`
     /// [default: list]
-    #[arg(value_name = "NAME")]
-    pub name: Option<String>,
+    #[arg(value_name = "NAME", default_value = "list", hide_default_value = true, value_parser = value(experiments))]
+    pub name: Experiments,
 
     /// Where to run it: a directory (scratch files are made in it and removed), a file or a device (read only); for
     /// linux-mmap-1999 also two, as `A:B` [default: the current directory]
@@ -67,4 +80,30 @@ pub struct ClassicArgs {
     /// Seed of every order, pattern and interval
     #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = value(seed))]
     pub seed: u64,
+}
+
+fn experiments(option: &str, text: &str) -> Result<Experiments, Problem> {
+    match text {
+        "list" => Ok(Experiments::List),
+        "all" => Ok(Experiments::All),
+        name => published::names().find(|known| *known == name).map(Experiments::One).ok_or_else(|| {
+            let known: Vec<&str> = published::names().chain(["all", "list"]).collect();
+            unknown_word(option, name, &known)
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_list_all_or_an_experiment_that_ships() {
+        let of = |text: &str| experiments("NAME", text);
+        assert_eq!((of("list"), of("all")), (Ok(Experiments::List), Ok(Experiments::All)));
+        assert_eq!(of("minix-1989"), Ok(Experiments::One("minix-1989")));
+        let problem = of("minix-1998").unwrap_err();
+        assert_eq!(problem.message, "NAME `minix-1998`: unknown value");
+        assert!(problem.hint.unwrap().starts_with("did you mean `minix-1989`? one of "));
+    }
 }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::refused_value;
-use iowhy_sim::machine::Value;
+use iowhy_sim::machine::{self, Shipped, Value};
 use iowhy_sim::sweep::Axis;
-use iowhy_trace::Format;
+use iowhy_sim::workload::{Workload, spec};
+use iowhy_trace::{ColumnSpec, Format};
 
 use super::trace::format;
 use super::value::{count, seed, value};
@@ -17,12 +18,12 @@ use super::value::{count, seed, value};
 pub struct SimArgs {
     /// The machine: a TOML file (also one that `iowhy --save-model` wrote), the name of a built-in one, or `host`, which is
     /// measured first; `list` prints the names, `keys` the keys that can be set
-    #[arg(long, value_name = "FILE|NAME|host", default_value = "host")]
-    pub machine: String,
+    #[arg(long, value_name = "FILE|NAME|host", default_value = "host", value_parser = value(machine_or_list))]
+    pub machine: MachineOrList,
 
     /// The workload: `readers=30,files=1000,...`, a TOML file with these keys, or a name; `list` prints keys and names
-    #[arg(long, value_name = "SPEC|FILE|NAME", conflicts_with = "trace")]
-    pub workload: Option<String>,
+    #[arg(long, value_name = "SPEC|FILE|NAME", conflicts_with = "trace", value_parser = value(workload_or_list))]
+    pub workload: Option<WorkloadOrList>,
 
     /// Replay a trace instead, at its recorded times; `-` is stdin
     #[arg(long, value_name = "FILE|-")]
@@ -41,8 +42,8 @@ pub struct SimArgs {
     pub format: Option<Format>,
 
     /// Columns of a CSV trace, as `time=1,id=2,size=3`
-    #[arg(long, value_name = "COLUMNS", requires = "trace")]
-    pub columns: Option<String>,
+    #[arg(long, value_name = "COLUMNS", requires = "trace", value_parser = value(ColumnSpec::parse))]
+    pub columns: Option<ColumnSpec>,
 
     /// Change the machine: `volume.interleave=126`; may be given again
     #[arg(long, value_name = "KEY=VALUE", value_parser = value(assignment))]
@@ -62,6 +63,79 @@ pub struct SimArgs {
     pub seed: u64,
 }
 
+/// `--machine`.
+#[derive(Clone, Debug)]
+pub enum MachineOrList {
+    /// Print the names.
+    List,
+    /// Print the keys.
+    Keys,
+    /// A machine.
+    Machine(MachineArg),
+}
+
+/// A machine, by its name.
+#[derive(Clone, Debug)]
+pub enum MachineArg {
+    /// This machine, measured first.
+    Host,
+    /// One that ships.
+    Shipped(&'static Shipped),
+    /// A file that describes one.
+    File(PathBuf),
+}
+
+fn machine_or_list(_: &str, text: &str) -> Result<MachineOrList, Problem> {
+    let shipped = || machine::shipped().iter().find(|shipped| shipped.name == text);
+    Ok(match text {
+        "list" => MachineOrList::List,
+        "keys" => MachineOrList::Keys,
+        host if host.eq_ignore_ascii_case("host") => MachineOrList::Machine(MachineArg::Host),
+        name => MachineOrList::Machine(
+            shipped().map_or_else(|| MachineArg::File(PathBuf::from(name)), MachineArg::Shipped),
+        ),
+    })
+}
+
+/// `--workload`.
+#[derive(Clone, Debug)]
+pub enum WorkloadArg {
+    /// Keys and values, or a name that ships.
+    Spec {
+        /// As it was typed.
+        text: String,
+        /// What it means.
+        workload: Workload,
+    },
+    /// A file with the keys.
+    File(PathBuf),
+}
+
+/// `--workload` of `sim`.
+#[derive(Clone, Debug)]
+pub enum WorkloadOrList {
+    /// Print names and keys.
+    List,
+    /// A workload.
+    Workload(WorkloadArg),
+}
+
+fn workload_or_list(option: &str, text: &str) -> Result<WorkloadOrList, Problem> {
+    match text {
+        "list" => Ok(WorkloadOrList::List),
+        text => workload(option, text).map(WorkloadOrList::Workload),
+    }
+}
+
+/// A word that is neither keys nor a name that ships is a file.
+pub(super) fn workload(_: &str, text: &str) -> Result<WorkloadArg, Problem> {
+    let is_spec = text.contains('=') || spec::SHIPPED.iter().any(|(name, _, _)| *name == text);
+    match is_spec {
+        true => Ok(WorkloadArg::Spec { text: text.to_owned(), workload: Workload::parse(text)? }),
+        false => Ok(WorkloadArg::File(PathBuf::from(text))),
+    }
+}
+
 /// `KEY=VALUE` of a machine.
 pub(super) fn assignment(option: &str, text: &str) -> Result<(String, Value), Problem> {
     let (key, value) = text.split_once('=').ok_or_else(|| {
@@ -71,4 +145,41 @@ pub(super) fn assignment(option: &str, text: &str) -> Result<(String, Value), Pr
         refused_value(option, text, "not KEY=VALUE", hint)
     })?;
     Ok((key.trim().to_owned(), Value::Text(value.trim().to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_a_list_this_one_one_that_ships_or_a_file() {
+        let machine = |text: &str| machine_or_list("--machine", text).unwrap();
+        assert!(matches!(machine("list"), MachineOrList::List));
+        assert!(matches!(machine("keys"), MachineOrList::Keys));
+        assert!(matches!(machine("HOST"), MachineOrList::Machine(MachineArg::Host)));
+        for shipped in machine::shipped() {
+            let named = machine(shipped.name);
+            assert!(
+                matches!(named, MachineOrList::Machine(MachineArg::Shipped(one)) if one.name == shipped.name)
+            );
+        }
+        let file = machine("netbsd-1998");
+        assert!(
+            matches!(file, MachineOrList::Machine(MachineArg::File(path)) if path.ends_with("netbsd-1998"))
+        );
+    }
+
+    #[test]
+    fn keys_of_a_workload_are_read_with_the_options_and_other_words_are_files() {
+        let given = |text: &str| workload_or_list("--workload", text);
+        assert!(matches!(given("list"), Ok(WorkloadOrList::List)));
+        for (name, spec, _) in spec::SHIPPED {
+            let Ok(WorkloadOrList::Workload(WorkloadArg::Spec { text, workload })) = given(name) else {
+                panic!("{name} is a file");
+            };
+            assert_eq!((text.as_str(), workload), (*name, Workload::parse(spec).unwrap()));
+        }
+        assert!(matches!(given("./news-1999"), Ok(WorkloadOrList::Workload(WorkloadArg::File(_)))));
+        assert!(given("reader=3").unwrap_err().hint.unwrap().contains("did you mean `readers`?"));
+    }
 }

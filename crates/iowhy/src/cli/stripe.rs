@@ -9,7 +9,7 @@ use iowhy_core::units::{self, refused_value};
 use iowhy_probe::target::stripe::parse_interleave;
 use iowhy_sim::machine::Value;
 
-use super::sim::assignment;
+use super::sim::{WorkloadArg, assignment, workload};
 use super::value::{List, count, list, one_of, seed, time_from, value};
 
 /// Members of a stripe at most.
@@ -42,8 +42,8 @@ pub struct StripeAdviseArgs {
     pub disks: Vec<String>,
 
     /// The workload: `readers=8,bytes=64k,size=1g,pattern=permuted`, a TOML file, or a name, as for `iowhy sim`
-    #[arg(long, value_name = "SPEC|FILE|NAME")]
-    pub workload: Option<String>,
+    #[arg(long, value_name = "SPEC|FILE|NAME", value_parser = value(workload))]
+    pub workload: Option<WorkloadArg>,
 
     /// Replay a trace instead, at its recorded times
     #[arg(long, value_name = "FILE")]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use iowhy_core::problem::Problem;
 use iowhy_core::units::refused_value;
-use iowhy_trace::{BlockAction, Format};
+use iowhy_trace::{BlockAction, ColumnSpec, Format};
 
 use super::value::{count, value};
 
@@ -46,8 +46,8 @@ pub struct TraceInputArgs {
 
     /// Columns of a CSV file, by number from 1 or by the names of its header: `time=1,id=2,size=3`; also op, offset,
     /// latency, stream; with units as in time_us, latency_ms, offset_sectors
-    #[arg(long, value_name = "MEANING=COLUMN,...")]
-    pub columns: Option<String>,
+    #[arg(long, value_name = "MEANING=COLUMN,...", value_parser = value(ColumnSpec::parse))]
+    pub columns: Option<ColumnSpec>,
 
     /// blktrace and blkparse: the step that is the request: queue (Q, before merging, no latency) or issue (D, as the
     /// device saw it, with the latency to its completion) [default: queue]

@@ -6,12 +6,12 @@ use std::error::Error;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
+use iowhy_core::nearest::nearest;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::refused_value;
 
 use super::Cli;
 use super::value::unknown_word;
-use crate::nearest::nearest;
 
 /// Words that users of other tools type for an option of iowhy.
 const OTHER_NAMES: [(&str, &str); 6] = [

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
+use iowhy_core::nearest::did_you_mean;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{self, refused_value};
-
-use crate::nearest::nearest;
 
 /// Values of one option that is given once. Under the name `Vec` the parser would take it for an option given again.
 pub type List<T> = Vec<T>;
@@ -101,12 +100,8 @@ fn words<T: Copy>(all: &[T], id: fn(T) -> &'static str) -> Vec<&'static str> {
 
 /// The refusal of a word that is none of these.
 pub fn unknown_word(option: &str, text: &str, words: &[&str]) -> Problem {
-    let allowed = format!("one of {}", words.join(", "));
-    let hint = match nearest(text, words.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`? {allowed}"),
-        None => allowed,
-    };
-    refused_value(option, text, "unknown value", hint)
+    let near = did_you_mean(text, words.iter().copied());
+    refused_value(option, text, "unknown value", format!("{near}one of {}", words.join(", ")))
 }
 
 /// A whole number in a range.

@@ -19,7 +19,7 @@ use iowhy_trace::{Options, Trace};
 
 use super::read_text;
 use super::running::Watch;
-use crate::cli::SimArgs;
+use crate::cli::{SimArgs, WorkloadArg};
 use crate::record::sim::PLANNED_TIMES;
 
 /// Blocks that wide requests may ask for in all (some seconds), and blocks for each request on average from which they are wide:
@@ -42,8 +42,8 @@ impl Demand {
     ///
     /// # Errors
     /// Nothing that is asked for, a workload or a format that cannot be, options that do not go together.
-    pub(crate) fn of(args: &SimArgs) -> Result<Demand, Problem> {
-        if args.workload.is_some()
+    pub(crate) fn from_args(args: &SimArgs, workload: Option<&WorkloadArg>) -> Result<Demand, Problem> {
+        if workload.is_some()
             && let Some(option) = of_trace(args)
         {
             return Err(Problem::refused(format!(
@@ -51,8 +51,8 @@ impl Demand {
             ))
             .hint("leave it out; a workload has `readers`, `requests` and more: `--workload list`"));
         }
-        match (&args.workload, &args.trace) {
-            (Some(text), _) => Ok(Demand::Workload(Box::new(workload(text)?), text.clone())),
+        match (workload, &args.trace) {
+            (Some(workload), _) => Demand::for_workload(workload),
             (None, Some(path)) => {
                 let options =
                     Options { format: args.format, columns: args.columns.clone(), ..Options::default() };
@@ -66,16 +66,28 @@ impl Demand {
         }
     }
 
-    /// A workload, by its text, its name, or a file.
+    /// A workload.
     ///
     /// # Errors
-    /// What the text says wrong.
-    pub(crate) fn of_workload(text: &str) -> Result<Demand, Problem> {
-        Ok(Demand::Workload(Box::new(workload(text)?), text.to_owned()))
+    /// A file that is not there, cannot be read, or says something wrong.
+    pub(crate) fn for_workload(given: &WorkloadArg) -> Result<Demand, Problem> {
+        let (workload, text) = match given {
+            WorkloadArg::Spec { text, workload } => (workload.clone(), text.clone()),
+            WorkloadArg::File(path) => {
+                let text = path.display().to_string();
+                let workload = match path.is_file() {
+                    true => Workload::from_toml(&read_text("--workload", path)?, &text)?,
+                    // Says that it is no workload, and which one is near.
+                    false => Workload::parse(&text)?,
+                };
+                (workload, text)
+            }
+        };
+        Ok(Demand::Workload(Box::new(workload), text))
     }
 
     /// A trace in a file, at its own times or by clients.
-    pub(crate) fn of_trace(path: PathBuf, clients: Option<u32>) -> Demand {
+    pub(crate) fn for_trace(path: PathBuf, clients: Option<u32>) -> Demand {
         Demand::Trace { path, options: Options::default(), clients, most: u64::MAX }
     }
 
@@ -437,13 +449,4 @@ fn too_wide(requests: u64, each: u64, block_bytes: u64) -> Problem {
         "`iowhy trace stat` shows what it holds; `--set cache.block_bytes=1m` simulates larger blocks, `--requests N` the first N, \
          `--force` all of it",
     )
-}
-
-/// A workload from a name, a text, or a file.
-fn workload(text: &str) -> Result<Workload, Problem> {
-    let path = Path::new(text);
-    if !text.contains('=') && path.is_file() {
-        return Workload::from_toml(&read_text("--workload", path)?, text);
-    }
-    Workload::parse(text)
 }

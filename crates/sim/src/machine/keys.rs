@@ -1,6 +1,7 @@
 //! Every key of a machine, `layer.key`: the same in files, for `--set` and for `--sweep`. One table, one setter.
 
 use iowhy_core::model::Cost;
+use iowhy_core::nearest::did_you_mean;
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
 
@@ -166,8 +167,10 @@ impl Machine {
                 // What is said of the device is said of all of them.
                 self.set_members(path, value)
             }
-            None => Err(unknown(path, &paths(), "key")
-                .hint(format!("{}`iowhy sim --machine keys` lists all", nearest_words(path, &paths())))),
+            None => Err(unknown(path, "key").hint(format!(
+                "{}`iowhy sim --machine keys` lists all",
+                did_you_mean(path, paths().iter().map(String::as_str))
+            ))),
         }
     }
 
@@ -302,11 +305,11 @@ fn device_slot<'a>(device: &'a mut DeviceConfig, name: &str) -> Option<Slot<'a>>
 
 /// The device section of a shipped model. The number of devices stays 1.
 fn model_of(name: &str) -> Result<DeviceConfig, Problem> {
-    let models: Vec<String> = super::shipped::models().iter().map(|model| model.name.to_owned()).collect();
+    let models: Vec<&str> = super::shipped::models().iter().map(|model| model.name).collect();
     let Some(found) = super::shipped::models().iter().find(|model| model.name == name) else {
-        return Err(unknown(name, &models, "device model").hint(format!(
+        return Err(unknown(name, "device model").hint(format!(
             "{}there are {}",
-            nearest_words(name, &models),
+            did_you_mean(name, models.iter().copied()),
             models.join(", ")
         )));
     };
@@ -425,39 +428,8 @@ fn wrong(path: &str, value: &Value, shape: &str) -> Problem {
     Problem::refused(format!("`{path}` cannot be `{value}`")).hint(format!("`{path}` {shape}"))
 }
 
-fn unknown(path: &str, _: &[String], what: &str) -> Problem {
+fn unknown(path: &str, what: &str) -> Problem {
     Problem::refused(format!("there is no {what} `{path}`"))
-}
-
-/// "did you mean `x`? ", when something is near.
-pub(super) fn nearest_words(path: &str, known: &[String]) -> String {
-    nearest(path, known).map_or_else(String::new, |near| format!("did you mean `{near}`? "))
-}
-
-/// The nearest known word by edit distance, if it is near at all.
-pub(crate) fn nearest<'a>(word: &str, known: &'a [String]) -> Option<&'a str> {
-    // A text this long is no slip of the finger, and would cost time.
-    if word.len() > 80 {
-        return None;
-    }
-    let best = known.iter().min_by_key(|candidate| distance(word, candidate))?;
-    (distance(word, best) <= 2 + word.len() / 4).then_some(best.as_str())
-}
-
-/// Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ pub use choice::{Choice, DeviceKind, JoinKind, LayoutKind, Order, ReadAheadKind,
 use iowhy_core::model::Cost;
 use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
-pub(crate) use keys::nearest;
 pub use keys::{KEYS, Key, Value};
 pub use shipped::{Shipped, device_models, shipped};
 

@@ -3,12 +3,12 @@
 
 use std::fmt;
 
+use iowhy_core::nearest::did_you_mean;
 use iowhy_core::pattern::Pattern;
 use iowhy_core::problem::Problem;
 use iowhy_core::units;
 
 use super::{Method, What, Workload};
-use crate::machine::nearest;
 
 /// Workloads that ship: name and text.
 pub const SHIPPED: &[(&str, &str, &str)] = &[
@@ -103,9 +103,7 @@ impl Workload {
                     ))
                     .hint(format!("change its text instead: `{spec}`")));
                 }
-                let names: Vec<String> = SHIPPED.iter().map(|(name, _, _)| (*name).to_owned()).collect();
-                let near =
-                    nearest(item, &names).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+                let near = did_you_mean(item, SHIPPED.iter().map(|(name, _, _)| *name));
                 return Err(Problem::refused(format!("--workload: `{item}` is neither `key=value` nor a workload that ships"))
                     .hint(format!("{near}for example `readers=30,files=1000,sizes=930:3030:6102,dirs=390`; `--workload list` shows names and keys")));
             };
@@ -190,11 +188,10 @@ fn size_text(bytes: u64) -> String {
 }
 
 fn build(mut given: Given) -> Result<Workload, Problem> {
-    let known: Vec<String> = KEYS.iter().map(|(key, _)| (*key).to_owned()).collect();
+    let known: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
     for (index, (key, _)) in given.pairs.iter().enumerate() {
-        if !known.contains(key) {
-            let near =
-                nearest(key, &known).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        if !known.contains(&key.as_str()) {
+            let near = did_you_mean(key, known.iter().copied());
             return Err(Problem::refused(format!("--workload: there is no key `{key}`"))
                 .hint(format!("{near}the keys are {}", known.join(", "))));
         }

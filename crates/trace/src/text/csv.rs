@@ -8,10 +8,11 @@ mod columns;
 use iowhy_core::request::{Marks, Op, Request};
 use memchr::memchr;
 
+use columns::Columns;
 pub(crate) use columns::OWN_HEADER;
-use columns::{Column, Columns, Time};
 
 use super::{LineParser, Refusal, whole_lines};
+use crate::columns::{Column, ColumnSpec, Time};
 use crate::error::TraceError;
 use crate::fit::Fit;
 use crate::format::Kind;
@@ -21,12 +22,9 @@ use crate::{hash, number, op_code};
 /// Prefix of the comment with the address space in iowhy's own CSV.
 pub(crate) const KIND_COMMENT: &str = "# iowhy trace, kind=";
 
-/// The most columns of a line.
-const MAX_FIELDS: usize = 256;
-
 /// The parser.
 pub(super) struct Csv {
-    wanted: Option<String>,
+    wanted: Option<ColumnSpec>,
     columns: Option<Columns>,
     kind: Option<Kind>,
     /// Columns by number: the separator is detected at the first line.
@@ -35,12 +33,9 @@ pub(super) struct Csv {
 
 impl Csv {
     /// `spec`: the user's columns. Those by number are known at once; those by name need the header.
-    pub(super) fn new(spec: Option<&str>) -> Result<Csv, TraceError> {
-        let columns = match spec {
-            Some(spec) => Columns::by_number(spec)?,
-            None => None,
-        };
-        Ok(Csv { wanted: spec.map(str::to_owned), separator_open: columns.is_some(), columns, kind: None })
+    pub(super) fn new(spec: Option<&ColumnSpec>) -> Csv {
+        let columns = spec.and_then(Columns::by_number);
+        Csv { wanted: spec.cloned(), separator_open: columns.is_some(), columns, kind: None }
     }
 
     /// The first line that is no comment: a header, unless columns are known by number.
@@ -270,21 +265,21 @@ fn time(field: &[u8], unit: Time) -> Result<u64, Refusal> {
 }
 
 /// A header that names an id, or columns of the user's: then any first line with a separator.
-pub(super) fn fits(head: &[u8], complete: bool, spec: Option<&str>) -> Result<Fit, TraceError> {
+pub(super) fn fits(head: &[u8], complete: bool, spec: Option<&ColumnSpec>) -> Result<Fit, TraceError> {
     let Some(line) = whole_lines(head, complete).find(|line| !line.is_empty() && line[0] != b'#') else {
         return Ok(if complete { Fit::No } else { Fit::More });
     };
     Ok(match spec {
-        Some(spec) => match Columns::by_number(spec)? {
-            Some(_) => Fit::Yes,
-            None if Columns::by_header_name(spec, line).is_some() => Fit::Yes,
-            None => {
-                return Err(TraceError::new(format!(
-                    "`--columns {spec}`: the header does not have these names"
-                ))
-                .hint("columns can also be given by number from 1: `time=1,id=2,size=3`"));
-            }
-        },
+        Some(spec) if Columns::by_number(spec).or_else(|| Columns::by_header_name(spec, line)).is_some() => {
+            Fit::Yes
+        }
+        Some(spec) => {
+            return Err(TraceError::new(format!(
+                "`--columns`: the header does not have these names: {}",
+                spec.names().join(", ")
+            ))
+            .hint("columns can also be given by number from 1: `time=1,id=2,size=3`"));
+        }
         None if Columns::of_header(line).is_some() => Fit::Yes,
         None => Fit::No,
     })

@@ -87,7 +87,7 @@ pub(crate) fn reader(format: Format, input: Input, options: &Options) -> Result<
         Format::Strace => Box::new(Ordered::new(Lines::new(input, strace::Strace::default()))),
         Format::Fiu => Box::new(Lines::new(input, fiu::Fiu)),
         Format::Txt => Box::new(Lines::new(input, plain::Ids)),
-        _ => Box::new(Lines::new(input, csv::Csv::new(options.columns.as_deref())?)),
+        _ => Box::new(Lines::new(input, csv::Csv::new(options.columns.as_ref()))),
     })
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn fits(
         Format::Strace => try_lines(strace::Strace::default(), head, complete),
         Format::Fiu => try_lines(fiu::Fiu, head, complete),
         Format::Txt => plain::fits(head, complete),
-        Format::Csv => csv::fits(head, complete, options.columns.as_deref())?,
+        Format::Csv => csv::fits(head, complete, options.columns.as_ref())?,
         _ => Fit::No,
     })
 }

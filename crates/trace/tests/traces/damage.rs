@@ -7,7 +7,7 @@ use std::io::Write as _;
 
 use iowhy_core::rng::Rng;
 use iowhy_trace::survey::Survey;
-use iowhy_trace::{BlockAction, Format, Kind, Options};
+use iowhy_trace::{BlockAction, ColumnSpec, Format, Kind, Options};
 use proptest::prelude::*;
 
 use crate::common::{all_golden, open, to_end};
@@ -178,7 +178,7 @@ proptest! {
         for format in Format::all() {
             survives(&bytes, &Options { format: Some(format), ..Options::default() });
         }
-        survives(&bytes, &Options { columns: Some("id=1,size=2".to_owned()), ..Options::default() });
+        survives(&bytes, &Options { columns: Some(ColumnSpec::parse("--columns", "id=1,size=2").unwrap()), ..Options::default() });
     }
 
     #[test]

@@ -18,7 +18,7 @@ use iowhy_view::document::Detail;
 use iowhy_watch::perf;
 
 use crate::analyzer::Analyzer;
-use crate::cli::{ClassicArgs, OutputArgs};
+use crate::cli::{ClassicArgs, Experiments, OutputArgs};
 use crate::cross_check;
 use crate::ending::{self, Ending};
 use crate::measurement;
@@ -44,14 +44,12 @@ const DEFAULT_RATE: f64 = 100.0 * 1_048_576.0;
 /// # Errors
 /// A refusal for a name that is none and for targets that cannot be measured; outputs that cannot be written.
 pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> {
-    let name = args.name.as_deref().unwrap_or("list");
-    if name == "list" {
-        return list(options);
-    }
-    let experiments: Vec<Experiment> = match name {
-        "all" => published::names().map(published::load).collect::<Result<_, Problem>>()?,
-        one => vec![published::load(one)?],
+    let experiments: Vec<Experiment> = match args.name {
+        Experiments::List => return list(options),
+        Experiments::All => published::names().map(published::load).collect::<Result<_, Problem>>()?,
+        Experiments::One(name) => vec![published::load(name)?],
     };
+    let all = args.name == Experiments::All;
     let time = args.time.unwrap_or(if args.quick { QUICK_TIME } else { DEFAULT_TIME });
     let rate = args.rate.map_or(DEFAULT_RATE, |bytes| bytes as f64);
     let outputs = Outputs::open(options)?;
@@ -84,7 +82,7 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
         match iowhy_classic::run(&lab, experiment) {
             Ok(report) => records.push(record(experiment, report, args.seed)),
             // What one of them cannot do here is no reason to lose the others.
-            Err(problem) if name == "all" => problems.push((&experiment.name, problem)),
+            Err(problem) if all => problems.push((&experiment.name, problem)),
             Err(problem) => return Err(problem),
         }
     }
@@ -104,19 +102,19 @@ pub fn run(args: &ClassicArgs, options: &OutputArgs) -> Result<Ending, Problem> 
     for (name, problem) in &problems {
         output::complain(&Problem { message: format!("{name}: {problem}"), ..problem.clone() });
     }
-    finish(outputs, name, &screens.join("\n"), &records, &problems)?;
+    finish(outputs, all, &screens.join("\n"), &records, &problems)?;
     Ok(Ending::from_reasons(reasons(&records, &problems)))
 }
 
 /// One experiment as it is; `all` as a list with the problems of those that could not be run.
 fn finish(
     outputs: Outputs,
-    name: &str,
+    all: bool,
     screen: &str,
     records: &[ClassicRecord],
     problems: &[(&str, Problem)],
 ) -> Result<(), Problem> {
-    if let ([only], true) = (records, name != "all") {
+    if let ([only], false) = (records, all) {
         return outputs.finish(screen, only);
     }
     let problem = |(name, problem): &(&str, Problem)| ExperimentProblem {

@@ -32,8 +32,8 @@ const ROOT: &str = "/";
 pub fn run(args: &DoctorArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let path = args.path.clone().unwrap_or_else(|| PathBuf::from("."));
     let place = Storage::under(&path)?;
-    if let Some(text) = &args.trial {
-        return trial::run(text, args, options, &path, &place);
+    if let Some(wish) = &args.trial {
+        return trial::run(wish, args, options, &path, &place);
     }
     let outputs = Outputs::open(options)?;
     let readings = setting::read(Path::new(ROOT), &place);

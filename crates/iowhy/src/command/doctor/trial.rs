@@ -20,8 +20,7 @@ use iowhy_probe::setting::{ChangedSetting, Storage};
 use iowhy_probe::target::{Needs, Target};
 use iowhy_probe::{environment, interrupt};
 
-use super::wish::Wish;
-use crate::cli::{DoctorArgs, OutputArgs};
+use crate::cli::{DoctorArgs, OutputArgs, Wish};
 use crate::ending::{self, Ending};
 use crate::measurement;
 use crate::output::{self, Outputs};
@@ -85,14 +84,13 @@ impl How {
 /// Refusals for a wish that cannot be had, for want of rights, for a path that nothing can be measured on; a setting that
 /// cannot be put back.
 pub(super) fn run(
-    text: &str,
+    wish: &Wish,
     args: &DoctorArgs,
     options: &OutputArgs,
     path: &Path,
     place: &Storage,
 ) -> Result<Ending, Problem> {
     let begun = Instant::now();
-    let wish = Wish::parse(text)?;
     let how = How::new(args);
     let name = path.display().to_string();
     let mut readings = wish.present(place, &name)?;
@@ -101,7 +99,8 @@ pub(super) fn run(
     readings.retain(|reading| reading.value.as_ref() != Some(&value));
     if !rustix::process::geteuid().is_root() {
         return Err(Problem::refused(format!(
-            "`--try {text}` changes a setting of the machine, which needs root"
+            "`--try` changes `{}`, a setting of the machine, which needs root",
+            wish.key.id()
         ))
         .hint(format!("`sudo {}`", shell::line(std::env::args_os()))));
     }

@@ -3,58 +3,12 @@
 use iowhy_core::problem::Problem;
 use iowhy_core::setting::{Group, Key, Reading};
 use iowhy_core::units;
-use iowhy_diagnose::setting::TRIED;
 use iowhy_probe::setting::{self, Storage};
 
 use super::ROOT;
-
-/// A wish.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wish {
-    /// Of several devices this one alone.
-    pub(super) device: Option<String>,
-    pub(super) key: Key,
-    pub(super) value: String,
-}
+use crate::cli::Wish;
 
 impl Wish {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// A refusal for what is no `KEY=VALUE` or `DEVICE/KEY=VALUE`, and for settings that are not known or not tried.
-    pub(super) fn parse(text: &str) -> Result<Wish, Problem> {
-        let known = TRIED.map(Key::id).join(", ");
-        let Some((name, value)) =
-            text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty())
-        else {
-            return Err(Problem::refused(format!("`--try {text}` is no KEY=VALUE"))
-                .hint(format!("for example `--try read_ahead_kb=512`; KEY is one of {known}")));
-        };
-        let (device, name) = match name.rsplit_once('/') {
-            Some((device, name)) => (Some(device.trim_start_matches("/dev/").to_owned()), name),
-            None => (None, name),
-        };
-        let key = match Key::from_id(name) {
-            Some(key) if TRIED.contains(&key) => key,
-            Some(Key::Mitigations) => return Err(at_boot(text)),
-            Some(_) => {
-                return Err(Problem::refused(format!("`--try {text}`: `{name}` is shown, but cannot be tried")).hint(
-                    "measure it by hand: `iowhy --json before.json PATH`, change it, `iowhy --json after.json PATH`, \
-                     `iowhy compare before.json after.json`",
-                ));
-            }
-            None => {
-                return Err(Problem::refused(format!("`--try {text}`: there is no setting `{name}`"))
-                    .hint(format!("KEY is one of {known}")));
-            }
-        };
-        if device.is_some() && key.group() != Group::Queue {
-            return Err(Problem::refused(format!("`--try {text}`: `{name}` is no setting of a device"))
-                .hint(format!("leave the device away: `--try {name}={value}`")));
-        }
-        Ok(Wish { device, key, value: value.trim().to_owned() })
-    }
-
     /// What is set now where the wish is for: a reading for each device, mount or group of CPUs.
     ///
     /// # Errors
@@ -139,18 +93,6 @@ impl Wish {
     }
 }
 
-/// What only a start of the machine can change.
-fn at_boot(text: &str) -> Problem {
-    Problem::refused(format!(
-        "`--try {text}`: the kernel settles mitigations when it starts, and nothing changes them later"
-    ))
-    .hint(
-        "measure them over two boots: `iowhy --json before.json PATH`, add `mitigations=off` to the kernel's command line \
-         (unsafe: other programs may then read secrets out of the CPU), boot, `iowhy --json after.json PATH`, `iowhy compare \
-         before.json after.json`, and take it out again",
-    )
-}
-
 fn not_offered(named: &str, reading: &Reading) -> Problem {
     let of = match &reading.subject {
         Some(subject) if reading.key != Key::Thp => format!(" for {subject}"),
@@ -200,25 +142,12 @@ fn no_number(named: &str, range: &std::ops::RangeInclusive<u64>) -> Problem {
 mod tests {
     use super::*;
 
-    fn refusal(text: &str, reading: &Reading) -> String {
-        Wish::parse(text).unwrap().value_for(std::slice::from_ref(reading)).unwrap_err().message
+    fn parsed(text: &str) -> Wish {
+        Wish::parse("--try", text).unwrap()
     }
 
-    #[test]
-    fn what_is_no_wish_or_for_nothing_known_is_refused_with_the_list() {
-        for text in ["", "=", "scheduler", "scheduler=", "=none"] {
-            assert!(Wish::parse(text).unwrap_err().hint.unwrap().contains("read_ahead_kb"), "{text}");
-        }
-        let unknown = Wish::parse("elevator=none").unwrap_err();
-        assert!(
-            unknown.message.contains("elevator")
-                && unknown.hint.unwrap().contains("scheduler, read_ahead_kb")
-        );
-        assert!(Wish::parse("swappiness=0").unwrap_err().hint.unwrap().contains("compare"));
-        assert!(Wish::parse("mitigations=off").unwrap_err().hint.unwrap().contains("`mitigations=off`"));
-        assert!(Wish::parse("vda/thp=never").unwrap_err().hint.unwrap().contains("--try thp=never"));
-        let one = Wish::parse("/dev/vda/nomerges=2").unwrap();
-        assert_eq!((one.device.as_deref(), one.key), (Some("vda"), Key::Nomerges));
+    fn refusal(text: &str, reading: &Reading) -> String {
+        parsed(text).value_for(std::slice::from_ref(reading)).unwrap_err().message
     }
 
     #[test]
@@ -227,7 +156,7 @@ mod tests {
             Reading { offered: vec!["none".into(), "bfq".into()], ..Reading::new(Key::Scheduler, "none") };
         assert!(refusal("scheduler=cfq", &scheduler).contains("offers none, bfq"));
         assert!(refusal("scheduler=none", &scheduler).contains("already"));
-        assert_eq!(Wish::parse("scheduler=bfq").unwrap().value_for(&[scheduler]).unwrap(), "bfq");
+        assert_eq!(parsed("scheduler=bfq").value_for(&[scheduler]).unwrap(), "bfq");
         let of = |key: Key, value: &str| Reading::new(key, value);
         assert!(refusal("nomerges=3", &of(Key::Nomerges, "0")).contains("from 0 to 2"));
         assert!(refusal("iostats=yes", &of(Key::Iostats, "1")).contains("from 0 to 1"));
@@ -235,14 +164,14 @@ mod tests {
         assert!(refusal("wbt_lat_usec=-1", &of(Key::WritebackThrottle, "0")).contains("whole number"));
         assert!(refusal("dirty_bytes=1", &of(Key::DirtyBytes, "0")).contains("whole number"));
         assert!(refusal("read_ahead_kb=0128", &of(Key::ReadAhead, "128")).contains("already"));
-        let bytes = Wish::parse("dirty_bytes=16m").unwrap();
+        let bytes = parsed("dirty_bytes=16m");
         assert_eq!(bytes.value_for(&[of(Key::DirtyBytes, "0")]).unwrap(), (16u64 << 20).to_string());
     }
 
     #[test]
     fn of_several_those_that_have_it_already_do_not_stand_in_the_way() {
         let of = |value: &str| Reading::new(Key::ReadAhead, value);
-        let wish = Wish::parse("read_ahead_kb=256").unwrap();
+        let wish = parsed("read_ahead_kb=256");
         assert_eq!(wish.value_for(&[of("128"), of("256")]).unwrap(), "256");
         assert!(wish.value_for(&[of("256"), of("256")]).unwrap_err().message.contains("already"));
         let offers = |offered: &[&str]| Reading {
@@ -250,8 +179,7 @@ mod tests {
             subject: Some("sdb".into()),
             ..Reading::new(Key::Scheduler, "none")
         };
-        let refused =
-            Wish::parse("scheduler=bfq").unwrap().value_for(&[offers(&["none", "bfq"]), offers(&["none"])]);
+        let refused = parsed("scheduler=bfq").value_for(&[offers(&["none", "bfq"]), offers(&["none"])]);
         assert!(refused.unwrap_err().message.contains("offers none for sdb"));
     }
 
@@ -259,19 +187,12 @@ mod tests {
     fn a_path_without_a_device_or_with_another_is_refused() {
         let mut place = Storage::default();
         place.devices.reason = Some("its bytes live in memory".into());
-        let wish = Wish::parse("read_ahead_kb=0").unwrap();
+        let wish = parsed("read_ahead_kb=0");
         assert!(wish.present(&place, "/shm").unwrap_err().message.contains("live in memory"));
         place.devices.leaves = vec!["no-such-a".into(), "no-such-b".into()];
         assert!(wish.present(&place, "/data").unwrap_err().message.contains("read_ahead_kb"));
-        let other = Wish::parse("no-such-c/read_ahead_kb=0").unwrap().present(&place, "/data").unwrap_err();
+        let other = parsed("no-such-c/read_ahead_kb=0").present(&place, "/data").unwrap_err();
         assert!(other.message.contains("no-such-c") && other.hint.unwrap().contains("no-such-a, no-such-b"));
-        assert!(
-            Wish::parse("atime=noatime")
-                .unwrap()
-                .present(&place, "/dev/x")
-                .unwrap_err()
-                .message
-                .contains("mount")
-        );
+        assert!(parsed("atime=noatime").present(&place, "/dev/x").unwrap_err().message.contains("mount"));
     }
 }

@@ -3,7 +3,6 @@
 use iowhy_sim::machine::{self, Machine};
 use iowhy_sim::workload::spec;
 
-use crate::cli::SimArgs;
 use crate::output;
 use crate::record::Kind;
 use crate::record::lists::{Listed, NamedEntry, Offer, WorkloadEntry};
@@ -11,6 +10,10 @@ use iowhy_view::terminal::wrap::{MIN_WIDTH, wrap};
 
 /// Columns of a screen at most.
 const MAX_COLUMNS: usize = 100;
+
+fn width() -> usize {
+    output::width().clamp(MIN_WIDTH, MAX_COLUMNS)
+}
 
 /// A list: for people, and as a record.
 pub(super) struct List {
@@ -21,18 +24,8 @@ pub(super) struct List {
 /// A name and what it means.
 type Row = (String, String);
 
-/// The list that is asked for by name, if one is.
-pub(super) fn asked(args: &SimArgs) -> Option<List> {
-    let width = output::width().clamp(MIN_WIDTH, MAX_COLUMNS);
-    match (args.machine.as_str(), args.workload.as_deref()) {
-        ("list", _) => Some(machines(width)),
-        ("keys", _) => Some(keys(width)),
-        (_, Some("list")) => Some(workloads(width)),
-        _ => None,
-    }
-}
-
-fn machines(width: usize) -> List {
+pub(super) fn machines() -> List {
+    let width = width();
     let rows = |shipped: &[machine::Shipped]| -> Vec<Row> {
         let about =
             |s: &machine::Shipped| Machine::from_toml(s.text, s.name).map(|m| m.about).unwrap_or_default();
@@ -49,7 +42,8 @@ fn machines(width: usize) -> List {
     }
 }
 
-fn keys(width: usize) -> List {
+pub(super) fn keys() -> List {
+    let width = width();
     let named = |key: &machine::Key| {
         let costs = !key.path.contains('.') && !matches!(key.path, "name" | "about");
         let path =
@@ -60,7 +54,8 @@ fn keys(width: usize) -> List {
     List { screen: table(&rows, width), record: record(Offer::Keys { keys: entries(&rows) }) }
 }
 
-fn workloads(width: usize) -> List {
+pub(super) fn workloads() -> List {
+    let width = width();
     let mut screen = String::from("workloads, for `--workload`:\n");
     for (name, text, about) in spec::SHIPPED {
         screen.push_str(&format!("  {name}\n{}    {text}\n", wrap(about, width, "    ", "    ")));

@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use iowhy_core::nearest::did_you_mean;
 use iowhy_core::problem::Problem;
-use iowhy_core::units::Bytes;
+use iowhy_core::units::{Bytes, refused_value};
 use iowhy_core::warning::Warning;
 use iowhy_sim::machine::{self, DeviceKind, JoinKind, Machine, ReadAheadKind, UNLIMITED};
 use iowhy_sim::sweep::{self, Axis, Settings};
@@ -16,7 +17,7 @@ use rayon::prelude::*;
 
 use self::guard::{PATIENCE, fits, named, quick, spoken};
 use crate::calibration;
-use crate::cli::{OutputArgs, SimArgs};
+use crate::cli::{MachineArg, MachineOrList, OutputArgs, SimArgs, WorkloadArg, WorkloadOrList};
 use crate::ending::Ending;
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
@@ -37,23 +38,34 @@ const MAX_COLUMNS: usize = 100;
 /// # Errors
 /// Refusals of a machine, a workload, a trace or a sweep that cannot be; a trace that breaks off.
 pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
-    if let Some(list) = lists::asked(args) {
-        let outputs = Outputs::open(options)?;
-        outputs.finish(&list.screen, &list.record)?;
-        return Ok(Ending::done());
-    }
+    let machine = match &args.machine {
+        MachineOrList::List => return print(&lists::machines(), options),
+        MachineOrList::Keys => return print(&lists::keys(), options),
+        MachineOrList::Machine(machine) => machine,
+    };
+    let workload = match &args.workload {
+        Some(WorkloadOrList::List) => return print(&lists::workloads(), options),
+        Some(WorkloadOrList::Workload(workload)) => Some(workload),
+        None => None,
+    };
     let (set, axes) = (&args.set, &args.sweep);
     distinct(axes)?;
-    let demand = Demand::of(args)?;
+    let demand = Demand::from_args(args, workload)?;
     // A name that ships and a text of keys are no files, and so never the output.
-    let files =
-        [Some(Path::new(&args.machine)), args.workload.as_deref().map(Path::new), args.trace.as_deref()];
-    let inputs: Vec<&Path> = files.into_iter().flatten().collect();
+    let described = match machine {
+        MachineArg::File(path) => Some(path.as_path()),
+        _ => None,
+    };
+    let keys = match workload {
+        Some(WorkloadArg::File(path)) => Some(path.as_path()),
+        _ => None,
+    };
+    let inputs: Vec<&Path> = [described, keys, args.trace.as_deref()].into_iter().flatten().collect();
     let outputs = Outputs::open_apart(options, &inputs)?;
     demand.check()?;
     let progress = Progress::new(outputs.quiet());
     let mut warnings = Vec::new();
-    let base = base_machine(args, &progress, &mut warnings)?;
+    let base = base_machine(machine, args.seed, &progress, &mut warnings)?;
     let base = sweep::machine_at(&base, set)?;
 
     let mut record = SimRecord::new(describe(&base, set), demand.words(), demand.in_full(), args.seed);
@@ -71,6 +83,11 @@ pub fn run(args: &SimArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     outputs.warn(&record.warnings);
     let chapter = screen::sim::chapter(&record, Detail::Screen);
     outputs.finish(&screen::text(&chapter, output::width().min(MAX_COLUMNS)), &record)?;
+    Ok(Ending::done())
+}
+
+fn print(list: &lists::List, options: &OutputArgs) -> Result<Ending, Problem> {
+    Outputs::open(options)?.finish(&list.screen, &list.record)?;
     Ok(Ending::done())
 }
 
@@ -180,27 +197,32 @@ fn idle(base: &Machine, points: &[Settings], asked: &Settings, demand: &Demand) 
 
 /// The machine that is named: measured, shipped, or in a file.
 fn base_machine(
-    args: &SimArgs,
+    machine: &MachineArg,
+    seed: u64,
     progress: &Progress,
     warnings: &mut Vec<Warning>,
 ) -> Result<Machine, Problem> {
-    let name = args.machine.as_str();
-    if name.eq_ignore_ascii_case("host") {
-        let model = calibration::measure_host(MEASURING, args.seed, progress, warnings)?;
-        return Ok(Machine { name: "host".to_owned(), ..Machine::from(&model) });
+    match machine {
+        MachineArg::Host => {
+            let model = calibration::measure_host(MEASURING, seed, progress, warnings)?;
+            Ok(Machine { name: "host".to_owned(), ..Machine::from(&model) })
+        }
+        MachineArg::Shipped(shipped) => Machine::from_toml(shipped.text, shipped.name),
+        MachineArg::File(path) => {
+            let name = path.display().to_string();
+            if !path.exists() {
+                return Err(no_machine(&name));
+            }
+            Machine::from_toml(&read_text("--machine", path)?, &name)
+        }
     }
-    if let Some(machine) = Machine::shipped(name) {
-        return Ok(machine);
-    }
-    let path = Path::new(name);
-    if !path.exists() {
-        let names: Vec<&str> = machine::shipped().iter().map(|shipped| shipped.name).collect();
-        return Err(Problem::refused(format!(
-            "--machine `{name}` is neither a file nor a machine that ships"
-        ))
-        .hint(format!("these ship: {}; `--machine list` says what they are", names.join(", "))));
-    }
-    Machine::from_toml(&read_text("--machine", path)?, name)
+}
+
+fn no_machine(name: &str) -> Problem {
+    let names: Vec<&str> = machine::shipped().iter().map(|shipped| shipped.name).collect();
+    let near = did_you_mean(name, names.iter().copied());
+    let hint = format!("{near}these ship: {}; `--machine list` says what they are", names.join(", "));
+    refused_value("--machine", name, "neither a file nor a machine that ships", hint)
 }
 
 /// Each key is swept once.

@@ -196,8 +196,8 @@ fn proof_record(proof: Proof, names: &[String]) -> ProofRecord {
 
 fn demand(args: &StripeAdviseArgs) -> Result<Demand, Problem> {
     let demand = match (&args.workload, &args.trace) {
-        (Some(text), None) => Demand::of_workload(text)?,
-        (None, Some(path)) => Demand::of_trace(path.clone(), args.clients),
+        (Some(workload), None) => Demand::for_workload(workload)?,
+        (None, Some(path)) => Demand::for_trace(path.clone(), args.clients),
         (Some(_), Some(_)) => {
             return Err(Problem::refused("`--workload` and `--trace` are two loads").hint("give one of them"));
         }

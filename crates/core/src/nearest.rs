@@ -1,8 +1,20 @@
 //! Names near to a mistyped one. It compares letters only and does not know what the names mean.
 
+/// No name is longer.
+const MAX_BYTES: usize = 80;
+
+/// "did you mean `x`? " for a hint; empty where no name is near.
+pub fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(word, names).map_or_else(String::new, |near| format!("did you mean `{near}`? "))
+}
+
 /// The name that a mistyped word most likely stands for, if one is near: at most one edit in a short word, two in one of
 /// five letters or more. One other letter makes another word of three letters (`zfs` is not `xfs`), so that is not near.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // A text this long is no typing error, and would cost time.
+    if word.len() > MAX_BYTES {
+        return None;
+    }
     let limit = if word.chars().count() < 5 { 1 } else { 2 };
     let near = names.into_iter().map(|name| (edits(word, name), name)).filter(|(edits, _)| *edits <= limit);
     let near = near.filter(|(_, name)| word.chars().count() > 3 || !is_replaced(word, name));
@@ -61,6 +73,10 @@ mod tests {
         ] {
             assert_eq!(nearest(word, names), name, "{word}");
         }
+        let long = "a".repeat(MAX_BYTES + 1);
+        assert_eq!(nearest(&long, [long.as_str()]), None);
+        assert_eq!(did_you_mean("benhc", names), "did you mean `bench`? ");
+        assert_eq!(did_you_mean("data", names), "");
         assert_eq!(
             (edits("abc", ""), edits("", "ab"), edits("äb", "bä"), edits("same", "same")),
             (3, 2, 1, 0)
