@@ -1,4 +1,4 @@
-"""Runs two commands in turns, seven times each, and prints the medians of their wall times and the ratio."""
+"""Runs two commands in turns, seven times each, and prints the medians of their wall times and the gain."""
 
 import statistics
 import subprocess
@@ -15,4 +15,4 @@ for command, list_of in times.items():
     low, high = min(list_of), max(list_of)
     print(f"{statistics.median(list_of):.3f} s ({low:.3f} to {high:.3f})  {command}")
 before, after = (statistics.median(list_of) for list_of in times.values())
-print(f"{before / after:.1f} times faster, medians of 7 runs each in turns")
+print(f"gain {before / after:.2f}x: time of the first / time of the second, medians of 7 runs each in turns")

@@ -47,13 +47,7 @@ impl Observation {
             None => None,
         };
         let tier = args.tier.unwrap_or(Tier::Observer);
-        Ok(Observation {
-            meaning: Analyzer::new(),
-            model,
-            tier,
-            count_calls: !args.no_counts,
-            flamegraph,
-        })
+        Ok(Observation { meaning: Analyzer::new(), model, tier, count_calls: !args.no_counts, flamegraph })
     }
 
     /// Watches to the end.
@@ -62,11 +56,7 @@ impl Observation {
     /// Those of [`session::watch`].
     pub(crate) fn watch(&self, subject: &Subject) -> Result<Profile, Refusal> {
         let on_path = |kernel: &[&str]| self.meaning.on_path(kernel);
-        let options = Options {
-            on_path: &on_path,
-            tier: self.tier,
-            count_calls: self.count_calls,
-        };
+        let options = Options { on_path: &on_path, tier: self.tier, count_calls: self.count_calls };
         session::watch(subject, &options)
     }
 

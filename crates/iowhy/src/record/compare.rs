@@ -143,7 +143,7 @@ pub struct ProgramComparison {
     pub threshold_share: f64,
     /// Seed of the resampling.
     pub seed: u64,
-    /// What differs between the two machines, and whether the programs do.
+    /// What differs between the two machines, or around the programs.
     pub differences: Vec<Difference>,
     /// What a reader must know.
     pub warnings: Vec<Warning>,

@@ -152,7 +152,8 @@ fn what_makes_runs_unlike_is_refused_or_said() {
     let other = text(&run(at, "other", 0, 1.0, |r| r["subject"] = "another program".into())).to_owned();
     refused(&[&format!("{before},{other}"), &before], &["two programs", "another program", "--force"]);
     let told = compared(&[&before, &other]);
-    assert_eq!(told["differences"][0]["fact"], "program", "on two sides it is what is compared");
+    assert_eq!(told["differences"], serde_json::json!([]), "on two sides the programs are what is compared");
+    assert_eq!(told["after"]["subject"], "another program");
     let away = text(&run(at, "away", 0, 1.0, |r| r["environment"]["cpu"] = "Another CPU".into())).to_owned();
     refused(&[&before, &away], &["two machines", "Another CPU", "--force"]);
     assert_eq!(compared(&[&before, &away, "--force"])["differences"][0]["other_machine"], true);

@@ -39,7 +39,7 @@ pub fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut line = first.to_owned();
     let mut empty = true;
-    for mut word in words(&text) {
+    for mut word in pieces(text.split_whitespace()) {
         loop {
             let gap = usize::from(!empty);
             if visible_width(&line) + gap + visible_width(&word) <= width {
@@ -67,13 +67,13 @@ pub fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// A line broken at single spaces; nothing else of it changes, so what stands in it can be copied. A word that is longer
+/// A line broken at single spaces between [`pieces`]; nothing else of it changes, so what stands in it can be copied. A word that is longer
 /// than `width` keeps a line for itself, and lines after the first are indented.
 pub fn fold(line: &str, width: usize) -> String {
     const INDENT: &str = "  ";
     let mut text = String::with_capacity(line.len());
     let mut used = 0;
-    for (number, word) in line.split(' ').enumerate() {
+    for (number, word) in pieces(line.split(' ')).iter().enumerate() {
         let wide = visible_width(word);
         if number > 0 && !word.is_empty() && used > INDENT.len() && used + 1 + wide > width {
             text.push('\n');
@@ -89,21 +89,54 @@ pub fn fold(line: &str, width: usize) -> String {
     text
 }
 
-/// The words of a text; a unit stays with its number.
-fn words(text: &str) -> Vec<String> {
-    const UNITS: [&str; 12] = ["%", "ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "TiB", "CPU", "CPUs"];
+/// Pieces that a line is not broken in: a unit stays with its number or interval, and an interval with its value:
+/// `5.9 MiB/s`, `±3 %`, `12x [10, 14]`, `[5.1, 6.2] MiB/s`. One that is longer than a line is still cut.
+fn pieces<'a>(text: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        let unit = UNITS.contains(&word.trim_end_matches([',', ';', ')', '.', ':']));
+    // Whether the last word was the beginning of an interval: `[5.1,`.
+    let mut begun = false;
+    for word in text {
+        let opens = word.starts_with('[') && word[1..].starts_with(is_of_number);
         match words.last_mut() {
-            Some(last) if unit && last.ends_with(|c: char| c.is_ascii_digit()) => {
+            Some(last)
+                if begun
+                    || (is_unit(word) && ends_with_number(last))
+                    || ((opens || word.starts_with('±')) && ends_with_figure(last)) =>
+            {
                 last.push(' ');
                 last.push_str(word);
             }
             _ => words.push(word.to_owned()),
         }
+        begun = opens && word.ends_with(',');
     }
     words
+}
+
+fn is_of_number(c: char) -> bool {
+    c.is_ascii_digit() || matches!(c, '-' | '+' | '.')
+}
+
+/// `12`, `±3` or the end of an interval.
+fn ends_with_number(word: &str) -> bool {
+    word.ends_with(|c: char| c.is_ascii_digit() || c == ']')
+}
+
+/// A number, with its unit or `x`.
+fn ends_with_figure(word: &str) -> bool {
+    let last = word.rsplit(' ').next().unwrap_or(word);
+    ends_with_number(last) || is_unit(last) || last.strip_suffix('x').is_some_and(ends_with_number)
+}
+
+/// Whether a word is a unit, alone or as a rate (`MiB/s`, `k/s`).
+fn is_unit(word: &str) -> bool {
+    const UNITS: [&str; 15] =
+        ["%", "ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "TiB", "CPU", "CPUs", "k", "M", "G"];
+    let word = word.trim_end_matches([',', ';', ')', '.', ':']);
+    match word.split_once('/') {
+        Some((unit, per)) => matches!(per, "s" | "byte") && (unit.is_empty() || UNITS.contains(&unit)),
+        None => UNITS[..12].contains(&word),
+    }
 }
 
 /// Items two spaces apart, as many on a line as fit; items may hold colour.
@@ -129,6 +162,42 @@ pub fn flow(items: &[String], width: usize, indent: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_an_interval_and_their_unit_stay_on_one_line() {
+        let figures = [
+            "5.905 GiB/s",
+            "208.9 k/s",
+            "435 /s",
+            "0.158 ns/byte",
+            "11.05 µs ±3 %",
+            "12.5 MiB/s [10.1, 14.9]",
+            "[10.1, 14.9] MiB/s",
+            "56 % [54, 58]",
+            "1.19x [1.12, 1.22]",
+            "3,800 [3,700, 3,900]",
+            "-1.5 % [-2.0, -0.9]",
+        ];
+        for figure in figures {
+            for padding in 0..40 {
+                let text = format!("{}it takes {figure}, and then it ends", "a ".repeat(padding));
+                for width in [40, 80, 100] {
+                    let lines = wrap(&text, width, "", "  ");
+                    assert!(lines.lines().any(|line| line.contains(figure)), "{width}: {lines}");
+                    assert!(lines.lines().all(|line| visible_width(line) <= width), "{width}: {lines}");
+                    assert_eq!(lines.split_whitespace().collect::<Vec<_>>().join(" "), text);
+                    assert!(fold(&text, width).lines().any(|line| line.contains(figure)), "{width}: {text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn brackets_and_letters_that_are_no_figures_break_as_words() {
+        let words = |text: &str| pieces(text.split_whitespace());
+        assert_eq!(words("see [the page] or [1, 2] k s"), ["see", "[the", "page]", "or", "[1, 2]", "k", "s"]);
+        assert_eq!(words("run 3 M of 4 s."), ["run", "3", "M", "of", "4 s."]);
+    }
 
     #[test]
     fn a_folded_line_breaks_at_words_only_and_loses_nothing() {

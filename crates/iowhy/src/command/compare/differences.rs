@@ -50,10 +50,12 @@ pub(super) fn same_machine(
     }
 }
 
+/// A fact that one of the records does not know is no difference: a run may have touched no file that tells the device.
 fn settings(before: &Environment, after: &Environment) -> Vec<Difference> {
-    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
+    let known = |fact: &str, get: fn(&Environment) -> Option<String>| {
+        Difference::between(fact, get(before)?, get(after)?, false)
+    };
     let bytes = |value: Option<u64>| value.map_or("none".to_owned(), |bytes| Bytes(bytes).to_string());
-    let number = |value: Option<u64>| value.map_or("not known".to_owned(), |number| number.to_string());
     [
         Difference::between("kernel", before.kernel.clone(), after.kernel.clone(), false),
         Difference::between(
@@ -62,25 +64,18 @@ fn settings(before: &Environment, after: &Environment) -> Vec<Difference> {
             bytes(after.memory_limit_bytes),
             false,
         ),
-        Difference::between("file system", text(&before.file_system), text(&after.file_system), false),
-        Difference::between("mount options", text(&before.mount_options), text(&after.mount_options), false),
-        Difference::between("device", text(&before.device), text(&after.device), false),
-        Difference::between("device model", text(&before.device_model), text(&after.device_model), false),
-        Difference::between("members", before.devices.join(" "), after.devices.join(" "), false),
-        Difference::between("scheduler", text(&before.scheduler), text(&after.scheduler), false),
-        Difference::between(
-            "read-ahead",
-            bytes(before.read_ahead_bytes),
-            bytes(after.read_ahead_bytes),
-            false,
-        ),
-        Difference::between(
-            "queue requests",
-            number(before.queue_requests),
-            number(after.queue_requests),
-            false,
-        ),
-        Difference::between("throttle", text(&before.throttle), text(&after.throttle), false),
+        known("file system", |of| of.file_system.clone()),
+        known("mount options", |of| of.mount_options.clone()),
+        known("device", |of| of.device.clone()),
+        known("device model", |of| of.device_model.clone()),
+        known("members", |of| (!of.devices.is_empty()).then(|| of.devices.join(" "))),
+        known("scheduler", |of| of.scheduler.clone()),
+        known("read-ahead", |of| of.read_ahead_bytes.map(|bytes| Bytes(bytes).to_string())),
+        known("queue requests", |of| of.queue_requests.map(|number| number.to_string())),
+        // Where the device is known, no throttle is one that is not set.
+        known("throttle", |of| {
+            of.device.as_ref().map(|_| of.throttle.clone().unwrap_or_else(|| "none".to_owned()))
+        }),
         Difference::between(
             "run as root",
             before.privileged.to_string(),
@@ -122,6 +117,7 @@ mod tests {
     #[test]
     fn another_cpu_is_another_machine_and_another_scheduler_is_not() {
         let before = Environment { cpu: "A".into(), memory_bytes: 1 << 34, ..Environment::default() };
+        let before = Environment { scheduler: Some("mq-deadline".into()), ..before };
         let setting = Environment { scheduler: Some("none".into()), ..before.clone() };
         assert!(machine::differences(&before, &setting).is_empty());
         assert_eq!(settings(&before, &setting).len(), 1);
@@ -129,6 +125,25 @@ mod tests {
         let told = machine::differences(&before, &other);
         assert_eq!((told.len(), told[0].fact.as_str(), told[0].other_machine), (1, "CPU", true));
         assert!(between_nothing(&before));
+    }
+
+    #[test]
+    fn what_one_record_does_not_know_is_no_difference_and_a_throttle_that_is_set_is() {
+        let seen = Environment {
+            device: Some("vda".into()),
+            devices: vec!["vda".into()],
+            file_system: Some("ext4".into()),
+            mount_options: Some("rw".into()),
+            scheduler: Some("none".into()),
+            read_ahead_bytes: Some(131_072),
+            queue_requests: Some(256),
+            throttle: Some("10 MiB/s".into()),
+            ..Environment::default()
+        };
+        assert_eq!(settings(&seen, &Environment::default()), []);
+        let free = Environment { throttle: None, read_ahead_bytes: Some(4096), ..seen.clone() };
+        let facts: Vec<String> = settings(&seen, &free).into_iter().map(|d| d.fact).collect();
+        assert_eq!(facts, ["read-ahead", "throttle"]);
     }
 
     fn between_nothing(same: &Environment) -> bool {

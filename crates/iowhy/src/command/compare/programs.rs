@@ -13,7 +13,7 @@ use iowhy_diagnose::runs::{Changed, Counted, Part, Run, changes};
 use super::differences;
 use super::sides::Side;
 use crate::analyzer::Analyzer;
-use crate::record::compare::{ChangedFinding, ChangedPart, Difference, ProgramComparison, RunsOf};
+use crate::record::compare::{ChangedFinding, ChangedPart, ProgramComparison, RunsOf};
 use crate::record::watch::{Exit, WatchRecord};
 use crate::record::{Kind, SCHEMA};
 use crate::shell;
@@ -90,7 +90,7 @@ pub(super) fn compare(
         after: runs_of(after_side, second, after),
         threshold_share: threshold,
         seed: SEED,
-        differences: all_differences(first, second),
+        differences: differences::around(&first.environment, &second.environment),
         warnings: warnings(before, after),
         wall: told.wall,
         parts: told.parts.into_iter().map(part).collect(),
@@ -129,19 +129,6 @@ fn finding(counted: &Counted) -> ChangedFinding {
         change: counted.fate.id().to_owned(),
         chance: counted.chance,
     }
-}
-
-fn all_differences(before: &Watched, after: &Watched) -> Vec<Difference> {
-    let mut all = differences::around(&before.environment, &after.environment);
-    if before.subject != after.subject {
-        all.push(Difference {
-            fact: "program".to_owned(),
-            before: before.subject.clone(),
-            after: after.subject.clone(),
-            other_machine: false,
-        });
-    }
-    all
 }
 
 /// Runs that were seen differently well book the same time to different places.
