@@ -47,6 +47,23 @@ impl ServiceCurve {
         served.max(per(self.most_requests_per_second, requests)).max(per(self.most_bytes_per_second, bytes))
     }
 
+    /// An equal part of a disk that several members of a stripe lie on. Where it serves fewer requests side by side than there
+    /// are members, they take turns.
+    #[must_use]
+    pub fn part(self, members: u64) -> ServiceCurve {
+        let (members, units) = (members.max(1), self.units.max(1));
+        let turns = (members as f64 / units as f64).max(1.0);
+        ServiceCurve {
+            access_ns: self.access_ns * turns,
+            per_byte_ns: self.per_byte_ns * turns,
+            positioning_ns: self.positioning_ns * turns,
+            units: (units / members).max(1),
+            most_requests_per_second: self.most_requests_per_second / members as f64,
+            most_bytes_per_second: self.most_bytes_per_second / members as f64,
+            ..self
+        }
+    }
+
     /// The rate of the medium once it is positioned, bytes a second; infinite where bytes cost nothing.
     pub fn media_bytes_per_second(&self) -> f64 {
         let of_bytes = if self.per_byte_ns > 0.0 { 1e9 / self.per_byte_ns } else { f64::INFINITY };
@@ -105,6 +122,12 @@ mod tests {
         assert!((ServiceCurve { units: 4, ..free }.work_s(1000, 4_096_000) - 0.026_024).abs() < 1e-9);
         let disk = DiskCurves { read: curve, write: None };
         assert_eq!(disk.work_s((1000, 0), (500, 0)), 1.5, "writes as reads");
+        // Parts of a disk are together no faster than the disk, with an arm or with many units.
+        for whole in [curve, free, ServiceCurve { units: 8, ..curve }, ServiceCurve { units: 9, ..free }] {
+            let together = whole.part(3).work_s(1000, 4_096_000) / 3.0;
+            assert!(together >= whole.work_s(1000, 4_096_000) * (1.0 - 1e-9), "{whole:?}");
+            assert_eq!(whole.part(1), whole);
+        }
         let slower = ServiceCurve { most_requests_per_second: 100.0, ..curve };
         assert_eq!(DiskCurves { write: Some(slower), ..disk }.work_s((1000, 0), (500, 0)), 6.0);
     }

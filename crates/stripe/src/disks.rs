@@ -50,7 +50,8 @@ pub fn known(measured: &Outcome, names: &[String], sizes: &[u64]) -> Option<Know
         let read: ServiceCurve = of(false).filter(|_| each)?;
         throttled |= read.burst_s > 0.0;
         for index in group {
-            disks[*index] = Some(DiskCurves { read, write: of(true) });
+            let sharers = measured.sharers.get(*index).copied().unwrap_or(1);
+            disks[*index] = Some(DiskCurves { read, write: of(true) }.map(|curve| curve.part(sharers)));
         }
     }
     let disks: Vec<DiskCurves> = disks.into_iter().collect::<Option<_>>()?;
@@ -178,7 +179,8 @@ mod tests {
     }
 
     fn of(members: Vec<Measured>) -> Known {
-        let outcome = Outcome { members, throttled: true, warnings: Vec::new() };
+        let sharers = vec![1; members.len()];
+        let outcome = Outcome { members, throttled: true, sharers, warnings: Vec::new() };
         known(&outcome, &["a", "b", "c"].map(str::to_owned), &[1 << 30; 3]).unwrap()
     }
 
@@ -196,6 +198,18 @@ mod tests {
         assert!(same.disks.windows(2).all(|pair| pair[0] == pair[1]));
     }
 
+    /// Three members of one disk are together as fast as the disk, not three times as fast.
+    #[test]
+    fn members_on_one_disk_are_parts_of_it() {
+        let members = vec![limited(200.0, 20e6), limited(200.0, 20e6), limited(200.0, 20e6)];
+        let outcome = Outcome { members, throttled: true, sharers: vec![3; 3], warnings: Vec::new() };
+        let known = known(&outcome, &["a", "b", "c"].map(str::to_owned), &[1 << 30; 3]).unwrap();
+        let rate: f64 = known.disks.iter().map(|disk| disk.read.most_requests_per_second).sum();
+        assert!((rate - 200.0).abs() < 2.0, "{rate}");
+        let bytes: f64 = known.disks.iter().map(|disk| disk.read.most_bytes_per_second).sum();
+        assert!((bytes - 20e6).abs() < 2e5, "{bytes}");
+    }
+
     /// As many requests a second, but half the bytes: alike in the median over sizes is not enough.
     #[test]
     fn one_size_that_is_surely_apart_is_enough() {
@@ -209,6 +223,7 @@ mod tests {
         let outcome = Outcome {
             members: vec![limited(200.0, 20e6), failed, limited(200.0, 20e6)],
             throttled: false,
+            sharers: vec![1; 3],
             warnings: Vec::new(),
         };
         assert!(known(&outcome, &["a", "b", "c"].map(str::to_owned), &[1 << 30; 3]).is_none());

@@ -99,6 +99,8 @@ pub struct Outcome {
     pub members: Vec<Measured>,
     /// Whether a control group throttles one of them.
     pub throttled: bool,
+    /// How many members lie on the most shared disk of each; 1: it has its disks alone.
+    pub sharers: Vec<u64>,
     /// Whether the members share a limit.
     pub warnings: Vec<Warning>,
 }
@@ -160,8 +162,10 @@ pub fn measure(disks: &[Target], plan: Plan, progress: Progress<'_>) -> Outcome 
             member.write = curve::fit(&member.of(true), disk.facts.size_bytes);
         }
     }
-    let warnings = shared_something(&runs, disks.len(), plan.seed).into_iter().collect();
-    Outcome { members, throttled, warnings }
+    let devices: Vec<Vec<String>> = disks.iter().map(|disk| environment::environment(disk).devices).collect();
+    let names: Vec<&str> = disks.iter().map(|disk| disk.facts.name.as_str()).collect();
+    let warning = one_disk(&devices, &names).or_else(|| shared_something(&runs, disks.len(), plan.seed));
+    Outcome { members, throttled, sharers: sharers(&devices), warnings: warning.into_iter().collect() }
 }
 
 /// The cells of each member alone, and by their keys which member and which requests they are.
@@ -191,6 +195,37 @@ pub fn writes_can_be_measured(disk: &Target) -> bool {
 /// Keys of one member with the requests that all of them answer together, and of all of them.
 const ONE: &str = "one-";
 const ALL: &str = "together";
+
+/// For each member, the members on the most shared of its devices, itself included.
+fn sharers(devices: &[Vec<String>]) -> Vec<u64> {
+    let on = |device: &String| devices.iter().filter(|others| others.contains(device)).count() as u64;
+    devices.iter().map(|own| own.iter().map(on).max().unwrap_or(1)).collect()
+}
+
+/// Members that lie on one disk are no independent disks.
+fn one_disk(devices: &[Vec<String>], names: &[&str]) -> Option<Warning> {
+    let on = |device: &String| -> Vec<String> {
+        let members = devices.iter().zip(names).filter(|(own, _)| own.contains(device));
+        members.map(|(_, name)| format!("`{name}`")).collect()
+    };
+    let (device, members) = devices
+        .iter()
+        .flatten()
+        .map(|device| (device, on(device)))
+        .max_by_key(|(_, members)| members.len())?;
+    (members.len() > 1).then(|| {
+        Warning::new(
+            "members-on-one-disk",
+            format!(
+                "{} lie on one disk, `{device}`: each is simulated with 1/{} of its speed, and a stripe of them is no faster \
+                 than the disk",
+                members.join(", "),
+                members.len()
+            ),
+        )
+        .next("name one directory or partition of each disk")
+    })
+}
 
 /// Whether the members together are slower than their sum.
 fn shared_something(runs: &[&CellRun], disks: usize, seed: u64) -> Option<Warning> {
@@ -252,4 +287,19 @@ fn cell<'a>(key: String, arms: Vec<(Workload, &'a Target)>) -> Cell<'a> {
 fn ns_per_request(run: &CellRun, seed: u64) -> Option<Estimate> {
     let rate = summary::summarize(run, seed).requests_per_second?;
     (rate.value > 0.0).then(|| rate.reciprocal(1e9, iowhy_core::estimate::Unit::Nanoseconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_on_one_disk_are_counted_and_named() {
+        let devices = [&["vda"][..], &["vdb"], &["vda", "vdc"], &[]]
+            .map(|names| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(sharers(&devices), [2, 1, 2, 1]);
+        let told = one_disk(&devices, &["a", "b", "c", "memory"]).unwrap();
+        assert!(told.message.starts_with("`a`, `c` lie on one disk, `vda`"), "{told:?}");
+        assert_eq!(one_disk(&devices[1..], &["b", "c", "memory"]), None);
+    }
 }

@@ -76,6 +76,7 @@ pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Endin
         return Err(too_little(&measured.members));
     };
     record.warnings.extend(known.warnings);
+    let apart = measured.sharers.iter().all(|members| *members == 1);
     record.warnings.extend(measured.warnings);
     record.warnings.extend(stand_ins(writes, &targets));
     let question = Question {
@@ -92,7 +93,7 @@ pub(super) fn run(args: &StripeAdviseArgs, options: &OutputArgs) -> Result<Endin
     record.rules = slowest.map(|disk| rule_records(&disk.read, &demand, targets.len())).unwrap_or_default();
     let throttled_latency = demand.is_open() && known.disks.iter().any(|disk| disk.read.burst_s > 0.0);
     record.warnings.extend(throttled_latency.then(throttled_latency_warning));
-    let pick = pick::pick(&simulated, known.good_fit && !throttled_latency);
+    let pick = pick::pick(&simulated, known.good_fit && apart && !throttled_latency);
     if let (Some(plan), Some(pick)) = (plan, &pick) {
         let proofs = prove::run(&plan, targets, &simulated, pick, &question, &mut record.warnings)?;
         record.proof = proofs.into_iter().map(|proof| proof_record(proof, &names)).collect();
