@@ -153,7 +153,7 @@ fn lack(need: Need, dir: &Path, python: Option<&str>) -> Option<String> {
             python.is_some_and(|p| runs(p, &["-c", "import sqlite3"])),
             "no `python3` with the module sqlite3",
         ),
-        Need::Root => (rustix::process::geteuid().is_root(), "needs root"),
+        Need::Root => (rustix::process::geteuid().is_root(), "the case needs root"),
         Need::Direct => (takes_direct(dir), "the folder's file system takes no O_DIRECT"),
         Need::SeveralCpus => {
             (std::thread::available_parallelism().is_ok_and(|n| n.get() > 1), "needs more than one CPU")

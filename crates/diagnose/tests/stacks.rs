@@ -139,7 +139,7 @@ fn the_names_of_the_table_exist_in_the_running_kernel() {
         return;
     };
     if here.len() < 10_000 || !cfg!(target_arch = "x86_64") {
-        println!("skipped: {} symbols on {}", here.len(), std::env::consts::ARCH);
+        println!("skipped: only {} kernel symbols on {}", here.len(), std::env::consts::ARCH);
         return;
     }
     let begins = |prefix: &str| here.range(prefix..).next().is_some_and(|n| n.starts_with(prefix));

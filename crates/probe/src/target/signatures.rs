@@ -195,11 +195,14 @@ mod tests {
             match made {
                 Ok(out) if out.status.success() => {}
                 Ok(out) => {
-                    eprintln!("skipped: {program}: {}", String::from_utf8_lossy(&out.stderr).trim());
+                    eprintln!(
+                        "skipped: a file system cannot be made: {program}: {}",
+                        String::from_utf8_lossy(&out.stderr).trim()
+                    );
                     continue;
                 }
                 Err(error) => {
-                    eprintln!("skipped: {program}: {error}");
+                    eprintln!("skipped: a file system cannot be made: {program}: {error}");
                     continue;
                 }
             }

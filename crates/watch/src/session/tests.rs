@@ -46,7 +46,7 @@ fn profile(words: &[&str], tier: Tier) -> Profile {
 fn have(program: &str) -> bool {
     let found = crate::child::find(program.as_ref(), None).is_ok();
     if !found {
-        eprintln!("skipped: there is no {program}");
+        eprintln!("skipped: there is no program `{program}`");
     }
     found
 }

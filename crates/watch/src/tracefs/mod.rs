@@ -116,7 +116,7 @@ mod tests {
         let tracefs = match Tracefs::open() {
             Ok(tracefs) => tracefs,
             Err(error) => {
-                eprintln!("skipped: tracefs: {error}");
+                eprintln!("skipped: tracefs cannot be used: {error}");
                 return;
             }
         };
