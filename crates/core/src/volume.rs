@@ -243,9 +243,22 @@ mod tests {
             if bytes.len() > 0x3a {
                 bytes[0x38..0x3a].copy_from_slice(&0xef53u16.to_le_bytes());
             }
-            if let Some(found) = Ext4::from_superblock(&bytes) {
-                prop_assert!(found.block_bytes >= 1024 && found.inodes_per_group > 0);
+            let _ = Ext4::from_superblock(&bytes);
+        }
+
+        #[test]
+        fn fields_that_are_possible_are_read(bytes in prop::collection::vec(any::<u8>(), 1024), log in 0u8..7) {
+            let mut bytes = bytes;
+            bytes[0x38..0x3a].copy_from_slice(&0xef53u16.to_le_bytes());
+            bytes[0x18..0x1c].copy_from_slice(&[log, 0, 0, 0]);
+            bytes[0x60..0x64].fill(0);
+            // Blocks and inodes of a group, and the size of an inode, are not 0.
+            for at in [0x20, 0x28, 0x59] {
+                bytes[at] |= 1;
             }
+            let found = Ext4::from_superblock(&bytes).unwrap();
+            prop_assert_eq!(found.block_bytes, 1024 << log);
+            prop_assert!(found.inodes_per_group > 0 && found.blocks_per_group > 0 && found.inode_bytes >= 128);
         }
     }
 }

@@ -172,11 +172,13 @@ mod tests {
 
     #[test]
     fn no_two_numbers_have_one_name() {
-        for at in 0..=LAST {
-            if let Some(name) = name(at) {
-                assert_eq!(number(name), Some(at), "{name}");
-            }
+        let named: Vec<(i64, &str)> = (0..=LAST).filter_map(|at| Some((at, name(at)?))).collect();
+        for (at, name) in &named {
+            assert_eq!(number(name), Some(*at), "{name}");
         }
+        // The calls since 424 have one number on all machines.
+        let common = named.iter().filter(|(at, _)| *at >= 424).count();
+        assert!(common > 20, "{named:?}");
         assert_eq!(number("no_such_call"), None);
     }
 }
