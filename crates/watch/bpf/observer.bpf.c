@@ -170,6 +170,12 @@ struct path_text {
 	char text[PATH_BYTES + NAME_BYTES];
 };
 
+/* Where the walk from a file up to the root is. */
+struct walk {
+	struct dentry *dentry;
+	struct mount *mount;
+};
+
 /* What did not fit. */
 struct lost {
 	u64 threads;
@@ -196,6 +202,7 @@ MAP(BPF_MAP_TYPE_HASH, u64, struct description, MAX_DESCRIPTIONS, BPF_F_NO_PREAL
 MAP(BPF_MAP_TYPE_HASH, struct file_key, struct file_sums, MAX_FILES, BPF_F_NO_PREALLOC) files SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, struct file_key, struct path_text, MAX_FILES, BPF_F_NO_PREALLOC) paths SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct path_text, 1, 0) scratch SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct walk, 1, 0) walks SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct registers, 1, 0) registers SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, u32, struct lost, 1, 0) losses SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, u32, struct machine, 1, 0) machine SEC(".maps");
@@ -341,44 +348,59 @@ __attribute__((noinline)) int leave(u32 tid)
 	return 0;
 }
 
+/* One step from a file up to the root: over a mount point, or to the parent, whose child's name is written down. Returns whether
+ * there is more. */
+__attribute__((noinline)) u32 climb(void)
+{
+	u32 zero = 0;
+	struct path_text *path = map_lookup(&scratch, &zero);
+	struct walk *walk = map_lookup(&walks, &zero);
+	if (!path || !walk)
+		return 0;
+	struct dentry *dentry = walk->dentry, *parent = READ(dentry, d_parent);
+	struct mount *mount = walk->mount;
+	if (dentry == READ(mount, mnt.mnt_root) || dentry == parent) {
+		struct mount *above = READ(mount, mnt_parent);
+		if (above == mount || dentry != READ(mount, mnt.mnt_root)) {
+			path->whole = above == mount;
+			return 0;
+		}
+		walk->dentry = READ(mount, mnt_mountpoint);
+		walk->mount = above;
+		return 1;
+	}
+	u32 at = path->bytes;
+	if (at > PATH_BYTES)
+		return 0;
+	long bytes = probe_read_kernel_str(&path->text[at], NAME_BYTES, READ(dentry, d_name.name));
+	if (bytes <= 0 || bytes > NAME_BYTES)
+		return 0;
+	path->bytes = at + bytes;
+	walk->dentry = parent;
+	return 1;
+}
+
 /* Writes the path of a file down, component by component from its end, over the mount points up to the root. */
 __attribute__((noinline)) int remember_path(u64 address)
 {
 	struct description *of = map_lookup(&descriptions, &address);
 	u32 zero = 0;
 	struct path_text *path = map_lookup(&scratch, &zero);
-	if (!of || !path)
+	struct walk *walk = map_lookup(&walks, &zero);
+	if (!of || !path || !walk)
 		return 0;
 	struct file_key key = of->key;
 	if (map_lookup(&paths, &key))
 		return 0;
 	struct file *file = (struct file *)address;
 	struct vfsmount *mounted = READ(file, f_path.mnt);
-	struct dentry *dentry = READ(file, f_path.dentry);
-	struct mount *mount = (void *)mounted - __builtin_preserve_field_info(((struct mount *)0)->mnt, 0);
-	u32 at = 0;
+	walk->dentry = READ(file, f_path.dentry);
+	walk->mount = (void *)mounted - __builtin_preserve_field_info(((struct mount *)0)->mnt, 0);
+	path->bytes = 0;
 	path->whole = 0;
-	for (u32 i = 0; i < MAX_COMPONENTS; i++) {
-		struct dentry *parent = READ(dentry, d_parent);
-		if (dentry == READ(mount, mnt.mnt_root) || dentry == parent) {
-			struct mount *above = READ(mount, mnt_parent);
-			if (above == mount || dentry != READ(mount, mnt.mnt_root)) {
-				path->whole = above == mount;
-				break;
-			}
-			dentry = READ(mount, mnt_mountpoint);
-			mount = above;
-			continue;
-		}
-		if (at > PATH_BYTES)
+	for (u32 i = 0; i < MAX_COMPONENTS; i++)
+		if (!climb())
 			break;
-		long bytes = probe_read_kernel_str(&path->text[at], NAME_BYTES, READ(dentry, d_name.name));
-		if (bytes <= 0 || bytes > NAME_BYTES)
-			break;
-		at += bytes;
-		dentry = parent;
-	}
-	path->bytes = at;
 	map_update(&paths, &key, path, BPF_NOEXIST);
 	return 0;
 }
@@ -482,22 +504,39 @@ static inline_always u32 covered(struct run *run, u32 direction, const struct gr
 	return before;
 }
 
-/* The marks in the bytes of a transfer that reaches into several groups. */
-__attribute__((noinline)) int cover(u32 tid, u32 direction, u64 offset, u64 end)
+/* The mark of the group of this block, if the bytes cover it. */
+__attribute__((noinline)) u32 cover_one(u32 tid, u32 direction, u64 block, u64 offset, u64 end)
 {
 	struct thread *thread = thread_of(tid);
 	if (!thread)
 		return 0;
-	struct run *run = &thread->runs[direction & 1];
+	struct group group = group_of(block);
+	u64 at = mark_of(&group);
+	if (at < offset || at >= end)
+		return 0;
+	return covered(&thread->runs[direction & 1], direction, &group);
+}
+
+/* The first block behind the group of this one. */
+__attribute__((noinline)) u64 next_group(u64 block)
+{
+	struct group group = group_of(block);
+	return (group.number + 1) << (group.shift & 63);
+}
+
+/* The marks in the bytes of a transfer that reaches into several groups. */
+__attribute__((noinline)) int cover(u32 tid, u32 direction, u64 offset, u64 end)
+{
 	u64 block = offset / PAGE;
 	u32 found = 0;
 	for (u32 i = 0; i < MAX_MARKS_OF_A_CALL && block * PAGE < end; i++) {
-		struct group group = group_of(block);
-		u64 at = mark_of(&group);
-		if (at >= offset && at < end)
-			found |= covered(run, direction, &group);
-		block = (group.number + 1) << (group.shift & 63);
+		found |= cover_one(tid, direction, block, offset, end);
+		block = next_group(block);
 	}
+	struct thread *thread = thread_of(tid);
+	if (!thread)
+		return 0;
+	struct run *run = &thread->runs[direction & 1];
 	run->access.marked += found & 1;
 	run->access.repeated += found >> 1 & 1;
 	return 0;
