@@ -12,7 +12,7 @@ use std::path::Path;
 
 use aya::maps::{Array, HashMap};
 use aya::programs::RawTracePoint;
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Ebpf, EbpfLoader};
 
 use crate::calls::Shape;
 use shapes::{MACHINE, NUMBERS, shape_words};
@@ -55,15 +55,13 @@ impl InKernel {
         if !Path::new(KERNEL_TYPES).exists() {
             return Err(format!("the kernel has no type information ({KERNEL_TYPES})"));
         }
-        let types = Btf::from_sys_fs().map_err(|e| format!("{KERNEL_TYPES}: {e}"))?;
         // Kernels before 5.11 refuse a program that asks for the type of the current task.
-        Self::open_as(&types, true).or_else(|_| Self::open_as(&types, false))
+        Self::open_as(true).or_else(|_| Self::open_as(false))
     }
 
-    fn open_as(types: &Btf, typed_task: bool) -> Result<InKernel, String> {
+    fn open_as(typed_task: bool) -> Result<InKernel, String> {
         let typed_task = u32::from(typed_task);
         let mut object = EbpfLoader::new()
-            .btf(Some(types))
             .override_global("typed_task", &typed_task, true)
             .load(OBJECT)
             .map_err(|e| refusal(&e))?;
