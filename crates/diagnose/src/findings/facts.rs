@@ -164,6 +164,14 @@ impl Facts<'_> {
         exact.map(succeeded).or_else(|| self.scaled_calls(side.call_names()))
     }
 
+    /// Whether every call of the family was counted with its file.
+    pub(super) fn calls_are_counted_by_file(&self, side: Side) -> bool {
+        let Some(sample) = self.profile.calls.as_ref().filter(|calls| calls.complete) else { return false };
+        let family = sample.calls.iter().filter(|c| side.call_names().contains(&c.name.as_str()));
+        let by_file: u64 = self.profile.files.iter().map(|file| access(file, side).calls).sum();
+        by_file >= family.map(CallCount::succeeded).sum()
+    }
+
     /// The part of all system calls that are successful calls of the read or write family, by what bursts saw.
     pub(super) fn part_of_calls(&self, side: Side) -> Option<f64> {
         let sample = self.profile.calls.as_ref()?;

@@ -188,21 +188,26 @@ impl Habit {
         let synchronous = opened.unwrap_or_else(|| f64::from(flushes_within_writes(facts)));
         let within_writes = synchronous >= MOSTLY;
         let counted = facts.syncs();
-        let counted_writes = facts.calls(Side::Write).map(|w| w.likely);
+        // Writes to files, where every call was counted with its file: replies to clients are made durable by nobody.
+        let storage = facts.calls_are_counted_by_file(Side::Write).then(|| facts.tally(Side::Write));
+        let counted_writes =
+            storage.map(|s| s.calls as f64).or_else(|| facts.calls(Side::Write).map(|w| w.likely));
         let syncs = match counted {
             Some(syncs) if !within_writes => syncs,
             other => {
-                let writes = counted_writes.unwrap_or(0.0);
-                Range::exact(other.map_or(0.0, |s| s.likely) + synchronous * writes)
+                let inside = storage.map(|s| s.synchronous.hits as f64);
+                let writes = inside.unwrap_or_else(|| synchronous * counted_writes.unwrap_or(0.0));
+                Range::exact(other.map_or(0.0, |s| s.likely) + writes)
             }
         };
+        let bytes = storage.map(|s| s.bytes as f64).or_else(|| facts.bytes(Side::Write));
         Habit {
             opened,
             within_writes,
             counted,
             counted_writes,
             syncs,
-            bytes_each: facts.bytes(Side::Write).map(|bytes| bytes / syncs.likely),
+            bytes_each: bytes.map(|bytes| bytes / syncs.likely),
             time: facts.account.sum(|e| makes_durable(e, within_writes)),
         }
     }

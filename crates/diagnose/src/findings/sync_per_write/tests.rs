@@ -158,3 +158,21 @@ fn without_traced_calls_the_sleeps_are_counted() {
     run.profile.sight.tier = Tier::Stacks;
     assert_eq!(run.ids(), [FindingId::SyncPerWrite]);
 }
+
+#[test]
+fn replies_to_clients_are_no_writes_that_wait_for_durability() {
+    let server = Run::new(10.0)
+        .wait(Operation::Sync, Wait::CacheFlush, 0.8)
+        .busy(Operation::User, Layer::Program, 0.2)
+        .io((0, 0), (12_000, 4_096_000 + 1_100_000))
+        .calls(&[("write", 12_000), ("fsync", 1000)])
+        .file(4_096_000, |f| f.writes = access(1000, 4_096_000, 1000))
+        .file(0, |f| (f.kind, f.writes) = ("socket".into(), access(11_000, 1_100_000, 0)));
+    let found = server.findings();
+    assert_eq!(found[0].id, FindingId::SyncPerWrite);
+    assert!(
+        found[0].evidence[0].contains("1,000 writes: 1 write per sync, 4 KiB"),
+        "{:?}",
+        found[0].evidence
+    );
+}
