@@ -18,8 +18,8 @@ const END: &str = "<!-- end of capture -->";
 const PREPARE: &str = "<!-- prepare: ";
 /// What decides about the output.
 const PRODUCT: [&str; 2] = ["crates", "Cargo.lock"];
-/// What the folder of a run is called in its output.
-const NEUTRAL: &str = "/data";
+/// Where the folder of a run is mounted for root, in a mount namespace of its own; others' output is given this name instead.
+const NEUTRAL: &str = "/srv";
 /// Files that commands of pages use.
 const SAMPLES: &str = "docs/samples";
 /// Columns of a captured screen.
@@ -196,7 +196,7 @@ fn output(root: &Path, folder: &Path, binaries: &Path, block: &Block) -> Outcome
     typed(folder, binaries, &block.command).map(|said| neutral(&said, &folder.display().to_string()))
 }
 
-/// Output with `/data` for the folder of the run: where a checkout lies is nobody's business. Spaces behind the path keep the columns.
+/// Output with [`NEUTRAL`] for the folder of the run: where a checkout lies is nobody's business. Spaces behind the path keep the columns.
 fn neutral(said: &str, folder: &str) -> String {
     let mut parts = said.split(folder);
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -212,8 +212,19 @@ fn typed(folder: &Path, binaries: &Path, command: &str) -> Outcome<String> {
     // As root `sudo` is left out: with it the programs would run as the user who called it, who is root too.
     let typed = if crate::steps::is_root() { command.replace("sudo ", "") } else { command.to_owned() };
     let path = std::env::var("PATH").unwrap_or_default();
-    let ran = crate::iowhy("timeout")
-        .args([MAX_TIME, "sh", "-c", &format!("exec 2>&1\n{typed}")])
+    let script = format!("exec 2>&1\n{typed}");
+    let limited = ["timeout", MAX_TIME, "sh", "-c", &script];
+    let mut run = if crate::steps::is_root() {
+        let mounted = format!("mount --bind . {NEUTRAL} && cd {NEUTRAL} && HOME={NEUTRAL} exec \"$@\"");
+        let mut run = crate::iowhy("unshare");
+        run.args(["--mount", "sh", "-c", &mounted, "sh"]).args(limited);
+        run
+    } else {
+        let mut run = crate::iowhy(limited[0]);
+        run.args(&limited[1..]);
+        run
+    };
+    let ran = run
         .current_dir(folder)
         .env("PATH", format!("{}:{path}", binaries.display()))
         .env("COLUMNS", WIDTH)
@@ -363,7 +374,7 @@ mod tests {
     #[test]
     fn the_folder_of_a_run_has_a_neutral_name_and_columns_stay() {
         let said = "file          size\n/home/x/a.log  1 KiB\ncd /home/x/b now";
-        assert_eq!(neutral(said, "/home/x"), "file          size\n/data/a.log    1 KiB\ncd /data/b now");
+        assert_eq!(neutral(said, "/home/x"), "file          size\n/srv/a.log     1 KiB\ncd /srv/b now");
         assert_eq!(neutral("nothing", "/home/x"), "nothing");
     }
 }

@@ -75,10 +75,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // The window in force, where it is open: it is what a hint keeps closed.
     let windowed = facts.saved_by_larger(mean, (window.unwrap_or(0) as f64).clamp(mean, LARGEST_REQUEST));
     let in_order = Range::new(sequential.low, sequential.likely, 1.0);
+    // Only bytes that come from the device are put into the cache. Mapped files are in no count of bytes read.
+    let missed = fetched / facts.bytes(Side::Read).unwrap_or(0.0).max(fetched).max(1.0);
     let saved_time = facts
         .saved_without(|e| f64::from(transfers(e)))
         .part(Range::new(larger.low, larger.likely.max(windowed.likely), 0.999))
-        .and(facts.saved_without(|e| f64::from(inserting(e))).part(Range::new(0.0, 0.5, 0.9)))
+        .and(facts.saved_without(|e| f64::from(inserting(e))).part(Range::new(
+            0.0,
+            0.5 * missed,
+            0.9 * missed,
+        )))
         .part(in_order);
     let mapped = facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns > 0.5 * sum.wall_ns;
     let mut evidence = vec![

@@ -73,3 +73,21 @@ fn a_hint_against_read_ahead_is_what_remains_where_the_window_is_open() {
     assert_eq!(run.ids(), [FindingId::NoReadahead]);
     assert!(run.findings()[0].advice.contains("POSIX_FADV_RANDOM"));
 }
+
+#[test]
+fn a_copy_of_cached_bytes_is_not_blamed_for_the_pages_of_its_start() {
+    let copy = |from_device: u64| {
+        let bytes = 512 << 20;
+        Run::new(10.0)
+            .wait(Operation::Fault, Wait::DeviceRead, 0.02)
+            .busy(Operation::Read, Layer::Cache, 0.38)
+            .busy(Operation::Write, Layer::Filesystem, 0.6)
+            .io((bytes / 4096, bytes), (bytes / 4096, bytes))
+            .device_read(from_device)
+            .file(bytes, |f| f.reads = access(1000, 4_096_000, 1000))
+            .block(from_device / 4096, from_device, from_device / 4096, 0)
+            .device(0.01, 1.0, |d| (d.reads, d.read_bytes) = (from_device / 4096, from_device))
+    };
+    assert!(copy(512 << 20).ids().contains(&FindingId::NoReadahead), "all of it came from the device");
+    assert!(!copy(16 << 10).ids().contains(&FindingId::NoReadahead));
+}

@@ -35,7 +35,10 @@ const MIN_WAITS: u64 = 8;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let limits = limits(facts);
-    let at_block = |e: &Entry| e.class.wait == Some(Wait::BlockThrottle);
+    let held_in_block = |e: &Entry| e.class.wait == Some(Wait::BlockThrottle);
+    // Where no limit is known, one long wait is a device that stalled once.
+    let habitual = !limits.is_empty() || facts.account.sum(held_in_block).events >= MIN_WAITS;
+    let at_block = |e: &Entry| habitual && held_in_block(e);
     // Where the limit itself was not seen, it shows: threads wait much longer than the device takes, which is idle.
     let held = held_back(facts);
     // A limited request that read-ahead or write-back sent waits in the queue, and the thread for its page.

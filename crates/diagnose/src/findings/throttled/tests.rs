@@ -48,13 +48,18 @@ fn a_limit_that_was_not_seen_shows_in_an_idle_device() {
 
 #[test]
 fn a_single_long_wait_shows_no_limit() {
-    let run = |waits: u64| {
+    let run = |wait: Wait, waits: u64, limit: Option<&str>| {
         Run::new(10.0)
-            .sleeps(Operation::Fault, Wait::DeviceRead, 0.5, waits)
+            .sleeps(Operation::Fault, wait, 0.5, waits)
             .busy(Operation::User, Layer::Program, 0.5)
-            .device(0.1, 1.0, |d| (d.reads, d.read_ns) = (1000, 200_000_000))
+            .device(0.1, 1.0, |d| {
+                (d.reads, d.read_ns, d.throttle) = (1000, 200_000_000, limit.map(str::to_owned));
+            })
             .ids()
             .contains(&FindingId::Throttled)
     };
-    assert!(run(MIN_WAITS) && !run(1));
+    for wait in [Wait::DeviceRead, Wait::BlockThrottle] {
+        assert!(run(wait, MIN_WAITS, None) && !run(wait, 1, None), "{wait:?}");
+    }
+    assert!(run(Wait::BlockThrottle, 1, Some("io.max")), "a limit that is configured needs no habit");
 }
