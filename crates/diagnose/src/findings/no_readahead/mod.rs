@@ -75,15 +75,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // The window in force, where it is open: it is what a hint keeps closed.
     let windowed = facts.saved_by_larger(mean, (window.unwrap_or(0) as f64).clamp(mean, LARGEST_REQUEST));
     let in_order = Range::new(sequential.low, sequential.likely, 1.0);
-    let missed = missed_part(facts, fetched);
     let saved_time = facts
         .saved_without(|e| f64::from(transfers(e)))
         .part(Range::new(larger.low, larger.likely.max(windowed.likely), 0.999))
-        .and(facts.saved_without(|e| f64::from(inserting(e))).part(Range::new(
-            0.0,
-            0.5 * missed,
-            0.9 * missed,
-        )))
+        .and(facts.saved_without(|e| f64::from(inserting(e))).part(missed_part(facts, fetched)))
         .part(in_order);
     let mapped = facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns > 0.5 * sum.wall_ns;
     let mut evidence = vec![
@@ -117,9 +112,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     .finding(facts)
 }
 
-/// The part of the bytes that was put into the cache: what came from the device. Mapped files are in no count of bytes read.
-fn missed_part(facts: &Facts<'_>, fetched: f64) -> f64 {
-    fetched / facts.bytes(Side::Read).unwrap_or(0.0).max(fetched).max(1.0)
+/// What is saved of putting pages into the cache. Only bytes that come from the device are put there; mapped files are in no count
+/// of bytes read.
+fn missed_part(facts: &Facts<'_>, fetched: f64) -> Range {
+    let missed = fetched / facts.bytes(Side::Read).unwrap_or(0.0).max(fetched).max(1.0);
+    Range::new(0.0, 0.5 * missed, 0.9 * missed)
 }
 
 fn advice(device: Option<&DeviceUse>, backward: bool, mapped: bool) -> String {
