@@ -53,6 +53,16 @@ pub struct Wish {
     pub value: String,
 }
 
+impl std::fmt::Display for Wish {
+    /// As it is typed.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(device) = &self.device {
+            write!(f, "{device}/")?;
+        }
+        write!(f, "{}={}", self.key.id(), self.value)
+    }
+}
+
 impl Wish {
     /// Reads it.
     ///

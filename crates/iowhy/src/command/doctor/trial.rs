@@ -99,8 +99,7 @@ pub(super) fn run(
     readings.retain(|reading| reading.value.as_ref() != Some(&value));
     if !rustix::process::geteuid().is_root() {
         return Err(Problem::refused(format!(
-            "`--try` changes `{}`, a setting of the machine, which needs root",
-            wish.key.id()
+            "`--try {wish}` changes a setting of the machine, which needs root"
         ))
         .hint(format!("`sudo {}`", shell::line(std::env::args_os()))));
     }
