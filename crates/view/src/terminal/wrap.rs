@@ -67,7 +67,7 @@ pub fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// A line broken at single spaces between [`pieces`]; nothing else of it changes, so what stands in it can be copied. A word that is longer
+/// A line broken at single spaces between its pieces; nothing else of it changes, so what stands in it can be copied. A word that is longer
 /// than `width` keeps a line for itself, and lines after the first are indented.
 pub fn fold(line: &str, width: usize) -> String {
     const INDENT: &str = "  ";
